@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use junctura_copy::{Gather, Pack, Unpack};
 use junctura_fuzz::{Limits, within};
-use junctura_layout::{Kind, Layout, Plan, Runs, Side};
+use junctura_layout::{ElementKind, Layout, Plan, PlanSide, SharedRuns};
 use libfuzzer_sys::fuzz_target;
 
 /// What a plan lists and the copies made of it: some hundred bytes for each of `LISTED_MAX` runs, ranks and slabs.
@@ -28,20 +28,20 @@ fn fuzz(text: &str) {
     let Ok(layouts) = layouts else { return };
     let [from, to] = &layouts[..] else { return };
     let nowhere = vec![0; to.shape().len()];
-    for side in [Side::From, Side::To] {
+    for side in [PlanSide::From, PlanSide::To] {
         let Ok(plan) = Plan::limited(from, to, &nowhere, side, 0, LISTED_MAX) else {
             continue;
         };
         let named = plan.parts().iter().map(|part| {
-            let peers = part.runs.iter().map(|runs: &Runs| runs.peers().len() as u128);
+            let peers = part.runs.iter().map(|runs: &SharedRuns| runs.peers().len() as u128);
             peers.product::<u128>()
         });
         if named.sum::<u128>() > LISTED_MAX as u128 {
             continue;
         }
-        let (lies, wanted) = (Kind::F64.into(), Kind::F32.into());
+        let (lies, wanted) = (ElementKind::F64.into(), ElementKind::F32.into());
         let peer = plan.partners().first().map_or(0, |partner| partner.rank);
-        if side == Side::From {
+        if side == PlanSide::From {
             let _ = Pack::new(&plan, peer, lies, wanted);
             continue;
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use junctura_copy::Pack;
 use junctura_fuzz::{Limits, within};
-use junctura_layout::{Kind, Layout, Plan, Side, draw};
+use junctura_layout::{ElementKind, Layout, Plan, PlanSide, draw};
 use libfuzzer_sys::fuzz_target;
 
 /// `ELEMENTS_MAX` elements that a plan may list one by one, for 64 ranks; each rank goes through all slabs of the text.
@@ -46,8 +46,12 @@ fn fuzz(text: &str) {
     }
     let _ = draw(from, to);
     let is_all = from.check_cover().is_ok() && to.check_cover().is_ok();
-    for side in [Side::From, Side::To] {
-        let ranks = if side == Side::From { from.ranks() } else { to.ranks() };
+    for side in [PlanSide::From, PlanSide::To] {
+        let ranks = if side == PlanSide::From {
+            from.ranks()
+        } else {
+            to.ranks()
+        };
         let plans = (0..ranks).map(|rank| Plan::whole(from, to, side, rank).expect("it is small"));
         let shared: u64 = plans
             .map(|plan| plan.partners().iter().map(|partner| partner.elements).sum::<u64>())
@@ -60,7 +64,7 @@ fn fuzz(text: &str) {
 /// What a gate does for a client that names these layouts.
 fn pack(from: &Arc<Layout>, to: &Arc<Layout>, rank: u64) {
     let origin = vec![0; to.shape().len()];
-    let Ok(plan) = Plan::limited(from, to, &origin, Side::From, rank, 1 << 12) else {
+    let Ok(plan) = Plan::limited(from, to, &origin, PlanSide::From, rank, 1 << 12) else {
         return;
     };
     if from.room(rank) > 16 * ELEMENTS_MAX {
@@ -68,7 +72,8 @@ fn pack(from: &Arc<Layout>, to: &Arc<Layout>, rank: u64) {
     }
     let piece = vec![0; from.room(rank) as usize];
     for partner in plan.partners() {
-        let pack = Pack::new(&plan, partner.rank, Kind::U8.into(), Kind::U8.into()).expect("it is a partner");
+        let pack =
+            Pack::new(&plan, partner.rank, ElementKind::U8.into(), ElementKind::U8.into()).expect("it is a partner");
         assert_eq!(pack.elements(), partner.elements, "{from}\n{to}");
         let first = partner.elements / 3;
         let mut part = vec![0; (partner.elements - first) as usize];

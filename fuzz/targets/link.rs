@@ -4,7 +4,7 @@
 #![no_main]
 
 use junctura_fuzz::{Limits, within};
-use junctura_link::record::{HEADER_BYTES, Record};
+use junctura_link::record::{HEADER_BYTES, LinkRecord};
 use junctura_link::{Endpoint, read_greeting, read_token};
 use libfuzzer_sys::fuzz_target;
 
@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| within(LIMITS, bytes, || fuzz(bytes)));
 fn fuzz(bytes: &[u8]) {
     let _ = read_greeting(bytes);
     let mut rest = bytes;
-    while let Ok(Some(record)) = Record::read(rest) {
+    while let Ok(Some(record)) = LinkRecord::read(rest) {
         assert_eq!(record.to_bytes(), rest[..HEADER_BYTES]);
         let length = HEADER_BYTES + record.body_bytes() as usize;
         let Some(next) = rest.get(length..) else { break };

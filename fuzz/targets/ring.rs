@@ -3,7 +3,7 @@
 #![no_main]
 
 use junctura_fuzz::{Limits, within};
-use junctura_transport::hostile::{Step, run};
+use junctura_transport::hostile::{HostileStep, run};
 use libfuzzer_sys::fuzz_target;
 
 /// Two inboxes; four bytes of input make a frame of 6,000, which the end that says it may have to keep.
@@ -22,7 +22,7 @@ fn fuzz(bytes: &[u8]) {
 }
 
 /// Four bytes: what, where (two), how much; what is scribbled follows.
-fn step(rest: &mut &[u8]) -> Option<Step> {
+fn step(rest: &mut &[u8]) -> Option<HostileStep> {
     let [what, low, high, much, tail @ ..] = *rest else {
         return None;
     };
@@ -32,14 +32,14 @@ fn step(rest: &mut &[u8]) -> Option<Step> {
         0 => {
             let (bytes, tail) = tail.split_at(tail.len().min(usize::from(*much)));
             *rest = tail;
-            Step::Scribble {
+            HostileStep::Scribble {
                 at,
                 bytes: bytes.to_vec(),
             }
         }
-        1 => Step::Say(at % 6000),
-        2 => Step::Hear,
-        3 => Step::PeerSays(at % 6000),
-        _ => Step::PeerHears,
+        1 => HostileStep::Say(at % 6000),
+        2 => HostileStep::Hear,
+        3 => HostileStep::PeerSays(at % 6000),
+        _ => HostileStep::PeerHears,
     })
 }

@@ -5,7 +5,7 @@
 
 use junctura_fuzz::{Limits, SCHEMA, within};
 use junctura_model::Selector;
-use junctura_model::selector::{Context, explain_error};
+use junctura_model::selector::{SelectorContext, explain_error};
 use libfuzzer_sys::fuzz_target;
 
 /// Compiled regular expressions up to their limits (`PATTERNS_BYTES_MAX`), twice, and otherwise nodes and texts.
@@ -19,7 +19,7 @@ const LIMITS: Limits = Limits {
 fuzz_target!(|text: &str| within(LIMITS, text.as_bytes(), || fuzz(text)));
 
 fn fuzz(text: &str) {
-    let context = Context {
+    let context = SelectorContext {
         today: Some(20_261_120),
     };
     match Selector::parse_with(text, &SCHEMA, &context) {

@@ -4,7 +4,7 @@
 #![no_main]
 
 use junctura_fuzz::{Limits, within};
-use junctura_wire::{Frame, Reply, Request};
+use junctura_wire::{Reply, Request, WireFrame};
 use libfuzzer_sys::fuzz_target;
 
 /// Lists of at least a byte for each item on the wire, and the frame again.
@@ -19,13 +19,13 @@ fuzz_target!(|bytes: &[u8]| within(LIMITS, bytes, || fuzz(bytes)));
 
 fn fuzz(bytes: &[u8]) {
     let mut rest = bytes;
-    while let Ok(Some((frame, length))) = Frame::split(rest) {
+    while let Ok(Some((frame, length))) = WireFrame::split(rest) {
         read(&frame);
         rest = &rest[length..];
     }
 }
 
-fn read(frame: &Frame<'_>) {
+fn read(frame: &WireFrame<'_>) {
     if let Ok(request) = Request::decode(frame) {
         let mut written = Vec::new();
         request.encode(frame.request, &mut written);
@@ -43,8 +43,8 @@ fn read(frame: &Frame<'_>) {
     }
 }
 
-fn again(written: &[u8]) -> Frame<'_> {
-    let (frame, length) = Frame::split(written).expect("our own frame").expect("whole");
+fn again(written: &[u8]) -> WireFrame<'_> {
+    let (frame, length) = WireFrame::split(written).expect("our own frame").expect("whole");
     assert_eq!(length, written.len());
     frame
 }

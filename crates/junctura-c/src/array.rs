@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
-use junctura::{Element, Exchange, Layout, Part, Piece, Pool, Result, Target};
+use junctura::{ArrayPart, ArrayPiece, Element, Exchange, Layout, Pool, Result, Target};
 
 use crate::attributes::{self, AttributeSet, AttributesHandle};
 use crate::call::argument::{bytes as read_bytes, bytes_mut, text, timeout as read_timeout};
@@ -59,9 +59,9 @@ pub unsafe extern "C" fn jct_offer_piece(
             let (epoch, options) = (words.number("epoch")?, offer_words(&mut words)?);
             words.finish()?;
             let payload = read_bytes("data", data, bytes)?;
-            let piece = Piece {
+            let piece = ArrayPiece {
                 epoch,
-                ..Piece::new(layout, element, rank)
+                ..ArrayPiece::new(layout, element, rank)
             };
             attributes::lend(attributes, |given| {
                 pool.offer_piece_with(&piece, given.iter().copied(), payload, options)
@@ -98,9 +98,9 @@ pub unsafe extern "C" fn jct_demand_array(
             let mut words = OptionWords::read(options)?;
             let schema = words.text("schema")?;
             words.finish()?;
-            let part = Part {
+            let part = ArrayPart {
                 element: Some(element(r#type)?),
-                ..Part::of(layout, rank)
+                ..ArrayPart::of(layout, rank)
             };
             let (mine, timeout) = (bytes_mut("data", data, bytes)?, read_timeout(timeout)?);
             attributes::lend(attributes, |given| {

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use junctura::{Code, Error, Pool, Result};
 use junctura_model::nearest;
-use junctura_transport::Address;
+use junctura_transport::ServerAddress;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::read;
 
-use crate::terminal::interrupt::Interrupt;
+use crate::terminal::interrupt::InterruptFlag;
 
 /// How often a command looks whether the server has begun, if it notices no change.
 const LOOKED_EVERY: Timespec = Timespec {
@@ -33,7 +33,7 @@ const NAMED_MAX: usize = 8;
 /// # Errors
 /// `NotFound` where `unix:NAME` has no server; what `open` returns.
 pub(crate) fn open_served(url: &str, open: impl FnOnce() -> Result<Pool>) -> Result<Pool> {
-    open().map_err(|error| match Absent::of(url, &error) {
+    open().map_err(|error| match AbsentServer::of(url, &error) {
         Some(absent) => Error::new(Code::NotFound, url, absent.cause()),
         None => error,
     })
@@ -46,11 +46,11 @@ pub(crate) fn open_served(url: &str, open: impl FnOnce() -> Result<Pool>) -> Res
 pub(crate) fn open_when_served(
     url: &str,
     deadline: Option<Instant>,
-    interrupt: &Interrupt,
+    interrupt: &InterruptFlag,
     open: impl Fn() -> Result<Pool>,
 ) -> Result<Pool> {
     let began = Instant::now();
-    let socket = url.parse::<Address>().ok().and_then(|address| address.path());
+    let socket = url.parse::<ServerAddress>().ok().and_then(|address| address.path());
     let changes = Changes::of(socket.as_deref().and_then(Path::parent));
     let mut is_reported = false;
     loop {
@@ -58,7 +58,7 @@ pub(crate) fn open_when_served(
             Err(error) => error,
             opened => return opened,
         };
-        let Some(absent) = Absent::of(url, &error) else {
+        let Some(absent) = AbsentServer::of(url, &error) else {
             return Err(error);
         };
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -100,15 +100,15 @@ impl Changes {
 
 /// A name of this user's without a server, and the names that have one.
 #[derive(Debug)]
-struct Absent {
+struct AbsentServer {
     name: String,
     served: Vec<String>,
 }
 
-impl Absent {
+impl AbsentServer {
     /// None where the error has another reason.
     fn of(url: &str, error: &Error) -> Option<Self> {
-        let (Code::Unavailable, Ok(address @ Address::Named(_))) = (error.code(), url.parse()) else {
+        let (Code::Unavailable, Ok(address @ ServerAddress::Named(_))) = (error.code(), url.parse()) else {
             return None;
         };
         let socket = address.path()?;
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_nearest_name_is_suggested() {
-        let absent = |served: &[&str]| Absent {
+        let absent = |served: &[&str]| AbsentServer {
             name: "modell".to_owned(),
             served: served.iter().map(|&name| name.to_owned()).collect(),
         };
@@ -195,9 +195,9 @@ mod tests {
     #[test]
     fn other_errors_stay() {
         let error = |code| Error::new(code, "unix:x", "");
-        assert!(Absent::of("unix:@x", &error(Code::Unavailable)).is_none());
-        assert!(Absent::of("tcp://127.0.0.1:1", &error(Code::Unavailable)).is_none());
-        assert!(Absent::of("unix:no-such-pool-here", &error(Code::Denied)).is_none());
-        assert!(Absent::of("unix:no-such-pool-here", &error(Code::Unavailable)).is_some());
+        assert!(AbsentServer::of("unix:@x", &error(Code::Unavailable)).is_none());
+        assert!(AbsentServer::of("tcp://127.0.0.1:1", &error(Code::Unavailable)).is_none());
+        assert!(AbsentServer::of("unix:no-such-pool-here", &error(Code::Denied)).is_none());
+        assert!(AbsentServer::of("unix:no-such-pool-here", &error(Code::Unavailable)).is_some());
     }
 }

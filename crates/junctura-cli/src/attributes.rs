@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use junctura::{Code, Error, Given, ListOptions, Pool, Result, Schema};
 use junctura_model::mars;
-use junctura_model::selector::{Context, SelectorSet, explain_error};
+use junctura_model::selector::{SelectorContext, SelectorSet, explain_error};
 
 use crate::today::today;
 
 /// One `NAME=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pair {
+pub(crate) struct AttributePair {
     pub(crate) name: String,
     pub(crate) value: String,
 }
 
 /// Reads one `NAME=VALUE`; the value is everything after the first `=`.
-pub(crate) fn pair(text: &str) -> std::result::Result<Pair, String> {
+pub(crate) fn pair(text: &str) -> std::result::Result<AttributePair, String> {
     match text.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => Ok(Pair {
+        Some((name, value)) if !name.trim().is_empty() => Ok(AttributePair {
             name: name.trim().to_owned(),
             value: value.to_owned(),
         }),
@@ -27,7 +27,7 @@ pub(crate) fn pair(text: &str) -> std::result::Result<Pair, String> {
 }
 
 /// As an offer or a key takes them.
-pub(crate) fn given(pairs: &[Pair]) -> impl Iterator<Item = (&str, Given<'_>)> {
+pub(crate) fn given(pairs: &[AttributePair]) -> impl Iterator<Item = (&str, Given<'_>)> {
     pairs.iter().map(|pair| (pair.name.as_str(), Given::Text(&pair.value)))
 }
 
@@ -104,7 +104,7 @@ fn misread(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Res
     if names.is_empty() {
         return None;
     }
-    let context = Context { today: today() };
+    let context = SelectorContext { today: today() };
     let mut unreadable = None;
     for schema in schemas.iter().filter(|schema| !schema.is_open()) {
         match SelectorSet::parse_with(selector, std::slice::from_ref(schema), &context) {
@@ -155,7 +155,7 @@ fn undeclared(selector: &str, schemas: &[Arc<Schema>]) -> Vec<String> {
 
 /// The attributes that a selector has for objects of open schemas, without those that `declaring` declare.
 fn undeclared_by(selector: &str, schemas: &[Arc<Schema>], declaring: &[Arc<Schema>]) -> Vec<String> {
-    let context = Context { today: today() };
+    let context = SelectorContext { today: today() };
     let Ok(set) = SelectorSet::parse_with(selector, schemas, &context) else {
         return Vec::new();
     };

@@ -30,7 +30,7 @@ use std::io::IsTerminal;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use pool::put::{FileCounts, FileOptions, each_message};
-pub use program::Program;
+pub use program::ProgramWords;
 pub use store::query::stat::document as stats_document;
 
 /// Hand scientific data over by meaning.
@@ -38,11 +38,11 @@ pub use store::query::stat::document as stats_document;
 #[command(name = "junctura", version, long_version = admin::version::long(), after_help = exit::HELP)]
 struct CommandArguments {
     #[command(subcommand)]
-    command: Command,
+    command: TopCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum TopCommand {
     Put(pool::put::PutArguments),
     Get(pool::get::GetArguments),
     Ls(pool::ls::LsArguments),
@@ -87,9 +87,9 @@ enum Command {
     Completions(admin::completions::CompletionsArguments),
     Man(admin::manual::ManualArguments),
     #[command(hide = true)]
-    HammerWorker(hammer::WorkerArguments),
+    HammerWorker(hammer::HammerWorkerArguments),
     #[command(hide = true)]
-    BenchWorker(admin::bench::WorkerArguments),
+    BenchWorker(admin::bench::BenchWorkerArguments),
 }
 
 /// Sends what the program has to say of itself to standard error: warnings, or what `JUNCTURA_LOG` asks for. Where something
@@ -99,7 +99,7 @@ pub fn log() {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(terminal::output::is_styled(std::io::stderr().is_terminal()))
-        .with_writer(|| terminal::visible::Visible(std::io::stderr()))
+        .with_writer(|| terminal::visible::VisibleWriter(std::io::stderr()))
         .try_init();
 }
 
@@ -110,7 +110,7 @@ pub fn log() {
 /// process that has its own idea of SIGINT (Python) gives that up before. `program` is how this command is started once more,
 /// for the processes of `junctura hammer`.
 #[must_use]
-pub fn run<T: Into<OsString> + Clone>(program: &Program, arguments: impl IntoIterator<Item = T>) -> u8 {
+pub fn run<T: Into<OsString> + Clone>(program: &ProgramWords, arguments: impl IntoIterator<Item = T>) -> u8 {
     let parsed = command().try_get_matches_from(arguments);
     let command = match parsed.and_then(|matches| CommandArguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments.command,
@@ -148,52 +148,52 @@ fn shown() -> clap::Command {
         .subcommands(parts)
 }
 
-fn perform(command: Command, program: &Program) -> junctura::Result<()> {
+fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<()> {
     match command {
-        Command::Put(arguments) => pool::put::run(&arguments),
-        Command::Get(arguments) => pool::get::run(&arguments),
-        Command::Ls(arguments) => pool::ls::run(&arguments),
-        Command::Watch(arguments) => pool::watch::run(&arguments),
-        Command::WaitFor(arguments) => pool::wait_for::run(&arguments),
-        Command::Cp(arguments) => pool::cp::run(&arguments),
-        Command::Wanted(arguments) => pool::wanted::run(&arguments),
-        Command::Bundle(arguments) => pool::bundle::run(&arguments),
-        Command::Require(arguments) => pool::require::require(&arguments),
-        Command::Retract(arguments) => pool::require::retract(&arguments),
-        Command::Group(arguments) => pool::group::run(&arguments),
-        Command::Withdraw(arguments) => pool::withdraw::withdraw(&arguments),
-        Command::WithdrawAll(arguments) => pool::withdraw::withdraw_all(&arguments),
-        Command::Create(arguments) => store::create::run(&arguments),
-        Command::Archive(arguments) => store::archive::run(&arguments),
-        Command::Archiver(arguments) => store::archiver::run(&arguments),
-        Command::Import(arguments) => store::import::run(&arguments, program),
-        Command::Retrieve(arguments) => store::query::retrieve::run(&arguments),
-        Command::Axes(arguments) => store::query::axes::run(&arguments),
-        Command::Inspect(arguments) => store::query::inspect::run(&arguments),
-        Command::Purge(arguments) => store::maintenance::remove::purge(&arguments),
-        Command::Wipe(arguments) => store::maintenance::remove::wipe(&arguments),
-        Command::Tier(arguments) => store::maintenance::tier::tier(&arguments),
-        Command::Move(arguments) => store::maintenance::tier::move_to(&arguments),
-        Command::Compare(arguments) => store::query::compare::run(&arguments, program),
-        Command::Check(arguments) => store::maintenance::check::run(&arguments),
-        Command::Checkpoint(arguments) => store::maintenance::compact::checkpoint(&arguments),
-        Command::Compact(arguments) => store::maintenance::compact::compact(&arguments),
-        Command::Stat(arguments) => pool::stat::run(&arguments),
-        Command::Run(arguments) => run::run(&arguments, program),
-        Command::Timeline(arguments) => timeline::run(&arguments, program),
-        Command::Schema(arguments) => model::schema::run(&arguments),
-        Command::Layout(arguments) => model::layout::run(&arguments),
-        Command::Serve(arguments) => pool::serve::run(&arguments),
-        Command::Stop(arguments) => pool::stop::run(&arguments),
-        Command::Doctor(arguments) => admin::doctor::run(&arguments),
-        Command::Bench(arguments) => admin::bench::run(&arguments, program),
-        Command::Completions(arguments) => admin::completions::run(&arguments),
-        Command::Man(arguments) => admin::manual::run(&arguments),
-        Command::BenchWorker(arguments) => admin::bench::work(&arguments),
-        Command::Token(arguments) => admin::token::run(&arguments),
-        Command::Cert(arguments) => admin::cert::run(&arguments),
-        Command::Hammer(arguments) => hammer::run(&arguments, program),
-        Command::HammerWorker(arguments) => hammer::work(&arguments),
+        TopCommand::Put(arguments) => pool::put::run(&arguments),
+        TopCommand::Get(arguments) => pool::get::run(&arguments),
+        TopCommand::Ls(arguments) => pool::ls::run(&arguments),
+        TopCommand::Watch(arguments) => pool::watch::run(&arguments),
+        TopCommand::WaitFor(arguments) => pool::wait_for::run(&arguments),
+        TopCommand::Cp(arguments) => pool::cp::run(&arguments),
+        TopCommand::Wanted(arguments) => pool::wanted::run(&arguments),
+        TopCommand::Bundle(arguments) => pool::bundle::run(&arguments),
+        TopCommand::Require(arguments) => pool::require::require(&arguments),
+        TopCommand::Retract(arguments) => pool::require::retract(&arguments),
+        TopCommand::Group(arguments) => pool::group::run(&arguments),
+        TopCommand::Withdraw(arguments) => pool::withdraw::withdraw(&arguments),
+        TopCommand::WithdrawAll(arguments) => pool::withdraw::withdraw_all(&arguments),
+        TopCommand::Create(arguments) => store::create::run(&arguments),
+        TopCommand::Archive(arguments) => store::archive::run(&arguments),
+        TopCommand::Archiver(arguments) => store::archiver::run(&arguments),
+        TopCommand::Import(arguments) => store::import::run(&arguments, program),
+        TopCommand::Retrieve(arguments) => store::query::retrieve::run(&arguments),
+        TopCommand::Axes(arguments) => store::query::axes::run(&arguments),
+        TopCommand::Inspect(arguments) => store::query::inspect::run(&arguments),
+        TopCommand::Purge(arguments) => store::maintenance::remove::purge(&arguments),
+        TopCommand::Wipe(arguments) => store::maintenance::remove::wipe(&arguments),
+        TopCommand::Tier(arguments) => store::maintenance::tier::tier(&arguments),
+        TopCommand::Move(arguments) => store::maintenance::tier::move_to(&arguments),
+        TopCommand::Compare(arguments) => store::query::compare::run(&arguments, program),
+        TopCommand::Check(arguments) => store::maintenance::check::run(&arguments),
+        TopCommand::Checkpoint(arguments) => store::maintenance::compact::checkpoint(&arguments),
+        TopCommand::Compact(arguments) => store::maintenance::compact::compact(&arguments),
+        TopCommand::Stat(arguments) => pool::stat::run(&arguments),
+        TopCommand::Run(arguments) => run::run(&arguments, program),
+        TopCommand::Timeline(arguments) => timeline::run(&arguments, program),
+        TopCommand::Schema(arguments) => model::schema::run(&arguments),
+        TopCommand::Layout(arguments) => model::layout::run(&arguments),
+        TopCommand::Serve(arguments) => pool::serve::run(&arguments),
+        TopCommand::Stop(arguments) => pool::stop::run(&arguments),
+        TopCommand::Doctor(arguments) => admin::doctor::run(&arguments),
+        TopCommand::Bench(arguments) => admin::bench::run(&arguments, program),
+        TopCommand::Completions(arguments) => admin::completions::run(&arguments),
+        TopCommand::Man(arguments) => admin::manual::run(&arguments),
+        TopCommand::BenchWorker(arguments) => admin::bench::work(&arguments),
+        TopCommand::Token(arguments) => admin::token::run(&arguments),
+        TopCommand::Cert(arguments) => admin::cert::run(&arguments),
+        TopCommand::Hammer(arguments) => hammer::run(&arguments, program),
+        TopCommand::HammerWorker(arguments) => hammer::work(&arguments),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use junctura_cli::Program;
+use junctura_cli::ProgramWords;
 
 fn main() -> ExitCode {
     junctura_cli::log();
-    ExitCode::from(junctura_cli::run(&Program::this(), std::env::args_os()))
+    ExitCode::from(junctura_cli::run(&ProgramWords::this(), std::env::args_os()))
 }

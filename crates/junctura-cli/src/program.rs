@@ -9,22 +9,22 @@ use junctura::{Code, Error, Result};
 
 /// The words that start this command: a program, and what comes before the arguments (`python -m junctura`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Program {
+pub struct ProgramWords {
     /// None: the file that this process runs.
     words: Vec<OsString>,
 }
 
-impl Program {
+impl ProgramWords {
     /// The file that this process runs.
     #[must_use]
-    pub fn this() -> Program {
-        Program::default()
+    pub fn this() -> ProgramWords {
+        ProgramWords::default()
     }
 
-    /// These words. Without any, as [`Program::this`].
+    /// These words. Without any, as [`ProgramWords::this`].
     #[must_use]
-    pub fn of(words: impl IntoIterator<Item = impl Into<OsString>>) -> Program {
-        Program {
+    pub fn of(words: impl IntoIterator<Item = impl Into<OsString>>) -> ProgramWords {
+        ProgramWords {
             words: words.into_iter().map(Into::into).collect(),
         }
     }
@@ -37,7 +37,7 @@ impl Program {
         }
     }
 
-    /// A program of the Python package, yet without arguments: of this Python, else of [`Program::python`].
+    /// A program of the Python package, yet without arguments: of this Python, else of [`ProgramWords::python`].
     pub(crate) fn module(&self, module: &str, python: Option<&OsString>) -> Command {
         let mut command = Command::new(python.cloned().unwrap_or_else(|| self.python()));
         command.args(["-m", module]);
@@ -75,16 +75,16 @@ mod tests {
 
     #[test]
     fn words_come_before_the_arguments() {
-        let mut command = Program::of(["python", "-m", "junctura"]).command().unwrap();
+        let mut command = ProgramWords::of(["python", "-m", "junctura"]).command().unwrap();
         command.arg("stat");
         assert_eq!(command.get_program(), "python");
         assert!(command.get_args().eq(["-m", "junctura", "stat"]));
         assert_eq!(
-            Program::of(["/venv/bin/python", "-m", "junctura"]).python(),
+            ProgramWords::of(["/venv/bin/python", "-m", "junctura"]).python(),
             "/venv/bin/python"
         );
-        assert_eq!(Program::this().python(), "python3");
-        let own = Program::this().command().unwrap();
+        assert_eq!(ProgramWords::this().python(), "python3");
+        let own = ProgramWords::this().command().unwrap();
         assert_eq!(own.get_program(), std::env::current_exe().unwrap());
         assert_eq!(own.get_args().len(), 0);
     }

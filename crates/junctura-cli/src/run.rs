@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::PossibleValue;
 use junctura::Result;
 
-use crate::program::Program;
+use crate::program::ProgramWords;
 
 const EXAMPLES: &str = "Examples:
   junctura run workflow.yaml --check                             validate it, and draw its dependencies
@@ -55,9 +55,9 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "FILE")]
     python: Option<OsString>,
     #[command(flatten)]
-    workflow: Workflow,
+    workflow: WorkflowOptions,
     #[command(flatten)]
-    products: Products,
+    products: ProductOptions,
 }
 
 /// Kinds of files that have a schema; `requirement` is the earlier name of `recipe`.
@@ -72,7 +72,7 @@ fn kinds() -> [PossibleValue; 3] {
 /// Options of workflows alone.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Workflows")]
-struct Workflow {
+struct WorkflowOptions {
     /// Print each command as it would be run
     #[arg(long)]
     dry_run: bool,
@@ -90,7 +90,7 @@ struct Workflow {
 /// Options of recipes and plans alone. The Python program has the defaults, and gets only options that are given.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Products")]
-struct Products {
+struct ProductOptions {
     #[arg(
         long,
         value_name = "URL",
@@ -135,7 +135,7 @@ struct Products {
 }
 
 /// Becomes the Python program, with its output and exit status.
-pub(crate) fn run(arguments: &RunArguments, program: &Program) -> Result<()> {
+pub(crate) fn run(arguments: &RunArguments, program: &ProgramWords) -> Result<()> {
     Err(program.become_module("junctura._run", words(arguments), arguments.python.as_ref()))
 }
 

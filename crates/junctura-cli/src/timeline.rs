@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use junctura::Result;
 
-use crate::program::Program;
+use crate::program::ProgramWords;
 
 const EXAMPLES: &str = "Examples:
   junctura timeline runs/ensemble/latest                     into runs/ensemble/latest/timeline.html
@@ -31,7 +31,7 @@ pub(crate) struct TimelineArguments {
 }
 
 /// Becomes the Python program, with its output and exit status.
-pub(crate) fn run(arguments: &TimelineArguments, program: &Program) -> Result<()> {
+pub(crate) fn run(arguments: &TimelineArguments, program: &ProgramWords) -> Result<()> {
     let mut words = Vec::new();
     if let Some(out) = &arguments.out {
         words.extend([OsString::from("--out"), out.clone()]);

@@ -21,7 +21,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
 use junctura_copy::Gather;
-use junctura_layout::{Axis, Distribution, Element, Layout, Plan, Side};
+use junctura_layout::{Axis, Distribution, Element, Layout, Plan, PlanSide};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous};
 use rustix::time::{ClockId, clock_gettime};
@@ -113,7 +113,7 @@ fn consumer(work: &Work, rank: u64, shared: &str) {
     // A first plan has the caches cold; what comes after is what a rank plans with.
     let timed = || {
         let began = now_ns();
-        let plan = Plan::whole(&work.from, &work.to, Side::To, rank).unwrap();
+        let plan = Plan::whole(&work.from, &work.to, PlanSide::To, rank).unwrap();
         let planned = now_ns();
         let gather = Gather::new(&plan, work.types.0, work.types.1).unwrap();
         (planned - began, now_ns() - planned, plan, gather)
@@ -319,7 +319,7 @@ fn plan_only(from: &str, to: &str) {
     let (mut plan_ns, mut gather_ns, mut listed) = (u64::MAX, u64::MAX, 0);
     for _ in 0..2000 {
         let began = now_ns();
-        let plan = black_box(Plan::whole(&from, &to, Side::To, to.ranks() / 2).unwrap());
+        let plan = black_box(Plan::whole(&from, &to, PlanSide::To, to.ranks() / 2).unwrap());
         let planned = now_ns();
         black_box(Gather::new(&plan, element, element).unwrap());
         plan_ns = plan_ns.min(planned - began);
@@ -332,7 +332,7 @@ fn plan_only(from: &str, to: &str) {
         shared = black_box(scan(&from, &to, to.ranks() / 2));
         scan_ns = scan_ns.min(now_ns() - began);
     }
-    let plan = Plan::whole(&from, &to, Side::To, to.ranks() / 2).unwrap();
+    let plan = Plan::whole(&from, &to, PlanSide::To, to.ranks() / 2).unwrap();
     // Who would meet only behind the end of the array is found by the scan alone.
     assert!(plan.partners().len() as u64 <= shared);
     let figures = json!({

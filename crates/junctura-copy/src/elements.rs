@@ -1,13 +1,13 @@
 //! What becomes of an element on its way: a copy, another byte order, another kind of number.
 
-use junctura_layout::{ByteOrder, Element, Kind};
+use junctura_layout::{ByteOrder, Element, ElementKind};
 use junctura_model::{Code, Error, Result};
 
-use crate::rows::Scale;
+use crate::rows::ElementScale;
 
 /// What is offered, with the widths that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum ElementChange {
     /// Bytes of an element.
     None(usize),
     /// Bytes of an element, and how many of them change places together.
@@ -18,15 +18,15 @@ pub(crate) enum Change {
     Widen { swap_from: bool, swap_to: bool },
 }
 
-impl Change {
+impl ElementChange {
     pub(crate) fn new(from: Element, to: Element) -> Result<Self> {
         let bytes = from.kind.bytes();
         let (swap_from, swap_to) = (from.order != ByteOrder::NATIVE, to.order != ByteOrder::NATIVE);
         match (from.kind, to.kind) {
             (one, two) if one == two && (from.order == to.order || bytes == 1) => Ok(Self::None(bytes)),
             (one, two) if one == two => Ok(Self::Swap(bytes, one.swapped_bytes())),
-            (Kind::F64, Kind::F32) => Ok(Self::Narrow { swap_from, swap_to }),
-            (Kind::F32, Kind::F64) => Ok(Self::Widen { swap_from, swap_to }),
+            (ElementKind::F64, ElementKind::F32) => Ok(Self::Narrow { swap_from, swap_to }),
+            (ElementKind::F32, ElementKind::F64) => Ok(Self::Widen { swap_from, swap_to }),
             _ => Err(Error::new(
                 Code::Unsupported,
                 "type",
@@ -36,15 +36,15 @@ impl Change {
     }
 }
 
-impl Change {
+impl ElementChange {
     /// Units of an element: those that become others, or its bytes.
-    pub(crate) fn scale(self) -> Scale {
+    pub(crate) fn scale(self) -> ElementScale {
         let (units, from, to) = match self {
             Self::None(bytes) | Self::Swap(bytes, _) => (bytes, 1, 1),
             Self::Narrow { .. } => (1, 8, 4),
             Self::Widen { .. } => (1, 4, 8),
         };
-        Scale { units, from, to }
+        ElementScale { units, from, to }
     }
 
     /// Whether elements of both sides have so many bytes, which is what can be turned in registers.
@@ -67,7 +67,7 @@ impl Change {
 }
 
 /// What is done with each element.
-pub(crate) trait Op {
+pub(crate) trait ElementOperation {
     /// Bytes of one, as it comes.
     const FROM: usize;
     /// Bytes of one, as it goes.
@@ -90,9 +90,9 @@ pub(crate) trait Op {
 }
 
 /// A copy of elements of `N` bytes.
-pub(crate) struct Same<const N: usize>;
+pub(crate) struct SameElement<const N: usize>;
 
-impl<const N: usize> Op for Same<N> {
+impl<const N: usize> ElementOperation for SameElement<N> {
     const FROM: usize = N;
     const TO: usize = N;
 
@@ -111,9 +111,9 @@ impl<const N: usize> Op for Same<N> {
 }
 
 /// Elements of `N` bytes, of which each `W` are reversed.
-pub(crate) struct Swapped<const N: usize, const W: usize>;
+pub(crate) struct SwappedElement<const N: usize, const W: usize>;
 
-impl<const N: usize, const W: usize> Op for Swapped<N, W> {
+impl<const N: usize, const W: usize> ElementOperation for SwappedElement<N, W> {
     const FROM: usize = N;
     const TO: usize = N;
 
@@ -128,9 +128,9 @@ impl<const N: usize, const W: usize> Op for Swapped<N, W> {
 }
 
 /// `f64` into `f32`, rounded to the nearest.
-pub(crate) struct Narrowed<const SWAP_FROM: bool, const SWAP_TO: bool>;
+pub(crate) struct NarrowedElement<const SWAP_FROM: bool, const SWAP_TO: bool>;
 
-impl<const SWAP_FROM: bool, const SWAP_TO: bool> Op for Narrowed<SWAP_FROM, SWAP_TO> {
+impl<const SWAP_FROM: bool, const SWAP_TO: bool> ElementOperation for NarrowedElement<SWAP_FROM, SWAP_TO> {
     const FROM: usize = 8;
     const TO: usize = 4;
 
@@ -147,9 +147,9 @@ impl<const SWAP_FROM: bool, const SWAP_TO: bool> Op for Narrowed<SWAP_FROM, SWAP
 }
 
 /// `f32` into `f64`.
-pub(crate) struct Widened<const SWAP_FROM: bool, const SWAP_TO: bool>;
+pub(crate) struct WidenedElement<const SWAP_FROM: bool, const SWAP_TO: bool>;
 
-impl<const SWAP_FROM: bool, const SWAP_TO: bool> Op for Widened<SWAP_FROM, SWAP_TO> {
+impl<const SWAP_FROM: bool, const SWAP_TO: bool> ElementOperation for WidenedElement<SWAP_FROM, SWAP_TO> {
     const FROM: usize = 4;
     const TO: usize = 8;
 
@@ -165,10 +165,10 @@ impl<const SWAP_FROM: bool, const SWAP_TO: bool> Op for Widened<SWAP_FROM, SWAP_
     }
 }
 
-/// Calls `$call::<Op>(…)` with the [`Op`] of a change.
+/// Calls `$call::<ElementOperation>(…)` with the [`ElementOperation`] of a change.
 macro_rules! with_op {
     ($change:expr, $op:ident => $call:expr) => {{
-        use $crate::elements::{Change, Narrowed, Same, Swapped, Widened};
+        use $crate::elements::{ElementChange, NarrowedElement, SameElement, SwappedElement, WidenedElement};
         macro_rules! by {
             ($type:ty) => {{
                 type $op = $type;
@@ -176,27 +176,27 @@ macro_rules! with_op {
             }};
         }
         match $change {
-            Change::None(1) => by!(Same<1>),
-            Change::None(2) => by!(Same<2>),
-            Change::None(4) => by!(Same<4>),
-            Change::None(8) => by!(Same<8>),
-            Change::None(_) => by!(Same<16>),
-            Change::Swap(2, _) => by!(Swapped<2, 2>),
-            Change::Swap(4, _) => by!(Swapped<4, 4>),
-            Change::Swap(8, 4) => by!(Swapped<8, 4>),
-            Change::Swap(8, _) => by!(Swapped<8, 8>),
-            Change::Swap(..) => by!(Swapped<16, 8>),
-            Change::Narrow { swap_from, swap_to } => match (swap_from, swap_to) {
-                (false, false) => by!(Narrowed<false, false>),
-                (false, true) => by!(Narrowed<false, true>),
-                (true, false) => by!(Narrowed<true, false>),
-                (true, true) => by!(Narrowed<true, true>),
+            ElementChange::None(1) => by!(SameElement<1>),
+            ElementChange::None(2) => by!(SameElement<2>),
+            ElementChange::None(4) => by!(SameElement<4>),
+            ElementChange::None(8) => by!(SameElement<8>),
+            ElementChange::None(_) => by!(SameElement<16>),
+            ElementChange::Swap(2, _) => by!(SwappedElement<2, 2>),
+            ElementChange::Swap(4, _) => by!(SwappedElement<4, 4>),
+            ElementChange::Swap(8, 4) => by!(SwappedElement<8, 4>),
+            ElementChange::Swap(8, _) => by!(SwappedElement<8, 8>),
+            ElementChange::Swap(..) => by!(SwappedElement<16, 8>),
+            ElementChange::Narrow { swap_from, swap_to } => match (swap_from, swap_to) {
+                (false, false) => by!(NarrowedElement<false, false>),
+                (false, true) => by!(NarrowedElement<false, true>),
+                (true, false) => by!(NarrowedElement<true, false>),
+                (true, true) => by!(NarrowedElement<true, true>),
             },
-            Change::Widen { swap_from, swap_to } => match (swap_from, swap_to) {
-                (false, false) => by!(Widened<false, false>),
-                (false, true) => by!(Widened<false, true>),
-                (true, false) => by!(Widened<true, false>),
-                (true, true) => by!(Widened<true, true>),
+            ElementChange::Widen { swap_from, swap_to } => match (swap_from, swap_to) {
+                (false, false) => by!(WidenedElement<false, false>),
+                (false, true) => by!(WidenedElement<false, true>),
+                (true, false) => by!(WidenedElement<true, false>),
+                (true, true) => by!(WidenedElement<true, true>),
             },
         }
     }};

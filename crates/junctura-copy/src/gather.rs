@@ -3,18 +3,18 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use junctura_layout::{Element, Local, Part, Plan, Runs, Side, Storage};
+use junctura_layout::{Element, Local, Plan, PlanPart, PlanSide, SharedRuns, Storage};
 use junctura_model::{Code, Error, Result};
 
-use crate::elements::Change;
-use crate::product::{self, Dim, Product, Source, walk_order};
-use crate::work::Work;
+use crate::elements::ElementChange;
+use crate::product::{self, ListProduct, PeerSource, ProductDim, walk_order};
+use crate::work::CopyWork;
 
-/// What one rank takes from its peers, ready to run many times: made once from a plan of [`Side::To`](junctura_layout::Side::To).
+/// What one rank takes from its peers, ready to run many times: made once from a plan of [`PlanSide::To`](junctura_layout::PlanSide::To).
 #[derive(Clone, Debug)]
 pub struct Gather {
     peers: Vec<u64>,
-    work: Work,
+    work: CopyWork,
 }
 
 impl Gather {
@@ -24,17 +24,20 @@ impl Gather {
     /// `Unsupported` where the one does not become the other: kinds must be the same, or `f4` and `f8`; byte orders may differ.
     /// `InvalidArgument` for a plan of those who give.
     pub fn new(plan: &Plan, from: Element, to: Element) -> Result<Self> {
-        check_side(plan, Side::To)?;
-        let change = Change::new(from, to)?;
+        check_side(plan, PlanSide::To)?;
+        let change = ElementChange::new(from, to)?;
         let mut locals = PeerLocals::of(plan);
-        let parts = plan.parts().iter().map(|part| Combined::new(plan, part, &mut locals));
-        let parts: Vec<Combined> = parts.collect();
+        let parts = plan
+            .parts()
+            .iter()
+            .map(|part| CombinedPart::new(plan, part, &mut locals));
+        let parts: Vec<CombinedPart> = parts.collect();
         let ranks: BTreeSet<u64> = parts.iter().flat_map(|part| &part.ranks).copied().collect();
         let peers: Vec<u64> = ranks.into_iter().collect();
         let products = parts.into_iter().map(|part| part.product(&peers)).collect();
         let read = peers.iter().map(|&rank| (rank, plan.from().room(rank))).collect();
         let written = (plan.rank(), plan.to().room(plan.rank()));
-        let work = Work::new(products, change, read, written)?;
+        let work = CopyWork::new(products, change, read, written)?;
         Ok(Self { peers, work })
     }
 
@@ -89,7 +92,7 @@ impl Gather {
     }
 }
 
-pub(crate) fn check_side(plan: &Plan, side: Side) -> Result<()> {
+pub(crate) fn check_side(plan: &Plan, side: PlanSide) -> Result<()> {
     if plan.side() == side {
         return Ok(());
     }
@@ -112,7 +115,7 @@ impl<'p> PeerLocals<'p> {
     }
 
     /// The peer that a part names by these coordinates, and its memory. A plan names only ranks that there are.
-    fn find(&mut self, part: &Part, coordinates: &[u64]) -> Option<(u64, Cow<'_, Local>)> {
+    fn find(&mut self, part: &PlanPart, coordinates: &[u64]) -> Option<(u64, Cow<'_, Local>)> {
         let Some((rank, number)) = part.slab else {
             let (rank, local) = self.plan.their_local(part, coordinates)?;
             return Some((rank, Cow::Owned(local)));
@@ -125,19 +128,19 @@ impl<'p> PeerLocals<'p> {
 }
 
 /// A part of a plan with the ranks that it names.
-struct Combined {
-    product: Product,
+struct CombinedPart {
+    product: ListProduct,
     /// Of each source.
     ranks: Vec<u64>,
 }
 
-impl Combined {
-    fn new(plan: &Plan, part: &Part, locals: &mut PeerLocals<'_>) -> Self {
-        let counts: Vec<u64> = part.runs.iter().map(Runs::elements).collect();
+impl CombinedPart {
+    fn new(plan: &Plan, part: &PlanPart, locals: &mut PeerLocals<'_>) -> Self {
+        let counts: Vec<u64> = part.runs.iter().map(SharedRuns::elements).collect();
         let order = walk_order(&part.local, &counts);
         let coordinates: Vec<Vec<u64>> = order.iter().map(|&at| coordinates(&part.runs[at])).collect();
         let mut combined = Self {
-            product: Product {
+            product: ListProduct {
                 dims: Vec::new(),
                 sources: Vec::new(),
                 base: part.local.base,
@@ -147,7 +150,7 @@ impl Combined {
         };
         for (&at, sources) in order.iter().zip(&coordinates) {
             let steps = (part.local.strides[at], part.local.jumps[at]);
-            let dim = Dim::new(&part.runs[at], product::Side::Gather, sources, steps);
+            let dim = ProductDim::new(&part.runs[at], product::EntrySide::Gather, sources, steps);
             combined.product.dims.push(dim);
         }
         let combinations: usize = coordinates.iter().map(Vec::len).product();
@@ -159,7 +162,7 @@ impl Combined {
 
     fn add_source(
         &mut self,
-        part: &Part,
+        part: &PlanPart,
         locals: &mut PeerLocals<'_>,
         order: &[usize],
         coordinates: &[Vec<u64>],
@@ -174,9 +177,9 @@ impl Combined {
         let Some((rank, local)) = locals.find(part, &chosen) else {
             return;
         };
-        let mut source = Source {
+        let mut source = PeerSource {
             base: local.base,
-            ..Source::default()
+            ..PeerSource::default()
         };
         for (to, &at) in order.iter().enumerate() {
             (source.strides[to], source.jumps[to]) = (local.strides[at], local.jumps[at]);
@@ -185,7 +188,7 @@ impl Combined {
         self.ranks.push(rank);
     }
 
-    fn product(self, peers: &[u64]) -> Product {
+    fn product(self, peers: &[u64]) -> ListProduct {
         let mut product = self.product;
         for (source, rank) in product.sources.iter_mut().zip(&self.ranks) {
             source.piece = peers.partition_point(|peer| peer < rank);
@@ -195,6 +198,6 @@ impl Combined {
 }
 
 /// Those that something is shared with, ascending.
-fn coordinates(runs: &Runs) -> Vec<u64> {
+fn coordinates(runs: &SharedRuns) -> Vec<u64> {
     runs.peers().into_iter().map(|(peer, _)| peer).collect()
 }

@@ -9,7 +9,7 @@ use junctura_model::Result;
 
 /// What a plan is made from: it is the same wherever these are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fingerprint {
+pub struct PlanFingerprint {
     /// How the array lies, as a text.
     pub from: String,
     /// How it is wanted, as a text.
@@ -25,19 +25,19 @@ pub struct Fingerprint {
 }
 
 /// What was made, by what it was made from: that which was used last. To be shared by threads.
-pub struct Kept<T> {
+pub struct PlanStore<T> {
     count_max: usize,
     weight_max: usize,
-    all: Mutex<VecDeque<One<T>>>,
+    all: Mutex<VecDeque<CacheEntry<T>>>,
 }
 
-struct One<T> {
-    fingerprint: Fingerprint,
+struct CacheEntry<T> {
+    fingerprint: PlanFingerprint,
     made: Arc<T>,
     weight: usize,
 }
 
-impl<T> Kept<T> {
+impl<T> PlanStore<T> {
     /// Keeps so many, which weigh so much together: runs that their plans list, or bytes.
     #[must_use]
     pub fn new(count_max: usize, weight_max: usize) -> Self {
@@ -53,7 +53,7 @@ impl<T> Kept<T> {
     ///
     /// # Errors
     /// Those of `from_plan`.
-    pub fn get(&self, fingerprint: Fingerprint, from_plan: impl FnOnce() -> Result<(T, usize)>) -> Result<Arc<T>> {
+    pub fn get(&self, fingerprint: PlanFingerprint, from_plan: impl FnOnce() -> Result<(T, usize)>) -> Result<Arc<T>> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(one) = all.iter().position(|one| one.fingerprint == fingerprint)
             && let Some(one) = all.remove(one)
@@ -68,7 +68,7 @@ impl<T> Kept<T> {
         if weight > self.weight_max {
             return Ok(made);
         }
-        let one = One {
+        let one = CacheEntry {
             fingerprint,
             made: Arc::clone(&made),
             weight,
@@ -76,7 +76,7 @@ impl<T> Kept<T> {
         all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.push_front(one);
         let mut sum = 0;
-        let mut fits = |one: &One<T>| {
+        let mut fits = |one: &CacheEntry<T>| {
             sum += one.weight;
             sum <= self.weight_max
         };
@@ -91,7 +91,7 @@ impl<T> Kept<T> {
     }
 }
 
-impl<T> fmt::Debug for Kept<T> {
+impl<T> fmt::Debug for PlanStore<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Kept({} at most)", self.count_max)
     }
@@ -100,22 +100,22 @@ impl<T> fmt::Debug for Kept<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use junctura_layout::Kind;
+    use junctura_layout::ElementKind;
 
-    fn of(rank: u64) -> Fingerprint {
-        Fingerprint {
+    fn of(rank: u64) -> PlanFingerprint {
+        PlanFingerprint {
             from: "shape=3".to_owned(),
             to: "shape=3".to_owned(),
             origin: vec![0],
             rank,
             peer: None,
-            elements: (Kind::F64.into(), Kind::F64.into()),
+            elements: (ElementKind::F64.into(), ElementKind::F64.into()),
         }
     }
 
     #[test]
     fn what_was_used_last_is_kept_as_far_as_it_fits() {
-        let kept = Kept::new(3, 100);
+        let kept = PlanStore::new(3, 100);
         let made = |rank, weight| {
             let mut is_made = false;
             let got = kept.get(of(rank), || {

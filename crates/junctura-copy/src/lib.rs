@@ -12,12 +12,12 @@
 //! ```
 //! # use std::sync::Arc;
 //! # use junctura_copy::Gather;
-//! # use junctura_layout::{Kind, Layout, Plan, Side};
+//! # use junctura_layout::{ElementKind, Layout, Plan, PlanSide};
 //! # fn main() -> junctura_model::Result<()> {
 //! let halves: Arc<Layout> = Arc::new("shape=4 grid=2".parse()?);
 //! let whole: Arc<Layout> = Arc::new("shape=4".parse()?);
-//! let plan = Plan::whole(&halves, &whole, Side::To, 0)?;
-//! let gather = Gather::new(&plan, Kind::U8.into(), Kind::U8.into())?;
+//! let plan = Plan::whole(&halves, &whole, PlanSide::To, 0)?;
+//! let gather = Gather::new(&plan, ElementKind::U8.into(), ElementKind::U8.into())?;
 //! assert_eq!(gather.peers(), [0, 1]);
 //! let mut into = [0; 4];
 //! gather.run(&[&[1, 2], &[3, 4]], &mut into, 1)?;
@@ -53,5 +53,5 @@ mod tiles;
 mod work;
 
 pub use gather::Gather;
-pub use kept::{Fingerprint, Kept};
+pub use kept::{PlanFingerprint, PlanStore};
 pub use message::{Pack, Unpack};

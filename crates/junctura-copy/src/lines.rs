@@ -7,10 +7,10 @@
 #[allow(clippy::wildcard_imports, reason = "they all begin with _mm")]
 use std::arch::x86_64::*;
 
-use crate::rows::{ASKED_BYTES_MAX, Ahead, Repeated, Row, Sources, Spans, Walk};
+use crate::rows::{ASKED_BYTES_MAX, PrefetchMode, RepeatedRuns, RowOperation, RowSources, RowWalk, WrittenSpans};
 
 /// How units come into a line.
-pub(crate) trait Fill {
+pub(crate) trait LineFill {
     /// Bytes of a unit, as it comes.
     const FROM: usize;
     /// Bytes of a unit, as it goes.
@@ -39,9 +39,9 @@ pub(crate) trait Fill {
 }
 
 /// Bytes as they are.
-pub(crate) struct Bytes;
+pub(crate) struct PlainBytes;
 
-impl Fill for Bytes {
+impl LineFill for PlainBytes {
     const FROM: usize = 1;
     const TO: usize = 1;
 
@@ -61,9 +61,9 @@ impl Fill for Bytes {
 }
 
 /// Bytes, of which each `W` are reversed.
-pub(crate) struct Reversed<const W: usize>;
+pub(crate) struct ReversedBytes<const W: usize>;
 
-impl<const W: usize> Fill for Reversed<W> {
+impl<const W: usize> LineFill for ReversedBytes<W> {
     const FROM: usize = 1;
     const TO: usize = 1;
 
@@ -89,9 +89,9 @@ impl<const W: usize> Fill for Reversed<W> {
 }
 
 /// `f64` into `f32`.
-pub(crate) struct Narrow<const SWAP_FROM: bool, const SWAP_TO: bool>;
+pub(crate) struct NarrowFloats<const SWAP_FROM: bool, const SWAP_TO: bool>;
 
-impl<const SWAP_FROM: bool, const SWAP_TO: bool> Fill for Narrow<SWAP_FROM, SWAP_TO> {
+impl<const SWAP_FROM: bool, const SWAP_TO: bool> LineFill for NarrowFloats<SWAP_FROM, SWAP_TO> {
     const FROM: usize = 8;
     const TO: usize = 4;
 
@@ -133,9 +133,9 @@ impl<const SWAP_FROM: bool, const SWAP_TO: bool> Fill for Narrow<SWAP_FROM, SWAP
 }
 
 /// `f32` into `f64`.
-pub(crate) struct Widen<const SWAP_FROM: bool, const SWAP_TO: bool>;
+pub(crate) struct WidenFloats<const SWAP_FROM: bool, const SWAP_TO: bool>;
 
-impl<const SWAP_FROM: bool, const SWAP_TO: bool> Fill for Widen<SWAP_FROM, SWAP_TO> {
+impl<const SWAP_FROM: bool, const SWAP_TO: bool> LineFill for WidenFloats<SWAP_FROM, SWAP_TO> {
     const FROM: usize = 4;
     const TO: usize = 8;
 
@@ -203,7 +203,7 @@ pub(crate) fn reversal(width: usize) -> __m512i {
 
 /// The line that is being made.
 #[derive(Clone, Copy)]
-struct Pen {
+struct LineBuffer {
     /// Where it goes: a multiple of 64.
     line: *mut u8,
     units: __m512i,
@@ -213,18 +213,18 @@ struct Pen {
     have: usize,
 }
 
-/// Lets the rows of [`Rows`](crate::rows::Rows) be written by lines. `STREAM`: past the caches.
-pub(crate) struct Lines<F, const STREAM: bool> {
-    pen: Pen,
-    ahead: Ahead,
+/// Lets the rows of [`Rows`](crate::rows::ProductRows) be written by lines. `STREAM`: past the caches.
+pub(crate) struct LineRows<F, const STREAM: bool> {
+    pen: LineBuffer,
+    ahead: PrefetchMode,
     fill: std::marker::PhantomData<F>,
 }
 
-impl<F: Fill, const STREAM: bool> Lines<F, STREAM> {
+impl<F: LineFill, const STREAM: bool> LineRows<F, STREAM> {
     /// Only where [`are_there`].
-    pub(crate) fn new(ahead: Ahead) -> Self {
+    pub(crate) fn new(ahead: PrefetchMode) -> Self {
         Self {
-            pen: Pen::new(),
+            pen: LineBuffer::new(),
             ahead,
             fill: std::marker::PhantomData,
         }
@@ -233,8 +233,8 @@ impl<F: Fill, const STREAM: bool> Lines<F, STREAM> {
     /// All rows, and what is left of the last line; nobody sees what comes after before it.
     ///
     /// # Safety
-    /// As of [`Walk::run`]; where the walk writes begins a unit.
-    pub(crate) unsafe fn all(mut self, walk: &mut Walk<'_>) {
+    /// As of [`RowWalk::run`]; where the walk writes begins a unit.
+    pub(crate) unsafe fn all(mut self, walk: &mut RowWalk<'_>) {
         // SAFETY: as of this function.
         unsafe {
             walk.run(&mut self);
@@ -244,29 +244,29 @@ impl<F: Fill, const STREAM: bool> Lines<F, STREAM> {
     }
 }
 
-impl<F: Fill, const STREAM: bool> Row for Lines<F, STREAM> {
+impl<F: LineFill, const STREAM: bool> RowOperation for LineRows<F, STREAM> {
     #[inline]
-    unsafe fn rows(&mut self, runs: &Repeated, from: &mut Sources, into: (*mut u8, usize), count: u64) {
+    unsafe fn rows(&mut self, runs: &RepeatedRuns, from: &mut RowSources, into: (*mut u8, usize), count: u64) {
         // SAFETY: `new` is only called where there is AVX-512; the caller vouches for the runs.
         unsafe { rows::<F, STREAM>(&mut self.pen, self.ahead, runs, from, into, count) }
     }
 
-    unsafe fn together(&mut self, runs: &Repeated, from: &mut Sources, begins: &[*const u8], into: &[*mut u8]) {
+    unsafe fn together(&mut self, runs: &RepeatedRuns, from: &mut RowSources, begins: &[*const u8], into: &[*mut u8]) {
         // SAFETY: as of `rows`.
         unsafe { together::<F, STREAM>(&mut self.pen, self.ahead, runs, from, begins, into) }
     }
 }
 
-/// See [`Row::together`].
+/// See [`RowOperation::together`].
 ///
 /// # Safety
 /// As of that; this machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-unsafe fn together<F: Fill, const STREAM: bool>(
-    pen: &mut Pen,
-    ahead: Ahead,
-    runs: &Repeated,
-    from: &mut Sources,
+unsafe fn together<F: LineFill, const STREAM: bool>(
+    pen: &mut LineBuffer,
+    ahead: PrefetchMode,
+    runs: &RepeatedRuns,
+    from: &mut RowSources,
     begins: &[*const u8],
     into: &[*mut u8],
 ) {
@@ -283,16 +283,16 @@ unsafe fn together<F: Fill, const STREAM: bool>(
     }
 }
 
-/// See [`Row::rows`].
+/// See [`RowOperation::rows`].
 ///
 /// # Safety
 /// As of that; this machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-unsafe fn rows<F: Fill, const STREAM: bool>(
-    pen: &mut Pen,
-    ahead: Ahead,
-    runs: &Repeated,
-    from: &mut Sources,
+unsafe fn rows<F: LineFill, const STREAM: bool>(
+    pen: &mut LineBuffer,
+    ahead: PrefetchMode,
+    runs: &RepeatedRuns,
+    from: &mut RowSources,
     (mut into, step): (*mut u8, usize),
     count: u64,
 ) {
@@ -330,11 +330,11 @@ const LINES_AT_ONCE: usize = 256;
 /// As of [`rows`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-unsafe fn spans<F: Fill, const STREAM: bool>(
-    kept: &mut Pen,
-    ahead: Ahead,
-    spans: &Spans,
-    from: &mut Sources,
+unsafe fn spans<F: LineFill, const STREAM: bool>(
+    kept: &mut LineBuffer,
+    ahead: PrefetchMode,
+    spans: &WrittenSpans,
+    from: &mut RowSources,
     into: *mut u8,
 ) {
     // One's own, which stays in registers.
@@ -349,12 +349,14 @@ unsafe fn spans<F: Fill, const STREAM: bool>(
                 let begin = from.rows.get_unchecked(source).wrapping_add(run.from as usize);
                 let bytes = (run.units as usize * F::FROM).min(ASKED_BYTES_MAX as usize);
                 match ahead {
-                    Ahead::Lines => ask_for_lines(from.asked.get_unchecked_mut(source), begin, bytes),
-                    Ahead::Next => ask_for::<_MM_HINT_T0>(begin.wrapping_add(*from.next.get_unchecked(source)), bytes),
-                    Ahead::NextFar => {
+                    PrefetchMode::Lines => ask_for_lines(from.asked.get_unchecked_mut(source), begin, bytes),
+                    PrefetchMode::Next => {
+                        ask_for::<_MM_HINT_T0>(begin.wrapping_add(*from.next.get_unchecked(source)), bytes);
+                    }
+                    PrefetchMode::NextFar => {
                         ask_for::<_MM_HINT_T1>(begin.wrapping_add(*from.next.get_unchecked(source)), bytes);
                     }
-                    Ahead::Nothing => {}
+                    PrefetchMode::Nothing => {}
                 }
                 pen.put::<F, STREAM>(begin, run.units as usize);
             }
@@ -406,7 +408,7 @@ pub(crate) fn lowest(count: usize) -> u64 {
     _bzhi_u64(u64::MAX, count as u32)
 }
 
-impl Pen {
+impl LineBuffer {
     fn new() -> Self {
         Self {
             line: std::ptr::null_mut(),
@@ -423,7 +425,7 @@ impl Pen {
     /// As of [`rows`].
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-    unsafe fn go_to<F: Fill>(&mut self, into: *mut u8) {
+    unsafe fn go_to<F: LineFill>(&mut self, into: *mut u8) {
         if self.line.wrapping_add(self.have * F::TO) == into && !self.line.is_null() {
             return;
         }
@@ -439,7 +441,7 @@ impl Pen {
     /// # Safety
     /// As of [`rows`].
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-    unsafe fn leave<F: Fill>(self) {
+    unsafe fn leave<F: LineFill>(self) {
         if self.have > self.first {
             let mask = lowest(self.have * F::TO) & !lowest(self.first * F::TO);
             // SAFETY: units from `first` to `have` were put, so that they are ours to write.
@@ -451,7 +453,7 @@ impl Pen {
     /// As of [`rows`]: `count` units can be read at `from`, and so many written where the pen is.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-    unsafe fn put<F: Fill, const STREAM: bool>(&mut self, from: *const u8, count: usize) {
+    unsafe fn put<F: LineFill, const STREAM: bool>(&mut self, from: *const u8, count: usize) {
         let before = from.wrapping_sub(self.have * F::FROM);
         let room = F::LINE - self.have;
         // SAFETY: the mask names units of the run only.
@@ -486,7 +488,7 @@ impl Pen {
     /// As of [`Self::put`].
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-    unsafe fn write<F: Fill, const STREAM: bool>(&mut self, line: __m512i) {
+    unsafe fn write<F: LineFill, const STREAM: bool>(&mut self, line: __m512i) {
         // SAFETY: all units from `first` on were put; `line` is a multiple of 64.
         unsafe {
             let line = F::finish(line);

@@ -3,35 +3,35 @@
 //! It is a dense array of all elements that both share; for slabs one for each pair of theirs that meet, by the taker's number and then
 //! the giver's. Its dimensions go as the taker's memory does, and each in the order of its indices: both ends know all that from their plans.
 
-use junctura_layout::{Distribution, Element, Layout, Local, Part, Plan, Runs, Side};
+use junctura_layout::{Distribution, Element, Layout, Local, Plan, PlanPart, PlanSide, SharedRuns};
 use junctura_model::{Code, Error, Result};
 
-use crate::elements::Change;
+use crate::elements::ElementChange;
 use crate::gather::check_side;
-use crate::part::Message;
-use crate::product::{self, Dim, Product, Source, dense, walk_order};
-use crate::work::Work;
+use crate::part::MessageSide;
+use crate::product::{self, ListProduct, PeerSource, ProductDim, dense, walk_order};
+use crate::work::CopyWork;
 
 /// Gathers what one peer wants out of one's own memory into a message.
 #[derive(Clone, Debug)]
 pub struct Pack {
-    work: Work,
+    work: CopyWork,
 }
 
 /// Puts such a message into one's own memory.
 #[derive(Clone, Debug)]
 pub struct Unpack {
-    work: Work,
+    work: CopyWork,
 }
 
 impl Pack {
-    /// From a plan of [`Side::From`](junctura_layout::Side::From). `from` is what lies in the memory, `to` what travels.
+    /// From a plan of [`PlanSide::From`](junctura_layout::PlanSide::From). `from` is what lies in the memory, `to` what travels.
     ///
     /// # Errors
     /// `Unsupported` where the one does not become the other; `InvalidArgument` for a plan of those who take, or no such peer.
     pub fn new(plan: &Plan, peer: u64, from: Element, to: Element) -> Result<Self> {
-        check_side(plan, Side::From)?;
-        let change = Change::new(from, to)?;
+        check_side(plan, PlanSide::From)?;
+        let change = ElementChange::new(from, to)?;
         let (mut parts, coordinates) = shared_with(plan, peer)?;
         // The taker goes through its own slabs first.
         parts.sort_by_key(|part| part.slab);
@@ -44,13 +44,13 @@ impl Pack {
             while locals.next_if(|(_, number)| *number < slab).is_some() {}
             // A plan names only ranks that there are.
             let Some((theirs, _)) = locals.peek() else { continue };
-            let side = |coordinate| product::Side::Pack(coordinate);
+            let side = |coordinate| product::EntrySide::Pack(coordinate);
             let product = one(part, &coordinates, side, theirs, count);
             count += product.elements();
             products.push(product);
         }
         let room = plan.from().room(plan.rank());
-        let work = Work::new(products, change, vec![(plan.rank(), room)], (peer, count))?;
+        let work = CopyWork::new(products, change, vec![(plan.rank(), room)], (peer, count))?;
         Ok(Self { work })
     }
 
@@ -99,29 +99,31 @@ impl Pack {
     /// As [`Self::run`]; `InvalidArgument` when the message has not so many.
     pub fn run_part(&self, piece: &[u8], first: u64, part: &mut [u8]) -> Result<()> {
         let count = (part.len() / self.work.widths().1) as u64;
-        self.work.part(Message::Written, first, count)?.run(&[piece], part, 1)
+        self.work
+            .part(MessageSide::Written, first, count)?
+            .run(&[piece], part, 1)
     }
 }
 
 impl Unpack {
-    /// From a plan of [`Side::To`](junctura_layout::Side::To). `from` is what travels, `to` what is wanted.
+    /// From a plan of [`PlanSide::To`](junctura_layout::PlanSide::To). `from` is what travels, `to` what is wanted.
     ///
     /// # Errors
     /// As [`Pack::new`], for a plan of those who give.
     pub fn new(plan: &Plan, peer: u64, from: Element, to: Element) -> Result<Self> {
-        check_side(plan, Side::To)?;
-        let change = Change::new(from, to)?;
+        check_side(plan, PlanSide::To)?;
+        let change = ElementChange::new(from, to)?;
         let mut products = Vec::new();
         let mut count = 0;
         let (parts, coordinates) = shared_with(plan, peer)?;
         for part in parts {
-            let side = |coordinate| product::Side::Unpack(coordinate);
+            let side = |coordinate| product::EntrySide::Unpack(coordinate);
             let product = one(part, &coordinates, side, &part.local, count);
             count += product.elements();
             products.push(product);
         }
         let room = plan.to().room(plan.rank());
-        let work = Work::new(products, change, vec![(peer, count)], (plan.rank(), room))?;
+        let work = CopyWork::new(products, change, vec![(peer, count)], (plan.rank(), room))?;
         Ok(Self { work })
     }
 
@@ -164,12 +166,12 @@ impl Unpack {
     /// As [`Pack::run_part`].
     pub fn run_part(&self, part: &[u8], first: u64, into: &mut [u8]) -> Result<()> {
         let count = (part.len() / self.work.widths().0) as u64;
-        self.work.part(Message::Read, first, count)?.run(&[part], into, 1)
+        self.work.part(MessageSide::Read, first, count)?.run(&[part], into, 1)
     }
 }
 
 /// The parts of a plan that have something of one peer, and its coordinates there.
-fn shared_with(plan: &Plan, peer: u64) -> Result<(Vec<&Part>, Vec<u64>)> {
+fn shared_with(plan: &Plan, peer: u64) -> Result<(Vec<&PlanPart>, Vec<u64>)> {
     let layout: &Layout = plan.theirs();
     if peer >= layout.ranks() {
         let cause = format!("there is no rank {peer} of {}", layout.ranks());
@@ -179,8 +181,8 @@ fn shared_with(plan: &Plan, peer: u64) -> Result<(Vec<&Part>, Vec<u64>)> {
         Distribution::Grid { .. } => layout.coordinates(peer).unwrap_or_default(),
         Distribution::Slabs(_) => vec![0; layout.shape().len()],
     };
-    let is_meant = |part: &&Part| {
-        let meets = |(runs, at): (&Runs, &u64)| runs.first().iter().any(|run| run.peer == *at);
+    let is_meant = |part: &&PlanPart| {
+        let meets = |(runs, at): (&SharedRuns, &u64)| runs.first().iter().any(|run| run.peer == *at);
         part.slab.is_none_or(|(rank, _)| u64::from(rank) == peer) && part.runs.iter().zip(&coordinates).all(meets)
     };
     let parts = plan.parts().iter().filter(is_meant).collect();
@@ -188,8 +190,14 @@ fn shared_with(plan: &Plan, peer: u64) -> Result<(Vec<&Part>, Vec<u64>)> {
 }
 
 /// What is shared with one peer. `taker` is the memory that says which dimension goes slowest; `base` elements of the message are before it.
-fn one(part: &Part, coordinates: &[u64], side: impl Fn(u64) -> product::Side, taker: &Local, base: u64) -> Product {
-    let count = |(runs, at): (&Runs, &u64)| {
+fn one(
+    part: &PlanPart,
+    coordinates: &[u64],
+    side: impl Fn(u64) -> product::EntrySide,
+    taker: &Local,
+    base: u64,
+) -> ListProduct {
+    let count = |(runs, at): (&SharedRuns, &u64)| {
         runs.peers()
             .into_iter()
             .find(|(peer, _)| peer == at)
@@ -198,18 +206,18 @@ fn one(part: &Part, coordinates: &[u64], side: impl Fn(u64) -> product::Side, ta
     let counts: Vec<u64> = part.runs.iter().zip(coordinates).map(count).collect();
     let order = walk_order(taker, &counts);
     let message = dense(&counts, &order);
-    let is_packed = matches!(side(0), product::Side::Pack(_));
+    let is_packed = matches!(side(0), product::EntrySide::Pack(_));
     let (read, written) = if is_packed {
         (&part.local.strides, &message)
     } else {
         (&message, &part.local.strides)
     };
-    let mut source = Source::default();
+    let mut source = PeerSource::default();
     let mut dims = Vec::with_capacity(order.len());
     for (to, &at) in order.iter().enumerate() {
         let coordinate = coordinates[at];
         let jump = if is_packed { 0 } else { part.local.jumps[at] };
-        let mut dim = Dim::new(&part.runs[at], side(coordinate), &[coordinate], (written[at], jump));
+        let mut dim = ProductDim::new(&part.runs[at], side(coordinate), &[coordinate], (written[at], jump));
         if is_packed {
             dim.scale_into(message[at]);
         }
@@ -223,7 +231,7 @@ fn one(part: &Part, coordinates: &[u64], side: impl Fn(u64) -> product::Side, ta
         (base, part.local.base)
     };
     source.base = read_base;
-    Product {
+    ListProduct {
         dims,
         sources: vec![source],
         base: written_base,

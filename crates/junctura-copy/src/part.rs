@@ -5,18 +5,18 @@
 
 use std::ops::Range;
 
-use crate::product::{Dim, List, Product, Seg};
+use crate::product::{EntryList, IndexSegment, ListProduct, ProductDim};
 
 /// On which side of a product the message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Message {
+pub(crate) enum MessageSide {
     Read,
     Written,
 }
 
-impl Message {
+impl MessageSide {
     /// Elements of the message in front of a product.
-    fn base(self, product: &Product) -> u64 {
+    fn base(self, product: &ListProduct) -> u64 {
         match self {
             Self::Read => product.sources.first().map_or(0, |source| source.base),
             Self::Written => product.base,
@@ -24,9 +24,9 @@ impl Message {
     }
 
     /// What lies in these elements of the message, for a memory that begins with the first of them. `products` are in the order of the message.
-    pub(crate) fn part(self, products: &[impl AsRef<Product>], part: &Range<u64>) -> Vec<Product> {
+    pub(crate) fn part(self, products: &[impl AsRef<ListProduct>], part: &Range<u64>) -> Vec<ListProduct> {
         let ends_before = |product: &_| {
-            let product = AsRef::<Product>::as_ref(product);
+            let product = AsRef::<ListProduct>::as_ref(product);
             self.base(product) + product.elements() <= part.start
         };
         let first = products.partition_point(ends_before);
@@ -40,8 +40,8 @@ impl Message {
         cut
     }
 
-    fn add_boxes(self, product: &Product, part: &Range<u64>, cut: &mut Vec<Product>) {
-        let counts: Vec<u64> = product.dims.iter().map(Dim::elements).collect();
+    fn add_boxes(self, product: &ListProduct, part: &Range<u64>, cut: &mut Vec<ListProduct>) {
+        let counts: Vec<u64> = product.dims.iter().map(ProductDim::elements).collect();
         let mut steps = vec![1; counts.len()];
         for dim in (1..counts.len()).rev() {
             steps[dim - 1] = steps[dim] * counts[dim];
@@ -71,9 +71,9 @@ impl Message {
     }
 
     /// These indices of each dimension, `base` elements behind the beginning of the part.
-    fn one(self, product: &Product, ranges: &[Range<u64>], base: u64) -> Product {
+    fn one(self, product: &ListProduct, ranges: &[Range<u64>], base: u64) -> ListProduct {
         let dims = product.dims.iter().zip(ranges).map(|(dim, range)| self.cut(dim, range));
-        let mut one = Product {
+        let mut one = ListProduct {
             dims: dims.collect(),
             sources: product.sources.clone(),
             base: product.base,
@@ -87,15 +87,15 @@ impl Message {
     }
 
     /// These indices of a dimension. On the message's side they are counted from the first of them.
-    fn cut(self, dim: &Dim, range: &Range<u64>) -> Dim {
+    fn cut(self, dim: &ProductDim, range: &Range<u64>) -> ProductDim {
         if *range == (0..dim.elements()) {
             return dim.clone();
         }
         let lists = dim.lists.iter().filter_map(|list| {
             let start = range.start.saturating_sub(list.before);
             let end = range.end.saturating_sub(list.before);
-            let begins_within = |(index, _): &(u64, Seg)| *index < end;
-            let clip = |(index, seg): (u64, Seg)| {
+            let begins_within = |(index, _): &(u64, IndexSegment)| *index < end;
+            let clip = |(index, seg): (u64, IndexSegment)| {
                 let (from, to) = (start.max(index), end.min(index + seg.length));
                 let mut seg = seg.part(from - index, to - index, dim.stride);
                 match self {
@@ -104,14 +104,14 @@ impl Message {
                 }
                 seg
             };
-            let cut = List {
+            let cut = EntryList {
                 before: list.before.saturating_sub(range.start),
                 tail: list.from(start).take_while(begins_within).map(clip).collect(),
-                ..List::default()
+                ..EntryList::default()
             };
             (!cut.tail.is_empty()).then_some(cut)
         });
-        Dim {
+        ProductDim {
             coordinates: dim.coordinates,
             stride: dim.stride,
             lists: lists.collect(),

@@ -2,17 +2,22 @@
 
 use std::ops::Range;
 
-use crate::elements::Op;
-use crate::product::{Each, Product, Seg, Source};
-use crate::work::Target;
+use crate::elements::ElementOperation;
+use crate::product::{Each, IndexSegment, ListProduct, PeerSource};
+use crate::work::SharedTarget;
 
 /// The indices `within` of the slowest dimension, with all of the others.
 ///
 /// # Safety
 /// All places of the product lie in `pieces` and `into`, in elements of `O`, and nobody else writes those of these indices.
-pub(crate) unsafe fn copy<O: Op>(product: &Product, pieces: &[&[u8]], into: Target, within: Range<u64>) {
-    let walk = Walk { product, pieces, into };
-    let mut at = At::default();
+pub(crate) unsafe fn copy<O: ElementOperation>(
+    product: &ListProduct,
+    pieces: &[&[u8]],
+    into: SharedTarget,
+    within: Range<u64>,
+) {
+    let walk = PortableWalk { product, pieces, into };
+    let mut at = SlowOffsets::default();
     let mut index = 0;
     for seg in product.dims[0].each() {
         let (from, to) = (within.start.max(index), within.end.min(index + seg.length));
@@ -28,35 +33,42 @@ pub(crate) unsafe fn copy<O: Op>(product: &Product, pieces: &[&[u8]], into: Targ
     }
 }
 
-struct Walk<'a> {
-    product: &'a Product,
+struct PortableWalk<'a> {
+    product: &'a ListProduct,
     pieces: &'a [&'a [u8]],
-    into: Target,
+    into: SharedTarget,
 }
 
 /// Where the slower dimensions are.
 #[derive(Clone, Default)]
-pub(crate) struct At {
+pub(crate) struct SlowOffsets {
     pub(crate) blocks: Each,
     pub(crate) withins: Each,
     /// How many indices of each are meant, where several are.
     pub(crate) counts: Each,
 }
 
-impl At {
-    pub(crate) fn offset(&self, source: &Source, dims: usize) -> u64 {
+impl SlowOffsets {
+    pub(crate) fn offset(&self, source: &PeerSource, dims: usize) -> u64 {
         let each = 0..dims;
         let offsets = each.map(|dim| self.blocks[dim] * source.jumps[dim] + self.withins[dim] * source.strides[dim]);
         source.base + offsets.sum::<u64>()
     }
 }
 
-impl Walk<'_> {
+impl PortableWalk<'_> {
     /// All that lies in one entry of a dimension.
     ///
     /// # Safety
     /// As of [`copy`].
-    unsafe fn seg<O: Op>(&self, dim: usize, seg: Seg, at: &mut At, into: u64, number: usize) {
+    unsafe fn seg<O: ElementOperation>(
+        &self,
+        dim: usize,
+        seg: IndexSegment,
+        at: &mut SlowOffsets,
+        into: u64,
+        number: usize,
+    ) {
         let dims = &self.product.dims;
         let number = number * dims[dim].coordinates + seg.source;
         (at.blocks[dim], at.withins[dim]) = (seg.block, seg.within);
@@ -85,7 +97,7 @@ impl Walk<'_> {
 
 /// # Safety
 /// `count` elements, so many elements apart, can be read and written there.
-unsafe fn run<O: Op>(from: *const u8, into: *mut u8, steps: (usize, usize), count: usize) {
+unsafe fn run<O: ElementOperation>(from: *const u8, into: *mut u8, steps: (usize, usize), count: usize) {
     // SAFETY: the caller vouches for all of them.
     unsafe {
         if steps == (1, 1) {

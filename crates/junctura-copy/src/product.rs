@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use junctura_layout::{DIMENSIONS_MAX, Local, Order, Run, Runs};
+use junctura_layout::{DIMENSIONS_MAX, IndexRun, Local, Order, SharedRuns};
 use junctura_model::{Code, Error, Result};
 
 /// Numbers of each dimension, in the order of the walk.
@@ -14,10 +14,10 @@ pub(crate) type Each = [u64; DIMENSIONS_MAX];
 
 /// The product of a list for each dimension, slowest first.
 #[derive(Clone, Debug)]
-pub(crate) struct Product {
-    pub(crate) dims: Vec<Dim>,
+pub(crate) struct ListProduct {
+    pub(crate) dims: Vec<ProductDim>,
     /// For each combination of coordinates, that of the last dimension quickest.
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<PeerSource>,
     /// Elements in front of it in the memory that is written.
     pub(crate) base: u64,
     /// Whether what is read lies block behind block.
@@ -26,7 +26,7 @@ pub(crate) struct Product {
 
 /// Whom something comes from, and how it lies there, in elements.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Source {
+pub(crate) struct PeerSource {
     /// Which of the memories that are read.
     pub(crate) piece: usize,
     pub(crate) base: u64,
@@ -36,28 +36,28 @@ pub(crate) struct Source {
 
 /// One dimension.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Dim {
+pub(crate) struct ProductDim {
     /// How many different coordinates its entries name.
     pub(crate) coordinates: usize,
     /// Elements from one index to the next in the memory that is written.
     pub(crate) stride: u64,
     /// One list, or one for each block where what is written lies block behind block.
-    pub(crate) lists: Vec<List>,
+    pub(crate) lists: Vec<EntryList>,
 }
 
 /// Entries, most of which may repeat.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct List {
+pub(crate) struct EntryList {
     /// Indices in front of it.
     pub(crate) before: u64,
     /// Of one period.
-    pub(crate) first: Vec<Seg>,
+    pub(crate) first: Vec<IndexSegment>,
     /// How many such periods there are.
     pub(crate) periods: u64,
     /// From one to the next.
-    pub(crate) step: Step,
+    pub(crate) step: PeriodStep,
     /// Of the last period, which may be a part of one.
-    pub(crate) tail: Vec<Seg>,
+    pub(crate) tail: Vec<IndexSegment>,
 }
 
 /// With more entries a packed dimension is written row by row, not block by block: each block has a list of its own.
@@ -65,7 +65,7 @@ const BLOCKS_SEGS_MAX: u64 = 1 << 16;
 
 /// Indices that lie behind each other in what is written and in what is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seg {
+pub(crate) struct IndexSegment {
     /// The number of the coordinate.
     pub(crate) source: usize,
     /// Where the first goes, in elements.
@@ -79,7 +79,7 @@ pub(crate) struct Seg {
 
 /// From one period to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct PeriodStep {
     pub(crate) into: u64,
     pub(crate) block: u64,
     pub(crate) within: u64,
@@ -87,7 +87,7 @@ pub(crate) struct Step {
 
 /// Which of the entries of a plan's list are meant, and which side of them is read and which written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Side {
+pub(crate) enum EntrySide {
     /// All, from the peers into one's own memory.
     Gather,
     /// Those of one coordinate, out of one's own memory into a dense message.
@@ -96,17 +96,17 @@ pub(crate) enum Side {
     Unpack(u64),
 }
 
-impl Product {
+impl ListProduct {
     /// Indices of each dimension.
     pub(crate) fn elements(&self) -> u64 {
-        self.dims.iter().map(Dim::elements).product()
+        self.dims.iter().map(ProductDim::elements).product()
     }
 
     /// Bytes of its lists.
     pub(crate) fn bytes(&self) -> usize {
-        let of_dims = self.dims.iter().map(Dim::bytes).sum::<usize>();
+        let of_dims = self.dims.iter().map(ProductDim::bytes).sum::<usize>();
         let (dims, sources) = (self.dims.capacity(), self.sources.capacity());
-        dims * size_of::<Dim>() + sources * size_of::<Source>() + of_dims
+        dims * size_of::<ProductDim>() + sources * size_of::<PeerSource>() + of_dims
     }
 
     /// One thread's share of the indices of a dimension.
@@ -137,12 +137,12 @@ impl Product {
                 "it reaches outside of a rank's memory",
             ))
         };
-        let last = |dim: &Dim| dim.ends().map(|(_, end)| end.into).max();
+        let last = |dim: &ProductDim| dim.ends().map(|(_, end)| end.into).max();
         let written = self.dims.iter().map(last).sum::<Option<u64>>();
         if written.is_some_and(|last| self.base + last >= room) {
             return outside();
         }
-        let mut ends: Vec<Vec<Vec<Step>>> = Vec::new();
+        let mut ends: Vec<Vec<Vec<PeriodStep>>> = Vec::new();
         for dim in &self.dims {
             let mut of_dim = vec![Vec::new(); dim.coordinates];
             dim.ends().for_each(|(source, end)| of_dim[source].push(end));
@@ -152,7 +152,7 @@ impl Product {
             let mut left = number;
             let mut last = source.base;
             for (at, of_dim) in ends.iter().enumerate().rev() {
-                let place = |end: &Step| end.block * source.jumps[at] + end.within * source.strides[at];
+                let place = |end: &PeriodStep| end.block * source.jumps[at] + end.within * source.strides[at];
                 last += of_dim[left % of_dim.len()].iter().map(place).max().unwrap_or(0);
                 left /= of_dim.len();
             }
@@ -164,16 +164,16 @@ impl Product {
     }
 }
 
-impl Dim {
+impl ProductDim {
     /// Of a plan's list; `sources` are the coordinates that count, ascending.
-    pub(crate) fn new(runs: &Runs, side: Side, sources: &[u64], (stride, jump): (u64, u64)) -> Self {
+    pub(crate) fn new(runs: &SharedRuns, side: EntrySide, sources: &[u64], (stride, jump): (u64, u64)) -> Self {
         let whole = runs.periods().saturating_sub(1);
-        let mut placed = Placed {
+        let mut placed = PlacedRuns {
             side,
             sources,
             count: 0,
         };
-        let mut first: Vec<Seg> = runs
+        let mut first: Vec<IndexSegment> = runs
             .of_periods(0, whole.min(1))
             .filter_map(|run| placed.seg(run))
             .collect();
@@ -181,18 +181,18 @@ impl Dim {
         let of_period = placed.count;
         let mut next = runs.of_periods(1, 2);
         let step = match (first.first(), next.find_map(|run| placed.seg(run))) {
-            (Some(one), Some(two)) => Step {
+            (Some(one), Some(two)) => PeriodStep {
                 into: two.into - one.into,
                 block: two.block - one.block,
                 within: two.within - one.within,
             },
-            _ => Step::default(),
+            _ => PeriodStep::default(),
         };
         placed.count = of_period * whole;
         let tail = runs.of_periods(whole, whole + 1);
-        let mut tail: Vec<Seg> = tail.filter_map(|run| placed.seg(run)).collect();
+        let mut tail: Vec<IndexSegment> = tail.filter_map(|run| placed.seg(run)).collect();
         tail.shrink_to_fit();
-        let entries = List {
+        let entries = EntryList {
             before: 0,
             tail,
             first,
@@ -212,8 +212,8 @@ impl Dim {
     }
 
     fn bytes(&self) -> usize {
-        let of_list = |list: &List| (list.first.capacity() + list.tail.capacity()) * size_of::<Seg>();
-        self.lists.capacity() * size_of::<List>() + self.lists.iter().map(of_list).sum::<usize>()
+        let of_list = |list: &EntryList| (list.first.capacity() + list.tail.capacity()) * size_of::<IndexSegment>();
+        self.lists.capacity() * size_of::<EntryList>() + self.lists.iter().map(of_list).sum::<usize>()
     }
 
     /// Makes indices of a dense array into elements.
@@ -226,18 +226,18 @@ impl Dim {
     }
 
     /// All of them, in the order of what is written.
-    pub(crate) fn each(&self) -> impl Iterator<Item = Seg> + '_ {
-        self.lists.iter().flat_map(List::each)
+    pub(crate) fn each(&self) -> impl Iterator<Item = IndexSegment> + '_ {
+        self.lists.iter().flat_map(EntryList::each)
     }
 
     pub(crate) fn elements(&self) -> u64 {
-        self.lists.iter().map(List::elements).sum()
+        self.lists.iter().map(EntryList::elements).sum()
     }
 
     /// The places of the last index of each entry, of the last of its periods.
-    fn ends(&self) -> impl Iterator<Item = (usize, Step)> + '_ {
-        self.lists.iter().flat_map(List::last).map(|seg| {
-            let end = Step {
+    fn ends(&self) -> impl Iterator<Item = (usize, PeriodStep)> + '_ {
+        self.lists.iter().flat_map(EntryList::last).map(|seg| {
+            let end = PeriodStep {
                 into: seg.into + (seg.length - 1) * self.stride,
                 block: seg.block,
                 within: seg.within + seg.length - 1,
@@ -247,18 +247,18 @@ impl Dim {
     }
 }
 
-impl List {
-    pub(crate) fn each(&self) -> impl Iterator<Item = Seg> + '_ {
+impl EntryList {
+    pub(crate) fn each(&self) -> impl Iterator<Item = IndexSegment> + '_ {
         self.of_periods(0, self.periods).chain(self.tail.iter().copied())
     }
 
-    pub(crate) fn of_periods(&self, from: u64, to: u64) -> impl Iterator<Item = Seg> + '_ {
+    pub(crate) fn of_periods(&self, from: u64, to: u64) -> impl Iterator<Item = IndexSegment> + '_ {
         let segs = move |number| self.first.iter().map(move |seg| seg.moved(self.step, number));
         (from..to).flat_map(segs)
     }
 
     /// All from the one on that has this of its indices, each with the index of its first.
-    pub(crate) fn from(&self, index: u64) -> impl Iterator<Item = (u64, Seg)> + '_ {
+    pub(crate) fn from(&self, index: u64) -> impl Iterator<Item = (u64, IndexSegment)> + '_ {
         let of_period: u64 = self.first.iter().map(|seg| seg.length).sum();
         let skipped = index.checked_div(of_period).unwrap_or(0).min(self.periods);
         let all = self.of_periods(skipped, self.periods).chain(self.tail.iter().copied());
@@ -275,13 +275,13 @@ impl List {
     }
 
     /// Each entry, in the last of its periods.
-    fn last(&self) -> impl Iterator<Item = Seg> + '_ {
+    fn last(&self) -> impl Iterator<Item = IndexSegment> + '_ {
         self.of_periods(self.periods.saturating_sub(1), self.periods)
             .chain(self.tail.iter().copied())
     }
 
     pub(crate) fn elements(&self) -> u64 {
-        let count = |segs: &[Seg]| segs.iter().map(|seg| seg.length).sum::<u64>();
+        let count = |segs: &[IndexSegment]| segs.iter().map(|seg| seg.length).sum::<u64>();
         count(&self.first) * self.periods + count(&self.tail)
     }
 
@@ -306,7 +306,7 @@ impl List {
     }
 }
 
-impl Seg {
+impl IndexSegment {
     /// Of its indices those from `from` to `to`.
     pub(crate) fn part(mut self, from: u64, to: u64, stride: u64) -> Self {
         self.into += from * stride;
@@ -315,7 +315,7 @@ impl Seg {
         self
     }
 
-    pub(crate) fn moved(mut self, by: Step, times: u64) -> Self {
+    pub(crate) fn moved(mut self, by: PeriodStep, times: u64) -> Self {
         self.into += by.into * times;
         self.block += by.block * times;
         self.within += by.within * times;
@@ -324,17 +324,17 @@ impl Seg {
 }
 
 /// Turns runs into entries.
-struct Placed<'s> {
-    side: Side,
+struct PlacedRuns<'s> {
+    side: EntrySide,
     sources: &'s [u64],
     /// Indices that a dense message has so far.
     count: u64,
 }
 
-impl Placed<'_> {
-    fn seg(&mut self, run: Run) -> Option<Seg> {
+impl PlacedRuns<'_> {
+    fn seg(&mut self, run: IndexRun) -> Option<IndexSegment> {
         let before = self.count;
-        let mut seg = Seg {
+        let mut seg = IndexSegment {
             source: 0,
             into: run.mine,
             block: 0,
@@ -342,14 +342,14 @@ impl Placed<'_> {
             length: run.length,
         };
         match self.side {
-            Side::Gather => {
+            EntrySide::Gather => {
                 seg.source = self.sources.binary_search(&run.peer).ok()?;
                 (seg.block, seg.within) = (run.their_block, run.theirs);
             }
-            Side::Pack(peer) | Side::Unpack(peer) if peer != run.peer => return None,
+            EntrySide::Pack(peer) | EntrySide::Unpack(peer) if peer != run.peer => return None,
             // One's own places are in elements already: as blocks of one.
-            Side::Pack(_) => (seg.into, seg.block, seg.within) = (before, run.mine, 0),
-            Side::Unpack(_) => {}
+            EntrySide::Pack(_) => (seg.into, seg.block, seg.within) = (before, run.mine, 0),
+            EntrySide::Unpack(_) => {}
         }
         self.count += run.length;
         Some(seg)

@@ -9,25 +9,25 @@
 
 use std::ops::Range;
 
-use crate::portable::At;
-use crate::product::{List, Product, Seg, Source};
+use crate::portable::SlowOffsets;
+use crate::product::{EntryList, IndexSegment, ListProduct, PeerSource};
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(crate) struct Rows {
+pub(crate) struct ProductRows {
     /// For each way in which peers' blocks lie apart, for each list of the last dimension.
-    runs: Vec<Vec<Repeated>>,
+    runs: Vec<Vec<RepeatedRuns>>,
     /// Which of those ways, for each combination of the slower dimensions.
     ways: Vec<usize>,
     /// Units of a run, on average.
     pub(crate) typical: u64,
-    pub(crate) ahead: Ahead,
-    pub(crate) scale: Scale,
+    pub(crate) ahead: PrefetchMode,
+    pub(crate) scale: ElementScale,
 }
 
 /// How memory is asked for before it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ahead {
+pub(crate) enum PrefetchMode {
     /// What is read comes as it is read.
     Nothing,
     /// Line by line, with what lies between runs.
@@ -40,7 +40,7 @@ pub(crate) enum Ahead {
 
 /// Of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Scale {
+pub(crate) struct ElementScale {
     /// Units, as it goes.
     pub(crate) units: usize,
     /// Bytes of a unit, as it comes.
@@ -49,7 +49,7 @@ pub(crate) struct Scale {
     pub(crate) to: usize,
 }
 
-impl Scale {
+impl ElementScale {
     /// Bytes of an element, as it goes.
     pub(crate) fn written(self) -> usize {
         self.units * self.to
@@ -58,32 +58,32 @@ impl Scale {
 
 /// Runs that come again and again, and those that come once after them.
 #[derive(Clone, Debug)]
-pub(crate) struct Repeated {
-    pub(crate) again: Spans,
+pub(crate) struct RepeatedRuns {
+    pub(crate) again: WrittenSpans,
     pub(crate) times: u64,
     /// Bytes from one time to the next in what is written.
     pub(crate) step: usize,
     /// The same of each coordinate.
     pub(crate) steps: Vec<usize>,
-    pub(crate) once: Spans,
+    pub(crate) once: WrittenSpans,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Spans {
-    pub(crate) runs: Vec<Run>,
-    pub(crate) spans: Vec<Span>,
+pub(crate) struct WrittenSpans {
+    pub(crate) runs: Vec<RowRun>,
+    pub(crate) spans: Vec<WrittenSpan>,
 }
 
 /// Runs without gaps between them in what is written.
 #[derive(Clone, Debug)]
-pub(crate) struct Span {
+pub(crate) struct WrittenSpan {
     /// Where it begins, in bytes from the beginning of the row.
     pub(crate) into: usize,
     pub(crate) runs: Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct RowRun {
     /// Bytes from the beginning of the source's row.
     pub(crate) from: u64,
     pub(crate) units: u32,
@@ -107,9 +107,9 @@ const WAYS: usize = 12;
 pub(crate) const ASKED_BYTES_MAX: u64 = 2048;
 const UNITS_MAX: u64 = 1 << 30;
 
-impl Rows {
+impl ProductRows {
     /// Nothing where the quickest dimension goes with other steps than one.
-    pub(crate) fn new(product: &Product, scale: Scale) -> Option<Self> {
+    pub(crate) fn new(product: &ListProduct, scale: ElementScale) -> Option<Self> {
         let last = product.dims.len() - 1;
         let dim = &product.dims[last];
         let is_single = || {
@@ -125,12 +125,12 @@ impl Rows {
             runs: Vec::new(),
             ways: Vec::new(),
             typical: 0,
-            ahead: Ahead::Nothing,
+            ahead: PrefetchMode::Nothing,
             scale,
         };
-        let all = |way: &[(u64, u64)], again: usize| -> Vec<Repeated> {
+        let all = |way: &[(u64, u64)], again: usize| -> Vec<RepeatedRuns> {
             let lists = dim.lists.iter();
-            lists.map(|list| Repeated::new(list, way, scale, again)).collect()
+            lists.map(|list| RepeatedRuns::new(list, way, scale, again)).collect()
         };
         let mut known: Vec<Vec<(u64, u64)>> = Vec::new();
         for sources in product.sources.chunks(dim.coordinates) {
@@ -152,22 +152,22 @@ impl Rows {
         });
         rows.typical = units / count.max(1);
         rows.ahead = rows.best_ahead();
-        if rows.ahead == Ahead::NextFar && product.is_by_block && rows.is_short() {
+        if rows.ahead == PrefetchMode::NextFar && product.is_by_block && rows.is_short() {
             rows.runs = known.iter().map(|way| all(way, RUNS_CROWDED_MIN)).collect();
         }
         Some(rows)
     }
 
-    fn best_ahead(&self) -> Ahead {
+    fn best_ahead(&self) -> PrefetchMode {
         let mut lists = self.runs[0].iter();
         if self.typical * self.scale.from as u64 > ASKED_BYTES_MAX {
-            Ahead::Nothing
+            PrefetchMode::Nothing
         } else if lists.clone().all(|list| list.lies_together(self.scale)) {
-            Ahead::Lines
+            PrefetchMode::Lines
         } else if lists.any(|list| list.is_crowded(self.scale)) {
-            Ahead::NextFar
+            PrefetchMode::NextFar
         } else {
-            Ahead::Next
+            PrefetchMode::Next
         }
     }
 
@@ -175,17 +175,17 @@ impl Rows {
         self.typical * self.scale.from as u64 <= SHORT_BYTES_MAX
     }
 
-    pub(crate) fn of(&self, combination: usize, list: usize) -> &Repeated {
+    pub(crate) fn of(&self, combination: usize, list: usize) -> &RepeatedRuns {
         &self.runs[self.ways[combination]][list]
     }
 }
 
-impl Repeated {
+impl RepeatedRuns {
     /// `again`: so many runs at least are repeated, where there are so many.
-    fn new(list: &List, way: &[(u64, u64)], scale: Scale, again: usize) -> Self {
+    fn new(list: &EntryList, way: &[(u64, u64)], scale: ElementScale, again: usize) -> Self {
         let together = (again.div_ceil(list.first.len().max(1)) as u64).clamp(1, list.periods.max(1));
         let times = list.periods / together;
-        let placed = |seg: Seg| {
+        let placed = |seg: IndexSegment| {
             let (stride, jump) = way[seg.source];
             let from = (seg.block * jump + seg.within * stride) as usize * scale.units * scale.from;
             (from as u64, seg)
@@ -198,20 +198,20 @@ impl Repeated {
             elements as usize * scale.units * scale.from
         };
         Self {
-            again: Spans::new(again, scale),
+            again: WrittenSpans::new(again, scale),
             times,
             step: (list.step.into * together) as usize * scale.units * scale.to,
             steps: way.iter().map(step).collect(),
-            once: Spans::new(once, scale),
+            once: WrittenSpans::new(once, scale),
         }
     }
 
-    fn each(&self) -> impl Iterator<Item = &Run> {
+    fn each(&self) -> impl Iterator<Item = &RowRun> {
         self.again.runs.iter().chain(&self.once.runs).take(RUNS_SEEN_MAX)
     }
 
     /// Whether not much more memory lies between the runs of a source than in them.
-    fn lies_together(&self, scale: Scale) -> bool {
+    fn lies_together(&self, scale: ElementScale) -> bool {
         let mut ends = vec![None; self.steps.len()];
         let (mut within, mut between) = (0, 0);
         for run in self.each() {
@@ -224,7 +224,7 @@ impl Repeated {
     }
 
     /// Whether the first cache has no room for all lines of a row.
-    fn is_crowded(&self, scale: Scale) -> bool {
+    fn is_crowded(&self, scale: ElementScale) -> bool {
         let mut lines = [0; SETS];
         for run in self.each() {
             let first = run.from as usize / 64;
@@ -236,7 +236,7 @@ impl Repeated {
 
     /// Runs, and their units.
     fn count(&self) -> (u64, u64) {
-        let of = |spans: &Spans| {
+        let of = |spans: &WrittenSpans| {
             let units = spans.runs.iter().map(|run| u64::from(run.units)).sum::<u64>();
             (spans.runs.len() as u64, units)
         };
@@ -245,15 +245,15 @@ impl Repeated {
     }
 }
 
-impl Spans {
-    fn new(placed: impl Iterator<Item = (u64, Seg)>, scale: Scale) -> Self {
+impl WrittenSpans {
+    fn new(placed: impl Iterator<Item = (u64, IndexSegment)>, scale: ElementScale) -> Self {
         let mut spans = Self::default();
         let mut end = None;
         for (from, seg) in placed {
             let into = seg.into as usize * scale.units * scale.to;
             if end != Some(into) {
                 let from = spans.runs.len();
-                spans.spans.push(Span { into, runs: from..from });
+                spans.spans.push(WrittenSpan { into, runs: from..from });
             }
             spans.push(from, seg, scale);
             let count = spans.runs.len();
@@ -265,11 +265,11 @@ impl Spans {
         spans
     }
 
-    fn push(&mut self, mut from: u64, seg: Seg, scale: Scale) {
+    fn push(&mut self, mut from: u64, seg: IndexSegment, scale: ElementScale) {
         let mut left = seg.length * scale.units as u64;
         while left > 0 {
             let units = left.min(UNITS_MAX);
-            self.runs.push(Run {
+            self.runs.push(RowRun {
                 from,
                 units: units as u32,
                 source: seg.source as u32,
@@ -282,7 +282,7 @@ impl Spans {
 
 /// Where the rows of the sources lie.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sources {
+pub(crate) struct RowSources {
     /// The beginning of each source's row.
     pub(crate) rows: Vec<*const u8>,
     /// From one row to the next.
@@ -293,7 +293,7 @@ pub(crate) struct Sources {
     pub(crate) asked: Vec<*const u8>,
 }
 
-impl Sources {
+impl RowSources {
     /// Forgets the rows; what was asked for stays known.
     fn start(&mut self, sources: usize) {
         self.rows.clear();
@@ -304,30 +304,30 @@ impl Sources {
 }
 
 /// What is done with each row.
-pub(crate) trait Row {
+pub(crate) trait RowOperation {
     /// Rows from `into` on, each `step` bytes behind the one before, `count` of them.
     ///
     /// # Safety
     /// All runs lie in what can be read from `from`, and written from `into`, for each of the rows.
-    unsafe fn rows(&mut self, runs: &Repeated, from: &mut Sources, into: (*mut u8, usize), count: u64);
+    unsafe fn rows(&mut self, runs: &RepeatedRuns, from: &mut RowSources, into: (*mut u8, usize), count: u64);
 
     /// Rows whose sources begin at `begins`, row by row, each written where `into` says: all of them once for each repetition of the runs.
     ///
     /// # Safety
     /// As of [`Self::rows`].
-    unsafe fn together(&mut self, runs: &Repeated, from: &mut Sources, begins: &[*const u8], into: &[*mut u8]);
+    unsafe fn together(&mut self, runs: &RepeatedRuns, from: &mut RowSources, begins: &[*const u8], into: &[*mut u8]);
 }
 
 /// Rows of a block, which are read together.
 #[derive(Debug, Default)]
-struct Together<'a> {
-    runs: Option<&'a Repeated>,
+struct BlockRows<'a> {
+    runs: Option<&'a RepeatedRuns>,
     /// The beginning of each source's row, row by row.
     from: Vec<*const u8>,
     into: Vec<*mut u8>,
 }
 
-impl Together<'_> {
+impl BlockRows<'_> {
     fn clear(&mut self) {
         self.runs = None;
         self.from.clear();
@@ -337,7 +337,7 @@ impl Together<'_> {
 
 /// Where a walk is.
 #[derive(Clone, Copy, Debug)]
-struct Here {
+struct RowPosition {
     /// Elements of what is written.
     into: u64,
     /// Of the combination of coordinates so far.
@@ -345,22 +345,22 @@ struct Here {
 }
 
 /// The rows of a product, of the indices `within` of one dimension.
-pub(crate) struct Walk<'a> {
-    pub(crate) product: &'a Product,
-    pub(crate) rows: &'a Rows,
+pub(crate) struct RowWalk<'a> {
+    pub(crate) product: &'a ListProduct,
+    pub(crate) rows: &'a ProductRows,
     pub(crate) pieces: &'a [&'a [u8]],
     pub(crate) into: *mut u8,
     /// Which dimension is split between threads, and the part of its indices that counts.
     pub(crate) split: (usize, Range<u64>),
-    from: Sources,
+    from: RowSources,
     /// What is read next, and what comes after it, whose memory is asked for meanwhile.
-    together: Together<'a>,
-    after: Together<'a>,
+    together: BlockRows<'a>,
+    after: BlockRows<'a>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> RowWalk<'a> {
     pub(crate) fn new(
-        (product, rows): (&'a Product, &'a Rows),
+        (product, rows): (&'a ListProduct, &'a ProductRows),
         pieces: &'a [&'a [u8]],
         into: *mut u8,
         split: (usize, Range<u64>),
@@ -371,9 +371,9 @@ impl<'a> Walk<'a> {
             pieces,
             into,
             split,
-            from: Sources::default(),
-            together: Together::default(),
-            after: Together::default(),
+            from: RowSources::default(),
+            together: BlockRows::default(),
+            after: BlockRows::default(),
         }
     }
 
@@ -381,16 +381,16 @@ impl<'a> Walk<'a> {
     ///
     /// # Safety
     /// As of [`portable::copy`](crate::portable::copy).
-    pub(crate) unsafe fn run(&mut self, row: &mut dyn Row) {
+    pub(crate) unsafe fn run(&mut self, row: &mut dyn RowOperation) {
         let product = self.product;
         let mut lists = vec![0; product.dims.len()];
-        let here = Here {
+        let here = RowPosition {
             into: product.base,
             number: 0,
         };
         loop {
             // SAFETY: as of this function.
-            unsafe { self.slower(row, 0, &lists, here, &mut At::default()) };
+            unsafe { self.slower(row, 0, &lists, here, &mut SlowOffsets::default()) };
             let quickest = (0..lists.len())
                 .rev()
                 .find(|&dim| lists[dim] + 1 < product.dims[dim].lists.len());
@@ -407,7 +407,14 @@ impl<'a> Walk<'a> {
     ///
     /// # Safety
     /// As of [`Self::run`].
-    unsafe fn slower(&mut self, row: &mut dyn Row, dim: usize, lists: &[usize], here: Here, at: &mut At) {
+    unsafe fn slower(
+        &mut self,
+        row: &mut dyn RowOperation,
+        dim: usize,
+        lists: &[usize],
+        here: RowPosition,
+        at: &mut SlowOffsets,
+    ) {
         let product = self.product;
         let last = product.dims.len() - 1;
         if dim == last {
@@ -427,7 +434,7 @@ impl<'a> Walk<'a> {
             let seg = self.clipped(dim, index, whole);
             index += whole.length;
             let Some(seg) = seg else { continue };
-            let mut here = Here {
+            let mut here = RowPosition {
                 into: here.into + seg.into,
                 number: here.number * this.coordinates + seg.source,
             };
@@ -450,7 +457,14 @@ impl<'a> Walk<'a> {
 
     /// # Safety
     /// As of [`Self::run`].
-    unsafe fn indices(&mut self, row: &mut dyn Row, dim: usize, lists: &[usize], mut here: Here, at: &mut At) {
+    unsafe fn indices(
+        &mut self,
+        row: &mut dyn RowOperation,
+        dim: usize,
+        lists: &[usize],
+        mut here: RowPosition,
+        at: &mut SlowOffsets,
+    ) {
         let last = self.product.dims.len() - 1;
         if dim + 1 >= last {
             let count = if last == 0 { 1 } else { at.counts[dim] };
@@ -468,7 +482,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether rows of a block are written at once.
-    fn is_at_once(&self, at: &At) -> bool {
+    fn is_at_once(&self, at: &SlowOffsets) -> bool {
         let last = self.product.dims.len() - 1;
         let rows: u64 = at.counts[..last].iter().product();
         self.product.is_by_block && self.rows.is_short() && rows > 1
@@ -478,7 +492,14 @@ impl<'a> Walk<'a> {
     ///
     /// # Safety
     /// As of [`Self::run`].
-    unsafe fn at_once(&mut self, row: &mut dyn Row, dim: usize, list: usize, mut here: Here, at: &mut At) {
+    unsafe fn at_once(
+        &mut self,
+        row: &mut dyn RowOperation,
+        dim: usize,
+        list: usize,
+        mut here: RowPosition,
+        at: &mut SlowOffsets,
+    ) {
         let (begin, count) = (at.withins[dim], at.counts[dim]);
         let of_each: u64 = at.counts[dim + 1..self.product.dims.len() - 1].iter().product();
         let most = (ROWS_AT_ONCE_MAX / of_each).max(1);
@@ -508,8 +529,8 @@ impl<'a> Walk<'a> {
     ///
     /// # Safety
     /// As of [`Self::run`].
-    unsafe fn read_together(&mut self, row: &mut dyn Row) {
-        let Together { runs, from, into } = &self.together;
+    unsafe fn read_together(&mut self, row: &mut dyn RowOperation) {
+        let BlockRows { runs, from, into } = &self.together;
         if let Some(runs) = runs {
             let sources = from.len() / into.len();
             self.from.start(sources);
@@ -525,7 +546,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What of an entry is of this thread's part.
-    fn clipped(&self, dim: usize, index: u64, seg: Seg) -> Option<Seg> {
+    fn clipped(&self, dim: usize, index: u64, seg: IndexSegment) -> Option<IndexSegment> {
         let (split, within) = &self.split;
         if *split != dim {
             return Some(seg);
@@ -535,7 +556,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Where the row of a source begins.
-    fn place(&self, source: &Source, at: &At) -> *const u8 {
+    fn place(&self, source: &PeerSource, at: &SlowOffsets) -> *const u8 {
         let bytes = self.rows.scale.units * self.rows.scale.from;
         let offset = at.offset(source, self.product.dims.len() - 1) as usize * bytes;
         // Some combinations have nothing in this block, and would begin outside.
@@ -543,7 +564,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Notes where all rows of a block begin.
-    fn collect(&mut self, dim: usize, mut here: Here, at: &mut At) {
+    fn collect(&mut self, dim: usize, mut here: RowPosition, at: &mut SlowOffsets) {
         let last = self.product.dims.len() - 1;
         if dim == last {
             let coordinates = self.product.dims[last].coordinates;
@@ -570,10 +591,10 @@ impl<'a> Walk<'a> {
     /// As of [`Self::run`].
     unsafe fn beginning(
         &mut self,
-        row: &mut dyn Row,
-        Here { into, number }: Here,
+        row: &mut dyn RowOperation,
+        RowPosition { into, number }: RowPosition,
         number_of_list: usize,
-        at: &At,
+        at: &SlowOffsets,
         (dim, count): (usize, u64),
     ) {
         let last = self.product.dims.len() - 1;
@@ -603,12 +624,12 @@ mod tests {
 
     #[test]
     fn runs_of_any_length_are_cut_and_gaps_begin_spans() {
-        let scale = Scale {
+        let scale = ElementScale {
             units: 8,
             from: 1,
             to: 1,
         };
-        let seg = |into: u64, length: u64| Seg {
+        let seg = |into: u64, length: u64| IndexSegment {
             source: 3,
             into,
             block: 0,
@@ -616,7 +637,7 @@ mod tests {
             length,
         };
         let long = UNITS_MAX / 8 * 3 + 5;
-        let spans = Spans::new(
+        let spans = WrittenSpans::new(
             [(16, seg(0, long)), (7, seg(long, 1)), (9, seg(long + 2, 1))].into_iter(),
             scale,
         );

@@ -12,9 +12,9 @@
 use std::arch::x86_64::*;
 
 use crate::lines::{lowest, reversal};
-use crate::portable::At;
-use crate::product::{List, Product, Seg, Source};
-use crate::work::Target;
+use crate::portable::SlowOffsets;
+use crate::product::{EntryList, IndexSegment, ListProduct, PeerSource};
+use crate::work::SharedTarget;
 
 /// Indices along the rows that are written, whose columns are read one after another.
 const COLUMNS: u64 = 64;
@@ -33,13 +33,13 @@ const SEGS_MAX: u64 = 1 << 20;
 
 /// What is worked out once.
 #[derive(Clone, Debug)]
-pub(crate) struct Tiles {
+pub(crate) struct TilePlan {
     /// The dimension that goes quickest in what is read.
     across: usize,
     /// Of each list of that dimension.
-    rows: Vec<Vec<Chunk>>,
+    rows: Vec<Vec<IndexChunk>>,
     /// Of each list of the last dimension, which goes quickest in what is written.
-    columns: Vec<Vec<Chunk>>,
+    columns: Vec<Vec<IndexChunk>>,
     /// Combinations from one coordinate of a dimension to the next.
     weights: Vec<usize>,
     /// The most rows of a chunk.
@@ -48,18 +48,18 @@ pub(crate) struct Tiles {
 
 /// Some indices of a dimension.
 #[derive(Clone, Debug, Default)]
-struct Chunk {
-    segs: Vec<Seg>,
+struct IndexChunk {
+    segs: Vec<IndexSegment>,
     length: u64,
 }
 
-impl Tiles {
+impl TilePlan {
     /// Nothing where no dimension goes quickest in all that is read, or none in what is written.
-    pub(crate) fn new(product: &Product) -> Option<Self> {
+    pub(crate) fn new(product: &ListProduct) -> Option<Self> {
         let last = product.dims.len() - 1;
         let is_quickest = |dim: &usize| product.sources.iter().all(|source| source.strides[*dim] == 1);
         let across = (0..last).rev().find(is_quickest)?;
-        let segs = |dim: usize| product.dims[dim].lists.iter().map(List::count).sum::<u64>();
+        let segs = |dim: usize| product.dims[dim].lists.iter().map(EntryList::count).sum::<u64>();
         if product.dims[last].stride != 1 || product.sources.is_empty() || segs(last).max(segs(across)) > SEGS_MAX {
             return None;
         }
@@ -73,7 +73,7 @@ impl Tiles {
         for dim in (0..last).rev() {
             weights[dim] = weights[dim + 1] * product.dims[dim + 1].coordinates;
         }
-        let rows: Vec<Vec<Chunk>> = chunks(across, ROWS, false);
+        let rows: Vec<Vec<IndexChunk>> = chunks(across, ROWS, false);
         Some(Self {
             across,
             rows_max: rows.iter().flatten().map(|chunk| chunk.length).max().unwrap_or(0),
@@ -85,15 +85,15 @@ impl Tiles {
 }
 
 /// Into chunks of at most so many indices.
-fn cut(list: &List, stride: u64, most: u64, is_gapless: bool) -> Vec<Chunk> {
-    let mut chunks: Vec<Chunk> = Vec::new();
+fn cut(list: &EntryList, stride: u64, most: u64, is_gapless: bool) -> Vec<IndexChunk> {
+    let mut chunks: Vec<IndexChunk> = Vec::new();
     let mut end = None;
     for seg in list.each() {
         let mut from = 0;
         while from < seg.length {
             let is_next = !is_gapless || end == Some(seg.into + from * stride);
             if chunks.last().is_none_or(|chunk| chunk.length == most || !is_next) {
-                chunks.push(Chunk::default());
+                chunks.push(IndexChunk::default());
             }
             let Some(chunk) = chunks.last_mut() else { break };
             let to = seg.length.min(from + most - chunk.length);
@@ -107,7 +107,7 @@ fn cut(list: &List, stride: u64, most: u64, is_gapless: bool) -> Vec<Chunk> {
 }
 
 /// How eight elements are read and written.
-pub(crate) trait Lanes {
+pub(crate) trait EightLanes {
     /// Bytes of one, as it comes.
     const FROM: usize;
     /// Bytes of one, as it goes.
@@ -127,9 +127,9 @@ pub(crate) trait Lanes {
 }
 
 /// Elements of eight bytes, of which each `SWAP` are reversed, if any.
-pub(crate) struct Eight<const SWAP: usize>;
+pub(crate) struct EightBytes<const SWAP: usize>;
 
-impl<const SWAP: usize> Lanes for Eight<SWAP> {
+impl<const SWAP: usize> EightLanes for EightBytes<SWAP> {
     const FROM: usize = 8;
     const TO: usize = 8;
 
@@ -154,9 +154,9 @@ impl<const SWAP: usize> Lanes for Eight<SWAP> {
 }
 
 /// Elements of four bytes, which are reversed or not.
-pub(crate) struct Four<const SWAP: bool>;
+pub(crate) struct FourBytes<const SWAP: bool>;
 
-impl<const SWAP: bool> Lanes for Four<SWAP> {
+impl<const SWAP: bool> EightLanes for FourBytes<SWAP> {
     const FROM: usize = 4;
     const TO: usize = 4;
 
@@ -176,7 +176,7 @@ impl<const SWAP: bool> Lanes for Four<SWAP> {
 }
 
 /// # Safety
-/// As of [`Lanes::store`].
+/// As of [`EightLanes::store`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
 unsafe fn store_four<const SWAP: bool>(mask: u8, into: *mut u8, units: __m256i) {
@@ -190,9 +190,9 @@ unsafe fn store_four<const SWAP: bool>(mask: u8, into: *mut u8, units: __m256i) 
 }
 
 /// `f64` into `f32`.
-pub(crate) struct Narrowing<const SWAP_FROM: bool, const SWAP_TO: bool>;
+pub(crate) struct NarrowingTile<const SWAP_FROM: bool, const SWAP_TO: bool>;
 
-impl<const SWAP_FROM: bool, const SWAP_TO: bool> Lanes for Narrowing<SWAP_FROM, SWAP_TO> {
+impl<const SWAP_FROM: bool, const SWAP_TO: bool> EightLanes for NarrowingTile<SWAP_FROM, SWAP_TO> {
     const FROM: usize = 8;
     const TO: usize = 4;
 
@@ -218,9 +218,9 @@ impl<const SWAP_FROM: bool, const SWAP_TO: bool> Lanes for Narrowing<SWAP_FROM, 
 }
 
 /// `f32` into `f64`.
-pub(crate) struct Widening<const SWAP_FROM: bool, const SWAP_TO: bool>;
+pub(crate) struct WideningTile<const SWAP_FROM: bool, const SWAP_TO: bool>;
 
-impl<const SWAP_FROM: bool, const SWAP_TO: bool> Lanes for Widening<SWAP_FROM, SWAP_TO> {
+impl<const SWAP_FROM: bool, const SWAP_TO: bool> EightLanes for WideningTile<SWAP_FROM, SWAP_TO> {
     const FROM: usize = 4;
     const TO: usize = 8;
 
@@ -251,7 +251,7 @@ impl<const SWAP_FROM: bool, const SWAP_TO: bool> Lanes for Widening<SWAP_FROM, S
 /// A line of the buffer.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line([u8; 64]);
+struct TileLine([u8; 64]);
 
 /// A row that is being written.
 #[derive(Clone, Copy)]
@@ -265,22 +265,22 @@ struct RowEnd {
 }
 
 /// Copies a product tile by tile.
-pub(crate) struct Walk<'a> {
-    product: &'a Product,
-    tiles: &'a Tiles,
+pub(crate) struct TileWalk<'a> {
+    product: &'a ListProduct,
+    tiles: &'a TilePlan,
     pieces: &'a [&'a [u8]],
-    into: Target,
+    into: SharedTarget,
     is_large: bool,
-    buffer: Vec<Line>,
+    buffer: Vec<TileLine>,
     ends: Vec<RowEnd>,
     /// Of the columns that are being read.
-    runs: Vec<Run>,
-    strips: Strips,
+    runs: Vec<ColumnRun>,
+    strips: ColumnStrips,
 }
 
 /// Elements of a column that lie behind each other.
 #[derive(Clone, Copy)]
-struct Run {
+struct ColumnRun {
     from: *const u8,
     /// Bytes to that run of the next column.
     step: usize,
@@ -290,18 +290,18 @@ struct Run {
 }
 
 /// Columns without gaps.
-struct Strips(Vec<Line>);
+struct ColumnStrips(Vec<TileLine>);
 
-impl Strips {
+impl ColumnStrips {
     fn new() -> Self {
-        Self(vec![Line([0; 64]); STRIPS * STRIP_BYTES / 64])
+        Self(vec![TileLine([0; 64]); STRIPS * STRIP_BYTES / 64])
     }
 
     /// Brings the runs of a column together, and asks for those of the next.
     ///
     /// # Safety
     /// They can be read, and have [`ROWS`] elements of eight bytes at most.
-    unsafe fn gather(&mut self, strip: usize, runs: &[Run], column: usize) {
+    unsafe fn gather(&mut self, strip: usize, runs: &[ColumnRun], column: usize) {
         let mut into = self.0.as_mut_ptr().cast::<u8>().wrapping_add(strip * STRIP_BYTES);
         for run in runs {
             let from = run.from.wrapping_add(column * run.step);
@@ -321,7 +321,7 @@ impl Strips {
     /// This machine has AVX-512.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-    unsafe fn eight<L: Lanes>(&self, element: usize) -> [__m512i; STRIPS] {
+    unsafe fn eight<L: EightLanes>(&self, element: usize) -> [__m512i; STRIPS] {
         let begin = self.0.as_ptr().cast::<u8>().wrapping_add(element * L::FROM);
         // SAFETY: strips have room for whole eights of elements.
         std::array::from_fn(|strip| unsafe { L::load(begin.wrapping_add(strip * STRIP_BYTES)) })
@@ -331,12 +331,12 @@ impl Strips {
 /// Where the walk is in the dimensions that are neither along the rows nor across: elements of what is written, and the combination.
 type Here = (u64, usize);
 
-impl<'a> Walk<'a> {
+impl<'a> TileWalk<'a> {
     /// Only on machines with [`InstructionSet::Avx512`](junctura_model::InstructionSet::Avx512).
     pub(crate) fn new(
-        (product, tiles): (&'a Product, &'a Tiles),
+        (product, tiles): (&'a ListProduct, &'a TilePlan),
         pieces: &'a [&'a [u8]],
-        into: Target,
+        into: SharedTarget,
         is_large: bool,
     ) -> Self {
         Self {
@@ -345,10 +345,10 @@ impl<'a> Walk<'a> {
             pieces,
             into,
             is_large,
-            buffer: vec![Line([0; 64]); tiles.rows_max as usize * PITCH / 64],
+            buffer: vec![TileLine([0; 64]); tiles.rows_max as usize * PITCH / 64],
             ends: Vec::with_capacity(tiles.rows_max as usize),
             runs: Vec::new(),
-            strips: Strips::new(),
+            strips: ColumnStrips::new(),
         }
     }
 
@@ -356,12 +356,12 @@ impl<'a> Walk<'a> {
     ///
     /// # Safety
     /// As of [`portable::copy`](crate::portable::copy), in elements of `L`; elements of what is written lie within lines of 64 bytes.
-    pub(crate) unsafe fn run<L: Lanes>(&mut self, share: (u64, u64)) {
+    pub(crate) unsafe fn run<L: EightLanes>(&mut self, share: (u64, u64)) {
         let product = self.product;
         let mut lists = vec![0; product.dims.len()];
         loop {
             // SAFETY: as of this function.
-            unsafe { self.outer::<L>(0, &lists, (product.base, 0), &mut At::default(), share) };
+            unsafe { self.outer::<L>(0, &lists, (product.base, 0), &mut SlowOffsets::default(), share) };
             let mut dims = (0..lists.len()).rev();
             let Some(dim) = dims.find(|&dim| lists[dim] + 1 < product.dims[dim].lists.len()) else {
                 break;
@@ -375,7 +375,14 @@ impl<'a> Walk<'a> {
 
     /// # Safety
     /// As of [`Self::run`].
-    unsafe fn outer<L: Lanes>(&mut self, dim: usize, lists: &[usize], here: Here, at: &mut At, share: (u64, u64)) {
+    unsafe fn outer<L: EightLanes>(
+        &mut self,
+        dim: usize,
+        lists: &[usize],
+        here: Here,
+        at: &mut SlowOffsets,
+        share: (u64, u64),
+    ) {
         let (product, tiles) = (self.product, self.tiles);
         let last = product.dims.len() - 1;
         if dim == last {
@@ -405,8 +412,13 @@ impl<'a> Walk<'a> {
     ///
     /// # Safety
     /// As of [`Self::run`].
-    unsafe fn plane<L: Lanes>(&mut self, (rows, columns): (&[Chunk], &[Chunk]), here: Here, at: &At) {
-        let begin = |chunk: &Chunk| chunk.segs.first().map_or(0, |seg| seg.into);
+    unsafe fn plane<L: EightLanes>(
+        &mut self,
+        (rows, columns): (&[IndexChunk], &[IndexChunk]),
+        here: Here,
+        at: &SlowOffsets,
+    ) {
+        let begin = |chunk: &IndexChunk| chunk.segs.first().map_or(0, |seg| seg.into);
         for row in rows {
             let mut end = None;
             for column in columns {
@@ -430,7 +442,7 @@ impl<'a> Walk<'a> {
     ///
     /// # Safety
     /// As of [`Self::run`].
-    unsafe fn begin<L: Lanes>(&mut self, rows: &Chunk, into: u64) {
+    unsafe fn begin<L: EightLanes>(&mut self, rows: &IndexChunk, into: u64) {
         let stride = self.product.dims[self.tiles.across].stride;
         for seg in &rows.segs {
             for index in 0..seg.length {
@@ -447,11 +459,16 @@ impl<'a> Walk<'a> {
     }
 
     /// Where the first element that two entries share is read, and how many bytes from one of its columns to the next.
-    fn place<L: Lanes>(&self, (row, column): (&Seg, &Seg), here: Here, at: &At) -> (*const u8, usize) {
+    fn place<L: EightLanes>(
+        &self,
+        (row, column): (&IndexSegment, &IndexSegment),
+        here: Here,
+        at: &SlowOffsets,
+    ) -> (*const u8, usize) {
         let (across, last) = (self.tiles.across, self.product.dims.len() - 1);
         let weights = &self.tiles.weights;
         let number = here.1 + row.source * weights[across] + column.source * weights[last];
-        let source: &Source = &self.product.sources[number];
+        let source: &PeerSource = &self.product.sources[number];
         let of_row = row.block * source.jumps[across] + row.within;
         let of_column = column.block * source.jumps[last] + column.within * source.strides[last];
         let offset = (at.offset(source, last) + of_row + of_column) as usize * L::FROM;
@@ -465,7 +482,12 @@ impl<'a> Walk<'a> {
     ///
     /// # Safety
     /// As of [`Self::run`].
-    unsafe fn fill<L: Lanes>(&mut self, (rows, columns): (&Chunk, &Chunk), here: Here, at: &At) {
+    unsafe fn fill<L: EightLanes>(
+        &mut self,
+        (rows, columns): (&IndexChunk, &IndexChunk),
+        here: Here,
+        at: &SlowOffsets,
+    ) {
         let mut count = 0;
         for column in &columns.segs {
             self.note_runs::<L>((rows, column), here, at);
@@ -486,17 +508,17 @@ impl<'a> Walk<'a> {
     }
 
     /// Notes the runs of a column.
-    fn note_runs<L: Lanes>(&mut self, (rows, column): (&Chunk, &Seg), here: Here, at: &At) {
+    fn note_runs<L: EightLanes>(&mut self, (rows, column): (&IndexChunk, &IndexSegment), here: Here, at: &SlowOffsets) {
         self.runs.clear();
         let mut next = rows.segs.iter().skip(1);
         for row in &rows.segs {
             let (from, step) = self.place::<L>((row, column), here, at);
-            let is_behind = |next: &&Seg| (next.source, next.block) == (row.source, row.block);
+            let is_behind = |next: &&IndexSegment| (next.source, next.block) == (row.source, row.block);
             let to_next = next.next().filter(is_behind).map(|next| next.within - row.within);
             let asked = to_next
                 .filter(|&bytes| bytes - row.length <= GAP_MAX)
                 .unwrap_or(row.length);
-            self.runs.push(Run {
+            self.runs.push(ColumnRun {
                 from,
                 step,
                 bytes: row.length as usize * L::FROM,
@@ -538,7 +560,7 @@ impl RowEnd {
     /// # Safety
     /// Bytes from `first` to `have` are in `lines`, and may be written; this machine has AVX-512.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-    unsafe fn flush(&mut self, lines: &mut [Line], is_large: bool) {
+    unsafe fn flush(&mut self, lines: &mut [TileLine], is_large: bool) {
         let whole = self.have / 64;
         for line in &lines[..whole] {
             // SAFETY: as of this function; `self.line` is a multiple of 64.
@@ -567,7 +589,7 @@ impl RowEnd {
 /// # Safety
 /// So many strips have as many elements as there are `ends`, and as many rows can be written; this machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-unsafe fn turn<L: Lanes>(strips: &Strips, count: usize, into: *mut u8, ends: &[RowEnd]) {
+unsafe fn turn<L: EightLanes>(strips: &ColumnStrips, count: usize, into: *mut u8, ends: &[RowEnd]) {
     let of_strips = lowest(count) as u8;
     for (number, end) in ends.chunks(8).enumerate() {
         // SAFETY: as of this function; the mask names elements of the strips only.
@@ -624,9 +646,9 @@ mod tests {
         let mut into = vec![0_u64; 64];
         // SAFETY: there are 64 elements on both sides.
         unsafe {
-            let rows: [_; 8] = std::array::from_fn(|row| Eight::<0>::load(from[row * 8..].as_ptr().cast()));
+            let rows: [_; 8] = std::array::from_fn(|row| EightBytes::<0>::load(from[row * 8..].as_ptr().cast()));
             for (row, lanes) in transposed(&rows).into_iter().enumerate() {
-                Eight::<0>::store(0xFF, into[row * 8..].as_mut_ptr().cast(), lanes);
+                EightBytes::<0>::store(0xFF, into[row * 8..].as_mut_ptr().cast(), lanes);
             }
         }
         let is_turned = |at: usize| into[at] == from[at % 8 * 8 + at / 8];

@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 
 use junctura_model::{Code, Error, InstructionSet, Result};
 
-use crate::elements::{Change, with_op};
-use crate::part::Message;
+use crate::elements::{ElementChange, with_op};
+use crate::part::MessageSide;
 use crate::portable;
-use crate::product::Product;
-use crate::rows::{Rows, Walk};
+use crate::product::ListProduct;
+use crate::rows::{ProductRows, RowWalk};
 #[cfg(target_arch = "x86_64")]
-use crate::tiles::Tiles;
+use crate::tiles::TilePlan;
 
 /// What is smaller stays in the caches, for whoever reads it next.
 const CACHED_MAX: u64 = 1 << 20;
@@ -21,10 +21,10 @@ const THREADS_MAX: usize = 256;
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(crate) struct Work {
-    parts: Vec<Ready>,
-    change: Change,
-    way: Way,
+pub(crate) struct CopyWork {
+    parts: Vec<ReadyProduct>,
+    change: ElementChange,
+    way: CopyMethod,
     /// Larger results go past the caches, in bytes.
     cached_max: u64,
     /// Who each memory that is read belongs to, and its elements.
@@ -36,45 +36,45 @@ pub(crate) struct Work {
 /// A product, and the lists that the quick ways walk. These lists grow with the elements, which a layout only claims: so they are made
 /// by the first run, after it has compared the claim with the memories that it was given.
 #[derive(Clone, Debug)]
-struct Ready {
-    product: Product,
-    quick: OnceLock<Quick>,
+struct ReadyProduct {
+    product: ListProduct,
+    quick: OnceLock<QuickLists>,
 }
 
-impl AsRef<Product> for Ready {
-    fn as_ref(&self) -> &Product {
+impl AsRef<ListProduct> for ReadyProduct {
+    fn as_ref(&self) -> &ListProduct {
         &self.product
     }
 }
 
 #[derive(Clone, Debug)]
-enum Quick {
-    Rows(Rows),
+enum QuickLists {
+    Rows(ProductRows),
     #[cfg(target_arch = "x86_64")]
-    Tiles(Tiles),
+    Tiles(TilePlan),
     None,
 }
 
 /// What the machine can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum CopyMethod {
     Portable,
     Lines,
 }
 
 /// A memory that is written by several threads, each its own elements.
 #[derive(Clone, Copy)]
-pub(crate) struct Target(pub(crate) *mut u8);
+pub(crate) struct SharedTarget(pub(crate) *mut u8);
 
 // SAFETY: a pointer does nothing by itself; threads are given different elements of it.
-unsafe impl Send for Target {}
+unsafe impl Send for SharedTarget {}
 
-impl Work {
+impl CopyWork {
     /// # Errors
-    /// Those of [`Product::check`].
+    /// Those of [`ListProduct::check`].
     pub(crate) fn new(
-        products: Vec<Product>,
-        change: Change,
+        products: Vec<ListProduct>,
+        change: ElementChange,
         read: Vec<(u64, u64)>,
         written: (u64, u64),
     ) -> Result<Self> {
@@ -82,14 +82,14 @@ impl Work {
         for product in &products {
             product.check(&rooms, written.1)?;
         }
-        let ready = |product| Ready {
+        let ready = |product| ReadyProduct {
             product,
             quick: OnceLock::new(),
         };
         Ok(Self {
             parts: products.into_iter().map(ready).collect(),
             change,
-            way: Way::of_this_machine(),
+            way: CopyMethod::of_this_machine(),
             cached_max: CACHED_MAX,
             read,
             written,
@@ -104,17 +104,17 @@ impl Work {
     pub(crate) fn bytes(&self) -> usize {
         let of_parts = self.parts.iter().map(|part| part.product.bytes()).sum::<usize>();
         let (parts, read) = (self.parts.capacity(), self.read.capacity());
-        size_of::<Self>() + parts * size_of::<Ready>() + read * size_of::<(u64, u64)>() + of_parts
+        size_of::<Self>() + parts * size_of::<ReadyProduct>() + read * size_of::<(u64, u64)>() + of_parts
     }
 
     /// What lies in so many elements of a message, from `first` on: the same work with a message that has these alone.
     ///
     /// # Errors
     /// `InvalidArgument` when the message has not so many.
-    pub(crate) fn part(&self, side: Message, first: u64, count: u64) -> Result<Self> {
+    pub(crate) fn part(&self, side: MessageSide, first: u64, count: u64) -> Result<Self> {
         let message = match side {
-            Message::Read => self.read[0].1,
-            Message::Written => self.written.1,
+            MessageSide::Read => self.read[0].1,
+            MessageSide::Written => self.written.1,
         };
         let end = first.checked_add(count).filter(|&end| end <= message);
         let Some(end) = end else {
@@ -123,15 +123,15 @@ impl Work {
         };
         let (mut read, mut written) = (self.read.clone(), self.written);
         match side {
-            Message::Read => read[0].1 = count,
-            Message::Written => written.1 = count,
+            MessageSide::Read => read[0].1 = count,
+            MessageSide::Written => written.1 = count,
         }
         Self::new(side.part(&self.parts, &(first..end)), self.change, read, written)
     }
 
     /// Bytes of an element that is read, and of one that is written.
     pub(crate) fn widths(&self) -> (usize, usize) {
-        with_op!(self.change, O => (<O as crate::elements::Op>::FROM, <O as crate::elements::Op>::TO))
+        with_op!(self.change, O => (<O as crate::elements::ElementOperation>::FROM, <O as crate::elements::ElementOperation>::TO))
     }
 
     pub(crate) fn check(&self, pieces: &[&[u8]]) -> Result<()> {
@@ -150,8 +150,8 @@ impl Work {
         self.check(pieces)?;
         let (_, to_bytes) = self.widths();
         check_length(self.written, to_bytes, into.len())?;
-        let into = Target(into.as_mut_ptr());
-        let can_line = self.way == Way::Lines && (into.0 as usize).is_multiple_of(self.change.alignment());
+        let into = SharedTarget(into.as_mut_ptr());
+        let can_line = self.way == CopyMethod::Lines && (into.0 as usize).is_multiple_of(self.change.alignment());
         if can_line {
             self.parts.iter().for_each(|part| part.prepare(self.change));
         }
@@ -178,18 +178,18 @@ impl Work {
     }
 
     /// One thread's share: of each product, that part of the indices of one dimension.
-    fn share(&self, pieces: &[&[u8]], (into, can_line): (Target, bool), share: (u64, u64)) {
+    fn share(&self, pieces: &[&[u8]], (into, can_line): (SharedTarget, bool), share: (u64, u64)) {
         let is_large = self.elements() * self.change.scale().written() as u64 > self.cached_max;
         for part in &self.parts {
-            // SAFETY: `Product::check` compared all places with the rooms, and `run` those with the lengths. No two shares have an
+            // SAFETY: `ListProduct::check` compared all places with the rooms, and `run` those with the lengths. No two shares have an
             // index in common, and no two products of a plan an element.
             unsafe {
                 match part.quick.get().filter(|_| can_line) {
-                    Some(Quick::Rows(rows)) => {
+                    Some(QuickLists::Rows(rows)) => {
                         lines(self.change, is_large, (&part.product, rows), pieces, into, share);
                     }
                     #[cfg(target_arch = "x86_64")]
-                    Some(Quick::Tiles(quick)) => {
+                    Some(QuickLists::Tiles(quick)) => {
                         tiles(self.change, is_large, (&part.product, quick), pieces, into, share);
                     }
                     _ => {
@@ -202,7 +202,7 @@ impl Work {
 
     /// Without what only some machines can do.
     pub(crate) fn portable(mut self) -> Self {
-        self.way = Way::Portable;
+        self.way = CopyMethod::Portable;
         self
     }
 
@@ -217,44 +217,44 @@ impl Work {
 /// As of [`portable::copy`]; this machine has what [`lines`](crate::lines) need, and `into` is aligned for the change.
 #[cfg(target_arch = "x86_64")]
 unsafe fn lines(
-    change: Change,
+    change: ElementChange,
     is_large: bool,
-    (product, rows): (&Product, &Rows),
+    (product, rows): (&ListProduct, &ProductRows),
     pieces: &[&[u8]],
-    into: Target,
+    into: SharedTarget,
     share: (u64, u64),
 ) {
-    use crate::lines::{Bytes, Lines, Narrow, Reversed, Widen};
+    use crate::lines::{LineRows, NarrowFloats, PlainBytes, ReversedBytes, WidenFloats};
     let Some(split) = product.split(share) else { return };
-    let mut walk = Walk::new((product, rows), pieces, into.0, split);
+    let mut walk = RowWalk::new((product, rows), pieces, into.0, split);
     macro_rules! by {
         ($($fill:tt)*) => {
             // SAFETY: as of this function.
             unsafe {
                 if is_large {
-                    Lines::<$($fill)*, true>::new(rows.ahead).all(&mut walk);
+                    LineRows::<$($fill)*, true>::new(rows.ahead).all(&mut walk);
                 } else {
-                    Lines::<$($fill)*, false>::new(rows.ahead).all(&mut walk);
+                    LineRows::<$($fill)*, false>::new(rows.ahead).all(&mut walk);
                 }
             }
         };
     }
     match change {
-        Change::None(_) => by!(Bytes),
-        Change::Swap(_, 2) => by!(Reversed<2>),
-        Change::Swap(_, 4) => by!(Reversed<4>),
-        Change::Swap(..) => by!(Reversed<8>),
-        Change::Narrow { swap_from, swap_to } => match (swap_from, swap_to) {
-            (false, false) => by!(Narrow<false, false>),
-            (false, true) => by!(Narrow<false, true>),
-            (true, false) => by!(Narrow<true, false>),
-            (true, true) => by!(Narrow<true, true>),
+        ElementChange::None(_) => by!(PlainBytes),
+        ElementChange::Swap(_, 2) => by!(ReversedBytes<2>),
+        ElementChange::Swap(_, 4) => by!(ReversedBytes<4>),
+        ElementChange::Swap(..) => by!(ReversedBytes<8>),
+        ElementChange::Narrow { swap_from, swap_to } => match (swap_from, swap_to) {
+            (false, false) => by!(NarrowFloats<false, false>),
+            (false, true) => by!(NarrowFloats<false, true>),
+            (true, false) => by!(NarrowFloats<true, false>),
+            (true, true) => by!(NarrowFloats<true, true>),
         },
-        Change::Widen { swap_from, swap_to } => match (swap_from, swap_to) {
-            (false, false) => by!(Widen<false, false>),
-            (false, true) => by!(Widen<false, true>),
-            (true, false) => by!(Widen<true, false>),
-            (true, true) => by!(Widen<true, true>),
+        ElementChange::Widen { swap_from, swap_to } => match (swap_from, swap_to) {
+            (false, false) => by!(WidenFloats<false, false>),
+            (false, true) => by!(WidenFloats<false, true>),
+            (true, false) => by!(WidenFloats<true, false>),
+            (true, true) => by!(WidenFloats<true, true>),
         },
     }
 }
@@ -262,59 +262,67 @@ unsafe fn lines(
 /// # Safety
 /// Never called: no other machine has this way.
 #[cfg(not(target_arch = "x86_64"))]
-unsafe fn lines(_: Change, _: bool, _: (&Product, &Rows), _: &[&[u8]], _: Target, _: (u64, u64)) {}
+unsafe fn lines(
+    _: ElementChange,
+    _: bool,
+    _: (&ListProduct, &ProductRows),
+    _: &[&[u8]],
+    _: SharedTarget,
+    _: (u64, u64),
+) {
+}
 
 /// # Safety
 /// As of [`lines`].
 #[cfg(target_arch = "x86_64")]
 unsafe fn tiles(
-    change: Change,
+    change: ElementChange,
     is_large: bool,
-    (product, tiles): (&Product, &Tiles),
+    (product, tiles): (&ListProduct, &TilePlan),
     pieces: &[&[u8]],
-    into: Target,
+    into: SharedTarget,
     share: (u64, u64),
 ) {
-    use crate::tiles::{Eight, Four, Narrowing, Walk, Widening};
-    let mut walk = Walk::new((product, tiles), pieces, into, is_large);
+    use crate::tiles::{EightBytes, FourBytes, NarrowingTile, TileWalk, WideningTile};
+    let mut walk = TileWalk::new((product, tiles), pieces, into, is_large);
     // SAFETY: as of this function.
     unsafe {
         match change {
-            Change::None(4) => walk.run::<Four<false>>(share),
-            Change::Swap(4, _) => walk.run::<Four<true>>(share),
-            Change::None(_) => walk.run::<Eight<0>>(share),
-            Change::Swap(_, 4) => walk.run::<Eight<4>>(share),
-            Change::Swap(..) => walk.run::<Eight<8>>(share),
-            Change::Narrow { swap_from, swap_to } => match (swap_from, swap_to) {
-                (false, false) => walk.run::<Narrowing<false, false>>(share),
-                (false, true) => walk.run::<Narrowing<false, true>>(share),
-                (true, false) => walk.run::<Narrowing<true, false>>(share),
-                (true, true) => walk.run::<Narrowing<true, true>>(share),
+            ElementChange::None(4) => walk.run::<FourBytes<false>>(share),
+            ElementChange::Swap(4, _) => walk.run::<FourBytes<true>>(share),
+            ElementChange::None(_) => walk.run::<EightBytes<0>>(share),
+            ElementChange::Swap(_, 4) => walk.run::<EightBytes<4>>(share),
+            ElementChange::Swap(..) => walk.run::<EightBytes<8>>(share),
+            ElementChange::Narrow { swap_from, swap_to } => match (swap_from, swap_to) {
+                (false, false) => walk.run::<NarrowingTile<false, false>>(share),
+                (false, true) => walk.run::<NarrowingTile<false, true>>(share),
+                (true, false) => walk.run::<NarrowingTile<true, false>>(share),
+                (true, true) => walk.run::<NarrowingTile<true, true>>(share),
             },
-            Change::Widen { swap_from, swap_to } => match (swap_from, swap_to) {
-                (false, false) => walk.run::<Widening<false, false>>(share),
-                (false, true) => walk.run::<Widening<false, true>>(share),
-                (true, false) => walk.run::<Widening<true, false>>(share),
-                (true, true) => walk.run::<Widening<true, true>>(share),
+            ElementChange::Widen { swap_from, swap_to } => match (swap_from, swap_to) {
+                (false, false) => walk.run::<WideningTile<false, false>>(share),
+                (false, true) => walk.run::<WideningTile<false, true>>(share),
+                (true, false) => walk.run::<WideningTile<true, false>>(share),
+                (true, true) => walk.run::<WideningTile<true, true>>(share),
             },
         }
     }
 }
 
-impl Ready {
-    fn prepare(&self, change: Change) {
-        self.quick.get_or_init(|| Quick::new(&self.product, change));
+impl ReadyProduct {
+    fn prepare(&self, change: ElementChange) {
+        self.quick.get_or_init(|| QuickLists::new(&self.product, change));
     }
 }
 
-impl Quick {
-    fn new(product: &Product, change: Change) -> Self {
-        if let Some(rows) = Rows::new(product, change.scale()) {
+impl QuickLists {
+    fn new(product: &ListProduct, change: ElementChange) -> Self {
+        if let Some(rows) = ProductRows::new(product, change.scale()) {
             return Self::Rows(rows);
         }
         #[cfg(target_arch = "x86_64")]
         if change.is_of_four_or_eight()
-            && let Some(tiles) = Tiles::new(product)
+            && let Some(tiles) = TilePlan::new(product)
         {
             return Self::Tiles(tiles);
         }
@@ -322,7 +330,7 @@ impl Quick {
     }
 }
 
-impl Way {
+impl CopyMethod {
     /// `JUNCTURA_ISA`, a variable for tests, can forbid the quick way.
     fn of_this_machine() -> Self {
         let limit = std::env::var("JUNCTURA_ISA").ok();

@@ -4,23 +4,30 @@ use std::sync::Arc;
 
 use crate::common::{Case, Random};
 use junctura_copy::{Gather, Pack, Unpack};
-use junctura_layout::{ByteOrder, Element, Kind, Layout, Order, Plan, Side, Storage};
+use junctura_layout::{ByteOrder, Element, ElementKind, Layout, Order, Plan, PlanSide, Storage};
 
 const LITTLE: ByteOrder = ByteOrder::Little;
 const BIG: ByteOrder = ByteOrder::Big;
 
-fn element(kind: Kind, order: ByteOrder) -> Element {
+fn element(kind: ElementKind, order: ByteOrder) -> Element {
     Element { kind, order }
 }
 
 /// All pairs of elements of which one becomes the other.
 fn changes() -> Vec<(Element, Element)> {
-    let kinds = [Kind::U8, Kind::I16, Kind::U32, Kind::F64, Kind::C64, Kind::C128];
+    let kinds = [
+        ElementKind::U8,
+        ElementKind::I16,
+        ElementKind::U32,
+        ElementKind::F64,
+        ElementKind::C64,
+        ElementKind::C128,
+    ];
     let mut all = Vec::new();
     for (from, to) in [(LITTLE, LITTLE), (LITTLE, BIG), (BIG, LITTLE), (BIG, BIG)] {
         all.extend(kinds.map(|kind| (element(kind, from), element(kind, to))));
-        all.push((element(Kind::F64, from), element(Kind::F32, to)));
-        all.push((element(Kind::F32, from), element(Kind::F64, to)));
+        all.push((element(ElementKind::F64, from), element(ElementKind::F32, to)));
+        all.push((element(ElementKind::F32, from), element(ElementKind::F64, to)));
     }
     all
 }
@@ -34,7 +41,7 @@ fn two_thousand_random_layouts_become_each_other() {
         // Mostly numbers of eight bytes, which have ways of their own.
         let change = match random.below(3) {
             0 => changes[random.below(changes.len() as u64) as usize],
-            _ => (element(Kind::F64, LITTLE), element(Kind::F64, LITTLE)),
+            _ => (element(ElementKind::F64, LITTLE), element(ElementKind::F64, LITTLE)),
         };
         case.judge(change, 1 + random.below(3) as usize);
     }
@@ -59,7 +66,11 @@ fn many_periods_come_again() {
         ("shape=9001 grid=1", "shape=9001 grid=3 block=2 storage=packed"),
         ("shape=3x4000 grid=1x5 block=1x1", "shape=3x4000 grid=2x1 block=1x7"),
     ] {
-        for change in [(Kind::F64, Kind::F64), (Kind::F64, Kind::F32), (Kind::U8, Kind::U8)] {
+        for change in [
+            (ElementKind::F64, ElementKind::F64),
+            (ElementKind::F64, ElementKind::F32),
+            (ElementKind::U8, ElementKind::U8),
+        ] {
             Case::of(from, to).judge((change.0.into(), change.1.into()), 2);
         }
     }
@@ -67,7 +78,7 @@ fn many_periods_come_again() {
 
 #[test]
 fn more_rows_and_columns_are_turned_than_a_buffer_holds() {
-    let (f4, f8, u4) = (Kind::F32, Kind::F64, Kind::U32);
+    let (f4, f8, u4) = (ElementKind::F32, ElementKind::F64, ElementKind::U32);
     let packed = "shape=600x100 grid=1x2 block=7x50 order=F storage=packed";
     for (from, to, kinds) in [
         ("shape=1100x70", "shape=1100x70 order=F", (f8, f8)),
@@ -100,8 +111,8 @@ fn another_order_is_a_transpose() {
         .unwrap()
         .stored(Order::F, Storage::Dense)
         .unwrap();
-    let plan = Plan::whole(&rows, &Arc::new(columns), Side::To, 0).unwrap();
-    let gather = Gather::new(&plan, Kind::F64.into(), Kind::F64.into()).unwrap();
+    let plan = Plan::whole(&rows, &Arc::new(columns), PlanSide::To, 0).unwrap();
+    let gather = Gather::new(&plan, ElementKind::F64.into(), ElementKind::F64.into()).unwrap();
     assert_eq!((gather.peers(), gather.elements()), (&[0][..], 35 * 22));
     let from: Vec<u8> = (0..35 * 22).flat_map(|at| f64::from(at).to_ne_bytes()).collect();
     let mut into = vec![0; from.len()];
@@ -118,9 +129,13 @@ fn another_order_is_a_transpose() {
 fn wrong_arguments_are_named_and_nothing_is_written() {
     let from = Arc::new(Layout::cyclic(&[10], &[2], &[3]).unwrap());
     let to = Arc::new(Layout::one(&[10]).unwrap());
-    let (f8, i8, c16) = (Kind::F64.into(), Kind::I64.into(), Kind::C128.into());
-    let takes = Plan::whole(&from, &to, Side::To, 0).unwrap();
-    let gives = Plan::whole(&from, &to, Side::From, 1).unwrap();
+    let (f8, i8, c16) = (
+        ElementKind::F64.into(),
+        ElementKind::I64.into(),
+        ElementKind::C128.into(),
+    );
+    let takes = Plan::whole(&from, &to, PlanSide::To, 0).unwrap();
+    let gives = Plan::whole(&from, &to, PlanSide::From, 1).unwrap();
     let gather = Gather::new(&takes, f8, f8).unwrap();
     assert_eq!(gather.peers(), [0, 1]);
     let (long, short, mut into) = (vec![1; 48], vec![1; 32], vec![7; 80]);
@@ -150,10 +165,10 @@ fn wrong_arguments_are_named_and_nothing_is_written() {
 fn nothing_wanted_is_nothing_done() {
     let from = Arc::new(Layout::one(&[0, 4]).unwrap());
     let to = Arc::new(Layout::cyclic(&[0, 4], &[1, 2], &[1, 1]).unwrap());
-    let plan = Plan::whole(&from, &to, Side::To, 1).unwrap();
-    let gather = Gather::new(&plan, Kind::F32.into(), Kind::F64.into()).unwrap();
+    let plan = Plan::whole(&from, &to, PlanSide::To, 1).unwrap();
+    let gather = Gather::new(&plan, ElementKind::F32.into(), ElementKind::F64.into()).unwrap();
     assert_eq!((gather.peers().len(), gather.elements()), (0, 0));
     gather.run(&[], &mut [], 4).unwrap();
-    let unpack = Unpack::new(&plan, 0, Kind::F32.into(), Kind::F64.into()).unwrap();
+    let unpack = Unpack::new(&plan, 0, ElementKind::F32.into(), ElementKind::F64.into()).unwrap();
     unpack.run(&[], &mut [], 1).unwrap();
 }

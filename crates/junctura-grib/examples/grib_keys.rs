@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::io::{self, Write as _};
 
-use junctura_grib::{Message, Messages, Value};
+use junctura_grib::{KeyValue, Message, Messages};
 
 fn main() -> io::Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -42,14 +42,14 @@ fn describe(message: &Message<'_>) -> Result<String, junctura_grib::GribError> {
     Ok(line + "}")
 }
 
-fn object<'k>(keys: impl Iterator<Item = (&'static str, &'k Value)>, line: &mut String) {
+fn object<'k>(keys: impl Iterator<Item = (&'static str, &'k KeyValue)>, line: &mut String) {
     line.push('{');
     for (at, (name, value)) in keys.enumerate() {
         let comma = if at > 0 { "," } else { "" };
         _ = write!(line, "{comma}\"{name}\":");
         match value {
-            Value::Integer(number) => _ = write!(line, "{number}"),
-            Value::Text(text) => quote(text.as_str(), line),
+            KeyValue::Integer(number) => _ = write!(line, "{number}"),
+            KeyValue::Text(text) => quote(text.as_str(), line),
         }
     }
     line.push('}');

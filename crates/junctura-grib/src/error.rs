@@ -7,7 +7,7 @@ use crate::values::packed::PARALLELS_MAX;
 /// What is wrong with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum MessageFault {
     /// The edition number is neither 1 nor 2.
     Edition(u8),
     /// The length in the header is less than the smallest message of that edition.
@@ -83,20 +83,20 @@ pub struct GribError {
     /// The byte in the input where the fault shows.
     pub offset: u64,
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: MessageFault,
 }
 
 impl fmt::Display for GribError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "GRIB message {} at byte {}: ", self.message, self.start)?;
         match self.fault {
-            Fault::Edition(edition) => write!(f, "edition {edition} is neither 1 nor 2")?,
-            Fault::Length(length) => write!(f, "length {length} is too small")?,
-            Fault::Truncated { needed, present } => write!(f, "{needed} bytes announced, {present} are there")?,
-            Fault::EndMark => write!(f, "no 7777 where the announced length ends")?,
-            Fault::Section { section, length } => write!(f, "section {section} cannot be {length} bytes long")?,
-            Fault::Order { section } => write!(f, "section {section} is missing or out of place")?,
-            Fault::Values {
+            MessageFault::Edition(edition) => write!(f, "edition {edition} is neither 1 nor 2")?,
+            MessageFault::Length(length) => write!(f, "length {length} is too small")?,
+            MessageFault::Truncated { needed, present } => write!(f, "{needed} bytes announced, {present} are there")?,
+            MessageFault::EndMark => write!(f, "no 7777 where the announced length ends")?,
+            MessageFault::Section { section, length } => write!(f, "section {section} cannot be {length} bytes long")?,
+            MessageFault::Order { section } => write!(f, "section {section} is missing or out of place")?,
+            MessageFault::Values {
                 section,
                 needed,
                 present,
@@ -104,23 +104,23 @@ impl fmt::Display for GribError {
                 f,
                 "section {section} announces {needed} bytes of values, {present} are there"
             )?,
-            Fault::Count { values, present } => write!(f, "{values} values are announced, {present} are there")?,
-            Fault::Points { points, present } => {
+            MessageFault::Count { values, present } => write!(f, "{values} values are announced, {present} are there")?,
+            MessageFault::Points { points, present } => {
                 write!(f, "{points} points are announced, rows and columns make {present}")?;
             }
-            Fault::Parallels(parallels) => write!(
+            MessageFault::Parallels(parallels) => write!(
                 f,
                 "a Gaussian grid of {parallels} parallels between pole and equator, 1 to {PARALLELS_MAX} are decoded"
             )?,
-            Fault::Bits(bits) => write!(f, "no value has {bits} bits, or that precision")?,
-            Fault::Split { bytes, bytes_max } => {
+            MessageFault::Bits(bits) => write!(f, "no value has {bits} bits, or that precision")?,
+            MessageFault::Split { bytes, bytes_max } => {
                 write!(
                     f,
                     "its fields take {bytes} bytes as messages of their own, at most {bytes_max} are made"
                 )?;
             }
-            Fault::Bitmap(indicator) => write!(f, "bitmap {indicator} is not in the message")?,
-            Fault::TooManySections => write!(f, "more than {} sections", crate::sections::SECTIONS_MAX)?,
+            MessageFault::Bitmap(indicator) => write!(f, "bitmap {indicator} is not in the message")?,
+            MessageFault::TooManySections => write!(f, "more than {} sections", crate::sections::SECTIONS_MAX)?,
         }
         write!(f, " (byte {})", self.offset)
     }

@@ -8,7 +8,7 @@
 //! also where the field repeats the bitmap of a field before it. Values are not decoded: their octets stay as they are.
 
 use crate::octets::unsigned;
-use crate::sections::Span;
+use crate::sections::SectionSpan;
 
 /// A section 6 that refers to the bitmap of a field before it has this indicator.
 const BITMAP_BEFORE: u8 = 254;
@@ -16,20 +16,20 @@ const HEAD: usize = 16;
 
 /// The fields of a message of edition 2, each as a message of its own.
 #[derive(Clone, Debug)]
-pub struct Fields<'a> {
+pub struct MessageFields<'a> {
     message: &'a [u8],
     at: usize,
-    current: [Span; 8],
-    bitmap: Span,
+    current: [SectionSpan; 8],
+    bitmap: SectionSpan,
 }
 
-impl<'a> Fields<'a> {
-    pub(crate) fn new(message: &'a [u8]) -> Fields<'a> {
-        Fields {
+impl<'a> MessageFields<'a> {
+    pub(crate) fn new(message: &'a [u8]) -> MessageFields<'a> {
+        MessageFields {
             message,
             at: HEAD,
-            current: [Span::default(); 8],
-            bitmap: Span::default(),
+            current: [SectionSpan::default(); 8],
+            bitmap: SectionSpan::default(),
         }
     }
 
@@ -42,7 +42,7 @@ impl<'a> Fields<'a> {
             if length < 5 || length > end - self.at {
                 return false;
             }
-            let span = Span {
+            let span = SectionSpan {
                 start: self.at,
                 end: self.at + length,
             };
@@ -60,7 +60,7 @@ impl<'a> Fields<'a> {
         false
     }
 
-    fn spans(&self) -> impl Iterator<Item = Span> {
+    fn spans(&self) -> impl Iterator<Item = SectionSpan> {
         let [_, one, two, three, four, five, _, seven] = self.current;
         [one, two, three, four, five, self.bitmap, seven].into_iter()
     }
@@ -80,7 +80,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl Iterator for Fields<'_> {
+impl Iterator for MessageFields<'_> {
     type Item = Vec<u8>;
 
     fn next(&mut self) -> Option<Vec<u8>> {

@@ -38,12 +38,12 @@ mod tables;
 mod value;
 mod values;
 
-pub use error::{Fault, GribError};
-pub use fields::Fields;
-pub use keys::Keys;
+pub use error::{GribError, MessageFault};
+pub use fields::MessageFields;
+pub use keys::MessageKeys;
 pub use messages::{Message, Messages, SPLIT_MAX};
-pub use value::{Text, Value};
-pub use values::packed::Packed;
+pub use value::{KeyText, KeyValue};
+pub use values::packed::PackedValues;
 pub use values::simple::SimplePacked;
 
 /// Version of ecCodes whose definitions the tables were derived from.

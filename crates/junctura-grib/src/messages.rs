@@ -7,14 +7,14 @@
 //! a whole and sound message stands, so a `GRIB` inside packed values is not taken for one. Who wants to stop at the
 //! first fault stops there.
 
-use crate::error::{Fault, GribError};
-use crate::fields::Fields;
+use crate::error::{GribError, MessageFault};
+use crate::fields::MessageFields;
 use crate::header::edition1;
 use crate::header::edition2;
-use crate::keys::Keys;
+use crate::keys::MessageKeys;
 use crate::octets::unsigned;
-use crate::sections::{self, Sections};
-use crate::values::packed::{self, Packed};
+use crate::sections::{self, SectionTable};
+use crate::values::packed::{self, PackedValues};
 
 /// The smallest message that has all sections it must have.
 const LENGTH_MIN: u64 = 8 + 28 + 11 + 4;
@@ -86,7 +86,7 @@ pub struct Message<'a> {
     number: u64,
     offset: u64,
     bytes: &'a [u8],
-    sections: Sections,
+    sections: SectionTable,
 }
 
 impl<'a> Message<'a> {
@@ -96,21 +96,21 @@ impl<'a> Message<'a> {
     }
 
     fn first_of(bytes: &'a [u8], number: u64, start: u64) -> Result<Message<'a>, GribError> {
-        let fault = |(at, fault): (usize, Fault)| GribError {
+        let fault = |(at, fault): (usize, MessageFault)| GribError {
             message: number,
             start,
             offset: start + at as u64,
             fault,
         };
         let length = announced_length(bytes).map_err(fault)?;
-        let truncated = Fault::Truncated {
+        let truncated = MessageFault::Truncated {
             needed: length,
             present: bytes.len() as u64,
         };
         let message = usize::try_from(length).ok().and_then(|length| bytes.get(..length));
         let message = message.ok_or_else(|| fault((4, truncated)))?;
         if !message.ends_with(b"7777") {
-            return Err(fault((message.len() - 4, Fault::EndMark)));
+            return Err(fault((message.len() - 4, MessageFault::EndMark)));
         }
         let sections = sections::walk(message).map_err(fault)?;
         Ok(Message {
@@ -156,11 +156,11 @@ impl<'a> Message<'a> {
     /// # Errors
     /// The messages would take more than [`SPLIT_MAX`] times the bytes of this one: a message that repeats short fields
     /// over a long section.
-    pub fn split(&self) -> Result<Fields<'a>, GribError> {
-        let fields = Fields::new(self.bytes);
+    pub fn split(&self) -> Result<MessageFields<'a>, GribError> {
+        let fields = MessageFields::new(self.bytes);
         let (bytes, bytes_max) = (fields.clone().total(), SPLIT_MAX * self.bytes.len() as u64);
         if bytes > bytes_max {
-            return Err(self.error((0, Fault::Split { bytes, bytes_max })));
+            return Err(self.error((0, MessageFault::Split { bytes, bytes_max })));
         }
         Ok(fields)
     }
@@ -177,7 +177,7 @@ impl<'a> Message<'a> {
     /// support of such messages is off (the default), and says so in `fields`.
     ///
     /// The first call in a process reads the tables, which takes some milliseconds.
-    pub fn keys(&self) -> Result<Keys, GribError> {
+    pub fn keys(&self) -> Result<MessageKeys, GribError> {
         if self.sections.edition == 1 {
             return Ok(edition1::keys(self.bytes, &self.sections));
         }
@@ -188,15 +188,15 @@ impl<'a> Message<'a> {
     ///
     /// # Errors
     /// What the message announces and does not have.
-    pub fn packed(&self) -> Result<Packed, GribError> {
+    pub fn packed(&self) -> Result<PackedValues, GribError> {
         packed::check(self.bytes, &self.sections).map_err(|fault| self.error(fault))
     }
 
-    pub(crate) fn all_sections(&self) -> &Sections {
+    pub(crate) fn all_sections(&self) -> &SectionTable {
         &self.sections
     }
 
-    fn error(&self, (at, fault): (usize, Fault)) -> GribError {
+    fn error(&self, (at, fault): (usize, MessageFault)) -> GribError {
         GribError {
             message: self.number,
             start: self.offset,
@@ -206,17 +206,17 @@ impl<'a> Message<'a> {
     }
 }
 
-fn announced_length(bytes: &[u8]) -> Result<u64, (usize, Fault)> {
+fn announced_length(bytes: &[u8]) -> Result<u64, (usize, MessageFault)> {
     let present = bytes.len() as u64;
-    let cut = |needed| (bytes.len(), Fault::Truncated { needed, present });
+    let cut = |needed| (bytes.len(), MessageFault::Truncated { needed, present });
     let edition = *bytes.get(7).ok_or(cut(8))?;
     let (at, length) = match edition {
         1 => (4, length1(bytes).ok_or(cut(36))?),
         2 => (8, unsigned(bytes, 8, 8).ok_or(cut(16))?),
-        _ => return Err((7, Fault::Edition(edition))),
+        _ => return Err((7, MessageFault::Edition(edition))),
     };
     if length < LENGTH_MIN {
-        Err((at, Fault::Length(length)))
+        Err((at, MessageFault::Length(length)))
     } else {
         Ok(length)
     }

@@ -7,7 +7,7 @@
 //! An edition 2 message may hold several fields: the sections from 2, 3 or 4 on come again, and what does not come
 //! again stays in force. The places kept are those of the first field.
 
-use crate::error::Fault;
+use crate::error::MessageFault;
 use crate::octets::unsigned;
 
 /// A message of more sections is refused: that is some 5,000 fields.
@@ -15,12 +15,12 @@ pub(crate) const SECTIONS_MAX: u32 = 20_000;
 
 /// Where a section starts and ends in its message; empty where it is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct SectionSpan {
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
-impl Span {
+impl SectionSpan {
     pub(crate) fn of(self, message: &[u8]) -> &[u8] {
         message.get(self.start..self.end).unwrap_or_default()
     }
@@ -28,27 +28,27 @@ impl Span {
 
 /// The sections of a message's first field, by their number, and how many fields there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sections {
+pub(crate) struct SectionTable {
     pub(crate) edition: u8,
-    pub(crate) by_number: [Span; 8],
+    pub(crate) by_number: [SectionSpan; 8],
     pub(crate) fields: u32,
 }
 
 /// Walks the sections of a whole message; a fault comes with its place in the message.
-pub(crate) fn walk(message: &[u8]) -> Result<Sections, (usize, Fault)> {
+pub(crate) fn walk(message: &[u8]) -> Result<SectionTable, (usize, MessageFault)> {
     match message.get(7) {
         Some(1) => walk1(message),
         Some(2) => walk2(message),
-        edition => Err((7, Fault::Edition(edition.copied().unwrap_or(0)))),
+        edition => Err((7, MessageFault::Edition(edition.copied().unwrap_or(0)))),
     }
 }
 
-fn walk1(message: &[u8]) -> Result<Sections, (usize, Fault)> {
+fn walk1(message: &[u8]) -> Result<SectionTable, (usize, MessageFault)> {
     let end = message.len().saturating_sub(4);
-    let mut sections = Sections {
+    let mut sections = SectionTable {
         edition: 1,
         fields: 1,
-        ..Sections::default()
+        ..SectionTable::default()
     };
     let mut at = 8;
     let flags = message.get(15).copied().unwrap_or(0);
@@ -58,13 +58,13 @@ fn walk1(message: &[u8]) -> Result<Sections, (usize, Fault)> {
         if length < least || length > end.saturating_sub(at) {
             return Err((
                 at,
-                Fault::Section {
+                MessageFault::Section {
                     section: number,
                     length: length as u64,
                 },
             ));
         }
-        sections.by_number[usize::from(number)] = Span {
+        sections.by_number[usize::from(number)] = SectionSpan {
             start: at,
             end: at + length,
         };
@@ -74,21 +74,21 @@ fn walk1(message: &[u8]) -> Result<Sections, (usize, Fault)> {
     if end.saturating_sub(at) < 11 {
         return Err((
             at,
-            Fault::Section {
+            MessageFault::Section {
                 section: 4,
                 length: end.saturating_sub(at) as u64,
             },
         ));
     }
-    sections.by_number[4] = Span { start: at, end };
+    sections.by_number[4] = SectionSpan { start: at, end };
     Ok(sections)
 }
 
-fn walk2(message: &[u8]) -> Result<Sections, (usize, Fault)> {
+fn walk2(message: &[u8]) -> Result<SectionTable, (usize, MessageFault)> {
     let end = message.len().saturating_sub(4);
-    let mut sections = Sections {
+    let mut sections = SectionTable {
         edition: 2,
-        ..Sections::default()
+        ..SectionTable::default()
     };
     let (mut at, mut previous, mut count) = (16, 0_u8, 0);
     while at < end {
@@ -97,21 +97,21 @@ fn walk2(message: &[u8]) -> Result<Sections, (usize, Fault)> {
         if length < 5 || length > (end - at) as u64 {
             return Err((
                 at,
-                Fault::Section {
+                MessageFault::Section {
                     section: number,
                     length,
                 },
             ));
         }
         if !may_follow(previous, number) {
-            return Err((at + 4, Fault::Order { section: number }));
+            return Err((at + 4, MessageFault::Order { section: number }));
         }
         count += 1;
         if count > SECTIONS_MAX {
-            return Err((at, Fault::TooManySections));
+            return Err((at, MessageFault::TooManySections));
         }
         if sections.fields == 0 {
-            sections.by_number[usize::from(number)] = Span {
+            sections.by_number[usize::from(number)] = SectionSpan {
                 start: at,
                 end: at + length as usize,
             };
@@ -121,7 +121,7 @@ fn walk2(message: &[u8]) -> Result<Sections, (usize, Fault)> {
         at += length as usize;
     }
     if previous != 7 {
-        return Err((at, Fault::Order { section: previous + 1 }));
+        return Err((at, MessageFault::Order { section: previous + 1 }));
     }
     Ok(sections)
 }

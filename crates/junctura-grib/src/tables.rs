@@ -16,10 +16,10 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
-use codes::Codes;
-use concepts::{ConceptId, Concepts};
-use params::Params;
-use program::Programs;
+use codes::CodeTables;
+use concepts::{ConceptId, ConceptTables};
+use params::ParamTable;
+use program::TablePrograms;
 
 /// Numbers from here on stand for texts, so that everything compares as a number.
 pub(crate) const TEXT_BASE: i64 = 1 << 48;
@@ -27,17 +27,17 @@ pub(crate) const TEXT_BASE: i64 = 1 << 48;
 /// What ecCodes gives for a field that is all ones and may be.
 pub(crate) const MISSING: i64 = 2_147_483_647;
 
-pub(crate) struct Tables {
-    pub(crate) codes: Codes,
-    pub(crate) concepts: Concepts,
-    pub(crate) params: Params,
-    pub(crate) programs: Programs,
+pub(crate) struct GribTables {
+    pub(crate) codes: CodeTables,
+    pub(crate) concepts: ConceptTables,
+    pub(crate) params: ParamTable,
+    pub(crate) programs: TablePrograms,
     /// Concepts and code tables that the reader itself asks for.
-    pub(crate) known: Known,
+    pub(crate) known: KnownTables,
     texts: Vec<&'static str>,
 }
 
-pub(crate) struct Known {
+pub(crate) struct KnownTables {
     pub(crate) step_type1: ConceptId,
     pub(crate) type_of_level1: ConceptId,
     pub(crate) dataset: ConceptId,
@@ -57,11 +57,11 @@ pub(crate) struct Known {
     pub(crate) levtype1_rjtd: u16,
 }
 
-impl Known {
-    fn find(codes: &Codes, concepts: &mut Concepts) -> Known {
+impl KnownTables {
+    fn find(codes: &CodeTables, concepts: &mut ConceptTables) -> KnownTables {
         let mut id = |name| concepts.id(name);
         let table = |name| codes.table(name).unwrap_or(u16::MAX);
-        Known {
+        KnownTables {
             step_type1: id("1.stepType"),
             type_of_level1: id("1.typeOfLevel"),
             dataset: id("datasetForLocal"),
@@ -86,12 +86,12 @@ impl Known {
 }
 
 /// Maps whose keys come from the tables only, so that a quick hash is safe.
-pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
+pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<QuickLookup>>;
 
 #[derive(Default)]
-pub(crate) struct Quick(u64);
+pub(crate) struct QuickLookup(u64);
 
-impl Hasher for Quick {
+impl Hasher for QuickLookup {
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.write_u64(u64::from(*byte));
@@ -115,13 +115,13 @@ impl Hasher for Quick {
     }
 }
 
-static TABLES: LazyLock<Tables> = LazyLock::new(load);
+static TABLES: LazyLock<GribTables> = LazyLock::new(load);
 
-pub(crate) fn tables() -> &'static Tables {
+pub(crate) fn tables() -> &'static GribTables {
     &TABLES
 }
 
-impl Tables {
+impl GribTables {
     /// The text that a number stands for.
     pub(crate) fn text_of(&self, number: i64) -> Option<&'static str> {
         let at = usize::try_from(number.checked_sub(TEXT_BASE)?).ok()?;
@@ -131,12 +131,12 @@ impl Tables {
 
 /// Gives each text its number.
 #[derive(Default)]
-pub(crate) struct Texts {
+pub(crate) struct TextNumbers {
     numbers: HashMap<&'static str, i64>,
     texts: Vec<&'static str>,
 }
 
-impl Texts {
+impl TextNumbers {
     pub(crate) fn number(&mut self, text: &'static str) -> i64 {
         *self.numbers.entry(text).or_insert_with(|| {
             self.texts.push(text);
@@ -171,17 +171,17 @@ known_texts! {
     FS = "fs", UNAVAILABLE = "unavailable", MULTIPLE = "multiple steps",
 }
 
-fn load() -> Tables {
-    let mut texts = Texts::default();
+fn load() -> GribTables {
+    let mut texts = TextNumbers::default();
     for text in KNOWN {
         texts.number(text);
     }
-    let codes = Codes::read(include_str!("tables/codes.txt"));
-    let mut concepts = Concepts::read(include_str!("tables/concepts.txt"), &mut texts);
-    let programs = Programs::read(include_str!("tables/chunks.txt"), &codes, &mut concepts, &mut texts);
-    let params = Params::read(&mut texts);
-    let known = Known::find(&codes, &mut concepts);
-    Tables {
+    let codes = CodeTables::read(include_str!("tables/codes.txt"));
+    let mut concepts = ConceptTables::read(include_str!("tables/concepts.txt"), &mut texts);
+    let programs = TablePrograms::read(include_str!("tables/chunks.txt"), &codes, &mut concepts, &mut texts);
+    let params = ParamTable::read(&mut texts);
+    let known = KnownTables::find(&codes, &mut concepts);
+    GribTables {
         codes,
         concepts,
         params,

@@ -6,88 +6,88 @@ const INLINE_MAX: usize = 30;
 
 /// A text, kept in place up to 30 bytes.
 #[derive(Clone)]
-pub struct Text(Repr);
+pub struct KeyText(TextRepr);
 
 #[derive(Clone)]
-enum Repr {
+enum TextRepr {
     Static(&'static str),
     Inline { length: u8, bytes: [u8; INLINE_MAX] },
     Heap(Box<str>),
 }
 
-impl Text {
+impl KeyText {
     /// The characters.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match &self.0 {
-            Repr::Static(text) => text,
-            Repr::Inline { length, bytes } => bytes
+            TextRepr::Static(text) => text,
+            TextRepr::Inline { length, bytes } => bytes
                 .get(..usize::from(*length))
                 .and_then(|b| std::str::from_utf8(b).ok())
                 .unwrap_or_default(),
-            Repr::Heap(text) => text,
+            TextRepr::Heap(text) => text,
         }
     }
 }
 
-impl From<&str> for Text {
-    fn from(text: &str) -> Text {
+impl From<&str> for KeyText {
+    fn from(text: &str) -> KeyText {
         let mut bytes = [0; INLINE_MAX];
         match bytes.get_mut(..text.len()) {
             Some(room) => {
                 room.copy_from_slice(text.as_bytes());
-                Text(Repr::Inline {
+                KeyText(TextRepr::Inline {
                     length: text.len() as u8,
                     bytes,
                 })
             }
-            None => Text(Repr::Heap(text.into())),
+            None => KeyText(TextRepr::Heap(text.into())),
         }
     }
 }
 
-impl Text {
-    pub(crate) const fn fixed(text: &'static str) -> Text {
-        Text(Repr::Static(text))
+impl KeyText {
+    pub(crate) const fn fixed(text: &'static str) -> KeyText {
+        KeyText(TextRepr::Static(text))
     }
 }
 
-impl fmt::Display for Text {
+impl fmt::Display for KeyText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-impl fmt::Debug for Text {
+impl fmt::Debug for KeyText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.as_str(), f)
     }
 }
 
-impl PartialEq for Text {
-    fn eq(&self, other: &Text) -> bool {
+impl PartialEq for KeyText {
+    fn eq(&self, other: &KeyText) -> bool {
         self.as_str() == other.as_str()
     }
 }
 
-impl Eq for Text {}
+impl Eq for KeyText {}
 
 /// The value of a key. Printing gives what ecCodes prints for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum KeyValue {
     /// A whole number: a date, a member, a level.
     Integer(i64),
     /// Anything else: a name, a time such as `0600`, a step with a unit or a range.
-    Text(Text),
+    Text(KeyText),
 }
 
-impl Value {
+impl KeyValue {
     /// The text of a text value.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
-            Value::Text(text) => Some(text.as_str()),
-            Value::Integer(_) => None,
+            KeyValue::Text(text) => Some(text.as_str()),
+            KeyValue::Integer(_) => None,
         }
     }
 
@@ -95,25 +95,25 @@ impl Value {
     #[must_use]
     pub fn as_integer(&self) -> Option<i64> {
         match self {
-            Value::Integer(number) => Some(*number),
-            Value::Text(_) => None,
+            KeyValue::Integer(number) => Some(*number),
+            KeyValue::Text(_) => None,
         }
     }
 
-    pub(crate) fn fixed(text: &'static str) -> Value {
-        Value::Text(Text::fixed(text))
+    pub(crate) fn fixed(text: &'static str) -> KeyValue {
+        KeyValue::Text(KeyText::fixed(text))
     }
 
-    pub(crate) fn text(text: &str) -> Value {
-        Value::Text(Text::from(text))
+    pub(crate) fn text(text: &str) -> KeyValue {
+        KeyValue::Text(KeyText::from(text))
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for KeyValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Integer(number) => fmt::Display::fmt(number, f),
-            Value::Text(text) => fmt::Display::fmt(text, f),
+            KeyValue::Integer(number) => fmt::Display::fmt(number, f),
+            KeyValue::Text(text) => fmt::Display::fmt(text, f),
         }
     }
 }
@@ -126,9 +126,9 @@ mod tests {
     fn long_and_short_texts_read_the_same() {
         for length in [0, 1, 29, 30, 31, 100] {
             let text = "x".repeat(length);
-            assert_eq!(Text::from(text.as_str()).as_str(), text);
+            assert_eq!(KeyText::from(text.as_str()).as_str(), text);
         }
-        assert_eq!(Value::text("0600").to_string(), "0600");
-        assert_eq!(Value::Integer(-6).to_string(), "-6");
+        assert_eq!(KeyValue::text("0600").to_string(), "0600");
+        assert_eq!(KeyValue::Integer(-6).to_string(), "-6");
     }
 }

@@ -1,19 +1,19 @@
 //! What hand-made headers say. The wide comparison is with ecCodes, in tests/grib.
 
 use crate::made;
-use junctura_grib::{Keys, Message};
+use junctura_grib::{Message, MessageKeys};
 
-fn keys(message: &[u8]) -> Keys {
+fn keys(message: &[u8]) -> MessageKeys {
     Message::new(message)
         .and_then(|message| message.keys())
         .expect("a sound message")
 }
 
-fn text(keys: &Keys, name: &str) -> String {
+fn text(keys: &MessageKeys, name: &str) -> String {
     keys.get(name).map(ToString::to_string).unwrap_or_default()
 }
 
-fn mars(keys: &Keys) -> String {
+fn mars(keys: &MessageKeys) -> String {
     let mut pairs: Vec<_> = keys.mars().map(|(name, value)| format!("{name}={value}")).collect();
     pairs.sort();
     pairs.join(",")

@@ -1,6 +1,6 @@
 //! What a message claims of its values, against what it has.
 
-use junctura_grib::{Fault, Message};
+use junctura_grib::{Message, MessageFault};
 
 use crate::made;
 
@@ -31,7 +31,7 @@ fn packing(values: u32, template: u16, bits: u8, more: &[(usize, &[u8])]) -> Vec
 /// Points, values, and whether these are in the message for certain.
 type Counts = (u64, u64, bool);
 
-fn packed(message: &[u8]) -> Result<Counts, Fault> {
+fn packed(message: &[u8]) -> Result<Counts, MessageFault> {
     let found = Message::new(message).and_then(|message| message.packed());
     found
         .map(|packed| (packed.points, packed.values, packed.is_proven))
@@ -39,12 +39,12 @@ fn packed(message: &[u8]) -> Result<Counts, Fault> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "it is compared with what may be refused")]
-fn proven(points: u64, values: u64) -> Result<Counts, Fault> {
+fn proven(points: u64, values: u64) -> Result<Counts, MessageFault> {
     Ok((points, values, true))
 }
 
-fn short(section: u8, needed: u64, present: u64) -> Result<Counts, Fault> {
-    Err(Fault::Values {
+fn short(section: u8, needed: u64, present: u64) -> Result<Counts, MessageFault> {
+    Err(MessageFault::Values {
         section,
         needed,
         present,
@@ -61,7 +61,7 @@ fn simple_packing_needs_its_bits() {
     let constant = made::field(&grid(u32::MAX), &packing(u32::MAX, 0, 0, &[]), &[255], &[]);
     assert_eq!(packed(&constant), proven(u64::from(u32::MAX), u64::from(u32::MAX)));
     let wide = made::field(&grid(6), &packing(6, 0, 65, &[]), &[255], &[0; 100]);
-    assert_eq!(packed(&wide), Err(Fault::Bits(65)));
+    assert_eq!(packed(&wide), Err(MessageFault::Bits(65)));
 }
 
 #[test]
@@ -69,9 +69,9 @@ fn a_bitmap_has_all_points_and_as_many_ones_as_values() {
     let of = |values, bitmap: &[u8]| made::field(&grid(10), &packing(values, 0, 8, &[]), bitmap, &[0; 10]);
     assert_eq!(packed(&of(5, &[0, 0b1010_1010, 0b0111_1111])), proven(10, 5));
     assert_eq!(packed(&of(5, &[0, 0b1010_1010])), short(6, 2, 1));
-    let fault = Fault::Count { values: 6, present: 5 };
+    let fault = MessageFault::Count { values: 6, present: 5 };
     assert_eq!(packed(&of(6, &[0, 0b1010_1010, 0b0111_1111])), Err(fault));
-    assert_eq!(packed(&of(5, &[254])), Err(Fault::Bitmap(254)));
+    assert_eq!(packed(&of(5, &[254])), Err(MessageFault::Bitmap(254)));
 }
 
 #[test]
@@ -92,7 +92,10 @@ fn rows_of_different_lengths_are_summed() {
     };
     assert_eq!(packed(&of(9, 2, &[4, 5])), proven(9, 9));
     assert_eq!(packed(&of(9, 2, &[4, 6])), Ok((9, 9, false)), "an area of a grid");
-    assert_eq!(packed(&of(9, 2, &[4, 4])), Err(Fault::Points { points: 9, present: 8 }));
+    assert_eq!(
+        packed(&of(9, 2, &[4, 4])),
+        Err(MessageFault::Points { points: 9, present: 8 })
+    );
     assert_eq!(packed(&of(9, u32::MAX, &[4, 5])), short(3, 8_589_934_590, 4));
 }
 
@@ -114,10 +117,10 @@ fn rows_and_columns_make_the_points() {
     for template in [0, 1, 10, 20, 30, 40, 90, 140] {
         assert_eq!(of(3, 3, template), proven(9, 9));
         assert_eq!(of(u32::MAX, 1, template), proven(9, 9), "not stated");
-        assert_eq!(of(3, 4, template), Err(Fault::Points { points: 9, present: 12 }));
+        assert_eq!(of(3, 4, template), Err(MessageFault::Points { points: 9, present: 12 }));
         assert!(matches!(
             of(u32::MAX - 1, u32::MAX - 1, template),
-            Err(Fault::Points { .. })
+            Err(MessageFault::Points { .. })
         ));
     }
     assert_eq!(of(3, 4, 101), proven(9, 9), "no rows");
@@ -137,13 +140,13 @@ fn parallels_of_a_gaussian_grid_are_limited() {
     };
     assert_eq!(of(8000), proven(9, 9));
     for parallels in [0, 8001] {
-        assert_eq!(of(parallels), Err(Fault::Parallels(parallels.into())));
+        assert_eq!(of(parallels), Err(MessageFault::Parallels(parallels.into())));
     }
     let mut message = made::edition1();
     let section2 = 8 + 52;
     message[section2 + 5] = 4;
     message[section2 + 25..section2 + 27].copy_from_slice(&8001_u16.to_be_bytes());
-    assert_eq!(packed(&message), Err(Fault::Parallels(8001)));
+    assert_eq!(packed(&message), Err(MessageFault::Parallels(8001)));
 }
 
 /// Two groups: references of 8 bits; widths 3 + 4 bits, lengths 2 + 8 bits; the second group has 4 values.
@@ -167,7 +170,10 @@ fn groups_are_summed() {
     let of = |values, data: &[u8]| made::field(&grid(9), &complex(values, 2), &[255], data);
     assert_eq!(packed(&of(9, &data)), proven(9, 9));
     assert_eq!(packed(&of(9, &data[..9])), short(7, 5, 4));
-    assert_eq!(packed(&of(8, &data)), Err(Fault::Count { values: 8, present: 9 }));
+    assert_eq!(
+        packed(&of(8, &data)),
+        Err(MessageFault::Count { values: 8, present: 9 })
+    );
     assert_eq!(packed(&of(9, &data[..3])), short(7, 5, 3));
     // Differences of second order begin with three numbers of two octets.
     let differences = [&[0; 6][..], &data].concat();
@@ -194,7 +200,7 @@ fn numbers_as_they_are_need_their_octets() {
         );
     }
     let none = made::field(&grid(3), &packing(3, 4, 0, &[(12, &[9])]), &[255], &[0; 99]);
-    assert_eq!(packed(&none), Err(Fault::Bits(9)));
+    assert_eq!(packed(&none), Err(MessageFault::Bits(9)));
 }
 
 #[test]
@@ -210,7 +216,7 @@ fn coefficients_are_counted_by_their_truncation() {
     assert_eq!(packed(&of(12, 29)), short(7, 30, 29));
     assert_eq!(
         packed(&of(20, 100)),
-        Err(Fault::Count {
+        Err(MessageFault::Count {
             values: 20,
             present: 12
         })
@@ -229,7 +235,7 @@ fn ccsds_streams_are_counted() {
     };
     let two_intervals = [0b0000_0000, 0b0100_0000, 0b0001_0000];
     assert_eq!(packed(&of(64, &two_intervals)), proven(64, 64));
-    let fault = |values, present| Err(Fault::Count { values, present });
+    let fault = |values, present| Err(MessageFault::Count { values, present });
     assert_eq!(packed(&of(65, &two_intervals)), fault(65, 64));
     assert_eq!(packed(&of(u32::MAX, &[])), fault(u64::from(u32::MAX), 0));
 }
@@ -246,7 +252,7 @@ fn run_lengths_are_summed() {
         )
     };
     assert_eq!(packed(&of(7)), proven(7, 7));
-    assert_eq!(packed(&of(8)), Err(Fault::Count { values: 8, present: 7 }));
+    assert_eq!(packed(&of(8)), Err(MessageFault::Count { values: 8, present: 7 }));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Finding messages in bytes: whole, padded, cut, damaged, several fields, very long.
 
 use crate::made;
-use junctura_grib::{Fault, GribError, Message, Messages};
+use junctura_grib::{GribError, Message, MessageFault, Messages};
 
 fn found(bytes: &[u8]) -> Vec<Result<(u64, usize), GribError>> {
     Messages::new(bytes)
@@ -49,12 +49,12 @@ fn a_cut_message_says_what_is_missing() {
     let needed = one.len() as u64;
     for present in [8, 40, one.len() - 1] {
         let error = fault(&one[..present]);
-        assert!(matches!(error.fault, Fault::Truncated { .. }), "{error}");
+        assert!(matches!(error.fault, MessageFault::Truncated { .. }), "{error}");
     }
     let cut = one.len() - 1;
     assert_eq!(
         fault(&one[..cut]).fault,
-        Fault::Truncated {
+        MessageFault::Truncated {
             needed,
             present: cut as u64
         }
@@ -62,7 +62,7 @@ fn a_cut_message_says_what_is_missing() {
     let two = made::edition2(false, &[made::product(0, 100, 50_000, 0, &[])]);
     assert_eq!(
         fault(&two[..60]).fault,
-        Fault::Truncated {
+        MessageFault::Truncated {
             needed: two.len() as u64,
             present: 60
         }
@@ -81,7 +81,7 @@ fn an_error_names_message_and_byte_and_the_next_sound_message_follows() {
         message: 2,
         start: length,
         offset: 2 * length - 4,
-        fault: Fault::EndMark,
+        fault: MessageFault::EndMark,
     };
     assert_eq!(
         found(&bytes),
@@ -105,7 +105,7 @@ fn a_false_start_inside_a_damaged_message_is_not_reported_again() {
         message: 1,
         start: 0,
         offset: 7,
-        fault: Fault::Edition(9),
+        fault: MessageFault::Edition(9),
     };
     assert_eq!(found(&bytes), [Err(error), Ok((bad.len() as u64, good.len()))]);
 }
@@ -114,36 +114,39 @@ fn a_false_start_inside_a_damaged_message_is_not_reported_again() {
 fn lengths_that_cannot_be_are_named() {
     let mut short = made::edition1();
     short[4..7].copy_from_slice(&[0, 0, 20]);
-    assert_eq!(fault(&short).fault, Fault::Length(20));
+    assert_eq!(fault(&short).fault, MessageFault::Length(20));
     let mut long = made::edition2(false, &[made::product(0, 100, 50_000, 0, &[])]);
     long[8..16].copy_from_slice(&u64::MAX.to_be_bytes());
-    assert!(matches!(fault(&long).fault, Fault::Truncated { needed: u64::MAX, .. }));
+    assert!(matches!(
+        fault(&long).fault,
+        MessageFault::Truncated { needed: u64::MAX, .. }
+    ));
     let mut section = made::edition1();
     section[8..11].copy_from_slice(&[0, 0, 27]);
     assert_eq!(
         (fault(&section).fault, fault(&section).offset),
-        (Fault::Section { section: 1, length: 27 }, 8)
+        (MessageFault::Section { section: 1, length: 27 }, 8)
     );
     let mut section = made::edition2(false, &[made::product(0, 100, 50_000, 0, &[])]);
     section[16..20].copy_from_slice(&u32::MAX.to_be_bytes());
     let length = u64::from(u32::MAX);
-    assert_eq!(fault(&section).fault, Fault::Section { section: 1, length });
+    assert_eq!(fault(&section).fault, MessageFault::Section { section: 1, length });
 }
 
 #[test]
 fn sections_stand_in_order() {
     let mut message = made::edition2(false, &[made::product(0, 100, 50_000, 0, &[])]);
     message[16 + 21 + 4] = 5;
-    assert_eq!(fault(&message).fault, Fault::Order { section: 5 });
+    assert_eq!(fault(&message).fault, MessageFault::Order { section: 5 });
     let without_data = made::edition2(false, &[]);
-    assert_eq!(fault(&without_data).fault, Fault::Order { section: 4 });
+    assert_eq!(fault(&without_data).fault, MessageFault::Order { section: 4 });
 }
 
 #[test]
 fn a_section_too_short_for_keys_is_an_error_of_the_keys() {
     let message = made::edition2(false, &[vec![0, 0, 0, 7, 4, 0, 0]]);
     let error = Message::new(&message).unwrap().keys().unwrap_err();
-    assert_eq!(error.fault, Fault::Section { section: 4, length: 7 });
+    assert_eq!(error.fault, MessageFault::Section { section: 4, length: 7 });
 }
 
 #[test]
@@ -154,7 +157,7 @@ fn fields_of_one_message_are_counted() {
         assert_eq!(Message::new(&message).unwrap().fields(), fields as u32);
     }
     let many = made::edition2(false, &vec![field; 6000]);
-    assert_eq!(fault(&many).fault, Fault::TooManySections);
+    assert_eq!(fault(&many).fault, MessageFault::TooManySections);
 }
 
 #[test]
@@ -204,5 +207,5 @@ fn short_fields_over_a_long_section_are_not_split() {
     let length = long.len() as u64;
     long[8..16].copy_from_slice(&length.to_be_bytes());
     let error = Message::new(&long).unwrap().split().unwrap_err();
-    assert!(matches!(error.fault, Fault::Split { .. }), "{error}");
+    assert!(matches!(error.fault, MessageFault::Split { .. }), "{error}");
 }

@@ -28,7 +28,7 @@ pub enum Axis {
 
 /// Where the indices of one coordinate lie behind each other in its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Spot {
+pub(crate) struct MemorySpot {
     /// The block, counted from the coordinate's own first; always 0 where blocks lie behind each other without gaps.
     pub(crate) block: u64,
     /// The place within the block, or of all where blocks are not told apart.
@@ -37,12 +37,12 @@ pub(crate) struct Spot {
 
 /// A stretch of indices of one coordinate that lie behind each other in its memory, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
+pub(crate) struct IndexStretch {
     pub(crate) owner: u64,
     pub(crate) start: u64,
     pub(crate) stop: u64,
     /// Of `start`.
-    pub(crate) spot: Spot,
+    pub(crate) spot: MemorySpot,
 }
 
 impl Axis {
@@ -189,15 +189,15 @@ impl Axis {
     }
 
     /// The stretches that begin with the one of an index, of whichever coordinates.
-    pub(crate) fn walk(&self, index: u64, is_packed: bool) -> Walk<'_> {
-        Walk {
+    pub(crate) fn walk(&self, index: u64, is_packed: bool) -> AxisWalk<'_> {
+        AxisWalk {
             axis: self,
             is_packed,
             is_whole: self.parts() == 1 && !is_packed,
             at: match self {
                 Self::Cyclic { parts, block, offset } => {
                     let number = (index + offset) / block;
-                    Block {
+                    AxisBlock {
                         cycle: number / parts,
                         owner: number % parts,
                         stop: (number + 1) * block - offset,
@@ -205,7 +205,7 @@ impl Axis {
                 }
                 Self::Cuts(_) => {
                     let owner = self.owner(index);
-                    Block {
+                    AxisBlock {
                         cycle: 0,
                         owner,
                         stop: index,
@@ -217,13 +217,13 @@ impl Axis {
     }
 
     /// The first index of a coordinate's, and how far it is from one of its blocks to the next.
-    pub(crate) fn own(&self, coordinate: u64) -> Own {
+    pub(crate) fn own(&self, coordinate: u64) -> OwnIndices {
         match self {
             Self::Cyclic { parts, block, offset } => {
                 let begin = coordinate * block;
                 let cycle = parts * block;
                 let begin = if begin + block <= *offset { begin + cycle } else { begin };
-                Own {
+                OwnIndices {
                     // The first block may begin in front of the array.
                     stop: begin + block - offset,
                     block: *block,
@@ -232,7 +232,7 @@ impl Axis {
             }
             Self::Cuts(cuts) => {
                 let (start, stop) = (cuts[coordinate as usize], cuts[coordinate as usize + 1]);
-                Own {
+                OwnIndices {
                     stop,
                     block: stop - start,
                     cycle: u64::MAX / 2,
@@ -242,24 +242,24 @@ impl Axis {
     }
 
     /// Where the place of an index is that its owner has in its memory.
-    fn spot(&self, cycle: u64, owner: u64, within: u64, is_packed: bool) -> Spot {
+    fn spot(&self, cycle: u64, owner: u64, within: u64, is_packed: bool) -> MemorySpot {
         match self {
-            Self::Cyclic { block, .. } if is_packed => Spot {
+            Self::Cyclic { block, .. } if is_packed => MemorySpot {
                 block: cycle - u64::from(self.missing(owner) == *block),
                 within,
             },
-            Self::Cyclic { block, .. } => Spot {
+            Self::Cyclic { block, .. } => MemorySpot {
                 block: 0,
                 within: cycle * block + within - self.missing(owner),
             },
-            Self::Cuts(_) => Spot { block: 0, within },
+            Self::Cuts(_) => MemorySpot { block: 0, within },
         }
     }
 }
 
 /// See [`Axis::own`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Own {
+pub(crate) struct OwnIndices {
     /// Behind the first block.
     pub(crate) stop: u64,
     pub(crate) block: u64,
@@ -268,7 +268,7 @@ pub(crate) struct Own {
 
 /// A block that a walk has come to.
 #[derive(Clone, Copy, Debug)]
-struct Block {
+struct AxisBlock {
     cycle: u64,
     owner: u64,
     stop: u64,
@@ -276,29 +276,29 @@ struct Block {
 
 /// See [`Axis::walk`].
 #[derive(Debug)]
-pub(crate) struct Walk<'a> {
+pub(crate) struct AxisWalk<'a> {
     axis: &'a Axis,
     is_packed: bool,
     /// One has all, one behind the other.
     is_whole: bool,
-    at: Block,
+    at: AxisBlock,
     index: u64,
 }
 
-impl Iterator for Walk<'_> {
-    type Item = Stretch;
+impl Iterator for AxisWalk<'_> {
+    type Item = IndexStretch;
 
     /// Without an end in cyclic dimensions.
-    fn next(&mut self) -> Option<Stretch> {
+    fn next(&mut self) -> Option<IndexStretch> {
         let (start, block) = (self.index, self.at);
         if self.is_whole {
             // Behind all that there could be.
             self.index = u64::MAX / 4;
-            return Some(Stretch {
+            return Some(IndexStretch {
                 owner: 0,
                 start,
                 stop: self.index,
-                spot: Spot {
+                spot: MemorySpot {
                     block: 0,
                     within: start,
                 },
@@ -315,7 +315,7 @@ impl Iterator for Walk<'_> {
                 if self.at.owner == *parts {
                     (self.at.owner, self.at.cycle) = (0, block.cycle + 1);
                 }
-                Some(Stretch {
+                Some(IndexStretch {
                     owner: block.owner,
                     start,
                     stop: block.stop,
@@ -331,11 +331,11 @@ impl Iterator for Walk<'_> {
                 self.index = cuts[owner + 1];
                 self.at.owner = owner as u64 + 1;
                 let within = start - cuts[owner];
-                Some(Stretch {
+                Some(IndexStretch {
                     owner: owner as u64,
                     start,
                     stop: self.index,
-                    spot: Spot { block: 0, within },
+                    spot: MemorySpot { block: 0, within },
                 })
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
 
-use crate::{Distribution, Layout, Plan, Side, Slab};
+use crate::{Distribution, Layout, Plan, PlanSide, Slab};
 
 /// A side of the longer dimension of an array, in the picture.
 const SIDE: f64 = 360.0;
@@ -121,7 +121,7 @@ fn shares(svg: &mut String, from: &Arc<Layout>, to: &Arc<Layout>) -> Result<()> 
     let cell = (SIDE / from.ranks().max(to.ranks()) as f64).min(SIDE / 6.0);
     let mut all = Vec::new();
     for rank in 0..from.ranks() {
-        let plan = Plan::whole(from, to, Side::From, rank)?;
+        let plan = Plan::whole(from, to, PlanSide::From, rank)?;
         all.extend(
             plan.partners()
                 .into_iter()

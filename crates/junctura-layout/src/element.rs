@@ -8,7 +8,7 @@ use junctura_model::{Code, Error, Result};
 /// The kinds of number, each in the byte order of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ElementKind {
     /// One byte, no sign.
     U8,
     /// One byte, with a sign.
@@ -61,29 +61,29 @@ impl ByteOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Element {
     /// What it means.
-    pub kind: Kind,
+    pub kind: ElementKind,
     /// How it lies in memory.
     pub order: ByteOrder,
 }
 
-const NAMES: [(Kind, &str); 14] = [
-    (Kind::U8, "u1"),
-    (Kind::I8, "i1"),
-    (Kind::U16, "u2"),
-    (Kind::I16, "i2"),
-    (Kind::U32, "u4"),
-    (Kind::I32, "i4"),
-    (Kind::U64, "u8"),
-    (Kind::I64, "i8"),
-    (Kind::F16, "f2"),
-    (Kind::F32, "f4"),
-    (Kind::F64, "f8"),
-    (Kind::C64, "c8"),
-    (Kind::C128, "c16"),
-    (Kind::Bool, "b1"),
+const NAMES: [(ElementKind, &str); 14] = [
+    (ElementKind::U8, "u1"),
+    (ElementKind::I8, "i1"),
+    (ElementKind::U16, "u2"),
+    (ElementKind::I16, "i2"),
+    (ElementKind::U32, "u4"),
+    (ElementKind::I32, "i4"),
+    (ElementKind::U64, "u8"),
+    (ElementKind::I64, "i8"),
+    (ElementKind::F16, "f2"),
+    (ElementKind::F32, "f4"),
+    (ElementKind::F64, "f8"),
+    (ElementKind::C64, "c8"),
+    (ElementKind::C128, "c16"),
+    (ElementKind::Bool, "b1"),
 ];
 
-impl Kind {
+impl ElementKind {
     /// Bytes of one.
     #[must_use]
     pub fn bytes(self) -> usize {
@@ -107,8 +107,8 @@ impl Kind {
     }
 }
 
-impl From<Kind> for Element {
-    fn from(kind: Kind) -> Self {
+impl From<ElementKind> for Element {
+    fn from(kind: ElementKind) -> Self {
         let order = ByteOrder::NATIVE;
         Self { kind, order }
     }
@@ -184,12 +184,12 @@ mod tests {
             assert_eq!(kind.bytes() % kind.swapped_bytes(), 0);
         }
         let numpy = [
-            ("float64", Kind::F64),
-            ("int32", Kind::I32),
-            ("=f4", Kind::F32),
-            ("float16", Kind::F16),
-            ("uint8", Kind::U8),
-            ("bool", Kind::Bool),
+            ("float64", ElementKind::F64),
+            ("int32", ElementKind::I32),
+            ("=f4", ElementKind::F32),
+            ("float16", ElementKind::F16),
+            ("uint8", ElementKind::U8),
+            ("bool", ElementKind::Bool),
         ];
         assert!(
             numpy

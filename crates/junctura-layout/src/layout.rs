@@ -2,8 +2,8 @@
 
 use junctura_model::{Code, Error, Result};
 
-use crate::axis::Spot;
-use crate::{Axis, DIMENSIONS_MAX, ELEMENTS_MAX, RANKS_MAX, Slab, Slabs};
+use crate::axis::MemorySpot;
+use crate::{Axis, DIMENSIONS_MAX, ELEMENTS_MAX, RANKS_MAX, RankSlabs, Slab};
 
 /// Which dimension goes quickest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,7 +26,7 @@ pub enum Distribution {
         ranks: Order,
     },
     /// Boxes of indices for each rank.
-    Slabs(Slabs),
+    Slabs(RankSlabs),
 }
 
 /// How the elements of one rank lie in its memory.
@@ -125,10 +125,10 @@ impl Layout {
     /// Boxes of indices for each rank; row-major, one behind another.
     ///
     /// # Errors
-    /// As [`Slabs::new`].
+    /// As [`RankSlabs::new`].
     pub fn slabs(shape: &[u64], ranks: Vec<Vec<Slab>>) -> Result<Self> {
         check_shape(shape)?;
-        Self::new(shape, Distribution::Slabs(Slabs::new(shape, ranks)?))
+        Self::new(shape, Distribution::Slabs(RankSlabs::new(shape, ranks)?))
     }
 
     /// The same, in another order and storage.
@@ -401,7 +401,7 @@ impl Layout {
                 let id = slabs.meeting(&one).min()?;
                 let locals = self.locals(u64::from(id.0));
                 let within = index.iter().zip(&slabs.get(id).start);
-                let spots = within.map(|(at, start)| Spot {
+                let spots = within.map(|(at, start)| MemorySpot {
                     block: 0,
                     within: at - start,
                 });
@@ -410,9 +410,9 @@ impl Layout {
         }
     }
 
-    fn spot(&self, axis: &Axis, index: u64) -> Spot {
+    fn spot(&self, axis: &Axis, index: u64) -> MemorySpot {
         let stretch = axis.walk(index, self.is_packed()).next();
-        stretch.map_or_else(Spot::default, |stretch| stretch.spot)
+        stretch.map_or_else(MemorySpot::default, |stretch| stretch.spot)
     }
 
     pub(crate) fn is_packed(&self) -> bool {
@@ -439,7 +439,7 @@ impl Local {
         }
     }
 
-    fn position(&self, spots: impl Iterator<Item = Spot>) -> u64 {
+    fn position(&self, spots: impl Iterator<Item = MemorySpot>) -> u64 {
         let steps = self.strides.iter().zip(&self.jumps);
         let offsets = spots
             .zip(steps)

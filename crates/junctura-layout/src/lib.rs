@@ -20,12 +20,12 @@ mod yaml;
 
 pub use axis::Axis;
 pub use draw::draw;
-pub use element::{ByteOrder, Element, Kind};
+pub use element::{ByteOrder, Element, ElementKind};
 pub use layout::{Distribution, Layout, Local, Order, Storage};
-pub use plan::{Part, Partner, Plan, Side};
-pub use runs::{Run, Runs};
+pub use plan::{Plan, PlanPart, PlanPartner, PlanSide};
+pub use runs::{IndexRun, SharedRuns};
 pub use slab::Slab;
-pub use slabs::Slabs;
+pub use slabs::RankSlabs;
 
 /// An array has no more dimensions.
 pub const DIMENSIONS_MAX: usize = 8;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
 
-use crate::runs::{End, Own};
-use crate::{Axis, Distribution, Layout, Local, RUNS_MAX, Run, Runs, Slab};
+use crate::runs::{DimensionEnd, OwnSide};
+use crate::{Axis, Distribution, IndexRun, Layout, Local, RUNS_MAX, SharedRuns, Slab};
 
 /// Whose plan it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
+pub enum PlanSide {
     /// A rank that has elements, and gives them.
     From,
     /// A rank that wants elements, and takes them.
@@ -23,18 +23,18 @@ pub enum Side {
 pub struct Plan {
     from: Arc<Layout>,
     to: Arc<Layout>,
-    side: Side,
+    side: PlanSide,
     rank: u64,
-    parts: Vec<Part>,
+    parts: Vec<PlanPart>,
 }
 
 /// A product of lists: what is shared is each run of one dimension with each run of every other.
 ///
 /// There is one such part between two grids. Where one side has slabs, there is one for each of them that something is shared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct PlanPart {
     /// For each dimension.
-    pub runs: Vec<Runs>,
+    pub runs: Vec<SharedRuns>,
     /// One's own memory of it: the only one in a grid, that of a slab otherwise. Runs say where in it, without its base.
     pub local: Local,
     /// The index of the array that is given away, in each dimension, at which one's own indices begin, as runs count them.
@@ -45,7 +45,7 @@ pub struct Part {
 
 /// Somebody of the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Partner {
+pub struct PlanPartner {
     /// Its rank.
     pub rank: u64,
     /// How many elements both share.
@@ -53,7 +53,7 @@ pub struct Partner {
 }
 
 /// A part of one rank's own memory, and where it lies in the array.
-struct Mine<'a> {
+struct OwnPart<'a> {
     axes: std::borrow::Cow<'a, [Axis]>,
     coordinates: Vec<u64>,
     local: Local,
@@ -63,7 +63,7 @@ struct Mine<'a> {
 }
 
 /// A part of the other side's.
-struct Theirs<'a> {
+struct PeerPart<'a> {
     axes: std::borrow::Cow<'a, [Axis]>,
     region: Slab,
     is_packed: bool,
@@ -74,15 +74,15 @@ struct Theirs<'a> {
 const SLABS_PER_RUN: usize = 16;
 
 /// What has been listed, with whom, and how many runs more may be.
-struct Found {
-    parts: Vec<Part>,
+struct ListedRuns {
+    parts: Vec<PlanPart>,
     /// The one rank whose slabs count.
     peer: Option<u64>,
     left: usize,
 }
 
-impl Found {
-    fn add(&mut self, part: Option<Part>) -> Result<()> {
+impl ListedRuns {
+    fn add(&mut self, part: Option<PlanPart>) -> Result<()> {
         let listed = part.iter().flat_map(|part| &part.runs).map(|runs| runs.first().len());
         // What is looked at in vain takes time, too.
         self.spend(listed.sum::<usize>().max(1))?;
@@ -111,7 +111,7 @@ impl Plan {
     /// # Errors
     /// `InvalidArgument` when there is no such rank, or `to` is no part of `from`; `LimitExceeded` for more than
     /// [`RUNS_MAX`](crate::RUNS_MAX) runs of one dimension.
-    pub fn new(from: &Arc<Layout>, to: &Arc<Layout>, origin: &[u64], side: Side, rank: u64) -> Result<Self> {
+    pub fn new(from: &Arc<Layout>, to: &Arc<Layout>, origin: &[u64], side: PlanSide, rank: u64) -> Result<Self> {
         Self::limited(from, to, origin, side, rank, usize::MAX)
     }
 
@@ -124,7 +124,7 @@ impl Plan {
         from: &Arc<Layout>,
         to: &Arc<Layout>,
         origin: &[u64],
-        side: Side,
+        side: PlanSide,
         rank: u64,
         runs_max: usize,
     ) -> Result<Self> {
@@ -140,7 +140,7 @@ impl Plan {
         from: &Arc<Layout>,
         to: &Arc<Layout>,
         origin: &[u64],
-        side: Side,
+        side: PlanSide,
         (rank, peer): (u64, u64),
         runs_max: usize,
     ) -> Result<Self> {
@@ -151,7 +151,7 @@ impl Plan {
         from: &Arc<Layout>,
         to: &Arc<Layout>,
         origin: &[u64],
-        side: Side,
+        side: PlanSide,
         rank: u64,
         (peer, runs_max): (Option<u64>, usize),
     ) -> Result<Self> {
@@ -170,10 +170,10 @@ impl Plan {
         }
         let nowhere = vec![0; origin.len()];
         let (my_origin, their_origin) = match side {
-            Side::From => (nowhere.as_slice(), origin),
-            Side::To => (origin, nowhere.as_slice()),
+            PlanSide::From => (nowhere.as_slice(), origin),
+            PlanSide::To => (origin, nowhere.as_slice()),
         };
-        let mut found = Found {
+        let mut found = ListedRuns {
             parts: Vec::new(),
             peer,
             left: runs_max,
@@ -189,14 +189,14 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn whole(from: &Arc<Layout>, to: &Arc<Layout>, side: Side, rank: u64) -> Result<Self> {
+    pub fn whole(from: &Arc<Layout>, to: &Arc<Layout>, side: PlanSide, rank: u64) -> Result<Self> {
         Self::new(from, to, &vec![0; to.shape().len()], side, rank)
     }
 
     fn mine(&self) -> &Layout {
         match self.side {
-            Side::From => &self.from,
-            Side::To => &self.to,
+            PlanSide::From => &self.from,
+            PlanSide::To => &self.to,
         }
     }
 
@@ -204,8 +204,8 @@ impl Plan {
     #[must_use]
     pub fn theirs(&self) -> &Layout {
         match self.side {
-            Side::From => &self.to,
-            Side::To => &self.from,
+            PlanSide::From => &self.to,
+            PlanSide::To => &self.from,
         }
     }
 
@@ -223,7 +223,7 @@ impl Plan {
 
     /// Whose it is.
     #[must_use]
-    pub fn side(&self) -> Side {
+    pub fn side(&self) -> PlanSide {
         self.side
     }
 
@@ -235,20 +235,20 @@ impl Plan {
 
     /// The products that it consists of.
     #[must_use]
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[PlanPart] {
         &self.parts
     }
 
     /// How many elements are shared, with all ranks together.
     #[must_use]
     pub fn elements(&self) -> u64 {
-        self.parts.iter().map(Part::elements).sum()
+        self.parts.iter().map(PlanPart::elements).sum()
     }
 
     /// How many boxes are shared, with all ranks together: products of runs.
     #[must_use]
     pub fn boxes(&self) -> u64 {
-        let boxes = |part: &Part| part.runs.iter().map(Runs::count).product::<u64>();
+        let boxes = |part: &PlanPart| part.runs.iter().map(SharedRuns::count).product::<u64>();
         self.parts.iter().map(boxes).sum()
     }
 
@@ -261,12 +261,12 @@ impl Plan {
 
     /// The ranks that something is shared with, and how much, by rank.
     #[must_use]
-    pub fn partners(&self) -> Vec<Partner> {
+    pub fn partners(&self) -> Vec<PlanPartner> {
         let mut all = BTreeMap::new();
         for part in &self.parts {
             self.each_partner(part, |rank, elements| *all.entry(rank).or_default() += elements);
         }
-        let partner = |(rank, elements)| Partner { rank, elements };
+        let partner = |(rank, elements)| PlanPartner { rank, elements };
         all.into_iter().map(partner).collect()
     }
 
@@ -274,7 +274,7 @@ impl Plan {
     /// behind the last. There are [`Self::boxes`] of them.
     pub fn for_each_box(&self, mut tell: impl FnMut(u64, &Slab)) {
         for part in &self.parts {
-            let lists: Vec<Vec<Run>> = part.runs.iter().map(|runs| runs.each().collect()).collect();
+            let lists: Vec<Vec<IndexRun>> = part.runs.iter().map(|runs| runs.each().collect()).collect();
             for_each_combination(&lists, |chosen| {
                 let coordinates: Vec<u64> = chosen.iter().map(|run| run.peer).collect();
                 let peer = match part.slab {
@@ -298,11 +298,11 @@ impl Plan {
         }
     }
 
-    fn each_partner(&self, part: &Part, mut tell: impl FnMut(u64, u64)) {
+    fn each_partner(&self, part: &PlanPart, mut tell: impl FnMut(u64, u64)) {
         if let Some((rank, _)) = part.slab {
             return tell(u64::from(rank), part.elements());
         }
-        let peers: Vec<Vec<(u64, u64)>> = part.runs.iter().map(Runs::peers).collect();
+        let peers: Vec<Vec<(u64, u64)>> = part.runs.iter().map(SharedRuns::peers).collect();
         for_each_combination(&peers, |chosen| {
             let coordinates: Vec<u64> = chosen.iter().map(|(peer, _)| *peer).collect();
             let elements = chosen.iter().map(|(_, count)| count).product();
@@ -314,7 +314,7 @@ impl Plan {
 
     /// The memory of a peer, for runs of this part that name these coordinates.
     #[must_use]
-    pub fn their_local(&self, part: &Part, coordinates: &[u64]) -> Option<(u64, Local)> {
+    pub fn their_local(&self, part: &PlanPart, coordinates: &[u64]) -> Option<(u64, Local)> {
         match (self.theirs().distribution(), part.slab) {
             (Distribution::Grid { axes, .. }, _) => {
                 let rank = self.theirs().rank_at(coordinates)?;
@@ -329,11 +329,11 @@ impl Plan {
     }
 }
 
-impl Part {
+impl PlanPart {
     /// How many elements are shared.
     #[must_use]
     pub fn elements(&self) -> u64 {
-        self.runs.iter().map(Runs::elements).product()
+        self.runs.iter().map(SharedRuns::elements).product()
     }
 }
 
@@ -341,8 +341,8 @@ impl fmt::Display for Plan {
     /// For each dimension its runs of one period, then whom something is shared with.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = match self.side {
-            Side::From => "gives",
-            Side::To => "takes",
+            PlanSide::From => "gives",
+            PlanSide::To => "takes",
         };
         writeln!(formatter, "rank {} {side} {} elements", self.rank, self.elements())?;
         for part in &self.parts {
@@ -352,7 +352,7 @@ impl fmt::Display for Plan {
                     formatter,
                     "dimension {dimension}: {count} runs, the first of each {period} indices:"
                 )?;
-                for Run {
+                for IndexRun {
                     peer, start, length, ..
                 } in runs.first()
                 {
@@ -360,7 +360,7 @@ impl fmt::Display for Plan {
                 }
             }
         }
-        for Partner { rank, elements } in self.partners() {
+        for PlanPartner { rank, elements } in self.partners() {
             writeln!(formatter, "{elements} with rank {rank}")?;
         }
         Ok(())
@@ -419,12 +419,12 @@ fn for_each_part(
     layout: &Layout,
     rank: u64,
     origin: &[u64],
-    mut act: impl FnMut(&Mine<'_>) -> Result<()>,
+    mut act: impl FnMut(&OwnPart<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut locals = layout.each_local(rank);
     match layout.distribution() {
         Distribution::Grid { axes, .. } => locals.try_for_each(|local| {
-            act(&Mine {
+            act(&OwnPart {
                 axes: axes.into(),
                 coordinates: layout.coordinates(rank).unwrap_or_default(),
                 local,
@@ -435,7 +435,7 @@ fn for_each_part(
         Distribution::Slabs(slabs) => {
             let slabs = slabs.ranks().get(rank as usize).into_iter().flatten();
             slabs.zip(locals).try_for_each(|(slab, local)| {
-                act(&Mine {
+                act(&OwnPart {
                     axes: whole_axes(slab),
                     coordinates: vec![0; slab.start.len()],
                     local,
@@ -452,10 +452,10 @@ fn whole_axes(slab: &Slab) -> std::borrow::Cow<'static, [Axis]> {
 }
 
 /// Lists what a part of one's own shares with the other side.
-fn meet(mine: &Mine<'_>, layout: &Layout, origin: &[u64], found: &mut Found) -> Result<()> {
+fn meet(mine: &OwnPart<'_>, layout: &Layout, origin: &[u64], found: &mut ListedRuns) -> Result<()> {
     match layout.distribution() {
         Distribution::Grid { axes, .. } => {
-            let theirs = Theirs {
+            let theirs = PeerPart {
                 axes: axes.into(),
                 region: moved(&Slab::whole(layout.shape()), origin),
                 is_packed: layout.is_packed(),
@@ -478,7 +478,7 @@ fn meet(mine: &Mine<'_>, layout: &Layout, origin: &[u64], found: &mut Found) -> 
             met.sort_unstable();
             for id in met {
                 let slab = slabs.get(id);
-                let theirs = Theirs {
+                let theirs = PeerPart {
                     axes: whole_axes(slab),
                     region: moved(slab, origin),
                     is_packed: false,
@@ -492,15 +492,15 @@ fn meet(mine: &Mine<'_>, layout: &Layout, origin: &[u64], found: &mut Found) -> 
 }
 
 /// `None` where nothing is.
-fn shared(mine: &Mine<'_>, theirs: &Theirs<'_>, runs_max: usize) -> Result<Option<Part>> {
+fn shared(mine: &OwnPart<'_>, theirs: &PeerPart<'_>, runs_max: usize) -> Result<Option<PlanPart>> {
     let Some(region) = mine.region.shared(&theirs.region) else {
         return Ok(None);
     };
     let mut runs = Vec::with_capacity(region.start.len());
     for dimension in 0..region.start.len() {
         let begin = mine.region.start[dimension];
-        let own = Own {
-            end: End {
+        let own = OwnSide {
+            end: DimensionEnd {
                 axis: &mine.axes[dimension],
                 is_packed: mine.is_packed,
             },
@@ -510,18 +510,18 @@ fn shared(mine: &Mine<'_>, theirs: &Theirs<'_>, runs_max: usize) -> Result<Optio
             from: region.start[dimension] - begin,
             to: region.stop[dimension] - begin,
         };
-        let end = End {
+        let end = DimensionEnd {
             axis: &theirs.axes[dimension],
             is_packed: theirs.is_packed,
         };
         let shift = begin as i64 - theirs.region.start[dimension] as i64;
-        let list = Runs::between(&own, &end, shift, runs_max.min(RUNS_MAX))?;
+        let list = SharedRuns::between(&own, &end, shift, runs_max.min(RUNS_MAX))?;
         if list.is_empty() {
             return Ok(None);
         }
         runs.push(list);
     }
-    Ok(Some(Part {
+    Ok(Some(PlanPart {
         runs,
         local: mine.local.clone(),
         begin: mine.region.start.clone(),

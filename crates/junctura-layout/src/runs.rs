@@ -6,11 +6,11 @@
 use junctura_model::{Code, Error, Result};
 
 use crate::Axis;
-use crate::axis::Spot;
+use crate::axis::MemorySpot;
 
 /// A stretch of indices of which one's own rank and a peer have the same, behind each other on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct IndexRun {
     /// The peer's coordinate in this dimension.
     pub peer: u64,
     /// The first index, as one's own layout counts.
@@ -27,8 +27,8 @@ pub struct Run {
 
 /// Everything that one's own coordinate of a dimension shares with those of the other side, in the order of one's own memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Runs {
-    first: Vec<Run>,
+pub struct SharedRuns {
+    first: Vec<IndexRun>,
     /// Indices after which the list begins again.
     period: u64,
     /// Whole periods.
@@ -36,27 +36,27 @@ pub struct Runs {
     /// Indices behind them.
     rest: u64,
     start: u64,
-    step: Step,
+    step: RunStep,
 }
 
 /// From one period to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Step {
+struct RunStep {
     mine: u64,
-    theirs: Spot,
+    theirs: MemorySpot,
 }
 
 /// One side of a dimension.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct End<'a> {
+pub(crate) struct DimensionEnd<'a> {
     pub(crate) axis: &'a Axis,
     pub(crate) is_packed: bool,
 }
 
 /// One's own side of a dimension.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Own<'a> {
-    pub(crate) end: End<'a>,
+pub(crate) struct OwnSide<'a> {
+    pub(crate) end: DimensionEnd<'a>,
     pub(crate) coordinate: u64,
     pub(crate) stride: u64,
     pub(crate) jump: u64,
@@ -67,18 +67,18 @@ pub(crate) struct Own<'a> {
 
 /// When a dimension looks the same again.
 #[derive(Clone, Copy, Debug)]
-enum Repeats {
+enum RepeatPeriod {
     Always,
     After(u64),
     Never,
 }
 
-impl Own<'_> {
-    /// As [`End::repeats`]; one's own strides also show whether packed blocks have no gaps between them.
-    fn repeats(&self) -> Repeats {
+impl OwnSide<'_> {
+    /// As [`DimensionEnd::repeats`]; one's own strides also show whether packed blocks have no gaps between them.
+    fn repeats(&self) -> RepeatPeriod {
         match self.end.axis {
             Axis::Cyclic { parts: 1, block, .. } if block.checked_mul(self.stride) == Some(self.jump) => {
-                Repeats::Always
+                RepeatPeriod::Always
             }
             _ => self.end.repeats(),
         }
@@ -86,7 +86,7 @@ impl Own<'_> {
 
     /// Elements of one's own memory from an index to the one that lies so many indices further on, if the dimension looks the same there.
     fn step(&self, indices: u64) -> u64 {
-        if let Repeats::Always = self.repeats() {
+        if let RepeatPeriod::Always = self.repeats() {
             return indices * self.stride;
         }
         let step = self.end.step(indices);
@@ -94,45 +94,47 @@ impl Own<'_> {
     }
 }
 
-impl End<'_> {
-    fn repeats(&self) -> Repeats {
+impl DimensionEnd<'_> {
+    fn repeats(&self) -> RepeatPeriod {
         match self.axis {
             // One has all, and its blocks lie behind each other.
-            Axis::Cyclic { parts: 1, .. } if !self.is_packed => Repeats::Always,
-            axis => axis.cycle().map_or(Repeats::Never, Repeats::After),
+            Axis::Cyclic { parts: 1, .. } if !self.is_packed => RepeatPeriod::Always,
+            axis => axis.cycle().map_or(RepeatPeriod::Never, RepeatPeriod::After),
         }
     }
 
     /// Where what lies so many indices further on lies, if the dimension looks the same there.
-    fn step(&self, indices: u64) -> Spot {
+    fn step(&self, indices: u64) -> MemorySpot {
         match self.axis {
             Axis::Cyclic { parts, block, .. } => {
                 let cycles = indices / (parts * block);
                 match self.repeats() {
-                    Repeats::Always => Spot {
+                    RepeatPeriod::Always => MemorySpot {
                         block: 0,
                         within: indices,
                     },
-                    _ if self.is_packed => Spot {
+                    _ if self.is_packed => MemorySpot {
                         block: cycles,
                         within: 0,
                     },
-                    _ => Spot {
+                    _ => MemorySpot {
                         block: 0,
                         within: cycles * block,
                     },
                 }
             }
-            Axis::Cuts(_) => Spot::default(),
+            Axis::Cuts(_) => MemorySpot::default(),
         }
     }
 }
 
-fn period(mine: Repeats, theirs: Repeats, extent: u64) -> u64 {
+fn period(mine: RepeatPeriod, theirs: RepeatPeriod, extent: u64) -> u64 {
     match (mine, theirs) {
-        (Repeats::Never, _) | (_, Repeats::Never) | (Repeats::Always, Repeats::Always) => extent,
-        (Repeats::After(cycle), Repeats::Always) | (Repeats::Always, Repeats::After(cycle)) => cycle,
-        (Repeats::After(one), Repeats::After(two)) => (one / gcd(one, two)).saturating_mul(two),
+        (RepeatPeriod::Never, _) | (_, RepeatPeriod::Never) | (RepeatPeriod::Always, RepeatPeriod::Always) => extent,
+        (RepeatPeriod::After(cycle), RepeatPeriod::Always) | (RepeatPeriod::Always, RepeatPeriod::After(cycle)) => {
+            cycle
+        }
+        (RepeatPeriod::After(one), RepeatPeriod::After(two)) => (one / gcd(one, two)).saturating_mul(two),
     }
 }
 
@@ -143,12 +145,12 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-impl Runs {
+impl SharedRuns {
     /// What `own` shares with all coordinates of `theirs`, whose index is one's own and `shift`.
     ///
     /// # Errors
     /// `LimitExceeded` for more than `runs_max` runs, those that join included.
-    pub(crate) fn between(own: &Own<'_>, theirs: &End<'_>, shift: i64, runs_max: usize) -> Result<Self> {
+    pub(crate) fn between(own: &OwnSide<'_>, theirs: &DimensionEnd<'_>, shift: i64, runs_max: usize) -> Result<Self> {
         let extent = own.to.saturating_sub(own.from);
         let period = period(own.repeats(), theirs.repeats(), extent).clamp(1, extent.max(1));
         let mut runs = Self {
@@ -157,7 +159,7 @@ impl Runs {
             whole: extent / period,
             rest: extent % period,
             start: own.from,
-            step: Step {
+            step: RunStep {
                 mine: own.step(period),
                 theirs: theirs.step(period),
             },
@@ -173,11 +175,11 @@ impl Runs {
     }
 
     /// Lists the first period: each of one's own blocks, and whom it meets. `None` for more runs than are left.
-    fn sweep(&mut self, own: &Own<'_>, theirs: &End<'_>, shift: i64, mut left: usize) -> Option<()> {
+    fn sweep(&mut self, own: &OwnSide<'_>, theirs: &DimensionEnd<'_>, shift: i64, mut left: usize) -> Option<()> {
         let limit = own.from + self.period;
         let blocks = own.end.axis.own(own.coordinate);
         let (length, cycle, mut stop) = match own.repeats() {
-            Repeats::Always => (u64::MAX / 4, u64::MAX / 4, limit),
+            RepeatPeriod::Always => (u64::MAX / 4, u64::MAX / 4, limit),
             _ => (blocks.block, blocks.cycle, blocks.stop),
         };
         if stop <= own.from {
@@ -191,12 +193,12 @@ impl Runs {
                 let at = spot.unwrap_or_else(|| spot_of(&own.end, start));
                 self.meet(own, theirs, (start, end, at), shift, &mut left)?;
                 let next = if own.end.is_packed {
-                    Spot {
+                    MemorySpot {
                         block: at.block + 1,
                         within: 0,
                     }
                 } else {
-                    Spot {
+                    MemorySpot {
                         block: 0,
                         within: at.within + (end - start),
                     }
@@ -211,9 +213,9 @@ impl Runs {
     /// Lists whom one of one's own blocks meets.
     fn meet(
         &mut self,
-        own: &Own<'_>,
-        theirs: &End<'_>,
-        (start, end, spot): (u64, u64, Spot),
+        own: &OwnSide<'_>,
+        theirs: &DimensionEnd<'_>,
+        (start, end, spot): (u64, u64, MemorySpot),
         shift: i64,
         left: &mut usize,
     ) -> Option<()> {
@@ -222,7 +224,7 @@ impl Runs {
         for met in theirs.axis.walk(start.wrapping_add_signed(shift), theirs.is_packed) {
             let stop = met.stop.wrapping_add_signed(-shift).min(end);
             let length = stop - index;
-            let run = Run {
+            let run = IndexRun {
                 peer: met.owner,
                 start: index,
                 length,
@@ -243,7 +245,7 @@ impl Runs {
     }
 
     /// Adds a run, to the last one if it lies behind that on both sides.
-    fn push(&mut self, run: Run, stride: u64) {
+    fn push(&mut self, run: IndexRun, stride: u64) {
         if let Some(last) = self.first.last_mut() {
             let is_next = last.peer == run.peer
                 && last.start + last.length == run.start
@@ -260,7 +262,7 @@ impl Runs {
 
     /// The runs of one period.
     #[must_use]
-    pub fn first(&self) -> &[Run] {
+    pub fn first(&self) -> &[IndexRun] {
         &self.first
     }
 
@@ -277,12 +279,12 @@ impl Runs {
     }
 
     /// All of them, in the order of one's own memory.
-    pub fn each(&self) -> impl Iterator<Item = Run> + '_ {
+    pub fn each(&self) -> impl Iterator<Item = IndexRun> + '_ {
         self.of_periods(0, self.periods())
     }
 
     /// Those of some periods.
-    pub fn of_periods(&self, from: u64, to: u64) -> impl Iterator<Item = Run> + '_ {
+    pub fn of_periods(&self, from: u64, to: u64) -> impl Iterator<Item = IndexRun> + '_ {
         let last = self.start + self.rest;
         (from..to.min(self.periods())).flat_map(move |number| {
             let is_part = number == self.whole;
@@ -293,7 +295,7 @@ impl Runs {
                 } else {
                     run.length
                 };
-                Run {
+                IndexRun {
                     peer: run.peer,
                     start: run.start + number * self.period,
                     length,
@@ -325,7 +327,7 @@ impl Runs {
     }
 
     /// All indices of a run and those that repeat it.
-    fn length_of(&self, run: &Run) -> u64 {
+    fn length_of(&self, run: &IndexRun) -> u64 {
         run.length * self.whole + (self.start + self.rest).saturating_sub(run.start).min(run.length)
     }
 
@@ -345,7 +347,7 @@ impl Runs {
     }
 }
 
-fn spot_of(end: &End<'_>, index: u64) -> Spot {
+fn spot_of(end: &DimensionEnd<'_>, index: u64) -> MemorySpot {
     let met = end.axis.walk(index, end.is_packed).next();
-    met.map_or_else(Spot::default, |met| met.spot)
+    met.map_or_else(MemorySpot::default, |met| met.spot)
 }

@@ -6,32 +6,32 @@ use crate::{SLABS_MAX, Slab};
 
 /// Which slabs each rank has. They lie in a rank's memory one behind another, in the order in which they are given.
 #[derive(Clone, Debug)]
-pub struct Slabs {
+pub struct RankSlabs {
     ranks: Vec<Vec<Slab>>,
     /// For each dimension, all of them by where they begin.
-    sorted: Vec<Sorted>,
+    sorted: Vec<SortedSlabs>,
 }
 
 /// A slab, by its rank and its number there.
 pub(crate) type Id = (u32, u32);
 
 #[derive(Clone, Debug, Default)]
-struct Sorted {
+struct SortedSlabs {
     ids: Vec<Id>,
     starts: Vec<u64>,
     /// The largest end up to each of them.
     stops_max: Vec<u64>,
 }
 
-impl PartialEq for Slabs {
+impl PartialEq for RankSlabs {
     fn eq(&self, other: &Self) -> bool {
         self.ranks == other.ranks
     }
 }
 
-impl Eq for Slabs {}
+impl Eq for RankSlabs {}
 
-impl Slabs {
+impl RankSlabs {
     /// Of an array of this shape.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl Slabs {
             }
         }
         let sorted = (0..shape.len())
-            .map(|dimension| Sorted::new(&ranks, dimension))
+            .map(|dimension| SortedSlabs::new(&ranks, dimension))
             .collect();
         Ok(Self { ranks, sorted })
     }
@@ -75,7 +75,7 @@ impl Slabs {
 
     /// Those that may share an index with one: [`Self::meeting`] looks at so many.
     pub(crate) fn candidates<'s>(&'s self, slab: &Slab) -> &'s [Id] {
-        let candidates = |(sorted, (&start, &stop)): (&'s Sorted, (&u64, &u64))| sorted.candidates(start, stop);
+        let candidates = |(sorted, (&start, &stop)): (&'s SortedSlabs, (&u64, &u64))| sorted.candidates(start, stop);
         let dimensions = self.sorted.iter().zip(slab.start.iter().zip(&slab.stop));
         dimensions
             .map(candidates)
@@ -137,7 +137,7 @@ impl Slabs {
     }
 }
 
-impl Sorted {
+impl SortedSlabs {
     fn new(ranks: &[Vec<Slab>], dimension: usize) -> Self {
         let mut all: Vec<(u64, u64, Id)> = Vec::with_capacity(ranks.iter().map(Vec::len).sum());
         for (rank, slabs) in ranks.iter().enumerate() {

@@ -34,7 +34,7 @@ pub(crate) const NAMES: [&str; 10] = [
 
 /// What a text or a file says, before it is a layout.
 #[derive(Debug, Default)]
-pub(crate) struct Parts {
+pub(crate) struct LayoutParts {
     pub(crate) shape: Option<Vec<u64>>,
     pub(crate) grid: Option<Vec<u64>>,
     pub(crate) block: Option<Vec<u64>>,
@@ -131,7 +131,7 @@ fn each_of<T>(text: &str, separator: char, read: impl Fn(&str) -> Result<T>) -> 
     Ok(all)
 }
 
-impl Parts {
+impl LayoutParts {
     pub(crate) fn read(&mut self, name: &str, text: &str) -> Result<()> {
         match name {
             "shape" => self.shape = Some(numbers(name, text)?),
@@ -233,7 +233,7 @@ impl FromStr for Layout {
                 format!("more than {TEXT_BYTES_MAX} bytes"),
             ));
         }
-        let mut parts = Parts::default();
+        let mut parts = LayoutParts::default();
         let mut seen = Vec::new();
         for word in text.split_whitespace() {
             let (name, value) = word

@@ -14,11 +14,11 @@
 //!   - [[[5, 10], [0, 4]], 5:10x4:10]
 //! ```
 
-use junctura_model::yaml::{self, Data, Fields, Node, Read, Trouble};
+use junctura_model::yaml::{self, Read, YamlData, YamlFault, YamlFields, YamlNode};
 use junctura_model::{Code, Error, Result};
 
 use crate::Layout;
-use crate::text::{NAMES, Parts};
+use crate::text::{LayoutParts, NAMES};
 
 impl Layout {
     /// Reads a layout that is written as YAML; see the module `yaml`.
@@ -26,7 +26,7 @@ impl Layout {
     /// # Errors
     /// `InvalidArgument` that names the line; those of the text form.
     pub fn from_yaml(text: &str) -> Result<Self> {
-        let trouble = |trouble: Trouble| {
+        let trouble = |trouble: YamlFault| {
             Error::new(
                 Code::InvalidArgument,
                 format!("layout line {}", trouble.line),
@@ -34,8 +34,8 @@ impl Layout {
             )
         };
         let root = yaml::parse(text).map_err(trouble)?;
-        let fields = Fields::new(&root, "a layout", &NAMES).map_err(trouble)?;
-        let mut parts = Parts::default();
+        let fields = YamlFields::new(&root, "a layout", &NAMES).map_err(trouble)?;
+        let mut parts = LayoutParts::default();
         for name in NAMES {
             if let Some(node) = fields.get(name) {
                 parts.read(name, &joined(node, name, separators(name)).map_err(trouble)?)?;
@@ -55,13 +55,13 @@ fn separators(name: &str) -> &'static [&'static str] {
     }
 }
 
-fn joined(node: &Node, name: &str, separators: &[&str]) -> Read<String> {
+fn joined(node: &YamlNode, name: &str, separators: &[&str]) -> Read<String> {
     match (&node.data, separators.split_first()) {
-        (Data::Text(text), _) => Ok(text.clone().unwrap_or_default()),
-        (Data::List(items), Some((between, within))) => {
+        (YamlData::Text(text), _) => Ok(text.clone().unwrap_or_default()),
+        (YamlData::List(items), Some((between, within))) => {
             let items = items.iter().map(|item| joined(item, name, within));
             Ok(items.collect::<Read<Vec<_>>>()?.join(between))
         }
-        _ => Err(Trouble::new(node.line, format!("{name} is not written like this"))),
+        _ => Err(YamlFault::new(node.line, format!("{name} is not written like this"))),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::limits::cost_of;
-use junctura_layout::{Layout, Plan, Side, Slab};
+use junctura_layout::{Layout, Plan, PlanSide, Slab};
 
 #[test]
 fn texts_read_back() {
@@ -142,8 +142,8 @@ fn plans_of_layouts_from_outside_have_limits() {
     let lines = layout(&format!("shape=1000x4 slabs={}", lines.join(",")));
     let rows = layout("shape=1000x4 grid=2x1 block=1x4");
     for (from, to) in [(&cut, &lines), (&rows, &cut), (&lines, &rows)] {
-        let limited = |runs_max| Plan::limited(from, to, &[0, 0], Side::From, 0, runs_max);
-        let listed = Plan::whole(from, to, Side::From, 0).unwrap().listed();
+        let limited = |runs_max| Plan::limited(from, to, &[0, 0], PlanSide::From, 0, runs_max);
+        let listed = Plan::whole(from, to, PlanSide::From, 0).unwrap().listed();
         let error = limited(listed - 1).unwrap_err();
         assert_eq!(error.code(), junctura_model::Code::LimitExceeded);
         assert_eq!(limited(listed).unwrap().listed(), listed);
@@ -157,7 +157,7 @@ fn slabs_that_are_looked_at_in_vain_count() {
     let boxes: Arc<Layout> = layout(vec!["0:2048x2048:4096".to_owned(); 1000]);
     let diagonal = layout((0..4096).map(|at| format!("{at}:{0}x{at}:{0}", at + 1)).collect());
     let limited = |runs_max| {
-        let plan = Plan::limited(&boxes, &diagonal, &[0, 0], Side::From, 0, runs_max);
+        let plan = Plan::limited(&boxes, &diagonal, &[0, 0], PlanSide::From, 0, runs_max);
         plan.map(|plan| plan.listed()).map_err(|error| error.code())
     };
     assert_eq!(limited(1000), Err(junctura_model::Code::LimitExceeded));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::limits::Limits;
-use junctura_layout::{Layout, Plan, Side};
+use junctura_layout::{Layout, Plan, PlanSide};
 use proptest::prelude::*;
 
 /// Reading: each number of the text takes eight bytes, some of them several times.
@@ -69,7 +69,7 @@ proptest! {
         let bytes = from.len() + to.len();
         let (Some(from), Some(to)) = (read(&from), read(&to)) else { return Ok(()) };
         let origin = vec![0; to.shape().len()];
-        for side in [Side::From, Side::To] {
+        for side in [PlanSide::From, PlanSide::To] {
             PLANNING.hold(bytes, || drop(Plan::limited(&from, &to, &origin, side, 0, LISTED_MAX)));
         }
         PLANNING.hold(bytes, || drop((from.check_cover(), to.check_cover())));

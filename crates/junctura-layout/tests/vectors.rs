@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::common::{GAP, each_element, judge, memories};
-use junctura_layout::{Axis, Distribution, Layout, Order, Plan, Side, Storage};
+use junctura_layout::{Axis, Distribution, Layout, Order, Plan, PlanSide, Storage};
 use serde_json::Value;
 
 fn numbers(value: &Value) -> Vec<u64> {
@@ -57,7 +57,7 @@ fn all_cases_agree() {
             assert!(told.eq(shapes.as_array().unwrap().iter().map(numbers)), "{name}");
         }
         for rank in 0..from.ranks() {
-            let plan = Plan::whole(&from, &to, Side::From, rank).unwrap();
+            let plan = Plan::whole(&from, &to, PlanSide::From, rank).unwrap();
             let mut counts = vec![0; to.ranks() as usize];
             plan.partners()
                 .iter()
@@ -78,7 +78,7 @@ fn full(case: &Value, from: &Arc<Layout>, to: &Arc<Layout>) {
     assert_eq!(memories(from, from.shape(), &origin), produced, "{}", case["name"]);
     judge(from, to, &origin);
     for rank in 0..to.ranks() {
-        let plan = Plan::whole(from, to, Side::To, rank).unwrap();
+        let plan = Plan::whole(from, to, PlanSide::To, rank).unwrap();
         let mut memory = vec![GAP; to.room(rank) as usize];
         for part in plan.parts() {
             each_element(&plan, part, |peer, theirs, mine| {

@@ -32,19 +32,19 @@ mod stream;
 mod streams;
 mod upstream;
 
-pub use auth::handshake::{Identity, Offered};
+pub use auth::handshake::{LocalOffer, ServerIdentity};
 pub use auth::peer_user::LoopbackUsers;
 #[cfg(not(feature = "tls"))]
 pub use auth::tls::TokenKey;
 pub use auth::tls::{ClientTls, ServerTls};
-pub use auth::token::Token;
+pub use auth::token::ClientToken;
 #[cfg(feature = "tls")]
 pub use auth::token_key::TokenKey;
 pub use endpoint::Endpoint;
 pub use gate::{Gate, GateOptions};
-pub use link::{Dial, Dialed, Link};
+pub use link::{DialOptions, DialedGate, RelayThread};
 pub use streams::STREAMS_MAX;
-pub use upstream::{Upstream, UpstreamOptions};
+pub use upstream::{UpstreamOptions, UpstreamProxy};
 
 use junctura_model::{Code, Error, Result};
 
@@ -55,8 +55,8 @@ use junctura_model::{Code, Error, Result};
 #[doc(hidden)]
 pub fn read_greeting(bytes: &[u8]) -> Result<()> {
     if let Some(body) = auth::handshake::split(bytes)? {
-        auth::handshake::decode::<auth::handshake::Shown<'_>>(body).map(drop)?;
-        auth::handshake::decode::<auth::handshake::Answer<'_>>(body).map(drop)?;
+        auth::handshake::decode::<auth::handshake::ClientProof<'_>>(body).map(drop)?;
+        auth::handshake::decode::<auth::handshake::HandshakeAnswer<'_>>(body).map(drop)?;
     }
     Ok(())
 }
@@ -68,10 +68,10 @@ pub fn read_greeting(bytes: &[u8]) -> Result<()> {
 /// As a gate refuses it.
 #[doc(hidden)]
 pub fn read_token(text: &str, plain: &[u8]) -> Result<String> {
-    if let Ok(claims) = auth::token::Claims::read(plain) {
+    if let Ok(claims) = auth::token::TokenClaims::read(plain) {
         assert_eq!(claims.to_bytes(), plain);
     }
-    auth::token::Sealed::parse(text).map(|sealed| sealed.to_text())
+    auth::token::SealedToken::parse(text).map(|sealed| sealed.to_text())
 }
 
 /// What the operating system refused.

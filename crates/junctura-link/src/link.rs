@@ -11,27 +11,27 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 
-use crate::auth::handshake::{self, Answer, Joins, LinkId, Offered, Shown, Talk};
-use crate::auth::peer_user::Asking;
-use crate::record::Record;
-use crate::relay::Relay;
-use crate::relay::channel::Side;
-use crate::relay::channel_source::Door;
-use crate::stream::Stream;
-use crate::streams::stream_worker::Porter;
-use crate::streams::{Lead, STREAMS_MAX, Sides};
-use crate::{ClientTls, Endpoint, LoopbackUsers, Token, refused};
+use crate::auth::handshake::{self, ClientProof, HandshakeAnswer, LinkId, LinkJoin, LocalOffer, TimedExchange};
+use crate::auth::peer_user::AskingSide;
+use crate::record::LinkRecord;
+use crate::relay::StreamRelay;
+use crate::relay::channel::LinkSide;
+use crate::relay::channel_source::ChannelSource;
+use crate::stream::LinkStream;
+use crate::streams::stream_worker::StreamWorker;
+use crate::streams::{STREAMS_MAX, SideStreams, StreamsGuard};
+use crate::{ClientTls, ClientToken, Endpoint, LoopbackUsers, refused};
 
 /// How long one address of a host may take to answer, before the next one is tried.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// How to reach a gate.
 #[derive(Debug)]
-pub struct Dial<'a> {
+pub struct DialOptions<'a> {
     /// Where it is.
     pub endpoint: &'a Endpoint,
     /// What to show there.
-    pub token: Option<&'a Token>,
+    pub token: Option<&'a ClientToken>,
     /// Whom to believe; beyond loopback nobody else is spoken to.
     pub tls: Option<&'a ClientTls>,
     /// The users of this host whose servers are spoken to without TLS.
@@ -44,24 +44,24 @@ pub struct Dial<'a> {
 }
 
 /// A gate that let this client in.
-pub struct Dialed {
+pub struct DialedGate {
     endpoint: Endpoint,
     /// Which one of the endpoint's addresses.
     address: SocketAddr,
-    stream: Stream,
+    stream: LinkStream,
     /// What the gate calls the link, and how many streams it may have.
     pub(crate) granted: Option<(LinkId, u8)>,
     /// Those beyond the first.
-    sides: Vec<Stream>,
+    sides: Vec<LinkStream>,
     lease: Duration,
-    offered: Option<Offered>,
+    offered: Option<LocalOffer>,
     mirror_bytes: u64,
 }
 
 /// The thread that relays. Dropped, it ends the client's connection to it, and waits until everything that the client said has
 /// been taken by the other end, or the lease is over. In a forked child it is without effect.
 #[derive(Debug)]
-pub struct Link {
+pub struct RelayThread {
     /// The client's end, which others may hold, too.
     near: UnixCarrier,
     thread: Option<JoinHandle<()>>,
@@ -69,7 +69,7 @@ pub struct Link {
     streams: usize,
 }
 
-impl Dial<'_> {
+impl DialOptions<'_> {
     /// Connects, and shows who is there. Waits for the network; `interrupted` is asked when a signal comes, and an error of it
     /// ends the wait.
     ///
@@ -77,12 +77,12 @@ impl Dial<'_> {
     /// `InvalidArgument` for a number of streams that no link has; `Unavailable` when nobody listens there or answers in time; `Denied` when the token is not good, the server's certificate is not
     /// one to believe, the endpoint is beyond loopback and there is nobody to believe, or the server is of another user of this host; `Protocol` when something
     /// else listens there.
-    pub fn dial(&self, interrupted: impl FnMut() -> Result<()>) -> Result<Dialed> {
+    pub fn dial(&self, interrupted: impl FnMut() -> Result<()>) -> Result<DialedGate> {
         self.dial_for(false, interrupted)
     }
 
     /// As [`Self::dial`]; `is_shared`: for several clients, each with a channel of its own.
-    pub(crate) fn dial_for(&self, is_shared: bool, mut interrupted: impl FnMut() -> Result<()>) -> Result<Dialed> {
+    pub(crate) fn dial_for(&self, is_shared: bool, mut interrupted: impl FnMut() -> Result<()>) -> Result<DialedGate> {
         if !(1..=STREAMS_MAX).contains(&self.streams) {
             let subject = format!("{} streams", self.streams);
             let cause = format!("a link has from 1 to {STREAMS_MAX}");
@@ -114,15 +114,15 @@ impl Dial<'_> {
         address: SocketAddr,
         is_shared: bool,
         interrupted: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<Dialed> {
-        let shown = Shown {
+    ) -> Result<DialedGate> {
+        let shown = ClientProof {
             is_shared,
             streams: (self.streams > 1).then_some(self.streams),
-            ..Shown::default()
+            ..ClientProof::default()
         };
         let (stream, answer) = self.greet(address, shown, interrupted)?;
         let streams = answer.streams.unwrap_or(1).min(self.streams);
-        Ok(Dialed {
+        Ok(DialedGate {
             endpoint: self.endpoint.clone(),
             address,
             stream,
@@ -139,14 +139,14 @@ impl Dial<'_> {
     ///
     /// # Errors
     /// As [`Self::dial`].
-    pub fn add_streams(&self, dialed: &mut Dialed, mut interrupted: impl FnMut() -> Result<()>) -> Result<()> {
+    pub fn add_streams(&self, dialed: &mut DialedGate, mut interrupted: impl FnMut() -> Result<()>) -> Result<()> {
         let Some((link, streams)) = dialed.granted else {
             return Ok(());
         };
         for number in 1..streams {
-            let shown = Shown {
-                joins: Some(Joins { link, number }),
-                ..Shown::default()
+            let shown = ClientProof {
+                joins: Some(LinkJoin { link, number }),
+                ..ClientProof::default()
             };
             let (stream, _) = self
                 .greet(dialed.address, shown, &mut interrupted)
@@ -154,12 +154,13 @@ impl Dial<'_> {
             dialed.sides.push(stream);
             // The gate's end is there already, and would miss it.
             for stream in dialed.sides.iter_mut().chain([&mut dialed.stream]) {
-                let mut talk = Talk {
+                let mut talk = TimedExchange {
                     stream,
                     until: Instant::now() + handshake::TIME_MAX,
                     interrupted: &mut interrupted,
                 };
-                talk.say(&Record::Beat.to_bytes()).map_err(|error| self.named(&error))?;
+                talk.say(&LinkRecord::Beat.to_bytes())
+                    .map_err(|error| self.named(&error))?;
             }
         }
         Ok(())
@@ -169,9 +170,9 @@ impl Dial<'_> {
     fn greet<'a>(
         &'a self,
         address: SocketAddr,
-        mut shown: Shown<'a>,
+        mut shown: ClientProof<'a>,
         interrupted: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<(Stream, Answer<'static>)> {
+    ) -> Result<(LinkStream, HandshakeAnswer<'static>)> {
         let is_beyond = !address.ip().is_loopback();
         if is_beyond && self.tls.is_none() {
             let cause =
@@ -181,15 +182,15 @@ impl Dial<'_> {
         let socket = open(address, interrupted)?;
         let tls = self.tls.map(|tls| tls.connection(self.endpoint.host())).transpose()?;
         let is_proven = tls.is_some() || self.users == LoopbackUsers::Any;
-        let mut stream = Stream::new(socket, tls)?;
+        let mut stream = LinkStream::new(socket, tls)?;
         stream.widen();
         // Before anything is sent: a token in the clear would let another user in who listens there in the server's place.
         if !is_proven {
-            stream.peer_must_be_own(Asking::Connector)?;
+            stream.peer_must_be_own(AskingSide::Connector)?;
         }
         shown.token = self.token.map(|token| token.reveal().into());
         shown.mirror_bytes = self.mirror_bytes;
-        let mut talk = Talk {
+        let mut talk = TimedExchange {
             stream: &mut stream,
             until: Instant::now() + handshake::TIME_MAX,
             interrupted,
@@ -203,11 +204,11 @@ impl Dial<'_> {
             Code::Timeout | Code::Disconnected => Error::new(Code::Unavailable, "", error.cause()),
             _ => error,
         })?;
-        let answer: Answer<'_> = handshake::decode(&heard)?;
+        let answer: HandshakeAnswer<'_> = handshake::decode(&heard)?;
         if let Some(failure) = answer.failure {
             return Err(failure.into());
         }
-        let answer = Answer {
+        let answer = HandshakeAnswer {
             failure: None,
             lease_ms: answer.lease_ms,
             offered: answer.offered,
@@ -219,21 +220,21 @@ impl Dial<'_> {
 }
 
 /// What carries the streams of a link beyond the first.
-struct Crew {
-    lead: Lead,
+struct StreamWorkers {
+    lead: StreamsGuard,
     porters: Vec<JoinHandle<()>>,
 }
 
-impl Crew {
+impl StreamWorkers {
     /// `None`: there are no such streams.
-    fn of(streams: Vec<Stream>, lease: Duration) -> Result<Option<Self>> {
+    fn of(streams: Vec<LinkStream>, lease: Duration) -> Result<Option<Self>> {
         if streams.is_empty() {
             return Ok(None);
         }
-        let lead = Lead(Sides::new()?);
+        let lead = StreamsGuard(SideStreams::new()?);
         let mut porters = Vec::new();
         for (number, stream) in (1..).zip(streams) {
-            let porter = Porter::new(Arc::clone(&lead.0), number, stream, lease)?;
+            let porter = StreamWorker::new(Arc::clone(&lead.0), number, stream, lease)?;
             let thread = std::thread::Builder::new()
                 .name("junctura-stream".to_owned())
                 .spawn(move || porter.run())
@@ -243,7 +244,7 @@ impl Crew {
         Ok(Some(Self { lead, porters }))
     }
 
-    fn join(crew: Option<Self>, relay: Relay) -> Relay {
+    fn join(crew: Option<Self>, relay: StreamRelay) -> StreamRelay {
         match crew {
             None => relay,
             Some(crew) => relay.with_sides(crew.lead).with_porters(crew.porters),
@@ -251,10 +252,10 @@ impl Crew {
     }
 }
 
-impl Dialed {
+impl DialedGate {
     /// How to reach the same server without a network, if it is on this machine.
     #[must_use]
-    pub fn nearby(&self) -> Option<&Offered> {
+    pub fn nearby(&self) -> Option<&LocalOffer> {
         let machine = handshake::machine();
         self.offered
             .as_ref()
@@ -271,7 +272,7 @@ impl Dialed {
     ///
     /// # Errors
     /// `LimitExceeded` when this process may open no more descriptors, `Io` when the system gives no thread.
-    pub fn start(self) -> Result<(UnixCarrier, Link)> {
+    pub fn start(self) -> Result<(UnixCarrier, RelayThread)> {
         let (near, far) = UnixCarrier::pair()?;
         let streams = self.streams();
         let Self {
@@ -282,19 +283,19 @@ impl Dialed {
             mirror_bytes,
             ..
         } = self;
-        let crew = Crew::of(sides, lease)?;
+        let crew = StreamWorkers::of(sides, lease)?;
         let thread = std::thread::Builder::new()
             .name("junctura-link".to_owned())
             .spawn(move || {
-                let relay = Relay::new(Side::Client, LocalCarrier::new(far), stream, lease, mirror_bytes);
-                if let (Err(error), _) = Crew::join(crew, relay).run() {
+                let relay = StreamRelay::new(LinkSide::Client, LocalCarrier::new(far), stream, lease, mirror_bytes);
+                if let (Err(error), _) = StreamWorkers::join(crew, relay).run() {
                     tracing::info!(%endpoint, %error, "a link ended");
                 }
             })
             .map_err(|error| refused(Code::Io, "thread", "cannot be started", error))?;
         Ok((
             near.clone(),
-            Link {
+            RelayThread {
                 near,
                 thread: Some(thread),
                 process: std::process::id(),
@@ -304,26 +305,26 @@ impl Dialed {
     }
 }
 
-impl Dialed {
+impl DialedGate {
     /// Relays for all who come through `door`, until the link ends or the door is closed.
-    pub(crate) fn relay_for(self, door: Door) -> (Result<()>, Option<Door>) {
-        let crew = match Crew::of(self.sides, self.lease) {
+    pub(crate) fn relay_for(self, door: ChannelSource) -> (Result<()>, Option<ChannelSource>) {
+        let crew = match StreamWorkers::of(self.sides, self.lease) {
             Ok(crew) => crew,
             Err(error) => return (Err(error), Some(door)),
         };
-        let relay = Relay::with_door(Side::Client, door, self.stream, self.lease, self.mirror_bytes);
-        let (ended, door) = Crew::join(crew, relay).run();
+        let relay = StreamRelay::with_door(LinkSide::Client, door, self.stream, self.lease, self.mirror_bytes);
+        let (ended, door) = StreamWorkers::join(crew, relay).run();
         (ended.map(drop), door)
     }
 }
 
-impl std::fmt::Debug for Dialed {
+impl std::fmt::Debug for DialedGate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Dialed({})", self.endpoint)
     }
 }
 
-impl Link {
+impl RelayThread {
     /// How many streams it has.
     #[must_use]
     pub fn streams(&self) -> usize {
@@ -331,7 +332,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for RelayThread {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         if self.process == std::process::id() {

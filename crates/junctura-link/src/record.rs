@@ -9,8 +9,8 @@
 //! `offset`.
 //!
 //! A link of several streams has all of its records on the first one, but for the parts of large payloads, which come on
-//! any of them. A *load* is announced on the first stream ([`Record::Load`]), so no part comes to a place before that place is its
-//! own; [`Record::Whole`] stands before what is true only when all parts are there.
+//! any of them. A *load* is announced on the first stream ([`LinkRecord::Load`]), so no part comes to a place before that place is its
+//! own; [`LinkRecord::Whole`] stands before what is true only when all parts are there.
 
 use junctura_model::{Code, Error, Result};
 use zerocopy::byteorder::little_endian::{U32, U64};
@@ -26,7 +26,7 @@ pub const PART_BYTES: u32 = 512 << 10;
 /// The header as it lies in the stream.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub struct Header {
+pub struct RecordHeader {
     kind: u8,
     zero: [u8; 3],
     length: U32,
@@ -37,7 +37,7 @@ pub struct Header {
 
 /// Where a payload lies: at a byte of a slot, or of the file tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct At {
+pub struct PayloadOffset {
     /// The segment; [`junctura_wire::fixed::FILE_TIER`]: the file, and `slot` means nothing.
     pub segment: u32,
     /// The slot within it.
@@ -48,14 +48,14 @@ pub struct At {
 
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record {
+pub enum LinkRecord {
     /// So many bytes of whole frames.
     Frames(u32),
     /// So many bytes of a payload, and where they belong. The frame that speaks of it comes later.
-    Payload(At, u32),
+    Payload(PayloadOffset, u32),
     /// From the server: nobody there holds what lies here; its memory may be used for something else. `offset` of the file
     /// tier's is where it begins; the body holds nothing, and `length` says how long it is.
-    Forget(At, u64),
+    Forget(PayloadOffset, u64),
     /// Nothing to say; so the other end hears that this one is there.
     Beat,
     /// The frames from here on are of this channel. From the client's end, a number that is higher than all before begins one.
@@ -68,14 +68,14 @@ pub enum Record {
     Drop(u32),
     /// A payload of so many bytes that comes in parts of [`PART_BYTES`], and where it belongs. The loads that one end announces are
     /// counted from 0.
-    Load(At, u32),
+    Load(PayloadOffset, u32),
     /// What follows holds when all parts of all loads so far have come.
     Whole,
     /// So many bytes of a load, by its number and by that of the part. On any stream.
     Part(u64, u32, u32),
 }
 
-impl Record {
+impl LinkRecord {
     const FRAMES: u8 = 1;
     const PAYLOAD: u8 = 2;
     const FORGET: u8 = 3;
@@ -90,8 +90,8 @@ impl Record {
 
     /// The header of this record.
     #[must_use]
-    pub fn header(&self) -> Header {
-        let here = |kind, length: u32, at: At| Header {
+    pub fn header(&self) -> RecordHeader {
+        let here = |kind, length: u32, at: PayloadOffset| RecordHeader {
             kind,
             zero: [0; 3],
             length: length.into(),
@@ -99,12 +99,12 @@ impl Record {
             slot: at.slot.into(),
             offset: at.offset.into(),
         };
-        let nowhere = At {
+        let nowhere = PayloadOffset {
             segment: 0,
             slot: 0,
             offset: 0,
         };
-        let of = |slot| At { slot, ..nowhere };
+        let of = |slot| PayloadOffset { slot, ..nowhere };
         match *self {
             Self::Frames(length) => here(Self::FRAMES, length, nowhere),
             Self::Payload(at, length) => here(Self::PAYLOAD, length, at),
@@ -114,13 +114,13 @@ impl Record {
             Self::Channel(number) => here(Self::CHANNEL, 0, of(number)),
             Self::Close(number) => here(Self::CLOSE, 0, of(number)),
             Self::Room(number, bytes) => here(Self::ROOM, bytes, of(number)),
-            Self::Drop(segment) => here(Self::DROP, 0, At { segment, ..nowhere }),
+            Self::Drop(segment) => here(Self::DROP, 0, PayloadOffset { segment, ..nowhere }),
             Self::Load(at, length) => here(Self::LOAD, length, at),
             Self::Whole => here(Self::WHOLE, 0, nowhere),
             Self::Part(offset, slot, length) => here(
                 Self::PART,
                 length,
-                At {
+                PayloadOffset {
                     slot,
                     offset,
                     ..nowhere
@@ -158,11 +158,11 @@ impl Record {
     /// # Errors
     /// `Protocol` when it cannot belong to a record of ours: nothing after it can be understood either.
     pub fn read(bytes: &[u8]) -> Result<Option<Self>> {
-        let Ok((header, _)) = Header::read_from_prefix(bytes) else {
+        let Ok((header, _)) = RecordHeader::read_from_prefix(bytes) else {
             return Ok(None);
         };
         let length = header.length.get();
-        let at = At {
+        let at = PayloadOffset {
             segment: header.segment.get(),
             slot: header.slot.get(),
             offset: header.offset.get(),
@@ -197,7 +197,7 @@ impl Record {
 mod tests {
     use super::*;
 
-    const AT: At = At {
+    const AT: PayloadOffset = PayloadOffset {
         segment: 7,
         slot: 3,
         offset: 1 << 33,
@@ -206,55 +206,55 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         for record in [
-            Record::Frames(17),
-            Record::Payload(AT, 1 << 20),
-            Record::Forget(AT, 804 << 10),
-            Record::Beat,
-            Record::Channel(17),
-            Record::Close(u32::MAX),
-            Record::Room(3, 1 << 20),
-            Record::Drop(9),
-            Record::Load(AT, BODY_BYTES_MAX),
-            Record::Whole,
-            Record::Part(u64::MAX, 7, PART_BYTES),
+            LinkRecord::Frames(17),
+            LinkRecord::Payload(AT, 1 << 20),
+            LinkRecord::Forget(AT, 804 << 10),
+            LinkRecord::Beat,
+            LinkRecord::Channel(17),
+            LinkRecord::Close(u32::MAX),
+            LinkRecord::Room(3, 1 << 20),
+            LinkRecord::Drop(9),
+            LinkRecord::Load(AT, BODY_BYTES_MAX),
+            LinkRecord::Whole,
+            LinkRecord::Part(u64::MAX, 7, PART_BYTES),
         ] {
             let header = record.header();
             let bytes = header.as_bytes();
             assert_eq!(bytes.len(), HEADER_BYTES);
-            assert_eq!(Record::read(bytes).unwrap(), Some(record));
-            assert_eq!(Record::read(&bytes[..HEADER_BYTES - 1]).unwrap(), None);
+            assert_eq!(LinkRecord::read(bytes).unwrap(), Some(record));
+            assert_eq!(LinkRecord::read(&bytes[..HEADER_BYTES - 1]).unwrap(), None);
         }
     }
 
     #[test]
     fn what_is_no_record_is_refused() {
-        let good = Record::Payload(AT, 1).header();
+        let good = LinkRecord::Payload(AT, 1).header();
         for (at, value) in [(0, 0), (0, 12), (0, 200), (1, 1), (3, 1), (7, 0x40 + 1)] {
             let mut bytes = good.as_bytes().to_vec();
             bytes[at] = value;
             assert_eq!(
-                Record::read(&bytes).unwrap_err().code(),
+                LinkRecord::read(&bytes).unwrap_err().code(),
                 Code::Protocol,
                 "byte {at}: {value}"
             );
         }
         for (record, at) in [
-            (Record::Beat, 4),
-            (Record::Whole, 4),
-            (Record::Whole, 12),
-            (Record::Part(3, 1, PART_BYTES), 4),
-            (Record::Part(3, 1, 5), 8),
-            (Record::Load(AT, BODY_BYTES_MAX), 4),
+            (LinkRecord::Beat, 4),
+            (LinkRecord::Whole, 4),
+            (LinkRecord::Whole, 12),
+            (LinkRecord::Part(3, 1, PART_BYTES), 4),
+            (LinkRecord::Part(3, 1, 5), 8),
+            (LinkRecord::Load(AT, BODY_BYTES_MAX), 4),
         ] {
             let mut bytes = record.to_bytes();
             bytes[at] ^= 1;
             assert_eq!(
-                Record::read(&bytes).unwrap_err().code(),
+                LinkRecord::read(&bytes).unwrap_err().code(),
                 Code::Protocol,
                 "{record:?}, byte {at}"
             );
         }
-        let nothing = Record::Load(AT, 0).to_bytes();
-        assert_eq!(Record::read(&nothing).unwrap_err().code(), Code::Protocol);
+        let nothing = LinkRecord::Load(AT, 0).to_bytes();
+        assert_eq!(LinkRecord::read(&nothing).unwrap_err().code(), Code::Protocol);
     }
 }

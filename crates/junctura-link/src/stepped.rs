@@ -10,25 +10,25 @@ use std::time::Duration;
 use junctura_model::{Error, Result};
 use junctura_transport::{LocalCarrier, UnixCarrier};
 
-use crate::relay::channel::Side;
-use crate::relay::{Ended, Relay, Round};
-use crate::stream::Stream;
-use crate::streams::stream_worker::Porter;
-use crate::streams::{Lead, Sides};
+use crate::relay::channel::LinkSide;
+use crate::relay::{RelayEnd, RoundResult, StreamRelay};
+use crate::stream::LinkStream;
+use crate::streams::stream_worker::StreamWorker;
+use crate::streams::{SideStreams, StreamsGuard};
 use crate::{ClientTls, ServerTls};
 
 const LEASE: Duration = Duration::from_hours(24);
 
 /// One end of a link.
-pub struct End {
+pub struct SteppedEnd {
     /// `None`: it is over here.
-    relay: Option<Relay>,
-    phase: Phase,
+    relay: Option<StreamRelay>,
+    phase: LinkPhase,
     /// Those who carry the streams beyond the first, as long as they do.
-    porters: Vec<Porter>,
+    porters: Vec<StreamWorker>,
 }
 
-enum Phase {
+enum LinkPhase {
     Relays,
     /// Everything is said; what the other end says until it closes, too, is read over.
     Lingers,
@@ -38,7 +38,7 @@ enum Phase {
 
 /// What became of a link.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum LinkOutcome {
     /// This side has closed, and everything that it said was sent.
     Here,
     /// The other end has closed.
@@ -48,9 +48,9 @@ pub enum Outcome {
 }
 
 /// A round, and where it came to nothing another one, as after waking up.
-fn take_turn(relay: &mut Relay) -> Result<Round> {
+fn take_turn(relay: &mut StreamRelay) -> Result<RoundResult> {
     match relay.round()? {
-        Round::Still => {
+        RoundResult::Still => {
             relay.look()?;
             relay.round()
         }
@@ -58,14 +58,14 @@ fn take_turn(relay: &mut Relay) -> Result<Round> {
     }
 }
 
-impl End {
+impl SteppedEnd {
     /// The client's end: `local` leads to the client, `wire` to the gate.
     ///
     /// # Errors
     /// `Io` when the socket cannot be used.
     pub fn client(local: UnixCarrier, wire: UnixStream, tls: Option<&ClientTls>) -> Result<Self> {
         let tls = tls.map(|tls| tls.connection("127.0.0.1")).transpose()?;
-        Ok(Self::new(Side::Client, local, Stream::within(wire, tls)?, 0))
+        Ok(Self::new(LinkSide::Client, local, LinkStream::within(wire, tls)?, 0))
     }
 
     /// The gate's end: `local` leads to the server. Of what nobody holds, the client keeps `mirror_bytes` at most.
@@ -74,14 +74,19 @@ impl End {
     /// `Io` when the socket cannot be used.
     pub fn gate(local: UnixCarrier, wire: UnixStream, tls: Option<&ServerTls>, mirror_bytes: u64) -> Result<Self> {
         let tls = tls.map(ServerTls::connection).transpose()?;
-        Ok(Self::new(Side::Server, local, Stream::within(wire, tls)?, mirror_bytes))
+        Ok(Self::new(
+            LinkSide::Server,
+            local,
+            LinkStream::within(wire, tls)?,
+            mirror_bytes,
+        ))
     }
 
-    fn new(side: Side, local: UnixCarrier, stream: Stream, mirror_bytes: u64) -> Self {
-        let relay = Relay::new(side, LocalCarrier::new(local), stream, LEASE, mirror_bytes);
+    fn new(side: LinkSide, local: UnixCarrier, stream: LinkStream, mirror_bytes: u64) -> Self {
+        let relay = StreamRelay::new(side, LocalCarrier::new(local), stream, LEASE, mirror_bytes);
         Self {
             relay: Some(relay),
-            phase: Phase::Relays,
+            phase: LinkPhase::Relays,
             porters: Vec::new(),
         }
     }
@@ -94,7 +99,7 @@ impl End {
     pub fn with_client_sides(self, wires: Vec<UnixStream>, part_bytes: u32, tls: Option<&ClientTls>) -> Result<Self> {
         let streams = wires.into_iter().map(|wire| {
             let tls = tls.map(|tls| tls.connection("127.0.0.1")).transpose()?;
-            Stream::within(wire, tls)
+            LinkStream::within(wire, tls)
         });
         self.with_sides(streams.collect::<Result<_>>()?, part_bytes)
     }
@@ -106,23 +111,23 @@ impl End {
     pub fn with_gate_sides(self, wires: Vec<UnixStream>, part_bytes: u32, tls: Option<&ServerTls>) -> Result<Self> {
         let streams = wires.into_iter().map(|wire| {
             let tls = tls.map(ServerTls::connection).transpose()?;
-            Stream::within(wire, tls)
+            LinkStream::within(wire, tls)
         });
         self.with_sides(streams.collect::<Result<_>>()?, part_bytes)
     }
 
-    fn with_sides(mut self, streams: Vec<Stream>, part_bytes: u32) -> Result<Self> {
-        let lead = Lead(Sides::with_parts(part_bytes)?);
+    fn with_sides(mut self, streams: Vec<LinkStream>, part_bytes: u32) -> Result<Self> {
+        let lead = StreamsGuard(SideStreams::with_parts(part_bytes)?);
         for (number, stream) in (1..).zip(streams) {
             self.porters
-                .push(Porter::new(Arc::clone(&lead.0), number, stream, LEASE)?);
+                .push(StreamWorker::new(Arc::clone(&lead.0), number, stream, LEASE)?);
         }
         self.relay = self.relay.map(|relay| relay.with_sides(lead));
         Ok(self)
     }
 
     /// Does what can be done at once. Whether anything moved; and when the link ends here, how.
-    pub fn step(&mut self) -> (bool, Option<Outcome>) {
+    pub fn step(&mut self) -> (bool, Option<LinkOutcome>) {
         let (has_moved, outcome) = self.step_relay();
         let mut have_carried = false;
         self.porters.retain_mut(|porter| {
@@ -133,19 +138,19 @@ impl End {
         (has_moved || have_carried, outcome)
     }
 
-    fn step_relay(&mut self) -> (bool, Option<Outcome>) {
+    fn step_relay(&mut self) -> (bool, Option<LinkOutcome>) {
         let Some(relay) = &mut self.relay else {
             return (false, None);
         };
         let stays = match self.phase {
-            Phase::Relays => match take_turn(relay) {
-                Ok(Round::Moved) => return (true, None),
-                Ok(Round::Still) => return (false, None),
-                Ok(Round::Over(ended)) => return self.conclude(Ok(ended)),
+            LinkPhase::Relays => match take_turn(relay) {
+                Ok(RoundResult::Moved) => return (true, None),
+                Ok(RoundResult::Still) => return (false, None),
+                Ok(RoundResult::Over(ended)) => return self.conclude(Ok(ended)),
                 Err(error) => return self.conclude(Err(error)),
             },
-            Phase::Lingers => relay.lingers(),
-            Phase::SaysLastWords => relay.says_last_words(),
+            LinkPhase::Lingers => relay.lingers(),
+            LinkPhase::SaysLastWords => relay.says_last_words(),
         };
         if !stays {
             self.relay = None;
@@ -159,15 +164,15 @@ impl End {
         self.relay.is_none() && self.porters.is_empty()
     }
 
-    fn conclude(&mut self, ended: Result<Ended>) -> (bool, Option<Outcome>) {
+    fn conclude(&mut self, ended: Result<RelayEnd>) -> (bool, Option<LinkOutcome>) {
         if let Some(relay) = &mut self.relay {
             relay.conclude(&ended);
         }
         let outcome;
         (self.phase, outcome) = match ended {
-            Ok(Ended::Here) => (Phase::Lingers, Outcome::Here),
-            Ok(Ended::There) => (Phase::SaysLastWords, Outcome::There),
-            Err(error) => (Phase::SaysLastWords, Outcome::Broken(error)),
+            Ok(RelayEnd::Here) => (LinkPhase::Lingers, LinkOutcome::Here),
+            Ok(RelayEnd::There) => (LinkPhase::SaysLastWords, LinkOutcome::There),
+            Err(error) => (LinkPhase::SaysLastWords, LinkOutcome::Broken(error)),
         };
         (true, Some(outcome))
     }

@@ -9,21 +9,21 @@ use junctura_model::{Code, Error, Result};
 use rustix::event::{PollFlags, Timespec};
 use rustix::net::sockopt;
 
-use crate::auth::peer_user::{self, Asking};
-use crate::auth::tls::Session;
+use crate::auth::peer_user::{self, AskingSide};
+use crate::auth::tls::TlsSession;
 use crate::refused;
 
 /// What is asked of the system for a socket's buffers (it may give less): enough for a long way at a high rate.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 
 /// A connection whose two directions are read and written as far as that is possible at once.
-pub(crate) struct Stream {
-    socket: Socket,
-    tls: Option<Session>,
+pub(crate) struct LinkStream {
+    socket: StreamSocket,
+    tls: Option<TlsSession>,
 }
 
 /// What carries the bytes.
-pub(crate) enum Socket {
+pub(crate) enum StreamSocket {
     /// Shared with whoever may end it.
     Tcp(Arc<TcpStream>),
     /// For tests, which are to say what arrives, and when.
@@ -33,21 +33,21 @@ pub(crate) enum Socket {
 
 /// What a read came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Came {
+pub(crate) enum ReadOutcome {
     Bytes(usize),
     Nothing,
     End,
 }
 
-impl Stream {
+impl LinkStream {
     /// Takes over a connected socket.
-    pub(crate) fn new(socket: impl Into<Arc<TcpStream>>, tls: Option<Session>) -> Result<Self> {
+    pub(crate) fn new(socket: impl Into<Arc<TcpStream>>, tls: Option<TlsSession>) -> Result<Self> {
         let socket = socket.into();
         socket
             .set_nonblocking(true)
             .and_then(|()| socket.set_nodelay(true))
             .map_err(|error| refused(Code::Io, "socket", "cannot set it up", error))?;
-        Ok(Self::of(Socket::Tcp(socket), tls))
+        Ok(Self::of(StreamSocket::Tcp(socket), tls))
     }
 
     /// Gives the socket the buffers of a link. Not before its peer is let in: a stranger could fill them.
@@ -59,20 +59,20 @@ impl Stream {
 
     /// Takes over a socket of this machine.
     #[cfg(any(test, feature = "stepped"))]
-    pub(crate) fn within(socket: std::os::unix::net::UnixStream, tls: Option<Session>) -> Result<Self> {
+    pub(crate) fn within(socket: std::os::unix::net::UnixStream, tls: Option<TlsSession>) -> Result<Self> {
         socket
             .set_nonblocking(true)
             .map_err(|error| refused(Code::Io, "socket", "cannot set it up", error))?;
-        Ok(Self::of(Socket::Unix(socket), tls))
+        Ok(Self::of(StreamSocket::Unix(socket), tls))
     }
 
-    fn of(socket: Socket, tls: Option<Session>) -> Self {
+    fn of(socket: StreamSocket, tls: Option<TlsSession>) -> Self {
         Self { socket, tls }
     }
 
     /// What to wait for, beside what there is to be sent.
     pub(crate) fn interest(&self, wants_to_send: bool) -> PollFlags {
-        let pending = self.tls.as_ref().is_some_and(Session::wants_write);
+        let pending = self.tls.as_ref().is_some_and(TlsSession::wants_write);
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::OUT, wants_to_send || pending);
         flags
@@ -82,11 +82,11 @@ impl Stream {
     ///
     /// # Errors
     /// As [`peer_user::must_be_own`].
-    pub(crate) fn peer_must_be_own(&self, asking: Asking) -> Result<()> {
+    pub(crate) fn peer_must_be_own(&self, asking: AskingSide) -> Result<()> {
         match &self.socket {
-            Socket::Tcp(socket) => peer_user::must_be_own(socket, asking),
+            StreamSocket::Tcp(socket) => peer_user::must_be_own(socket, asking),
             #[cfg(any(test, feature = "stepped"))]
-            Socket::Unix(_) => Ok(()),
+            StreamSocket::Unix(_) => Ok(()),
         }
     }
 
@@ -96,7 +96,7 @@ impl Stream {
     }
 
     /// Reads what has come into `into`, in their order.
-    pub(crate) fn read(&mut self, into: &mut [IoSliceMut<'_>]) -> Result<Came> {
+    pub(crate) fn read(&mut self, into: &mut [IoSliceMut<'_>]) -> Result<ReadOutcome> {
         match &mut self.tls {
             None => came(self.socket.read_vectored(into)),
             Some(tls) => tls.read(&mut self.socket, into),
@@ -125,9 +125,9 @@ impl Stream {
             tls.end(&mut self.socket);
         }
         let _ = match &self.socket {
-            Socket::Tcp(socket) => socket.shutdown(std::net::Shutdown::Write),
+            StreamSocket::Tcp(socket) => socket.shutdown(std::net::Shutdown::Write),
             #[cfg(any(test, feature = "stepped"))]
-            Socket::Unix(socket) => socket.shutdown(std::net::Shutdown::Write),
+            StreamSocket::Unix(socket) => socket.shutdown(std::net::Shutdown::Write),
         };
     }
 
@@ -142,17 +142,17 @@ impl Stream {
     }
 }
 
-impl AsFd for Stream {
+impl AsFd for LinkStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.socket {
-            Socket::Tcp(socket) => socket.as_fd(),
+            StreamSocket::Tcp(socket) => socket.as_fd(),
             #[cfg(any(test, feature = "stepped"))]
-            Socket::Unix(socket) => socket.as_fd(),
+            StreamSocket::Unix(socket) => socket.as_fd(),
         }
     }
 }
 
-impl Read for Socket {
+impl Read for StreamSocket {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         self.read_vectored(&mut [IoSliceMut::new(into)])
     }
@@ -166,7 +166,7 @@ impl Read for Socket {
     }
 }
 
-impl Write for Socket {
+impl Write for StreamSocket {
     fn write(&mut self, from: &[u8]) -> std::io::Result<usize> {
         self.write_vectored(&[IoSlice::new(from)])
     }
@@ -185,12 +185,12 @@ impl Write for Socket {
 }
 
 /// The result of a read that does not wait.
-pub(crate) fn came(read: std::io::Result<usize>) -> Result<Came> {
+pub(crate) fn came(read: std::io::Result<usize>) -> Result<ReadOutcome> {
     match read {
-        Ok(0) => Ok(Came::End),
-        Ok(bytes) => Ok(Came::Bytes(bytes)),
+        Ok(0) => Ok(ReadOutcome::End),
+        Ok(bytes) => Ok(ReadOutcome::Bytes(bytes)),
         Err(error) => match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(Came::Nothing),
+            ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(ReadOutcome::Nothing),
             _ => Err(gone(&error)),
         },
     }

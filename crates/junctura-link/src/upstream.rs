@@ -11,19 +11,19 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use junctura_model::{Code, Error, Result};
-use junctura_transport::{Address, Listener, Name};
+use junctura_transport::{ServerAddress, ServerListener, ServerName};
 use rustix::event::poll;
 use rustix::io::Errno;
 
-use crate::link::{Dial, Dialed};
-use crate::relay::channel_source::{Door, Stop};
-use crate::{ClientTls, Endpoint, LoopbackUsers, Token, refused};
+use crate::link::{DialOptions, DialedGate};
+use crate::relay::channel_source::{AcceptStop, ChannelSource};
+use crate::{ClientTls, ClientToken, Endpoint, LoopbackUsers, refused};
 
 /// Serves a pool of another machine to the processes of this one. Dropped, it ends, and so do its clients' connections.
 #[derive(Debug)]
-pub struct Upstream {
-    address: Address,
-    stop: Arc<Stop>,
+pub struct UpstreamProxy {
+    address: ServerAddress,
+    stop: Arc<AcceptStop>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -33,20 +33,20 @@ pub struct UpstreamOptions {
     /// The gate.
     pub endpoint: Endpoint,
     /// What to show there.
-    pub token: Option<Token>,
+    pub token: Option<ClientToken>,
     /// Whom to believe; beyond loopback nobody else is spoken to.
     pub tls: Option<ClientTls>,
-    /// As [`Dial::users`].
+    /// As [`DialOptions::users`].
     pub users: LoopbackUsers,
     /// Bytes of payloads that are kept here at most while nobody holds them.
     pub mirror_bytes: u64,
-    /// Streams of the link, as in [`Dial::streams`].
+    /// Streams of the link, as in [`DialOptions::streams`].
     pub streams: u8,
 }
 
 impl UpstreamOptions {
-    fn dial(&self) -> Dial<'_> {
-        Dial {
+    fn dial(&self) -> DialOptions<'_> {
+        DialOptions {
             endpoint: &self.endpoint,
             token: self.token.as_ref(),
             tls: self.tls.as_ref(),
@@ -56,7 +56,7 @@ impl UpstreamOptions {
         }
     }
 
-    fn dial_all(&self) -> Result<Dialed> {
+    fn dial_all(&self) -> Result<DialedGate> {
         let dial = self.dial();
         let mut dialed = dial.dial_for(true, || Ok(()))?;
         dial.add_streams(&mut dialed, || Ok(()))?;
@@ -64,30 +64,30 @@ impl UpstreamOptions {
     }
 }
 
-impl Upstream {
+impl UpstreamProxy {
     /// Where clients of this machine look for an upstream of this gate, unless they are told another address.
     #[must_use]
-    pub fn usual_address(endpoint: &Endpoint) -> Option<Address> {
+    pub fn usual_address(endpoint: &Endpoint) -> Option<ServerAddress> {
         let letters = endpoint.host().chars().map(|letter| match letter {
             'A'..='Z' | 'a'..='z' | '0'..='9' | '.' | '-' => letter,
             _ => '_',
         });
         let host: String = letters.collect();
-        Name::new(format!("upstream-{host}-{}", endpoint.port()))
+        ServerName::new(format!("upstream-{host}-{}", endpoint.port()))
             .ok()
-            .map(Address::Named)
+            .map(ServerAddress::Named)
     }
 
     /// Dials the gate, and lets clients in at `address` from then on. When the link ends, its clients' connections do; the next
     /// client makes it dial anew.
     ///
     /// # Errors
-    /// As [`Dial::dial`] and [`Listener::bind`]; `Io` when the system gives no thread.
-    pub fn open(address: &Address, options: UpstreamOptions) -> Result<Self> {
-        let stop = Arc::new(Stop::new()?);
-        let listener = Listener::bind(address)?;
+    /// As [`DialOptions::dial`] and [`ServerListener::bind`]; `Io` when the system gives no thread.
+    pub fn open(address: &ServerAddress, options: UpstreamOptions) -> Result<Self> {
+        let stop = Arc::new(AcceptStop::new()?);
+        let listener = ServerListener::bind(address)?;
         let dialed = options.dial_all()?;
-        let door = Door::In {
+        let door = ChannelSource::In {
             listener,
             stop: Arc::clone(&stop),
         };
@@ -108,12 +108,12 @@ impl Upstream {
 
     /// Where its clients find it.
     #[must_use]
-    pub fn address(&self) -> &Address {
+    pub fn address(&self) -> &ServerAddress {
         &self.address
     }
 }
 
-impl Drop for Upstream {
+impl Drop for UpstreamProxy {
     fn drop(&mut self) {
         self.stop.come();
         if let Some(thread) = self.thread.take() {
@@ -123,7 +123,7 @@ impl Drop for Upstream {
 }
 
 /// One link after the other, each when a client needs it.
-fn serve(options: &UpstreamOptions, mut door: Option<Door>) {
+fn serve(options: &UpstreamOptions, mut door: Option<ChannelSource>) {
     while let Some(mut open) = door.take().filter(|door| !door.is_closed()) {
         match wait_for_client(&open) {
             Ok(true) => {}
@@ -160,7 +160,7 @@ fn tell(endpoint: &Endpoint, ended: Result<()>) {
 }
 
 /// Whether somebody waits at the door, or it is to be closed.
-fn wait_for_client(door: &Door) -> Result<bool> {
+fn wait_for_client(door: &ChannelSource) -> Result<bool> {
     let mut watched: Vec<_> = door.watched().collect();
     match poll(&mut watched, None) {
         Ok(_) => Ok(!door.is_closed()),

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex};
 
 use crate::secrets::Secrets;
 use junctura_link::record::PART_BYTES;
-use junctura_link::stepped::End;
-use junctura_link::{Dial, Gate, GateOptions, Identity, Link, LoopbackUsers, Upstream, UpstreamOptions};
+use junctura_link::stepped::SteppedEnd;
+use junctura_link::{
+    DialOptions, Gate, GateOptions, LoopbackUsers, RelayThread, ServerIdentity, UpstreamOptions, UpstreamProxy,
+};
 use junctura_model::Result;
 use junctura_transport::{
-    Address, Carrier, Gathered, Inbox, Interest, Listener, LocalCarrier, Outbox, PeerCredentials, RING_BYTES, Received,
-    Sent, UnixCarrier, conformance_tests, wait,
+    Carrier, Inbox, LocalCarrier, Outbox, PeerCredentials, PollInterest, RING_BYTES, ReceiveResult, ReceivedRings,
+    SendResult, ServerAddress, ServerListener, UnixCarrier, conformance_tests, wait,
 };
 use junctura_wire::body::{Hello, Welcome};
 use junctura_wire::{Reply, Request};
@@ -24,11 +26,11 @@ struct Kept<C, K> {
 }
 
 impl<C: Carrier, K: Send> Carrier for Kept<C, K> {
-    fn receive(&mut self, into: &mut Inbox) -> Result<Received> {
+    fn receive(&mut self, into: &mut Inbox) -> Result<ReceiveResult> {
         self.carrier.receive(into)
     }
 
-    fn send(&mut self, from: &mut Outbox) -> Result<Sent> {
+    fn send(&mut self, from: &mut Outbox) -> Result<SendResult> {
         self.carrier.send(from)
     }
 
@@ -60,7 +62,7 @@ impl<C: Carrier, K: Send> Carrier for Kept<C, K> {
 /// A carrier that moves the link behind it whenever it is used.
 struct Driven {
     carrier: UnixCarrier,
-    link: Arc<Mutex<[End; 2]>>,
+    link: Arc<Mutex<[SteppedEnd; 2]>>,
 }
 
 impl Driven {
@@ -71,18 +73,18 @@ impl Driven {
 }
 
 impl Carrier for Driven {
-    fn receive(&mut self, into: &mut Inbox) -> Result<Received> {
+    fn receive(&mut self, into: &mut Inbox) -> Result<ReceiveResult> {
         self.drive();
         self.carrier.receive(into)
     }
 
-    fn send(&mut self, from: &mut Outbox) -> Result<Sent> {
+    fn send(&mut self, from: &mut Outbox) -> Result<SendResult> {
         // Until nothing goes any more, as when both threads had all the time that they need.
         loop {
             let before = from.len();
             let sent = self.carrier.send(from)?;
             self.drive();
-            if sent == Sent::All || from.len() == before {
+            if sent == SendResult::All || from.len() == before {
                 return Ok(sent);
             }
         }
@@ -108,8 +110,8 @@ fn driven_over(streams: usize, secrets: Option<&Secrets>) -> (Driven, Driven) {
     let (gate, far) = UnixCarrier::pair().unwrap();
     let (one, other) = UnixStream::pair().unwrap();
     let (authority, server) = (secrets.map(Secrets::authority), secrets.map(Secrets::server));
-    let mut client = End::client(client, one, authority.as_ref()).unwrap();
-    let mut gate = End::gate(gate, other, server.as_ref(), 0).unwrap();
+    let mut client = SteppedEnd::client(client, one, authority.as_ref()).unwrap();
+    let mut gate = SteppedEnd::gate(gate, other, server.as_ref(), 0).unwrap();
     if streams > 1 {
         let (ones, others) = (1..streams).map(|_| UnixStream::pair().unwrap()).unzip();
         client = client.with_client_sides(ones, PART_BYTES, authority.as_ref()).unwrap();
@@ -123,8 +125,8 @@ fn driven_over(streams: usize, secrets: Option<&Secrets>) -> (Driven, Driven) {
     (end(near), end(far))
 }
 
-type Near = Kept<LocalCarrier, Link>;
-type Far = Kept<LocalCarrier, (Gate, Listener, tempfile::TempDir)>;
+type Near = Kept<LocalCarrier, RelayThread>;
+type Far = Kept<LocalCarrier, (Gate, ServerListener, tempfile::TempDir)>;
 
 /// A link of threads, over loopback, to a gate before a listener that stands for the server.
 fn threads(secrets: Option<&Secrets>) -> (Near, Far) {
@@ -134,15 +136,15 @@ fn threads(secrets: Option<&Secrets>) -> (Near, Far) {
 /// A link of so many streams.
 fn threads_over(streams: u8, secrets: Option<&Secrets>) -> (Near, Far) {
     let room = tempfile::tempdir().unwrap();
-    let pool = Address::Path(room.path().join("pool.sock"));
-    let mut listener = Listener::bind(&pool).unwrap();
+    let pool = ServerAddress::Path(room.path().join("pool.sock"));
+    let mut listener = ServerListener::bind(&pool).unwrap();
     let options = GateOptions {
         tls: secrets.map(Secrets::server),
-        ..GateOptions::new("tcp://127.0.0.1:0".parse().unwrap(), pool, Identity::default())
+        ..GateOptions::new("tcp://127.0.0.1:0".parse().unwrap(), pool, ServerIdentity::default())
     };
     let gate = Gate::open(options).unwrap();
     let authority = secrets.map(Secrets::authority);
-    let dial = Dial {
+    let dial = DialOptions {
         endpoint: gate.endpoint(),
         token: None,
         tls: authority.as_ref(),
@@ -176,11 +178,11 @@ fn shared(secrets: Option<&Secrets>) -> (LocalCarrier, LocalCarrier) {
 /// As before, of a link of so many streams.
 fn shared_over(streams: u8, secrets: Option<&Secrets>) -> (LocalCarrier, LocalCarrier) {
     let room = tempfile::tempdir().unwrap();
-    let pool = Address::Path(room.path().join("pool.sock"));
-    let mut listener = Listener::bind(&pool).unwrap();
+    let pool = ServerAddress::Path(room.path().join("pool.sock"));
+    let mut listener = ServerListener::bind(&pool).unwrap();
     let options = GateOptions {
         tls: secrets.map(Secrets::server),
-        ..GateOptions::new("tcp://127.0.0.1:0".parse().unwrap(), pool, Identity::default())
+        ..GateOptions::new("tcp://127.0.0.1:0".parse().unwrap(), pool, ServerIdentity::default())
     };
     let gate = Gate::open(options).unwrap();
     let options = UpstreamOptions {
@@ -191,7 +193,7 @@ fn shared_over(streams: u8, secrets: Option<&Secrets>) -> (LocalCarrier, LocalCa
         mirror_bytes: 0,
         streams,
     };
-    let upstream = Upstream::open(&Address::Path(room.path().join("near.sock")), options).unwrap();
+    let upstream = UpstreamProxy::open(&ServerAddress::Path(room.path().join("near.sock")), options).unwrap();
     // The gate has seen that the server is there.
     drop(listener.accept().unwrap().unwrap());
     let near = UnixCarrier::connect(upstream.address()).unwrap();
@@ -199,7 +201,7 @@ fn shared_over(streams: u8, secrets: Option<&Secrets>) -> (LocalCarrier, LocalCa
         if let Some(far) = listener.accept().unwrap() {
             break far;
         }
-        wait(listener.as_fd(), Interest::READ).unwrap();
+        wait(listener.as_fd(), PollInterest::READ).unwrap();
     };
     let _between = std::mem::ManuallyDrop::new((gate, upstream, listener, room));
     (LocalCarrier::new(near), LocalCarrier::new(far))
@@ -211,13 +213,13 @@ fn next(carrier: &mut LocalCarrier, inbox: &mut Inbox, mut each: impl FnMut(&mut
         if let Some((frame, descriptor)) = inbox.next_frame().unwrap() {
             return each(carrier, (frame, descriptor));
         }
-        if carrier.receive(inbox).unwrap() == Received::Nothing {
-            wait(carrier.as_fd(), Interest::READ).unwrap();
+        if carrier.receive(inbox).unwrap() == ReceiveResult::Nothing {
+            wait(carrier.as_fd(), PollInterest::READ).unwrap();
         }
     }
 }
 
-type Heard<'a> = (junctura_wire::Frame<'a>, Option<std::os::fd::OwnedFd>);
+type Heard<'a> = (junctura_wire::WireFrame<'a>, Option<std::os::fd::OwnedFd>);
 
 /// A link on which both sides have said who they are, and go on through rings.
 fn rings(secrets: Option<&Secrets>) -> (Near, Far) {
@@ -228,7 +230,7 @@ fn rings(secrets: Option<&Secrets>) -> (Near, Far) {
         ..Hello::default()
     });
     outbox.push(|out| hello.encode(0, out)).unwrap();
-    assert_eq!(near.send(&mut outbox), Ok(Sent::All));
+    assert_eq!(near.send(&mut outbox), Ok(SendResult::All));
     next(&mut far.carrier, &mut inbox, |far, (frame, _)| {
         let Ok(Request::Hello(hello)) = Request::decode(&frame) else {
             panic!("no Hello")
@@ -238,9 +240,9 @@ fn rings(secrets: Option<&Secrets>) -> (Near, Far) {
             .unwrap();
         far.offer_rings(&mut outbox, hello.ring_bytes.unwrap() as usize)
             .unwrap();
-        assert_eq!(far.send(&mut outbox), Ok(Sent::All));
+        assert_eq!(far.send(&mut outbox), Ok(SendResult::All));
     });
-    let (mut inbox, mut gathered, mut is_done) = (Inbox::new(), Gathered::default(), false);
+    let (mut inbox, mut gathered, mut is_done) = (Inbox::new(), ReceivedRings::default(), false);
     while !is_done {
         next(&mut near.carrier, &mut inbox, |near, (frame, descriptor)| {
             if let (Ok(Reply::Rings(head)), Some(descriptor)) = (Reply::decode(&frame), descriptor)

@@ -5,9 +5,12 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use crate::secrets::Secrets;
-use junctura_link::{ClientTls, Dial, Dialed, Endpoint, Gate, GateOptions, Identity, LoopbackUsers, Token, TokenKey};
+use junctura_link::{
+    ClientTls, ClientToken, DialOptions, DialedGate, Endpoint, Gate, GateOptions, LoopbackUsers, ServerIdentity,
+    TokenKey,
+};
 use junctura_model::{Code, Error, Result};
-use junctura_transport::{Address, Listener};
+use junctura_transport::{ServerAddress, ServerListener};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -16,7 +19,7 @@ struct Guarded {
     gate: Gate,
     key: TokenKey,
     authority: ClientTls,
-    listener: Listener,
+    listener: ServerListener,
     _directory: tempfile::TempDir,
 }
 
@@ -25,15 +28,15 @@ impl Guarded {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let secrets = Secrets::new();
-        let pool = Address::Path(path("pool.sock"));
-        let listener = Listener::bind(&pool).unwrap();
+        let pool = ServerAddress::Path(path("pool.sock"));
+        let listener = ServerListener::bind(&pool).unwrap();
         let key = TokenKey::generate().unwrap();
         key.write(&path("tokens.key")).unwrap();
         let endpoint = "tcp://127.0.0.1:0".parse().unwrap();
         let options = GateOptions {
             tls: Some(secrets.server()),
             key: Some(TokenKey::read(&path("tokens.key")).unwrap()),
-            ..GateOptions::new(endpoint, pool, Identity::default())
+            ..GateOptions::new(endpoint, pool, ServerIdentity::default())
         };
         Self {
             gate: Gate::open(options).unwrap(),
@@ -44,8 +47,8 @@ impl Guarded {
         }
     }
 
-    fn dial(&self, token: Option<&Token>, tls: Option<&ClientTls>) -> Result<Dialed> {
-        Dial {
+    fn dial(&self, token: Option<&ClientToken>, tls: Option<&ClientTls>) -> Result<DialedGate> {
+        DialOptions {
             endpoint: self.gate.endpoint(),
             token,
             tls,
@@ -68,7 +71,7 @@ impl Guarded {
     }
 }
 
-fn refused(outcome: Result<Dialed>) -> Error {
+fn refused(outcome: Result<DialedGate>) -> Error {
     outcome.err().unwrap()
 }
 
@@ -88,9 +91,15 @@ fn only_a_good_token_opens() {
     let stranger = TokenKey::generate().unwrap().token("stranger", HOUR).unwrap();
     let good = guarded.key.token("friend", HOUR).unwrap();
     let brief = guarded.key.token("friend", Duration::from_secs(1)).unwrap();
-    let torn = Token::new(&good.reveal()[..good.reveal().len() - 3]);
-    let long = Token::new("v4.local.".to_owned() + &"A".repeat(4000));
-    for token in [None, Some(&stranger), Some(&torn), Some(&Token::new("")), Some(&long)] {
+    let torn = ClientToken::new(&good.reveal()[..good.reveal().len() - 3]);
+    let long = ClientToken::new("v4.local.".to_owned() + &"A".repeat(4000));
+    for token in [
+        None,
+        Some(&stranger),
+        Some(&torn),
+        Some(&ClientToken::new("")),
+        Some(&long),
+    ] {
         for tls in [None, Some(&guarded.authority)] {
             let error = refused(guarded.dial(token, tls));
             assert_eq!(error.code(), Code::Denied, "{error}");
@@ -126,20 +135,20 @@ fn as_another_user<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
 }
 
 /// A gate without tokens, before a pool at which nobody is served.
-fn open_without_tokens(users: LoopbackUsers) -> (Gate, Listener, tempfile::TempDir) {
+fn open_without_tokens(users: LoopbackUsers) -> (Gate, ServerListener, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
-    let pool = Address::Path(directory.path().join("pool.sock"));
-    let listener = Listener::bind(&pool).unwrap();
+    let pool = ServerAddress::Path(directory.path().join("pool.sock"));
+    let listener = ServerListener::bind(&pool).unwrap();
     let endpoint = "tcp://127.0.0.1:0".parse().unwrap();
     let options = GateOptions {
         users,
-        ..GateOptions::new(endpoint, pool, Identity::default())
+        ..GateOptions::new(endpoint, pool, ServerIdentity::default())
     };
     (Gate::open(options).unwrap(), listener, directory)
 }
 
-fn dial_in_the_clear(endpoint: &Endpoint, users: LoopbackUsers, token: Option<&Token>) -> Result<Dialed> {
-    Dial {
+fn dial_in_the_clear(endpoint: &Endpoint, users: LoopbackUsers, token: Option<&ClientToken>) -> Result<DialedGate> {
+    DialOptions {
         endpoint,
         token,
         tls: None,
@@ -203,18 +212,18 @@ fn a_server_that_cannot_show_who_it_is_is_not_believed() {
 
 #[test]
 fn a_gate_beyond_loopback_needs_both() {
-    let nowhere = || Address::Path("/nowhere".into());
+    let nowhere = || ServerAddress::Path("/nowhere".into());
     for endpoint in ["tcp://0.0.0.0:0", "tcp://[::]:0", "tcp://192.0.2.1:0"] {
-        let options = GateOptions::new(endpoint.parse().unwrap(), nowhere(), Identity::default());
+        let options = GateOptions::new(endpoint.parse().unwrap(), nowhere(), ServerIdentity::default());
         assert_eq!(Gate::open(options).err().unwrap().code(), Code::Denied);
         let options = GateOptions {
             key: Some(TokenKey::generate().unwrap()),
-            ..GateOptions::new(endpoint.parse().unwrap(), nowhere(), Identity::default())
+            ..GateOptions::new(endpoint.parse().unwrap(), nowhere(), ServerIdentity::default())
         };
         assert_eq!(Gate::open(options).err().unwrap().code(), Code::Denied);
     }
     let far = "tcp://192.0.2.1:7".parse().unwrap();
-    let dial = Dial {
+    let dial = DialOptions {
         endpoint: &far,
         token: None,
         tls: None,
@@ -319,7 +328,7 @@ fn a_recorded_conversation_is_worth_nothing() {
         recorded
     });
     let endpoint = between.into();
-    let dial = Dial {
+    let dial = DialOptions {
         endpoint: &endpoint,
         token: Some(&token),
         tls: Some(&guarded.authority),

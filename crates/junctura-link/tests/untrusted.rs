@@ -1,7 +1,7 @@
 //! Bytes of strangers: greetings, records and tokens cost what their bytes cost to read.
 
 use crate::limits::Limits;
-use junctura_link::record::{HEADER_BYTES, Record};
+use junctura_link::record::{HEADER_BYTES, LinkRecord};
 use junctura_link::{Endpoint, read_greeting, read_token};
 use proptest::prelude::*;
 
@@ -51,7 +51,7 @@ proptest! {
     fn claims_of_records_cost_nothing(bytes in records()) {
         LIMITS.hold(bytes.len(), || {
             let mut rest = &bytes[..];
-            while let Ok(Some(record)) = Record::read(rest) {
+            while let Ok(Some(record)) = LinkRecord::read(rest) {
                 assert_eq!(record.to_bytes(), rest[..HEADER_BYTES]);
                 let Some(next) = rest.get(HEADER_BYTES + record.body_bytes() as usize..) else { break };
                 rest = next;

@@ -1,25 +1,25 @@
 //! Which slot a producer fills next: decided by the producer alone, without asking the server.
 //!
 //! The producer adds every segment that it leased; from then on each slot is free or in use. A slot is in use from
-//! [`Slots::allocate`] until [`Slots::free`]: while it is filled, and after its offer until the server says that it is
+//! [`SlotAllocator::allocate`] until [`SlotAllocator::free`]: while it is filled, and after its offer until the server says that it is
 //! freed. Allocating and freeing take the same short time however many slots there are.
 //!
 //! Usually the slot that was freed last is used next, because its memory is still in the processor's cache
-//! ([`Reuse::Latest`]); a measurement that wants cold memory asks for the opposite ([`Reuse::Oldest`]).
+//! ([`SlotReuse::Latest`]); a measurement that wants cold memory asks for the opposite ([`SlotReuse::Oldest`]).
 //!
-//! A segment that stayed wholly free from one call of [`Slots::surplus`] to the next may be returned, but the largest
+//! A segment that stayed wholly free from one call of [`SlotAllocator::surplus`] to the next may be returned, but the largest
 //! free one of each class stays, so that a producer that works in bursts does not lease anew for each.
 
 use std::collections::VecDeque;
 
 use junctura_model::{Code, Error, Result};
 
-use crate::classes::{CLASSES, Class, SEGMENT_BYTES_MAX};
+use crate::classes::{CLASSES, SEGMENT_BYTES_MAX, SizeClass};
 use crate::number::NumberMap;
 
 /// Which free slot is used next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reuse {
+pub enum SlotReuse {
     /// The one freed last: warm in the cache, and other segments run empty.
     #[default]
     Latest,
@@ -29,9 +29,9 @@ pub enum Reuse {
 
 /// The slots of all segments that a producer leases.
 #[derive(Debug)]
-pub struct Slots {
-    reuse: Reuse,
-    segments: NumberMap<Segment>,
+pub struct SlotAllocator {
+    reuse: SlotReuse,
+    segments: NumberMap<ProducerSegment>,
     /// By class, large ones last: the segments that have a free slot.
     available: Vec<VecDeque<u32>>,
     /// Counts the calls of `surplus`.
@@ -41,7 +41,7 @@ pub struct Slots {
 const LARGE: usize = CLASSES;
 
 #[derive(Debug)]
-struct Segment {
+struct ProducerSegment {
     class: usize,
     slot_bytes: u64,
     slots: u32,
@@ -54,22 +54,22 @@ struct Segment {
     idle_since: u64,
 }
 
-impl Default for Slots {
+impl Default for SlotAllocator {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Slots {
+impl SlotAllocator {
     /// No segments yet.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_reuse(Reuse::Latest)
+        Self::with_reuse(SlotReuse::Latest)
     }
 
     /// No segments yet, and this rule for the next slot.
     #[must_use]
-    pub fn with_reuse(reuse: Reuse) -> Self {
+    pub fn with_reuse(reuse: SlotReuse) -> Self {
         let available = (0..=LARGE).map(|_| VecDeque::new()).collect();
         Self {
             reuse,
@@ -84,7 +84,7 @@ impl Slots {
     /// # Errors
     /// `Protocol` when the segment is there already, or has no slots, or smaller ones than there are classes.
     pub fn add_segment(&mut self, segment: u32, slot_bytes: u64, slots: u32) -> Result<()> {
-        let class = match Class::within(slot_bytes) {
+        let class = match SizeClass::within(slot_bytes) {
             Some(class) => class.index(),
             None if slot_bytes > SEGMENT_BYTES_MAX => LARGE,
             None => return Err(refused(segment, format!("slots of {slot_bytes} bytes"))),
@@ -94,7 +94,7 @@ impl Slots {
         }
         let used = vec![0; slots.div_ceil(64) as usize].into();
         let idle_since = self.round;
-        let new = Segment {
+        let new = ProducerSegment {
             class,
             slot_bytes,
             slots,
@@ -113,11 +113,11 @@ impl Slots {
     /// `None` when the producer has to lease, and for an empty payload, which needs no slot.
     pub fn allocate(&mut self, payload_bytes: u64) -> Option<(u32, u32)> {
         let most = payload_bytes.saturating_mul(2);
-        if let Some(class) = Class::of(payload_bytes) {
-            let wider = Class::all()
+        if let Some(class) = SizeClass::of(payload_bytes) {
+            let wider = SizeClass::all()
                 .skip(class.index() + 1)
                 .take_while(|wider| wider.slot_bytes() <= most);
-            let fits = |class: &Class| !self.available[class.index()].is_empty();
+            let fits = |class: &SizeClass| !self.available[class.index()].is_empty();
             if let Some(class) = std::iter::once(class).chain(wider).find(fits) {
                 return self.take(class.index(), 0);
             }
@@ -168,7 +168,7 @@ impl Slots {
             *best = (*best).max((segment.bytes(), number));
         }
         let round = self.round;
-        let idle = |segment: &Segment| segment.in_use == 0 && segment.idle_since < round;
+        let idle = |segment: &ProducerSegment| segment.in_use == 0 && segment.idle_since < round;
         let may_go = self
             .segments
             .iter()
@@ -208,15 +208,15 @@ impl Slots {
         let available = &mut self.available[class];
         let place = match self.reuse {
             _ if class == LARGE => place,
-            Reuse::Latest => available.len().checked_sub(1)?,
-            Reuse::Oldest => 0,
+            SlotReuse::Latest => available.len().checked_sub(1)?,
+            SlotReuse::Oldest => 0,
         };
         let segment = *available.get(place)?;
         let known = self.segments.get_mut(&segment)?;
         let slot = known.next(self.reuse)?;
         if known.in_use == known.slots {
             available.remove(place);
-        } else if self.reuse == Reuse::Oldest {
+        } else if self.reuse == SlotReuse::Oldest {
             available.rotate_left(1);
         }
         Some((segment, slot))
@@ -232,17 +232,17 @@ impl Slots {
     }
 }
 
-impl Segment {
+impl ProducerSegment {
     fn bytes(&self) -> u64 {
         self.slot_bytes.saturating_mul(u64::from(self.slots))
     }
 
     /// Takes a free slot.
-    fn next(&mut self, reuse: Reuse) -> Option<u32> {
+    fn next(&mut self, reuse: SlotReuse) -> Option<u32> {
         let fresh = (self.fresh < self.slots).then_some(self.fresh);
         let slot = match reuse {
-            Reuse::Latest => self.freed.pop_back().or(fresh),
-            Reuse::Oldest => fresh.or_else(|| self.freed.pop_front()),
+            SlotReuse::Latest => self.freed.pop_back().or(fresh),
+            SlotReuse::Oldest => fresh.or_else(|| self.freed.pop_front()),
         }?;
         if Some(slot) == fresh {
             self.fresh += 1;
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn nothing_to_allocate_from() {
-        let mut slots = Slots::new();
+        let mut slots = SlotAllocator::new();
         assert_eq!(slots.allocate(1), None);
         assert_eq!(slots.allocate(1 << 40), None);
         assert_eq!(slots.allocate(u64::MAX), None);
@@ -286,14 +286,14 @@ mod tests {
 
     #[test]
     fn an_empty_payload_needs_no_slot() {
-        let mut slots = Slots::new();
+        let mut slots = SlotAllocator::new();
         slots.add_segment(1, 64, 10).unwrap();
         assert_eq!(slots.allocate(0), None);
     }
 
     #[test]
     fn full_and_one_too_many() {
-        let mut slots = Slots::new();
+        let mut slots = SlotAllocator::new();
         slots.add_segment(7, 1024, 3).unwrap();
         let given: Vec<_> = std::iter::from_fn(|| slots.allocate(1000)).collect();
         assert_eq!(given, [(7, 0), (7, 1), (7, 2)]);
@@ -308,8 +308,8 @@ mod tests {
 
     #[test]
     fn the_latest_slot_comes_first_and_the_oldest_last() {
-        for (reuse, expected) in [(Reuse::Latest, [1, 0, 2]), (Reuse::Oldest, [2, 0, 1])] {
-            let mut slots = Slots::with_reuse(reuse);
+        for (reuse, expected) in [(SlotReuse::Latest, [1, 0, 2]), (SlotReuse::Oldest, [2, 0, 1])] {
+            let mut slots = SlotAllocator::with_reuse(reuse);
             slots.add_segment(1, 64, 3).unwrap();
             assert_eq!((slots.allocate(64), slots.allocate(64)), (Some((1, 0)), Some((1, 1))));
             assert!(slots.free(1, 0) && slots.free(1, 1));
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn oldest_brings_every_slot_round() {
-        let mut slots = Slots::with_reuse(Reuse::Oldest);
+        let mut slots = SlotAllocator::with_reuse(SlotReuse::Oldest);
         slots.add_segment(1, 4096, 5).unwrap();
         slots.add_segment(2, 4096, 5).unwrap();
         let mut seen = std::collections::BTreeSet::new();
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn wider_slots_serve_up_to_half_empty() {
-        let mut slots = Slots::new();
+        let mut slots = SlotAllocator::new();
         slots.add_segment(1, 2048, 8).unwrap();
         assert_eq!(slots.allocate(1023), None);
         assert_eq!(slots.allocate(1024), Some((1, 0)));
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn large_payloads_take_the_tightest_fit() {
-        let mut slots = Slots::new();
+        let mut slots = SlotAllocator::new();
         let sizes = [5 << 30, 100 << 20, 6 << 30].map(slot_bytes);
         for (number, size) in (1..).zip(sizes) {
             slots.add_segment(number, size, 1).unwrap();
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn strange_segments_are_refused() {
-        let mut slots = Slots::new();
+        let mut slots = SlotAllocator::new();
         assert!(slots.add_segment(1, 0, 1).is_err());
         assert!(slots.add_segment(1, 63, 1).is_err());
         assert!(slots.add_segment(1, 64, 0).is_err());
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn surplus_waits_a_round_and_keeps_the_largest() {
-        let mut slots = Slots::new();
+        let mut slots = SlotAllocator::new();
         for (number, count) in [(1, 1), (2, 4), (3, 2)] {
             slots.add_segment(number, 1 << 20, count).unwrap();
         }

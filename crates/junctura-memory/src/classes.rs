@@ -28,9 +28,9 @@ const FINE_BITS: u32 = 8;
 
 /// One of the [`CLASSES`] sizes of slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Class(u8);
+pub struct SizeClass(u8);
 
-impl Class {
+impl SizeClass {
     /// The smallest class whose slots hold `payload_bytes`; `None` for an empty or a large payload.
     #[must_use]
     pub fn of(payload_bytes: u64) -> Option<Self> {
@@ -82,7 +82,7 @@ impl Class {
 /// Bytes of the slot that a payload gets; 0 for an empty one.
 #[must_use]
 pub fn slot_bytes(payload_bytes: u64) -> u64 {
-    match Class::of(payload_bytes) {
+    match SizeClass::of(payload_bytes) {
         Some(class) => class.slot_bytes(),
         None => page_up(payload_bytes),
     }
@@ -128,20 +128,20 @@ mod tests {
 
     #[test]
     fn sizes_rise_four_to_a_doubling() {
-        let sizes: Vec<u64> = Class::all().map(Class::slot_bytes).collect();
+        let sizes: Vec<u64> = SizeClass::all().map(SizeClass::slot_bytes).collect();
         assert_eq!(
             sizes[..12],
             [64, 128, 192, 256, 320, 384, 448, 512, 640, 768, 896, 1024]
         );
         assert_eq!(sizes[CLASSES - 1], SEGMENT_BYTES_MAX);
         assert!(sizes.is_sorted());
-        for (index, class) in Class::all().enumerate() {
+        for (index, class) in SizeClass::all().enumerate() {
             assert_eq!(class.index(), index);
-            assert_eq!(Class::of(class.slot_bytes()), Some(class));
-            assert_eq!(Class::within(class.slot_bytes()), Some(class));
-            let more = Class::of(class.slot_bytes() + 1);
-            assert_eq!(more.map(Class::index), (index + 1 < CLASSES).then_some(index + 1));
-            assert_eq!(Class::within(class.slot_bytes() + 1), more.map(|_| class));
+            assert_eq!(SizeClass::of(class.slot_bytes()), Some(class));
+            assert_eq!(SizeClass::within(class.slot_bytes()), Some(class));
+            let more = SizeClass::of(class.slot_bytes() + 1);
+            assert_eq!(more.map(SizeClass::index), (index + 1 < CLASSES).then_some(index + 1));
+            assert_eq!(SizeClass::within(class.slot_bytes() + 1), more.map(|_| class));
             let aligned = if class.slot_bytes() < 16 << 10 {
                 LINE_BYTES
             } else {
@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn empty_and_enormous() {
         assert_eq!(slot_bytes(0), 0);
-        assert_eq!(Class::of(0), None);
-        assert_eq!(Class::within(63), None);
+        assert_eq!(SizeClass::of(0), None);
+        assert_eq!(SizeClass::within(63), None);
         assert_eq!(slot_bytes(SEGMENT_BYTES_MAX + 1), SEGMENT_BYTES_MAX + PAGE_BYTES);
         assert_eq!(slot_bytes((5 << 30) + 1), (5 << 30) + PAGE_BYTES);
         assert!(slot_bytes(u64::MAX).is_multiple_of(PAGE_BYTES));
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn segments_shrink_to_the_room() {
-        for class in Class::all() {
+        for class in SizeClass::all() {
             let slot = class.slot_bytes();
             let least = page_up(slot);
             for room in [0, least - 1, least, least + 1, 3 * least + 5, u64::MAX] {

@@ -11,7 +11,7 @@ pub const UNIT_BYTES: u64 = 512;
 
 /// The accounts of one file.
 #[derive(Debug)]
-pub struct Extents {
+pub struct FileExtents {
     limit_bytes: u64,
     taken_bytes: u64,
     /// Nothing beyond is taken.
@@ -21,7 +21,7 @@ pub struct Extents {
     by_length: BTreeSet<(u64, u64)>,
 }
 
-impl Extents {
+impl FileExtents {
     /// Of an empty file that may hold so many bytes.
     #[must_use]
     pub fn new(limit_bytes: u64) -> Self {
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_is_given_back_is_used_again_and_the_limit_holds() {
-        let mut extents = Extents::new(4 * UNIT_BYTES);
+        let mut extents = FileExtents::new(4 * UNIT_BYTES);
         let (first, second, third) = (extents.take(1), extents.take(2 * UNIT_BYTES), extents.take(UNIT_BYTES));
         assert_eq!((first, second, third), (Some(0), Some(512), Some(1536)));
         assert_eq!(extents.take(1), None);
@@ -137,7 +137,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_two_stretches_overlap_and_nothing_is_left_over(steps in prop::collection::vec((any::<bool>(), 1u64..5000, any::<prop::sample::Index>()), 1..300)) {
-            let mut extents = Extents::new(100_000);
+            let mut extents = FileExtents::new(100_000);
             let mut taken: Vec<(u64, u64)> = Vec::new();
             for (takes, bytes, which) in steps {
                 if takes {

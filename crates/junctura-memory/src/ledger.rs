@@ -21,13 +21,13 @@ mod lengths;
 use crate::classes;
 use crate::number::NumberMap;
 
-use lengths::Lengths;
+use lengths::SlotLengths;
 
-pub use answers::{Full, Grant, Holder, Reason, Refused, Vacated};
+pub use answers::{ClientMemory, LeaseRefusal, RefusalReason, SegmentError, SegmentGrant, VacatedSlot};
 
 /// What the ledger allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct LedgerLimits {
     /// Bytes of all segments and inline payloads together.
     pub budget_bytes: u64,
     /// Above this, leases no longer grow with use, and idle segments are worth recalling.
@@ -36,7 +36,7 @@ pub struct Limits {
     pub segments_per_client: u32,
 }
 
-impl Limits {
+impl LedgerLimits {
     /// The usual limits for a budget: high mark at seven eighths, 1,024 segments for each client.
     #[must_use]
     pub fn new(budget_bytes: u64) -> Self {
@@ -50,7 +50,7 @@ impl Limits {
 
 /// Sums over the ledger, in bytes except where named otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct LedgerCounters {
     /// All segments.
     pub leased_bytes: u64,
     /// Slots that hold objects.
@@ -69,36 +69,36 @@ pub struct Counters {
 
 /// The accounts of one server.
 #[derive(Debug)]
-pub struct Ledger {
-    limits: Limits,
+pub struct MemoryLedger {
+    limits: LedgerLimits,
     /// The last number that was given.
     last: u32,
-    segments: NumberMap<Segment>,
+    segments: NumberMap<LedgerSegment>,
     clients: NumberMap<Vec<u32>>,
-    counters: Counters,
+    counters: LedgerCounters,
 }
 
 #[derive(Debug)]
-struct Segment {
+struct LedgerSegment {
     owner: Option<u32>,
     bytes: u64,
     slot_bytes: u64,
     payload_bytes: u64,
     occupied: u32,
-    lengths: Lengths,
+    lengths: SlotLengths,
 }
 
-impl Ledger {
+impl MemoryLedger {
     /// Empty accounts.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: LedgerLimits) -> Self {
         let (segments, clients) = (NumberMap::default(), NumberMap::default());
         Self {
             limits,
             last: 0,
             segments,
             clients,
-            counters: Counters::default(),
+            counters: LedgerCounters::default(),
         }
     }
 
@@ -106,26 +106,28 @@ impl Ledger {
     /// where memory is short, never less than one slot.
     ///
     /// # Errors
-    /// [`Full`] says what is in the way; only [`Reason::Budget`] is worth waiting for.
-    pub fn lease(&mut self, client: u32, payload_bytes: u64) -> Result<Grant, Full> {
+    /// [`LeaseRefusal`] says what is in the way; only [`RefusalReason::Budget`] is worth waiting for.
+    pub fn lease(&mut self, client: u32, payload_bytes: u64) -> Result<SegmentGrant, LeaseRefusal> {
         let slot_bytes = classes::slot_bytes(payload_bytes);
         let full = |reason| self.refusal(reason, payload_bytes);
         if slot_bytes == 0 {
-            return Err(full(Reason::Empty));
+            return Err(full(RefusalReason::Empty));
         }
         if classes::page_up(slot_bytes) > self.limits.budget_bytes {
-            return Err(full(Reason::TooLarge));
+            return Err(full(RefusalReason::TooLarge));
         }
         let held = self.clients.get(&client).map_or(&[][..], Vec::as_slice);
         if held.len() >= self.limits.segments_per_client as usize {
-            return Err(full(Reason::Segments));
+            return Err(full(RefusalReason::Segments));
         }
-        let segment = self.last.checked_add(1).ok_or_else(|| full(Reason::Numbers))?;
-        let bytes = self.next_bytes(held, slot_bytes).ok_or_else(|| full(Reason::Budget))?;
+        let segment = self.last.checked_add(1).ok_or_else(|| full(RefusalReason::Numbers))?;
+        let bytes = self
+            .next_bytes(held, slot_bytes)
+            .ok_or_else(|| full(RefusalReason::Budget))?;
         self.last = segment;
         let slots = (bytes / slot_bytes) as u32;
-        let lengths = Lengths::free(slots);
-        let new = Segment {
+        let lengths = SlotLengths::free(slots);
+        let new = LedgerSegment {
             owner: Some(client),
             bytes,
             slot_bytes,
@@ -137,7 +139,7 @@ impl Ledger {
         self.clients.entry(client).or_default().push(segment);
         self.counters.leased_bytes += bytes;
         self.counters.segments += 1;
-        Ok(Grant {
+        Ok(SegmentGrant {
             segment,
             bytes,
             slot_bytes,
@@ -148,13 +150,13 @@ impl Ledger {
     ///
     /// # Errors
     /// Whatever is wrong with what the client says; nothing has changed then.
-    pub fn occupy(&mut self, client: u32, segment: u32, slot: u32, length: u64) -> Result<(), Refused> {
-        let known = self.segments.get_mut(&segment).ok_or(Refused::NoSuchSegment)?;
+    pub fn occupy(&mut self, client: u32, segment: u32, slot: u32, length: u64) -> Result<(), SegmentError> {
+        let known = self.segments.get_mut(&segment).ok_or(SegmentError::NoSuchSegment)?;
         if known.owner != Some(client) {
-            return Err(Refused::NotLeased);
+            return Err(SegmentError::NotLeased);
         }
         if length > known.slot_bytes {
-            return Err(Refused::TooLong {
+            return Err(SegmentError::TooLong {
                 slot_bytes: known.slot_bytes,
             });
         }
@@ -169,14 +171,14 @@ impl Ledger {
 
     /// An object left its slot. The server tells the owner, if there is one, that the slot is free; an ownerless
     /// segment is dropped with its last object. Vacating a slot that is not occupied is the server's own mistake.
-    pub fn vacate(&mut self, segment: u32, slot: u32) -> Vacated {
+    pub fn vacate(&mut self, segment: u32, slot: u32) -> VacatedSlot {
         let length = self
             .segments
             .get_mut(&segment)
             .and_then(|known| Some((known.lengths.clear(slot)?, known)));
         debug_assert!(length.is_some(), "slot {slot} of segment {segment} is not occupied");
         let Some((length, known)) = length else {
-            return Vacated::default();
+            return VacatedSlot::default();
         };
         known.occupied -= 1;
         known.payload_bytes -= length;
@@ -189,7 +191,7 @@ impl Ledger {
             self.counters.ownerless_segments -= 1;
             self.remove(segment);
         }
-        Vacated {
+        VacatedSlot {
             owner,
             emptied,
             dropped,
@@ -218,13 +220,13 @@ impl Ledger {
     ///
     /// # Errors
     /// When it does not lease it, or an object still lies in it.
-    pub fn give_back(&mut self, client: u32, segment: u32) -> Result<(), Refused> {
-        let known = self.segments.get(&segment).ok_or(Refused::NoSuchSegment)?;
+    pub fn give_back(&mut self, client: u32, segment: u32) -> Result<(), SegmentError> {
+        let known = self.segments.get(&segment).ok_or(SegmentError::NoSuchSegment)?;
         if known.owner != Some(client) {
-            return Err(Refused::NotLeased);
+            return Err(SegmentError::NotLeased);
         }
         if known.occupied > 0 {
-            return Err(Refused::InUse {
+            return Err(SegmentError::InUse {
                 occupied: known.occupied,
             });
         }
@@ -241,7 +243,7 @@ impl Ledger {
     /// The segments of other clients in which no object lies, as client and segment, largest first: worth asking back
     /// when memory is short. Their owners may be filling them, and then keep them.
     pub fn recallable(&self, excluding: u32) -> impl Iterator<Item = (u32, u32)> + use<> {
-        let idle = |(&number, segment): (&u32, &Segment)| {
+        let idle = |(&number, segment): (&u32, &LedgerSegment)| {
             let owner = segment
                 .owner
                 .filter(|&owner| owner != excluding && segment.occupied == 0)?;
@@ -270,13 +272,13 @@ impl Ledger {
 
     /// The limits that it was made with.
     #[must_use]
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> LedgerLimits {
         self.limits
     }
 
     /// The sums; at once.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> LedgerCounters {
         self.counters
     }
 
@@ -310,9 +312,9 @@ impl Ledger {
 
     /// What a segment was granted as; `None` when it is gone.
     #[must_use]
-    pub fn grant(&self, segment: u32) -> Option<Grant> {
+    pub fn grant(&self, segment: u32) -> Option<SegmentGrant> {
         let known = self.segments.get(&segment)?;
-        Some(Grant {
+        Some(SegmentGrant {
             segment,
             bytes: known.bytes,
             slot_bytes: known.slot_bytes,
@@ -322,8 +324,8 @@ impl Ledger {
     /// What each client holds, the one with most memory first; `None` stands for clients that have left. Walks over all
     /// segments.
     #[must_use]
-    pub fn holders(&self) -> Vec<Holder> {
-        let mut holders: Vec<Holder> = self
+    pub fn holders(&self) -> Vec<ClientMemory> {
+        let mut holders: Vec<ClientMemory> = self
             .clients
             .iter()
             .map(|(&client, held)| self.sum(Some(client), held))
@@ -364,12 +366,12 @@ impl Ledger {
 
     /// What a refusal for want of memory says now, for a payload of this size that waits.
     #[must_use]
-    pub fn full(&self, payload_bytes: u64) -> Full {
-        self.refusal(Reason::Budget, payload_bytes)
+    pub fn full(&self, payload_bytes: u64) -> LeaseRefusal {
+        self.refusal(RefusalReason::Budget, payload_bytes)
     }
 
-    fn refusal(&self, reason: Reason, payload_bytes: u64) -> Full {
-        Full {
+    fn refusal(&self, reason: RefusalReason, payload_bytes: u64) -> LeaseRefusal {
+        LeaseRefusal {
             reason,
             payload_bytes,
             limits: self.limits,
@@ -377,10 +379,10 @@ impl Ledger {
         }
     }
 
-    fn sum(&self, client: Option<u32>, segments: &[u32]) -> Holder {
-        let mut holder = Holder {
+    fn sum(&self, client: Option<u32>, segments: &[u32]) -> ClientMemory {
+        let mut holder = ClientMemory {
             client,
-            ..Holder::default()
+            ..ClientMemory::default()
         };
         for segment in segments.iter().filter_map(|number| self.segments.get(number)) {
             holder.segments += 1;

@@ -1,8 +1,8 @@
 //! Shared memory: sealed segments, maps, size classes and who holds which slot.
 //!
 //! Producer and consumer map the same pages, so a payload is written once and never copied. The server makes every
-//! [`Segment`] and decides by its [`Ledger`] who may have how much; a producer leases whole segments, fills slots that
-//! its [`Slots`] give it without asking, and consumers read through a [`Mapping`].
+//! [`SealedSegment`] and decides by its [`MemoryLedger`] who may have how much; a producer leases whole segments, fills slots that
+//! its [`SlotAllocator`] give it without asking, and consumers read through a [`SegmentMapping`].
 //!
 //! ```text
 //!  segment: one sealed memfd of fixed size         slot i lies at i * slot_bytes
@@ -31,10 +31,10 @@ pub mod segment;
 pub mod tier;
 pub mod view;
 
-pub use allocator::{Reuse, Slots};
-pub use extents::Extents;
-pub use ledger::{Full, Grant, Ledger, Limits, Refused, Vacated};
-pub use mapping::{FileMap, Mapping, SlotMut, SlotPart, WritableMapping};
-pub use segment::Segment;
+pub use allocator::{SlotAllocator, SlotReuse};
+pub use extents::FileExtents;
+pub use ledger::{LeaseRefusal, LedgerLimits, MemoryLedger, SegmentError, SegmentGrant, VacatedSlot};
+pub use mapping::{FileMap, SegmentMapping, SlotMut, SlotPart, WritableMapping};
+pub use segment::SealedSegment;
 pub use tier::SpillFile;
 pub use view::Payload;

@@ -1,7 +1,7 @@
 //! The client's side of a segment: maps of descriptors that somebody else made.
 //!
 //! A descriptor is mapped only after its seals and its size were checked, because reading past the end of a file that
-//! a peer has truncated kills the reader. It is closed once it is mapped. A consumer gets a [`Mapping`], which reads;
+//! a peer has truncated kills the reader. It is closed once it is mapped. A consumer gets a [`SegmentMapping`], which reads;
 //! a producer a [`WritableMapping`], which hands out each slot as a [`SlotMut`] to one owner at a time.
 //!
 //! What the compiler cannot see: other processes map the same pages. The protocol says that a producer does not touch
@@ -23,16 +23,16 @@ use crate::segment::SEALS;
 
 /// A segment, mapped for reading. Unmapped when dropped; share it by `Arc`.
 #[derive(Debug)]
-pub struct Mapping(Region);
+pub struct SegmentMapping(MappedRegion);
 
-impl Mapping {
+impl SegmentMapping {
     /// Maps the segment of `bytes` behind `fd`, and closes `fd`.
     ///
     /// # Errors
     /// `Corrupt` when `fd` is no sealed segment of exactly that size; `Denied` when it may not be read; `Io` when the
     /// system has no room for the map.
     pub fn readonly(fd: OwnedFd, bytes: u64) -> Result<Self> {
-        Region::map(fd, bytes, ProtFlags::READ).map(Self)
+        MappedRegion::map(fd, bytes, ProtFlags::READ).map(Self)
     }
 
     /// Maps the segment of `bytes` behind `fd` for a producer that leases it, and closes `fd`.
@@ -71,7 +71,7 @@ impl Mapping {
 /// What the compiler cannot see: whoever may write the file could change these bytes, or cut them off, and then reading them
 /// kills the reader, as does a disk that fails. It is for files whose owners promise to do neither.
 #[derive(Debug)]
-pub struct FileMap(Region);
+pub struct FileMap(MappedRegion);
 
 impl FileMap {
     /// Maps the first `bytes` of a file, which it has.
@@ -85,7 +85,7 @@ impl FileMap {
             let cause = format!("{bytes} bytes to be mapped of a file of {}", stat.st_size);
             return Err(Error::new(Code::InvalidArgument, "file", cause));
         }
-        Region::of(file, bytes, ProtFlags::READ).map(Self)
+        MappedRegion::of(file, bytes, ProtFlags::READ).map(Self)
     }
 
     /// Bytes of it.
@@ -106,7 +106,7 @@ impl FileMap {
 /// A leased segment, mapped for writing. Unmapped when it and its last [`SlotMut`] are dropped.
 #[derive(Debug)]
 pub struct WritableMapping {
-    region: Region,
+    region: MappedRegion,
     slot_bytes: u64,
     slots: u32,
     taken: Box<[AtomicU64]>,
@@ -124,7 +124,7 @@ impl WritableMapping {
             .and_then(|slots| u32::try_from(slots).ok())
             .filter(|&slots| slots > 0);
         let slots = slots.ok_or_else(|| corrupt(format!("slots of {slot_bytes} bytes in {bytes} bytes")))?;
-        let region = Region::map(fd, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
+        let region = MappedRegion::map(fd, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
         let taken = (0..slots.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Ok(Self {
             region,
@@ -305,17 +305,17 @@ unsafe impl Sync for SlotPart {}
 
 /// Mapped bytes; unmapped when dropped.
 #[derive(Debug)]
-struct Region {
+struct MappedRegion {
     start: NonNull<u8>,
     bytes: usize,
 }
 
 // SAFETY: the region is plain memory that belongs to no thread; who may write to it is decided by its wrappers.
-unsafe impl Send for Region {}
-// SAFETY: as above; a `&Region` gives out addresses and never writes.
-unsafe impl Sync for Region {}
+unsafe impl Send for MappedRegion {}
+// SAFETY: as above; a `&MappedRegion` gives out addresses and never writes.
+unsafe impl Sync for MappedRegion {}
 
-impl Region {
+impl MappedRegion {
     fn map(fd: OwnedFd, bytes: u64, rights: ProtFlags) -> Result<Self> {
         check(&fd, bytes)?;
         Self::of(fd, bytes, rights)
@@ -368,7 +368,7 @@ impl Region {
     }
 }
 
-impl Drop for Region {
+impl Drop for MappedRegion {
     fn drop(&mut self) {
         // SAFETY: the range is exactly our map; slices of it borrow the wrapper or hold its `Arc`, so none is left.
         let result = unsafe { rustix::mm::munmap(self.address(), self.bytes) };

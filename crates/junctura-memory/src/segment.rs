@@ -21,13 +21,13 @@ pub(crate) const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).uni
 
 /// A sealed segment. Its memory lives until this value and every map of it are gone.
 #[derive(Debug)]
-pub struct Segment {
+pub struct SealedSegment {
     rw: OwnedFd,
     ro: OwnedFd,
     bytes: u64,
 }
 
-impl Segment {
+impl SealedSegment {
     /// Makes a segment of `bytes` zeros, of which none takes memory before it is touched.
     ///
     /// # Errors

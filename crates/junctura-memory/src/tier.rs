@@ -15,7 +15,7 @@ use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::classes::PAGE_BYTES;
-use crate::segment::Segment;
+use crate::segment::SealedSegment;
 
 /// How much is copied at once, so that it is still in the processor's cache when it is written.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -76,7 +76,7 @@ impl SpillFile {
     ///
     /// # Errors
     /// `Io` when the segment has not so many bytes, or the disk does not take them: it may be full.
-    pub fn copy(&self, segment: &Segment, offset: u64, length: u64, at: u64) -> Result<u32> {
+    pub fn copy(&self, segment: &SealedSegment, offset: u64, length: u64, at: u64) -> Result<u32> {
         let mut buffer = vec![0; CHUNK_BYTES.min(length as usize)];
         let (mut done, mut checksum) = (0, 0);
         while done < length {
@@ -204,7 +204,7 @@ mod tests {
         let file = SpillFile::create(&directory).unwrap();
         assert_eq!(names_in(&directory), 0);
         let payload: Vec<u8> = (0..1_000_003u32).map(|i| ((i * 7) >> 3) as u8).collect();
-        let segment = Segment::create(1 << 21).unwrap();
+        let segment = SealedSegment::create(1 << 21).unwrap();
         let fd = segment.writable().try_clone_to_owned().unwrap();
         let mapping = std::sync::Arc::new(WritableMapping::new(fd, 1 << 21, 1 << 20).unwrap());
         let mut slot = mapping.take(1, payload.len() as u64).unwrap();
@@ -231,7 +231,7 @@ mod tests {
         for (at, length) in [(0, 101), (100, 1), (u64::MAX, 1), (1, u64::MAX)] {
             assert_eq!(read(file.readonly(), at, length).unwrap_err().code(), Code::Corrupt);
         }
-        let segment = Segment::create(4096).unwrap();
+        let segment = SealedSegment::create(4096).unwrap();
         assert!(file.copy(&segment, 4000, 97, 0).is_err());
         let mut byte = [0];
         assert!(rustix::io::pwrite(file.readonly(), &byte, 0).is_err());

@@ -10,18 +10,18 @@ use std::sync::Arc;
 
 use junctura_model::Result;
 
-use crate::mapping::Mapping;
+use crate::mapping::SegmentMapping;
 
 /// The bytes of a delivered object, read-only.
 #[derive(Clone)]
-pub struct Payload(Place);
+pub struct Payload(PayloadBytes);
 
 #[derive(Clone)]
-enum Place {
+enum PayloadBytes {
     Empty,
     Inline(Arc<[u8]>),
     Mapped {
-        mapping: Arc<Mapping>,
+        mapping: Arc<SegmentMapping>,
         offset: u64,
         length: u64,
     },
@@ -31,7 +31,7 @@ impl Payload {
     /// No bytes at all.
     #[must_use]
     pub fn empty() -> Self {
-        Self(Place::Empty)
+        Self(PayloadBytes::Empty)
     }
 
     /// A copy of bytes that came inside a message.
@@ -40,7 +40,7 @@ impl Payload {
         if bytes.is_empty() {
             Self::empty()
         } else {
-            Self(Place::Inline(bytes.into()))
+            Self(PayloadBytes::Inline(bytes.into()))
         }
     }
 
@@ -48,9 +48,9 @@ impl Payload {
     ///
     /// # Errors
     /// `Corrupt` when they reach over the segment's end.
-    pub fn mapped(mapping: Arc<Mapping>, offset: u64, length: u64) -> Result<Self> {
+    pub fn mapped(mapping: Arc<SegmentMapping>, offset: u64, length: u64) -> Result<Self> {
         mapping.slice(offset, length)?;
-        Ok(Self(Place::Mapped {
+        Ok(Self(PayloadBytes::Mapped {
             mapping,
             offset,
             length,
@@ -59,9 +59,9 @@ impl Payload {
 
     /// The map that the bytes lie in, if they do.
     #[must_use]
-    pub fn mapping(&self) -> Option<&Arc<Mapping>> {
+    pub fn mapping(&self) -> Option<&Arc<SegmentMapping>> {
         match &self.0 {
-            Place::Mapped { mapping, .. } => Some(mapping),
+            PayloadBytes::Mapped { mapping, .. } => Some(mapping),
             _ => None,
         }
     }
@@ -72,10 +72,10 @@ impl Deref for Payload {
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Place::Empty => &[],
-            Place::Inline(bytes) => bytes,
+            PayloadBytes::Empty => &[],
+            PayloadBytes::Inline(bytes) => bytes,
             // The range was checked when the view was made, and a map never changes its size.
-            Place::Mapped {
+            PayloadBytes::Mapped {
                 mapping,
                 offset,
                 length,
@@ -99,9 +99,9 @@ impl Default for Payload {
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = match &self.0 {
-            Place::Empty => "empty",
-            Place::Inline(_) => "inline",
-            Place::Mapped { .. } => "mapped",
+            PayloadBytes::Empty => "empty",
+            PayloadBytes::Inline(_) => "inline",
+            PayloadBytes::Mapped { .. } => "mapped",
         };
         write!(f, "Payload({place}, {} bytes)", self.len())
     }
@@ -110,7 +110,7 @@ impl fmt::Debug for Payload {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::Segment;
+    use crate::segment::SealedSegment;
 
     #[test]
     fn inline_bytes_are_kept() {
@@ -125,9 +125,9 @@ mod tests {
 
     #[test]
     fn a_view_keeps_its_map() {
-        let segment = Segment::create(8192).unwrap();
+        let segment = SealedSegment::create(8192).unwrap();
         let fd = segment.readonly().try_clone_to_owned().unwrap();
-        let mapping = Arc::new(Mapping::readonly(fd, 8192).unwrap());
+        let mapping = Arc::new(SegmentMapping::readonly(fd, 8192).unwrap());
         let payload = Payload::mapped(Arc::clone(&mapping), 4096, 100).unwrap();
         assert!(Arc::ptr_eq(payload.mapping().unwrap(), &mapping));
         drop((mapping, segment));
@@ -136,8 +136,9 @@ mod tests {
 
     #[test]
     fn a_view_over_the_end_is_refused() {
-        let segment = Segment::create(4096).unwrap();
-        let mapping = Arc::new(Mapping::readonly(segment.readonly().try_clone_to_owned().unwrap(), 4096).unwrap());
+        let segment = SealedSegment::create(4096).unwrap();
+        let mapping =
+            Arc::new(SegmentMapping::readonly(segment.readonly().try_clone_to_owned().unwrap(), 4096).unwrap());
         assert!(Payload::mapped(Arc::clone(&mapping), 0, 4096).is_ok());
         assert!(Payload::mapped(Arc::clone(&mapping), 4096, 0).unwrap().is_empty());
         for (offset, length) in [(0, 4097), (4096, 1), (u64::MAX, 1), (1, u64::MAX)] {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use junctura_memory::classes::slot_bytes;
-use junctura_memory::ledger::{Counters, Reason};
-use junctura_memory::{Ledger, Limits, Reuse, Slots};
+use junctura_memory::ledger::{LedgerCounters, RefusalReason};
+use junctura_memory::{LedgerLimits, MemoryLedger, SlotAllocator, SlotReuse};
 use proptest::prelude::*;
 
 const BUDGET: u64 = 8 << 20;
@@ -71,9 +71,9 @@ fn step() -> impl Strategy<Value = Step> {
 type Place = (u32, u32);
 
 struct Model {
-    ledger: Ledger,
-    producers: Vec<Slots>,
-    reuse: Reuse,
+    ledger: MemoryLedger,
+    producers: Vec<SlotAllocator>,
+    reuse: SlotReuse,
     /// Owner (none when it has left), bytes, bytes of a slot.
     segments: BTreeMap<u32, (Option<u32>, u64, u64)>,
     filling: Vec<(u32, Place, u64)>,
@@ -82,12 +82,12 @@ struct Model {
 }
 
 impl Model {
-    fn new(reuse: Reuse) -> Self {
-        let ledger = Ledger::new(Limits {
+    fn new(reuse: SlotReuse) -> Self {
+        let ledger = MemoryLedger::new(LedgerLimits {
             segments_per_client: 6,
-            ..Limits::new(BUDGET)
+            ..LedgerLimits::new(BUDGET)
         });
-        let producers = (0..CLIENTS).map(|_| Slots::with_reuse(reuse)).collect();
+        let producers = (0..CLIENTS).map(|_| SlotAllocator::with_reuse(reuse)).collect();
         let (segments, filling, offered, inline) = Default::default();
         Self {
             ledger,
@@ -151,7 +151,7 @@ impl Model {
             let grant = match self.ledger.lease(client, bytes) {
                 Ok(grant) => grant,
                 Err(full) => {
-                    assert_eq!(full.reason == Reason::Empty, bytes == 0);
+                    assert_eq!(full.reason == RefusalReason::Empty, bytes == 0);
                     return None;
                 }
             };
@@ -231,7 +231,7 @@ impl Model {
 
     fn leave(&mut self, client: u32) {
         self.filling.retain(|filling| filling.0 != client);
-        self.producers[client as usize] = Slots::with_reuse(self.reuse);
+        self.producers[client as usize] = SlotAllocator::with_reuse(self.reuse);
         let mut dropped = self.ledger.client_left(client);
         dropped.sort_unstable();
         let mine = self
@@ -254,7 +254,7 @@ impl Model {
     }
 
     fn check(&self) {
-        let expected = Counters {
+        let expected = LedgerCounters {
             leased_bytes: self.segments.values().map(|segment| segment.1).sum(),
             occupied_bytes: self.offered.iter().map(|(place, _)| self.segments[&place.0].2).sum(),
             payload_bytes: self.offered.iter().map(|(_, length)| length).sum(),
@@ -274,7 +274,7 @@ impl Model {
             holders.iter().map(|holder| holder.occupied_slots).sum::<u64>(),
             expected.occupied_slots
         );
-        let in_use: u64 = self.producers.iter().map(Slots::in_use).sum();
+        let in_use: u64 = self.producers.iter().map(SlotAllocator::in_use).sum();
         let owned = self
             .offered
             .iter()
@@ -294,7 +294,7 @@ impl Model {
             self.ledger.inline_free(bytes);
         }
         self.check();
-        assert_eq!(self.ledger.counters(), Counters::default());
+        assert_eq!(self.ledger.counters(), LedgerCounters::default());
     }
 }
 
@@ -309,7 +309,7 @@ fn pick<T>(from: &mut Vec<T>, which: usize) -> Option<T> {
 proptest! {
     #[test]
     fn no_slot_twice_no_byte_too_many(latest: bool, steps in prop::collection::vec(step(), 1..300)) {
-        let mut model = Model::new(if latest { Reuse::Latest } else { Reuse::Oldest });
+        let mut model = Model::new(if latest { SlotReuse::Latest } else { SlotReuse::Oldest });
         for step in &steps {
             model.run(step);
         }

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-use junctura_memory::{Mapping, Segment, WritableMapping};
+use junctura_memory::{SealedSegment, SegmentMapping, WritableMapping};
 use junctura_model::Code;
 use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags};
 use rustix::io::Errno;
@@ -21,12 +21,12 @@ fn copy(fd: BorrowedFd<'_>) -> OwnedFd {
     fd.try_clone_to_owned().unwrap()
 }
 
-fn readonly(segment: &Segment) -> Arc<Mapping> {
-    Arc::new(Mapping::readonly(copy(segment.readonly()), segment.bytes()).unwrap())
+fn readonly(segment: &SealedSegment) -> Arc<SegmentMapping> {
+    Arc::new(SegmentMapping::readonly(copy(segment.readonly()), segment.bytes()).unwrap())
 }
 
-fn writable(segment: &Segment, slot_bytes: u64) -> Arc<WritableMapping> {
-    Arc::new(Mapping::writable(copy(segment.writable()), segment.bytes(), slot_bytes).unwrap())
+fn writable(segment: &SealedSegment, slot_bytes: u64) -> Arc<WritableMapping> {
+    Arc::new(SegmentMapping::writable(copy(segment.writable()), segment.bytes(), slot_bytes).unwrap())
 }
 
 /// Maps the descriptor as the kernel allows, without any check of ours.
@@ -37,7 +37,7 @@ fn map(fd: BorrowedFd<'_>, rights: ProtFlags) -> Result<*mut c_void, Errno> {
 
 #[test]
 fn what_a_producer_writes_a_consumer_reads() {
-    let segment = Segment::create(BYTES).unwrap();
+    let segment = SealedSegment::create(BYTES).unwrap();
     let (writer, reader) = (writable(&segment, 4096), readonly(&segment));
     let mut slot = writer.take(3, 5).unwrap();
     slot.copy_from_slice(b"field");
@@ -50,7 +50,7 @@ fn what_a_producer_writes_a_consumer_reads() {
 
 #[test]
 fn the_readonly_descriptor_gives_no_right_to_write() {
-    let segment = Segment::create(BYTES).unwrap();
+    let segment = SealedSegment::create(BYTES).unwrap();
     let fd = segment.readonly();
     assert_eq!(map(fd, ProtFlags::READ | ProtFlags::WRITE), Err(Errno::ACCESS));
     let start = map(fd, ProtFlags::READ).unwrap();
@@ -73,7 +73,7 @@ fn the_readonly_descriptor_gives_no_right_to_write() {
 
 #[test]
 fn nobody_can_change_the_size_or_the_seals() {
-    let segment = Segment::create(BYTES).unwrap();
+    let segment = SealedSegment::create(BYTES).unwrap();
     let fd = segment.writable();
     for size in [0, BYTES - 4096, BYTES + 4096] {
         assert_eq!(rustix::fs::ftruncate(fd, size), Err(Errno::PERM));
@@ -90,7 +90,7 @@ fn nobody_can_change_the_size_or_the_seals() {
 
 #[test]
 fn descriptors_are_close_on_exec() {
-    let segment = Segment::create(BYTES).unwrap();
+    let segment = SealedSegment::create(BYTES).unwrap();
     for fd in [segment.readonly(), segment.writable()] {
         assert!(
             rustix::io::fcntl_getfd(fd)
@@ -125,7 +125,7 @@ fn another_user_cannot_open_it_for_writing() {
         Ok(()),
         "the mode decides, nothing else"
     );
-    let segment = Segment::create(BYTES).unwrap();
+    let segment = SealedSegment::create(BYTES).unwrap();
     for fd in [segment.readonly(), segment.writable()] {
         assert_eq!(reopen_as_another(fd, OFlags::RDWR), Err(Errno::ACCESS));
         assert_eq!(reopen_as_another(fd, OFlags::WRONLY), Err(Errno::ACCESS));
@@ -147,7 +147,7 @@ fn hostile_descriptors_are_not_mapped() {
     let folder = std::fs::File::open("/").unwrap().into();
     for fd in [unsealed, unsealable, half, pipe, file, null, folder] {
         for error in [
-            Mapping::readonly(copy(fd.as_fd()), BYTES).unwrap_err(),
+            SegmentMapping::readonly(copy(fd.as_fd()), BYTES).unwrap_err(),
             WritableMapping::new(copy(fd.as_fd()), BYTES, 4096).unwrap_err(),
         ] {
             assert_eq!(error.code(), Code::Corrupt, "{error}");
@@ -157,9 +157,9 @@ fn hostile_descriptors_are_not_mapped() {
 
 #[test]
 fn a_size_that_differs_is_not_mapped() {
-    let segment = Segment::create(BYTES).unwrap();
+    let segment = SealedSegment::create(BYTES).unwrap();
     for bytes in [0, 1, BYTES - 1, BYTES - 4096, BYTES + 1, BYTES + 4096, u64::MAX] {
-        let error = Mapping::readonly(copy(segment.readonly()), bytes).unwrap_err();
+        let error = SegmentMapping::readonly(copy(segment.readonly()), bytes).unwrap_err();
         assert_eq!(error.code(), Code::Corrupt, "{error}");
         assert!(WritableMapping::new(copy(segment.writable()), bytes, 64).is_err());
     }
@@ -172,13 +172,13 @@ fn a_size_that_differs_is_not_mapped() {
 #[test]
 fn segments_are_whole_pages() {
     for bytes in [0, 1, 4095, 4097, u64::MAX, 1 << 63] {
-        assert_eq!(Segment::create(bytes).unwrap_err().code(), Code::InvalidArgument);
+        assert_eq!(SealedSegment::create(bytes).unwrap_err().code(), Code::InvalidArgument);
     }
 }
 
 #[test]
 fn a_slot_has_one_owner() {
-    let segment = Segment::create(BYTES).unwrap();
+    let segment = SealedSegment::create(BYTES).unwrap();
     let writer = writable(&segment, 4096);
     assert_eq!((writer.slots(), writer.slot_bytes(), writer.bytes()), (16, 4096, BYTES));
     let mut first = writer.take(0, 10).unwrap();
@@ -202,7 +202,7 @@ fn a_slot_has_one_owner() {
 
 #[test]
 fn parts_of_a_slot_are_written_at_once_and_keep_it_until_the_last() {
-    let segment = Segment::create(BYTES).unwrap();
+    let segment = SealedSegment::create(BYTES).unwrap();
     let (writer, reader) = (writable(&segment, 4096), readonly(&segment));
     writer.take(2, 5).unwrap().copy_from_slice(b"first");
     let mut parts = writer.take(2, 3000).unwrap().divide(5, 1000);
@@ -230,7 +230,7 @@ fn parts_of_a_slot_are_written_at_once_and_keep_it_until_the_last() {
 
 #[test]
 fn what_has_no_bytes_has_no_parts() {
-    let segment = Segment::create(4096).unwrap();
+    let segment = SealedSegment::create(4096).unwrap();
     let writer = writable(&segment, 4096);
     for (length, from, part_bytes) in [(0, 0, 10), (10, 10, 10), (10, usize::MAX, 10), (10, 0, 0)] {
         assert_eq!(writer.take(0, length).unwrap().divide(from, part_bytes).len(), 0);
@@ -243,7 +243,7 @@ fn what_has_no_bytes_has_no_parts() {
 
 #[test]
 fn threads_race_for_a_slot_and_one_wins_each_time() {
-    let segment = Segment::create(4096).unwrap();
+    let segment = SealedSegment::create(4096).unwrap();
     let writer = writable(&segment, 4096);
     std::thread::scope(|scope| {
         for thread in 1..=2_u8 {
@@ -262,7 +262,7 @@ fn threads_race_for_a_slot_and_one_wins_each_time() {
 
 #[test]
 fn punching_gives_memory_back() {
-    let segment = Segment::create(BYTES).unwrap();
+    let segment = SealedSegment::create(BYTES).unwrap();
     assert_eq!(segment.resident_bytes().unwrap(), 0);
     let writer = writable(&segment, BYTES);
     writer.take(0, BYTES).unwrap().fill(7);
@@ -290,7 +290,7 @@ fn punching_gives_memory_back() {
 
 #[test]
 fn prefaulting_takes_the_memory_now() {
-    let segment = Segment::create(BYTES).unwrap();
+    let segment = SealedSegment::create(BYTES).unwrap();
     writable(&segment, 4096).prefault().unwrap();
     assert_eq!(segment.resident_bytes().unwrap(), BYTES);
     readonly(&segment).prefault().unwrap();
@@ -299,7 +299,7 @@ fn prefaulting_takes_the_memory_now() {
 #[test]
 fn more_than_four_gibibytes() {
     let bytes = 5 << 30;
-    let segment = Segment::create(bytes).unwrap();
+    let segment = SealedSegment::create(bytes).unwrap();
     let writer = writable(&segment, bytes);
     let mut slot = writer.take(0, bytes).unwrap();
     slot[0] = 1;
@@ -321,7 +321,7 @@ fn more_than_four_gibibytes() {
 
 #[test]
 fn a_forked_child_inherits_the_map() {
-    let segment = Segment::create(BYTES).unwrap();
+    let segment = SealedSegment::create(BYTES).unwrap();
     let (writer, reader) = (writable(&segment, 64), readonly(&segment));
     writer.take(0, 64).unwrap().fill(1);
     let (child_writer, child_reader) = (Arc::clone(&writer), Arc::clone(&reader));
@@ -352,11 +352,11 @@ fn a_forked_child_inherits_the_map() {
 
 #[test]
 fn maps_close_their_descriptor_and_go_with_their_owner() {
-    let segment = Segment::create(BYTES).unwrap();
+    let segment = SealedSegment::create(BYTES).unwrap();
     let given = segment.readonly().try_clone_to_owned().unwrap();
     let number = given.as_raw_fd();
     let inode = rustix::fs::fstat(&given).unwrap().st_ino;
-    let reader = Mapping::readonly(given, BYTES).unwrap();
+    let reader = SegmentMapping::readonly(given, BYTES).unwrap();
     // Another test may have got the number since, but never for this file.
     let now = std::fs::metadata(format!("/proc/self/fd/{number}"));
     assert!(now.is_err() || now.is_ok_and(|meta| std::os::unix::fs::MetadataExt::ino(&meta) != inode));

@@ -10,8 +10,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use junctura_model::index::{Filing, Interests, Objects};
-use junctura_model::selector::testing::Random;
+use junctura_model::index::{FilingKind, InterestIndex, ObjectIndex};
+use junctura_model::selector::testing::TestRandom;
 use junctura_model::{Given, Record, Schema, Selector};
 
 /// The attributes of the load, and the fixed value of those that do not vary.
@@ -96,7 +96,7 @@ fn key_list(values: &[String; 11], odd_at: Option<usize>, n: usize, kinds: usize
 
 /// 90 % key lists, 9 % with a range, 1 % a regular expression; each shares all but one attribute with an object, and one in
 /// a thousand all.
-fn standard(n: usize, random: &mut Random, kinds: usize, lists: bool, short: bool) -> String {
+fn standard(n: usize, random: &mut TestRandom, kinds: usize, lists: bool, short: bool) -> String {
     let values = values(random.below(10_000));
     let odd_at = (n % 1000 != 999).then_some(n % 11);
     let mut parts = key_list(&values, odd_at, n, kinds, lists);
@@ -148,7 +148,7 @@ fn hundred_common(n: usize) -> String {
 }
 
 /// 513 different sets of attributes, each with one odd value.
-fn shapes(n: usize, random: &mut Random) -> String {
+fn shapes(n: usize, random: &mut TestRandom) -> String {
     let values = values(random.below(10_000));
     let shape = n % 513 + 7;
     let parts = key_list(&values, Some(n % 11), n, MANY, false);
@@ -164,7 +164,7 @@ fn all_equal(odd_at: usize) -> String {
 }
 
 fn selectors(mix: &str, count: usize) -> Vec<String> {
-    let mut random = Random(3);
+    let mut random = TestRandom(3);
     (0..count)
         .map(|n| match mix {
             "standard" => standard(n, &mut random, MANY, true, false),
@@ -203,7 +203,7 @@ fn rss_mib() -> usize {
 
 /// Nanoseconds an object, and how many selectors matched it on average. All objects pass in turn, many times; of each
 /// hundred the best time counts, so that what else the machine does is left out.
-fn time_matches(interests: &mut Interests<u32>, objects: &[Record]) -> (f64, f64) {
+fn time_matches(interests: &mut InterestIndex<u32>, objects: &[Record]) -> (f64, f64) {
     let mut found = Vec::new();
     let mut total = 0;
     let mut best = vec![u128::MAX; objects.len().div_ceil(100)];
@@ -233,13 +233,13 @@ fn time_mix(mix: &str, schema: &Schema, objects: &[Record]) {
             .map(|text| Selector::parse(text, schema).unwrap_or_else(|error| panic!("{text}: {error}")))
             .collect();
         let parsed = rss_mib();
-        let mut interests = Interests::new();
+        let mut interests = InterestIndex::new();
         let start = Instant::now();
         let mut unindexed = 0;
         let mut worst = 0;
         for (id, selector) in selectors.iter().enumerate() {
             let one = Instant::now();
-            unindexed += usize::from(interests.insert(id as u32, selector) == Filing::Unindexed);
+            unindexed += usize::from(interests.insert(id as u32, selector) == FilingKind::Unindexed);
             worst = worst.max(one.elapsed().as_micros());
         }
         let insert = start.elapsed().as_nanos() as f64 / count as f64;
@@ -269,7 +269,7 @@ fn time_objects(schema: &Schema) {
         records.push(record(schema, &values));
     }
     let before = rss_mib();
-    let mut objects = Objects::new();
+    let mut objects = ObjectIndex::new();
     let start = Instant::now();
     for (slot, record) in records.iter().enumerate() {
         objects.insert(slot as u32, record.as_ref(), schema);

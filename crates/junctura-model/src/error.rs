@@ -147,10 +147,10 @@ impl fmt::Display for Code {
 /// # }
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorInner>);
 
 #[derive(Clone, PartialEq, Eq)]
-struct Inner {
+struct ErrorInner {
     code: Code,
     subject: String,
     cause: String,
@@ -161,7 +161,7 @@ struct Inner {
 impl Error {
     /// An error about `subject` (an attribute, key, path, peer; may be empty) because of `cause`.
     pub fn new(code: Code, subject: impl Into<String>, cause: impl Into<String>) -> Error {
-        Error(Box::new(Inner {
+        Error(Box::new(ErrorInner {
             code,
             subject: subject.into(),
             cause: cause.into(),

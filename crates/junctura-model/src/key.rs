@@ -11,10 +11,10 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::{Code, Error, Result};
 use crate::limits::{ATTRIBUTES_MAX, KEY_BYTES_MAX};
-use crate::record::{Entry, Record, RecordRef, text_of};
+use crate::record::{Record, RecordEntry, RecordRef, text_of};
 use crate::schema::{AttrId, LEVELS, Schema};
 use crate::text::{is_bare, is_bare_byte, quote_into, unquote};
-use crate::value::{Given, Sink};
+use crate::value::{Given, TextSink};
 
 /// What the hash is called; part of what is hashed.
 pub const HASH_NAME: &str = "xxh3-128/1";
@@ -48,11 +48,11 @@ impl Schema {
         *out = String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     }
 
-    pub(crate) fn write_key(&self, record: RecordRef<'_>, levels: usize, out: &mut impl Sink) {
+    pub(crate) fn write_key(&self, record: RecordRef<'_>, levels: usize, out: &mut impl TextSink) {
         let mut rest = record.as_bytes();
         for &end in &self.level_ends()[..levels] {
             let mut is_first = true;
-            while let Some((entry, after)) = Entry::split(rest).filter(|(entry, _)| entry.id.index() < end) {
+            while let Some((entry, after)) = RecordEntry::split(rest).filter(|(entry, _)| entry.id.index() < end) {
                 out.put(self.key_frame(entry.id, is_first));
                 if is_bare(entry.text) {
                     out.put_ascii_text(entry.text);
@@ -119,7 +119,7 @@ impl Schema {
                 format!("more than {KEY_BYTES_MAX} bytes"),
             ));
         }
-        let mut reader = Reader { text, at: 0 };
+        let mut reader = KeyReader { text, at: 0 };
         let mut given: Vec<(&str, Cow<'_, str>)> = Vec::new();
         for (level, level_name) in LEVELS.into_iter().enumerate() {
             reader.level(|at, name, value| {
@@ -147,12 +147,12 @@ impl Schema {
 }
 
 /// Reads `{name=value,…}` from left to right.
-struct Reader<'a> {
+struct KeyReader<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> KeyReader<'a> {
     fn level(&mut self, mut take: impl FnMut(usize, &'a str, Cow<'a, str>) -> Result<()>) -> Result<()> {
         self.expect(b'{')?;
         if self.follows(b'}') {

@@ -29,7 +29,7 @@ pub use given::{IntoGiven, with_given};
 pub use isa::InstructionSet;
 pub use key::KeyHash;
 pub use record::{Record, RecordRef, list_items};
-pub use schema::{AttrId, Attribute, Consumers, Durability, Fingerprint, Retention, SameKey, Schema};
+pub use schema::{AttrId, Attribute, Consumers, Durability, Retention, SameKey, Schema, SchemaFingerprint};
 pub use selector::{Selector, SelectorSet};
 pub use slip::nearest;
 pub use value::{Given, Kind, Type};

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 
 use crate::error::Result;
 use crate::schema::{Attribute, Schema};
-use crate::selector::lexer::{Token, invalid, lex};
-use crate::selector::parser::{Ask, Item, Parser, Syntax};
-use crate::selector::{Context, Selector};
+use crate::selector::lexer::{SelectorToken, invalid, lex};
+use crate::selector::parser::{SelectorParser, SelectorSyntax, SyntaxItem, SyntaxTest};
+use crate::selector::{Selector, SelectorContext};
 use crate::value::Type;
 
 /// The verbs that begin a request.
@@ -37,18 +37,18 @@ pub fn to_selector_text(request: &str, schema: &Schema, today: Option<u32>) -> R
             format!("a request begins with one of {} and a comma", VERBS.join(", ")),
         ));
     }
-    Selector::parse_with(request, schema, &Context { today }).map(|selector| selector.to_string())
+    Selector::parse_with(request, schema, &SelectorContext { today }).map(|selector| selector.to_string())
 }
 
 /// The request as the syntax of a selector.
-pub(crate) fn parse<'a>(request: &'a str, schema: &Schema) -> Result<Syntax<'a>> {
-    let mut parser = Parser::new(lex(request)?);
-    parser.take(&[Token::Word], "a verb")?;
+pub(crate) fn parse<'a>(request: &'a str, schema: &Schema) -> Result<SelectorSyntax<'a>> {
+    let mut parser = SelectorParser::new(lex(request)?);
+    parser.take(&[SelectorToken::Word], "a verb")?;
     let mut parts = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
-    while parser.peek() != Token::End {
-        parser.take(&[Token::Comma], "`,`, `/` or the end")?;
-        let name = parser.take(&[Token::Word], "a keyword")?;
+    while parser.peek() != SelectorToken::End {
+        parser.take(&[SelectorToken::Comma], "`,`, `/` or the end")?;
+        let name = parser.take(&[SelectorToken::Word], "a keyword")?;
         let attribute = attribute(schema, &name);
         let known = attribute.map_or_else(|| name.text.to_string(), |attribute| attribute.name.clone());
         if let Some(attribute) = attribute {
@@ -57,21 +57,21 @@ pub(crate) fn parse<'a>(request: &'a str, schema: &Schema) -> Result<Syntax<'a>>
             }
             seen.push(&attribute.name);
         }
-        parser.take(&[Token::Equal], "`=`")?;
-        let name = Item {
+        parser.take(&[SelectorToken::Equal], "`=`")?;
+        let name = SyntaxItem {
             text: Cow::Owned(known),
             at: name.at,
         };
         parts.push(part(name, parser.request_values()?, attribute));
     }
     Ok(if parts.is_empty() {
-        Syntax::Everything
+        SelectorSyntax::Everything
     } else {
-        Syntax::All(parts)
+        SelectorSyntax::All(parts)
     })
 }
 
-fn attribute<'s>(schema: &'s Schema, name: &Item<'_>) -> Option<&'s Attribute> {
+fn attribute<'s>(schema: &'s Schema, name: &SyntaxItem<'_>) -> Option<&'s Attribute> {
     let same = |known: &String| known.eq_ignore_ascii_case(&name.text);
     let attributes = schema.attributes();
     attributes
@@ -81,21 +81,31 @@ fn attribute<'s>(schema: &'s Schema, name: &Item<'_>) -> Option<&'s Attribute> {
 }
 
 /// One keyword with its values.
-fn part<'a>(name: Item<'a>, (mut ask, quoted): (Ask<'a>, Vec<usize>), attribute: Option<&Attribute>) -> Syntax<'a> {
-    if let Ask::Among { items, .. } = &ask
+fn part<'a>(
+    name: SyntaxItem<'a>,
+    (mut ask, quoted): (SyntaxTest<'a>, Vec<usize>),
+    attribute: Option<&Attribute>,
+) -> SelectorSyntax<'a> {
+    if let SyntaxTest::Among { items, .. } = &ask
         && let [only] = items.as_slice()
         && quoted.binary_search(&only.at).is_err()
     {
         if only.text.eq_ignore_ascii_case("all") {
-            return Syntax::Test { name, ask: Ask::Exists };
+            return SelectorSyntax::Test {
+                name,
+                ask: SyntaxTest::Exists,
+            };
         }
         if only.text.eq_ignore_ascii_case("off") {
-            return Syntax::Not(Box::new(Syntax::Test { name, ask: Ask::Exists }));
+            return SelectorSyntax::Not(Box::new(SelectorSyntax::Test {
+                name,
+                ask: SyntaxTest::Exists,
+            }));
         }
     }
-    let items: Vec<&mut Item<'a>> = match &mut ask {
-        Ask::Among { items, .. } => items.iter_mut().collect(),
-        Ask::Range { first, last, by, .. } => [first, last].into_iter().chain(by).collect(),
+    let items: Vec<&mut SyntaxItem<'a>> = match &mut ask {
+        SyntaxTest::Among { items, .. } => items.iter_mut().collect(),
+        SyntaxTest::Range { first, last, by, .. } => [first, last].into_iter().chain(by).collect(),
         _ => Vec::new(),
     };
     for item in items {
@@ -103,11 +113,11 @@ fn part<'a>(name: Item<'a>, (mut ask, quoted): (Ask<'a>, Vec<usize>), attribute:
             lower(item, attribute);
         }
     }
-    Syntax::Test { name, ask }
+    SelectorSyntax::Test { name, ask }
 }
 
 /// Gives a value the case that the schema's values have.
-fn lower(item: &mut Item<'_>, attribute: Option<&Attribute>) {
+fn lower(item: &mut SyntaxItem<'_>, attribute: Option<&Attribute>) {
     let scalar = attribute.map_or(Type::String, |attribute| attribute.kind.scalar);
     if !item.text.bytes().any(|byte| byte.is_ascii_uppercase()) || scalar == Type::Timestamp {
         return;

@@ -14,7 +14,7 @@ use crate::error::{Code, Error, Result};
 use crate::limits::REQUIREMENT_NAME_BYTES_MAX;
 use crate::size::parse_bytes;
 use crate::value::nanoseconds;
-use crate::yaml::{self, Entry, Fields, Read, Trouble};
+use crate::yaml::{self, Read, YamlEntry, YamlFault, YamlFields};
 
 /// A file may not be longer.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
@@ -24,7 +24,7 @@ const TIME: &str = "a length of time such as 90m or 1h30m";
 
 /// One requirement of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenRequirement {
     /// The line where it begins, counted from 1.
     pub line: usize,
     /// Its name.
@@ -69,18 +69,18 @@ pub fn check_name(name: &str) -> Result<()> {
 ///
 /// # Errors
 /// `TooLarge` for a file of more than 1 MiB; `InvalidArgument` for anything else, with the line as the subject.
-pub fn parse_yaml(text: &str) -> Result<Vec<Written>> {
+pub fn parse_yaml(text: &str) -> Result<Vec<WrittenRequirement>> {
     if text.len() > FILE_BYTES_MAX {
         let cause = format!("more than {FILE_BYTES_MAX} bytes");
         return Err(Error::new(Code::TooLarge, "requirements", cause));
     }
-    let trouble = |t: Trouble| Error::new(Code::InvalidArgument, format!("requirements line {}", t.line), t.why);
+    let trouble = |t: YamlFault| Error::new(Code::InvalidArgument, format!("requirements line {}", t.line), t.why);
     read(text).map_err(trouble)
 }
 
-fn read(text: &str) -> Read<Vec<Written>> {
+fn read(text: &str) -> Read<Vec<WrittenRequirement>> {
     let root = yaml::parse(text)?;
-    let file = Fields::new(&root, "a file of requirements", &["requirements"])?;
+    let file = YamlFields::new(&root, "a file of requirements", &["requirements"])?;
     file.need("requirements")?
         .map("requirements")?
         .iter()
@@ -88,7 +88,7 @@ fn read(text: &str) -> Read<Vec<Written>> {
         .collect()
 }
 
-fn one(entry: &Entry) -> Read<Written> {
+fn one(entry: &YamlEntry) -> Read<WrittenRequirement> {
     let what = format!("requirement {}", entry.name);
     let known = [
         "selector",
@@ -99,12 +99,12 @@ fn one(entry: &Entry) -> Read<Written> {
         "stuck_after",
         "group",
     ];
-    let fields = Fields::new(&entry.value, &what, &known)?;
+    let fields = YamlFields::new(&entry.value, &what, &known)?;
     let selector = fields.need("selector")?.text("selector")?.to_owned();
     let time = |text: &str| nanoseconds(text).filter(|&time| time > 0);
     let second_of =
         |words: [&'static str; 2]| move |text: &str| words.iter().position(|&w| w == text).map(|at| at == 1);
-    Ok(Written {
+    Ok(WrittenRequirement {
         line: entry.line,
         name: entry.name.clone(),
         selector,
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(
             read,
             [
-                Written {
+                WrittenRequirement {
                     line: 2,
                     name: "archive".to_owned(),
                     selector: "class=od,type=fc".to_owned(),
@@ -154,7 +154,7 @@ mod tests {
                     stuck_after_ns: None,
                     is_group: false,
                 },
-                Written {
+                WrittenRequirement {
                     line: 5,
                     name: "viewer".to_owned(),
                     selector: "param=t,step=0/to/24".to_owned(),
@@ -165,7 +165,7 @@ mod tests {
                     stuck_after_ns: Some(5_000_000_000),
                     is_group: false,
                 },
-                Written {
+                WrittenRequirement {
                     line: 6,
                     name: "workers".to_owned(),
                     selector: "param=t".to_owned(),

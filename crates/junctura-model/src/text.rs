@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::value::Sink;
+use crate::value::TextSink;
 
 /// Words that selectors use for themselves.
 pub const RESERVED: [&str; 6] = ["to", "by", "and", "or", "not", "exists"];
@@ -66,7 +66,7 @@ pub fn quote(text: &str, out: &mut String) {
     quote_into(text, out);
 }
 
-pub(crate) fn quote_into<S: Sink>(text: &str, out: &mut S) {
+pub(crate) fn quote_into<S: TextSink>(text: &str, out: &mut S) {
     if !needs_quotes(text) {
         return out.put(text);
     }
@@ -90,7 +90,7 @@ pub(crate) fn quote_into<S: Sink>(text: &str, out: &mut S) {
 }
 
 /// Control characters are below 0xa0: one or two hex digits.
-fn put_escape<S: Sink>(c: char, out: &mut S) {
+fn put_escape<S: TextSink>(c: char, out: &mut S) {
     out.put("\\u{");
     for shift in [4, 0] {
         let digit = (c as u32 >> shift) & 15;
@@ -103,7 +103,7 @@ fn put_escape<S: Sink>(c: char, out: &mut S) {
 
 /// Why a quoted text cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Misquoted {
+pub struct QuoteError {
     /// Offset in bytes from the opening quote.
     pub at: usize,
     /// What is wrong there.
@@ -114,9 +114,9 @@ pub struct Misquoted {
 ///
 /// # Errors
 /// There is no opening or closing quote, or an escape that is none of ours.
-pub fn unquote(input: &str) -> Result<(Cow<'_, str>, usize), Misquoted> {
+pub fn unquote(input: &str) -> Result<(Cow<'_, str>, usize), QuoteError> {
     if !input.starts_with('"') {
-        return Err(Misquoted {
+        return Err(QuoteError {
             at: 0,
             why: "a quoted text begins with \"",
         });
@@ -125,7 +125,7 @@ pub fn unquote(input: &str) -> Result<(Cow<'_, str>, usize), Misquoted> {
     loop {
         match input.as_bytes().get(at) {
             None => {
-                return Err(Misquoted {
+                return Err(QuoteError {
                     at,
                     why: "the closing \" is missing",
                 });
@@ -136,7 +136,7 @@ pub fn unquote(input: &str) -> Result<(Cow<'_, str>, usize), Misquoted> {
                 return Ok((Cow::Owned(text), at + 1));
             }
             Some(b'\\') => {
-                let (c, len) = escape(&input[at..]).ok_or(Misquoted {
+                let (c, len) = escape(&input[at..]).ok_or(QuoteError {
                     at,
                     why: "an escape is one of \\\" \\\\ \\n \\u{hex}",
                 })?;

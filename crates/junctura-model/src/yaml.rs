@@ -11,63 +11,63 @@ const DEPTH_MAX: usize = 8;
 
 /// What is wrong, and in which line (counted from 1).
 #[derive(Debug)]
-pub struct Trouble {
+pub struct YamlFault {
     /// The line.
     pub line: usize,
     /// What is wrong there.
     pub why: String,
 }
 
-impl Trouble {
+impl YamlFault {
     /// In this line.
-    pub fn new(line: usize, why: impl Into<String>) -> Trouble {
-        Trouble { line, why: why.into() }
+    pub fn new(line: usize, why: impl Into<String>) -> YamlFault {
+        YamlFault { line, why: why.into() }
     }
 }
 
 /// What reading something gives.
-pub type Read<T> = std::result::Result<T, Trouble>;
+pub type Read<T> = std::result::Result<T, YamlFault>;
 
 /// A value and the line where it begins.
 #[derive(Debug)]
-pub struct Node {
+pub struct YamlNode {
     /// Where it begins.
     pub line: usize,
     /// What it is.
-    pub data: Data,
+    pub data: YamlData,
 }
 
 /// What a value is.
 #[derive(Debug)]
-pub enum Data {
+pub enum YamlData {
     /// A text; `None` where nothing was written.
     Text(Option<String>),
     /// Values in their order.
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     /// Names and their values.
-    Map(Vec<Entry>),
+    Map(Vec<YamlEntry>),
 }
 
 /// A name of a map and its value.
 #[derive(Debug)]
-pub struct Entry {
+pub struct YamlEntry {
     /// The name.
     pub name: String,
     /// Where it stands.
     pub line: usize,
     /// What it names.
-    pub value: Node,
+    pub value: YamlNode,
 }
 
-impl Node {
+impl YamlNode {
     /// Its text; `what` is how errors call it.
     ///
     /// # Errors
     /// It is something else.
     pub fn text(&self, what: &str) -> Read<&str> {
         match &self.data {
-            Data::Text(Some(text)) => Ok(text),
-            _ => Err(Trouble::new(self.line, format!("{what} must be one value"))),
+            YamlData::Text(Some(text)) => Ok(text),
+            _ => Err(YamlFault::new(self.line, format!("{what} must be one value"))),
         }
     }
 
@@ -75,11 +75,11 @@ impl Node {
     ///
     /// # Errors
     /// It is something else.
-    pub fn list(&self, what: &str) -> Read<&[Node]> {
+    pub fn list(&self, what: &str) -> Read<&[YamlNode]> {
         match &self.data {
-            Data::List(items) => Ok(items),
-            Data::Text(None) => Ok(&[]),
-            _ => Err(Trouble::new(self.line, format!("{what} must be a list"))),
+            YamlData::List(items) => Ok(items),
+            YamlData::Text(None) => Ok(&[]),
+            _ => Err(YamlFault::new(self.line, format!("{what} must be a list"))),
         }
     }
 
@@ -87,11 +87,11 @@ impl Node {
     ///
     /// # Errors
     /// It is something else.
-    pub fn map(&self, what: &str) -> Read<&[Entry]> {
+    pub fn map(&self, what: &str) -> Read<&[YamlEntry]> {
         match &self.data {
-            Data::Map(entries) => Ok(entries),
-            Data::Text(None) => Ok(&[]),
-            _ => Err(Trouble::new(
+            YamlData::Map(entries) => Ok(entries),
+            YamlData::Text(None) => Ok(&[]),
+            _ => Err(YamlFault::new(
                 self.line,
                 format!("{what} must be a map of names to values"),
             )),
@@ -101,26 +101,26 @@ impl Node {
 
 /// The entries of a map in which only certain names may stand.
 #[derive(Debug)]
-pub struct Fields<'a> {
-    entries: &'a [Entry],
+pub struct YamlFields<'a> {
+    entries: &'a [YamlEntry],
     line: usize,
     what: &'a str,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> YamlFields<'a> {
     /// Those of a map that is `what`, in which these names may stand.
     ///
     /// # Errors
     /// Another name; no map.
-    pub fn new(node: &'a Node, what: &'a str, known: &[&str]) -> Read<Self> {
+    pub fn new(node: &'a YamlNode, what: &'a str, known: &[&str]) -> Read<Self> {
         let entries = node.map(what)?;
         match entries.iter().find(|entry| !known.contains(&entry.name.as_str())) {
-            None => Ok(Fields {
+            None => Ok(YamlFields {
                 entries,
                 line: node.line,
                 what,
             }),
-            Some(Entry { name, line, .. }) => Err(Trouble::new(
+            Some(YamlEntry { name, line, .. }) => Err(YamlFault::new(
                 *line,
                 format!("{what} has no field {name} (it may have {})", known.join(", ")),
             )),
@@ -129,7 +129,7 @@ impl<'a> Fields<'a> {
 
     /// The value of a name, if it is there.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&'a Node> {
+    pub fn get(&self, name: &str) -> Option<&'a YamlNode> {
         self.entries
             .iter()
             .find(|entry| entry.name == name)
@@ -140,9 +140,9 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is not.
-    pub fn need(&self, name: &str) -> Read<&'a Node> {
+    pub fn need(&self, name: &str) -> Read<&'a YamlNode> {
         self.get(name)
-            .ok_or_else(|| Trouble::new(self.line, format!("{} needs the field {name}", self.what)))
+            .ok_or_else(|| YamlFault::new(self.line, format!("{} needs the field {name}", self.what)))
     }
 
     /// A text; empty where there is none.
@@ -163,15 +163,15 @@ impl<'a> Fields<'a> {
         let value = read(node.text(name)?);
         value
             .map(Some)
-            .ok_or_else(|| Trouble::new(node.line, format!("{name} must be {expected}")))
+            .ok_or_else(|| YamlFault::new(node.line, format!("{name} must be {expected}")))
     }
 }
 
 /// A map or list that is being read.
-struct Opened {
+struct OpenNode {
     line: usize,
     /// A map's entries or a list's items; items have no name.
-    entries: Vec<Entry>,
+    entries: Vec<YamlEntry>,
     is_map: bool,
     /// The name that waits for its value.
     name: Option<(String, usize)>,
@@ -181,29 +181,29 @@ struct Opened {
 ///
 /// # Errors
 /// What is not YAML, or not of the kind that is read here.
-pub fn parse(text: &str) -> Read<Node> {
-    let mut open: Vec<Opened> = Vec::new();
+pub fn parse(text: &str) -> Read<YamlNode> {
+    let mut open: Vec<OpenNode> = Vec::new();
     let mut root = None;
     for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|error| Trouble::new(error.marker().line(), error.info()))?;
+        let (event, span) = event.map_err(|error| YamlFault::new(error.marker().line(), error.info()))?;
         let line = span.start.line();
         let done = match event {
             Event::Scalar(text, style, 0, None) => {
                 let absent = text.is_empty() && style == ScalarStyle::Plain;
-                Node {
+                YamlNode {
                     line,
-                    data: Data::Text((!absent).then(|| text.into_owned())),
+                    data: YamlData::Text((!absent).then(|| text.into_owned())),
                 }
             }
             Event::SequenceStart(0, None) | Event::MappingStart(0, None) if open.len() == DEPTH_MAX => {
-                return Err(Trouble::new(
+                return Err(YamlFault::new(
                     line,
                     format!("more than {DEPTH_MAX} levels of maps and lists"),
                 ));
             }
             Event::SequenceStart(0, None) | Event::MappingStart(0, None) => {
                 let is_map = matches!(event, Event::MappingStart(..));
-                open.push(Opened {
+                open.push(OpenNode {
                     line,
                     entries: Vec::new(),
                     is_map,
@@ -216,13 +216,13 @@ pub fn parse(text: &str) -> Read<Node> {
                 None => continue,
             },
             Event::Alias(_) | Event::Scalar(..) | Event::SequenceStart(..) | Event::MappingStart(..) => {
-                return Err(Trouble::new(
+                return Err(YamlFault::new(
                     line,
                     "anchors (&), aliases (*) and tags (!) are not allowed",
                 ));
             }
             Event::DocumentStart(_) if root.is_some() => {
-                return Err(Trouble::new(line, "only one document is allowed"));
+                return Err(YamlFault::new(line, "only one document is allowed"));
             }
             _ => continue,
         };
@@ -231,32 +231,32 @@ pub fn parse(text: &str) -> Read<Node> {
             None => root = Some(done),
         }
     }
-    root.ok_or_else(|| Trouble::new(1, "the file is empty"))
+    root.ok_or_else(|| YamlFault::new(1, "the file is empty"))
 }
 
-fn close(opened: Opened) -> Node {
+fn close(opened: OpenNode) -> YamlNode {
     let data = if opened.is_map {
-        Data::Map(opened.entries)
+        YamlData::Map(opened.entries)
     } else {
-        Data::List(opened.entries.into_iter().map(|entry| entry.value).collect())
+        YamlData::List(opened.entries.into_iter().map(|entry| entry.value).collect())
     };
-    Node {
+    YamlNode {
         line: opened.line,
         data,
     }
 }
 
 /// Takes a finished node into the map or list that it stands in.
-fn take(opened: &mut Opened, node: Node) -> Read<()> {
+fn take(opened: &mut OpenNode, node: YamlNode) -> Read<()> {
     let line = node.line;
     if !opened.is_map {
-        opened.entries.push(Entry {
+        opened.entries.push(YamlEntry {
             name: String::new(),
             line,
             value: node,
         });
     } else if let Some((name, line)) = opened.name.take() {
-        opened.entries.push(Entry {
+        opened.entries.push(YamlEntry {
             name,
             line,
             value: node,
@@ -264,7 +264,7 @@ fn take(opened: &mut Opened, node: Node) -> Read<()> {
     } else {
         let name = node.text("a name")?;
         if opened.entries.iter().any(|entry| entry.name == name) {
-            return Err(Trouble::new(line, format!("{name} stands twice in one map")));
+            return Err(YamlFault::new(line, format!("{name} stands twice in one map")));
         }
         opened.name = Some((name.to_owned(), line));
     }

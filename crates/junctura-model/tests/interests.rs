@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use junctura_model::index::{Filing, Interests};
-use junctura_model::selector::testing::{Random, random_record, random_selector};
+use junctura_model::index::{FilingKind, InterestIndex};
+use junctura_model::selector::testing::{TestRandom, random_record, random_selector};
 use junctura_model::{Schema, Selector};
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn schemas() -> Vec<Arc<Schema>> {
 /// Selectors come and go at random; `repeated` draws from so few that most of them are equal.
 fn churn(seed: u64, rounds: usize, repeated: bool) {
     for schema in schemas() {
-        let mut random = Random(seed);
+        let mut random = TestRandom(seed);
         let texts: Vec<String> = (0..if repeated { 6 } else { 300 })
             .map(|_| random_selector(&mut random, &schema))
             .collect();
@@ -25,13 +25,13 @@ fn churn(seed: u64, rounds: usize, repeated: bool) {
             .iter()
             .map(|text| Selector::parse(text, &schema).unwrap())
             .collect();
-        let (mut standing, mut interests) = (BTreeMap::new(), Interests::new());
+        let (mut standing, mut interests) = (BTreeMap::new(), InterestIndex::new());
         let mut unindexed = 0;
         for round in 0..rounds {
             let grows = round < rounds / 2;
             if random.below(4) > 0 && grows || random.once_in(4) {
                 let selector = selectors[random.below(selectors.len())].clone();
-                unindexed += usize::from(interests.insert(round as u32, &selector) == Filing::Unindexed);
+                unindexed += usize::from(interests.insert(round as u32, &selector) == FilingKind::Unindexed);
                 standing.insert(round as u32, selector);
             } else if let Some((&id, _)) = standing.iter().nth(random.below(standing.len().max(1))) {
                 let selector = standing.remove(&id).unwrap();
@@ -85,7 +85,7 @@ fn soak_interests() {
 #[test]
 fn what_has_nothing_to_be_filed_under_is_counted() {
     let schema = &schemas()[0];
-    let filing = |text: &str| Interests::new().insert(1, &Selector::parse(text, schema).unwrap());
+    let filing = |text: &str| InterestIndex::new().insert(1, &Selector::parse(text, schema).unwrap());
     for text in [
         "",
         "param=t",
@@ -94,14 +94,14 @@ fn what_has_nothing_to_be_filed_under_is_counted() {
         "exists(number)",
         "param~x,class=od",
     ] {
-        assert_eq!(filing(text), Filing::Indexed, "{text}");
+        assert_eq!(filing(text), FilingKind::Indexed, "{text}");
     }
     for text in [
         "param=t or levelist>5",
         "not number=1,class=od",
         "(class=od or class=rd),not number=1",
     ] {
-        assert_eq!(filing(text), Filing::Indexed, "{text}");
+        assert_eq!(filing(text), FilingKind::Indexed, "{text}");
     }
     for text in [
         "param~x",
@@ -110,6 +110,6 @@ fn what_has_nothing_to_be_filed_under_is_counted() {
         "param~x or class=od",
         "not exists(number)",
     ] {
-        assert_eq!(filing(text), Filing::Unindexed, "{text}");
+        assert_eq!(filing(text), FilingKind::Unindexed, "{text}");
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use junctura_model::index::Objects;
-use junctura_model::selector::testing::{Random, random_record, random_selector};
+use junctura_model::index::ObjectIndex;
+use junctura_model::selector::testing::{TestRandom, random_record, random_selector};
 use junctura_model::{Record, Schema, Selector};
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn schemas() -> Vec<Arc<Schema>> {
         .into()
 }
 
-fn verified(objects: &Objects, held: &BTreeMap<u32, Record>, selector: &Selector) -> Vec<u32> {
+fn verified(objects: &ObjectIndex, held: &BTreeMap<u32, Record>, selector: &Selector) -> Vec<u32> {
     objects
         .candidates(selector)
         .iter()
@@ -24,8 +24,8 @@ fn verified(objects: &Objects, held: &BTreeMap<u32, Record>, selector: &Selector
 
 fn churn(seed: u64, rounds: usize) {
     for schema in schemas() {
-        let mut random = Random(seed);
-        let (mut held, mut objects) = (BTreeMap::new(), Objects::new());
+        let mut random = TestRandom(seed);
+        let (mut held, mut objects) = (BTreeMap::new(), ObjectIndex::new());
         for round in 0..rounds {
             for _ in 0..8 {
                 let slot = random.below(400) as u32;
@@ -80,9 +80,9 @@ fn soak_objects() {
 #[test]
 fn an_exact_key_finds_few() {
     let schema = &schemas()[0];
-    let mut random = Random(5);
+    let mut random = TestRandom(5);
     let records: Vec<Record> = (0..1_000).map(|_| random_record(&mut random, schema)).collect();
-    let mut objects = Objects::new();
+    let mut objects = ObjectIndex::new();
     for (slot, record) in records.iter().enumerate() {
         objects.insert(slot as u32, record.as_ref(), schema);
     }

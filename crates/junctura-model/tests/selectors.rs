@@ -9,8 +9,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use junctura_model::selector::testing::{Random, random_record, random_selector};
-use junctura_model::selector::{Context, explain_error};
+use junctura_model::selector::testing::{TestRandom, random_record, random_selector};
+use junctura_model::selector::{SelectorContext, explain_error};
 use junctura_model::{Code, Given, Record, Schema, Selector, SelectorSet, mars};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -211,7 +211,7 @@ fn schemas() -> Vec<Arc<Schema>> {
 
 fn round_trips(seed: u64, count: usize) {
     let schemas = schemas();
-    let mut random = Random(seed);
+    let mut random = TestRandom(seed);
     let records: Vec<Vec<Record>> = schemas
         .iter()
         .map(|schema| (0..16).map(|_| random_record(&mut random, schema)).collect())
@@ -264,7 +264,7 @@ proptest! {
     #[test]
     fn no_text_makes_the_parser_panic(text in "[a-z=!<>~/,()*\"\\\\ \u{e9}0-9]{0,60}|retrieve,[a-z=/,\"* 0-9-]{0,40}") {
         for schema in schemas() {
-            LIMITS.hold(text.len(), || match Selector::parse_with(&text, &schema, &Context { today: Some(20_261_120) }) {
+            LIMITS.hold(text.len(), || match Selector::parse_with(&text, &schema, &SelectorContext { today: Some(20_261_120) }) {
                 Ok(selector) => assert_round_trip(&selector, &schema, &text),
                 Err(error) => { let _ = explain_error(&text, &error); }
             });
@@ -274,7 +274,7 @@ proptest! {
     #[test]
     fn selectors_cut_anywhere_are_errors_or_selectors(seed: u64, cut: prop::sample::Index) {
         let schema = &schemas()[0];
-        let text = random_selector(&mut Random(seed), schema);
+        let text = random_selector(&mut TestRandom(seed), schema);
         let at = (0..=text.len()).filter(|&at| text.is_char_boundary(at)).nth(cut.index(text.chars().count() + 1)).unwrap();
         if let Err(error) = LIMITS.hold(at, || Selector::parse(&text[..at], schema)) {
             prop_assert!(error.position().is_some_and(|place| place <= at), "{error}");
@@ -330,7 +330,7 @@ fn limits_are_named() {
 
 #[test]
 fn an_exact_key_matches_its_object_alone() {
-    let mut random = Random(1);
+    let mut random = TestRandom(1);
     for schema in &schemas()[..2] {
         let records: Vec<Record> = (0..200).map(|_| random_record(&mut random, schema)).collect();
         for record in &records {

@@ -12,16 +12,16 @@ use std::time::Instant;
 
 use junctura_model::{Code, Error, Given, Result, Schema};
 use junctura_pool::core::Core;
-use junctura_pool::{Config, Effects, SpillJob};
-use junctura_wire::body::{Follow, Hello, Require};
-use junctura_wire::fixed::{self, Holding, OfferHead, SegmentHead};
+use junctura_pool::{Effects, PoolConfig, SpillJob};
+use junctura_wire::body::{FollowRequest, Hello, RequireRequest};
+use junctura_wire::fixed::{self, OfferHead, ReleasedHolding, SegmentHead};
 use junctura_wire::{Reply, Request, VERSION};
 
 /// What is given to the consumer is noted, and how many offers are answered.
 #[derive(Default)]
 struct Noted {
     consumer: u32,
-    given: Vec<Holding>,
+    given: Vec<ReleasedHolding>,
     offered: u64,
     failed: Option<Error>,
 }
@@ -29,7 +29,7 @@ struct Noted {
 impl Effects for Noted {
     fn reply(&mut self, client: u32, _: u64, reply: &Reply<'_>) {
         match reply {
-            Reply::Delivered { head, .. } if client == self.consumer => self.given.push(Holding {
+            Reply::Delivered { head, .. } if client == self.consumer => self.given.push(ReleasedHolding {
                 holding: head.holding,
                 flags: 0.into(),
                 sequence: head.sequence,
@@ -78,20 +78,20 @@ impl Pool {
         self.requests
     }
 
-    fn require(&mut self, name: &str, change: impl FnOnce(&mut Require<'_>)) -> Result<()> {
+    fn require(&mut self, name: &str, change: impl FnOnce(&mut RequireRequest<'_>)) -> Result<()> {
         let client = self.join(name)?;
-        let mut require = Require {
+        let mut require = RequireRequest {
             selector: "class=od/rd".into(),
-            ..Require::default()
+            ..RequireRequest::default()
         };
         change(&mut require);
         let requirement = self.ask(client, Request::Require(require));
         self.ask(
             client,
-            Request::Follow(Follow {
+            Request::Follow(FollowRequest {
                 window: 8,
                 requirement: Some(requirement),
-                ..Follow::default()
+                ..FollowRequest::default()
             }),
         );
         Ok(())
@@ -115,10 +115,10 @@ fn main() -> ExitCode {
 }
 
 fn measure(what: &str, count: u64) -> Result<String> {
-    let config = Config {
+    let config = PoolConfig {
         budget_bytes: 16 << 20,
         schemas: Schema::builtin("mars").into_iter().collect(),
-        ..Config::default()
+        ..PoolConfig::default()
     };
     let mut pool = Pool {
         core: Core::new(config)?,
@@ -130,10 +130,10 @@ fn measure(what: &str, count: u64) -> Result<String> {
     pool.fx.consumer = consumer;
     pool.ask(
         consumer,
-        Request::Follow(Follow {
+        Request::Follow(FollowRequest {
             selector: "class=od".into(),
             window: 1000,
-            ..Follow::default()
+            ..FollowRequest::default()
         }),
     );
     match what {

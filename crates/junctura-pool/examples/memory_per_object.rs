@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 use junctura_model::{Code, Error, Given, Result, Schema};
 use junctura_pool::core::Core;
-use junctura_pool::{Config, Effects, Spill, SpillJob};
-use junctura_wire::body::{Follow, Hello, List, Order, Require, Target, Withdraw};
+use junctura_pool::{Effects, PoolConfig, SpillConfig, SpillJob};
+use junctura_wire::body::{FollowRequest, Hello, ListOrder, ListRequest, RequireRequest, TargetBody, WithdrawRequest};
 use junctura_wire::fixed::{self, OfferHead, SegmentHead};
 use junctura_wire::{Reply, Request, VERSION};
 
@@ -50,13 +50,13 @@ struct Pool {
 impl Pool {
     fn new(what: &str, count: u64) -> Result<Self> {
         let is_small = what == "spilled";
-        let config = Config {
+        let config = PoolConfig {
             budget_bytes: if is_small { 1 << 20 } else { 64 << 30 },
-            spill: is_small.then(|| Spill::new("/nowhere".into(), Some(1 << 40), 0)),
+            spill: is_small.then(|| SpillConfig::new("/nowhere".into(), Some(1 << 40), 0)),
             schemas: Schema::builtin("mars").into_iter().collect(),
             tombstones: 2 * count as usize,
             tombstones_per_dataset: 2 * count as usize,
-            ..Config::default()
+            ..PoolConfig::default()
         };
         let (mut core, fx) = (Core::new(config)?, Nowhere::default());
         let client = core.join()?;
@@ -97,8 +97,8 @@ impl Pool {
     }
 
     fn withdraw(&mut self, record: &[u8]) {
-        self.ask(Request::Withdraw(Withdraw {
-            target: Target::key(0, record),
+        self.ask(Request::Withdraw(WithdrawRequest {
+            target: TargetBody::key(0, record),
             timeout_ms: None,
             force: false,
         }));
@@ -124,11 +124,11 @@ fn main() -> ExitCode {
 fn measure(what: &str, count: u64) -> Result<String> {
     let mut pool = Pool::new(what, count)?;
     match what {
-        "followed" => pool.ask(Request::Follow(Follow {
+        "followed" => pool.ask(Request::Follow(FollowRequest {
             window: 1,
-            ..Follow::default()
+            ..FollowRequest::default()
         })),
-        "owed" => pool.ask(Request::Require(Require::default())),
+        "owed" => pool.ask(Request::Require(RequireRequest::default())),
         _ => {}
     }
     let schema = Schema::builtin("mars").ok_or_else(|| Error::new(Code::NotFound, "schema", "mars"))?;
@@ -145,9 +145,9 @@ fn measure(what: &str, count: u64) -> Result<String> {
         }
     }
     if what == "listed" {
-        pool.ask(Request::List(List {
+        pool.ask(Request::List(ListRequest {
             selector: "".into(),
-            order: Order::Key,
+            order: ListOrder::Key,
             incomplete: false,
             bundle: None,
         }));

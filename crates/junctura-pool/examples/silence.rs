@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Given, Result, Schema};
 use junctura_pool::core::Core;
-use junctura_pool::{Config, Effects, SpillJob};
+use junctura_pool::{Effects, PoolConfig, SpillJob};
 use junctura_wire::body::{
-    Bundle, Demand, Follow, GroupTerms, Hello, Lease, List, Order, Require, Retract, Target, Withdraw,
+    BundleRequest, DemandRequest, FollowRequest, GroupTerms, Hello, LeaseRequest, ListOrder, ListRequest,
+    RequireRequest, RetractRequest, TargetBody, WithdrawRequest,
 };
 use junctura_wire::fixed::{self, OfferHead, SegmentHead};
 use junctura_wire::{Reply, Request, VERSION};
@@ -65,10 +66,10 @@ struct Pool {
 
 impl Pool {
     fn new(at_once: Option<usize>) -> Result<Self> {
-        let mut config = Config {
+        let mut config = PoolConfig {
             budget_bytes: 1 << 40,
             schemas: Schema::builtin("mars").into_iter().collect(),
-            ..Config::default()
+            ..PoolConfig::default()
         };
         config.leaving_at_once = at_once.unwrap_or(config.leaving_at_once);
         config.looked_at_once = at_once.unwrap_or(config.looked_at_once);
@@ -85,10 +86,10 @@ impl Pool {
 
     /// The request that opens a bundle.
     fn open(&mut self, client: u32, members: u64) -> u64 {
-        let bundle = Bundle {
+        let bundle = BundleRequest {
             path: Some("forecast".into()),
             members: None,
-            ..Bundle::default()
+            ..BundleRequest::default()
         };
         assert!(members > 0);
         self.ask(client, Request::Bundle(bundle));
@@ -119,7 +120,7 @@ impl Pool {
             if slots.is_empty() {
                 self.ask(
                     client,
-                    Request::Lease(Lease {
+                    Request::Lease(LeaseRequest {
                         payload_bytes: 4096,
                         timeout_ms: Some(0),
                         staged: false,
@@ -204,27 +205,27 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
     match what {
         "retract" => pool.ask(
             other,
-            Request::Require(Require {
+            Request::Require(RequireRequest {
                 name: Some("group".into()),
                 group: true,
-                ..Require::default()
+                ..RequireRequest::default()
             }),
         ),
         "break" => pool.ask(
             other,
-            Request::Require(Require {
+            Request::Require(RequireRequest {
                 breaks_on_full: true,
                 quota_bytes: Some(4096 * (count - 1)),
-                ..Require::default()
+                ..RequireRequest::default()
             }),
         ),
         "die" => pool.ask(
             other,
-            Request::Follow(Follow {
+            Request::Follow(FollowRequest {
                 window: u32::MAX,
                 group: Some("group".into()),
                 group_terms: Some(GroupTerms::default()),
-                ..Follow::default()
+                ..FollowRequest::default()
             }),
         ),
         _ => {}
@@ -241,8 +242,8 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
         }
     }
     if what == "die" {
-        let force = Withdraw {
-            target: Target::selector(""),
+        let force = WithdrawRequest {
+            target: TargetBody::selector(""),
             timeout_ms: None,
             force: true,
         };
@@ -269,15 +270,15 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
             pool.timed(|core, fx| core.request(0, producer, u64::MAX, Request::Seal(bundle), fx));
         }
         "withdraw-all" => {
-            let withdraw = Withdraw {
-                target: Target::selector(""),
+            let withdraw = WithdrawRequest {
+                target: TargetBody::selector(""),
                 timeout_ms: None,
                 force: false,
             };
             pool.timed(|core, fx| core.request(0, producer, u64::MAX, Request::WithdrawAll(withdraw), fx));
         }
         "retract" => {
-            let retract = Retract { name: "group".into() };
+            let retract = RetractRequest { name: "group".into() };
             pool.timed(|core, fx| core.request(OVER, producer, u64::MAX, Request::Retract(retract), fx));
         }
         _ => pool.timed(|core, fx| core.leave(0, other, "it died", fx)),
@@ -301,8 +302,8 @@ fn measure(what: &str, count: u64, at_once: Option<usize>) -> Result<String> {
 /// A request that concerns all objects.
 fn question(what: &str) -> Option<Request<'static>> {
     let demand = |selector| {
-        Request::Demand(Demand {
-            target: Target::selector(selector),
+        Request::Demand(DemandRequest {
+            target: TargetBody::selector(selector),
             timeout_ms: Some(0),
             requirement: None,
             requirement_name: None,
@@ -310,24 +311,24 @@ fn question(what: &str) -> Option<Request<'static>> {
         })
     };
     Some(match what {
-        "list" => Request::List(List {
+        "list" => Request::List(ListRequest {
             selector: "".into(),
-            order: Order::Key,
+            order: ListOrder::Key,
             incomplete: false,
             bundle: None,
         }),
-        "follow" => Request::Follow(Follow {
+        "follow" => Request::Follow(FollowRequest {
             window: 100,
-            ..Follow::default()
+            ..FollowRequest::default()
         }),
         "demand" => demand("step>=0"),
         "nothing" => demand("param~\"^[a-s]+$\""),
-        "require" => Request::Require(Require::default()),
-        "group" => Request::Follow(Follow {
+        "require" => Request::Require(RequireRequest::default()),
+        "group" => Request::Follow(FollowRequest {
             window: 100,
             group: Some("group".into()),
             group_terms: Some(GroupTerms::default()),
-            ..Follow::default()
+            ..FollowRequest::default()
         }),
         _ => return None,
     })

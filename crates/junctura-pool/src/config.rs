@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// How a pool behaves.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct PoolConfig {
     /// The schemas that the pool knows; the first is the default of an offer.
     pub schemas: Vec<Arc<Schema>>,
     /// The server's incarnation: the first half of every version.
@@ -21,7 +21,7 @@ pub struct Config {
     /// Payload memory that the pool may take, in bytes, whoever uses it.
     pub budget_bytes: u64,
     /// Where payloads go that memory has no room for; without, those who offer wait.
-    pub spill: Option<Spill>,
+    pub spill: Option<SpillConfig>,
     /// Payloads of at most this many bytes travel inside the message.
     pub inline_bytes_max: u64,
     /// Whether payloads carry checksums (mode `checked`).
@@ -58,10 +58,10 @@ pub struct Config {
     /// Names of clients: when all of them have come and gone, the pool drains. None: it does not end because of that.
     pub until_gone: Vec<String>,
     /// What one client, and all together, may ask for.
-    pub limits: Limits,
+    pub limits: PoolLimits,
 }
 
-impl Default for Config {
+impl Default for PoolConfig {
     fn default() -> Self {
         Self {
             schemas: Schema::BUILTIN_NAMES
@@ -88,21 +88,21 @@ impl Default for Config {
             changed_at_once: 1024,
             looked_at_once: 1000,
             until_gone: Vec::new(),
-            limits: Limits::default(),
+            limits: PoolLimits::default(),
         }
     }
 }
 
 /// The file tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spill {
+pub struct SpillConfig {
     /// In which directory. Nothing is seen of it there, and nothing is left when the pool ends, however it ends.
     pub directory: PathBuf,
     /// How much it takes there at most.
     pub limit_bytes: u64,
 }
 
-impl Spill {
+impl SpillConfig {
     /// Takes so many times the memory, unless told.
     const BUDGETS: u64 = 4;
 
@@ -119,7 +119,7 @@ impl Spill {
 
 /// Upper bounds on what comes from outside. Whoever reaches one is told `LimitExceeded`, alone.
 #[derive(Clone, Debug, Serialize)]
-pub struct Limits {
+pub struct PoolLimits {
     /// Clients at once.
     pub clients: usize,
     /// Visible and remembered objects at once.
@@ -179,7 +179,7 @@ pub struct Limits {
     pub payload_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for PoolLimits {
     fn default() -> Self {
         Self {
             clients: 4096,

@@ -10,5 +10,5 @@ pub mod core;
 mod effects;
 pub mod server;
 
-pub use config::{Config, Limits, Spill};
+pub use config::{PoolConfig, PoolLimits, SpillConfig};
 pub use effects::{BrokenRequirement, Effects, SpillFrom, SpillJob};

@@ -9,37 +9,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use junctura::binding::{self, TaskPlace};
-use junctura::{Awaiting, DemandOptions, EventKind, FollowOptions, Pending, WithdrawOptions};
+use junctura::{DemandOptions, EventKind, FollowOptions, Pending, WaitSource, WithdrawOptions};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::allocation::Allocation;
-use crate::bundle::Bundle;
-use crate::data::{Form, Prepared};
-use crate::ending::Call;
+use crate::allocation::PyAllocation;
+use crate::bundle::PyBundle;
+use crate::data::{ArrayForm, PreparedData};
+use crate::ending::EndingCall;
 use crate::error::{OrRaise, closed};
-use crate::events::{Event, Subscription, read_kinds};
-use crate::follow::{Arguments, Follow, Shown};
-use crate::given::Attributes;
-use crate::object::Object;
+use crate::events::{PyEvent, PySubscription, read_kinds};
+use crate::follow::{FollowArguments, PyFollow, ShownItems};
+use crate::given::GivenAttributes;
+use crate::object::PyReceived;
 use crate::options::{demand_options, offer_options, timeout as read_timeout};
-use crate::pool::Pool;
-use crate::require::Requirement;
-use crate::target::Target;
-use crate::version::Version;
+use crate::pool::PyPool;
+use crate::require::PyRequirement;
+use crate::target::PyTarget;
+use crate::version::PyVersion;
 
 /// A question whose answer may not have come.
-trait Asked: Send {
+trait PendingQuestion: Send {
     /// The answer, if it has come; else the task is woken when it has.
     fn poll(&mut self, py: Python<'_>, waker: &Waker) -> PyResult<Option<Py<PyAny>>>;
 }
 
 /// A question, and what becomes of its answer in Python.
-struct Question<T, S>(Pending<T>, S);
+struct PyQuestion<T, S>(Pending<T>, S);
 
-impl<T, S> Asked for Question<T, S>
+impl<T, S> PendingQuestion for PyQuestion<T, S>
 where
     T: Send + 'static,
     S: FnMut(Python<'_>, junctura::Result<T>) -> PyResult<Py<PyAny>> + Send,
@@ -55,9 +55,9 @@ where
 
 /// A question of `junctura.aio`. Forgetting it gives it up.
 #[pyclass(module = "junctura._native", name = "_Answer", frozen)]
-pub(crate) struct Answer(Mutex<Option<Box<dyn Asked>>>);
+pub(crate) struct PyAnswer(Mutex<Option<Box<dyn PendingQuestion>>>);
 
-impl Answer {
+impl PyAnswer {
     /// The answer to `pending`, as `show` shows it.
     fn new<T: Send + 'static>(
         pending: Pending<T>,
@@ -71,7 +71,7 @@ impl Answer {
         pending: Pending<T>,
         show: impl FnMut(Python<'_>, junctura::Result<T>) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {
-        Self(Mutex::new(Some(Box::new(Question(pending, show)))))
+        Self(Mutex::new(Some(Box::new(PyQuestion(pending, show)))))
     }
 
     /// A number.
@@ -84,13 +84,13 @@ impl Answer {
         Self::new(pending, |py, ()| Ok(py.None()))
     }
 
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Option<Box<dyn Asked>>> {
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Option<Box<dyn PendingQuestion>>> {
         self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[pymethods]
-impl Answer {
+impl PyAnswer {
     /// The answer in a tuple, if it has come; else None, and `wake` is called once when it is worth to ask again.
     fn poll<'py>(&self, py: Python<'py>, wake: Py<PyAny>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let waker = Waker::from(Arc::new(PythonWaker(wake)));
@@ -125,7 +125,7 @@ impl Wake for PythonWaker {
     fn wake(self: Arc<Self>) {
         // At the end of the interpreter no loop runs any more. A helper thread that is in Python then would abort the process.
         Python::try_attach(|py| {
-            let _call = Call::begin(py);
+            let _call = EndingCall::begin(py);
             if let Err(error) = self.0.call0(py) {
                 error.write_unraisable(py, Some(self.0.bind(py)));
             }
@@ -135,10 +135,10 @@ impl Wake for PythonWaker {
 
 /// The places of a task among those that wait on a pool.
 #[pyclass(module = "junctura._native", name = "_Places", frozen)]
-pub(crate) struct Places(Mutex<Vec<TaskPlace>>);
+pub(crate) struct PyTaskPlaces(Mutex<Vec<TaskPlace>>);
 
 #[pymethods]
-impl Places {
+impl PyTaskPlaces {
     /// Leaves them: the task does not wait any more.
     fn leave(&self, py: Python<'_>) {
         let mut places = self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
@@ -147,17 +147,17 @@ impl Places {
 }
 
 #[pymethods]
-impl Pool {
+impl PyPool {
     /// Calls `wake` once for each of these when something has been read for it, in the thread that reads.
     #[pyo3(signature = (wake, *on))]
-    fn _wake_when(&self, wake: Py<PyAny>, on: &Bound<'_, PyTuple>) -> PyResult<Places> {
+    fn _wake_when(&self, wake: Py<PyAny>, on: &Bound<'_, PyTuple>) -> PyResult<PyTaskPlaces> {
         let py = on.py();
         let waker = Waker::from(Arc::new(PythonWaker(wake)));
         let places = on.iter().map(|one| {
             let awaiting = crate::wait::awaiting(&one)?;
             binding::wake_when(&self.inner, &awaiting, &waker).or_raise(py)
         });
-        places.collect::<PyResult<_>>().map(Mutex::new).map(Places)
+        places.collect::<PyResult<_>>().map(Mutex::new).map(PyTaskPlaces)
     }
 
     /// Sends what is to go and reads what has come; whether something has to wait for the socket.
@@ -167,7 +167,7 @@ impl Pool {
 
     /// Which of these have something that was read.
     fn _ready(&self, py: Python<'_>, on: &Bound<'_, PyList>) -> PyResult<Vec<usize>> {
-        let on: Vec<Awaiting> = on
+        let on: Vec<WaitSource> = on
             .iter()
             .map(|one| crate::wait::awaiting(&one))
             .collect::<PyResult<_>>()?;
@@ -196,9 +196,9 @@ impl Pool {
         requirement: Option<&str>,
         incomplete: bool,
         key: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<PyAnswer> {
         let options = demand_options(py, timeout, requirement, incomplete)?;
-        Target::read(py, target, key, schema)?
+        PyTarget::read(py, target, key, schema)?
             .ask(py, |target| self.inner.begin_demand(target, options))
             .map(|pending| object_of(pending, target))
     }
@@ -212,14 +212,14 @@ impl Pool {
         force: bool,
         schema: Option<&str>,
         key: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<PyAnswer> {
         let options = WithdrawOptions {
             timeout: read_timeout(py, timeout)?,
             force,
         };
-        Target::read(py, target, key, schema)?
+        PyTarget::read(py, target, key, schema)?
             .ask(py, |target| self.inner.begin_withdraw(target, options))
-            .map(Answer::count)
+            .map(PyAnswer::count)
     }
 
     fn _begin_withdraw_all(
@@ -228,7 +228,7 @@ impl Pool {
         selector: &str,
         timeout: Option<f64>,
         force: bool,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<PyAnswer> {
         let options = WithdrawOptions {
             timeout: read_timeout(py, timeout)?,
             force,
@@ -236,16 +236,16 @@ impl Pool {
         let begun = py.detach(|| self.inner.begin_withdraw_all(selector, options));
         begun.or_raise(py).map(|pending| {
             let text = selector.to_owned();
-            Answer::or(pending, move |py, count| {
+            PyAnswer::or(pending, move |py, count| {
                 count.or_raise_about(py, &text)?.into_py_any(py)
             })
         })
     }
 
-    fn _begin_retract(&self, py: Python<'_>, name: &str) -> PyResult<Answer> {
+    fn _begin_retract(&self, py: Python<'_>, name: &str) -> PyResult<PyAnswer> {
         py.detach(|| self.inner.begin_retract(name))
             .or_raise(py)
-            .map(Answer::count)
+            .map(PyAnswer::count)
     }
 
     #[pyo3(signature = (attributes, schema, keywords, declines=false))]
@@ -256,8 +256,8 @@ impl Pool {
         schema: Option<&str>,
         keywords: Option<&Bound<'py, PyDict>>,
         declines: bool,
-    ) -> PyResult<Answer> {
-        let attributes = Attributes::read(attributes, keywords)?;
+    ) -> PyResult<PyAnswer> {
+        let attributes = GivenAttributes::read(attributes, keywords)?;
         let asked = attributes.ask(py, |given| {
             let given = given.iter().copied();
             if declines {
@@ -266,26 +266,26 @@ impl Pool {
                 self.inner.begin_wanted(given, schema)
             }
         });
-        asked.map(Answer::count)
+        asked.map(PyAnswer::count)
     }
 
-    fn _begin_stat(&self, py: Python<'_>) -> PyResult<Answer> {
+    fn _begin_stat(&self, py: Python<'_>) -> PyResult<PyAnswer> {
         let pending = py.detach(|| self.inner.begin_stat()).or_raise(py)?;
-        Ok(Answer::new(pending, |py, text| {
+        Ok(PyAnswer::new(pending, |py, text| {
             Ok(py.import("json")?.call_method1("loads", (text,))?.unbind())
         }))
     }
 
-    fn _begin_sync(&self, py: Python<'_>) -> PyResult<Answer> {
+    fn _begin_sync(&self, py: Python<'_>) -> PyResult<PyAnswer> {
         let pending = py.detach(|| self.inner.begin_sync()).or_raise(py)?;
-        Ok(Answer::new(pending, |py, ()| Ok(py.None())))
+        Ok(PyAnswer::new(pending, |py, ()| Ok(py.None())))
     }
 
-    fn _begin_stop(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Answer> {
+    fn _begin_stop(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<PyAnswer> {
         let timeout = read_timeout(py, timeout)?;
         py.detach(|| self.inner.begin_stop(timeout))
             .or_raise(py)
-            .map(Answer::end)
+            .map(PyAnswer::end)
     }
 
     /// Memory, for an array of this type and shape or for bytes.
@@ -296,19 +296,19 @@ impl Pool {
         nbytes: usize,
         dtype: Option<String>,
         shape: Option<Vec<usize>>,
-        bundle: Option<&Bound<'_, Bundle>>,
-    ) -> PyResult<Answer> {
+        bundle: Option<&Bound<'_, PyBundle>>,
+    ) -> PyResult<PyAnswer> {
         let pending = match bundle {
             Some(bundle) => bundle.get().get(py)?.begin_allocate(nbytes),
             None => self.inner.begin_allocate(nbytes),
         };
-        let mut form = dtype.zip(shape).map(|(dtype, shape)| Form {
+        let mut form = dtype.zip(shape).map(|(dtype, shape)| ArrayForm {
             dtype: dtype.into(),
             shape,
         });
         let pool = self.inner.clone();
-        Ok(Answer::new(pending.or_raise(py)?, move |py, allocation| {
-            Allocation::of(&pool, allocation, form.take()).into_py_any(py)
+        Ok(PyAnswer::new(pending.or_raise(py)?, move |py, allocation| {
+            PyAllocation::of(&pool, allocation, form.take()).into_py_any(py)
         }))
     }
 
@@ -325,30 +325,32 @@ impl Pool {
         if_wanted: bool,
         durability: Option<&str>,
         keywords: Option<&Bound<'py, PyDict>>,
-        bundle: Option<&Bound<'py, Bundle>>,
-    ) -> PyResult<Answer> {
+        bundle: Option<&Bound<'py, PyBundle>>,
+    ) -> PyResult<PyAnswer> {
         let options = offer_options(schema, retention, if_wanted, durability)?;
         let bundle = bundle.map(|bundle| bundle.get().get(py)).transpose()?;
-        let prepared = Prepared::new(&self.inner, data, attributes, keywords, &options)?;
+        let prepared = PreparedData::new(&self.inner, data, attributes, keywords, &options)?;
         let begun = prepared.begin(py, &self.inner, bundle.as_deref(), options)?;
         Ok(match begun {
-            Begun::Offered(pending) => Answer::or(pending, |py, offered| match offered {
+            BegunOffer::Offered(pending) => PyAnswer::or(pending, |py, offered| match offered {
                 Err(error) if error.code() == junctura::Code::NotWanted => Ok(py.None()),
-                other => Version(other.or_raise(py)?).into_py_any(py),
+                other => PyVersion(other.or_raise(py)?).into_py_any(py),
             }),
-            Begun::Staged(pending) => Answer::new(pending, |py, staged| crate::bundle::Staged(staged).into_py_any(py)),
+            BegunOffer::Staged(pending) => {
+                PyAnswer::new(pending, |py, staged| crate::bundle::PyStaged(staged).into_py_any(py))
+            }
         })
     }
 
     #[pyo3(signature = (selector, kinds))]
-    fn _begin_subscribe(&self, py: Python<'_>, selector: &str, kinds: Option<Vec<String>>) -> PyResult<Answer> {
+    fn _begin_subscribe(&self, py: Python<'_>, selector: &str, kinds: Option<Vec<String>>) -> PyResult<PyAnswer> {
         let kinds: Vec<EventKind> = read_kinds(py, kinds)?;
         let pending = py
             .detach(|| self.inner.begin_subscribe(selector, &kinds))
             .or_raise(py)?;
         let text = selector.to_owned();
-        Ok(Answer::or(pending, move |py, subscription| {
-            Subscription::of(subscription.or_raise_about(py, &text)?).into_py_any(py)
+        Ok(PyAnswer::or(pending, move |py, subscription| {
+            PySubscription::of(subscription.or_raise_about(py, &text)?).into_py_any(py)
         }))
     }
 
@@ -373,7 +375,7 @@ impl Pool {
         requirement: Option<String>,
         versions: &str,
         time_to_live: Option<f64>,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<PyAnswer> {
         let (group, joins) = crate::reading::group_of(py, selector, group, versions, time_to_live)?;
         let options = FollowOptions {
             window,
@@ -385,7 +387,7 @@ impl Pool {
             group,
         };
         let selector = selector.unwrap_or_default();
-        let (shown, options) = Arguments { options, gaps, live }.shown(py)?;
+        let (shown, options) = FollowArguments { options, gaps, live }.shown(py)?;
         let begun = py.detach(|| match &joins {
             Some(group) => self.inner.begin_join(group, options),
             None => self.inner.begin_follow(selector, options),
@@ -406,13 +408,13 @@ impl Pool {
         on_full: &str,
         quota: Option<&Bound<'_, PyAny>>,
         stuck_after: Option<f64>,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<PyAnswer> {
         let options =
             crate::reading::require_terms(py, (name, time_to_live, versions), group, (on_full, quota), stuck_after)?;
         let pending = py.detach(|| self.inner.begin_require(selector, options)).or_raise(py)?;
         let text = selector.to_owned();
-        Ok(Answer::or(pending, move |py, requirement| {
-            Requirement::new(requirement.or_raise_about(py, &text)?).into_py_any(py)
+        Ok(PyAnswer::or(pending, move |py, requirement| {
+            PyRequirement::new(requirement.or_raise_about(py, &text)?).into_py_any(py)
         }))
     }
 
@@ -427,8 +429,8 @@ impl Pool {
         orphan_timeout: Option<f64>,
         schema: Option<&str>,
         keywords: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Answer> {
-        let attributes = Attributes::read(attributes, keywords)?;
+    ) -> PyResult<PyAnswer> {
+        let attributes = GivenAttributes::read(attributes, keywords)?;
         let options =
             crate::bundles::bundle_options(py, path.as_deref(), &attributes, members, orphan_timeout, schema)?;
         let begun = attributes.ask(py, |given| match path.as_deref() {
@@ -436,35 +438,35 @@ impl Pool {
             Some(path) => self.inner.begin_open_bundle(path, given.iter().copied(), options),
         });
         let (pool, counts) = (self.inner.clone(), members.is_some());
-        Ok(Answer::new(begun?, move |py, bundle| {
-            Bundle::of(&pool, path.clone(), counts, bundle).into_py_any(py)
+        Ok(PyAnswer::new(begun?, move |py, bundle| {
+            PyBundle::of(&pool, path.clone(), counts, bundle).into_py_any(py)
         }))
     }
 }
 
 /// An offer on its way.
-pub(crate) enum Begun {
+pub(crate) enum BegunOffer {
     Offered(Pending<junctura::Version>),
     Staged(Pending<junctura::Staged>),
 }
 
-fn object_of(pending: Pending<junctura::Object>, target: Option<&Bound<'_, PyAny>>) -> Answer {
+fn object_of(pending: Pending<junctura::Object>, target: Option<&Bound<'_, PyAny>>) -> PyAnswer {
     let text = target.and_then(|target| target.extract::<String>().ok());
-    Answer::or(pending, move |py, object| {
+    PyAnswer::or(pending, move |py, object| {
         let object = object.or_raise_about(py, text.as_deref().unwrap_or_default())?;
-        Object::new(object, None).into_py_any(py)
+        PyReceived::new(object, None).into_py_any(py)
     })
 }
 
-fn follow_of(pending: Pending<junctura::Follow>, shown: Shown, selector: &str) -> Answer {
+fn follow_of(pending: Pending<junctura::Follow>, shown: ShownItems, selector: &str) -> PyAnswer {
     let text = selector.to_owned();
-    Answer::or(pending, move |py, follow| {
-        Follow::of(follow.or_raise_about(py, &text)?, shown).into_py_any(py)
+    PyAnswer::or(pending, move |py, follow| {
+        PyFollow::of(follow.or_raise_about(py, &text)?, shown).into_py_any(py)
     })
 }
 
 #[pymethods]
-impl Follow {
+impl PyFollow {
     /// The next item in a tuple, if it has been read; else None. The item is None when the follow has ended.
     fn _take<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         match self.taken(py)? {
@@ -474,25 +476,25 @@ impl Follow {
     }
 
     /// Ends it without waiting.
-    fn _begin_stop(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
+    fn _begin_stop(&self, py: Python<'_>) -> PyResult<Option<PyAnswer>> {
         let Some(mut follow) = self.taken_over(py) else {
             return Ok(None);
         };
         py.detach(|| follow.begin_stop())
             .or_raise(py)
-            .map(Answer::end)
+            .map(PyAnswer::end)
             .map(Some)
     }
 }
 
 #[pymethods]
-impl Subscription {
+impl PySubscription {
     /// The next event in a tuple, if it has been read; else None. The event is None when the subscription has ended.
-    fn _take(&self, py: Python<'_>) -> PyResult<Option<(Option<Event>,)>> {
+    fn _take(&self, py: Python<'_>) -> PyResult<Option<(Option<PyEvent>,)>> {
         self.with(py, |events| {
             let Some(events) = events else { return Ok(Some((None,))) };
             Ok(match binding::take_event(events).or_raise(py)? {
-                Some(event) => Some((Some(Event::new(py, event)?),)),
+                Some(event) => Some((Some(PyEvent::new(py, event)?),)),
                 None if events.is_over() => Some((None,)),
                 None => None,
             })
@@ -500,19 +502,19 @@ impl Subscription {
     }
 
     /// Ends it without waiting.
-    fn _begin_stop(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
+    fn _begin_stop(&self, py: Python<'_>) -> PyResult<Option<PyAnswer>> {
         let Some(mut subscription) = self.take(py) else {
             return Ok(None);
         };
         py.detach(|| subscription.begin_stop())
             .or_raise(py)
-            .map(Answer::end)
+            .map(PyAnswer::end)
             .map(Some)
     }
 }
 
 #[pymethods]
-impl Requirement {
+impl PyRequirement {
     #[pyo3(signature = (window, until_live, gaps, live))]
     fn _begin_follow(
         &self,
@@ -521,13 +523,13 @@ impl Requirement {
         until_live: bool,
         gaps: &str,
         live: &str,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<PyAnswer> {
         let options = FollowOptions {
             window,
             until_live,
             ..FollowOptions::default()
         };
-        let (shown, options) = Arguments { options, gaps, live }.shown(py)?;
+        let (shown, options) = FollowArguments { options, gaps, live }.shown(py)?;
         let requirement = self.get(py)?;
         let begun = py.detach(|| requirement.begin_follow(options)).or_raise(py)?;
         Ok(follow_of(begun, shown, requirement.selector()))
@@ -541,33 +543,33 @@ impl Requirement {
         timeout: Option<f64>,
         schema: Option<&str>,
         key: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<PyAnswer> {
         let requirement = self.get(py)?;
         let options = DemandOptions {
             timeout: read_timeout(py, timeout)?,
             ..DemandOptions::default()
         };
-        Target::read(py, target, key, schema)?
+        PyTarget::read(py, target, key, schema)?
             .ask(py, |target| requirement.begin_demand(target, options))
             .map(|pending| object_of(pending, target))
     }
 
     /// Ends this client's use of it without waiting.
-    fn _begin_stop(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
+    fn _begin_stop(&self, py: Python<'_>) -> PyResult<Option<PyAnswer>> {
         let Some(mut requirement) = self.take(py).and_then(std::sync::Arc::into_inner) else {
             return Ok(None);
         };
         py.detach(|| requirement.begin_stop())
             .or_raise(py)
-            .map(Answer::end)
+            .map(PyAnswer::end)
             .map(Some)
     }
 }
 
 #[pymethods]
-impl Bundle {
+impl PyBundle {
     /// What came of it, if that has been read.
-    fn _take_completed(&self, py: Python<'_>) -> PyResult<Option<crate::bundle::Completed>> {
+    fn _take_completed(&self, py: Python<'_>) -> PyResult<Option<crate::bundle::PyCompleted>> {
         if let Some(known) = self.known(py) {
             return Ok(Some(known));
         }
@@ -576,32 +578,32 @@ impl Bundle {
         Ok(taken.map(|completed| self.noted(py, completed)))
     }
 
-    fn _begin_seal(slf: &Bound<'_, Self>) -> PyResult<Answer> {
+    fn _begin_seal(slf: &Bound<'_, Self>) -> PyResult<PyAnswer> {
         let (py, this) = (slf.py(), slf.clone().unbind());
         let bundle = slf.get().get(py)?;
         let pending = py.detach(|| bundle.begin_seal()).or_raise(py)?;
-        Ok(Answer::new(pending, move |py, completed| {
+        Ok(PyAnswer::new(pending, move |py, completed| {
             this.get().noted(py, completed).into_py_any(py)
         }))
     }
 
-    fn _begin_abort(&self, py: Python<'_>) -> PyResult<Answer> {
+    fn _begin_abort(&self, py: Python<'_>) -> PyResult<PyAnswer> {
         let bundle = self.get(py)?;
         let pending = py.detach(|| bundle.begin_abort()).or_raise(py)?;
-        Ok(Answer::count(pending))
+        Ok(PyAnswer::count(pending))
     }
 
     /// Leaves it without waiting.
-    fn _begin_leave(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
+    fn _begin_leave(&self, py: Python<'_>) -> PyResult<Option<PyAnswer>> {
         let Some(bundle) = self.take(py) else { return Ok(None) };
         py.detach(|| bundle.begin_leave())
             .or_raise(py)
-            .map(Answer::end)
+            .map(PyAnswer::end)
             .map(Some)
     }
 }
 
-impl Prepared<'_> {
+impl PreparedData<'_> {
     /// Offers it, or stages it in a bundle, without waiting.
     fn begin(
         self,
@@ -609,14 +611,16 @@ impl Prepared<'_> {
         pool: &junctura::Pool,
         bundle: Option<&junctura::Bundle>,
         options: junctura::OfferOptions<'_>,
-    ) -> PyResult<Begun> {
+    ) -> PyResult<BegunOffer> {
         self.allocated(py, |given, slot, bytes| {
             // What is too large for a message comes in memory of its own: the copy is another thread's.
             match (slot, bundle) {
-                (Some(slot), Some(bundle)) => bundle.begin_offer_allocation(slot, given, options).map(Begun::Staged),
-                (Some(slot), None) => slot.begin_offer(given, options).map(Begun::Offered),
-                (None, Some(bundle)) => bundle.begin_offer(given, bytes, options).map(Begun::Staged),
-                (None, None) => pool.begin_offer(given, bytes, options).map(Begun::Offered),
+                (Some(slot), Some(bundle)) => bundle
+                    .begin_offer_allocation(slot, given, options)
+                    .map(BegunOffer::Staged),
+                (Some(slot), None) => slot.begin_offer(given, options).map(BegunOffer::Offered),
+                (None, Some(bundle)) => bundle.begin_offer(given, bytes, options).map(BegunOffer::Staged),
+                (None, None) => pool.begin_offer(given, bytes, options).map(BegunOffer::Offered),
             }
         })
     }

@@ -8,13 +8,13 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyWeakrefReference};
 
-use crate::buffer::{Start, Views};
+use crate::buffer::{BufferStart, ViewCount};
 use crate::bundle::current;
-use crate::data::{Form, Prepared, arrays};
+use crate::data::{ArrayForm, PreparedData, arrays};
 use crate::error::{OrRaise, closed, invalid};
 use crate::interrupt::drop_detached;
 use crate::options::offer_options;
-use crate::version::Version;
+use crate::version::PyVersion;
 
 /// Memory in the pool for one payload, to be filled and offered.
 ///
@@ -31,25 +31,25 @@ use crate::version::Version;
 /// ...     version = field.offer(name="ones and a half")
 /// ...     pool.demand(name="ones and a half").array().sum()
 /// np.float32(9.0)
-#[pyclass(module = "junctura", frozen, weakref)]
-pub(crate) struct Allocation {
+#[pyclass(module = "junctura", name = "Allocation", frozen, weakref)]
+pub(crate) struct PyAllocation {
     pool: Pool,
-    start: Start,
+    start: BufferStart,
     length: usize,
     /// The bytes, where they do not lie in the pool's memory. Not touched but through `start`.
     _own: Vec<u8>,
-    form: Option<Form>,
-    views: Views,
-    inner: Mutex<Inner>,
+    form: Option<ArrayForm>,
+    views: ViewCount,
+    inner: Mutex<AllocationInner>,
 }
 
-struct Inner {
-    memory: Memory,
+struct AllocationInner {
+    memory: AllocationMemory,
     /// Arrays that were handed out.
     arrays: Vec<Py<PyWeakrefReference>>,
 }
 
-enum Memory {
+enum AllocationMemory {
     Slot(junctura::Allocation),
     /// Small payloads travel in the message: until then they lie in `own`.
     Own,
@@ -60,29 +60,29 @@ enum Memory {
 }
 
 /// A payload that nobody writes to any more.
-pub(crate) enum Filled<'a> {
+pub(crate) enum FilledPayload<'a> {
     Own(&'a [u8]),
     Slot(junctura::Allocation),
 }
 
-impl Allocation {
+impl PyAllocation {
     /// Waits for memory, as long as the pool's offer timeout says.
-    pub(crate) fn new(py: Python<'_>, pool: &Pool, length: usize, form: Option<Form>) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, pool: &Pool, length: usize, form: Option<ArrayForm>) -> PyResult<Self> {
         let bundle = current(py, pool);
         let allocated = py.detach(|| bundle.map_or_else(|| pool.allocate(length), |bundle| bundle.allocate(length)));
         Ok(Self::of(pool, allocated.or_raise(py)?, form))
     }
 
-    pub(crate) fn of(pool: &Pool, mut allocation: junctura::Allocation, form: Option<Form>) -> Self {
+    pub(crate) fn of(pool: &Pool, mut allocation: junctura::Allocation, form: Option<ArrayForm>) -> Self {
         let length = allocation.len();
         let mut own = Vec::new();
         let (start, memory) = if allocation.is_shared() {
-            (Start::of(&mut allocation), Memory::Slot(allocation))
+            (BufferStart::of(&mut allocation), AllocationMemory::Slot(allocation))
         } else {
             own.resize(length, 0);
-            (Start::of(&mut own), Memory::Own)
+            (BufferStart::of(&mut own), AllocationMemory::Own)
         };
-        let inner = Mutex::new(Inner {
+        let inner = Mutex::new(AllocationInner {
             memory,
             arrays: Vec::new(),
         });
@@ -92,18 +92,18 @@ impl Allocation {
             length,
             _own: own,
             form,
-            views: Views::default(),
+            views: ViewCount::default(),
             inner,
         }
     }
 
     /// What array it is to be.
-    pub(crate) fn form(&self) -> Option<&Form> {
+    pub(crate) fn form(&self) -> Option<&ArrayForm> {
         self.form.as_ref()
     }
 
     /// Takes the payload to offer it: views become read-only.
-    pub(crate) fn take(&self, py: Python<'_>) -> PyResult<Filled<'_>> {
+    pub(crate) fn take(&self, py: Python<'_>) -> PyResult<FilledPayload<'_>> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if !inner.memory.is_open() {
             return Err(gone(py));
@@ -117,18 +117,18 @@ impl Allocation {
             return Err(invalid(py, "allocation", cause));
         }
         make_readonly(&known)?;
-        Ok(match inner.memory.replace(Memory::Left(None)) {
-            Memory::Slot(slot) => {
-                inner.memory = Memory::Offered(junctura::binding::keep_mapped(&slot));
-                Filled::Slot(slot)
+        Ok(match inner.memory.replace(AllocationMemory::Left(None)) {
+            AllocationMemory::Slot(slot) => {
+                inner.memory = AllocationMemory::Offered(junctura::binding::keep_mapped(&slot));
+                FilledPayload::Slot(slot)
             }
-            Memory::Own => {
-                inner.memory = Memory::Offered(None);
+            AllocationMemory::Own => {
+                inner.memory = AllocationMemory::Offered(None);
                 // SAFETY: the bytes lie in `_own`, which stays as it is until this is dropped; nobody can write to them now.
                 #[allow(unsafe_code)]
-                Filled::Own(unsafe { self.start.bytes(self.length) })
+                FilledPayload::Own(unsafe { self.start.bytes(self.length) })
             }
-            Memory::Offered(_) | Memory::Left(_) => return Err(gone(py)),
+            AllocationMemory::Offered(_) | AllocationMemory::Left(_) => return Err(gone(py)),
         })
     }
 
@@ -148,28 +148,28 @@ impl Allocation {
             return Ok(());
         }
         make_readonly(&inner.arrays_alive(py))?;
-        if let Memory::Slot(slot) = inner.memory.replace(Memory::Left(None)) {
+        if let AllocationMemory::Slot(slot) = inner.memory.replace(AllocationMemory::Left(None)) {
             if self.views.count() == 0 {
                 drop_detached(slot);
             } else {
-                inner.memory = Memory::Left(Some(slot));
+                inner.memory = AllocationMemory::Left(Some(slot));
             }
         }
         Ok(())
     }
 }
 
-impl Memory {
+impl AllocationMemory {
     fn is_open(&self) -> bool {
-        matches!(self, Memory::Slot(_) | Memory::Own)
+        matches!(self, AllocationMemory::Slot(_) | AllocationMemory::Own)
     }
 
-    fn replace(&mut self, by: Memory) -> Memory {
+    fn replace(&mut self, by: AllocationMemory) -> AllocationMemory {
         std::mem::replace(self, by)
     }
 }
 
-impl Inner {
+impl AllocationInner {
     fn arrays_alive<'py>(&mut self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
         use pyo3::types::PyWeakrefMethods;
         self.arrays
@@ -190,7 +190,7 @@ fn gone(py: Python<'_>) -> PyErr {
 }
 
 #[pymethods]
-impl Allocation {
+impl PyAllocation {
     /// array(dtype=None, shape=None)
     /// --
     ///
@@ -257,10 +257,10 @@ impl Allocation {
         if_wanted: bool,
         durability: Option<&str>,
         keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Option<Version>> {
+    ) -> PyResult<Option<PyVersion>> {
         let options = offer_options(schema, retention, if_wanted, durability)?;
         let pool = &slf.get().pool;
-        Prepared::new(pool, slf.as_any(), attributes, keywords, &options)?.offer(slf.py(), pool, options)
+        PreparedData::new(pool, slf.as_any(), attributes, keywords, &options)?.offer(slf.py(), pool, options)
     }
 
     /// Bytes of it.
@@ -332,9 +332,9 @@ impl Allocation {
     }
 }
 
-impl Drop for Allocation {
+impl Drop for PyAllocation {
     fn drop(&mut self) {
         let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        drop_detached(inner.memory.replace(Memory::Left(None)));
+        drop_detached(inner.memory.replace(AllocationMemory::Left(None)));
     }
 }

@@ -20,14 +20,14 @@ use zerocopy::IntoBytes;
 
 /// The first of some bytes that another field of the same owner keeps alive.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Start(*mut u8);
+pub(crate) struct BufferStart(*mut u8);
 
 // SAFETY: it is an address; whoever reads or writes there says in its own place why that is sound.
-unsafe impl Send for Start {}
+unsafe impl Send for BufferStart {}
 // SAFETY: as above.
-unsafe impl Sync for Start {}
+unsafe impl Sync for BufferStart {}
 
-impl Start {
+impl BufferStart {
     pub(crate) fn of(bytes: &mut [u8]) -> Self {
         Self(bytes.as_mut_ptr())
     }
@@ -45,9 +45,9 @@ impl Start {
 
 /// How many views there are.
 #[derive(Debug, Default)]
-pub(crate) struct Views(AtomicUsize);
+pub(crate) struct ViewCount(AtomicUsize);
 
-impl Views {
+impl ViewCount {
     pub(crate) fn count(&self) -> usize {
         self.0.load(Ordering::Acquire)
     }
@@ -139,9 +139,9 @@ impl LentMut {
 }
 
 /// A contiguous buffer of Python's, which stays in place while this is held.
-pub(crate) struct Lent(PyUntypedBuffer);
+pub(crate) struct LentBuffer(PyUntypedBuffer);
 
-impl Lent {
+impl LentBuffer {
     /// Only for buffers that are contiguous in C order.
     pub(crate) fn new(buffer: PyUntypedBuffer) -> Self {
         debug_assert!(buffer.is_c_contiguous());

@@ -3,29 +3,29 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use junctura::{Awaited, Awaiting, BundleOptions, Pool};
+use junctura::{Awaited, BundleOptions, Pool, WaitSource};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 
-use crate::data::Prepared;
+use crate::data::PreparedData;
 use crate::error::{OrRaise, closed};
-use crate::given::Attributes;
+use crate::given::GivenAttributes;
 use crate::interrupt::drop_detached;
 use crate::offer_many::stage_many;
 use crate::options::{offer_options, timeout as read_timeout};
-use crate::version::Version;
+use crate::version::PyVersion;
 
 thread_local! {
     /// The blocks of bundles that this thread is in, the innermost last.
-    static BLOCKS: RefCell<Vec<Block>> = const { RefCell::new(Vec::new()) };
+    static BLOCKS: RefCell<Vec<BundleBlock>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A block that a thread has entered. It may be left by another, which cannot tell this one: so what it leads to says whether
 /// it was.
-struct Block {
+struct BundleBlock {
     pool: Pool,
-    inner: Weak<Mutex<Inner>>,
+    inner: Weak<Mutex<BundleInner>>,
 }
 
 /// The bundle in whose block this thread is: what it offers in this pool goes there.
@@ -41,40 +41,40 @@ pub(crate) fn current(py: Python<'_>, pool: &Pool) -> Option<Arc<junctura::Bundl
     })
 }
 
-impl Block {
+impl BundleBlock {
     /// Its bundle, unless it was left.
     fn bundle(&self, py: Python<'_>) -> Option<Arc<junctura::Bundle>> {
         lock(py, &*self.inner.upgrade()?).bundle.clone()
     }
 }
 
-fn lock<'a>(py: Python<'_>, inner: &'a Mutex<Inner>) -> MutexGuard<'a, Inner> {
+fn lock<'a>(py: Python<'_>, inner: &'a Mutex<BundleInner>) -> MutexGuard<'a, BundleInner> {
     inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A member of a bundle that was offered. `Completed.version` says its version once the bundle is complete.
-#[pyclass(module = "junctura", frozen, eq, hash)]
+#[pyclass(module = "junctura", name = "Staged", frozen, eq, hash)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Staged(pub(crate) junctura::Staged);
+pub(crate) struct PyStaged(pub(crate) junctura::Staged);
 
 #[pymethods]
-impl Staged {
+impl PyStaged {
     fn __repr__(&self) -> &'static str {
         "<junctura.Staged>"
     }
 }
 
 /// A bundle that has all its members.
-#[pyclass(module = "junctura", frozen)]
-pub(crate) struct Completed(junctura::Completed);
+#[pyclass(module = "junctura", name = "Completed", frozen)]
+pub(crate) struct PyCompleted(junctura::Completed);
 
 #[pymethods]
-impl Completed {
+impl PyCompleted {
     /// The version of the first object in the order of keys; the others follow without a gap. None: there is none, or it is not
     /// visible yet, since the bundle around it lacks members.
     #[getter]
-    fn first(&self) -> Option<Version> {
-        self.0.first().map(Version)
+    fn first(&self) -> Option<PyVersion> {
+        self.0.first().map(PyVersion)
     }
 
     /// How many objects became visible together, those of the bundles around and within it included.
@@ -88,8 +88,8 @@ impl Completed {
     ///
     /// The version of a member that was offered through this handle of the bundle; None for one that another of the same key
     /// replaced.
-    fn version(&self, member: &Staged) -> Option<Version> {
-        self.0.version(member.0).map(Version)
+    fn version(&self, member: &PyStaged) -> Option<PyVersion> {
+        self.0.version(member.0).map(PyVersion)
     }
 
     fn __repr__(&self) -> String {
@@ -113,26 +113,26 @@ impl Completed {
 /// ...     print([entry["name"] for entry in pool.list()], bundle.completed.version(member).sequence)
 /// 0
 /// ['a', 'b'] 2
-#[pyclass(module = "junctura", frozen)]
-pub(crate) struct Bundle {
+#[pyclass(module = "junctura", name = "Bundle", frozen)]
+pub(crate) struct PyBundle {
     pool: Pool,
     path: Option<String>,
     /// Its number of members was said here.
     counts: bool,
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<BundleInner>>,
 }
 
-struct Inner {
+struct BundleInner {
     bundle: Option<Arc<junctura::Bundle>>,
     completed: Option<junctura::Completed>,
 }
 
-impl Bundle {
+impl PyBundle {
     pub(crate) fn open(
         py: Python<'_>,
         pool: &Pool,
         path: Option<String>,
-        attributes: &Attributes<'_>,
+        attributes: &GivenAttributes<'_>,
         options: BundleOptions<'_>,
     ) -> PyResult<Self> {
         let lists = attributes.lists(py)?;
@@ -149,7 +149,7 @@ impl Bundle {
             pool: pool.clone(),
             path,
             counts,
-            inner: Arc::new(Mutex::new(Inner {
+            inner: Arc::new(Mutex::new(BundleInner {
                 bundle: Some(Arc::new(bundle)),
                 completed: None,
             })),
@@ -157,16 +157,16 @@ impl Bundle {
     }
 
     /// What became visible with it, as far as that is known here.
-    pub(crate) fn known(&self, py: Python<'_>) -> Option<Completed> {
-        self.lock(py).completed.clone().map(Completed)
+    pub(crate) fn known(&self, py: Python<'_>) -> Option<PyCompleted> {
+        self.lock(py).completed.clone().map(PyCompleted)
     }
 
-    pub(crate) fn noted(&self, py: Python<'_>, completed: junctura::Completed) -> Completed {
+    pub(crate) fn noted(&self, py: Python<'_>, completed: junctura::Completed) -> PyCompleted {
         self.note(py, &completed);
-        Completed(completed)
+        PyCompleted(completed)
     }
 
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Inner> {
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, BundleInner> {
         lock(py, &self.inner)
     }
 
@@ -181,17 +181,17 @@ impl Bundle {
         Some(bundle)
     }
 
-    fn is_of(&self, block: &Block) -> bool {
+    fn is_of(&self, block: &BundleBlock) -> bool {
         block.inner.as_ptr() == Arc::as_ptr(&self.inner)
     }
 
     /// Until it is visible or aborted; nothing, where that is known, or where it was left.
-    pub(crate) fn awaiting(&self, py: Python<'_>) -> Awaiting {
+    pub(crate) fn awaiting(&self, py: Python<'_>) -> WaitSource {
         let bundle = {
-            let Inner { bundle, completed } = &*self.lock(py);
+            let BundleInner { bundle, completed } = &*self.lock(py);
             bundle.clone().filter(|_| completed.is_none())
         };
-        bundle.map_or_else(Awaiting::ready, |bundle| py.detach(|| bundle.awaiting()))
+        bundle.map_or_else(WaitSource::ready, |bundle| py.detach(|| bundle.awaiting()))
     }
 
     /// Keeps what is known for good: one that is nested may have all its members, and no versions yet.
@@ -203,7 +203,7 @@ impl Bundle {
 }
 
 #[pymethods]
-impl Bundle {
+impl PyBundle {
     /// Its path, or None.
     #[getter]
     fn path(&self) -> Option<&str> {
@@ -245,12 +245,12 @@ impl Bundle {
         retention: Option<&Bound<'py, PyAny>>,
         durability: Option<&str>,
         keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Staged> {
+    ) -> PyResult<PyStaged> {
         let options = offer_options(schema, retention, false, durability)?;
         let bundle = self.get(py)?;
-        Prepared::new(&self.pool, data, attributes, keywords, &options)?
+        PreparedData::new(&self.pool, data, attributes, keywords, &options)?
             .stage(py, &bundle, options)
-            .map(Staged)
+            .map(PyStaged)
     }
 
     /// Offers many objects into the bundle and returns when all are staged: a round trip for about `window` of them.
@@ -277,7 +277,7 @@ impl Bundle {
         schema: Option<&str>,
         retention: Option<&Bound<'_, PyAny>>,
         durability: Option<&str>,
-    ) -> PyResult<Vec<Staged>> {
+    ) -> PyResult<Vec<PyStaged>> {
         let bundle = self.get(py)?;
         stage_many(
             py,
@@ -303,11 +303,11 @@ impl Bundle {
     ///     It is complete.
     /// Closed
     ///     It was aborted, or left by this handle.
-    fn seal(&self, py: Python<'_>) -> PyResult<Completed> {
+    fn seal(&self, py: Python<'_>) -> PyResult<PyCompleted> {
         let bundle = self.get(py)?;
         let completed = py.detach(|| bundle.seal()).or_raise(py)?;
         self.note(py, &completed);
-        Ok(Completed(completed))
+        Ok(PyCompleted(completed))
     }
 
     /// Gives it up for all who have it open: what was staged is freed, and nobody has seen it. Returns the number of objects.
@@ -333,28 +333,28 @@ impl Bundle {
     /// Closed
     ///     It was aborted, or left by this handle.
     #[pyo3(signature = (timeout=None))]
-    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Completed> {
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<PyCompleted> {
         let timeout = read_timeout(py, timeout)?;
         let known = self.lock(py).completed.clone();
         if let Some(completed) = known {
-            return Ok(Completed(completed));
+            return Ok(PyCompleted(completed));
         }
         let bundle = self.get(py)?;
         let completed = py.detach(|| bundle.wait(timeout)).or_raise(py)?;
         self.note(py, &completed);
-        Ok(Completed(completed))
+        Ok(PyCompleted(completed))
     }
 
     /// What became visible with it, once it is complete; else None.
     #[getter]
-    fn completed(&self, py: Python<'_>) -> PyResult<Option<Completed>> {
-        let Inner { bundle, completed } = &mut *self.lock(py);
+    fn completed(&self, py: Python<'_>) -> PyResult<Option<PyCompleted>> {
+        let BundleInner { bundle, completed } = &mut *self.lock(py);
         if completed.is_none()
             && let Some(bundle) = bundle
         {
             *completed = py.detach(|| bundle.completed()).or_raise(py)?;
         }
-        Ok(completed.clone().map(Completed))
+        Ok(completed.clone().map(PyCompleted))
     }
 
     /// Leaves it to the other producers, or to one that opens it before its orphan timeout is over; without a path it is
@@ -370,7 +370,7 @@ impl Bundle {
         let this = slf.get();
         this.get(py)?;
         let (pool, inner) = (this.pool.clone(), Arc::downgrade(&this.inner));
-        BLOCKS.with_borrow_mut(|blocks| blocks.push(Block { pool, inner }));
+        BLOCKS.with_borrow_mut(|blocks| blocks.push(BundleBlock { pool, inner }));
         Ok(slf)
     }
 
@@ -411,7 +411,7 @@ impl Bundle {
     }
 }
 
-impl Drop for Bundle {
+impl Drop for PyBundle {
     fn drop(&mut self) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let bundle = inner.bundle.take();

@@ -4,18 +4,18 @@ use junctura::{BundleOptions, ListOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::bundle::Bundle;
-use crate::described::Entry;
+use crate::bundle::PyBundle;
+use crate::described::PyEntry;
 use crate::error::{OrRaise, invalid};
-use crate::given::Attributes;
+use crate::given::GivenAttributes;
 use crate::options::timeout as read_timeout;
-use crate::pool::Pool;
+use crate::pool::PyPool;
 use crate::values;
-use crate::version::Version;
+use crate::version::PyVersion;
 
 /// What is known of a bundle; in `Pool.bundles`.
-#[pyclass(module = "junctura", frozen, get_all)]
-pub(crate) struct BundleEntry {
+#[pyclass(module = "junctura", name = "BundleEntry", frozen, get_all)]
+pub(crate) struct PyBundleEntry {
     /// Its number: one that was opened later has a higher one.
     number: u64,
     /// Its path, or None.
@@ -35,14 +35,14 @@ pub(crate) struct BundleEntry {
     /// What it is about.
     attributes: Py<PyDict>,
     /// The version of the first object that became visible with it, or None.
-    first: Option<Version>,
+    first: Option<PyVersion>,
     /// Objects of its own that are visible.
     visible: u64,
     /// The number of the bundle that it is nested in, or None.
     parent: Option<u64>,
 }
 
-impl BundleEntry {
+impl PyBundleEntry {
     fn new(py: Python<'_>, entry: junctura::BundleEntry) -> PyResult<Self> {
         let attributes = match &entry.attributes {
             Some(about) => values::attributes(py, about.schema(), about.attributes())?,
@@ -58,7 +58,7 @@ impl BundleEntry {
             openers: entry.openers,
             orphaned_for: entry.orphaned_for.map(|time| time.as_secs_f64()),
             attributes: attributes.unbind(),
-            first: entry.first.map(Version),
+            first: entry.first.map(PyVersion),
             visible: entry.visible,
             parent: entry.parent,
         })
@@ -66,7 +66,7 @@ impl BundleEntry {
 }
 
 #[pymethods]
-impl BundleEntry {
+impl PyBundleEntry {
     fn __repr__(&self) -> String {
         let path = self.path.as_deref().unwrap_or("without a path");
         let declared = self.declared.map(|count| format!(" of {count}")).unwrap_or_default();
@@ -78,7 +78,7 @@ impl BundleEntry {
 }
 
 #[pymethods]
-impl Pool {
+impl PyPool {
     /// Opens a bundle: what is offered into it becomes visible together, under consecutive versions in the order of the keys.
     ///
     /// Without a path it belongs to this handle. With one, all producers that open the same path share it; what one leaves
@@ -129,10 +129,10 @@ impl Pool {
         orphan_timeout: Option<f64>,
         schema: Option<&str>,
         keywords: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Bundle> {
-        let attributes = Attributes::read(attributes, keywords)?;
+    ) -> PyResult<PyBundle> {
+        let attributes = GivenAttributes::read(attributes, keywords)?;
         let options = bundle_options(py, path.as_deref(), &attributes, members, orphan_timeout, schema)?;
-        Bundle::open(py, &self.inner, path, &attributes, options)
+        PyBundle::open(py, &self.inner, path, &attributes, options)
     }
 
     /// The bundles whose attributes match, in the order in which they were opened: those that are not complete, and those
@@ -148,10 +148,10 @@ impl Pool {
     /// -------
     /// list of BundleEntry
     #[pyo3(signature = (selector="", *, under=None))]
-    fn bundles(&self, py: Python<'_>, selector: &str, under: Option<&str>) -> PyResult<Vec<BundleEntry>> {
+    fn bundles(&self, py: Python<'_>, selector: &str, under: Option<&str>) -> PyResult<Vec<PyBundleEntry>> {
         let entries = py.detach(|| self.inner.bundles_under(under, selector));
         let entries = entries.or_raise_about(py, selector)?;
-        entries.into_iter().map(|entry| BundleEntry::new(py, entry)).collect()
+        entries.into_iter().map(|entry| PyBundleEntry::new(py, entry)).collect()
     }
 
     /// What is visible and matches, without payloads.
@@ -195,7 +195,7 @@ impl Pool {
         let list = PyList::empty(py);
         while let Some(page) = py.detach(|| pages.next_page()).or_raise(py)? {
             for entry in page {
-                list.append(Entry::new(py, entry)?)?;
+                list.append(PyEntry::new(py, entry)?)?;
             }
         }
         Ok(list)
@@ -206,7 +206,7 @@ impl Pool {
 pub(crate) fn bundle_options<'a>(
     py: Python<'_>,
     path: Option<&str>,
-    attributes: &Attributes<'_>,
+    attributes: &GivenAttributes<'_>,
     members: Option<u64>,
     orphan_timeout: Option<f64>,
     schema: Option<&'a str>,

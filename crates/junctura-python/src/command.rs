@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::Write;
 
-use junctura_cli::Program;
+use junctura_cli::ProgramWords;
 use pyo3::prelude::*;
 
 /// Does what a command line says; returns the exit status. The caller has given SIGINT up.
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 pub(crate) fn command(py: Python<'_>, arguments: Vec<OsString>, again: Vec<OsString>) -> u8 {
     py.detach(|| {
         junctura_cli::log();
-        let status = junctura_cli::run(&Program::of(again), arguments);
+        let status = junctura_cli::run(&ProgramWords::of(again), arguments);
         // In a Rust program its end does that. Nobody may be there to read it.
         let _ = std::io::stdout().flush();
         status

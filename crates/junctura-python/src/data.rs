@@ -16,41 +16,41 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyModule};
 
-use crate::allocation::{Allocation, Filled};
-use crate::buffer::Lent;
+use crate::allocation::{FilledPayload, PyAllocation};
+use crate::buffer::LentBuffer;
 use crate::bundle::current;
-use crate::ending::Call;
+use crate::ending::EndingCall;
 use crate::error::{OrRaise, invalid};
 use crate::exchange;
-use crate::given::{Attributes, type_name};
+use crate::given::{GivenAttributes, type_name};
 use crate::interpreter::module;
-use crate::kept::{AttributeName, Kept};
+use crate::kept::{AttributeName, LazyValue};
 use crate::options::schema_of;
-use crate::version::Version;
+use crate::version::PyVersion;
 
 static MASK: AttributeName = AttributeName::new("mask");
 
 /// The half of this that NumPy does. Keep it no longer than for a call.
-pub(crate) fn arrays(py: Python<'_>) -> PyResult<Arrays<'_>> {
-    static ARRAYS: Kept<Py<PyModule>> = Kept::new();
+pub(crate) fn arrays(py: Python<'_>) -> PyResult<ArrayModule<'_>> {
+    static ARRAYS: LazyValue<Py<PyModule>> = LazyValue::new();
     let made = ARRAYS.get_or_make(py, || {
         Ok(module(py, "junctura._array.numpy_payload")?
             .cast_into::<PyModule>()?
             .unbind())
     })?;
-    Ok(Arrays {
+    Ok(ArrayModule {
         module: made.bind(py),
-        _call: Call::begin(py),
+        _call: EndingCall::begin(py),
     })
 }
 
 /// The module, for a call.
-pub(crate) struct Arrays<'py> {
+pub(crate) struct ArrayModule<'py> {
     module: &'py Bound<'py, PyModule>,
-    _call: Call,
+    _call: EndingCall,
 }
 
-impl<'py> Deref for Arrays<'py> {
+impl<'py> Deref for ArrayModule<'py> {
     type Target = Bound<'py, PyModule>;
 
     fn deref(&self) -> &Self::Target {
@@ -58,42 +58,42 @@ impl<'py> Deref for Arrays<'py> {
     }
 }
 
-enum Data<'py> {
+enum OfferData<'py> {
     Bytes(Bound<'py, PyBytes>),
-    Lent(Lent),
-    Allocation(Bound<'py, Allocation>),
+    Lent(LentBuffer),
+    Allocation(Bound<'py, PyAllocation>),
 }
 
 /// What an array is, besides its bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Form {
+pub(crate) struct ArrayForm {
     pub(crate) dtype: Cow<'static, str>,
     pub(crate) shape: Vec<usize>,
 }
 
 /// Where arrays go that have to be copied.
 #[derive(Clone, Copy)]
-pub(crate) enum Room<'a> {
+pub(crate) enum CopyRoom<'a> {
     Pool(&'a Pool),
     /// Memory of Python's.
     Own,
 }
 
 /// An offer, ready to be carried out.
-pub(crate) struct Prepared<'py> {
-    pub(crate) attributes: Attributes<'py>,
-    data: Data<'py>,
+pub(crate) struct PreparedData<'py> {
+    pub(crate) attributes: GivenAttributes<'py>,
+    data: OfferData<'py>,
     schema: Arc<Schema>,
     is_array: bool,
 }
 
 /// A payload, ready to go.
-pub(crate) enum Content<'a> {
+pub(crate) enum ReadyPayload<'a> {
     Bytes(&'a [u8]),
-    Filled(Filled<'a>),
+    Filled(FilledPayload<'a>),
 }
 
-impl<'py> Prepared<'py> {
+impl<'py> PreparedData<'py> {
     pub(crate) fn new(
         pool: &Pool,
         data: &Bound<'py, PyAny>,
@@ -102,19 +102,19 @@ impl<'py> Prepared<'py> {
         options: &OfferOptions<'_>,
     ) -> PyResult<Self> {
         let schema = schema_of(data.py(), pool, options.schema)?;
-        Self::read(Room::Pool(pool), schema, data, attributes, keywords)
+        Self::read(CopyRoom::Pool(pool), schema, data, attributes, keywords)
     }
 
     pub(crate) fn read(
-        room: Room<'_>,
+        room: CopyRoom<'_>,
         schema: Arc<Schema>,
         data: &Bound<'py, PyAny>,
         attributes: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
-        let mut attributes = Attributes::read(attributes, keywords)?;
+        let mut attributes = GivenAttributes::read(attributes, keywords)?;
         let names = || attributes.names();
-        let labelled = exchange::labels(data, crate::schema::Schema(Arc::clone(&schema)), names)?;
+        let labelled = exchange::labels(data, crate::schema::PySchema(Arc::clone(&schema)), names)?;
         let (data, form) = match &labelled {
             Some((array, labels)) => {
                 attributes.add_given(labels)?;
@@ -142,9 +142,9 @@ impl<'py> Prepared<'py> {
     /// The payload, where it is no allocation of a pool's.
     pub(crate) fn lent(&self) -> &[u8] {
         match &self.data {
-            Data::Bytes(bytes) => bytes.as_bytes(),
-            Data::Lent(lent) => lent.bytes(),
-            Data::Allocation(_) => &[],
+            OfferData::Bytes(bytes) => bytes.as_bytes(),
+            OfferData::Lent(lent) => lent.bytes(),
+            OfferData::Allocation(_) => &[],
         }
     }
 
@@ -152,25 +152,25 @@ impl<'py> Prepared<'py> {
     ///
     /// # Errors
     /// What is wrong with the attributes, where an allocation would be lost with the offer.
-    pub(crate) fn content(&self, py: Python<'py>, given: &[(&str, Given<'_>)]) -> PyResult<Content<'_>> {
+    pub(crate) fn content(&self, py: Python<'py>, given: &[(&str, Given<'_>)]) -> PyResult<ReadyPayload<'_>> {
         Ok(match &self.data {
-            Data::Bytes(bytes) => Content::Bytes(bytes.as_bytes()),
-            Data::Lent(lent) => Content::Bytes(lent.bytes()),
-            Data::Allocation(allocation) => {
+            OfferData::Bytes(bytes) => ReadyPayload::Bytes(bytes.as_bytes()),
+            OfferData::Lent(lent) => ReadyPayload::Bytes(lent.bytes()),
+            OfferData::Allocation(allocation) => {
                 let mut record = Vec::new();
                 self.schema.record(given.iter().copied(), &mut record).or_raise(py)?;
-                Content::Filled(allocation.get().take(py)?)
+                ReadyPayload::Filled(allocation.get().take(py)?)
             }
         })
     }
 
     /// Offers it and waits until it is visible.
     /// `None`: it was offered only if wanted, and nothing wants it.
-    pub(crate) fn offer(self, py: Python<'py>, pool: &Pool, options: OfferOptions<'_>) -> PyResult<Option<Version>> {
+    pub(crate) fn offer(self, py: Python<'py>, pool: &Pool, options: OfferOptions<'_>) -> PyResult<Option<PyVersion>> {
         if let Some(bundle) = current(py, pool) {
             self.stage(py, &bundle, options)?;
             let incarnation = py.detach(|| pool.incarnation()).or_raise(py)?;
-            return Ok(Some(Version(junctura::Version {
+            return Ok(Some(PyVersion(junctura::Version {
                 incarnation,
                 sequence: 0,
             })));
@@ -181,13 +181,15 @@ impl<'py> Prepared<'py> {
         let offered = py.detach(|| {
             let given = given.iter().copied();
             match content {
-                Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => pool.offer_with(given, bytes, options),
-                Content::Filled(Filled::Slot(slot)) => slot.offer_with(given, options),
+                ReadyPayload::Bytes(bytes) | ReadyPayload::Filled(FilledPayload::Own(bytes)) => {
+                    pool.offer_with(given, bytes, options)
+                }
+                ReadyPayload::Filled(FilledPayload::Slot(slot)) => slot.offer_with(given, options),
             }
         });
         match offered {
             Err(error) if error.code() == Code::NotWanted => Ok(None),
-            other => other.map(|version| Some(Version(version))).or_raise(py),
+            other => other.map(|version| Some(PyVersion(version))).or_raise(py),
         }
     }
 
@@ -201,8 +203,8 @@ impl<'py> Prepared<'py> {
         let given = self.attributes.given(py, &lists)?;
         let content = self.content(py, &given)?;
         py.detach(|| match content {
-            Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => run(given, None, bytes),
-            Content::Filled(Filled::Slot(slot)) => run(given, Some(slot), &[]),
+            ReadyPayload::Bytes(bytes) | ReadyPayload::Filled(FilledPayload::Own(bytes)) => run(given, None, bytes),
+            ReadyPayload::Filled(FilledPayload::Slot(slot)) => run(given, Some(slot), &[]),
         })
         .or_raise(py)
     }
@@ -220,24 +222,26 @@ impl<'py> Prepared<'py> {
         py.detach(|| {
             let given = given.iter().copied();
             match content {
-                Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => bundle.offer_with(given, bytes, options),
-                Content::Filled(Filled::Slot(slot)) => bundle.offer_allocation(slot, given, options),
+                ReadyPayload::Bytes(bytes) | ReadyPayload::Filled(FilledPayload::Own(bytes)) => {
+                    bundle.offer_with(given, bytes, options)
+                }
+                ReadyPayload::Filled(FilledPayload::Slot(slot)) => bundle.offer_allocation(slot, given, options),
             }
         })
         .or_raise(py)
     }
 }
 
-fn read<'py>(room: Room<'_>, object: &Bound<'py, PyAny>) -> PyResult<(Data<'py>, Option<Form>)> {
+fn read<'py>(room: CopyRoom<'_>, object: &Bound<'py, PyAny>) -> PyResult<(OfferData<'py>, Option<ArrayForm>)> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
-        return Ok((Data::Bytes(bytes.clone()), None));
+        return Ok((OfferData::Bytes(bytes.clone()), None));
     }
-    if let Ok(allocation) = object.cast::<Allocation>() {
+    if let Ok(allocation) = object.cast::<PyAllocation>() {
         let data = match room {
-            Room::Pool(_) => Data::Allocation(allocation.clone()),
-            Room::Own => Data::Lent(Lent::new(PyUntypedBuffer::get(object)?)),
+            CopyRoom::Pool(_) => OfferData::Allocation(allocation.clone()),
+            CopyRoom::Own => OfferData::Lent(LentBuffer::new(PyUntypedBuffer::get(object)?)),
         };
-        return Ok((data, allocation.get().form().cloned().and_then(Form::unless_bytes)));
+        return Ok((data, allocation.get().form().cloned().and_then(ArrayForm::unless_bytes)));
     }
     let py = object.py();
     match PyUntypedBuffer::get(object) {
@@ -268,38 +272,38 @@ fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
-fn lend<'py>(buffer: PyUntypedBuffer, dtype: Cow<'static, str>) -> (Data<'py>, Option<Form>) {
-    let form = Form {
+fn lend<'py>(buffer: PyUntypedBuffer, dtype: Cow<'static, str>) -> (OfferData<'py>, Option<ArrayForm>) {
+    let form = ArrayForm {
         dtype,
         shape: buffer.shape().to_vec(),
     };
-    (Data::Lent(Lent::new(buffer)), form.unless_bytes())
+    (OfferData::Lent(LentBuffer::new(buffer)), form.unless_bytes())
 }
 
-fn by_numpy<'py>(room: Room<'_>, object: &Bound<'py, PyAny>) -> PyResult<(Data<'py>, Option<Form>)> {
+fn by_numpy<'py>(room: CopyRoom<'_>, object: &Bound<'py, PyAny>) -> PyResult<(OfferData<'py>, Option<ArrayForm>)> {
     let py = object.py();
     let (array, nbytes, dtype, shape): (Bound<'py, PyAny>, usize, String, Vec<usize>) =
         arrays(py)?.call_method1("describe", (object,))?.extract()?;
-    let form = Form {
+    let form = ArrayForm {
         dtype: dtype.into(),
         shape,
     };
     let data = match room {
-        Room::Pool(pool) => {
-            let allocation = Bound::new(py, Allocation::new(py, pool, nbytes, Some(form.clone()))?)?;
+        CopyRoom::Pool(pool) => {
+            let allocation = Bound::new(py, PyAllocation::new(py, pool, nbytes, Some(form.clone()))?)?;
             arrays(py)?.call_method1("fill", (&allocation, array))?;
-            Data::Allocation(allocation)
+            OfferData::Allocation(allocation)
         }
-        Room::Own => {
+        CopyRoom::Own => {
             let memory = PyByteArray::new_with(py, nbytes, |_| Ok(()))?;
             arrays(py)?.call_method1("fill", (&memory, array))?;
-            Data::Lent(Lent::new(PyUntypedBuffer::get(&memory)?))
+            OfferData::Lent(LentBuffer::new(PyUntypedBuffer::get(&memory)?))
         }
     };
     Ok((data, form.unless_bytes()))
 }
 
-impl Form {
+impl ArrayForm {
     /// Plain bytes need no description.
     fn unless_bytes(self) -> Option<Self> {
         let is_bytes = self.dtype == "uint8" && self.shape.len() == 1;
@@ -307,7 +311,7 @@ impl Form {
     }
 
     /// Adds what it is to the attributes, where the schema has room for it and the user did not say it.
-    fn describe(&self, attributes: &mut Attributes<'_>, schema: &Schema) {
+    fn describe(&self, attributes: &mut GivenAttributes<'_>, schema: &Schema) {
         if takes(schema, "dtype", Kind::one(Type::String)) && !attributes.has("dtype") {
             attributes.add_text("dtype", self.dtype.to_string());
         }

@@ -7,37 +7,37 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::object::no_attribute;
-use crate::schema::Schema;
+use crate::schema::PySchema;
 use crate::values;
-use crate::version::Version;
+use crate::version::PyVersion;
 
 /// A version of an object, without its payload.
-#[pyclass(module = "junctura", frozen, subclass)]
-pub(crate) struct Described {
-    what: What,
+#[pyclass(module = "junctura", name = "Described", frozen, subclass)]
+pub(crate) struct PyDescribed {
+    what: DescribedItem,
     version: junctura::Version,
 }
 
-enum What {
+enum DescribedItem {
     Listed(junctura::Entry),
     Named(junctura::Described),
 }
 
-impl Deref for What {
+impl Deref for DescribedItem {
     type Target = junctura::Described;
 
     fn deref(&self) -> &junctura::Described {
         match self {
-            What::Listed(entry) => entry,
-            What::Named(object) => object,
+            DescribedItem::Listed(entry) => entry,
+            DescribedItem::Named(object) => object,
         }
     }
 }
 
-impl Described {
+impl PyDescribed {
     pub(crate) fn new(object: junctura::Described, version: junctura::Version) -> Self {
         Self {
-            what: What::Named(object),
+            what: DescribedItem::Named(object),
             version,
         }
     }
@@ -46,8 +46,8 @@ impl Described {
         self.what.schema()
     }
 
-    pub(crate) fn version_of(&self) -> Version {
-        Version(self.version)
+    pub(crate) fn version_of(&self) -> PyVersion {
+        PyVersion(self.version)
     }
 
     /// Its attributes as texts.
@@ -60,7 +60,7 @@ impl Described {
 }
 
 #[pymethods]
-impl Described {
+impl PyDescribed {
     /// Names and values of its attributes, as `Object.attributes`.
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -75,14 +75,14 @@ impl Described {
 
     /// Which version.
     #[getter]
-    fn version(&self) -> Version {
-        Version(self.version)
+    fn version(&self) -> PyVersion {
+        PyVersion(self.version)
     }
 
     /// The schema that describes it.
     #[getter]
-    fn schema(&self) -> Schema {
-        Schema(Arc::clone(self.what.schema()))
+    fn schema(&self) -> PySchema {
+        PySchema(Arc::clone(self.what.schema()))
     }
 
     /// get(name, default=None)
@@ -122,20 +122,20 @@ impl Described {
 /// ...     version = pool.offer(b"payload", name="a")
 /// ...     [(entry["name"], entry.nbytes) for entry in pool.list()]
 /// [('a', 7)]
-#[pyclass(module = "junctura", frozen, extends = Described)]
-pub(crate) struct Entry {
+#[pyclass(module = "junctura", name = "Entry", frozen, extends = PyDescribed)]
+pub(crate) struct PyEntry {
     pub(crate) bytes: u64,
     pub(crate) staged_in: Option<u64>,
     pub(crate) spilled: bool,
     pub(crate) archived: bool,
 }
 
-impl Entry {
-    pub(crate) fn new(py: Python<'_>, entry: junctura::Entry) -> PyResult<Py<Entry>> {
+impl PyEntry {
+    pub(crate) fn new(py: Python<'_>, entry: junctura::Entry) -> PyResult<Py<PyEntry>> {
         let (version, bytes) = (entry.version(), entry.bytes());
         let (staged_in, spilled, archived) = (entry.staged_in(), entry.is_spilled(), entry.is_archived());
-        let base = Described {
-            what: What::Listed(entry),
+        let base = PyDescribed {
+            what: DescribedItem::Listed(entry),
             version,
         };
         Self::of(py, base, bytes, staged_in, (spilled, archived))
@@ -143,12 +143,12 @@ impl Entry {
 
     pub(crate) fn of(
         py: Python<'_>,
-        base: Described,
+        base: PyDescribed,
         bytes: u64,
         staged_in: Option<u64>,
         (spilled, archived): (bool, bool),
-    ) -> PyResult<Py<Entry>> {
-        let entry = Entry {
+    ) -> PyResult<Py<PyEntry>> {
+        let entry = PyEntry {
             bytes,
             staged_in,
             spilled,
@@ -159,7 +159,7 @@ impl Entry {
 }
 
 #[pymethods]
-impl Entry {
+impl PyEntry {
     /// Bytes of the payload.
     #[getter]
     fn nbytes(&self) -> u64 {

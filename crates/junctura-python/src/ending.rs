@@ -2,7 +2,7 @@
 //!
 //! Python ends such a thread where it next runs: CPython up to 3.13 unwinds its stack, which aborts the process where a function
 //! of Rust is on it. `PyO3` holds threads that return from Rust to Python. Calls from Rust of Python functions that may run for
-//! long are a [`Call`]: the end waits up to ten seconds for those that have begun, and no other begins.
+//! long are a [`EndingCall`]: the end waits up to ten seconds for those that have begun, and no other begins.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -33,9 +33,9 @@ pub(crate) fn is_ending() -> bool {
 }
 
 /// A call of a function in Python that ends by itself: it must not wait for other processes.
-pub(crate) struct Call(());
+pub(crate) struct EndingCall(());
 
-impl Call {
+impl EndingCall {
     /// Begins a call. At the end of the program it does not return, unless this thread is the one that ends it.
     pub(crate) fn begin(py: Python<'_>) -> Self {
         Self::begin_unattached().unwrap_or_else(|| {
@@ -59,7 +59,7 @@ impl Call {
     }
 }
 
-impl Drop for Call {
+impl Drop for EndingCall {
     fn drop(&mut self) {
         OWN.set(OWN.get() - 1);
         UNDER_WAY.fetch_sub(1, Ordering::SeqCst);

@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::interrupt;
-use crate::kept::Kept;
+use crate::kept::LazyValue;
 
 /// The exception classes, in the order of `Code::ALL`.
-static CLASSES: Kept<Vec<Py<PyAny>>> = Kept::new();
+static CLASSES: LazyValue<Vec<Py<PyAny>>> = LazyValue::new();
 
 /// Turns what went wrong into the exception that Python gets.
 pub(crate) trait OrRaise<T> {

@@ -3,20 +3,20 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use junctura::{Awaited, Awaiting, EventKind, Pool, PoolEvent};
+use junctura::{Awaited, EventKind, Pool, PoolEvent, WaitSource};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
-use crate::described::Described;
+use crate::described::PyDescribed;
 use crate::error::{OrRaise, invalid};
 use crate::follow::or_ended;
 use crate::interrupt::drop_detached;
 use crate::options::timeout as read_timeout;
 
 /// A client of the pool, as others see it.
-#[pyclass(module = "junctura", frozen, get_all, eq)]
+#[pyclass(module = "junctura", name = "Peer", frozen, get_all, eq)]
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Peer {
+pub(crate) struct PyPeer {
     /// The number that the server gave it.
     pub(crate) client: u32,
     /// What it calls itself.
@@ -28,7 +28,7 @@ pub(crate) struct Peer {
 }
 
 #[pymethods]
-impl Peer {
+impl PyPeer {
     fn __repr__(&self) -> String {
         format!(
             "<junctura.Peer {} {:?}, process {} on {}>",
@@ -38,18 +38,18 @@ impl Peer {
 }
 
 /// Something that happened.
-#[pyclass(module = "junctura", frozen, get_all)]
-pub(crate) struct Event {
+#[pyclass(module = "junctura", name = "Event", frozen, get_all)]
+pub(crate) struct PyEvent {
     /// What: `offered`, `withdrawn`, `expired`, `joined`, `left`, `superseded`, `required`, `retracted`, `lapsed`,
     /// `broken`, `declined`, `missed`, `completed`, `aborted`, `spilled`, `archived` or `unarchived`.
     pub(crate) kind: &'static str,
     /// The object that it happened to, or None.
-    pub(crate) object: Option<Py<Described>>,
+    pub(crate) object: Option<Py<PyDescribed>>,
     /// Bytes of the object's payload.
     pub(crate) nbytes: u64,
     /// The client that joined or left, that offered the object, that made or retracted the requirement, that read a broken
     /// one, or that completed or aborted the bundle, or None.
-    pub(crate) client: Option<Py<Peer>>,
+    pub(crate) client: Option<Py<PyPeer>>,
     /// The requirement that it happened to: its name ("" where it has none) and its selector, or None.
     pub(crate) requirement: Option<(String, String)>,
     /// The bundle that it happened to: its path or None, how many members were there, and how many make it complete or None;
@@ -61,12 +61,12 @@ pub(crate) struct Event {
     pub(crate) reason: String,
 }
 
-impl Event {
+impl PyEvent {
     pub(crate) fn new(py: Python<'_>, event: PoolEvent) -> PyResult<Self> {
         let object = event
             .object
-            .map(|(object, version)| Py::new(py, Described::new(object, version)));
-        let peer = event.client.map(|peer| Peer {
+            .map(|(object, version)| Py::new(py, PyDescribed::new(object, version)));
+        let peer = event.client.map(|peer| PyPeer {
             client: peer.client,
             name: peer.name,
             host: peer.host,
@@ -86,7 +86,7 @@ impl Event {
 }
 
 #[pymethods]
-impl Event {
+impl PyEvent {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let about = match (&self.object, &self.requirement, &self.bundle, &self.client) {
             (Some(object), ..) => object.bind(py).repr()?.to_string(),
@@ -102,14 +102,14 @@ impl Event {
 /// What happens in a pool, without payloads; made by `Pool.subscribe`.
 ///
 /// As an iterator it waits for the next event. It ends with its `with` block, or when it is forgotten.
-#[pyclass(module = "junctura", frozen)]
-pub(crate) struct Subscription {
+#[pyclass(module = "junctura", name = "Subscription", frozen)]
+pub(crate) struct PySubscription {
     inner: Mutex<Option<junctura::Subscription>>,
     /// Held by the thread that is given the next event.
     turns: Mutex<()>,
 }
 
-impl Subscription {
+impl PySubscription {
     pub(crate) fn new(py: Python<'_>, pool: &Pool, selector: &str, kinds: Option<Vec<String>>) -> PyResult<Self> {
         let kinds = read_kinds(py, kinds)?;
         let subscription = py
@@ -130,9 +130,9 @@ impl Subscription {
         run(inner.as_mut())
     }
 
-    pub(crate) fn awaiting(&self, py: Python<'_>) -> Awaiting {
+    pub(crate) fn awaiting(&self, py: Python<'_>) -> WaitSource {
         let inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        inner.as_ref().map_or_else(Awaiting::ready, Awaited::awaiting)
+        inner.as_ref().map_or_else(WaitSource::ready, Awaited::awaiting)
     }
 
     pub(crate) fn take(&self, py: Python<'_>) -> Option<junctura::Subscription> {
@@ -155,7 +155,7 @@ fn kind(py: Python<'_>, name: &str) -> PyResult<EventKind> {
 }
 
 #[pymethods]
-impl Subscription {
+impl PySubscription {
     /// next(timeout=None)
     /// --
     ///
@@ -168,7 +168,7 @@ impl Subscription {
     /// LimitExceeded
     ///     When events came faster than they were read, and some were lost: the subscription has ended.
     #[pyo3(signature = (timeout=None))]
-    fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Event>> {
+    fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<PyEvent>> {
         let timeout = read_timeout(py, timeout)?;
         let deadline = timeout.and_then(|time| Instant::now().checked_add(time));
         // Threads take turns; no wait holds the subscription, so that any thread may close it.
@@ -180,7 +180,7 @@ impl Subscription {
             let (is_over, awaiting) = (events.is_over(), events.awaiting());
             drop(inner);
             if event.is_some() || is_over {
-                return event.map(|event| Event::new(py, event)).transpose();
+                return event.map(|event| PyEvent::new(py, event)).transpose();
             }
             let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
             let waited = py.detach(|| junctura::binding::wait_for(&awaiting, left));
@@ -200,7 +200,7 @@ impl Subscription {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Event>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyEvent>> {
         self.next(py, None)
     }
 
@@ -213,7 +213,7 @@ impl Subscription {
     }
 }
 
-impl Drop for Subscription {
+impl Drop for PySubscription {
     fn drop(&mut self) {
         drop_detached(self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take());
     }

@@ -6,11 +6,11 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::allocation::Allocation;
+use crate::allocation::PyAllocation;
 use crate::data::arrays;
 use crate::interpreter::{called, module};
 use crate::kept::AttributeName;
-use crate::object::Object;
+use crate::object::PyReceived;
 
 /// An array's capsule; `array` is of ours.
 fn capsule<'py>(
@@ -24,7 +24,7 @@ fn capsule<'py>(
 }
 
 #[pymethods]
-impl Object {
+impl PyReceived {
     /// The payload for `from_dlpack` of NumPy, PyTorch, JAX, CuPy, …: as `array()`, without a copy, and held while it is used.
     /// It is read-only: to consumers that do not know of that (DLPack before 1.0) only a copy is given, where they ask for one.
     ///
@@ -98,7 +98,7 @@ impl Object {
 }
 
 #[pymethods]
-impl Allocation {
+impl PyAllocation {
     /// The memory for `from_dlpack`, writable. While it is used that way the allocation cannot be offered.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
@@ -122,7 +122,7 @@ static DIMS: AttributeName = AttributeName::new("dims");
 /// The array within one that has labels, and what these say, without what was said already.
 pub(crate) fn labels<'py>(
     data: &Bound<'py, PyAny>,
-    schema: crate::schema::Schema,
+    schema: crate::schema::PySchema,
     names: impl FnOnce() -> Vec<String>,
 ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyDict>)>> {
     // Arrays of other libraries have no named dimensions.

@@ -3,30 +3,30 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use junctura::{Awaited, Awaiting, Code, FollowOptions, Item};
+use junctura::{Awaited, Code, FollowOptions, Item, WaitSource};
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
-use crate::described::Described;
+use crate::described::PyDescribed;
 use crate::errand::Out;
 use crate::error::{OrRaise, invalid, raise};
 use crate::interrupt::drop_detached;
-use crate::object::{Holdings, Object};
+use crate::object::{FollowHoldings, PyReceived};
 
 /// How long a follow waits with its window full before it warns.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What is done with gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gaps {
+enum GapHandling {
     Raise,
     Yield,
     Ignore,
 }
 
 /// A follow's arguments.
-pub(crate) struct Arguments<'a> {
+pub(crate) struct FollowArguments<'a> {
     pub(crate) options: FollowOptions,
     pub(crate) gaps: &'a str,
     pub(crate) live: &'a str,
@@ -38,23 +38,23 @@ pub(crate) struct Arguments<'a> {
 /// meanwhile, and Ctrl-C ends the wait. It ends with its `with` block, or when it is forgotten.
 ///
 /// At most `window` objects of it are held at a time: who keeps that many gets no more until some are released.
-#[pyclass(module = "junctura", frozen)]
-pub(crate) struct Follow {
+#[pyclass(module = "junctura", name = "Follow", frozen)]
+pub(crate) struct PyFollow {
     inner: Mutex<Option<junctura::Follow>>,
     /// Held by the thread that is given the next item.
     turns: Mutex<()>,
     pub(crate) errand: Out,
-    holdings: Holdings,
+    holdings: FollowHoldings,
     window: usize,
-    shown: Shown,
+    shown: ShownItems,
     snapshot: u64,
 }
 
 /// Objects that a reader will not get, because they went before it could be given them.
-#[pyclass(module = "junctura", frozen, get_all)]
-pub(crate) struct Gap {
+#[pyclass(module = "junctura", name = "Gap", frozen, get_all)]
+pub(crate) struct PyGap {
     /// Which, as far as they can be named: a list of `Described`.
-    pub(crate) items: Vec<Py<Described>>,
+    pub(crate) items: Vec<Py<PyDescribed>>,
     /// How many more there are.
     pub(crate) unnamed: u64,
     /// Why: `withdrawn`, `expired`, …
@@ -62,7 +62,7 @@ pub(crate) struct Gap {
 }
 
 #[pymethods]
-impl Gap {
+impl PyGap {
     fn __len__(&self) -> usize {
         self.items.len() + usize::try_from(self.unnamed).unwrap_or(usize::MAX)
     }
@@ -77,11 +77,11 @@ impl Gap {
 }
 
 /// All that was there when the follow began has been given; what comes now is new.
-#[pyclass(module = "junctura", frozen)]
-pub(crate) struct Live;
+#[pyclass(module = "junctura", name = "Live", frozen)]
+pub(crate) struct PyLive;
 
 #[pymethods]
-impl Live {
+impl PyLive {
     fn __repr__(&self) -> &'static str {
         "<junctura.Live>"
     }
@@ -89,18 +89,18 @@ impl Live {
 
 /// What a follow shows besides objects.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
-    gaps: Gaps,
+pub(crate) struct ShownItems {
+    gaps: GapHandling,
     yields_live: bool,
 }
 
-impl Arguments<'_> {
+impl FollowArguments<'_> {
     /// What is shown, and the rest.
-    pub(crate) fn shown(self, py: Python<'_>) -> PyResult<(Shown, FollowOptions)> {
+    pub(crate) fn shown(self, py: Python<'_>) -> PyResult<(ShownItems, FollowOptions)> {
         let gaps = match self.gaps {
-            "raise" => Gaps::Raise,
-            "yield" => Gaps::Yield,
-            "ignore" => Gaps::Ignore,
+            "raise" => GapHandling::Raise,
+            "yield" => GapHandling::Yield,
+            "ignore" => GapHandling::Ignore,
             other => {
                 return Err(invalid(
                     py,
@@ -114,14 +114,14 @@ impl Arguments<'_> {
             "yield" => true,
             other => return Err(invalid(py, "live", format!("\"ignore\" or \"yield\", not {other:?}"))),
         };
-        Ok((Shown { gaps, yields_live }, self.options))
+        Ok((ShownItems { gaps, yields_live }, self.options))
     }
 }
 
-impl Follow {
+impl PyFollow {
     pub(crate) fn new(
         py: Python<'_>,
-        arguments: Arguments<'_>,
+        arguments: FollowArguments<'_>,
         begin: impl FnOnce(FollowOptions) -> junctura::Result<junctura::Follow> + Send,
         selector: &str,
     ) -> PyResult<Self> {
@@ -130,14 +130,14 @@ impl Follow {
         Ok(Self::of(follow, shown))
     }
 
-    pub(crate) fn of(follow: junctura::Follow, shown: Shown) -> Self {
+    pub(crate) fn of(follow: junctura::Follow, shown: ShownItems) -> Self {
         Self {
             snapshot: follow.snapshot_sequence(),
             window: follow.window() as usize,
             inner: Mutex::new(Some(follow)),
             turns: Mutex::default(),
             errand: Mutex::new(None),
-            holdings: Holdings::default(),
+            holdings: FollowHoldings::default(),
             shown,
         }
     }
@@ -179,8 +179,8 @@ impl Follow {
         self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn awaiting(&self, py: Python<'_>) -> Awaiting {
-        self.lock(py).as_ref().map_or_else(Awaiting::ready, Awaited::awaiting)
+    pub(crate) fn awaiting(&self, py: Python<'_>) -> WaitSource {
+        self.lock(py).as_ref().map_or_else(WaitSource::ready, Awaited::awaiting)
     }
 
     /// The next item that the user wants to see; `None`: the follow has ended. Threads take turns; no wait holds the follow, so that
@@ -208,7 +208,7 @@ impl Follow {
     }
 
     /// Waits until there may be something. The deadline of a limited wait may be out of reach.
-    fn wait(&self, py: Python<'_>, awaiting: &Awaiting, limited: bool, deadline: Option<Instant>) -> PyResult<()> {
+    fn wait(&self, py: Python<'_>, awaiting: &WaitSource, limited: bool, deadline: Option<Instant>) -> PyResult<()> {
         let wait_for = |timeout: Option<Duration>| py.detach(|| junctura::binding::wait_for(awaiting, timeout));
         let waited = if limited {
             wait_for(deadline.map(|at| at.saturating_duration_since(Instant::now())))
@@ -240,18 +240,18 @@ impl Follow {
 
     fn show(&self, py: Python<'_>, item: Item) -> PyResult<Option<Py<PyAny>>> {
         Ok(match item {
-            Item::Object(object) => Some(Py::new(py, Object::new(object, Some(&self.holdings)))?.into_any()),
+            Item::Object(object) => Some(Py::new(py, PyReceived::new(object, Some(&self.holdings)))?.into_any()),
             Item::Live => {
                 if self.shown.yields_live {
-                    Some(Py::new(py, Live)?.into_any())
+                    Some(Py::new(py, PyLive)?.into_any())
                 } else {
                     None
                 }
             }
-            Item::Gap(_) if self.shown.gaps == Gaps::Ignore => None,
+            Item::Gap(_) if self.shown.gaps == GapHandling::Ignore => None,
             Item::Gap(gap) => {
                 let gap = Py::new(py, read_gap(py, gap)?)?;
-                if self.shown.gaps == Gaps::Raise {
+                if self.shown.gaps == GapHandling::Raise {
                     return Err(gap_error(py, &gap)?);
                 }
                 Some(gap.into_any())
@@ -271,12 +271,12 @@ pub(crate) fn or_ended(waited: junctura::Result<()>, what: &str) -> junctura::Re
     }
 }
 
-fn read_gap(py: Python<'_>, gap: junctura::Gap) -> PyResult<Gap> {
+fn read_gap(py: Python<'_>, gap: junctura::Gap) -> PyResult<PyGap> {
     let items = gap
         .items
         .into_iter()
-        .map(|item| Py::new(py, Described::new(item.object, item.version)));
-    Ok(Gap {
+        .map(|item| Py::new(py, PyDescribed::new(item.object, item.version)));
+    Ok(PyGap {
         items: items.collect::<PyResult<_>>()?,
         unnamed: gap.unnamed,
         reason: gap.reason,
@@ -284,7 +284,7 @@ fn read_gap(py: Python<'_>, gap: junctura::Gap) -> PyResult<Gap> {
 }
 
 /// `Gone`, with the gap as an attribute.
-fn gap_error(py: Python<'_>, gap: &Py<Gap>) -> PyResult<PyErr> {
+fn gap_error(py: Python<'_>, gap: &Py<PyGap>) -> PyResult<PyErr> {
     let shown = gap.get();
     let subject = match shown.items.as_slice() {
         [one] => one.bind(py).getattr("key")?.extract()?,
@@ -297,7 +297,7 @@ fn gap_error(py: Python<'_>, gap: &Py<Gap>) -> PyResult<PyErr> {
 }
 
 #[pymethods]
-impl Follow {
+impl PyFollow {
     /// next(timeout=None)
     /// --
     ///
@@ -382,7 +382,7 @@ impl Follow {
     }
 }
 
-impl Drop for Follow {
+impl Drop for PyFollow {
     fn drop(&mut self) {
         drop_detached(self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take());
     }

@@ -17,31 +17,31 @@ use crate::error::{OrRaise, invalid, raise};
 
 /// Attributes of one offer, or of one key.
 #[derive(Default)]
-pub(crate) struct Attributes<'py> {
-    items: Vec<Item<'py>>,
+pub(crate) struct GivenAttributes<'py> {
+    items: Vec<GivenItem<'py>>,
 }
 
-struct Item<'py> {
-    name: Name<'py>,
-    value: Value<'py>,
+struct GivenItem<'py> {
+    name: GivenName<'py>,
+    value: GivenValue<'py>,
 }
 
-enum Name<'py> {
+enum GivenName<'py> {
     Given(Bound<'py, PyString>),
     Keyword(Bound<'py, PyString>),
     Ours(&'static str),
 }
 
-enum Value<'py> {
+enum GivenValue<'py> {
     Text(Bound<'py, PyString>),
     Owned(String),
     Integer(i64),
     Float(f64),
     Bool(bool),
-    List(Vec<Value<'py>>),
+    List(Vec<GivenValue<'py>>),
 }
 
-impl<'py> Attributes<'py> {
+impl<'py> GivenAttributes<'py> {
     /// Reads a mapping and keyword arguments.
     pub(crate) fn read(given: Option<&Bound<'py, PyAny>>, keywords: Option<&Bound<'py, PyDict>>) -> PyResult<Self> {
         let mut attributes = Self {
@@ -49,17 +49,17 @@ impl<'py> Attributes<'py> {
         };
         if let Some(given) = given {
             match given.cast::<PyDict>() {
-                Ok(dict) => attributes.add_all(dict, Name::Given)?,
+                Ok(dict) => attributes.add_all(dict, GivenName::Given)?,
                 Err(_) => attributes.add_mapping(given)?,
             }
         }
         if let Some(keywords) = keywords {
-            attributes.add_all(keywords, Name::Keyword)?;
+            attributes.add_all(keywords, GivenName::Keyword)?;
         }
         Ok(attributes)
     }
 
-    fn add_all(&mut self, dict: &Bound<'py, PyDict>, name: fn(Bound<'py, PyString>) -> Name<'py>) -> PyResult<()> {
+    fn add_all(&mut self, dict: &Bound<'py, PyDict>, name: fn(Bound<'py, PyString>) -> GivenName<'py>) -> PyResult<()> {
         for (key, value) in dict.iter() {
             self.add(name, key, &value)?;
         }
@@ -73,14 +73,14 @@ impl<'py> Attributes<'py> {
         };
         for item in mapping.items()?.iter() {
             let (key, value) = item.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()?;
-            self.add(Name::Given, key, &value)?;
+            self.add(GivenName::Given, key, &value)?;
         }
         Ok(())
     }
 
     fn add(
         &mut self,
-        name: fn(Bound<'py, PyString>) -> Name<'py>,
+        name: fn(Bound<'py, PyString>) -> GivenName<'py>,
         key: Bound<'py, PyAny>,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<()> {
@@ -95,8 +95,8 @@ impl<'py> Attributes<'py> {
             }
         };
         if !value.is_none() {
-            let value = Value::read(value, true).map_err(|failed| failed.name(value, &key))?;
-            self.items.push(Item { name: key, value });
+            let value = GivenValue::read(value, true).map_err(|failed| failed.name(value, &key))?;
+            self.items.push(GivenItem { name: key, value });
         }
         Ok(())
     }
@@ -109,7 +109,7 @@ impl<'py> Attributes<'py> {
 
     /// Adds those of a dictionary.
     pub(crate) fn add_given(&mut self, given: &Bound<'py, PyDict>) -> PyResult<()> {
-        self.add_all(given, Name::Given)
+        self.add_all(given, GivenName::Given)
     }
 
     /// Whether nothing was given.
@@ -126,25 +126,28 @@ impl<'py> Attributes<'py> {
 
     /// Adds an attribute of ours.
     pub(crate) fn add_text(&mut self, name: &'static str, text: String) {
-        self.items.push(Item {
-            name: Name::Ours(name),
-            value: Value::Owned(text),
+        self.items.push(GivenItem {
+            name: GivenName::Ours(name),
+            value: GivenValue::Owned(text),
         });
     }
 
     /// Adds a list of integers of ours.
     pub(crate) fn add_integers(&mut self, name: &'static str, numbers: &[usize]) {
-        let list = numbers.iter().map(|&number| Value::Integer(number as i64)).collect();
-        self.items.push(Item {
-            name: Name::Ours(name),
-            value: Value::List(list),
+        let list = numbers
+            .iter()
+            .map(|&number| GivenValue::Integer(number as i64))
+            .collect();
+        self.items.push(GivenItem {
+            name: GivenName::Ours(name),
+            value: GivenValue::List(list),
         });
     }
 
     /// The items of the lists among them, for [`Self::given`].
     pub(crate) fn lists(&self, py: Python<'py>) -> PyResult<Vec<Vec<Given<'_>>>> {
         let lists = self.items.iter().filter_map(|item| match &item.value {
-            Value::List(items) => Some(items.iter().map(|item| item.lend(py)).collect()),
+            GivenValue::List(items) => Some(items.iter().map(|item| item.lend(py)).collect()),
             _ => None,
         });
         lists.collect()
@@ -158,9 +161,9 @@ impl<'py> Attributes<'py> {
     ) -> PyResult<Vec<(&'a str, Given<'a>)>> {
         let mut lists = lists.iter();
         let mut given = Vec::with_capacity(self.items.len());
-        for Item { name, value } in &self.items {
+        for GivenItem { name, value } in &self.items {
             let value = match value {
-                Value::List(_) => Given::List(lists.next().map_or(&[], Vec::as_slice)),
+                GivenValue::List(_) => Given::List(lists.next().map_or(&[], Vec::as_slice)),
                 value => value.lend(py)?,
             };
             given.push((name.text().map_err(|_| not_unicode(py, "attributes"))?, value));
@@ -180,34 +183,34 @@ impl<'py> Attributes<'py> {
     }
 }
 
-impl Name<'_> {
+impl GivenName<'_> {
     fn text(&self) -> PyResult<&str> {
         match self {
-            Name::Given(name) => name.to_str(),
-            Name::Keyword(name) => name.to_str().map(|name| name.strip_suffix('_').unwrap_or(name)),
-            Name::Ours(name) => Ok(name),
+            GivenName::Given(name) => name.to_str(),
+            GivenName::Keyword(name) => name.to_str().map(|name| name.strip_suffix('_').unwrap_or(name)),
+            GivenName::Ours(name) => Ok(name),
         }
     }
 }
 
 /// Why a value could not be read.
-enum Failed {
+enum ReadFailure {
     /// Its type is none of those that attributes have.
     Type,
     Raised(PyErr),
 }
 
-impl From<PyErr> for Failed {
+impl From<PyErr> for ReadFailure {
     fn from(raised: PyErr) -> Self {
         Self::Raised(raised)
     }
 }
 
-impl Failed {
-    fn name(self, value: &Bound<'_, PyAny>, name: &Name<'_>) -> PyErr {
+impl ReadFailure {
+    fn name(self, value: &Bound<'_, PyAny>, name: &GivenName<'_>) -> PyErr {
         match self {
-            Failed::Raised(raised) => raised,
-            Failed::Type => {
+            ReadFailure::Raised(raised) => raised,
+            ReadFailure::Type => {
                 let cause = format!("{} is nothing that an attribute can hold", type_name(value));
                 let name = name.text().unwrap_or("attributes");
                 raise(value.py(), &Error::new(Code::TypeMismatch, name, cause))
@@ -216,9 +219,9 @@ impl Failed {
     }
 }
 
-impl<'py> Value<'py> {
+impl<'py> GivenValue<'py> {
     /// Reads a value; lists hold no lists.
-    fn read(value: &Bound<'py, PyAny>, list: bool) -> Result<Self, Failed> {
+    fn read(value: &Bound<'py, PyAny>, list: bool) -> Result<Self, ReadFailure> {
         // From the most frequent to the least. A bool is an int to Python.
         if let Ok(text) = value.cast::<PyString>() {
             return Ok(Self::Text(text.clone()));
@@ -238,7 +241,7 @@ impl<'py> Value<'py> {
         Self::read_rare(value, list)
     }
 
-    fn integer(value: &Bound<'py, PyAny>) -> Result<Self, Failed> {
+    fn integer(value: &Bound<'py, PyAny>) -> Result<Self, ReadFailure> {
         // What does not fit goes as a text, for the model to say so.
         Ok(match value.extract::<i64>() {
             Ok(number) => Self::Integer(number),
@@ -246,15 +249,15 @@ impl<'py> Value<'py> {
         })
     }
 
-    fn list(value: &Bound<'py, PyAny>, list: bool) -> Result<Self, Failed> {
+    fn list(value: &Bound<'py, PyAny>, list: bool) -> Result<Self, ReadFailure> {
         if !list {
-            return Err(Failed::Type);
+            return Err(ReadFailure::Type);
         }
         let items = value.try_iter()?.map(|item| Self::read(&item?, false));
         items.collect::<Result<_, _>>().map(Self::List)
     }
 
-    fn read_rare(value: &Bound<'py, PyAny>, list: bool) -> Result<Self, Failed> {
+    fn read_rare(value: &Bound<'py, PyAny>, list: bool) -> Result<Self, ReadFailure> {
         if PyInt::type_check(value) {
             return Self::integer(value);
         }
@@ -274,17 +277,17 @@ impl<'py> Value<'py> {
                 return Self::read(&plain, list);
             }
         }
-        Err(Failed::Type)
+        Err(ReadFailure::Type)
     }
 
     fn lend(&self, py: Python<'py>) -> PyResult<Given<'_>> {
         Ok(match self {
-            Value::Text(text) => Given::Text(text.to_str().map_err(|_| not_unicode(py, "attributes"))?),
-            Value::Owned(text) => Given::Text(text),
-            Value::Integer(number) => Given::Integer(*number),
-            Value::Float(number) => Given::Float(*number),
-            Value::Bool(truth) => Given::Bool(*truth),
-            Value::List(_) => Given::List(&[]),
+            GivenValue::Text(text) => Given::Text(text.to_str().map_err(|_| not_unicode(py, "attributes"))?),
+            GivenValue::Owned(text) => Given::Text(text),
+            GivenValue::Integer(number) => Given::Integer(*number),
+            GivenValue::Float(number) => Given::Float(*number),
+            GivenValue::Bool(truth) => Given::Bool(*truth),
+            GivenValue::List(_) => Given::List(&[]),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What a GRIB message announces, compared with what it has: before ecCodes is asked.
 
-use junctura_grib::{Fault, GribError, Message, SimplePacked};
+use junctura_grib::{GribError, Message, MessageFault, SimplePacked};
 use junctura_model::{Code, Error};
 use junctura_values::{SimplePacking, ValuesMut, bitmap_of, present};
 use pyo3::buffer::PyUntypedBuffer;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use zerocopy::FromBytes;
 
-use crate::buffer::{Lent, LentMut};
+use crate::buffer::{LentBuffer, LentMut};
 use crate::error::{invalid, raise};
 
 /// Other threads of Python's run while so many values are unpacked.
@@ -100,7 +100,7 @@ pub(crate) fn with_values<'py>(
     if !buffer.is_c_contiguous() {
         return Err(invalid(py, "values", "expected an array without gaps"));
     }
-    let lent = Lent::new(buffer);
+    let lent = LentBuffer::new(buffer);
     let values = <[f64]>::ref_from_bytes(lent.bytes());
     let values = values.map_err(|_| invalid(py, "values", "expected numbers in double precision"))?;
     let made = py.detach(|| {
@@ -124,7 +124,7 @@ pub(crate) fn with_values<'py>(
 
 fn corrupt(py: Python<'_>, error: &GribError) -> PyErr {
     let code = match error.fault {
-        Fault::Parallels(1..) => Code::TooLarge,
+        MessageFault::Parallels(1..) => Code::TooLarge,
         _ => Code::Corrupt,
     };
     raise(py, &Error::new(code, "GRIB message", error.to_string()))

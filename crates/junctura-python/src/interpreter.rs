@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use pyo3::type_object::PyTypeInfo;
 use pyo3::types::{PyDate, PyDateTime, PyDelta, PyDict, PyMapping, PyTime};
 
-use crate::ending::Call;
-use crate::follow::Gap;
+use crate::ending::EndingCall;
+use crate::follow::PyGap;
 
 const NONE: i64 = -1;
 const FORKS: &str = "junctura._forks";
@@ -41,7 +41,7 @@ pub(crate) fn make_ready(py: Python<'_>) -> PyResult<()> {
     // How an instance of a class is made; the attributes that the name of a class is of.
     let one = Py::new(
         py,
-        Gap {
+        PyGap {
             items: Vec::new(),
             unnamed: 0,
             reason: String::new(),
@@ -57,7 +57,7 @@ pub(crate) fn make_ready(py: Python<'_>) -> PyResult<()> {
 
 /// A module of the package that not every program needs. A fork waits until it is imported.
 pub(crate) fn module<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    let _call = Call::begin(py);
+    let _call = EndingCall::begin(py);
     py.import(FORKS)?.call_method1("imported", (name,))
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn called<'py>(
     (module, function, argument): (&str, &str, &Bound<'py, impl Sized>),
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let _call = Call::begin(py);
+    let _call = EndingCall::begin(py);
     let given = (module, function, argument.as_any());
     py.import(FORKS)?.call_method("called", given, options)
 }

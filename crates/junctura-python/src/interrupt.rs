@@ -6,7 +6,7 @@ use std::mem;
 use junctura::{Code, Error, Result};
 use pyo3::prelude::*;
 
-use crate::ending::Call;
+use crate::ending::EndingCall;
 
 thread_local! {
     /// What Python's signal handler raised in this thread's wait.
@@ -26,7 +26,7 @@ pub(crate) fn check() -> Result<()> {
         return Ok(());
     }
     if !RAISED.with_borrow(Option::is_some)
-        && let Some(_call) = Call::begin_unattached()
+        && let Some(_call) = EndingCall::begin_unattached()
         && let Some(Err(raised)) = Python::try_attach(|py| py.check_signals())
     {
         RAISED.set(Some(raised));

@@ -7,9 +7,9 @@ use pyo3::types::PyString;
 
 /// Made at its first use. Unlike a `PyOnceLock` it is never locked while another thread runs Python: a child that this thread
 /// forks would never get the lock.
-pub(crate) struct Kept<T>(OnceLock<T>);
+pub(crate) struct LazyValue<T>(OnceLock<T>);
 
-impl<T> Kept<T> {
+impl<T> LazyValue<T> {
     pub(crate) const fn new() -> Self {
         Self(OnceLock::new())
     }
@@ -25,11 +25,11 @@ impl<T> Kept<T> {
 }
 
 /// The name of an attribute, as Python compares it fastest.
-pub(crate) struct AttributeName(&'static str, Kept<Py<PyString>>);
+pub(crate) struct AttributeName(&'static str, LazyValue<Py<PyString>>);
 
 impl AttributeName {
     pub(crate) const fn new(name: &'static str) -> Self {
-        Self(name, Kept::new())
+        Self(name, LazyValue::new())
     }
 
     /// Whether an object has an attribute of this name.

@@ -64,58 +64,58 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::aio::{Answer, Places};
+    use crate::aio::{PyAnswer, PyTaskPlaces};
     #[pymodule_export]
-    use crate::allocation::Allocation;
+    use crate::allocation::PyAllocation;
     #[pymodule_export]
-    use crate::array::{Layout, Plan};
+    use crate::array::{PyLayout, PyPlan};
     #[pymodule_export]
-    use crate::bundle::{Bundle, Completed, Staged};
+    use crate::bundle::{PyBundle, PyCompleted, PyStaged};
     #[pymodule_export]
-    use crate::bundles::BundleEntry;
+    use crate::bundles::PyBundleEntry;
     #[pymodule_export]
     use crate::command::command;
     #[pymodule_export]
-    use crate::described::{Described, Entry};
+    use crate::described::{PyDescribed, PyEntry};
     #[pymodule_export]
     use crate::error::codes;
     #[pymodule_export]
-    use crate::events::{Event, Peer, Subscription};
+    use crate::events::{PyEvent, PyPeer, PySubscription};
     #[pymodule_export]
-    use crate::follow::{Follow, Gap, Live};
+    use crate::follow::{PyFollow, PyGap, PyLive};
     #[pymodule_export]
     use crate::grib::{packed, sections, simple_points, unpack, with_values};
     #[pymodule_export]
-    use crate::object::Object;
+    use crate::object::PyReceived;
     #[pymodule_export]
-    use crate::options::Released;
+    use crate::options::PyReleased;
     #[pymodule_export]
     use crate::pickling::{_described, _entry, _event, _gap, _peer};
     #[pymodule_export]
-    use crate::pipeline::Pipeline;
+    use crate::pipeline::PyPipeline;
     #[pymodule_export]
-    use crate::pool::Pool;
+    use crate::pool::PyPool;
     #[pymodule_export]
     use crate::raster::{darken, draw_lines, put_colours, put_ink, sample};
     #[pymodule_export]
     use crate::remap::{GridWeights, StepCourse};
     #[pymodule_export]
-    use crate::require::Requirement;
+    use crate::require::PyRequirement;
     #[pymodule_export]
-    use crate::schema::Schema;
+    use crate::schema::PySchema;
     #[pymodule_export]
-    use crate::selector::Selector;
+    use crate::selector::PySelector;
     #[pymodule_export]
     use crate::statistics::{of_ensemble, weighted_sums};
     #[pymodule_export]
     use crate::store::{
-        Archiver, ArchiverCounts, Checked, Checkpointed, Compacted, Flushed, Following, Listing, Location, Moved,
-        Objects, Payload, Payloads, Removed, Snapshot, Store, Stored,
+        PyArchiver, PyArchiverCounts, PyChecked, PyCheckpointed, PyCompacted, PyFlushed, PyFollowing, PyListing,
+        PyLocation, PyMoved, PyObjects, PyPayload, PyPayloads, PyRemoved, PySnapshot, PyStore, PyStored,
     };
     #[pymodule_export]
-    use crate::version::Version;
+    use crate::version::PyVersion;
     #[pymodule_export]
-    use crate::wait::{PendingDemand, Timer};
+    use crate::wait::{PendingDemand, PyTimer};
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

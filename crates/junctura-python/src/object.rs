@@ -8,13 +8,13 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::buffer::Views;
+use crate::buffer::ViewCount;
 use crate::data::arrays;
 use crate::ending;
 use crate::error::{OrRaise, closed, invalid, raise};
-use crate::schema::Schema;
+use crate::schema::PySchema;
 use crate::values;
-use crate::version::Version;
+use crate::version::PyVersion;
 
 /// An object that was received: its attributes, and its payload where it lies.
 ///
@@ -29,51 +29,51 @@ use crate::version::Version;
 /// ...     obj = pool.demand(name="a")
 /// ...     print(bytes(obj), len(obj), obj["colour"], obj.key)
 /// b'payload' 7 red {space=default}{}{name=a}
-#[pyclass(module = "junctura", frozen, weakref)]
-pub(crate) struct Object {
+#[pyclass(module = "junctura", name = "Object", frozen, weakref)]
+pub(crate) struct PyReceived {
     version: junctura::Version,
-    views: Views,
-    inner: Mutex<Option<Held>>,
+    views: ViewCount,
+    inner: Mutex<Option<HeldPayload>>,
 }
 
-struct Held {
+struct HeldPayload {
     object: junctura::Object,
-    _counted: Option<Counted>,
+    _counted: Option<HoldCount>,
 }
 
 /// How many objects of a follow are held.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Holdings(Arc<AtomicUsize>);
+pub(crate) struct FollowHoldings(Arc<AtomicUsize>);
 
-impl Holdings {
+impl FollowHoldings {
     pub(crate) fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn add(&self) -> Counted {
+    fn add(&self) -> HoldCount {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Counted(Arc::clone(&self.0))
+        HoldCount(Arc::clone(&self.0))
     }
 }
 
-struct Counted(Arc<AtomicUsize>);
+struct HoldCount(Arc<AtomicUsize>);
 
-impl Drop for Counted {
+impl Drop for HoldCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Object {
-    pub(crate) fn new(object: junctura::Object, holdings: Option<&Holdings>) -> Self {
+impl PyReceived {
+    pub(crate) fn new(object: junctura::Object, holdings: Option<&FollowHoldings>) -> Self {
         let version = object.version();
-        let held = Held {
+        let held = HeldPayload {
             object,
-            _counted: holdings.map(Holdings::add),
+            _counted: holdings.map(FollowHoldings::add),
         };
         Self {
             version,
-            views: Views::default(),
+            views: ViewCount::default(),
             inner: Mutex::new(Some(held)),
         }
     }
@@ -83,7 +83,7 @@ impl Object {
         self.views.stay();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Held>> {
+    fn lock(&self) -> MutexGuard<'_, Option<HeldPayload>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -96,7 +96,7 @@ impl Object {
 }
 
 #[pymethods]
-impl Object {
+impl PyReceived {
     /// Names and values of its attributes, those of the key first: a new dictionary each time.
     ///
     /// Integers and floats are numbers; a decimal is an int where it is whole, else a float, or a `decimal.Decimal` where
@@ -116,14 +116,14 @@ impl Object {
 
     /// Its version; known also after the release.
     #[getter]
-    fn version(&self) -> Version {
-        Version(self.version)
+    fn version(&self) -> PyVersion {
+        PyVersion(self.version)
     }
 
     /// The schema that describes it.
     #[getter]
-    fn schema(&self, py: Python<'_>) -> PyResult<Schema> {
-        self.look(py, |object| Ok(Schema(Arc::clone(object.schema()))))
+    fn schema(&self, py: Python<'_>) -> PyResult<PySchema> {
+        self.look(py, |object| Ok(PySchema(Arc::clone(object.schema()))))
     }
 
     /// Where a follow that is to go on after this object begins; None for one that was demanded.
@@ -245,7 +245,9 @@ impl Object {
             return arrays(slf.py())?.call_method1("seen", (slf, dtype, shape));
         }
         let own = slf.get().look(slf.py(), |object| {
-            Ok(Own::of(object.schema(), |name| object.get(name).map(str::to_owned)))
+            Ok(PayloadForm::of(object.schema(), |name| {
+                object.get(name).map(str::to_owned)
+            }))
         })?;
         own.view(slf, shape)
     }
@@ -315,7 +317,7 @@ impl Object {
 
     fn __repr__(&self) -> String {
         match &*self.lock() {
-            Some(Held { object, .. }) => {
+            Some(HeldPayload { object, .. }) => {
                 format!(
                     "<junctura.Object {} {}, {} bytes>",
                     object.key(),
@@ -343,7 +345,7 @@ impl Object {
     }
 }
 
-impl Drop for Object {
+impl Drop for PyReceived {
     /// What nobody released when the program ends is not done.
     fn drop(&mut self) {
         if ending::is_ending()
@@ -354,8 +356,8 @@ impl Drop for Object {
     }
 }
 
-impl Object {
-    fn take(&self, py: Python<'_>) -> PyResult<Option<Held>> {
+impl PyReceived {
+    fn take(&self, py: Python<'_>) -> PyResult<Option<HeldPayload>> {
         let mut inner = self.lock();
         match self.views.count() {
             0 => Ok(inner.take()),
@@ -369,7 +371,7 @@ impl Object {
 }
 
 /// What a payload is, as its attributes say it.
-pub(crate) struct Own {
+pub(crate) struct PayloadForm {
     dtype: Option<String>,
     /// Extents with `/` between them.
     shape: Option<String>,
@@ -377,7 +379,7 @@ pub(crate) struct Own {
     silent: Option<String>,
 }
 
-impl Own {
+impl PayloadForm {
     pub(crate) fn of(schema: &junctura::Schema, get: impl Fn(&str) -> Option<String>) -> Self {
         let is_said = schema.is_open() || schema.find("dtype").is_some();
         Self {

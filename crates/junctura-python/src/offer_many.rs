@@ -9,34 +9,34 @@ use junctura::{Ack, Bundle, Error, OfferOptions, Pool};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::allocation::Filled;
-use crate::bundle::Staged;
-use crate::data::{Content, Prepared};
+use crate::allocation::FilledPayload;
+use crate::bundle::PyStaged;
+use crate::data::{PreparedData, ReadyPayload};
 use crate::error::{OrRaise, invalid, raise};
 use crate::given::type_name;
-use crate::version::Version;
+use crate::version::PyVersion;
 
 const BATCH: usize = 64;
 
 #[derive(Default)]
-struct Outcomes {
-    versions: Vec<Version>,
+struct OfferOutcomes {
+    versions: Vec<PyVersion>,
     failure: Option<(u64, Error)>,
 }
 
-impl Outcomes {
+impl OfferOutcomes {
     fn note(&mut self, ack: Ack) {
         match ack.outcome {
-            Ok(version) => self.versions.push(Version(version)),
+            Ok(version) => self.versions.push(PyVersion(version)),
             Err(error) => _ = self.failure.get_or_insert((ack.number, error)),
         }
     }
 }
 
-struct Many<'a> {
+struct ManyOffers<'a> {
     pipeline: junctura::Pipeline,
     options: OfferOptions<'a>,
-    outcomes: Arc<Mutex<Outcomes>>,
+    outcomes: Arc<Mutex<OfferOutcomes>>,
 }
 
 /// Offers them all and waits until all are visible, or staged in a bundle.
@@ -47,7 +47,7 @@ pub(crate) fn offer_many(
     objects: &Bound<'_, PyAny>,
     options: OfferOptions<'_>,
     window: usize,
-) -> PyResult<Vec<Version>> {
+) -> PyResult<Vec<PyVersion>> {
     let (many, _) = offer_all(py, pool, bundle, objects, options, window)?;
     Ok(std::mem::take(
         &mut many.outcomes.lock().unwrap_or_else(PoisonError::into_inner).versions,
@@ -62,11 +62,11 @@ pub(crate) fn stage_many(
     objects: &Bound<'_, PyAny>,
     options: OfferOptions<'_>,
     window: usize,
-) -> PyResult<Vec<Staged>> {
+) -> PyResult<Vec<PyStaged>> {
     let (many, count) = offer_all(py, pool, Some(bundle), objects, options, window)?;
     Ok((0..count)
         .filter_map(|number| many.pipeline.staged(number))
-        .map(Staged)
+        .map(PyStaged)
         .collect())
 }
 
@@ -77,13 +77,13 @@ fn offer_all<'a>(
     objects: &Bound<'_, PyAny>,
     options: OfferOptions<'a>,
     window: usize,
-) -> PyResult<(Many<'a>, u64)> {
-    let outcomes = Arc::new(Mutex::new(Outcomes::default()));
+) -> PyResult<(ManyOffers<'a>, u64)> {
+    let outcomes = Arc::new(Mutex::new(OfferOutcomes::default()));
     let noted = Arc::clone(&outcomes);
     let pipeline = bundle.map_or_else(|| pool.pipeline(window), |bundle| bundle.pipeline(window));
     let pipeline = pipeline.or_raise(py)?;
     let pipeline = pipeline.on_ack(move |ack| noted.lock().unwrap_or_else(PoisonError::into_inner).note(ack));
-    let mut many = Many {
+    let mut many = ManyOffers {
         pipeline,
         options: options.clone(),
         outcomes,
@@ -111,16 +111,16 @@ fn prepare<'py>(
     object: &Bound<'py, PyAny>,
     at: usize,
     options: &OfferOptions<'_>,
-) -> PyResult<Prepared<'py>> {
+) -> PyResult<PreparedData<'py>> {
     let Ok((data, attributes)) = object.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>() else {
         let cause = format!("a pair (data, attributes) is expected, not {}", type_name(object));
         return Err(invalid(object.py(), &format!("object {at}"), cause));
     };
-    Prepared::new(pool, &data, Some(&attributes), None, options)
+    PreparedData::new(pool, &data, Some(&attributes), None, options)
 }
 
-impl Many<'_> {
-    fn offer(&mut self, py: Python<'_>, batch: &[Prepared<'_>]) -> PyResult<()> {
+impl ManyOffers<'_> {
+    fn offer(&mut self, py: Python<'_>, batch: &[PreparedData<'_>]) -> PyResult<()> {
         let lists = batch
             .iter()
             .map(|one| one.attributes.lists(py))
@@ -136,10 +136,12 @@ impl Many<'_> {
             ready.into_iter().try_for_each(|(given, content)| {
                 let given = given.into_iter();
                 match content {
-                    Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => {
+                    ReadyPayload::Bytes(bytes) | ReadyPayload::Filled(FilledPayload::Own(bytes)) => {
                         pipeline.offer_with(given, bytes, options.clone())
                     }
-                    Content::Filled(Filled::Slot(slot)) => pipeline.offer_allocation_with(slot, given, options.clone()),
+                    ReadyPayload::Filled(FilledPayload::Slot(slot)) => {
+                        pipeline.offer_allocation_with(slot, given, options.clone())
+                    }
                 }
                 .map(|_| ())
             })

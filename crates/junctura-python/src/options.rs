@@ -13,7 +13,7 @@ use pyo3::types::{PyDelta, PyList, PyString, PyTuple};
 use crate::error::{OrRaise, invalid, raise};
 use crate::given::type_name;
 use crate::require::refuse_staged;
-use crate::schema::Schema;
+use crate::schema::PySchema;
 
 /// A retention: the object goes when so many consumers have released it.
 ///
@@ -29,15 +29,15 @@ use crate::schema::Schema;
 /// ...     pool.demand(name="a").release()
 /// ...     pool.list()
 /// []
-#[pyclass(module = "junctura", frozen, eq, hash, get_all)]
+#[pyclass(module = "junctura", name = "Released", frozen, eq, hash, get_all)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Released {
+pub(crate) struct PyReleased {
     /// How many consumers.
     consumers: u32,
 }
 
 #[pymethods]
-impl Released {
+impl PyReleased {
     #[new]
     fn new(py: Python<'_>, consumers: u32) -> PyResult<Self> {
         if consumers == 0 {
@@ -83,7 +83,7 @@ fn read_durability(name: &str) -> PyResult<Durability> {
 
 fn read_retention(given: &Bound<'_, PyAny>) -> PyResult<Retention> {
     let py = given.py();
-    if let Ok(released) = given.cast::<Released>() {
+    if let Ok(released) = given.cast::<PyReleased>() {
         return Ok(Retention::Released(released.get().consumers));
     }
     if let Ok(text) = given.cast::<PyString>() {
@@ -145,13 +145,13 @@ pub(crate) fn size(given: &Bound<'_, PyAny>) -> PyResult<u64> {
 }
 
 /// Where a schema is to be had.
-pub(crate) enum Source {
+pub(crate) enum SchemaChoice {
     Builtin(String),
     Yaml(String),
     File(PathBuf),
 }
 
-impl Source {
+impl SchemaChoice {
     fn add_to(self, builder: PoolBuilder) -> PoolBuilder {
         match self {
             Self::Builtin(name) => builder.schema(name),
@@ -187,7 +187,7 @@ fn unknown(name: &str) -> Error {
 }
 
 /// One schema, or several.
-pub(crate) fn sources(given: &Bound<'_, PyAny>) -> PyResult<Vec<Source>> {
+pub(crate) fn sources(given: &Bound<'_, PyAny>) -> PyResult<Vec<SchemaChoice>> {
     if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
         return given.try_iter()?.map(|one| source(&one?)).collect();
     }
@@ -195,16 +195,16 @@ pub(crate) fn sources(given: &Bound<'_, PyAny>) -> PyResult<Vec<Source>> {
 }
 
 /// A name of a built-in schema, the text of a schema file, the path of one, or a `Schema`.
-fn source(given: &Bound<'_, PyAny>) -> PyResult<Source> {
-    if let Ok(schema) = given.cast::<Schema>() {
-        return Ok(Source::Yaml(schema.get().0.to_yaml()));
+fn source(given: &Bound<'_, PyAny>) -> PyResult<SchemaChoice> {
+    if let Ok(schema) = given.cast::<PySchema>() {
+        return Ok(SchemaChoice::Yaml(schema.get().0.to_yaml()));
     }
     if let Ok(text) = given.cast::<PyString>() {
         let text = text.to_str()?.to_owned();
         return Ok(match text {
-            name if junctura::Schema::BUILTIN_NAMES.contains(&&*name) => Source::Builtin(name),
-            yaml if yaml.contains('\n') => Source::Yaml(yaml),
-            path => Source::File(path.into()),
+            name if junctura::Schema::BUILTIN_NAMES.contains(&&*name) => SchemaChoice::Builtin(name),
+            yaml if yaml.contains('\n') => SchemaChoice::Yaml(yaml),
+            path => SchemaChoice::File(path.into()),
         });
     }
     let path = given
@@ -213,7 +213,7 @@ fn source(given: &Bound<'_, PyAny>) -> PyResult<Source> {
         .call_method1("fspath", (given,))
         .and_then(|path| path.extract::<String>());
     match path {
-        Ok(path) => Ok(Source::File(path.into())),
+        Ok(path) => Ok(SchemaChoice::File(path.into())),
         Err(_) => Err(invalid(
             given.py(),
             "schema",

@@ -9,16 +9,16 @@ use junctura_model::list_items;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::described::{Described, Entry};
+use crate::described::{PyDescribed, PyEntry};
 use crate::error::{OrRaise, invalid};
-use crate::events::{Event, Peer};
-use crate::follow::Gap;
-use crate::schema::Schema;
-use crate::version::Version;
+use crate::events::{PyEvent, PyPeer};
+use crate::follow::PyGap;
+use crate::schema::PySchema;
+use crate::version::PyVersion;
 
 type Words = Vec<(String, String)>;
 
-fn described(py: Python<'_>, schema: &Schema, words: &Words, version: Version) -> PyResult<Described> {
+fn described(py: Python<'_>, schema: &PySchema, words: &Words, version: PyVersion) -> PyResult<PyDescribed> {
     // Canonical texts of lists are read item by item.
     let items: Vec<Vec<Cow<'_, str>>> = words.iter().map(|(_, text)| list_items(text).collect()).collect();
     let lists: Vec<Vec<Given<'_>>> = items
@@ -32,11 +32,16 @@ fn described(py: Python<'_>, schema: &Schema, words: &Words, version: Version) -
         (name.as_str(), value)
     });
     let object = junctura::Described::of(&schema.0, attributes).or_raise(py)?;
-    Ok(Described::new(object, version.0))
+    Ok(PyDescribed::new(object, version.0))
 }
 
 #[pyfunction]
-pub(crate) fn _described(py: Python<'_>, schema: &Schema, words: Words, version: &Version) -> PyResult<Described> {
+pub(crate) fn _described(
+    py: Python<'_>,
+    schema: &PySchema,
+    words: Words,
+    version: &PyVersion,
+) -> PyResult<PyDescribed> {
     described(py, schema, &words, *version)
 }
 
@@ -44,21 +49,21 @@ pub(crate) fn _described(py: Python<'_>, schema: &Schema, words: Words, version:
 #[allow(clippy::too_many_arguments, reason = "what makes an entry again")]
 pub(crate) fn _entry(
     py: Python<'_>,
-    schema: &Schema,
+    schema: &PySchema,
     words: Words,
-    version: &Version,
+    version: &PyVersion,
     nbytes: u64,
     staged_in: Option<u64>,
     spilled: bool,
     archived: bool,
-) -> PyResult<Py<Entry>> {
+) -> PyResult<Py<PyEntry>> {
     let base = described(py, schema, &words, *version)?;
-    Entry::of(py, base, nbytes, staged_in, (spilled, archived))
+    PyEntry::of(py, base, nbytes, staged_in, (spilled, archived))
 }
 
 #[pyfunction]
-pub(crate) fn _peer(client: u32, name: String, host: String, pid: u32) -> Peer {
-    Peer {
+pub(crate) fn _peer(client: u32, name: String, host: String, pid: u32) -> PyPeer {
+    PyPeer {
         client,
         name,
         host,
@@ -67,8 +72,8 @@ pub(crate) fn _peer(client: u32, name: String, host: String, pid: u32) -> Peer {
 }
 
 #[pyfunction]
-pub(crate) fn _gap(items: Vec<Py<Described>>, unnamed: u64, reason: String) -> Gap {
-    Gap { items, unnamed, reason }
+pub(crate) fn _gap(items: Vec<Py<PyDescribed>>, unnamed: u64, reason: String) -> PyGap {
+    PyGap { items, unnamed, reason }
 }
 
 type BundleWords = (Option<String>, u64, Option<u64>);
@@ -78,16 +83,16 @@ type BundleWords = (Option<String>, u64, Option<u64>);
 pub(crate) fn _event(
     py: Python<'_>,
     kind: Cow<'_, str>,
-    about: Option<Py<Described>>,
+    about: Option<Py<PyDescribed>>,
     nbytes: u64,
-    client: Option<Py<Peer>>,
+    client: Option<Py<PyPeer>>,
     requirement: Option<(String, String)>,
     bundle: Option<BundleWords>,
     location: Option<String>,
     reason: String,
-) -> PyResult<Event> {
+) -> PyResult<PyEvent> {
     let known = EventKind::from_name(&kind).ok_or_else(|| invalid(py, "event", format!("{kind} is none")))?;
-    Ok(Event {
+    Ok(PyEvent {
         kind: known.name(),
         object: about,
         nbytes,
@@ -112,11 +117,11 @@ fn by<'py>(
 type Reduced<'py> = PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)>;
 
 #[pymethods]
-impl Described {
+impl PyDescribed {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Reduced<'py> {
         let (py, this) = (slf.py(), slf.get());
-        let (schema, words, version) = (Schema(Arc::clone(this.schema_ref())), this.words(), this.version_of());
-        if let Ok(entry) = slf.cast::<Entry>() {
+        let (schema, words, version) = (PySchema(Arc::clone(this.schema_ref())), this.words(), this.version_of());
+        if let Ok(entry) = slf.cast::<PyEntry>() {
             let entry = entry.get();
             let (staged_in, spilled, archived) = (entry.staged_in, entry.spilled, entry.archived);
             return by(
@@ -130,7 +135,7 @@ impl Described {
 }
 
 #[pymethods]
-impl Peer {
+impl PyPeer {
     fn __reduce__<'py>(&self, py: Python<'py>) -> Reduced<'py> {
         by(
             py,
@@ -141,7 +146,7 @@ impl Peer {
 }
 
 #[pymethods]
-impl Gap {
+impl PyGap {
     fn __reduce__<'py>(&self, py: Python<'py>) -> Reduced<'py> {
         let items: Vec<_> = self.items.iter().map(|item| item.clone_ref(py)).collect();
         by(py, "_gap", (items, self.unnamed, self.reason.as_str()))
@@ -149,7 +154,7 @@ impl Gap {
 }
 
 #[pymethods]
-impl Event {
+impl PyEvent {
     fn __reduce__<'py>(&self, py: Python<'py>) -> Reduced<'py> {
         by(
             py,

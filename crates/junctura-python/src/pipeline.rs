@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 
-use crate::allocation::Filled;
+use crate::allocation::FilledPayload;
 use crate::bundle::current;
-use crate::data::{Content, Prepared};
+use crate::data::{PreparedData, ReadyPayload};
 use crate::error::{OrRaise, closed};
 use crate::interrupt::drop_detached;
 use crate::options::offer_options;
@@ -27,13 +27,13 @@ use crate::options::offer_options;
 /// ...             number = pipeline.offer(b"payload", name=name)
 /// ...     len(pool.list())
 /// 3
-#[pyclass(module = "junctura", frozen)]
-pub(crate) struct Pipeline {
+#[pyclass(module = "junctura", name = "Pipeline", frozen)]
+pub(crate) struct PyPipeline {
     pool: Pool,
     inner: Mutex<Option<junctura::Pipeline>>,
 }
 
-impl Pipeline {
+impl PyPipeline {
     pub(crate) fn new(py: Python<'_>, pool: &Pool, window: usize) -> PyResult<Self> {
         let bundle = current(py, pool);
         let pipeline = bundle.map_or_else(|| pool.pipeline(window), |bundle| bundle.pipeline(window));
@@ -61,7 +61,7 @@ impl Pipeline {
 }
 
 #[pymethods]
-impl Pipeline {
+impl PyPipeline {
     /// Offers an object, as `Pool.offer`, and goes on; returns its number in this pipeline. Waits only while the window is
     /// full. With `durability="durable"` it is acknowledged when it is archived.
     ///
@@ -84,17 +84,17 @@ impl Pipeline {
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<u64> {
         let options = offer_options(schema, retention, if_wanted, durability)?;
-        let prepared = Prepared::new(&self.pool, data, attributes, keywords, &options)?;
+        let prepared = PreparedData::new(&self.pool, data, attributes, keywords, &options)?;
         let lists = prepared.attributes.lists(py)?;
         let given = prepared.attributes.given(py, &lists)?;
         let content = prepared.content(py, &given)?;
         self.with(py, |pipeline| {
             let given = given.iter().copied();
             match content {
-                Content::Bytes(bytes) | Content::Filled(Filled::Own(bytes)) => {
+                ReadyPayload::Bytes(bytes) | ReadyPayload::Filled(FilledPayload::Own(bytes)) => {
                     pipeline.offer_with(given, bytes, options)
                 }
-                Content::Filled(Filled::Slot(slot)) => pipeline.offer_allocation_with(slot, given, options),
+                ReadyPayload::Filled(FilledPayload::Slot(slot)) => pipeline.offer_allocation_with(slot, given, options),
             }
         })
     }
@@ -143,7 +143,7 @@ impl Pipeline {
     }
 }
 
-impl Drop for Pipeline {
+impl Drop for PyPipeline {
     fn drop(&mut self) {
         drop_detached(self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take());
     }

@@ -7,20 +7,20 @@ use junctura::WithdrawOptions;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::allocation::Allocation;
+use crate::allocation::PyAllocation;
 use crate::bundle::current;
-use crate::data::{Form, Prepared, arrays};
+use crate::data::{ArrayForm, PreparedData, arrays};
 use crate::error::{OrRaise, invalid};
-use crate::events::Subscription;
+use crate::events::PySubscription;
 use crate::interrupt;
-use crate::object::Object;
+use crate::object::PyReceived;
 use crate::offer_many::offer_many;
 use crate::options::{command_words, demand_options, offer_options, own_name, settle, timeout as read_timeout};
-use crate::pipeline::Pipeline;
-use crate::schema::Schema;
+use crate::pipeline::PyPipeline;
+use crate::schema::PySchema;
 use crate::store;
-use crate::target::Target;
-use crate::version::Version;
+use crate::target::PyTarget;
+use crate::version::PyVersion;
 use crate::wait::{PendingDemand, wait};
 
 /// The shared space in which objects are offered and found.
@@ -90,25 +90,25 @@ use crate::wait::{PendingDemand, wait};
 /// ...     version = pool.offer(numpy.arange(3), name="three numbers")
 /// ...     pool.demand(name="three numbers").array()
 /// array([0, 1, 2])
-#[pyclass(module = "junctura", frozen, weakref)]
-pub(crate) struct Pool {
+#[pyclass(module = "junctura", name = "Pool", frozen, weakref)]
+pub(crate) struct PyPool {
     pub(crate) inner: junctura::Pool,
     name: Option<String>,
     schema: Option<Py<PyAny>>,
-    remote: Remote,
-    pub(crate) store: Option<store::Place>,
+    remote: RemoteOptions,
+    pub(crate) store: Option<store::StorePlace>,
     offer_timeout: Option<f64>,
 }
 
 /// What was said of the way to a pool behind a gate.
-struct Remote {
+struct RemoteOptions {
     transports: Option<String>,
     token_file: Option<PathBuf>,
     ca_file: Option<PathBuf>,
     streams: Option<usize>,
 }
 
-impl Remote {
+impl RemoteOptions {
     fn settle(&self, mut builder: junctura::PoolBuilder) -> junctura::PoolBuilder {
         if let Some(ways) = &self.transports {
             builder = builder.transports(ways);
@@ -127,7 +127,7 @@ impl Remote {
 }
 
 #[pymethods]
-impl Pool {
+impl PyPool {
     #[new]
     #[pyo3(signature = (url=None, *, name=None, schema=None, start=false, budget=None, spill=None, spill_size=None, checked=false, inline_max=None, orphan_timeout=None, until_gone=Vec::new(), transports=None, token_file=None, ca_file=None, streams=None, store=None, offer_timeout=60.0))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -165,11 +165,11 @@ impl Pool {
         if let Some(timeout) = read_timeout(py, orphan_timeout)? {
             builder = builder.orphan_timeout(timeout);
         }
-        let store = store.as_ref().map(store::Place::of).transpose()?;
+        let store = store.as_ref().map(store::StorePlace::of).transpose()?;
         if let Some(store) = &store {
             builder = builder.store(store.text().or_raise(py)?);
         }
-        let remote = Remote {
+        let remote = RemoteOptions {
             transports,
             token_file,
             ca_file,
@@ -215,15 +215,15 @@ impl Pool {
 
     /// The pool's schemas; the first one is its default.
     #[getter]
-    fn schemas(&self, py: Python<'_>) -> PyResult<Vec<Schema>> {
+    fn schemas(&self, py: Python<'_>) -> PyResult<Vec<PySchema>> {
         let schemas = py.detach(|| self.inner.schemas()).or_raise(py)?;
-        Ok(schemas.into_iter().map(Schema).collect())
+        Ok(schemas.into_iter().map(PySchema).collect())
     }
 
     /// The schema of this name, or the one that is meant where none is named.
     #[pyo3(signature = (name=None))]
-    fn schema(&self, py: Python<'_>, name: Option<&str>) -> PyResult<Schema> {
-        py.detach(|| self.inner.schema(name)).or_raise(py).map(Schema)
+    fn schema(&self, py: Python<'_>, name: Option<&str>) -> PyResult<PySchema> {
+        py.detach(|| self.inner.schema(name)).or_raise(py).map(PySchema)
     }
 
     /// The server's counters: one round trip.
@@ -373,9 +373,9 @@ impl Pool {
         if_wanted: bool,
         durability: Option<&str>,
         keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Option<Version>> {
+    ) -> PyResult<Option<PyVersion>> {
         let options = offer_options(schema, retention, if_wanted, durability)?;
-        Prepared::new(&self.inner, data, attributes, keywords, &options)?.offer(py, &self.inner, options)
+        PreparedData::new(&self.inner, data, attributes, keywords, &options)?.offer(py, &self.inner, options)
     }
 
     /// Offers many objects and returns when all are visible, or archived where they are to be durable: a round trip for about
@@ -414,7 +414,7 @@ impl Pool {
         schema: Option<&str>,
         retention: Option<&Bound<'_, PyAny>>,
         durability: Option<&str>,
-    ) -> PyResult<Vec<Version>> {
+    ) -> PyResult<Vec<PyVersion>> {
         let bundle = current(py, &self.inner);
         offer_many(
             py,
@@ -454,17 +454,17 @@ impl Pool {
         nbytes: Option<usize>,
         shape: Option<&Bound<'_, PyAny>>,
         dtype: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Allocation> {
+    ) -> PyResult<PyAllocation> {
         match (nbytes, shape) {
-            (Some(nbytes), None) if dtype.is_none() => Allocation::new(py, &self.inner, nbytes, None),
+            (Some(nbytes), None) if dtype.is_none() => PyAllocation::new(py, &self.inner, nbytes, None),
             (None, Some(shape)) => {
                 let (nbytes, dtype, shape): (usize, String, Vec<usize>) =
                     arrays(py)?.call_method1("measure", (shape, dtype))?.extract()?;
-                Allocation::new(
+                PyAllocation::new(
                     py,
                     &self.inner,
                     nbytes,
-                    Some(Form {
+                    Some(ArrayForm {
                         dtype: dtype.into(),
                         shape,
                     }),
@@ -489,8 +489,8 @@ impl Pool {
     /// -------
     /// Pipeline
     #[pyo3(signature = (window=64))]
-    fn pipeline(&self, py: Python<'_>, window: usize) -> PyResult<Pipeline> {
-        Pipeline::new(py, &self.inner, window)
+    fn pipeline(&self, py: Python<'_>, window: usize) -> PyResult<PyPipeline> {
+        PyPipeline::new(py, &self.inner, window)
     }
 
     /// One object, which is held until it is released; waits until it is there.
@@ -535,12 +535,12 @@ impl Pool {
         requirement: Option<&str>,
         incomplete: bool,
         key: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Object> {
+    ) -> PyResult<PyReceived> {
         let options = demand_options(py, timeout, requirement, incomplete)?;
-        let target = Target::read(py, target, key, schema)?;
+        let target = PyTarget::read(py, target, key, schema)?;
         target
             .ask(py, |target| self.inner.demand_with(target, options))
-            .map(|object| Object::new(object, None))
+            .map(|object| PyReceived::new(object, None))
     }
 
     /// As `demand`, and does not wait: the answer comes to what this returns. For `wait`, beside others.
@@ -568,7 +568,7 @@ impl Pool {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<PendingDemand> {
         let options = demand_options(py, timeout, None, false)?;
-        let target = Target::read(py, target, key, schema)?;
+        let target = PyTarget::read(py, target, key, schema)?;
         target
             .ask(py, |target| self.inner.begin_demand(target, options))
             .map(PendingDemand::new)
@@ -658,8 +658,8 @@ impl Pool {
     /// ...     print(event.kind, event.object["name"], event.nbytes)
     /// offered a 7
     #[pyo3(signature = (selector="", *, kinds=None))]
-    fn subscribe(&self, py: Python<'_>, selector: &str, kinds: Option<Vec<String>>) -> PyResult<Subscription> {
-        Subscription::new(py, &self.inner, selector, kinds)
+    fn subscribe(&self, py: Python<'_>, selector: &str, kinds: Option<Vec<String>>) -> PyResult<PySubscription> {
+        PySubscription::new(py, &self.inner, selector, kinds)
     }
 
     /// Withdraws one object; waits until every requirement that is owed it has released it.
@@ -702,7 +702,7 @@ impl Pool {
             timeout: read_timeout(py, timeout)?,
             force,
         };
-        Target::read(py, target, key, schema)?.ask(py, |target| self.inner.withdraw(target, options))
+        PyTarget::read(py, target, key, schema)?.ask(py, |target| self.inner.withdraw(target, options))
     }
 
     /// Withdraws everything that matches a selector, as `withdraw`; returns how many objects went.

@@ -1,12 +1,15 @@
 //! What maps are drawn of: buffers in and out, while other threads of Python's run.
 
-use junctura_values::{ColorBar, Colour, Corners, Ink, Line, Palette, Stroke, bilinear, blend, dim, isolines, shade};
+use junctura_values::{
+    ColorBar, Colour, ContourLine, LineInk, LineStroke, PixelCorners, PixelPalette, bilinear, blend, dim, isolines,
+    shade,
+};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::buffer::{Lent, LentMut, are_apart};
+use crate::buffer::{LentBuffer, LentMut, are_apart};
 use crate::error::invalid;
 
 /// Draws lines of equal value, each with a halo, onto pixels of four bytes, by the values of these in single precision, in
@@ -28,16 +31,16 @@ pub(crate) fn draw_lines<'py>(
 ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
     let (mut colours, read) = borrow(py, colours, &[values])?;
     let values = <[f32]>::ref_from_bytes(read[0].bytes()).map_err(|_| wrong(py))?;
-    let lines: Vec<Line> = lines
+    let lines: Vec<ContourLine> = lines
         .into_iter()
-        .map(|(value, margin, (line, halo))| Line {
+        .map(|(value, margin, (line, halo))| ContourLine {
             value,
             margin,
-            ink: Ink { line, halo },
+            ink: LineInk { line, halo },
         })
         .collect();
     let (width, fade, flat, strength, halo, veil) = stroke;
-    let stroke = Stroke {
+    let stroke = LineStroke {
         width,
         fade,
         flat,
@@ -67,7 +70,7 @@ pub(crate) fn put_ink(
     let (on_line, on_halo) = (cover(1)?, cover(2)?);
     let (line, halo) = inks;
     let into = colours.bytes();
-    if py.detach(|| blend(into, pixels, on_line, on_halo, Ink { line, halo })) {
+    if py.detach(|| blend(into, pixels, on_line, on_halo, LineInk { line, halo })) {
         return Ok(());
     }
     Err(invalid(py, "pixels", "not all are there"))
@@ -92,7 +95,7 @@ pub(crate) fn sample(
     let of = |number: usize| <[u32]>::ref_from_bytes(read[number].bytes()).map_err(|_| mistyped(py));
     let part = |number: usize| <[f32]>::ref_from_bytes(read[number].bytes()).map_err(|_| mistyped(py));
     let values = <[f64]>::ref_from_bytes(read[0].bytes()).map_err(|_| mistyped(py))?;
-    let corners = Corners {
+    let corners = PixelCorners {
         places: [of(1)?, of(2)?, of(3)?, of(4)?],
         south: part(5)?,
         east: [part(6)?, part(7)?],
@@ -106,7 +109,7 @@ pub(crate) fn sample(
 
 /// A color bar: the ends and the place of colors, or edges of classes and the color of each.
 #[derive(FromPyObject)]
-pub(crate) enum Bar {
+pub(crate) enum MapBar {
     Range(f32, f32, f32, f32),
     Classes(Vec<f32>, Vec<u16>),
 }
@@ -123,7 +126,7 @@ pub(crate) fn put_colours(
     colours: &Bound<'_, PyAny>,
     wide: usize,
     values: (Bound<'_, PyAny>, Option<Bound<'_, PyAny>>),
-    bar: Bar,
+    bar: MapBar,
     palette: &Bound<'_, PyAny>,
     hatch: [usize; 2],
 ) -> PyResult<()> {
@@ -137,19 +140,19 @@ pub(crate) fn put_colours(
     let Some((table, missing)) = palette.split_last_chunk() else {
         return Err(mistyped(py));
     };
-    let palette = Palette {
+    let palette = PixelPalette {
         table,
         missing: *missing,
         hatch,
     };
     let bar = match &bar {
-        Bar::Range(low, factor, first, span) => ColorBar::Range {
+        MapBar::Range(low, factor, first, span) => ColorBar::Range {
             low: *low,
             factor: *factor,
             first: *first,
             span: *span,
         },
-        Bar::Classes(edges, entries) => ColorBar::Classes { edges, entries },
+        MapBar::Classes(edges, entries) => ColorBar::Classes { edges, entries },
     };
     let into = <[u32]>::mut_from_bytes(colours.bytes()).map_err(|_| mistyped(py))?;
     if py.detach(|| shade(into, wide, values, pixels, &bar, &palette)) {
@@ -180,7 +183,7 @@ fn borrow<'py>(
     py: Python<'py>,
     written: &Bound<'py, PyAny>,
     read: &[&Bound<'py, PyAny>],
-) -> PyResult<(LentMut, Vec<Lent>)> {
+) -> PyResult<(LentMut, Vec<LentBuffer>)> {
     let written = [PyUntypedBuffer::get(written)?];
     let read: Vec<PyUntypedBuffer> = read
         .iter()
@@ -194,7 +197,7 @@ fn borrow<'py>(
         ));
     }
     let [written] = written;
-    Ok((LentMut::new(written)?, read.into_iter().map(Lent::new).collect()))
+    Ok((LentMut::new(written)?, read.into_iter().map(LentBuffer::new).collect()))
 }
 
 fn wrong(py: Python<'_>) -> PyErr {

@@ -4,13 +4,13 @@ use junctura::{FollowOptions, Group, RequireOptions, Versions};
 use pyo3::prelude::*;
 
 use crate::error::{OrRaise, invalid};
-use crate::follow::{Arguments, Follow};
+use crate::follow::{FollowArguments, PyFollow};
 use crate::options::{size as read_size, timeout as read_timeout};
-use crate::pool::Pool;
-use crate::require::{Requirement, on_full as read_on_full, options as require_options};
+use crate::pool::PyPool;
+use crate::require::{PyRequirement, on_full as read_on_full, options as require_options};
 
 #[pymethods]
-impl Pool {
+impl PyPool {
     /// Everything that matches a selector: what is there, then what comes, each version of each object once.
     ///
     /// Parameters
@@ -100,7 +100,7 @@ impl Pool {
         requirement: Option<String>,
         versions: &str,
         time_to_live: Option<f64>,
-    ) -> PyResult<Follow> {
+    ) -> PyResult<PyFollow> {
         let (group, joins) = group_of(py, selector, group, versions, time_to_live)?;
         let options = FollowOptions {
             window,
@@ -112,9 +112,9 @@ impl Pool {
             group,
         };
         let selector = selector.unwrap_or_default();
-        Follow::new(
+        PyFollow::new(
             py,
-            Arguments { options, gaps, live },
+            FollowArguments { options, gaps, live },
             |options| match &joins {
                 Some(group) => self.inner.join_with(group, options),
                 None => self.inner.follow_with(selector, options),
@@ -182,11 +182,11 @@ impl Pool {
         on_full: &str,
         quota: Option<&Bound<'_, PyAny>>,
         stuck_after: Option<f64>,
-    ) -> PyResult<Requirement> {
+    ) -> PyResult<PyRequirement> {
         let options = require_terms(py, (name, time_to_live, versions), group, (on_full, quota), stuck_after)?;
         py.detach(|| self.inner.require_with(selector, options))
             .or_raise_about(py, selector)
-            .map(Requirement::new)
+            .map(PyRequirement::new)
     }
 
     /// Ends a requirement that has a name, whoever made it: what only it kept may go, and its reader's follow ends.

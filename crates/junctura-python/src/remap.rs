@@ -5,14 +5,16 @@
 use std::ops::Range;
 use std::thread;
 
-use junctura::remap::{Answer, Apply, Cells, Course, Link, Method, Norm, Weights};
+use junctura::remap::{
+    ApplyOptions, CourseAnswer, GridCells, NormalizeBy, TimeCourse, TimeMethod, WeightLink, Weights,
+};
 use junctura_model::{Code, Error, Result};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::buffer::Lent;
+use crate::buffer::LentBuffer;
 use crate::error::{OrRaise, invalid};
 
 /// Fewer links than these are not worth a thread.
@@ -44,11 +46,11 @@ impl GridWeights {
         let parts = values::<f64>(py, &buffers[2])?;
         let [source, target] = [cells(py, &source)?, cells(py, &target)?];
         let make = || {
-            let links: Vec<Link> = targets
+            let links: Vec<WeightLink> = targets
                 .iter()
                 .zip(sources)
                 .zip(parts)
-                .map(|((&target, &source), &weight)| Link {
+                .map(|((&target, &source), &weight)| WeightLink {
                     // One that is negative is of no point, and so it is when it is read without its sign.
                     target: target as u64,
                     source: source as u64,
@@ -86,8 +88,8 @@ impl GridWeights {
 
     /// Target points, source points and weights, by target and then by source.
     fn links<'py>(&self, py: Python<'py>) -> [Bound<'py, PyByteArray>; 3] {
-        let links: Vec<Link> = self.0.links().collect();
-        let bytes = |of: &dyn Fn(&Link) -> [u8; 8]| {
+        let links: Vec<WeightLink> = self.0.links().collect();
+        let bytes = |of: &dyn Fn(&WeightLink) -> [u8; 8]| {
             let all: Vec<u8> = links.iter().flat_map(of).collect();
             PyByteArray::new(py, &all)
         };
@@ -184,7 +186,14 @@ impl GridWeights {
     }
 
     /// Fills `room`, which is dealt out over threads in stretches.
-    fn each(&self, fields: &[f64], rows: Range<usize>, room: &mut [f64], how: Apply, threads: usize) -> Result<()> {
+    fn each(
+        &self,
+        fields: &[f64],
+        rows: Range<usize>,
+        room: &mut [f64],
+        how: ApplyOptions,
+        threads: usize,
+    ) -> Result<()> {
         let stretch = room.len().div_ceil(threads).max(1);
         let mut parts = room.chunks_mut(stretch).enumerate();
         let Some((_, first)) = parts.next() else {
@@ -206,7 +215,14 @@ impl GridWeights {
     }
 
     /// Values from one on, of whichever fields they are.
-    fn stretch(&self, fields: &[f64], rows: Range<usize>, from: usize, mut room: &mut [f64], how: Apply) -> Result<()> {
+    fn stretch(
+        &self,
+        fields: &[f64],
+        rows: Range<usize>,
+        from: usize,
+        mut room: &mut [f64],
+        how: ApplyOptions,
+    ) -> Result<()> {
         let (points, mut at) = (self.0.sources(), from);
         while !room.is_empty() {
             let (field, row) = (at / rows.len(), at % rows.len());
@@ -223,23 +239,23 @@ impl GridWeights {
 
 /// Which steps make a field at a wanted time; `junctura.remap.at_times` is what users have.
 #[pyclass(module = "junctura._native", name = "_Course")]
-pub(crate) struct StepCourse(Course);
+pub(crate) struct StepCourse(TimeCourse);
 
 #[pymethods]
 impl StepCourse {
     #[new]
     fn new(py: Python<'_>, method: &str, window: i64, lag: i64) -> PyResult<Self> {
         let method = match method {
-            "nearest" => Method::Nearest,
-            "linear" => Method::Linear,
-            "mean" => Method::Mean(window),
-            "sum" => Method::Sum(window),
+            "nearest" => TimeMethod::Nearest,
+            "linear" => TimeMethod::Linear,
+            "mean" => TimeMethod::Mean(window),
+            "sum" => TimeMethod::Sum(window),
             other => {
                 let cause = format!("{other:?} is not one of nearest, linear, mean, sum");
                 return Err(invalid(py, "method", cause));
             }
         };
-        Ok(Self(Course::new(method, lag).or_raise(py)?))
+        Ok(Self(TimeCourse::new(method, lag).or_raise(py)?))
     }
 
     /// A step has come.
@@ -256,8 +272,8 @@ impl StepCourse {
     #[allow(clippy::type_complexity, reason = "a tuple for Python")]
     fn ask(&mut self, py: Python<'_>, wanted: i64) -> PyResult<Option<(Vec<(u64, f64)>, f64)>> {
         Ok(match self.0.ask(wanted).or_raise(py)? {
-            Answer::NotYet => None,
-            Answer::Made(uses) => Some((uses.steps, uses.divisor)),
+            CourseAnswer::NotYet => None,
+            CourseAnswer::Made(uses) => Some((uses.steps, uses.divisor)),
         })
     }
 
@@ -267,15 +283,15 @@ impl StepCourse {
     }
 }
 
-fn lent(given: &Bound<'_, PyAny>) -> PyResult<Lent> {
+fn lent(given: &Bound<'_, PyAny>) -> PyResult<LentBuffer> {
     let buffer = PyUntypedBuffer::get(given)?;
     if !buffer.is_c_contiguous() {
         return Err(invalid(given.py(), "weights", "an array is not contiguous"));
     }
-    Ok(Lent::new(buffer))
+    Ok(LentBuffer::new(buffer))
 }
 
-fn values<'a, T: FromBytes + Immutable>(py: Python<'_>, lent: &'a Lent) -> PyResult<&'a [T]> {
+fn values<'a, T: FromBytes + Immutable>(py: Python<'_>, lent: &'a LentBuffer) -> PyResult<&'a [T]> {
     if lent.bytes().is_empty() {
         return Ok(&[]);
     }
@@ -283,24 +299,24 @@ fn values<'a, T: FromBytes + Immutable>(py: Python<'_>, lent: &'a Lent) -> PyRes
         .map_err(|_| invalid(py, "weights", "an array does not have 8 bytes for a value"))
 }
 
-fn cells(py: Python<'_>, known: &Known<'_>) -> PyResult<Cells> {
+fn cells(py: Python<'_>, known: &Known<'_>) -> PyResult<GridCells> {
     let [areas, fractions, mask] = [lent(&known.0)?, lent(&known.1)?, lent(&known.2)?];
-    Ok(Cells {
+    Ok(GridCells {
         areas: values(py, &areas)?.to_vec(),
         fractions: values(py, &fractions)?.to_vec(),
         mask: mask.bytes().iter().map(|&byte| byte != 0).collect(),
     })
 }
 
-fn how(py: Python<'_>, norm: &str, missing: Option<f64>) -> PyResult<Apply> {
+fn how(py: Python<'_>, norm: &str, missing: Option<f64>) -> PyResult<ApplyOptions> {
     let norm = match norm {
-        "whole" => Norm::Whole,
-        "destarea" => Norm::Destination,
-        "fracarea" => Norm::Fraction,
+        "whole" => NormalizeBy::Whole,
+        "destarea" => NormalizeBy::Destination,
+        "fracarea" => NormalizeBy::Fraction,
         other => {
             let cause = format!("{other:?} is not one of whole, destarea, fracarea");
             return Err(invalid(py, "norm", cause));
         }
     };
-    Ok(Apply { norm, missing })
+    Ok(ApplyOptions { norm, missing })
 }

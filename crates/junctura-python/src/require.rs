@@ -8,11 +8,11 @@ use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 
 use crate::error::{OrRaise, closed, invalid};
-use crate::follow::{Arguments, Follow};
+use crate::follow::{FollowArguments, PyFollow};
 use crate::interrupt::drop_detached;
-use crate::object::Object;
+use crate::object::PyReceived;
 use crate::options::timeout as read_timeout;
-use crate::target::Target;
+use crate::target::PyTarget;
 
 /// A requirement is owed what is visible.
 pub(crate) fn refuse_staged(name: &str) -> junctura::Error {
@@ -32,14 +32,14 @@ pub(crate) fn refuse_staged(name: &str) -> junctura::Error {
 /// ...     with requirement.demand(name="a") as obj:
 /// ...         bytes(obj)
 /// b'payload'
-#[pyclass(module = "junctura", frozen)]
-pub(crate) struct Requirement {
+#[pyclass(module = "junctura", name = "Requirement", frozen)]
+pub(crate) struct PyRequirement {
     inner: Mutex<Option<Arc<junctura::Requirement>>>,
     selector: String,
     name: Option<String>,
 }
 
-impl Requirement {
+impl PyRequirement {
     pub(crate) fn new(requirement: junctura::Requirement) -> Self {
         let selector = requirement.selector().to_owned();
         let name = requirement.name().map(str::to_owned);
@@ -66,7 +66,7 @@ impl Requirement {
 }
 
 #[pymethods]
-impl Requirement {
+impl PyRequirement {
     /// What it requires.
     #[getter]
     fn selector(&self) -> &str {
@@ -94,16 +94,16 @@ impl Requirement {
         until_live: bool,
         gaps: &str,
         live: &str,
-    ) -> PyResult<Follow> {
+    ) -> PyResult<PyFollow> {
         let requirement = self.get(py)?;
         let options = FollowOptions {
             window,
             until_live,
             ..FollowOptions::default()
         };
-        Follow::new(
+        PyFollow::new(
             py,
-            Arguments { options, gaps, live },
+            FollowArguments { options, gaps, live },
             |options| requirement.follow_with(options),
             &self.selector,
         )
@@ -118,15 +118,15 @@ impl Requirement {
         timeout: Option<f64>,
         schema: Option<&str>,
         key: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Object> {
+    ) -> PyResult<PyReceived> {
         let requirement = self.get(py)?;
         let options = DemandOptions {
             timeout: read_timeout(py, timeout)?,
             ..DemandOptions::default()
         };
-        Target::read(py, target, key, schema)?
+        PyTarget::read(py, target, key, schema)?
             .ask(py, |target| requirement.demand(target, options))
-            .map(|object| Object::new(object, None))
+            .map(|object| PyReceived::new(object, None))
     }
 
     /// Gives it up, for all who use it: what only it kept may go.
@@ -151,7 +151,7 @@ impl Requirement {
     }
 }
 
-impl Drop for Requirement {
+impl Drop for PyRequirement {
     fn drop(&mut self) {
         drop_detached(self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take());
     }

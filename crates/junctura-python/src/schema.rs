@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{OrRaise, raise};
-use crate::given::Attributes;
+use crate::given::GivenAttributes;
 use crate::values;
 
 /// What objects are described by: which attributes there are, their types, and which of them form the key.
@@ -18,10 +18,10 @@ use crate::values;
 /// >>> mars.key({"class": "od", "stream": "oper", "date": "2026-11-20", "time": 12, "type": "fc", "levtype": "pl",
 /// ...           "level": 500.0, "param": "t", "step": "6h"})
 /// '{class=od,expver=0001,stream=oper,date=20261120,time=1200}{type=fc,levtype=pl}{step=6,levelist=500,param=t}'
-#[pyclass(module = "junctura", frozen)]
-pub(crate) struct Schema(pub(crate) Arc<junctura::Schema>);
+#[pyclass(module = "junctura", name = "Schema", frozen)]
+pub(crate) struct PySchema(pub(crate) Arc<junctura::Schema>);
 
-impl Schema {
+impl PySchema {
     /// The built-in schema of this name.
     pub(crate) fn named(py: Python<'_>, name: &str) -> PyResult<Arc<junctura::Schema>> {
         junctura::Schema::builtin(name).ok_or_else(|| {
@@ -34,7 +34,7 @@ impl Schema {
     }
 
     /// The canonical record of some attributes.
-    pub(crate) fn record(&self, py: Python<'_>, attributes: &Attributes<'_>) -> PyResult<Vec<u8>> {
+    pub(crate) fn record(&self, py: Python<'_>, attributes: &GivenAttributes<'_>) -> PyResult<Vec<u8>> {
         let lists = attributes.lists(py)?;
         let given = attributes.given(py, &lists)?;
         let mut record = Vec::new();
@@ -42,7 +42,7 @@ impl Schema {
         Ok(record)
     }
 
-    fn key_text(&self, py: Python<'_>, attributes: &Attributes<'_>) -> PyResult<String> {
+    fn key_text(&self, py: Python<'_>, attributes: &GivenAttributes<'_>) -> PyResult<String> {
         let record = self.record(py, attributes)?;
         let mut key = String::new();
         self.0.key_of(RecordRef::trusted(&record), &mut key);
@@ -51,7 +51,7 @@ impl Schema {
 }
 
 #[pymethods]
-impl Schema {
+impl PySchema {
     /// Names of the built-in schemas.
     #[classattr]
     #[allow(non_snake_case)]
@@ -145,7 +145,7 @@ impl Schema {
         attributes: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<String> {
-        self.key_text(py, &Attributes::read(attributes, keywords)?)
+        self.key_text(py, &GivenAttributes::read(attributes, keywords)?)
     }
 
     /// The hash of such a key, as 32 hexadecimal digits.
@@ -156,7 +156,7 @@ impl Schema {
         attributes: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<String> {
-        let key = self.key_text(py, &Attributes::read(attributes, keywords)?)?;
+        let key = self.key_text(py, &GivenAttributes::read(attributes, keywords)?)?;
         Ok(self.0.key_hash(&key).to_string())
     }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use junctura_model::RecordRef;
-use junctura_model::selector::{Context, Selector as Model};
+use junctura_model::selector::{Selector as Model, SelectorContext};
 use pyo3::prelude::*;
 use pyo3::types::{PyDate, PyDateAccess, PyDict};
 
 use crate::error::OrRaise;
-use crate::given::{Attributes, text_of};
-use crate::schema::Schema;
+use crate::given::{GivenAttributes, text_of};
+use crate::schema::PySchema;
 
 /// A question over attributes: which objects match it, and how it is written canonically.
 ///
@@ -36,14 +36,14 @@ use crate::schema::Schema;
 /// 'levelist=500/850,param=t'
 /// >>> print(junctura.Selector("step=0/to/12/by/6").explain())
 /// step=0/6/12
-#[pyclass(module = "junctura", frozen)]
-pub(crate) struct Selector {
+#[pyclass(module = "junctura", name = "Selector", frozen)]
+pub(crate) struct PySelector {
     selector: Model,
     schema: Arc<junctura::Schema>,
 }
 
 #[pymethods]
-impl Selector {
+impl PySelector {
     #[new]
     #[pyo3(signature = (text, schema=None, *, today=None))]
     fn new(
@@ -53,15 +53,15 @@ impl Selector {
         today: Option<&Bound<'_, PyDate>>,
     ) -> PyResult<Self> {
         let schema = match schema {
-            None => Schema::named(py, "mars")?,
-            Some(given) => match given.cast::<Schema>() {
+            None => PySchema::named(py, "mars")?,
+            Some(given) => match given.cast::<PySchema>() {
                 Ok(schema) => Arc::clone(&schema.get().0),
-                Err(_) => Schema::named(py, &text_of(given, "schema")?)?,
+                Err(_) => PySchema::named(py, &text_of(given, "schema")?)?,
             },
         };
         let today = today
             .map(|day| day.get_year() as u32 * 10_000 + u32::from(day.get_month()) * 100 + u32::from(day.get_day()));
-        let selector = Model::parse_with(text, &schema, &Context { today }).or_raise_about(py, text)?;
+        let selector = Model::parse_with(text, &schema, &SelectorContext { today }).or_raise_about(py, text)?;
         Ok(Self { selector, schema })
     }
 
@@ -78,8 +78,8 @@ impl Selector {
         attributes: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<bool> {
-        let attributes = Attributes::read(attributes, keywords)?;
-        let record = Schema(Arc::clone(&self.schema)).record(py, &attributes)?;
+        let attributes = GivenAttributes::read(attributes, keywords)?;
+        let record = PySchema(Arc::clone(&self.schema)).record(py, &attributes)?;
         Ok(self.selector.matches(RecordRef::trusted(&record)))
     }
 
@@ -90,8 +90,8 @@ impl Selector {
 
     /// The schema that it was read by.
     #[getter]
-    fn schema(&self) -> Schema {
-        Schema(Arc::clone(&self.schema))
+    fn schema(&self) -> PySchema {
+        PySchema(Arc::clone(&self.schema))
     }
 
     fn __str__(&self) -> String {
@@ -113,7 +113,7 @@ impl Selector {
         hasher.finish()
     }
 
-    fn __getnewargs__(&self) -> (String, Schema) {
+    fn __getnewargs__(&self) -> (String, PySchema) {
         (self.selector.to_string(), self.schema())
     }
 }

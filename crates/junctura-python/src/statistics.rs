@@ -1,11 +1,11 @@
 //! Statistics of fields, and fields on other grids, as products compute them: buffers in and out, while other threads of Python's run.
 
-use junctura_values::{SparseRows, Statistic, ensemble};
+use junctura_values::{EnsembleStatistic, SparseRows, ensemble};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use zerocopy::FromBytes;
 
-use crate::buffer::{Lent, LentMut, are_apart};
+use crate::buffer::{LentBuffer, LentMut, are_apart};
 use crate::error::invalid;
 
 /// Writes statistics of members, arrays in double precision of one size, each into an array of its own.
@@ -20,7 +20,7 @@ pub(crate) fn of_ensemble(
     statistics: Vec<(String, f64)>,
     made: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let wanted: Option<Vec<Statistic>> = statistics
+    let wanted: Option<Vec<EnsembleStatistic>> = statistics
         .iter()
         .map(|(name, number)| statistic(name, *number))
         .collect();
@@ -34,7 +34,7 @@ pub(crate) fn of_ensemble(
             "expected arrays without gaps that do not overlap",
         ));
     }
-    let members: Vec<Lent> = read.into_iter().map(Lent::new).collect();
+    let members: Vec<LentBuffer> = read.into_iter().map(LentBuffer::new).collect();
     let mut made: Vec<LentMut> = written.into_iter().map(LentMut::new).collect::<PyResult<_>>()?;
     let doubles = || invalid(py, "arrays", "expected numbers in double precision");
     let members: Option<Vec<&[f64]>> = members
@@ -81,7 +81,7 @@ pub(crate) fn weighted_sums(
     let [written] = written;
     let (mut made, read) = (
         LentMut::new(written)?,
-        read.into_iter().map(Lent::new).collect::<Vec<_>>(),
+        read.into_iter().map(LentBuffer::new).collect::<Vec<_>>(),
     );
     let wrong = || invalid(py, "arrays", "expected 64-bit starts, 32-bit places, and doubles");
     let doubles = |number: usize| <[f64]>::ref_from_bytes(read[number].bytes()).map_err(|_| wrong());
@@ -98,18 +98,18 @@ pub(crate) fn weighted_sums(
     Err(invalid(py, "weights", "its parts do not fit together, or the values"))
 }
 
-fn statistic(name: &str, number: f64) -> Option<Statistic> {
+fn statistic(name: &str, number: f64) -> Option<EnsembleStatistic> {
     Some(match name {
-        "sum" => Statistic::Sum,
-        "mean" => Statistic::Mean,
-        "spread" => Statistic::Spread,
-        "min" => Statistic::Min,
-        "max" => Statistic::Max,
-        "percentile" => Statistic::Percentile(number),
-        "above" => Statistic::Above(number),
-        "below" => Statistic::Below(number),
-        "at_least" => Statistic::AtLeast(number),
-        "at_most" => Statistic::AtMost(number),
+        "sum" => EnsembleStatistic::Sum,
+        "mean" => EnsembleStatistic::Mean,
+        "spread" => EnsembleStatistic::Spread,
+        "min" => EnsembleStatistic::Min,
+        "max" => EnsembleStatistic::Max,
+        "percentile" => EnsembleStatistic::Percentile(number),
+        "above" => EnsembleStatistic::Above(number),
+        "below" => EnsembleStatistic::Below(number),
+        "at_least" => EnsembleStatistic::AtLeast(number),
+        "at_most" => EnsembleStatistic::AtMost(number),
         _ => return None,
     })
 }

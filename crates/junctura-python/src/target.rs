@@ -5,16 +5,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use crate::error::{OrRaise, invalid};
-use crate::given::Attributes;
+use crate::given::GivenAttributes;
 
 /// One object, or what a selector matches.
-pub(crate) struct Target<'py, 'a> {
+pub(crate) struct PyTarget<'py, 'a> {
     text: Option<Bound<'py, PyString>>,
-    attributes: Attributes<'py>,
+    attributes: GivenAttributes<'py>,
     schema: Option<&'a str>,
 }
 
-impl<'py, 'a> Target<'py, 'a> {
+impl<'py, 'a> PyTarget<'py, 'a> {
     pub(crate) fn read(
         py: Python<'py>,
         target: Option<&Bound<'py, PyAny>>,
@@ -22,7 +22,7 @@ impl<'py, 'a> Target<'py, 'a> {
         schema: Option<&'a str>,
     ) -> PyResult<Self> {
         let text = target.and_then(|target| target.cast::<PyString>().ok()).cloned();
-        let attributes = Attributes::read(target.filter(|_| text.is_none()), key)?;
+        let attributes = GivenAttributes::read(target.filter(|_| text.is_none()), key)?;
         match (&text, attributes.is_empty()) {
             (Some(_), false) => Err(invalid(py, "target", "either a text or attributes of a key, not both")),
             (None, true) => Err(invalid(

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::interpreter::module;
-use crate::kept::Kept;
+use crate::kept::LazyValue;
 
 /// Attributes with typed values.
 pub(crate) fn attributes<'py, 'a>(
@@ -63,7 +63,7 @@ fn number<'py, T: std::str::FromStr + IntoPyObjectExt<'py>>(
 }
 
 fn decimal<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
-    static DECIMAL: Kept<Py<PyAny>> = Kept::new();
+    static DECIMAL: LazyValue<Py<PyAny>> = LazyValue::new();
     if let Ok(whole) = text.parse::<i64>() {
         return whole.into_bound_py_any(py);
     }

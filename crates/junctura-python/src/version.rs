@@ -24,12 +24,12 @@ use crate::error::OrRaise;
 /// True
 /// >>> str(junctura.Version(1, 42))
 /// '1.42'
-#[pyclass(module = "junctura", frozen, eq, ord, hash)]
+#[pyclass(module = "junctura", name = "Version", frozen, eq, ord, hash)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Version(pub(crate) junctura::Version);
+pub(crate) struct PyVersion(pub(crate) junctura::Version);
 
 #[pymethods]
-impl Version {
+impl PyVersion {
     #[new]
     fn new(incarnation: u64, sequence: u64) -> Self {
         Self(junctura::Version { incarnation, sequence })

@@ -3,18 +3,18 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use junctura::{Awaited, Awaiting, Pool};
+use junctura::{Awaited, Pool, WaitSource};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::bundle::Bundle;
+use crate::bundle::PyBundle;
 use crate::error::{OrRaise, invalid, raise};
-use crate::events::Subscription;
-use crate::follow::Follow;
+use crate::events::PySubscription;
+use crate::follow::PyFollow;
 use crate::given::type_name;
 use crate::interrupt::drop_detached;
-use crate::object::Object;
+use crate::object::PyReceived;
 use crate::options::timeout as read_timeout;
 
 /// A demand whose answer may not have come; made by `Pool.begin_demand`.
@@ -39,9 +39,9 @@ impl PendingDemand {
             .take()
     }
 
-    fn awaiting(&self, py: Python<'_>) -> Awaiting {
+    fn awaiting(&self, py: Python<'_>) -> WaitSource {
         let inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        inner.as_ref().map_or_else(Awaiting::ready, Awaited::awaiting)
+        inner.as_ref().map_or_else(WaitSource::ready, Awaited::awaiting)
     }
 }
 
@@ -53,7 +53,7 @@ impl PendingDemand {
     /// ------
     /// NotFound, Timeout, Gone
     ///     As `Pool.demand`; NotFound also where the answer was taken already.
-    fn get(&self, py: Python<'_>) -> PyResult<Object> {
+    fn get(&self, py: Python<'_>) -> PyResult<PyReceived> {
         let Some(demand) = self.take(py) else {
             let cause = "its answer was taken already";
             return Err(raise(
@@ -62,7 +62,7 @@ impl PendingDemand {
             ));
         };
         let object = py.detach(|| demand.wait()).or_raise(py)?;
-        Ok(Object::new(object, None))
+        Ok(PyReceived::new(object, None))
     }
 
     /// The object, if it has come; None: not yet, or it was taken already.
@@ -71,11 +71,11 @@ impl PendingDemand {
     /// ------
     /// NotFound, Timeout, Gone
     ///     As `Pool.demand`, once.
-    fn try_get(&self, py: Python<'_>) -> PyResult<Option<Object>> {
+    fn try_get(&self, py: Python<'_>) -> PyResult<Option<PyReceived>> {
         let mut inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         let Some(demand) = inner.as_mut() else { return Ok(None) };
         let object = py.detach(|| demand.try_take()).or_raise(py)?;
-        Ok(object.map(|object| Object::new(object, None)))
+        Ok(object.map(|object| PyReceived::new(object, None)))
     }
 
     /// Gives it up.
@@ -114,20 +114,20 @@ impl Drop for PendingDemand {
 /// ...     _ = follow.next()  # it is live
 /// ...     pool.wait(follow, timer) == [timer], timer.ring()
 /// (True, True)
-#[pyclass(module = "junctura", frozen)]
-pub(crate) struct Timer {
+#[pyclass(module = "junctura", name = "Timer", frozen)]
+pub(crate) struct PyTimer {
     inner: Mutex<junctura::Timer>,
 }
 
-impl Timer {
-    fn awaiting(&self, py: Python<'_>) -> Awaiting {
+impl PyTimer {
+    fn awaiting(&self, py: Python<'_>) -> WaitSource {
         let inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         inner.awaiting()
     }
 }
 
 #[pymethods]
-impl Timer {
+impl PyTimer {
     #[new]
     #[pyo3(signature = (*, after=None, every=None))]
     fn new(py: Python<'_>, after: Option<f64>, every: Option<f64>) -> PyResult<Self> {
@@ -158,7 +158,7 @@ pub(crate) fn wait<'py>(
     timeout: Option<f64>,
 ) -> PyResult<Bound<'py, PyList>> {
     let timeout = read_timeout(py, timeout)?;
-    let awaiting: Vec<Awaiting> = on.iter().map(|one| awaiting(&one)).collect::<PyResult<_>>()?;
+    let awaiting: Vec<WaitSource> = on.iter().map(|one| awaiting(&one)).collect::<PyResult<_>>()?;
     let places = py.detach(|| {
         let on: Vec<&dyn Awaited> = awaiting.iter().map(|one| one as &dyn Awaited).collect();
         pool.wait(&on, timeout)
@@ -168,21 +168,21 @@ pub(crate) fn wait<'py>(
 }
 
 /// What such a thing waits for.
-pub(crate) fn awaiting(one: &Bound<'_, PyAny>) -> PyResult<Awaiting> {
+pub(crate) fn awaiting(one: &Bound<'_, PyAny>) -> PyResult<WaitSource> {
     let py = one.py();
-    if let Ok(follow) = one.cast::<Follow>() {
+    if let Ok(follow) = one.cast::<PyFollow>() {
         return Ok(follow.get().awaiting(py));
     }
-    if let Ok(subscription) = one.cast::<Subscription>() {
+    if let Ok(subscription) = one.cast::<PySubscription>() {
         return Ok(subscription.get().awaiting(py));
     }
     if let Ok(demand) = one.cast::<PendingDemand>() {
         return Ok(demand.get().awaiting(py));
     }
-    if let Ok(bundle) = one.cast::<Bundle>() {
+    if let Ok(bundle) = one.cast::<PyBundle>() {
         return Ok(bundle.get().awaiting(py));
     }
-    if let Ok(timer) = one.cast::<Timer>() {
+    if let Ok(timer) = one.cast::<PyTimer>() {
         return Ok(timer.get().awaiting(py));
     }
     let cause = format!(

@@ -3,11 +3,11 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::given::Attributes;
-use crate::pool::Pool;
+use crate::given::GivenAttributes;
+use crate::pool::PyPool;
 
 #[pymethods]
-impl Pool {
+impl PyPool {
     /// How many would be given an object with these attributes, were it offered now: follows, requirements (also those that
     /// nobody reads at the moment) and demands that wait. To ask before computing; `offer(if_wanted=True)` asks and offers in
     /// one.
@@ -39,7 +39,7 @@ impl Pool {
         schema: Option<&str>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<u64> {
-        let attributes = Attributes::read(attributes, keywords)?;
+        let attributes = GivenAttributes::read(attributes, keywords)?;
         attributes.ask(py, |given| self.inner.wanted_with(given.iter().copied(), schema))
     }
 }

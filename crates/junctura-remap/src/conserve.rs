@@ -3,11 +3,11 @@
 use junctura_model::Result;
 
 use crate::links::invalid;
-use crate::weights::{Apply, Norm, Weights};
+use crate::weights::{ApplyOptions, NormalizeBy, Weights};
 
 /// What a field holds and what it becomes, as integrals over area.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Conserved {
+pub struct ConservedIntegrals {
     /// Over the part of the source that takes part and is not missing.
     pub source: f64,
     /// Over the covered part of the target.
@@ -18,12 +18,12 @@ pub struct Conserved {
 
 /// A sum whose rounding errors are summed, too. Its order is that of what is added.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Integral {
+pub struct CompensatedSum {
     sum: f64,
     rest: f64,
 }
 
-impl Integral {
+impl CompensatedSum {
     /// Adds a number.
     pub fn add(&mut self, number: f64) {
         let sum = self.sum + number;
@@ -50,7 +50,7 @@ impl Weights {
     ///
     /// # Errors
     /// `InvalidArgument` when areas of source or target are not known, or the field does not fit the source.
-    pub fn conserved(&self, source: &[f64], how: Apply) -> Result<Conserved> {
+    pub fn conserved(&self, source: &[f64], how: ApplyOptions) -> Result<ConservedIntegrals> {
         let [from, to] = &self.cells;
         for (side, cells) in [("source", from), ("target", to)] {
             if cells.areas.is_empty() {
@@ -65,7 +65,7 @@ impl Weights {
             );
             return Err(invalid(cause));
         }
-        let [mut held, mut magnitude, mut got] = [Integral::default(); 3];
+        let [mut held, mut magnitude, mut got] = [CompensatedSum::default(); 3];
         for (at, &value) in source.iter().enumerate() {
             if from.mask.get(at).copied().unwrap_or(true) && !how.is_missing(value) {
                 let area = from.areas[at] * from.fractions.get(at).copied().unwrap_or(1.0);
@@ -75,7 +75,7 @@ impl Weights {
         }
         for row in 0..self.targets() {
             let sum = self.sum(source, row, how);
-            if sum.links > 0 && (sum.is_whole || how.norm != Norm::Whole) {
+            if sum.links > 0 && (sum.is_whole || how.norm != NormalizeBy::Whole) {
                 let covered = to.fractions.get(row).filter(|_| self.are_by_fraction);
                 got.add(to.areas[row] * covered.copied().unwrap_or(1.0) * sum.value);
             }
@@ -87,7 +87,7 @@ impl Weights {
         } else {
             0.0
         };
-        Ok(Conserved {
+        Ok(ConservedIntegrals {
             source,
             target,
             relative_error,

@@ -16,7 +16,7 @@ use crate::STEPS_MAX;
 
 /// How a field at a wanted time is made of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum TimeMethod {
     /// The step that is nearest; of two the earlier.
     Nearest,
     /// A line between the step before and the one behind. Nothing is made up before the first or behind the last.
@@ -29,7 +29,7 @@ pub enum Method {
 
 /// What a field is made of: the sum of so much of each step, in this order, divided at last.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Uses {
+pub struct StepUses {
     /// The numbers of the steps, the first being 0, and how much of each.
     pub steps: Vec<(u64, f64)>,
     /// What the sum is divided by.
@@ -38,31 +38,31 @@ pub struct Uses {
 
 /// What is known of a wanted time.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum CourseAnswer {
     /// A step that has not come yet may matter.
     NotYet,
     /// It is made of these.
-    Made(Uses),
+    Made(StepUses),
 }
 
 /// The times that have come, for wanted times that never go back.
 ///
 /// ```
-/// use junctura_remap::{Answer, Course, Method};
+/// use junctura_remap::{CourseAnswer, TimeCourse, TimeMethod};
 ///
 /// # fn main() -> junctura_model::Result<()> {
-/// let mut course = Course::new(Method::Linear, 0)?;
+/// let mut course = TimeCourse::new(TimeMethod::Linear, 0)?;
 /// course.push(0)?;
-/// assert_eq!(course.ask(4)?, Answer::NotYet);
+/// assert_eq!(course.ask(4)?, CourseAnswer::NotYet);
 /// course.push(8)?;
-/// let Answer::Made(uses) = course.ask(4)? else { panic!("both steps are there") };
+/// let CourseAnswer::Made(uses) = course.ask(4)? else { panic!("both steps are there") };
 /// assert_eq!(uses.steps, [(0, 0.5), (1, 0.5)]);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Course {
-    method: Method,
+pub struct TimeCourse {
+    method: TimeMethod,
     lag: i64,
     times: VecDeque<i64>,
     /// Steps that nobody asks for any more, before the first of `times`.
@@ -73,13 +73,13 @@ pub struct Course {
     has_ended: bool,
 }
 
-impl Course {
+impl TimeCourse {
     /// A wanted time `t` means what the source has at `t - lag`.
     ///
     /// # Errors
     /// `InvalidArgument` for a window that is not longer than nothing.
-    pub fn new(method: Method, lag: i64) -> Result<Self> {
-        if let Method::Mean(window) | Method::Sum(window) = method
+    pub fn new(method: TimeMethod, lag: i64) -> Result<Self> {
+        if let TimeMethod::Mean(window) | TimeMethod::Sum(window) = method
             && window <= 0
         {
             return Err(invalid(format!("a window of {window} has no steps")));
@@ -124,7 +124,7 @@ impl Course {
     /// # Errors
     /// `NotFound` when the steps that would be needed are not there and will not come; `InvalidArgument` for a time before one that was
     /// asked for, or one that no number of 64 bits can say.
-    pub fn ask(&mut self, wanted: i64) -> Result<Answer> {
+    pub fn ask(&mut self, wanted: i64) -> Result<CourseAnswer> {
         if self.wanted.is_some_and(|before| wanted < before) {
             return Err(invalid(format!("time {wanted} is wanted behind a later one")));
         }
@@ -132,15 +132,15 @@ impl Course {
         self.wanted = Some(wanted);
         let is_known = self.has_ended || self.last.is_some_and(|last| last >= at);
         if !is_known {
-            return Ok(Answer::NotYet);
+            return Ok(CourseAnswer::NotYet);
         }
         let behind = self.times.partition_point(|&time| time <= at);
         let uses = match self.method {
-            Method::Nearest => self.nearest(at, behind),
-            Method::Linear => self.linear(at, behind),
-            Method::Mean(window) | Method::Sum(window) => self.window(at, behind, window),
+            TimeMethod::Nearest => self.nearest(at, behind),
+            TimeMethod::Linear => self.linear(at, behind),
+            TimeMethod::Mean(window) | TimeMethod::Sum(window) => self.window(at, behind, window),
         };
-        uses.map(Answer::Made).ok_or_else(|| self.nothing(wanted, at))
+        uses.map(CourseAnswer::Made).ok_or_else(|| self.nothing(wanted, at))
     }
 
     /// The number of the first step that may still be needed, for this wanted time and later ones. Those before it are
@@ -148,8 +148,10 @@ impl Course {
     pub fn forget(&mut self, wanted: i64) -> u64 {
         let at = wanted.saturating_sub(self.lag);
         let first = match self.method {
-            Method::Nearest | Method::Linear => self.times.partition_point(|&time| time <= at).saturating_sub(1),
-            Method::Mean(window) | Method::Sum(window) => {
+            TimeMethod::Nearest | TimeMethod::Linear => {
+                self.times.partition_point(|&time| time <= at).saturating_sub(1)
+            }
+            TimeMethod::Mean(window) | TimeMethod::Sum(window) => {
                 let start = at.saturating_sub(window);
                 self.times.partition_point(|&time| time <= start)
             }
@@ -159,14 +161,14 @@ impl Course {
         self.gone
     }
 
-    fn one(&self, at: usize) -> Uses {
-        Uses {
+    fn one(&self, at: usize) -> StepUses {
+        StepUses {
             steps: vec![(self.gone + at as u64, 1.0)],
             divisor: 1.0,
         }
     }
 
-    fn nearest(&self, at: i64, behind: usize) -> Option<Uses> {
+    fn nearest(&self, at: i64, behind: usize) -> Option<StepUses> {
         let before = behind.checked_sub(1);
         let Some(&next) = self.times.get(behind) else {
             return before.map(|before| self.one(before));
@@ -178,7 +180,7 @@ impl Course {
         Some(self.one(if is_next { behind } else { before }))
     }
 
-    fn linear(&self, at: i64, behind: usize) -> Option<Uses> {
+    fn linear(&self, at: i64, behind: usize) -> Option<StepUses> {
         let before = behind.checked_sub(1)?;
         let start = self.times[before];
         if start == at {
@@ -187,21 +189,21 @@ impl Course {
         let stop = *self.times.get(behind)?;
         let share = at.abs_diff(start) as f64 / stop.abs_diff(start) as f64;
         let first = self.gone + before as u64;
-        Some(Uses {
+        Some(StepUses {
             steps: vec![(first, 1.0 - share), (first + 1, share)],
             divisor: 1.0,
         })
     }
 
-    fn window(&self, at: i64, behind: usize, window: i64) -> Option<Uses> {
+    fn window(&self, at: i64, behind: usize, window: i64) -> Option<StepUses> {
         let start = at.saturating_sub(window);
         let first = self.times.partition_point(|&time| time <= start);
         let steps: Vec<(u64, f64)> = (first..behind).map(|step| (self.gone + step as u64, 1.0)).collect();
         let divisor = match self.method {
-            Method::Mean(_) => steps.len() as f64,
+            TimeMethod::Mean(_) => steps.len() as f64,
             _ => 1.0,
         };
-        (!steps.is_empty()).then_some(Uses { steps, divisor })
+        (!steps.is_empty()).then_some(StepUses { steps, divisor })
     }
 
     fn nothing(&self, wanted: i64, at: i64) -> Error {

@@ -17,10 +17,10 @@ mod course;
 mod links;
 mod weights;
 
-pub use conserve::{Conserved, Integral};
-pub use course::{Answer, Course, Method, Uses};
-pub use links::Link;
-pub use weights::{Apply, Cells, Norm, Weights};
+pub use conserve::{CompensatedSum, ConservedIntegrals};
+pub use course::{CourseAnswer, StepUses, TimeCourse, TimeMethod};
+pub use links::WeightLink;
+pub use weights::{ApplyOptions, GridCells, NormalizeBy, Weights};
 
 /// A grid has no more points.
 pub const POINTS_MAX: u64 = 1 << 32;

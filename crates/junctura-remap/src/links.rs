@@ -6,7 +6,7 @@ use crate::LINKS_MAX;
 
 /// So much of a source point goes into a target point. Points count from 0, in the order of the grid's elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Link {
+pub struct WeightLink {
     /// The target point.
     pub target: u64,
     /// The source point.
@@ -17,19 +17,19 @@ pub struct Link {
 
 /// Links by rows: those of target point `i` are at `starts[i]..starts[i + 1]`, by source, each source once.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Rows {
+pub(crate) struct LinkRows {
     pub(crate) starts: Vec<usize>,
     pub(crate) sources: Vec<u32>,
     pub(crate) weights: Vec<f64>,
 }
 
-impl Rows {
+impl LinkRows {
     /// Links that name the same points are summed in the order of their weights, so that the order in which links are
     /// given does not matter. What has no weight is no link.
     ///
     /// # Errors
     /// `InvalidArgument` that names the first link that is of no point, or whose weight is no number; `LimitExceeded` for too many.
-    pub(crate) fn of(links: &[Link], sources: u64, targets: u64) -> Result<Self> {
+    pub(crate) fn of(links: &[WeightLink], sources: u64, targets: u64) -> Result<Self> {
         if links.len() > LINKS_MAX {
             let cause = format!("{} links are more than {LINKS_MAX}", links.len());
             return Err(Error::new(Code::LimitExceeded, "weights", cause));
@@ -37,7 +37,7 @@ impl Rows {
         for (number, link) in links.iter().enumerate() {
             check(number, link, sources, targets)?;
         }
-        let mut sorted: Vec<&Link> = links.iter().collect();
+        let mut sorted: Vec<&WeightLink> = links.iter().collect();
         sorted.sort_unstable_by(|one, other| {
             (one.target, one.source)
                 .cmp(&(other.target, other.source))
@@ -95,7 +95,7 @@ impl Rows {
     }
 }
 
-fn check(number: usize, link: &Link, sources: u64, targets: u64) -> Result<()> {
+fn check(number: usize, link: &WeightLink, sources: u64, targets: u64) -> Result<()> {
     let of = |what: &str, point: u64, points: u64| {
         invalid(format!(
             "link {number} is of {what} point {point}, and there are {points} (they count from 0)"
@@ -108,7 +108,7 @@ fn check(number: usize, link: &Link, sources: u64, targets: u64) -> Result<()> {
         return Err(of("target", link.target, targets));
     }
     if !link.weight.is_finite() {
-        let Link { target, source, weight } = link;
+        let WeightLink { target, source, weight } = link;
         return Err(invalid(format!(
             "link {number}, of target {target} and source {source}, has the weight {weight}"
         )));

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use junctura_model::{Code, Error, Result};
 
-use crate::links::{Link, Rows, invalid};
+use crate::links::{LinkRows, WeightLink, invalid};
 use crate::{DIMENSIONS_MAX, POINTS_MAX};
 
 /// How weights count what is covered only in part, as couplers name it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Norm {
+pub enum NormalizeBy {
     /// A target point one of whose sources is missing is missing; the others are the sums that the weights say.
     #[default]
     Whole,
@@ -21,16 +21,16 @@ pub enum Norm {
 
 /// What to do with a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Apply {
+pub struct ApplyOptions {
     /// What target points get of which a part is missing.
-    pub norm: Norm,
+    pub norm: NormalizeBy,
     /// The value that says "missing", besides NaN, in the source; target points without a source get it, else NaN.
     pub missing: Option<f64>,
 }
 
 /// What is known of the cells of a grid, besides their number; each list is empty where it is not.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Cells {
+pub struct GridCells {
     /// Areas, in any unit, the same for both grids.
     pub areas: Vec<f64>,
     /// How much of a cell takes part, 0 to 1.
@@ -42,14 +42,14 @@ pub struct Cells {
 /// Weights from one grid to another.
 ///
 /// ```
-/// use junctura_remap::{Apply, Link, Norm, Weights};
+/// use junctura_remap::{ApplyOptions, WeightLink, NormalizeBy, Weights};
 ///
 /// # fn main() -> junctura_model::Result<()> {
 /// // Means of two points each.
-/// let links = [(0, 0), (0, 1), (1, 2), (1, 3)].map(|(target, source)| Link { target, source, weight: 0.5 });
+/// let links = [(0, 0), (0, 1), (1, 2), (1, 3)].map(|(target, source)| WeightLink { target, source, weight: 0.5 });
 /// let means = Weights::new(&links, &[4], &[2])?;
 /// let mut found = [0.0; 2];
-/// let how = Apply { norm: Norm::Fraction, ..Apply::default() };
+/// let how = ApplyOptions { norm: NormalizeBy::Fraction, ..ApplyOptions::default() };
 /// means.apply(&[1.0, 2.0, 3.0, f64::NAN], 0..2, &mut found, how)?;
 /// assert_eq!(found, [1.5, 3.0]);
 ///
@@ -61,14 +61,14 @@ pub struct Cells {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
-    pub(crate) rows: Rows,
+    pub(crate) rows: LinkRows,
     shapes: [Vec<u64>; 2],
-    pub(crate) cells: [Cells; 2],
+    pub(crate) cells: [GridCells; 2],
     /// What the weights of a target cell are divided by: its area, or the part of it that is covered.
     pub(crate) are_by_fraction: bool,
 }
 
-impl Apply {
+impl ApplyOptions {
     pub(crate) fn is_missing(self, value: f64) -> bool {
         value.is_nan() || self.missing == Some(value)
     }
@@ -79,12 +79,12 @@ impl Weights {
     ///
     /// # Errors
     /// `InvalidArgument` that names the shape or the link that is wrong; `LimitExceeded` for too many points or links.
-    pub fn new(links: &[Link], source_shape: &[u64], target_shape: &[u64]) -> Result<Self> {
+    pub fn new(links: &[WeightLink], source_shape: &[u64], target_shape: &[u64]) -> Result<Self> {
         let (sources, targets) = (points("source", source_shape)?, points("target", target_shape)?);
         Ok(Self {
-            rows: Rows::of(links, sources, targets)?,
+            rows: LinkRows::of(links, sources, targets)?,
             shapes: [source_shape.to_vec(), target_shape.to_vec()],
-            cells: [Cells::default(), Cells::default()],
+            cells: [GridCells::default(), GridCells::default()],
             are_by_fraction: false,
         })
     }
@@ -94,7 +94,7 @@ impl Weights {
     ///
     /// # Errors
     /// `InvalidArgument` that names a list that is not as long as its grid, or a number in it that cannot be.
-    pub fn with_cells(mut self, source: Cells, target: Cells) -> Result<Self> {
+    pub fn with_cells(mut self, source: GridCells, target: GridCells) -> Result<Self> {
         check_cells("source", &source, self.sources())?;
         check_cells("target", &target, self.targets())?;
         if !source.mask.is_empty() || !target.mask.is_empty() {
@@ -158,15 +158,15 @@ impl Weights {
 
     /// What is known of the cells of the source, and of the target.
     #[must_use]
-    pub fn cells(&self) -> (&Cells, &Cells) {
+    pub fn cells(&self) -> (&GridCells, &GridCells) {
         (&self.cells[0], &self.cells[1])
     }
 
     /// All links, by target and then by source.
-    pub fn links(&self) -> impl Iterator<Item = Link> + '_ {
+    pub fn links(&self) -> impl Iterator<Item = WeightLink> + '_ {
         (0..self.targets()).flat_map(|row| {
             let (sources, weights) = self.rows.row(row);
-            sources.iter().zip(weights).map(move |(&source, &weight)| Link {
+            sources.iter().zip(weights).map(move |(&source, &weight)| WeightLink {
                 target: row as u64,
                 source: u64::from(source),
                 weight,
@@ -179,7 +179,7 @@ impl Weights {
     ///
     /// # Errors
     /// `InvalidArgument` when the field, the points or the room for them do not fit the grids.
-    pub fn apply(&self, source: &[f64], rows: Range<usize>, into: &mut [f64], how: Apply) -> Result<()> {
+    pub fn apply(&self, source: &[f64], rows: Range<usize>, into: &mut [f64], how: ApplyOptions) -> Result<()> {
         if source.len() != self.sources() {
             let cause = format!(
                 "the field has {} values, and the grid {} points",
@@ -204,21 +204,21 @@ impl Weights {
         Ok(())
     }
 
-    fn at(&self, source: &[f64], row: usize, how: Apply) -> f64 {
+    fn at(&self, source: &[f64], row: usize, how: ApplyOptions) -> f64 {
         let missing = how.missing.unwrap_or(f64::NAN);
         let sum = self.sum(source, row, how);
-        if sum.links == 0 || (how.norm == Norm::Whole && !sum.is_whole) {
+        if sum.links == 0 || (how.norm == NormalizeBy::Whole && !sum.is_whole) {
             return missing;
         }
         match how.norm {
-            Norm::Fraction if sum.weight == 0.0 => missing,
-            Norm::Fraction => sum.value / sum.weight,
-            Norm::Whole | Norm::Destination => sum.value,
+            NormalizeBy::Fraction if sum.weight == 0.0 => missing,
+            NormalizeBy::Fraction => sum.value / sum.weight,
+            NormalizeBy::Whole | NormalizeBy::Destination => sum.value,
         }
     }
 
     /// One target point.
-    pub(crate) fn sum(&self, source: &[f64], row: usize, how: Apply) -> Sum {
+    pub(crate) fn sum(&self, source: &[f64], row: usize, how: ApplyOptions) -> LinkSum {
         let (sources, weights) = self.rows.row(row);
         let links = || sources.iter().map(|&source| source as usize).zip(weights);
         if how.missing.is_none() {
@@ -227,7 +227,7 @@ impl Weights {
                 (value + part * source[at], weight + part)
             });
             if !f64::is_nan(value) {
-                return Sum {
+                return LinkSum {
                     value,
                     weight,
                     links: sources.len(),
@@ -235,7 +235,7 @@ impl Weights {
                 };
             }
         }
-        let mut sum = Sum {
+        let mut sum = LinkSum {
             value: 0.0,
             weight: 0.0,
             links: 0,
@@ -292,7 +292,7 @@ impl Weights {
         let starts = &self.rows.starts[rows.start..=rows.end];
         let links = starts[0]..starts[rows.len()];
         let part = Self {
-            rows: Rows {
+            rows: LinkRows {
                 starts: starts.iter().map(|start| start - links.start).collect(),
                 sources: self.rows.sources[links.clone()].iter().copied().map(moved).collect(),
                 weights: self.rows.weights[links].to_vec(),
@@ -310,7 +310,7 @@ impl Weights {
 
 /// What the links of one target point add up to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sum {
+pub(crate) struct LinkSum {
     pub(crate) value: f64,
     pub(crate) weight: f64,
     pub(crate) links: usize,
@@ -318,7 +318,7 @@ pub(crate) struct Sum {
     pub(crate) is_whole: bool,
 }
 
-impl Cells {
+impl GridCells {
     /// Those of some stretches.
     fn of(&self, stretches: &[Range<u64>]) -> Self {
         fn taken<T: Copy>(of: &[T], stretches: &[Range<u64>]) -> Vec<T> {
@@ -349,7 +349,7 @@ fn points(side: &str, shape: &[u64]) -> Result<u64> {
     })
 }
 
-fn check_cells(side: &str, cells: &Cells, points: usize) -> Result<()> {
+fn check_cells(side: &str, cells: &GridCells, points: usize) -> Result<()> {
     let lists = [
         ("areas", cells.areas.len()),
         ("fractions", cells.fractions.len()),

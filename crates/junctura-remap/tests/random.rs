@@ -2,14 +2,14 @@
 
 #![allow(clippy::float_cmp, reason = "tests")]
 
-use junctura_remap::{Apply, Cells, Link, Norm, Weights};
+use junctura_remap::{ApplyOptions, GridCells, NormalizeBy, WeightLink, Weights};
 use proptest::prelude::*;
 
-type Case = (u64, u64, Vec<Link>);
+type Case = (u64, u64, Vec<WeightLink>);
 
 fn cases() -> impl Strategy<Value = Case> {
     (1_u64..40, 1_u64..40).prop_flat_map(|(sources, targets)| {
-        let link = (0..targets, 0..sources, -1.0..1.0_f64).prop_map(|(target, source, weight)| Link {
+        let link = (0..targets, 0..sources, -1.0..1.0_f64).prop_map(|(target, source, weight)| WeightLink {
             target,
             source,
             weight,
@@ -32,7 +32,7 @@ fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
-fn split(weights: &Weights, field: &[f64], parts: usize, how: Apply) -> Vec<f64> {
+fn split(weights: &Weights, field: &[f64], parts: usize, how: ApplyOptions) -> Vec<f64> {
     let mut all = vec![0.0; weights.targets()];
     for part in 0..parts {
         let rows = all.len() * part / parts..all.len() * (part + 1) / parts;
@@ -41,14 +41,14 @@ fn split(weights: &Weights, field: &[f64], parts: usize, how: Apply) -> Vec<f64>
     all
 }
 
-const NORMS: [Norm; 3] = [Norm::Whole, Norm::Destination, Norm::Fraction];
+const NORMS: [NormalizeBy; 3] = [NormalizeBy::Whole, NormalizeBy::Destination, NormalizeBy::Fraction];
 
 proptest! {
     #[test]
     fn a_field_is_what_the_definition_says(((sources, targets, links), field) in with_field()) {
         let weights = Weights::new(&links, &[sources], &[targets]).unwrap();
         for norm in NORMS {
-            let found = split(&weights, &field, 1, Apply { norm, missing: None });
+            let found = split(&weights, &field, 1, ApplyOptions { norm, missing: None });
             for (row, found) in found.iter().enumerate() {
                 let mut dense = vec![0.0; sources as usize];
                 links.iter().filter(|link| link.target == row as u64).for_each(|link| {
@@ -59,9 +59,9 @@ proptest! {
                 let sum: f64 = there.iter().map(|(part, value)| *part * *value).sum();
                 let size: f64 = there.iter().map(|(part, value)| (*part * *value).abs()).sum();
                 let parts: f64 = there.iter().map(|(part, _)| *part).sum();
-                if there.is_empty() || (norm == Norm::Whole && lost) {
+                if there.is_empty() || (norm == NormalizeBy::Whole && lost) {
                     prop_assert!(found.is_nan());
-                } else if norm == Norm::Fraction {
+                } else if norm == NormalizeBy::Fraction {
                     prop_assert!((found * parts - sum).abs() <= 1e-9 * (1.0 + size));
                 } else {
                     prop_assert!((found - sum).abs() <= 1e-9 * (1.0 + size));
@@ -78,7 +78,7 @@ proptest! {
     ) {
         let weights = Weights::new(&links, &[sources], &[targets]).unwrap();
         for norm in NORMS {
-            let how = Apply { norm, missing };
+            let how = ApplyOptions { norm, missing };
             let whole = bits(&split(&weights, &field, 1, how));
             for parts in [2, 3, 7, parts] {
                 prop_assert_eq!(&whole, &bits(&split(&weights, &field, parts, how)));
@@ -95,14 +95,14 @@ proptest! {
         }
         let weights = Weights::new(&links, &[sources], &[targets]).unwrap();
         prop_assert_eq!(&weights, &Weights::new(&turned, &[sources], &[targets]).unwrap());
-        let again: Vec<Link> = weights.links().collect();
+        let again: Vec<WeightLink> = weights.links().collect();
         prop_assert_eq!(&weights, &Weights::new(&again, &[sources], &[targets]).unwrap());
     }
 
     #[test]
     fn a_part_gives_the_bits_of_the_whole(((sources, targets, links), field) in with_field(), cut in 0_usize..40) {
         let weights = Weights::new(&links, &[sources], &[targets]).unwrap();
-        let whole = split(&weights, &field, 1, Apply::default());
+        let whole = split(&weights, &field, 1, ApplyOptions::default());
         let cut = cut.min(whole.len());
         for rows in [0..cut, cut..whole.len()] {
             let (part, stretches) = weights.part(rows.clone()).unwrap();
@@ -117,7 +117,7 @@ proptest! {
             needed.sort_unstable();
             needed.dedup();
             prop_assert_eq!(needed, stretches.into_iter().flatten().collect::<Vec<_>>());
-            prop_assert_eq!(bits(&split(&part, &taken, 1, Apply::default())), bits(&whole[rows]));
+            prop_assert_eq!(bits(&split(&part, &taken, 1, ApplyOptions::default())), bits(&whole[rows]));
         }
     }
 
@@ -126,23 +126,23 @@ proptest! {
         let weights = overlaps((nx, ny), (mx, my));
         let mut field = smooth(nx, ny);
         for norm in NORMS {
-            let kept = weights.conserved(&field, Apply { norm, missing: None }).unwrap();
+            let kept = weights.conserved(&field, ApplyOptions { norm, missing: None }).unwrap();
             prop_assert!(kept.relative_error < 1e-12, "{:?}", kept);
         }
-        let ones = split(&weights, &vec![1.0; field.len()], 1, Apply::default());
+        let ones = split(&weights, &vec![1.0; field.len()], 1, ApplyOptions::default());
         prop_assert!(ones.iter().all(|one| (one - 1.0).abs() < 1e-12));
         for at in 0..gone.min(field.len()) {
             field[at] = f64::NAN;
         }
-        for norm in [Norm::Destination, Norm::Fraction] {
-            let kept = weights.conserved(&field, Apply { norm, missing: None }).unwrap();
+        for norm in [NormalizeBy::Destination, NormalizeBy::Fraction] {
+            let kept = weights.conserved(&field, ApplyOptions { norm, missing: None }).unwrap();
             prop_assert!(kept.relative_error < 1e-12, "{:?}", kept);
         }
     }
 }
 
 fn links_of(weights: &Weights, rows: &std::ops::Range<usize>) -> Vec<u64> {
-    let within = |link: &Link| rows.contains(&(link.target as usize));
+    let within = |link: &WeightLink| rows.contains(&(link.target as usize));
     weights.links().filter(within).map(|link| link.source).collect()
 }
 
@@ -174,18 +174,18 @@ fn overlaps(from: (u64, u64), to: (u64, u64)) -> Weights {
     let mut links = Vec::new();
     for (ty, tx, sy, sx) in pairs(from, to) {
         let overlap = shared(&target.0, &source.0, tx, sx) * shared(&target.1, &source.1, ty, sy);
-        links.push(Link {
+        links.push(WeightLink {
             target: ty as u64 * to.0 + tx as u64,
             source: sy as u64 * from.0 + sx as u64,
             weight: overlap / area(&target, tx, ty),
         });
     }
-    let cells = |edges: &(Vec<f64>, Vec<f64>), (nx, ny): (u64, u64)| Cells {
+    let cells = |edges: &(Vec<f64>, Vec<f64>), (nx, ny): (u64, u64)| GridCells {
         areas: (0..ny as usize)
             .flat_map(|y| (0..nx as usize).map(move |x| (x, y)))
             .map(|(x, y)| area(edges, x, y))
             .collect(),
-        ..Cells::default()
+        ..GridCells::default()
     };
     Weights::new(&links, &[from.1, from.0], &[to.1, to.0])
         .unwrap()

@@ -3,13 +3,13 @@
 #![allow(clippy::float_cmp, clippy::single_range_in_vec_init, reason = "tests")]
 
 use junctura_model::Code;
-use junctura_remap::{Apply, Cells, Link, Norm, Weights};
+use junctura_remap::{ApplyOptions, GridCells, NormalizeBy, WeightLink, Weights};
 
 const NOTHING: f64 = f64::NAN;
 
-fn links(of: &[(u64, u64, f64)]) -> Vec<Link> {
+fn links(of: &[(u64, u64, f64)]) -> Vec<WeightLink> {
     of.iter()
-        .map(|&(target, source, weight)| Link { target, source, weight })
+        .map(|&(target, source, weight)| WeightLink { target, source, weight })
         .collect()
 }
 
@@ -22,9 +22,9 @@ fn coarse() -> Weights {
         (1, 2, 1.0 / 2.5),
         (1, 1, 0.5 / 2.5),
     ];
-    let areas = |areas: &[f64]| Cells {
+    let areas = |areas: &[f64]| GridCells {
         areas: areas.to_vec(),
-        ..Cells::default()
+        ..GridCells::default()
     };
     Weights::new(&links(&of), &[4], &[3])
         .unwrap()
@@ -32,14 +32,14 @@ fn coarse() -> Weights {
         .unwrap()
 }
 
-fn field(weights: &Weights, source: &[f64], how: Apply) -> Vec<f64> {
+fn field(weights: &Weights, source: &[f64], how: ApplyOptions) -> Vec<f64> {
     let mut into = vec![0.0; weights.targets()];
     weights.apply(source, 0..weights.targets(), &mut into, how).unwrap();
     into
 }
 
-fn by(norm: Norm) -> Apply {
-    Apply { norm, missing: None }
+fn by(norm: NormalizeBy) -> ApplyOptions {
+    ApplyOptions { norm, missing: None }
 }
 
 fn same(one: &[f64], other: &[f64]) -> bool {
@@ -56,7 +56,7 @@ fn is_about(result: junctura_model::Result<impl std::fmt::Debug>, code: Code, wo
 #[test]
 fn a_field_is_the_sum_of_its_links() {
     let weights = coarse();
-    let found = field(&weights, &[1.0, 2.0, 3.0, 4.0], Apply::default());
+    let found = field(&weights, &[1.0, 2.0, 3.0, 4.0], ApplyOptions::default());
     assert!(same(&found, &[2.0 / 1.5, 8.0 / 2.5, NOTHING]), "{found:?}");
     assert_eq!((weights.sources(), weights.targets(), weights.len()), (4, 3, 5));
 }
@@ -65,21 +65,21 @@ fn a_field_is_the_sum_of_its_links() {
 fn what_is_missing_counts_as_the_norm_says() {
     let weights = coarse();
     let source = [1.0, NOTHING, 3.0, 4.0];
-    let whole = field(&weights, &source, by(Norm::Whole));
+    let whole = field(&weights, &source, by(NormalizeBy::Whole));
     assert!(same(&whole, &[NOTHING; 3]), "{whole:?}");
-    let destination = field(&weights, &source, by(Norm::Destination));
+    let destination = field(&weights, &source, by(NormalizeBy::Destination));
     assert!(same(&destination, &[1.0 / 1.5, 7.0 / 2.5, NOTHING]), "{destination:?}");
-    let fraction = field(&weights, &source, by(Norm::Fraction));
+    let fraction = field(&weights, &source, by(NormalizeBy::Fraction));
     assert!(same(&fraction, &[1.0, 3.5, NOTHING]), "{fraction:?}");
-    let nothing = field(&weights, &[NOTHING; 4], by(Norm::Fraction));
+    let nothing = field(&weights, &[NOTHING; 4], by(NormalizeBy::Fraction));
     assert!(same(&nothing, &[NOTHING; 3]), "{nothing:?}");
 }
 
 #[test]
 fn a_value_may_say_that_there_is_none() {
     let weights = coarse();
-    let how = Apply {
-        norm: Norm::Fraction,
+    let how = ApplyOptions {
+        norm: NormalizeBy::Fraction,
         missing: Some(-9999.0),
     };
     let found = field(&weights, &[1.0, -9999.0, NOTHING, 4.0], how);
@@ -88,20 +88,20 @@ fn a_value_may_say_that_there_is_none() {
 
 #[test]
 fn what_a_mask_leaves_out_has_no_links() {
-    let masked = Cells {
+    let masked = GridCells {
         mask: vec![true, false, true, true],
-        ..Cells::default()
+        ..GridCells::default()
     };
-    let target = Cells {
+    let target = GridCells {
         mask: vec![true, true, false],
-        ..Cells::default()
+        ..GridCells::default()
     };
     let weights = coarse().with_cells(masked, target).unwrap();
     assert_eq!(weights.len(), 3);
-    let found = field(&weights, &[1.0, 1e9, 3.0, 4.0], by(Norm::Fraction));
+    let found = field(&weights, &[1.0, 1e9, 3.0, 4.0], by(NormalizeBy::Fraction));
     assert!(same(&found, &[1.0, 3.5, NOTHING]), "{found:?}");
     assert!(same(
-        &field(&weights, &[1.0, 1e9, 3.0, 4.0], by(Norm::Whole))[..1],
+        &field(&weights, &[1.0, 1e9, 3.0, 4.0], by(NormalizeBy::Whole))[..1],
         &[1.0 / 1.5]
     ));
 }
@@ -125,7 +125,7 @@ fn what_has_no_weight_is_no_link() {
     )
     .unwrap();
     assert_eq!(weights.len(), 1);
-    let found = field(&weights, &[2.0, NOTHING], Apply::default());
+    let found = field(&weights, &[2.0, NOTHING], ApplyOptions::default());
     assert!(same(&found, &[2.0, NOTHING]), "{found:?}");
 }
 
@@ -133,10 +133,10 @@ fn what_has_no_weight_is_no_link() {
 fn endless_values_are_values() {
     let weights = Weights::new(&links(&[(0, 0, 0.5), (0, 1, 0.5)]), &[2], &[1]).unwrap();
     assert_eq!(
-        field(&weights, &[f64::INFINITY, 1.0], Apply::default()),
+        field(&weights, &[f64::INFINITY, 1.0], ApplyOptions::default()),
         [f64::INFINITY]
     );
-    let neither = field(&weights, &[f64::INFINITY, f64::NEG_INFINITY], Apply::default());
+    let neither = field(&weights, &[f64::INFINITY, f64::NEG_INFINITY], ApplyOptions::default());
     assert!(neither[0].is_nan());
 }
 
@@ -150,7 +150,7 @@ fn a_part_knows_what_it_needs() {
     assert_eq!(stretches, [1..4]);
     assert_eq!((part.sources(), part.targets()), (3, 2));
     assert_eq!(part.cells().1.areas, [2.5, 1.0]);
-    let found = field(&part, &[2.0, 3.0, 4.0], Apply::default());
+    let found = field(&part, &[2.0, 3.0, 4.0], ApplyOptions::default());
     assert!(same(&found, &[8.0 / 2.5, NOTHING]), "{found:?}");
 }
 
@@ -164,21 +164,21 @@ fn stretches_do_not_touch() {
     .unwrap();
     assert_eq!(weights.sources_of(0..2).unwrap(), [1..3, 7..8]);
     let (part, _) = weights.part(0..1).unwrap();
-    assert_eq!(field(&part, &[5.0, 6.0], Apply::default()), [11.0]);
+    assert_eq!(field(&part, &[5.0, 6.0], ApplyOptions::default()), [11.0]);
 }
 
 #[test]
 fn an_amount_is_conserved_or_not() {
     let weights = coarse();
     let source = [1.0, 2.0, 3.0, 4.0];
-    let kept = weights.conserved(&source, Apply::default()).unwrap();
+    let kept = weights.conserved(&source, ApplyOptions::default()).unwrap();
     assert!(
         (kept.source - 10.0).abs() < 1e-14 && kept.relative_error < 1e-15,
         "{kept:?}"
     );
     // A missing source is no amount; a target point that is missing for it loses what else it had.
     let missing = [1.0, NOTHING, 3.0, 4.0];
-    for norm in [Norm::Destination, Norm::Fraction] {
+    for norm in [NormalizeBy::Destination, NormalizeBy::Fraction] {
         let kept = weights.conserved(&missing, by(norm)).unwrap();
         assert!(
             (kept.source - 8.0).abs() < 1e-14 && kept.relative_error < 1e-15,
@@ -186,11 +186,17 @@ fn an_amount_is_conserved_or_not() {
         );
     }
     assert_eq!(
-        weights.conserved(&missing, by(Norm::Whole)).unwrap().relative_error,
+        weights
+            .conserved(&missing, by(NormalizeBy::Whole))
+            .unwrap()
+            .relative_error,
         1.0
     );
     assert_eq!(
-        weights.conserved(&[0.0; 4], Apply::default()).unwrap().relative_error,
+        weights
+            .conserved(&[0.0; 4], ApplyOptions::default())
+            .unwrap()
+            .relative_error,
         0.0
     );
 }
@@ -198,7 +204,7 @@ fn an_amount_is_conserved_or_not() {
 #[test]
 fn weights_by_fraction_count_the_covered_part() {
     // One source cell of area 1 covers half of a target cell of area 2.
-    let cells = |area, fraction| Cells {
+    let cells = |area, fraction| GridCells {
         areas: vec![area],
         fractions: vec![fraction],
         mask: vec![],
@@ -209,7 +215,7 @@ fn weights_by_fraction_count_the_covered_part() {
             .with_cells(cells(1.0, 1.0), cells(2.0, 0.5))
             .unwrap()
             .by_fraction(is_by_fraction);
-        let kept = weights.conserved(&[3.0], Apply::default()).unwrap();
+        let kept = weights.conserved(&[3.0], ApplyOptions::default()).unwrap();
         assert_eq!((kept.source, kept.target), (3.0, 3.0));
     }
 }
@@ -218,9 +224,9 @@ fn weights_by_fraction_count_the_covered_part() {
 fn grids_may_be_empty() {
     let weights = Weights::new(&[], &[0, 4], &[0]).unwrap();
     assert!(weights.is_empty());
-    weights.apply(&[], 0..0, &mut [], Apply::default()).unwrap();
+    weights.apply(&[], 0..0, &mut [], ApplyOptions::default()).unwrap();
     let nowhere = Weights::new(&[], &[0], &[2]).unwrap();
-    assert!(same(&field(&nowhere, &[], Apply::default()), &[NOTHING; 2]));
+    assert!(same(&field(&nowhere, &[], ApplyOptions::default()), &[NOTHING; 2]));
 }
 
 #[test]
@@ -263,7 +269,7 @@ fn what_is_wrong_is_named() {
     );
     is_about(new(&[], &[u64::MAX, 2], &[1]), Code::LimitExceeded, "the source");
     let weights = coarse();
-    let apply = |source: &[f64], rows, room| weights.apply(source, rows, &mut vec![0.0; room], Apply::default());
+    let apply = |source: &[f64], rows, room| weights.apply(source, rows, &mut vec![0.0; room], ApplyOptions::default());
     is_about(apply(&[1.0], 0..3, 3), Code::InvalidArgument, "the field has 1 values");
     is_about(
         apply(&[1.0; 4], 0..4, 4),
@@ -273,27 +279,27 @@ fn what_is_wrong_is_named() {
     is_about(apply(&[1.0; 4], 0..3, 2), Code::InvalidArgument, "into 2 values");
     is_about(weights.sources_of(2..4), Code::InvalidArgument, "2..4 of 3");
     is_about(
-        weights.conserved(&[1.0], Apply::default()),
+        weights.conserved(&[1.0], ApplyOptions::default()),
         Code::InvalidArgument,
         "1 values",
     );
     let bare = new(&[(0, 0, 1.0)], &[1], &[1]).unwrap();
     is_about(
-        bare.conserved(&[1.0], Apply::default()),
+        bare.conserved(&[1.0], ApplyOptions::default()),
         Code::InvalidArgument,
         "areas of the source",
     );
-    let areas = |areas: &[f64]| Cells {
+    let areas = |areas: &[f64]| GridCells {
         areas: areas.to_vec(),
-        ..Cells::default()
+        ..GridCells::default()
     };
     is_about(
-        bare.clone().with_cells(areas(&[1.0, 2.0]), Cells::default()),
+        bare.clone().with_cells(areas(&[1.0, 2.0]), GridCells::default()),
         Code::InvalidArgument,
         "the source has 1 points, and its areas 2",
     );
     is_about(
-        bare.with_cells(Cells::default(), areas(&[-1.0])),
+        bare.with_cells(GridCells::default(), areas(&[-1.0])),
         Code::InvalidArgument,
         "area 0 of the target is -1",
     );

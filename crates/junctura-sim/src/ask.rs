@@ -3,10 +3,11 @@
 use std::rc::Rc;
 
 use junctura_wire::body::{
-    self, Archived, ArchivedObject, Bundle, Consumers, Demand, Drain, Follow, GroupTerms, Hello, Lease, List, Require,
-    Retract, Subscribe, Target, Wanted, Withdraw,
+    self, ArchivedBody, ArchivedObject, BundleRequest, ConsumerNames, DemandRequest, DrainRequest, FollowRequest,
+    GroupTerms, Hello, LeaseRequest, ListRequest, RequireRequest, RetractRequest, SubscribeRequest, TargetBody,
+    WantedRequest, WithdrawRequest,
 };
-use junctura_wire::fixed::{self, Holding, OfferHead};
+use junctura_wire::fixed::{self, OfferHead, ReleasedHolding};
 use junctura_wire::{Request, VERSION};
 
 use crate::rng::Rng;
@@ -328,7 +329,7 @@ impl Ask {
                 path,
                 members,
                 orphan_ms,
-            } => Request::Bundle(Bundle {
+            } => Request::Bundle(BundleRequest {
                 path: path.map(|at| BUNDLE_PATHS[at].into()),
                 members: *members,
                 orphan_timeout_ms: *orphan_ms,
@@ -340,7 +341,7 @@ impl Ask {
                 bytes,
                 timeout_ms,
                 staged,
-            } => Request::Lease(Lease {
+            } => Request::Lease(LeaseRequest {
                 payload_bytes: *bytes,
                 timeout_ms: *timeout_ms,
                 staged: *staged,
@@ -351,7 +352,7 @@ impl Ask {
                 timeout_ms,
                 requirement,
                 name,
-            } => Request::Demand(Demand {
+            } => Request::Demand(DemandRequest {
                 target: target(aim, universe),
                 timeout_ms: *timeout_ms,
                 requirement: *requirement,
@@ -359,7 +360,7 @@ impl Ask {
                 incomplete: false,
             }),
             Self::Cancel(which) => Request::Cancel(*which),
-            Self::List { query, order } => Request::List(List {
+            Self::List { query, order } => Request::List(ListRequest {
                 selector: query.text().into(),
                 order: wire_order(*order),
                 incomplete: false,
@@ -376,7 +377,7 @@ impl Ask {
                 requirement,
                 name,
                 group,
-            } => Request::Follow(Follow {
+            } => Request::Follow(FollowRequest {
                 selector: match group {
                     Some(Share { terms: Some(terms), .. }) => terms.query.text().into(),
                     _ => query.text().into(),
@@ -409,7 +410,7 @@ impl Ask {
                 Request::Release(&wire_holdings(holdings, flags)).encode(number, &mut out);
                 return out;
             }
-            Self::Require { terms, name } => Request::Require(Require {
+            Self::Require { terms, name } => Request::Require(RequireRequest {
                 selector: terms.query.text().into(),
                 newest_only: terms.newest_only,
                 name: name.map(|name| requirement_name(name).into()),
@@ -421,17 +422,17 @@ impl Ask {
             }),
             Self::Wanted {
                 key, record, declines, ..
-            } => Request::Wanted(Wanted {
+            } => Request::Wanted(WantedRequest {
                 schema: universe.keys[*key].schema,
                 record: record[..].into(),
                 declines: *declines,
             }),
-            Self::Retract(name) => Request::Retract(Retract {
+            Self::Retract(name) => Request::Retract(RetractRequest {
                 name: requirement_name(*name).into(),
             }),
             Self::Withdraw { key, timeout_ms, force } => {
                 let target = target(&Aim::Key(*key), universe);
-                Request::Withdraw(Withdraw {
+                Request::Withdraw(WithdrawRequest {
                     target,
                     timeout_ms: *timeout_ms,
                     force: *force,
@@ -443,23 +444,23 @@ impl Ask {
                 force,
             } => {
                 text = query.text();
-                let target = Target::selector(&text);
-                Request::WithdrawAll(Withdraw {
+                let target = TargetBody::selector(&text);
+                Request::WithdrawAll(WithdrawRequest {
                     target,
                     timeout_ms: *timeout_ms,
                     force: *force,
                 })
             }
-            Self::Subscribe { query, events } => Request::Subscribe(Subscribe {
+            Self::Subscribe { query, events } => Request::Subscribe(SubscribeRequest {
                 selector: query.text().into(),
                 events: *events,
             }),
-            Self::Drain { timeout_ms } => Request::Drain(Drain {
+            Self::Drain { timeout_ms } => Request::Drain(DrainRequest {
                 timeout_ms: *timeout_ms,
             }),
             Self::Stop(which) => Request::Stop(*which),
             Self::Stat => Request::Stat,
-            Self::Consumers(bits) => Request::Consumers(Consumers {
+            Self::Consumers(bits) => Request::Consumers(ConsumerNames {
                 names: (0..NAMES)
                     .filter(|at| bits & 1 << at != 0)
                     .map(requirement_name)
@@ -471,7 +472,7 @@ impl Ask {
                     sequence,
                     location: "there".into(),
                 };
-                Request::Archived(Archived {
+                Request::Archived(ArchivedBody {
                     requirement: requirement_name(*name).into(),
                     objects: sequences.iter().map(object).collect(),
                     failure: fails.then(|| "the disk is full".into()),
@@ -490,20 +491,20 @@ impl Ask {
     }
 }
 
-fn target<'a>(aim: &Aim, universe: &'a Universe) -> Target<'a> {
+fn target<'a>(aim: &Aim, universe: &'a Universe) -> TargetBody<'a> {
     match aim {
         Aim::Key(key) => {
             let key = &universe.keys[*key];
-            Target::key(key.schema, &key.record)
+            TargetBody::key(key.schema, &key.record)
         }
-        Aim::Query(query) => Target::Selector(query.text().into()),
+        Aim::Query(query) => TargetBody::Selector(query.text().into()),
     }
 }
 
-fn wire_order(order: Order) -> body::Order<'static> {
+fn wire_order(order: Order) -> body::ListOrder<'static> {
     order
         .attribute()
-        .map_or(body::Order::Key, |name| body::Order::Attribute(name.into()))
+        .map_or(body::ListOrder::Key, |name| body::ListOrder::Attribute(name.into()))
 }
 
 /// The bytes of an inline payload: its number, repeated.
@@ -517,8 +518,8 @@ pub fn payload_bytes(payload: u64, length: u64) -> Vec<u8> {
         .collect()
 }
 
-fn wire_holdings(holdings: &[(u32, u64)], flags: u32) -> Vec<Holding> {
-    let wire = |&(holding, sequence): &(u32, u64)| Holding {
+fn wire_holdings(holdings: &[(u32, u64)], flags: u32) -> Vec<ReleasedHolding> {
+    let wire = |&(holding, sequence): &(u32, u64)| ReleasedHolding {
         holding: holding.into(),
         flags: flags.into(),
         sequence: sequence.into(),

@@ -4,7 +4,7 @@
 //! speaks of it. Beyond that nothing changes: who is cut off, or dies, is judged as whoever dies here.
 
 use junctura_wire::fixed::FILE_TIER;
-use junctura_wire::frame::Frame;
+use junctura_wire::frame::WireFrame;
 use junctura_wire::{Reply, Request};
 
 use crate::ask::{Ask, Place};
@@ -240,8 +240,8 @@ fn move_on(road: &mut Road, rests: bool, rng: &mut Rng) {
     }
 }
 
-fn frame_of(bytes: &[u8]) -> Result<Frame<'_>, String> {
-    match Frame::split(bytes) {
+fn frame_of(bytes: &[u8]) -> Result<WireFrame<'_>, String> {
+    match WireFrame::split(bytes) {
         Ok(Some((frame, length))) if length == bytes.len() => Ok(frame),
         other => Err(format!("no frame: {other:?}")),
     }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use junctura_pool::{Config, Limits, Spill};
+use junctura_pool::{PoolConfig, PoolLimits, SpillConfig};
 
 use crate::ask::component_name;
 use crate::model::Rules;
@@ -341,15 +341,15 @@ impl Plan {
 
     /// The configuration of the pool.
     #[must_use]
-    pub fn config(&self, universe: &Universe) -> Config {
+    pub fn config(&self, universe: &Universe) -> PoolConfig {
         let rules = &self.rules;
-        Config {
+        PoolConfig {
             schemas: universe.schemas.clone(),
             incarnation: crate::INCARNATION,
             pid: 0,
             host: String::new(),
             budget_bytes: rules.budget_bytes,
-            spill: rules.spill_bytes.map(|limit_bytes| Spill {
+            spill: rules.spill_bytes.map(|limit_bytes| SpillConfig {
                 directory: "/nowhere".into(),
                 limit_bytes,
             }),
@@ -368,7 +368,7 @@ impl Plan {
             changed_at_once: rules.changed_at_once,
             looked_at_once: rules.looked_at_once,
             until_gone: (0..rules.components).map(component_name).collect(),
-            limits: Limits {
+            limits: PoolLimits {
                 segments_per_client: rules.segments_per_client,
                 held_per_client: rules.held_per_client,
                 requests_per_client: rules.requests_per_client,
@@ -377,7 +377,7 @@ impl Plan {
                 event_backlog_bytes: rules.event_backlog_bytes,
                 errors_per_client: rules.errors_per_client,
                 named_requirements: rules.named_requirements,
-                ..Limits::default()
+                ..PoolLimits::default()
             },
         }
     }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use junctura_memory::segment::Segment;
+use junctura_memory::segment::SealedSegment;
 use junctura_model::{Code, Error, Result};
 use junctura_pool::{BrokenRequirement, Effects, SpillFrom, SpillJob};
 use junctura_wire::Reply;
@@ -168,7 +168,7 @@ impl Recorder {
         let number = head.segment.get();
         if let Entry::Vacant(entry) = self.real.entry(number) {
             let bytes = if number == FILE_TIER { 1 << 32 } else { head.bytes.get() };
-            let made = Segment::create(bytes).map_err(|error| own_fault(&error))?;
+            let made = SealedSegment::create(bytes).map_err(|error| own_fault(&error))?;
             let file = made
                 .writable()
                 .try_clone_to_owned()

@@ -15,9 +15,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 
-use junctura_link::stepped::End;
+use junctura_link::stepped::SteppedEnd;
 use junctura_model::{Error, Result};
-use junctura_transport::{Carrier, Inbox, LocalCarrier, Outbox, Received, UnixCarrier};
+use junctura_transport::{Carrier, Inbox, LocalCarrier, Outbox, ReceiveResult, UnixCarrier};
 use junctura_wire::frame::HEADER_BYTES;
 
 use crate::rng::Rng;
@@ -68,7 +68,7 @@ pub struct Road {
     near: Option<Local>,
     far: Option<Local>,
     /// The client's, and the gate's.
-    ends: [Option<End>; 2],
+    ends: [Option<SteppedEnd>; 2],
     /// The first stream's, and those of the others.
     wires: Vec<Wire>,
     /// Somebody has cut one of them: it may end at any moment, for both.
@@ -109,9 +109,9 @@ impl Local {
                 return Ok(Heard::Frame(bytes, descriptor));
             }
             match self.carrier.receive(&mut self.inbox)? {
-                Received::Bytes(_) | Received::Full => {}
-                Received::Nothing => return Ok(Heard::Nothing),
-                Received::End => return Ok(Heard::End),
+                ReceiveResult::Bytes(_) | ReceiveResult::Full => {}
+                ReceiveResult::Nothing => return Ok(Heard::Nothing),
+                ReceiveResult::End => return Ok(Heard::End),
             }
         }
     }
@@ -220,8 +220,8 @@ impl Road {
             of_client.push(one);
             of_gate.push(other);
         }
-        let mut client = End::client(client, of_client.remove(0), None)?;
-        let mut gate = End::gate(gate, of_gate.remove(0), None, mirror_bytes)?;
+        let mut client = SteppedEnd::client(client, of_client.remove(0), None)?;
+        let mut gate = SteppedEnd::gate(gate, of_gate.remove(0), None, mirror_bytes)?;
         if streams > 1 {
             client = client.with_client_sides(of_client, PART_BYTES, None)?;
             gate = gate.with_gate_sides(of_gate, PART_BYTES, None)?;
@@ -327,7 +327,7 @@ impl Road {
             1 | 2 => {
                 let end = &mut self.ends[one - 1];
                 let moved = end.as_mut().is_some_and(|end| end.step().0);
-                if end.as_ref().is_some_and(End::is_over) {
+                if end.as_ref().is_some_and(SteppedEnd::is_over) {
                     *end = None;
                 }
                 moved

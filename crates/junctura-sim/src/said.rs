@@ -4,7 +4,7 @@ use std::fmt;
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::fixed::{self, DeliveredHead, SegmentHead};
-use junctura_wire::{Reply, frame::Frame};
+use junctura_wire::{Reply, frame::WireFrame};
 
 /// One object of a gap or a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl Said {
     /// The bytes are not one whole frame of a reply.
     pub fn decode(bytes: &[u8]) -> Result<(u64, Self)> {
         let torn = || Error::new(Code::Protocol, "reply", "not one whole frame");
-        let (frame, length) = Frame::split(bytes)?.ok_or_else(torn)?;
+        let (frame, length) = WireFrame::split(bytes)?.ok_or_else(torn)?;
         if length != bytes.len() {
             return Err(torn());
         }

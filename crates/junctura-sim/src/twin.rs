@@ -13,10 +13,10 @@ use std::collections::VecDeque;
 
 use junctura_model::{Code, Error, Result};
 use junctura_pool::core::Core;
-use junctura_pool::{BrokenRequirement, Config, Effects, SpillFrom, SpillJob};
+use junctura_pool::{BrokenRequirement, Effects, PoolConfig, SpillFrom, SpillJob};
 use junctura_wire::Reply;
 use junctura_wire::fixed::SegmentHead;
-use junctura_wire::{Request, frame::Frame};
+use junctura_wire::{Request, frame::WireFrame};
 
 use crate::said::Said;
 use crate::world::Checked;
@@ -25,7 +25,7 @@ use crate::world::Checked;
 #[derive(Clone, Copy)]
 pub(crate) enum Input<'a> {
     /// A message of a client.
-    Message(u32, &'a Frame<'a>),
+    Message(u32, &'a WireFrame<'a>),
     /// A client's connection has ended.
     Left(u32),
     /// Time has passed.
@@ -165,7 +165,7 @@ pub(crate) struct Twin(Core);
 impl Twin {
     /// # Errors
     /// What the pool has against its configuration.
-    pub(crate) fn new(config: Config) -> Result<Self> {
+    pub(crate) fn new(config: PoolConfig) -> Result<Self> {
         Core::new(config).map(Self)
     }
 

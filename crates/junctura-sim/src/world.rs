@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use junctura_model::{Error, Result};
 use junctura_pool::core::Core;
-use junctura_wire::{Request, frame::Frame};
+use junctura_wire::{Request, frame::WireFrame};
 
 use crate::ask::{Ask, Offer, Place, Stays, Terms};
 use crate::client::{Client, Doing};
@@ -260,7 +260,7 @@ impl World {
         note!(self, "the server reads {number} of client {id}");
         self.look_ahead()?;
         self.note_beginnings(id, number, ask);
-        let frame = match Frame::split(bytes) {
+        let frame = match WireFrame::split(bytes) {
             Ok(Some((frame, length))) if length == bytes.len() => frame,
             other => return Err(format!("{ask:?} reads back as {other:?}")),
         };
@@ -270,7 +270,7 @@ impl World {
     /// The server prepares the next requests of all clients by one step each.
     fn look_ahead(&mut self) -> Checked {
         for client in self.clients.iter().flatten() {
-            let next = client.up.front().map(|(_, _, bytes)| Frame::split(bytes));
+            let next = client.up.front().map(|(_, _, bytes)| WireFrame::split(bytes));
             if let Some(Ok(Some((frame, _)))) = next
                 && let Ok(request) = Request::decode(&frame)
             {

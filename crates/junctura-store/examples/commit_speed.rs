@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use junctura_model::{Given, Schema};
-use junctura_store::{Commits, Layout, Store};
+use junctura_store::{Commits, Store, StoreLayout};
 
 const PAYLOAD: [u8; 1024] = [7; 1024];
 
@@ -113,12 +113,12 @@ fn floor(path: &str, bytes: usize, time: Duration) -> f64 {
 
 /// Makes a store, and measures there.
 fn commits(url: &str, order: &str, who: &str, writers: usize, time: Duration) -> f64 {
-    let layout = Layout {
+    let layout = StoreLayout {
         commits: Some(match order {
             "appended" => Commits::Appended,
             _ => Commits::Exclusive,
         }),
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     // Kept open, since what lies in memory lasts as long as that.
     let store = Store::create_url(url, &[Schema::builtin("mars").unwrap()], &layout).unwrap();

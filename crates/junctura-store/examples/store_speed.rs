@@ -14,7 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use junctura_model::{Given, RecordRef, Result, Schema};
-use junctura_store::{Ages, Buffer, Compression, Layout, Listing, Mapped, Object, Packing, Store, Writer};
+use junctura_store::{
+    Compression, Listing, MappedPayload, PackingRule, ReadBuffer, RetentionAges, Store, StoreLayout, StoreWriter,
+    StoredObject,
+};
 
 const PARAMS: [&str; 10] = ["t", "u", "v", "q", "z", "w", "r", "d", "vo", "o3"];
 const LEVELS: [i64; 10] = [1000, 925, 850, 700, 600, 500, 400, 300, 250, 200];
@@ -70,12 +73,12 @@ fn field(number: usize) -> [(&'static str, Given<'static>); 11] {
     ]
 }
 
-fn archive(writer: &mut Writer, number: usize, payload: &[u8]) {
+fn archive(writer: &mut StoreWriter, number: usize, payload: &[u8]) {
     writer.archive(field(number), payload).unwrap();
 }
 
 fn create(folder: &Path) -> Store {
-    Store::create(folder, &[Schema::builtin("mars").unwrap()], Ages::default()).unwrap()
+    Store::create(folder, &[Schema::builtin("mars").unwrap()], RetentionAges::default()).unwrap()
 }
 
 /// Without a checkpoint when there are few objects a flush: what is listed then are commits.
@@ -203,13 +206,13 @@ fn values(seed: usize) -> Vec<u8> {
 
 /// Archives fields, ten a flush, and reads them together, verified.
 fn pack(folder: &str, codec: &str) -> String {
-    let compression: Vec<Packing> = match codec {
+    let compression: Vec<PackingRule> = match codec {
         "none" => Vec::new(),
         codec => vec![codec.parse::<Compression>().unwrap().into()],
     };
-    let layout = Layout {
+    let layout = StoreLayout {
         compression,
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     let store = Store::create(folder.as_ref(), &[Schema::builtin("mars").unwrap()], layout).unwrap();
     let fields: Vec<Vec<u8>> = (0..10).map(values).collect();
@@ -269,7 +272,7 @@ fn list(folder: &str, selector: &str) -> String {
 }
 
 /// Reads everything, verified; says how many bytes that were.
-fn read_all(listing: &Listing, buffer: &mut Buffer) -> u64 {
+fn read_all(listing: &Listing, buffer: &mut ReadBuffer) -> u64 {
     for object in listing.by_location() {
         object.read_into(buffer).unwrap();
     }
@@ -277,17 +280,17 @@ fn read_all(listing: &Listing, buffer: &mut Buffer) -> u64 {
 }
 
 fn read_together(listing: &Listing) {
-    let verified = |_: Object<'_>, payload: Result<&[u8]>| payload.map(|_| ());
+    let verified = |_: StoredObject<'_>, payload: Result<&[u8]>| payload.map(|_| ());
     listing.for_each_payload(verified).unwrap();
 }
 
 fn map_all(listing: &Listing) {
-    let maps: Vec<Mapped> = listing.iter().map(|object| object.map().unwrap()).collect();
-    assert!(maps.iter().all(Mapped::is_mapped));
+    let maps: Vec<MappedPayload> = listing.iter().map(|object| object.map().unwrap()).collect();
+    assert!(maps.iter().all(MappedPayload::is_mapped));
 }
 
 fn map_together(listing: &Listing) {
-    assert!(listing.map().unwrap().iter().all(Mapped::is_mapped));
+    assert!(listing.map().unwrap().iter().all(MappedPayload::is_mapped));
 }
 
 fn read_plainly(listing: &Listing, folder: &str, buffer: &mut [u8]) {
@@ -303,7 +306,7 @@ fn read(folder: &str) -> String {
     let open = || Store::open(folder.as_ref()).unwrap();
     let list = |store: &Store| store.snapshot().unwrap().list("").unwrap();
     let gib = list(&open()).bytes() as f64 / f64::from(1 << 30);
-    let (mut buffer, mut memory) = (Buffer::new(), vec![0; FIELD_BYTES + 64]);
+    let (mut buffer, mut memory) = (ReadBuffer::new(), vec![0; FIELD_BYTES + 64]);
     let aligned = memory.as_ptr().align_offset(64);
     let known = open();
     map_all(&list(&known));
@@ -343,7 +346,7 @@ fn read(folder: &str) -> String {
 
 /// Bytes read a second.
 fn read_for_a_while(listing: &Listing) -> f64 {
-    let (mut buffer, mut bytes) = (Buffer::new(), 0);
+    let (mut buffer, mut bytes) = (ReadBuffer::new(), 0);
     let began = Instant::now();
     while began.elapsed() < READ_FOR {
         bytes += read_all(listing, &mut buffer);

@@ -8,19 +8,19 @@ use crate::data;
 use crate::log::Commits;
 use crate::maintenance::ownership::{self, OneCatalogue};
 use crate::maintenance::tier;
-use crate::root::{self, Layout, Root, Unmade};
+use crate::root::{self, RootDraft, StoreLayout, StoreRoot};
 use crate::storage::files_in;
 use crate::store::Store;
-use crate::url::Place;
+use crate::url::StoreUrl;
 
 /// See [`Store::create_url`].
-pub(crate) fn create_in(place: &Place, schemas: &[Arc<Schema>], layout: &Layout) -> Result<Store> {
+pub(crate) fn create_in(place: &StoreUrl, schemas: &[Arc<Schema>], layout: &StoreLayout) -> Result<Store> {
     let commits = layout.commits.unwrap_or_else(|| place.commits());
     if commits == Commits::Appended && place.commits() != Commits::Appended {
         let cause = "an object store has no files to append to: its commits are exclusive";
         return Err(Error::new(Code::InvalidArgument, "commits", cause));
     }
-    let data = layout.data.as_deref().map(Place::parse).transpose()?;
+    let data = layout.data.as_deref().map(StoreUrl::parse).transpose()?;
     if data.as_ref().is_some_and(|place| !place.is_absolute()) {
         let cause = "others, who open the store elsewhere, would look for it in another place";
         return Err(Error::new(Code::InvalidArgument, "data", cause));
@@ -35,7 +35,7 @@ pub(crate) fn create_in(place: &Place, schemas: &[Arc<Schema>], layout: &Layout)
     let disk = place.disk(true)?;
     disk.probe(commits == Commits::Exclusive)?;
     ownership::check_free(&*disk)?;
-    let root = Unmade::new(schemas, commits, layout)?;
+    let root = RootDraft::new(schemas, commits, layout)?;
     let id = root.id().to_owned();
     let data = data.map(|place| place.disk(true)).transpose()?;
     if let Some(data) = &data {
@@ -46,7 +46,7 @@ pub(crate) fn create_in(place: &Place, schemas: &[Arc<Schema>], layout: &Layout)
     let made = root.make(&*disk);
     if let (Err(error), Some(data)) = (&made, &data) {
         let is_there =
-            || Root::open(&*disk).map_or_else(|error| error.code() != Code::NotFound, |there| there.id == id);
+            || StoreRoot::open(&*disk).map_or_else(|error| error.code() != Code::NotFound, |there| there.id == id);
         // Whether it was made may not be known.
         if error.code() != Code::Unavailable && !is_there() {
             ownership::unmark(&**data);

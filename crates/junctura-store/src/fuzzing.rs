@@ -10,11 +10,11 @@ use std::time::Duration;
 use junctura_model::{Result, Schema};
 
 use crate::log::frame;
-use crate::log::{Commits, Log};
-use crate::root::{Ages, Root};
-use crate::storage::{Disk, MemoryDisk, write_all};
+use crate::log::{CommitLog, Commits};
+use crate::root::{RetentionAges, StoreRoot};
+use crate::storage::{MemoryDisk, StorageDisk, write_all};
 use crate::store::Store;
-use crate::url::{Cache, Place};
+use crate::url::{CacheUrl, StoreUrl};
 
 const LOG: &str = "log/00000000000000000001";
 const OBJECT: &str = "commits/00000000000000000001";
@@ -48,7 +48,7 @@ pub fn root(text: &[u8]) {
 
 /// The text of a place.
 pub fn place(text: &str) {
-    if let Ok(place) = Place::parse(text) {
+    if let Ok(place) = StoreUrl::parse(text) {
         let _ = (place.is_absolute(), place.commits());
     }
 }
@@ -60,18 +60,18 @@ fn clock() -> Duration {
 /// A store of which one file is this.
 fn stored(schema: &Arc<Schema>, commits: Commits, path: &str, bytes: &[u8]) -> Result<Store> {
     let disk = MemoryDisk::default();
-    Log::create(&disk, commits)?;
+    CommitLog::create(&disk, commits)?;
     put(&disk, path, bytes);
-    let root = Root {
+    let root = StoreRoot {
         id: "fuzzed".to_owned(),
         schemas: vec![Arc::clone(schema)],
         folder: "",
-        ages: Ages::default(),
+        ages: RetentionAges::default(),
         commits,
         data: None,
         compression: Ok(Vec::new()),
     };
-    Ok(Store::with(Arc::new(disk), root, clock, &Cache::default()))
+    Ok(Store::with(Arc::new(disk), root, clock, &CacheUrl::default()))
 }
 
 /// Puts a file there, or over the one that is there.

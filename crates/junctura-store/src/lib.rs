@@ -32,9 +32,9 @@ use std::sync::OnceLock;
 use crc_fast::CrcAlgorithm;
 use junctura_model::{Code, Error, InstructionSet, Result};
 
-pub use data::buffer::Buffer;
-pub use data::mapped::Mapped;
-pub use data::packing::{Codec, Compression, Packing};
+pub use data::buffer::ReadBuffer;
+pub use data::mapped::MappedPayload;
+pub use data::packing::{Compression, PackingRule, PayloadCodec};
 pub use log::Commits;
 pub use maintenance::compact::Compacted;
 pub use maintenance::make_checkpoint::Checkpointed;
@@ -42,18 +42,18 @@ pub use maintenance::relocate::Moved;
 pub use maintenance::remove::Removed;
 pub use maintenance::tier::Tier;
 pub use maintenance::verify::{Checked, DAMAGES_MAX};
-pub use query::axes::Axis;
-pub use query::compare::{Compared, Difference, What};
-pub use query::follow::Follow;
-pub use query::listing::{Listing, Location, Object};
-pub use query::retrieve::Found;
+pub use query::axes::AttributeAxis;
+pub use query::compare::{ComparedObjects, DifferenceKind, ObjectDifference};
+pub use query::follow::StoreFollower;
+pub use query::listing::{Listing, StoredLocation, StoredObject};
+pub use query::retrieve::RetrieveResult;
 pub use query::snapshot::Snapshot;
-pub use query::stats::{Amount, SchemaStats, Stats, TierStats};
-pub use root::{Ages, Layout};
+pub use query::stats::{ObjectAmount, SchemaStats, StoreStats, TierStats};
+pub use root::{RetentionAges, StoreLayout};
 pub use store::Store;
-pub use writer::{Flushed, Writer};
+pub use writer::{Flushed, StoreWriter};
 
-/// The checksum of an object's bytes, [`Object::checksum`]: CRC-32C, the one that pools use.
+/// The checksum of an object's bytes, [`StoredObject::checksum`]: CRC-32C, the one that pools use.
 ///
 /// ```
 /// assert_eq!(junctura_store::checksum(b"123456789"), 0xe306_9283);

@@ -9,11 +9,11 @@ use std::time::Duration;
 use junctura_model::{Code, Error, RecordRef, Result, Schema};
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::schemas::{self, Newest};
+use crate::catalogue::schemas::{self, NewestSchema};
 use crate::catalogue::segment::check_names;
-use crate::data::packing::{Compression, Packing, Rule};
-use crate::log::{Commits, Log};
-use crate::storage::{Disk, Draft, check_readable, publish_new, read_whole, refused};
+use crate::data::packing::{Compression, PackingRule, SchemaPacking};
+use crate::log::{CommitLog, Commits};
+use crate::storage::{FileDraft, StorageDisk, check_readable, publish_new, read_whole, refused};
 use crate::version;
 
 pub(crate) const NAME: &str = "store.json";
@@ -24,14 +24,14 @@ pub(crate) const BYTES_MAX: u64 = if cfg!(test) { 4 << 20 } else { 64 << 20 };
 
 /// How long things are kept for those who may still need them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ages {
+pub struct RetentionAges {
     /// What a snapshot shows can be read for so long, whatever others do meanwhile. Default: 24 hours.
     pub snapshot_max: Duration,
     /// What was archived can be flushed for so long. Default: 24 hours.
     pub unflushed_max: Duration,
 }
 
-impl Default for Ages {
+impl Default for RetentionAges {
     fn default() -> Self {
         let day = Duration::from_hours(24);
         Self {
@@ -43,9 +43,9 @@ impl Default for Ages {
 
 /// How a store is laid out: chosen when it is made, and never changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Layout {
+pub struct StoreLayout {
     /// How long things are kept.
-    pub ages: Ages,
+    pub ages: RetentionAges,
     /// How commits get their order. Without it: appended to one file in a folder, exclusive in an object store, where nothing
     /// else is possible.
     pub commits: Option<Commits>,
@@ -53,11 +53,11 @@ pub struct Layout {
     /// without it. Everybody who opens the store finds it by this text, so that a path has to be absolute.
     pub data: Option<String>,
     /// Which datasets' objects are packed, and how: of several that match one, the first. Without any, all lie as they are.
-    pub compression: Vec<Packing>,
+    pub compression: Vec<PackingRule>,
 }
 
-impl From<Ages> for Layout {
-    fn from(ages: Ages) -> Self {
+impl From<RetentionAges> for StoreLayout {
+    fn from(ages: RetentionAges) -> Self {
         Self {
             ages,
             ..Self::default()
@@ -67,28 +67,28 @@ impl From<Ages> for Layout {
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(crate) struct Root {
+pub(crate) struct StoreRoot {
     /// No other store has it.
     pub(crate) id: String,
     pub(crate) schemas: Vec<Arc<Schema>>,
     /// Where they are said.
     pub(crate) folder: &'static str,
-    pub(crate) ages: Ages,
+    pub(crate) ages: RetentionAges,
     pub(crate) commits: Commits,
     /// Where data lie, if not here.
     pub(crate) data: Option<String>,
     /// What a later version says is for later writers.
-    pub(crate) compression: Result<Vec<Rule>>,
+    pub(crate) compression: Result<Vec<SchemaPacking>>,
 }
 
 #[derive(Deserialize, Serialize)]
-struct Written {
+struct WrittenRoot {
     format: String,
     version: u32,
     id: String,
     schemas: Vec<String>,
     #[serde(default)]
-    commits: Order,
+    commits: WrittenOrder,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     data: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -105,33 +105,33 @@ struct WrittenPacking {
 
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Order {
+enum WrittenOrder {
     #[default]
     Appended,
     Exclusive,
 }
 
 /// One that is to be made.
-pub(crate) struct Unmade {
-    written: Written,
+pub(crate) struct RootDraft {
+    written: WrittenRoot,
     commits: Commits,
 }
 
-impl Unmade {
+impl RootDraft {
     /// # Errors
     /// `InvalidArgument` for no schema, two of one name, or datasets to pack that are none.
-    pub(crate) fn new(schemas: &[Arc<Schema>], commits: Commits, layout: &Layout) -> Result<Self> {
+    pub(crate) fn new(schemas: &[Arc<Schema>], commits: Commits, layout: &StoreLayout) -> Result<Self> {
         check(schemas)?;
         rules(&layout.compression, schemas)?;
         let milliseconds = |age: Duration| u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
-        let written = Written {
+        let written = WrittenRoot {
             format: FORMAT.to_owned(),
             version: VERSION,
             id: crate::hex(&crate::random()?),
             schemas: schemas.iter().map(|schema| schema.to_yaml()).collect(),
             commits: match commits {
-                Commits::Appended => Order::Appended,
-                Commits::Exclusive => Order::Exclusive,
+                Commits::Appended => WrittenOrder::Appended,
+                Commits::Exclusive => WrittenOrder::Exclusive,
             },
             data: layout.data.clone(),
             compression: layout.compression.iter().map(WrittenPacking::from).collect(),
@@ -150,22 +150,23 @@ impl Unmade {
     ///
     /// # Errors
     /// `AlreadyExists` where there is one; what the system refuses.
-    pub(crate) fn make(self, disk: &dyn Disk) -> Result<()> {
+    pub(crate) fn make(self, disk: &dyn StorageDisk) -> Result<()> {
         let mut text = serde_json::to_vec_pretty(&self.written).map_err(|error| corrupt(&error.to_string()))?;
         text.push(b'\n');
         check_readable(NAME, &text, BYTES_MAX)?;
         schemas::parse(&self.written.schemas)?;
         // Before anything is made: the first file of a log that has gone on long since must not come back.
         if !is_there(disk)? {
-            Log::create(disk, self.commits)?;
+            CommitLog::create(disk, self.commits)?;
         }
         let beside = format!("{NAME}.{}", self.written.id);
-        publish_new(disk, &Draft { beside, bytes: text }, NAME).map_err(|error| refused(NAME, "cannot be made", &error))
+        publish_new(disk, &FileDraft { beside, bytes: text }, NAME)
+            .map_err(|error| refused(NAME, "cannot be made", &error))
     }
 }
 
 /// Whether there is a store.
-pub(crate) fn is_there(disk: &dyn Disk) -> Result<bool> {
+pub(crate) fn is_there(disk: &dyn StorageDisk) -> Result<bool> {
     match disk.open(NAME) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
@@ -174,7 +175,7 @@ pub(crate) fn is_there(disk: &dyn Disk) -> Result<bool> {
 }
 
 /// Whether there is a store, or a file that may be the root of one: what cannot be read, or is no JSON, may.
-pub(crate) fn may_be_there(disk: &dyn Disk) -> bool {
+pub(crate) fn may_be_there(disk: &dyn StorageDisk) -> bool {
     match disk.read(NAME, BYTES_MAX) {
         Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
         Ok(text) => serde_json::from_slice(&text).map_or(true, |found: serde_json::Value| {
@@ -184,38 +185,43 @@ pub(crate) fn may_be_there(disk: &dyn Disk) -> bool {
 }
 
 /// The number of the store that is there, as far as that can be read.
-pub(crate) fn id_of(disk: &dyn Disk) -> Option<String> {
+pub(crate) fn id_of(disk: &dyn StorageDisk) -> Option<String> {
     let found: serde_json::Value = serde_json::from_slice(&disk.read(NAME, BYTES_MAX).ok()?).ok()?;
     Some(found.get("id")?.as_str()?.to_owned())
 }
 
-impl Root {
+impl StoreRoot {
     /// How the objects of a dataset are packed; `key`: the record of the first level of its key.
     ///
     /// # Errors
     /// `Unsupported` when the root has rules that only a later version knows.
     pub(crate) fn compression_of(&self, schema: usize, key: &[u8]) -> Result<Option<Compression>> {
         let rules = self.compression.as_ref().map_err(Error::clone)?;
-        Ok(Rule::compression(rules, schema, RecordRef::trusted(key)))
+        Ok(SchemaPacking::compression(rules, schema, RecordRef::trusted(key)))
     }
 
     /// Makes a store where there is none.
     #[cfg(test)]
-    pub(crate) fn create(disk: &dyn Disk, schemas: &[Arc<Schema>], commits: Commits, layout: &Layout) -> Result<()> {
-        Unmade::new(schemas, commits, layout)?.make(disk)
+    pub(crate) fn create(
+        disk: &dyn StorageDisk,
+        schemas: &[Arc<Schema>],
+        commits: Commits,
+        layout: &StoreLayout,
+    ) -> Result<()> {
+        RootDraft::new(schemas, commits, layout)?.make(disk)
     }
 
     /// # Errors
     /// `NotFound` where there is no store; `Unsupported` for one of a later version; `Corrupt` for what is none.
-    pub(crate) fn open(disk: &dyn Disk) -> Result<Self> {
+    pub(crate) fn open(disk: &dyn StorageDisk) -> Result<Self> {
         let text = read_whole(disk, NAME, BYTES_MAX)?;
         version::check(NAME, &text, FORMAT, VERSION)?;
-        let written: Written = serde_json::from_slice(&text).map_err(|error| corrupt(&error.to_string()))?;
-        let (schemas, folder) = match Newest::read(disk, &written.id)? {
+        let written: WrittenRoot = serde_json::from_slice(&text).map_err(|error| corrupt(&error.to_string()))?;
+        let (schemas, folder) = match NewestSchema::read(disk, &written.id)? {
             Some(newest) => (newest.schemas, schemas::FOLDER),
             None => (schemas::parse(&written.schemas)?, ""),
         };
-        let packings = written.compression.iter().map(Packing::try_from);
+        let packings = written.compression.iter().map(PackingRule::try_from);
         Ok(Self {
             id: written.id,
             compression: packings
@@ -225,11 +231,11 @@ impl Root {
             schemas,
             folder,
             commits: match written.commits {
-                Order::Appended => Commits::Appended,
-                Order::Exclusive => Commits::Exclusive,
+                WrittenOrder::Appended => Commits::Appended,
+                WrittenOrder::Exclusive => Commits::Exclusive,
             },
             data: written.data,
-            ages: Ages {
+            ages: RetentionAges {
                 snapshot_max: Duration::from_millis(written.snapshot_max_age_ms),
                 unflushed_max: Duration::from_millis(written.unflushed_max_age_ms),
             },
@@ -240,14 +246,14 @@ impl Root {
     ///
     /// # Errors
     /// What the system refuses.
-    pub(crate) fn make_last(&self, disk: &dyn Disk) -> Result<()> {
+    pub(crate) fn make_last(&self, disk: &dyn StorageDisk) -> Result<()> {
         let synced = disk.sync_names(self.folder);
         synced.map_err(|error| refused(NAME, "cannot be synced", &error))
     }
 }
 
-impl From<&Packing> for WrittenPacking {
-    fn from(packing: &Packing) -> Self {
+impl From<&PackingRule> for WrittenPacking {
+    fn from(packing: &PackingRule) -> Self {
         Self {
             datasets: packing.datasets.clone(),
             codec: packing.compression.to_string(),
@@ -255,7 +261,7 @@ impl From<&Packing> for WrittenPacking {
     }
 }
 
-impl TryFrom<&WrittenPacking> for Packing {
+impl TryFrom<&WrittenPacking> for PackingRule {
     type Error = Error;
 
     fn try_from(written: &WrittenPacking) -> Result<Self> {
@@ -266,8 +272,11 @@ impl TryFrom<&WrittenPacking> for Packing {
     }
 }
 
-fn rules(packings: &[Packing], schemas: &[Arc<Schema>]) -> Result<Vec<Rule>> {
-    packings.iter().map(|packing| Rule::new(packing, schemas)).collect()
+fn rules(packings: &[PackingRule], schemas: &[Arc<Schema>]) -> Result<Vec<SchemaPacking>> {
+    packings
+        .iter()
+        .map(|packing| SchemaPacking::new(packing, schemas))
+        .collect()
 }
 
 pub(crate) fn check(schemas: &[Arc<Schema>]) -> Result<()> {

@@ -9,28 +9,28 @@ use junctura_model::{Code, Error, Result, Schema};
 
 use crate::catalogue::Catalogue;
 use crate::create;
-use crate::data::open_files::Files;
-use crate::log::{Commits, Log, Term, Trust};
-use crate::maintenance::auto_checkpoint::Upkeep;
+use crate::data::open_files::OpenFiles;
+use crate::log::{CommitLog, Commits, EndTrust, WriteTerm};
+use crate::maintenance::auto_checkpoint::AutoCheckpoint;
 use crate::maintenance::make_checkpoint::{CheckpointMaker, Checkpointed};
 use crate::maintenance::ownership::OwnershipCheck;
 use crate::maintenance::tier;
 use crate::query::snapshot::Snapshot;
-use crate::root::{Ages, Layout, Root};
-use crate::storage::{Disk, TieredDisk};
-use crate::url::{Cache, Place, without_until_damage};
-use crate::writer::Writer;
+use crate::root::{RetentionAges, StoreLayout, StoreRoot};
+use crate::storage::{StorageDisk, TieredDisk};
+use crate::url::{CacheUrl, StoreUrl, without_until_damage};
+use crate::writer::StoreWriter;
 
 /// A place where objects last. Cheap to clone; all clones are one, and may be used by many threads.
 ///
 /// ```
 /// use junctura_model::Schema;
-/// use junctura_store::{Ages, Store};
+/// use junctura_store::{RetentionAges, Store};
 /// # fn main() -> junctura_model::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("store");
 /// let mars = Schema::builtin("mars").unwrap();
-/// let store = Store::create(&path, &[mars], Ages::default())?;
+/// let store = Store::create(&path, &[mars], RetentionAges::default())?;
 /// let mut writer = store.writer()?;
 /// let field = "class=od,expver=0001,stream=oper,date=20261120,time=0000,type=fc,levtype=sfc,step=6,param=2t";
 /// let attributes = field.split(',').filter_map(|pair| pair.split_once('='));
@@ -47,20 +47,20 @@ use crate::writer::Writer;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Store(Arc<Inner>);
+pub struct Store(Arc<StoreInner>);
 
 /// The time since 1970.
 type Clock = fn() -> Duration;
 
 #[derive(Debug)]
-struct Inner {
-    disk: Arc<dyn Disk>,
-    root: Root,
-    log: Log,
+struct StoreInner {
+    disk: Arc<dyn StorageDisk>,
+    root: StoreRoot,
+    log: CommitLog,
     catalogue: Mutex<Catalogue>,
     clock: Clock,
-    upkeep: Upkeep,
-    files: Files,
+    upkeep: AutoCheckpoint,
+    files: OpenFiles,
     /// See [`Store::until_damage`].
     until_damage: bool,
     /// Whether what it was opened by is known to last.
@@ -75,8 +75,8 @@ impl Store {
     /// # Errors
     /// `AlreadyExists` where there is a store, data of one, or other files in `data/`; `InvalidArgument` for no schema, two of one
     /// name, or a place of data that is none; what the system refuses.
-    pub fn create(folder: &Path, schemas: &[Arc<Schema>], layout: impl Into<Layout>) -> Result<Self> {
-        create::create_in(&Place::folder(folder), schemas, &layout.into())
+    pub fn create(folder: &Path, schemas: &[Arc<Schema>], layout: impl Into<StoreLayout>) -> Result<Self> {
+        create::create_in(&StoreUrl::folder(folder), schemas, &layout.into())
     }
 
     /// Makes a store at a path or URL: `file:///PATH`, `memory:NAME` for memory of this process (gone with the last handle; `memory:`
@@ -90,16 +90,16 @@ impl Store {
     ///
     /// ```
     /// # use junctura_model::Schema;
-    /// # use junctura_store::{Layout, Store};
+    /// # use junctura_store::{StoreLayout, Store};
     /// # fn main() -> junctura_model::Result<()> {
-    /// let store = Store::create_url("memory:fields", &[Schema::builtin("mars").unwrap()], &Layout::default())?;
+    /// let store = Store::create_url("memory:fields", &[Schema::builtin("mars").unwrap()], &StoreLayout::default())?;
     /// assert!(Store::open_url("memory:fields")?.snapshot()?.list("")?.is_empty());
     /// # drop(store);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn create_url(url: &str, schemas: &[Arc<Schema>], layout: &Layout) -> Result<Self> {
-        create::create_in(&Place::parse(url)?, schemas, layout)
+    pub fn create_url(url: &str, schemas: &[Arc<Schema>], layout: &StoreLayout) -> Result<Self> {
+        create::create_in(&StoreUrl::parse(url)?, schemas, layout)
     }
 
     /// Opens one.
@@ -107,7 +107,7 @@ impl Store {
     /// # Errors
     /// `NotFound` where there is none; `Unsupported` for one of a later version; `Corrupt`; what the system refuses.
     pub fn open(folder: &Path) -> Result<Self> {
-        Self::open_in(&Place::folder(folder))
+        Self::open_in(&StoreUrl::folder(folder))
     }
 
     /// Opens the one at a path or URL, as [`Self::create_url`] takes it; with `until=damage` as [`Self::until_damage`].
@@ -116,17 +116,17 @@ impl Store {
     /// As [`Self::open`]; `InvalidArgument` for what is no place; `Unsupported`, `Unavailable`, `Denied` as there.
     pub fn open_url(url: &str) -> Result<Self> {
         let (url, until_damage) = without_until_damage(url);
-        let store = Self::open_in(&Place::parse(&url)?)?;
+        let store = Self::open_in(&StoreUrl::parse(&url)?)?;
         Ok(if until_damage { store.until_damage() } else { store })
     }
 
-    fn open_in(place: &Place) -> Result<Self> {
+    fn open_in(place: &StoreUrl) -> Result<Self> {
         Self::reached(place, place.disk(false)?)
     }
 
     /// The one whose root is on this disk.
-    pub(crate) fn reached(place: &Place, disk: Arc<dyn Disk>) -> Result<Self> {
-        let root = Root::open(&*disk)?;
+    pub(crate) fn reached(place: &StoreUrl, disk: Arc<dyn StorageDisk>) -> Result<Self> {
+        let root = StoreRoot::open(&*disk)?;
         Ok(Self::with(disk, root, now, place.cache()))
     }
 
@@ -139,13 +139,13 @@ impl Store {
     }
 
     #[cfg(any(test, feature = "fuzzing"))]
-    pub(crate) fn open_on(disk: Arc<dyn Disk>, clock: Clock) -> Result<Self> {
-        let root = Root::open(&*disk)?;
-        Ok(Self::with(disk, root, clock, &Cache::default()))
+    pub(crate) fn open_on(disk: Arc<dyn StorageDisk>, clock: Clock) -> Result<Self> {
+        let root = StoreRoot::open(&*disk)?;
+        Ok(Self::with(disk, root, clock, &CacheUrl::default()))
     }
 
     /// What lies elsewhere is behind the same cache.
-    pub(crate) fn with(disk: Arc<dyn Disk>, root: Root, clock: Clock, cache: &Cache) -> Self {
+    pub(crate) fn with(disk: Arc<dyn StorageDisk>, root: StoreRoot, clock: Clock, cache: &CacheUrl) -> Self {
         let places = tier::OfStore {
             owner: root.id.clone(),
             data: root.data.clone(),
@@ -155,21 +155,21 @@ impl Store {
         Self::of(Arc::new(tiered), root, clock, false)
     }
 
-    fn of(disk: Arc<dyn Disk>, root: Root, clock: Clock, until_damage: bool) -> Self {
-        let trust = Trust {
+    fn of(disk: Arc<dyn StorageDisk>, root: StoreRoot, clock: Clock, until_damage: bool) -> Self {
+        let trust = EndTrust {
             clock,
             age_max: root.ages.snapshot_max,
         };
-        let log = Log::open(&disk, root.commits, trust, until_damage.then(only_read));
+        let log = CommitLog::open(&disk, root.commits, trust, until_damage.then(only_read));
         let catalogue = Mutex::new(Catalogue::new(root.schemas.len(), until_damage));
-        Self(Arc::new(Inner {
+        Self(Arc::new(StoreInner {
             disk,
             root,
             log,
             catalogue,
             clock,
-            upkeep: Upkeep::default(),
-            files: Files::default(),
+            upkeep: AutoCheckpoint::default(),
+            files: OpenFiles::default(),
             until_damage,
             lasts: AtomicBool::new(false),
             is_own: AtomicBool::new(false),
@@ -188,7 +188,7 @@ impl Store {
 
     /// The same with the schemas that it has by now.
     pub(crate) fn anew(&self) -> Result<Self> {
-        let root = Root::open(self.disk())?;
+        let root = StoreRoot::open(self.disk())?;
         Ok(Self::of(
             Arc::clone(&self.0.disk),
             root,
@@ -198,12 +198,12 @@ impl Store {
     }
 
     /// The files that were read from.
-    pub(crate) fn files(&self) -> &Files {
+    pub(crate) fn files(&self) -> &OpenFiles {
         &self.0.files
     }
 
     /// What is done beside the work of writers.
-    pub(crate) fn upkeep(&self) -> &Upkeep {
+    pub(crate) fn upkeep(&self) -> &AutoCheckpoint {
         &self.0.upkeep
     }
 
@@ -233,7 +233,7 @@ impl Store {
 
     /// How long things are kept for those who may still need them.
     #[must_use]
-    pub fn ages(&self) -> Ages {
+    pub fn ages(&self) -> RetentionAges {
         self.0.root.ages
     }
 
@@ -247,9 +247,9 @@ impl Store {
     ///
     /// # Errors
     /// `Io` when the system has no random numbers; `Conflict` where a link or mount point within the store leads into another one.
-    pub fn writer(&self) -> Result<Writer> {
+    pub fn writer(&self) -> Result<StoreWriter> {
         self.check_own()?;
-        Writer::new(self.clone())
+        StoreWriter::new(self.clone())
     }
 
     /// What is visible now; it stays as it is, whatever is written meanwhile. Reads the commits since the last snapshot of this
@@ -287,7 +287,7 @@ impl Store {
     }
 
     /// What it is by its root.
-    pub(crate) fn root(&self) -> &Root {
+    pub(crate) fn root(&self) -> &StoreRoot {
         &self.0.root
     }
 
@@ -310,16 +310,16 @@ impl Store {
         self.0.root.commits
     }
 
-    pub(crate) fn disk(&self) -> &dyn Disk {
+    pub(crate) fn disk(&self) -> &dyn StorageDisk {
         &*self.0.disk
     }
 
-    pub(crate) fn log(&self) -> &Log {
+    pub(crate) fn log(&self) -> &CommitLog {
         &self.0.log
     }
 
-    /// Appends a record, as [`Log::append`], behind what it relies on: the store itself, and its schemas.
-    pub(crate) fn append(&self, kind: u32, record: Vec<u8>, term: Option<Term>) -> Result<u64> {
+    /// Appends a record, as [`CommitLog::append`], behind what it relies on: the store itself, and its schemas.
+    pub(crate) fn append(&self, kind: u32, record: Vec<u8>, term: Option<WriteTerm>) -> Result<u64> {
         self.check_own()?;
         self.make_last()?;
         self.log().append(kind, record, term)

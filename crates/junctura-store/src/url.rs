@@ -20,43 +20,43 @@ use std::sync::Arc;
 use junctura_model::{Code, Error, Result};
 
 use crate::log::Commits;
-use crate::storage::{CacheDisk, Disk, LocalDisk, MemoryDisk, refused};
+use crate::storage::{CacheDisk, LocalDisk, MemoryDisk, StorageDisk, refused};
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    Folder(PathBuf, Cache),
+pub(crate) enum StoreUrl {
+    Folder(PathBuf, CacheUrl),
     Memory(String),
-    S3(Bucket),
+    S3(ObjectBucket),
 }
 
 /// A part of an object store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Bucket {
+pub(crate) struct ObjectBucket {
     pub(crate) name: String,
     /// In front of every path; empty, or without a `/` at its ends.
     pub(crate) prefix: String,
     /// The server's address; that of Amazon, or what the environment says, without it.
     pub(crate) endpoint: Option<String>,
     pub(crate) region: Option<String>,
-    pub(crate) cache: Cache,
+    pub(crate) cache: CacheUrl,
 }
 
 /// What a URL says of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cache {
+pub(crate) struct CacheUrl {
     folder: Option<PathBuf>,
     bytes_max: Option<u64>,
 }
 
-impl Cache {
+impl CacheUrl {
     const BYTES_MAX: u64 = 10 << 30;
 
     /// The place, behind a cache if one was asked for.
     ///
     /// # Errors
     /// `InvalidArgument` for a size in the environment that is none.
-    fn in_front_of(&self, disk: Arc<dyn Disk>) -> Result<Arc<dyn Disk>> {
+    fn in_front_of(&self, disk: Arc<dyn StorageDisk>) -> Result<Arc<dyn StorageDisk>> {
         let Some(folder) = &self.folder else { return Ok(disk) };
         let bytes_max = match (self.bytes_max, environment("JUNCTURA_STORE_CACHE_SIZE")) {
             (Some(bytes), _) => bytes,
@@ -111,7 +111,7 @@ fn size(text: &str) -> Result<u64> {
     bytes.ok_or_else(|| invalid("cache_size", "is no size: 500MiB, 20GiB, or a number of bytes"))
 }
 
-impl Place {
+impl StoreUrl {
     /// # Errors
     /// `InvalidArgument`, which does not repeat what may be a secret.
     pub(crate) fn parse(text: &str) -> Result<Self> {
@@ -128,7 +128,7 @@ impl Place {
         match scheme {
             "file" if rest.starts_with('/') => cached_folder(rest),
             "file" => Err(invalid(text, "names a host: write file:///PATH")),
-            "s3" => Bucket::parse(rest).map(Self::S3),
+            "s3" => ObjectBucket::parse(rest).map(Self::S3),
             other => Err(invalid(
                 other,
                 "is no kind of place that a store can lie in: a path, file, memory or s3",
@@ -138,12 +138,12 @@ impl Place {
 
     /// A folder, without a cache.
     pub(crate) fn folder(path: &Path) -> Self {
-        Self::Folder(path.to_owned(), Cache::default())
+        Self::Folder(path.to_owned(), CacheUrl::default())
     }
 
     /// The cache that its text says.
-    pub(crate) fn cache(&self) -> &Cache {
-        static NONE: Cache = Cache {
+    pub(crate) fn cache(&self) -> &CacheUrl {
+        static NONE: CacheUrl = CacheUrl {
             folder: None,
             bytes_max: None,
         };
@@ -155,9 +155,9 @@ impl Place {
     }
 
     /// The same behind this cache, unless it says one of its own.
-    pub(crate) fn behind(mut self, other: &Cache) -> Self {
+    pub(crate) fn behind(mut self, other: &CacheUrl) -> Self {
         match &mut self {
-            Self::Folder(_, cache) | Self::S3(Bucket { cache, .. }) if cache.folder.is_none() => {
+            Self::Folder(_, cache) | Self::S3(ObjectBucket { cache, .. }) if cache.folder.is_none() => {
                 other.clone_into(cache);
             }
             _ => {}
@@ -169,7 +169,7 @@ impl Place {
     ///
     /// # Errors
     /// `Unsupported` for what this build leaves out; what the system refuses.
-    pub(crate) fn disk(&self, is_new: bool) -> Result<Arc<dyn Disk>> {
+    pub(crate) fn disk(&self, is_new: bool) -> Result<Arc<dyn StorageDisk>> {
         match self {
             Self::Folder(path, cache) => {
                 if is_new {
@@ -224,9 +224,9 @@ pub(crate) fn without_until_damage(text: &str) -> (Cow<'_, str>, bool) {
 }
 
 /// What stands behind `file://`.
-fn cached_folder(text: &str) -> Result<Place> {
+fn cached_folder(text: &str) -> Result<StoreUrl> {
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
-    let mut cache = Cache::default();
+    let mut cache = CacheUrl::default();
     for (option, value) in options(query) {
         if !cache.set(option, &decoded(value)?)? {
             return Err(invalid(
@@ -235,7 +235,7 @@ fn cached_folder(text: &str) -> Result<Place> {
             ));
         }
     }
-    Ok(Place::Folder(decoded(path)?.into(), cache))
+    Ok(StoreUrl::Folder(decoded(path)?.into(), cache))
 }
 
 /// Those behind a `?`.
@@ -266,7 +266,7 @@ fn make_folder(path: &Path) -> Result<()> {
     make().map_err(|error: std::io::Error| refused(path.display().to_string(), "cannot be made", &error))
 }
 
-impl Bucket {
+impl ObjectBucket {
     fn parse(text: &str) -> Result<Self> {
         let (path, query) = text.split_once('?').unwrap_or((text, ""));
         let (name, prefix) = path.split_once('/').unwrap_or((path, ""));
@@ -289,7 +289,7 @@ impl Bucket {
             prefix,
             endpoint: None,
             region: None,
-            cache: Cache::default(),
+            cache: CacheUrl::default(),
         };
         for (option, value) in options(query) {
             let value = decoded(value)?;
@@ -351,20 +351,20 @@ fn invalid(subject: &str, cause: &str) -> Error {
 mod tests {
     use super::*;
 
-    fn bucket(prefix: &str, endpoint: Option<&str>, region: Option<&str>) -> Place {
-        Place::S3(Bucket {
+    fn bucket(prefix: &str, endpoint: Option<&str>, region: Option<&str>) -> StoreUrl {
+        StoreUrl::S3(ObjectBucket {
             name: "fields".to_owned(),
             prefix: prefix.to_owned(),
             endpoint: endpoint.map(str::to_owned),
             region: region.map(str::to_owned),
-            cache: Cache::default(),
+            cache: CacheUrl::default(),
         })
     }
 
     #[test]
     fn a_cache_is_read() {
         let cache = |text: &str| {
-            let place = Place::parse(text).unwrap();
+            let place = StoreUrl::parse(text).unwrap();
             (place.cache().folder.clone(), place.cache().bytes_max)
         };
         assert_eq!(
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn what_lies_elsewhere_is_behind_the_same_cache() {
-        let place = |text: &str| Place::parse(text).unwrap();
+        let place = |text: &str| StoreUrl::parse(text).unwrap();
         let whole = place("file:///slow?cache=/fast&cache_size=1MiB");
         let data = |text: &str| place(text).behind(whole.cache());
         assert_eq!(data("/data"), place("file:///data?cache=/fast&cache_size=1MiB"));
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn places_are_read() {
-        let folder = |path: &str| Place::folder(Path::new(path));
+        let folder = |path: &str| StoreUrl::folder(Path::new(path));
         let endpoint = Some("http://127.0.0.1:7070");
         for (text, expected) in [
             ("/a/b c", folder("/a/b c")),
@@ -411,8 +411,8 @@ mod tests {
             ("file:///a/b%20c", folder("/a/b c")),
             ("file:///a/b%3Fc?", folder("/a/b?c")),
             ("/a/b?c", folder("/a/b?c")),
-            ("memory:", Place::Memory(String::new())),
-            ("memory:x", Place::Memory("x".to_owned())),
+            ("memory:", StoreUrl::Memory(String::new())),
+            ("memory:x", StoreUrl::Memory("x".to_owned())),
             ("s3://fields", bucket("", None, None)),
             ("s3://fields/a/b/", bucket("a/b", None, None)),
             ("s3://fields?region=eu-1", bucket("", None, Some("eu-1"))),
@@ -425,7 +425,7 @@ mod tests {
                 bucket("a", endpoint, None),
             ),
         ] {
-            assert_eq!(Place::parse(text).unwrap(), expected, "{text}");
+            assert_eq!(StoreUrl::parse(text).unwrap(), expected, "{text}");
         }
     }
 
@@ -450,7 +450,7 @@ mod tests {
             "file:///a?b",
             "s3://fields?cache_size=secret",
         ] {
-            let error = Place::parse(text).unwrap_err();
+            let error = StoreUrl::parse(text).unwrap_err();
             assert_eq!(error.code(), Code::InvalidArgument, "{text}");
             assert!(!error.to_string().contains("secret"), "{error}");
         }

@@ -4,7 +4,7 @@ use junctura_model::{Code, Error, Result};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
-struct Said {
+struct FileVersion {
     format: String,
     version: u32,
 }
@@ -15,7 +15,7 @@ struct Said {
 /// `Unsupported` for another version; `Corrupt` for another format, and for what says none.
 pub(crate) fn check(path: &str, text: &[u8], format: &str, version: u32) -> Result<()> {
     let corrupt = |cause: String| Error::new(Code::Corrupt, path, cause);
-    let said: Said = serde_json::from_slice(text).map_err(|error| corrupt(error.to_string()))?;
+    let said: FileVersion = serde_json::from_slice(text).map_err(|error| corrupt(error.to_string()))?;
     if said.format != format {
         return Err(corrupt(format!("its format is {:?}, and not {format:?}", said.format)));
     }

@@ -8,11 +8,11 @@ use junctura_model::{Code, Error, IntoGiven, RecordRef, Result, Version};
 use minicbor::bytes::{ByteArray, ByteSlice};
 
 use crate::catalogue::names::OpenNames;
-use crate::catalogue::table::{Place, Table};
-use crate::data::packing::{Compression, Packed, Packer};
-use crate::data::{self, DataFile, DatasetName, DatasetRef, Names};
-use crate::log::commit::{COMMIT, Commit, PARTS_MAX, Part};
-use crate::log::{Log, Term};
+use crate::catalogue::table::{ObjectLocation, RowTable};
+use crate::data::packing::{Compression, ObjectPacker, PackedObject};
+use crate::data::{self, DataFile, DataFileNames, DatasetName, DatasetRef};
+use crate::log::commit::{COMMIT, CommitPart, CommitRecord, PARTS_MAX};
+use crate::log::{CommitLog, WriteTerm};
 use crate::maintenance::ownership;
 use crate::store::Store;
 
@@ -25,10 +25,10 @@ const DATASETS_MAX: usize = PARTS_MAX;
 
 /// Archives objects into a store. Dropped without a flush, it leaves nothing of what was archived since the last one.
 #[derive(Debug)]
-pub struct Writer {
+pub struct StoreWriter {
     store: Store,
     id: [u8; 16],
-    datasets: Vec<Dataset>,
+    datasets: Vec<DatasetWriter>,
     numbers: HashMap<DatasetName, usize>,
     /// Datasets whose files are open, in the order in which they were opened; and others.
     opened: VecDeque<usize>,
@@ -36,7 +36,7 @@ pub struct Writer {
     ahead: Vec<DataFile>,
     /// The dataset of the object before.
     last: usize,
-    names: Names,
+    names: DataFileNames,
     /// Those of undeclared attributes that it may write.
     open_names: OpenNames,
     /// When the first object was archived that is not flushed, if there is one.
@@ -50,12 +50,12 @@ pub struct Writer {
     process: u32,
     /// The record of an object, while it is looked at.
     scratch: Vec<u8>,
-    packer: Packer,
+    packer: ObjectPacker,
 }
 
 /// Objects of one schema that have the first level of their keys in common.
 #[derive(Debug)]
-struct Dataset {
+struct DatasetWriter {
     schema: usize,
     /// The record of that level.
     key: Box<[u8]>,
@@ -63,7 +63,7 @@ struct Dataset {
     /// The file has been written to since then, or is new.
     written: Duration,
     /// Rows that are not flushed, in the file or in some before it.
-    table: Table,
+    table: RowTable,
     /// Some are in files before it, which last already.
     is_split: bool,
     /// How its objects are packed, if they are.
@@ -80,7 +80,7 @@ pub struct Flushed {
     pub objects: u64,
 }
 
-impl Writer {
+impl StoreWriter {
     pub(crate) fn new(store: Store) -> Result<Self> {
         let id = crate::random()?;
         Ok(Self {
@@ -91,7 +91,7 @@ impl Writer {
             opened: VecDeque::new(),
             ahead: Vec::new(),
             last: 0,
-            names: Names::new(&id),
+            names: DataFileNames::new(&id),
             open_names: OpenNames::default(),
             since: Duration::ZERO,
             rows: 0,
@@ -100,7 +100,7 @@ impl Writer {
             is_kept_up: true,
             process: std::process::id(),
             scratch: Vec::new(),
-            packer: Packer::default(),
+            packer: ObjectPacker::default(),
         })
     }
 
@@ -203,11 +203,11 @@ impl Writer {
         let (bytes, packed) = match packed {
             Some((codec, frame)) => {
                 let length = payload.len() as u64;
-                (frame, Some(Packed { codec, length }))
+                (frame, Some(PackedObject { codec, length }))
             }
             None => (payload, None),
         };
-        let place = Place {
+        let place = ObjectLocation {
             file: dataset.table.file_number(dataset.file.name()),
             offset: dataset.file.end(),
             length: bytes.len() as u64,
@@ -228,7 +228,7 @@ impl Writer {
     /// Which one these objects belong to. One whose file is done goes on in another, and so does one whose file has not been written
     /// to for so long that it may be gone, if nothing in it is left.
     fn dataset(&mut self, schema: usize, key: &[u8]) -> Result<usize> {
-        let is_last = |dataset: &&Dataset| dataset.schema == schema && *dataset.key == *key;
+        let is_last = |dataset: &&DatasetWriter| dataset.schema == schema && *dataset.key == *key;
         let known = match self.datasets.get(self.last).filter(is_last) {
             Some(_) => Some(self.last),
             None => self.numbers.get(&DatasetRef(schema, key)).copied(),
@@ -262,12 +262,12 @@ impl Writer {
             return Err(Error::new(Code::LimitExceeded, "flush", cause));
         }
         let compression = self.store.root().compression_of(schema, key)?;
-        let dataset = Dataset {
+        let dataset = DatasetWriter {
             schema,
             key: key.into(),
             file: self.begin_file(schema, key),
             written: self.since,
-            table: Table::default(),
+            table: RowTable::default(),
             is_split: false,
             compression,
         };
@@ -378,7 +378,7 @@ impl Writer {
     }
 
     fn record(&self, is_inline: bool) -> Vec<u8> {
-        let pending: Vec<&Dataset> = self
+        let pending: Vec<&DatasetWriter> = self
             .datasets
             .iter()
             .filter(|dataset| !dataset.table.is_empty())
@@ -393,20 +393,20 @@ impl Writer {
                 rows
             })
             .collect();
-        let commit = Commit {
+        let commit = CommitRecord {
             at: u64::try_from(self.store.now().as_nanos()).unwrap_or(u64::MAX),
             writer: ByteArray::from(self.id),
             parts: pending
                 .iter()
                 .zip(&rows)
-                .map(|(dataset, rows)| Part {
+                .map(|(dataset, rows)| CommitPart {
                     schema: dataset.schema as u32,
                     rows: <&ByteSlice>::from(&**rows),
                     payloads: <&ByteSlice>::from(dataset.file.still_here().filter(|_| is_inline).unwrap_or_default()),
                 })
                 .collect(),
         };
-        let mut record = Log::begin();
+        let mut record = CommitLog::begin();
         commit.encode_into(&mut record);
         record
     }
@@ -421,8 +421,8 @@ impl Writer {
         self.nothing_pending();
     }
 
-    fn term(&self, names_files: bool) -> Term {
-        Term {
+    fn term(&self, names_files: bool) -> WriteTerm {
+        WriteTerm {
             since: self.since,
             age_max: self.store.ages().unflushed_max,
             names_files,
@@ -487,7 +487,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for StoreWriter {
     fn drop(&mut self) {
         // Of a flush whose end is not known a commit may name them, and what a process has from a fork is its parent's.
         if self.rows > 0 && self.broken.is_none() && self.process == std::process::id() {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use junctura_model::{AttrId, Schema};
-use junctura_store::{Ages, Listing, Store};
+use junctura_store::{Listing, RetentionAges, Store};
 
 /// Seven commits of two schemas; of those of one key the last masks the others.
 fn filled(folder: &tempfile::TempDir, schemas: &[&str]) -> Store {
     let schemas: Vec<Arc<Schema>> = schemas.iter().map(|name| Schema::builtin(name).unwrap()).collect();
-    let store = Store::create(&folder.path().join("store"), &schemas, Ages::default()).unwrap();
+    let store = Store::create(&folder.path().join("store"), &schemas, RetentionAges::default()).unwrap();
     let mut writer = store.writer().unwrap();
     for commit in 0..7 {
         for number in 0..=commit {
@@ -98,7 +98,12 @@ fn of_one_schema_the_columns_are_those_of_its_files() {
 #[test]
 fn a_range_is_a_part_of_the_whole_and_ends_where_that_ends() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::create(folder.path(), &[Schema::builtin("free").unwrap()], Ages::default()).unwrap();
+    let store = Store::create(
+        folder.path(),
+        &[Schema::builtin("free").unwrap()],
+        RetentionAges::default(),
+    )
+    .unwrap();
     let mut writer = store.writer().unwrap();
     let payload: Vec<u8> = (0..100_000_u32).map(|number| number as u8).collect();
     writer.archive([("name", "a")], &payload).unwrap();

@@ -1,19 +1,21 @@
 //! How much a store has, and what two of them do not have in common.
 
 use junctura_model::{Code, Schema};
-use junctura_store::{Amount, Commits, Compared, Layout, Listing, Store, What, Writer};
+use junctura_store::{
+    Commits, ComparedObjects, DifferenceKind, Listing, ObjectAmount, Store, StoreLayout, StoreWriter,
+};
 
 fn store(commits: Commits) -> Store {
-    let layout = Layout {
+    let layout = StoreLayout {
         commits: Some(commits),
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     let schemas = ["free", "record"].map(|name| Schema::builtin(name).unwrap());
     Store::create_url("memory:", &schemas, &layout).unwrap()
 }
 
 /// `space=a,name=b`, and so on.
-fn archive(writer: &mut Writer, attributes: &str, payload: &[u8]) {
+fn archive(writer: &mut StoreWriter, attributes: &str, payload: &[u8]) {
     let pairs = attributes.split(',').map(|pair| pair.split_once('=').unwrap());
     writer.archive(pairs, payload).unwrap();
 }
@@ -23,14 +25,14 @@ fn list(store: &Store, selector: &str) -> Listing {
 }
 
 /// What differs, a line each.
-fn compared(first: &Listing, second: &Listing, left_out: &[&str]) -> (Compared, Vec<String>) {
+fn compared(first: &Listing, second: &Listing, left_out: &[&str]) -> (ComparedObjects, Vec<String>) {
     let mut lines = Vec::new();
     let compared = first.compare(second, left_out, |difference| {
         let what = match &difference.what {
-            What::OnlyFirst(_) => "<".to_owned(),
-            What::OnlySecond(_) => ">".to_owned(),
-            What::Attributes(all) => format!("{all:?}"),
-            What::Bytes(first, second) => format!("{} {}", first.bytes(), second.bytes()),
+            DifferenceKind::OnlyFirst(_) => "<".to_owned(),
+            DifferenceKind::OnlySecond(_) => ">".to_owned(),
+            DifferenceKind::Attributes(all) => format!("{all:?}"),
+            DifferenceKind::Bytes(first, second) => format!("{} {}", first.bytes(), second.bytes()),
         };
         lines.push(format!("{} {what}", difference.key.rsplit_once('{').unwrap().1));
         Ok(())
@@ -73,7 +75,7 @@ fn each_difference_is_told() {
     first.flush().unwrap();
     second.flush().unwrap();
     let (found, lines) = compared(&list(&one, ""), &list(&other, ""), &[]);
-    let expected = Compared {
+    let expected = ComparedObjects {
         both: 2,
         only_first: 1,
         only_second: 2,
@@ -128,7 +130,7 @@ fn stats_count_objects_and_files() {
             archive(&mut writer, &format!("space=s{round},name=b"), &vec![0; 70_000]);
             writer.flush().unwrap();
         }
-        let amount = |count, bytes| Amount { count, bytes };
+        let amount = |count, bytes| ObjectAmount { count, bytes };
         let before = stats();
         assert_eq!((before.newest(), before.masked()), (amount(4, 210_005), amount(2, 10)));
         assert_eq!((before.schemas[0].datasets, before.schemas[1].datasets), (4, 0));

@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::judge::{self, Flush, Judge, OBJECTS, payload, place};
 use crate::processes;
 use junctura_model::{Code, Schema};
-use junctura_store::{Ages, Commits, Layout, Listing, Object, Store, Writer};
+use junctura_store::{Commits, Listing, RetentionAges, Store, StoreLayout, StoreWriter, StoredObject};
 
 const SCHEMA: &str = r#"
 name: flushes
@@ -66,14 +66,14 @@ fn soak_everything_at_once() {
 fn story(commits: Commits, flushes: u64) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    let ages = Ages {
+    let ages = RetentionAges {
         snapshot_max: AGE,
         unflushed_max: AGE,
     };
-    let layout = Layout {
+    let layout = StoreLayout {
         ages,
         commits: Some(commits),
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     let schemas = [Arc::new(Schema::parse_yaml(SCHEMA).unwrap())];
     let store = Store::create_url(path.to_str().unwrap(), &schemas, &layout).unwrap();
@@ -162,7 +162,7 @@ fn write(path: &Path, number: u64, flushes: u64) {
     println!("{FIGURES}writer {number}: {flushes} flushes, {expired} more too late");
 }
 
-fn archive(writer: &mut Writer, flush: Flush) {
+fn archive(writer: &mut StoreWriter, flush: Flush) {
     let (number, of) = (&*flush.writer.to_string(), &*flush.to_string());
     let (place, in_order) = (&*place(flush.flush), &*flush.flush.to_string());
     for object in 0..OBJECTS {
@@ -301,7 +301,7 @@ fn leaf(path: &str) -> &str {
     path.rsplit_once('/').unwrap().1
 }
 
-fn data_files<'a>(objects: impl Iterator<Item = Object<'a>>) -> BTreeSet<String> {
+fn data_files<'a>(objects: impl Iterator<Item = StoredObject<'a>>) -> BTreeSet<String> {
     let files = objects.map(|object| object.location().file.to_string());
     files.filter(|file| file.starts_with("data/")).collect()
 }

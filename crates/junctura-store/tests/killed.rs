@@ -9,9 +9,9 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use junctura_model::selector::testing::Random;
+use junctura_model::selector::testing::TestRandom;
 use junctura_model::{Code, Given, Result, Schema};
-use junctura_store::{Ages, Commits, Layout, Listing, Object, Store};
+use junctura_store::{Commits, Listing, RetentionAges, Store, StoreLayout, StoredObject};
 use tempfile::TempDir;
 
 const OBJECTS: u32 = 3;
@@ -114,7 +114,7 @@ fn killed_after(started: (Child, impl Iterator<Item = String>), after: Duration)
 struct Place {
     url: String,
     cold: String,
-    layout: Layout,
+    layout: StoreLayout,
     /// A process is killed sooner than this after it has begun its work.
     within: Duration,
     _keeps: Option<TempDir>,
@@ -127,11 +127,11 @@ impl Place {
         Self {
             url: place("store"),
             cold: place("cold"),
-            layout: Layout {
+            layout: StoreLayout {
                 commits: Some(commits),
-                ..Layout::from(Ages {
+                ..StoreLayout::from(RetentionAges {
                     snapshot_max: Duration::from_secs(1),
-                    ..Ages::default()
+                    ..RetentionAges::default()
                 })
             },
             within: Duration::from_millis(150),
@@ -147,10 +147,10 @@ impl Place {
         Self {
             url: place(),
             cold: place(),
-            layout: Layout::from(Ages {
+            layout: StoreLayout::from(RetentionAges {
                 // Time enough to read all of it.
                 snapshot_max: Duration::from_secs(3),
-                ..Ages::default()
+                ..RetentionAges::default()
             }),
             within: Duration::from_millis(400),
             _keeps: None,
@@ -165,7 +165,7 @@ impl Place {
     }
 
     /// Any moment.
-    fn moment(&self, random: &mut Random) -> Duration {
+    fn moment(&self, random: &mut TestRandom) -> Duration {
         Duration::from_nanos(random.number() % self.within.as_nanos() as u64)
     }
 }
@@ -239,7 +239,7 @@ fn survives(place: &Place, seed: u64) {
     const ROUNDS: u32 = 2;
     const WRITERS: u32 = 3;
     let reader = place.create();
-    let mut random = Random(seed);
+    let mut random = TestRandom(seed);
     for round in 0..ROUNDS {
         let said = together(
             place,
@@ -259,7 +259,7 @@ fn tidied(place: &Place, seed: u64) {
     const ROUNDS: u32 = 2;
     const LIVES: u32 = 3;
     let store = place.create();
-    let mut random = Random(seed);
+    let mut random = TestRandom(seed);
     let mut said = Vec::new();
     for round in 0..ROUNDS {
         std::thread::scope(|scope| {
@@ -356,7 +356,7 @@ fn check_now(store: &Store, (name, said): &(String, u32), seed: u64) -> Result<(
     Ok(())
 }
 
-fn number(object: &Object<'_>, name: &str) -> u32 {
+fn number(object: &StoredObject<'_>, name: &str) -> u32 {
     let id = object.schema().find(name).unwrap();
     object.value(id).unwrap().parse().unwrap()
 }

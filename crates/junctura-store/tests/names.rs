@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use junctura_model::{Code, Result, Schema};
-use junctura_store::{Ages, Snapshot, Store, Writer};
+use junctura_store::{RetentionAges, Snapshot, Store, StoreWriter};
 
 /// Names that objects of one schema may have.
 const NAMES_MAX: usize = 4096;
@@ -11,10 +11,10 @@ const NAMES_MAX: usize = 4096;
 const OF_ONE: usize = 60;
 
 fn created(folder: &Path) -> Store {
-    Store::create(folder, &[Schema::builtin("free").unwrap()], Ages::default()).unwrap()
+    Store::create(folder, &[Schema::builtin("free").unwrap()], RetentionAges::default()).unwrap()
 }
 
-fn archive(writer: &mut Writer, object: usize, names: std::ops::Range<usize>) -> Result<()> {
+fn archive(writer: &mut StoreWriter, object: usize, names: std::ops::Range<usize>) -> Result<()> {
     let names: Vec<String> = names.map(|name| format!("n{name}")).collect();
     let attributes = names.iter().map(|name| (&**name, "v"));
     writer.archive(attributes.chain([("name", &*format!("o{object}"))]), b"x")
@@ -22,7 +22,7 @@ fn archive(writer: &mut Writer, object: usize, names: std::ops::Range<usize>) ->
 
 /// An object for each, all in commits of their own, by writers that are there at once: none of them knows of the others' names.
 fn crowd(store: &Store, objects: usize) {
-    let mut writers: Vec<Writer> = (0..objects).map(|_| store.writer().unwrap()).collect();
+    let mut writers: Vec<StoreWriter> = (0..objects).map(|_| store.writer().unwrap()).collect();
     for (object, writer) in writers.iter_mut().enumerate() {
         archive(writer, object, object * OF_ONE..(object + 1) * OF_ONE).unwrap();
     }
@@ -142,7 +142,7 @@ fn writers_that_archive_at_once_have_as_many_names_each_and_no_more() {
         assert_eq!(archive(writer, 1, 9000..9001).unwrap_err().code(), Code::LimitExceeded);
         writer.flush().unwrap();
     }
-    let refused = |writer: &mut Writer| archive(writer, 1, 9000..9001).unwrap_err().code();
+    let refused = |writer: &mut StoreWriter| archive(writer, 1, 9000..9001).unwrap_err().code();
     for writer in &mut writers {
         assert_eq!(refused(writer), Code::LimitExceeded);
         // Names that are there are taken, whoever has committed them.

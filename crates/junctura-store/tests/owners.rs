@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use junctura_model::{Code, Result, Schema};
-use junctura_store::{Ages, Commits, Layout, Store};
+use junctura_store::{Commits, RetentionAges, Store, StoreLayout};
 use tempfile::TempDir;
 
 /// So large that it does not lie within a commit.
@@ -20,15 +20,15 @@ fn free() -> Arc<Schema> {
 
 /// One whose data lie elsewhere, and in which nothing is kept for long.
 fn create(root: &Path, data: &Path) -> Result<Store> {
-    let layout = Layout {
+    let layout = StoreLayout {
         data: Some(data.display().to_string()),
         ..brief().into()
     };
     Store::create(root, &[free()], layout)
 }
 
-fn brief() -> Ages {
-    Ages {
+fn brief() -> RetentionAges {
+    RetentionAges {
         snapshot_max: Duration::from_mins(1),
         unflushed_max: Duration::from_mins(1),
     }
@@ -64,7 +64,7 @@ fn a_place_has_the_data_of_one_store() {
     // Nor is it where a store is, or the other way round.
     assert_eq!(code(create(&second, &first)), Code::AlreadyExists);
     assert_eq!(
-        code(Store::create(&data, &[free()], Ages::default())),
+        code(Store::create(&data, &[free()], RetentionAges::default())),
         Code::AlreadyExists
     );
     // Nothing is left of what was refused.
@@ -105,7 +105,7 @@ fn what_is_not_the_stores_stays() {
 #[test]
 fn what_nobody_names_is_found() {
     let folder = TempDir::new().unwrap();
-    let store = Store::create(folder.path(), &[free()], Ages::default()).unwrap();
+    let store = Store::create(folder.path(), &[free()], RetentionAges::default()).unwrap();
     archive(&store, "x", 10).unwrap();
     store.compact().unwrap();
     let id = "0123456789abcdef";
@@ -489,7 +489,7 @@ fn numbered_files_on_one_disk_are_those_of_the_store_that_writes_there_first() {
         let root = |name: &str| folder.path().join(name);
         fs::create_dir(root("disk")).unwrap();
         let make = |name: &str| {
-            let layout = Layout {
+            let layout = StoreLayout {
                 commits: Some(commits),
                 ..brief().into()
             };

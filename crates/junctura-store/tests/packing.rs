@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use junctura_model::{Code, Schema};
-use junctura_store::{Buffer, Codec, Compression, Layout, Packing, Store, Writer};
+use junctura_store::{Compression, PackingRule, PayloadCodec, ReadBuffer, Store, StoreLayout, StoreWriter};
 
 const SCHEMA: &str = "
 name: packed
@@ -20,19 +20,19 @@ fn schema() -> Arc<Schema> {
     Schema::parse_yaml(SCHEMA).unwrap().into()
 }
 
-fn packing(datasets: &str, compression: Compression) -> Packing {
+fn packing(datasets: &str, compression: Compression) -> PackingRule {
     let datasets = datasets.to_owned();
-    Packing { datasets, compression }
+    PackingRule { datasets, compression }
 }
 
 /// A store whose runs `z` are packed by zstd, and `l` by lz4.
 fn create(path: &Path) -> Store {
-    let layout = Layout {
+    let layout = StoreLayout {
         compression: vec![
             packing("run=z", Compression::Zstd { level: 3 }),
             packing("run=l", Compression::Lz4),
         ],
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     Store::create(path, &[schema()], layout).unwrap()
 }
@@ -53,7 +53,7 @@ fn noise(count: usize) -> Vec<u8> {
     (0..count).map(next).collect()
 }
 
-fn archive(writer: &mut Writer, run: &str, step: u32, payload: &[u8]) {
+fn archive(writer: &mut StoreWriter, run: &str, step: u32, payload: &[u8]) {
     let step = step.to_string();
     writer.archive([("run", run), ("step", &step)], payload).unwrap();
 }
@@ -84,7 +84,7 @@ fn fill(store: &Store) -> Vec<Vec<u8>> {
 fn check(store: &Store, payloads: &[Vec<u8>]) {
     let listing = store.snapshot().unwrap().list("").unwrap();
     assert_eq!(listing.len(), 3 * payloads.len());
-    let mut buffer = Buffer::new();
+    let mut buffer = ReadBuffer::new();
     for object in &listing {
         let step: usize = object
             .value(object.schema().find("step").unwrap())
@@ -146,7 +146,11 @@ fn each_dataset_lies_as_its_rule_says() {
     let store = create(&folder.path().join("store"));
     fill(&store);
     let listing = store.snapshot().unwrap().list("").unwrap();
-    for (run, codec) in [("z", Some(Codec::Zstd)), ("l", Some(Codec::Lz4)), ("none", None)] {
+    for (run, codec) in [
+        ("z", Some(PayloadCodec::Zstd)),
+        ("l", Some(PayloadCodec::Lz4)),
+        ("none", None),
+    ] {
         let of_run = listing
             .iter()
             .filter(|object| object.key().contains(&format!("run={run}")));
@@ -176,27 +180,27 @@ fn a_rule_asks_for_datasets() {
         ("run=", Code::InvalidSelector),
         ("colour=red", Code::InvalidSelector),
     ] {
-        let layout = Layout {
+        let layout = StoreLayout {
             compression: vec![packing(datasets, Compression::Lz4)],
-            ..Layout::default()
+            ..StoreLayout::default()
         };
         let refused = Store::create(&folder.path().join("store"), &[schema()], layout).unwrap_err();
         assert_eq!(refused.code(), code, "{datasets}: {refused}");
     }
     // Of two that match, the first.
-    let layout = Layout {
+    let layout = StoreLayout {
         compression: vec![
             Compression::Zstd { level: 1 }.into(),
             packing("run=l", Compression::Lz4),
         ],
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     let store = Store::create(&folder.path().join("store"), &[schema()], layout).unwrap();
     let mut writer = store.writer().unwrap();
     archive(&mut writer, "l", 0, &smooth(1000));
     writer.flush().unwrap();
     let listing = store.snapshot().unwrap().list("").unwrap();
-    assert_eq!(listing.get(0).unwrap().location().codec, Some(Codec::Zstd));
+    assert_eq!(listing.get(0).unwrap().location().codec, Some(PayloadCodec::Zstd));
 }
 
 #[test]
@@ -257,9 +261,9 @@ fn a_check_needs_no_memory_for_what_it_unpacks_and_finds_each_damage() {
     const LARGE: usize = 10 << 20;
     for compression in ["zstd", "lz4", ""] {
         let folder = tempfile::tempdir().unwrap();
-        let layout = Layout {
+        let layout = StoreLayout {
             compression: compression.parse().map(Compression::into).into_iter().collect(),
-            ..Layout::default()
+            ..StoreLayout::default()
         };
         let store = Store::create(folder.path(), &[Schema::builtin("free").unwrap()], layout).unwrap();
         let mut writer = store.writer().unwrap();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use junctura_model::{Given, Schema};
-use junctura_store::{Ages, Store};
+use junctura_store::{RetentionAges, Store};
 
 /// Reads the newest checkpoint's files and prints a line for each row.
 const READ: &str = r#"
@@ -28,7 +28,7 @@ fn python() -> Option<String> {
 }
 
 fn archive_all(path: &Path) -> Vec<String> {
-    let store = Store::create(path, &[Schema::builtin("mars").unwrap()], Ages::default()).unwrap();
+    let store = Store::create(path, &[Schema::builtin("mars").unwrap()], RetentionAges::default()).unwrap();
     let mut writer = store.writer().unwrap();
     let mut expected = Vec::new();
     for commit in 1..=40_u32 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use junctura_model::{Code, Error, Schema};
-use junctura_store::{Ages, Commits, Compression, Layout, Object, Store, Writer};
+use junctura_store::{Commits, Compression, RetentionAges, Store, StoreLayout, StoreWriter, StoredObject};
 
 /// A store of its own, and what keeps its place.
 struct World {
@@ -16,7 +16,7 @@ struct World {
 }
 
 impl World {
-    fn new(url: String, layout: &Layout, keeps: impl std::any::Any + Send + Sync) -> Self {
+    fn new(url: String, layout: &StoreLayout, keeps: impl std::any::Any + Send + Sync) -> Self {
         let store = Store::create_url(&url, &[mars()], layout).unwrap();
         Self {
             url,
@@ -34,7 +34,7 @@ impl World {
         if self.url.starts_with("memory:") {
             let url = format!("memory:{}", unique());
             return (
-                Box::new(Store::create_url(&url, &[mars()], &Layout::default()).unwrap()),
+                Box::new(Store::create_url(&url, &[mars()], &StoreLayout::default()).unwrap()),
                 url,
             );
         }
@@ -46,13 +46,13 @@ impl World {
     /// Another store in such a place, which keeps things for a moment only.
     fn short_lived(&self) -> Self {
         let age = Duration::from_millis(500);
-        let layout = Layout {
-            ages: Ages {
+        let layout = StoreLayout {
+            ages: RetentionAges {
                 snapshot_max: age,
                 unflushed_max: age,
             },
             commits: Some(self.store.commits()),
-            ..Layout::default()
+            ..StoreLayout::default()
         };
         #[cfg(feature = "s3")]
         if self.url.starts_with("s3:") {
@@ -70,10 +70,10 @@ impl World {
     }
 }
 
-fn exclusive() -> Layout {
-    Layout {
+fn exclusive() -> StoreLayout {
+    StoreLayout {
         commits: Some(Commits::Exclusive),
-        ..Layout::default()
+        ..StoreLayout::default()
     }
 }
 
@@ -83,13 +83,13 @@ fn unique() -> u32 {
     NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
 }
 
-fn in_folder(layout: &Layout) -> World {
+fn in_folder(layout: &StoreLayout) -> World {
     let folder = tempfile::tempdir().unwrap();
     World::new(format!("file://{}/store", folder.path().display()), layout, folder)
 }
 
 fn local() -> World {
-    in_folder(&Layout::default())
+    in_folder(&StoreLayout::default())
 }
 
 fn shared() -> World {
@@ -97,7 +97,7 @@ fn shared() -> World {
 }
 
 fn memory() -> World {
-    World::new(format!("memory:{}", unique()), &Layout::default(), ())
+    World::new(format!("memory:{}", unique()), &StoreLayout::default(), ())
 }
 
 fn memory_exclusive() -> World {
@@ -106,7 +106,7 @@ fn memory_exclusive() -> World {
 
 /// Whatever can be packed is.
 fn packed() -> World {
-    let layout = Layout {
+    let layout = StoreLayout {
         compression: vec![Compression::Zstd { level: 1 }.into()],
         ..exclusive()
     };
@@ -116,9 +116,9 @@ fn packed() -> World {
 /// The catalogue in a folder, the data elsewhere.
 fn split() -> World {
     let data = tempfile::tempdir().unwrap();
-    let layout = Layout {
+    let layout = StoreLayout {
         data: Some(data.path().display().to_string()),
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     let folder = tempfile::tempdir().unwrap();
     let url = folder.path().join("store").display().to_string();
@@ -131,7 +131,7 @@ fn cached() -> World {
     let at = folder.path().display();
     World::new(
         format!("file://{at}/store?cache={at}/cache&cache_size=2MiB"),
-        &Layout::default(),
+        &StoreLayout::default(),
         folder,
     )
 }
@@ -140,9 +140,9 @@ fn cached() -> World {
 fn cached_split() -> World {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().display();
-    let layout = Layout {
+    let layout = StoreLayout {
         data: Some(format!("file://{at}/data")),
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     World::new(format!("file://{at}/store?cache={at}/cache"), &layout, folder)
 }
@@ -156,15 +156,15 @@ fn url_in_bucket() -> String {
 
 #[cfg(feature = "s3")]
 fn s3() -> World {
-    World::new(url_in_bucket(), &Layout::default(), ())
+    World::new(url_in_bucket(), &StoreLayout::default(), ())
 }
 
 /// The catalogue in a folder, the data in an object store.
 #[cfg(feature = "s3")]
 fn s3_split() -> World {
-    let layout = Layout {
+    let layout = StoreLayout {
         data: Some(url_in_bucket()),
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     let folder = tempfile::tempdir().unwrap();
     let url = folder.path().join("store").display().to_string();
@@ -240,7 +240,7 @@ fn field<'a>(step: &'a str, param: &'a str) -> [(&'a str, &'a str); 9] {
     ]
 }
 
-fn archive(writer: &mut Writer, step: u32, param: &str, payload: &[u8]) {
+fn archive(writer: &mut StoreWriter, step: u32, param: &str, payload: &[u8]) {
     writer.archive(field(&step.to_string(), param), payload).unwrap();
 }
 
@@ -386,8 +386,9 @@ mod stories {
             let other = world.open();
             let (snapshot, expected) = (other.snapshot().unwrap(), world.store.snapshot().unwrap());
             let all = |listing: &junctura_store::Listing| {
-                let one =
-                    |object: Object<'_>| (object.key(), object.commit(), object.location(), object.read().unwrap());
+                let one = |object: StoredObject<'_>| {
+                    (object.key(), object.commit(), object.location(), object.read().unwrap())
+                };
                 listing.iter().map(one).collect::<Vec<_>>()
             };
             assert_eq!(
@@ -460,7 +461,7 @@ mod stories {
         let places: Vec<(Arc<str>, u64)> = listing
             .by_location()
             .iter()
-            .map(Object::location)
+            .map(StoredObject::location)
             .map(|location| (location.file, location.offset))
             .collect();
         assert!(places.is_sorted());
@@ -539,7 +540,7 @@ mod stories {
         let before = world.store.snapshot().unwrap().list("").unwrap();
         let all = |store: &Store| {
             let listing = store.snapshot().unwrap().list_all("").unwrap();
-            let one = |object: Object<'_>| (object.key(), object.commit(), object.read().unwrap());
+            let one = |object: StoredObject<'_>| (object.key(), object.commit(), object.read().unwrap());
             listing.iter().map(one).collect::<Vec<_>>()
         };
         let expected = all(&world.store);
@@ -570,7 +571,7 @@ mod stories {
     }
 
     pub(super) fn a_store_is_made_once(world: &World) {
-        let again = Store::create_url(&world.url, &[mars()], &Layout::default()).unwrap_err();
+        let again = Store::create_url(&world.url, &[mars()], &StoreLayout::default()).unwrap_err();
         assert_eq!(again.code(), Code::AlreadyExists, "{again}");
         assert_eq!(world.open().commits(), world.store.commits());
         let other = Store::open_url(&format!("{}-not", world.url.split('?').next().unwrap()));
@@ -605,7 +606,7 @@ mod stories {
             return;
         }
         let world = world.short_lived();
-        let flush = |writer: &mut Writer, step: u32| {
+        let flush = |writer: &mut StoreWriter, step: u32| {
             in_time(|| {
                 archive(writer, step, "2t", &payload(step, 100));
                 writer.flush()
@@ -647,9 +648,9 @@ fn what_was_read_of_a_slow_folder_is_read_from_its_cache() {
     for data in [None, Some("data")] {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().display();
-        let layout = Layout {
+        let layout = StoreLayout {
             data: data.map(|name| format!("{at}/{name}")),
-            ..Layout::default()
+            ..StoreLayout::default()
         };
         let url = format!("file://{at}/store?cache={at}/cache");
         let store = Store::create_url(&url, &[mars()], &layout).unwrap();

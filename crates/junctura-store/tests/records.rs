@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use junctura_model::{Given, Record, Schema, Version};
-use junctura_store::{Ages, Store};
+use junctura_store::{RetentionAges, Store};
 
 #[test]
 fn records_that_are_taken_as_they_are_equal_those_made_of_attributes() {
@@ -14,7 +14,12 @@ fn records_that_are_taken_as_they_are_equal_those_made_of_attributes() {
     };
     let (folders, mut stores) = (tempfile::tempdir().unwrap(), Vec::new());
     for way in ["attributes", "records"] {
-        let store = Store::create(&folders.path().join(way), &[Arc::clone(&mars)], Ages::default()).unwrap();
+        let store = Store::create(
+            &folders.path().join(way),
+            &[Arc::clone(&mars)],
+            RetentionAges::default(),
+        )
+        .unwrap();
         let mut writer = store.writer().unwrap();
         for step in 0..24 {
             let step = (step * 6).to_string();
@@ -50,7 +55,7 @@ fn records_that_are_taken_as_they_are_equal_those_made_of_attributes() {
     }
     let records = |store: &Store| -> Vec<_> {
         let listing = store.snapshot().unwrap().list("").unwrap();
-        let record = |object: junctura_store::Object<'_>| object.record().as_ref().as_bytes().to_vec();
+        let record = |object: junctura_store::StoredObject<'_>| object.record().as_ref().as_bytes().to_vec();
         listing.iter().map(record).collect()
     };
     assert_eq!(records(&stores[0]).len(), 24);

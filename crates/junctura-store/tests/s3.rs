@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::processes;
 use junctura_model::{Code, Schema};
-use junctura_store::{Ages, Commits, Layout, Store};
+use junctura_store::{Commits, RetentionAges, Store, StoreLayout};
 
 /// How a server that knows no order deals with a put that is allowed only for a free name.
 #[derive(Clone, Copy, PartialEq)]
@@ -141,7 +141,7 @@ impl Server {
     }
 }
 
-fn create(url: &str, layout: &Layout) -> junctura_model::Result<Store> {
+fn create(url: &str, layout: &StoreLayout) -> junctura_model::Result<Store> {
     Store::create_url(url, &[Schema::builtin("mars").unwrap()], layout)
 }
 
@@ -156,7 +156,7 @@ fn s3_that_gives_a_name_twice_is_refused() {
     ] {
         let url = Server::start(manner);
         let began = Instant::now();
-        let error = create(&url, &Layout::default()).unwrap_err();
+        let error = create(&url, &StoreLayout::default()).unwrap_err();
         assert!(began.elapsed() < Duration::from_secs(10), "not at once");
         assert_eq!(error.code(), Code::Unsupported, "{error}");
         assert!(error.to_string().contains(says), "{error}");
@@ -167,9 +167,9 @@ fn s3_that_gives_a_name_twice_is_refused() {
         );
         // Data may lie there.
         let folder = tempfile::tempdir().unwrap();
-        let layout = Layout {
+        let layout = StoreLayout {
             data: Some(url),
-            ..Layout::default()
+            ..StoreLayout::default()
         };
         create(folder.path().to_str().unwrap(), &layout).unwrap();
     }
@@ -184,13 +184,13 @@ fn s3_errors_say_what_is_wrong_and_no_secret() {
     let nowhere = Store::open_url(&store).unwrap_err();
     assert_eq!((nowhere.code(), nowhere.subject()), (Code::NotFound, "store.json"));
     let other = url.replace("s3://fields", "s3://other");
-    let appended = Layout {
+    let appended = StoreLayout {
         commits: Some(Commits::Appended),
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     for (error, code) in [
         (nowhere, Code::NotFound),
-        (create(&other, &Layout::default()).unwrap_err(), Code::NotFound),
+        (create(&other, &StoreLayout::default()).unwrap_err(), Code::NotFound),
         (create(&store, &appended).unwrap_err(), Code::InvalidArgument),
     ] {
         assert_eq!(error.code(), code, "{error}");
@@ -205,12 +205,12 @@ fn s3_errors_say_what_is_wrong_and_no_secret() {
 #[ignore = "needs a server: tests/run.py store-s3"]
 fn s3_uploads_that_nobody_ended_are_found_and_given_up() {
     let url = std::env::var("JUNCTURA_TEST_S3").expect("JUNCTURA_TEST_S3");
-    let layout = Layout {
-        ages: Ages {
+    let layout = StoreLayout {
+        ages: RetentionAges {
             unflushed_max: Duration::from_millis(200),
-            ..Ages::default()
+            ..RetentionAges::default()
         },
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     let store = Store::create_url(
         &url.replace("{}", "uploads"),
@@ -239,7 +239,7 @@ fn s3_uploads_that_nobody_ended_are_found_and_given_up() {
 #[ignore = "is started by the test below"]
 fn ask_with_a_wrong_key() {
     let Some((url, _)) = processes::told() else { return };
-    println!("{}", create(&url, &Layout::default()).unwrap_err());
+    println!("{}", create(&url, &StoreLayout::default()).unwrap_err());
 }
 
 #[test]

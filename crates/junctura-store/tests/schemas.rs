@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use junctura_model::{Code, Schema};
-use junctura_store::{Commits, Layout, Store};
+use junctura_store::{Commits, Store, StoreLayout};
 use tempfile::TempDir;
 
 const RUNS: &str = "
@@ -25,9 +25,9 @@ fn with_owner() -> String {
 
 fn world(commits: Commits) -> (TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
-    let layout = Layout {
+    let layout = StoreLayout {
         commits: Some(commits),
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     let store = Store::create(folder.path(), &[schema(RUNS)], layout).unwrap();
     (folder, store)
@@ -45,7 +45,7 @@ fn archive(store: &Store, run: u32, owner: Option<&str>, bytes: usize) {
 
 fn runs(store: &Store, selector: &str) -> Vec<String> {
     let listing = store.snapshot().unwrap().list(selector).unwrap();
-    let run = |object: junctura_store::Object<'_>| {
+    let run = |object: junctura_store::StoredObject<'_>| {
         assert!(object.read().unwrap().iter().all(|&byte| byte == 7));
         object.value(object.schema().find("run").unwrap()).unwrap().to_owned()
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use junctura_model::text::quote;
 use junctura_model::{Code, Error, Given, Schema};
-use junctura_store::{Ages, Mapped, Store, Writer};
+use junctura_store::{MappedPayload, RetentionAges, Store, StoreWriter};
 
 struct World {
     _folder: tempfile::TempDir,
@@ -16,10 +16,10 @@ struct World {
 }
 
 fn world() -> World {
-    world_with(Ages::default())
+    world_with(RetentionAges::default())
 }
 
-fn world_with(ages: Ages) -> World {
+fn world_with(ages: RetentionAges) -> World {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let store = Store::create(&path, &[mars()], ages).unwrap();
@@ -35,12 +35,12 @@ fn mars() -> Arc<Schema> {
 }
 
 /// Archives a field of some step and parameter.
-fn archive(writer: &mut Writer, step: u32, param: &str, payload: &[u8]) {
+fn archive(writer: &mut StoreWriter, step: u32, param: &str, payload: &[u8]) {
     archive_in("0001", writer, step, param, payload);
 }
 
 /// The same in the dataset of another experiment.
-fn archive_in(expver: &str, writer: &mut Writer, step: u32, param: &str, payload: &[u8]) {
+fn archive_in(expver: &str, writer: &mut StoreWriter, step: u32, param: &str, payload: &[u8]) {
     let step = step.to_string();
     let attributes = [
         ("class", "od"),
@@ -109,7 +109,7 @@ fn what_is_masked_is_not_found_by_what_it_said_outside_its_key() {
     let text = "name: notes\nkey:\n  dataset: [run]\nattributes:\n  run: {type: string}\n  state: {type: string}\n";
     let schema = Arc::new(Schema::parse_yaml(text).unwrap());
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::create(folder.path(), &[schema], Ages::default()).unwrap();
+    let store = Store::create(folder.path(), &[schema], RetentionAges::default()).unwrap();
     let mut writer = store.writer().unwrap();
     for state in ["old", "new"] {
         let attributes = [("run", "a"), ("state", state)];
@@ -130,9 +130,9 @@ fn what_is_masked_is_not_found_by_what_it_said_outside_its_key() {
 
 #[test]
 fn a_snapshot_that_is_too_old_says_so() {
-    let ages = Ages {
+    let ages = RetentionAges {
         snapshot_max: Duration::ZERO,
-        ..Ages::default()
+        ..RetentionAges::default()
     };
     let world = world_with(ages);
     let mut writer = world.store.writer().unwrap();
@@ -145,9 +145,9 @@ fn a_snapshot_that_is_too_old_says_so() {
 
 #[test]
 fn what_is_too_old_is_not_flushed() {
-    let ages = Ages {
+    let ages = RetentionAges {
         unflushed_max: Duration::ZERO,
-        ..Ages::default()
+        ..RetentionAges::default()
     };
     let world = world_with(ages);
     let mut writer = world.store.writer().unwrap();
@@ -580,15 +580,15 @@ fn what_is_no_store_is_refused() {
     fs::write(&root, "{}").unwrap();
     assert_eq!(code(folder.path()), Code::Corrupt);
     fs::remove_file(&root).unwrap();
-    let store = Store::create(folder.path(), &[mars()], Ages::default()).unwrap();
+    let store = Store::create(folder.path(), &[mars()], RetentionAges::default()).unwrap();
     drop(store);
-    let again = Store::create(folder.path(), &[mars()], Ages::default()).unwrap_err();
+    let again = Store::create(folder.path(), &[mars()], RetentionAges::default()).unwrap_err();
     assert_eq!(again.code(), Code::AlreadyExists);
     let text = fs::read_to_string(&root).unwrap();
     fs::write(&root, text.replace("\"version\": 1", "\"version\": 2")).unwrap();
     assert_eq!(code(folder.path()), Code::Unsupported);
     assert_eq!(
-        Store::create(&folder.path().join("b"), &[], Ages::default())
+        Store::create(&folder.path().join("b"), &[], RetentionAges::default())
             .unwrap_err()
             .code(),
         Code::InvalidArgument
@@ -606,7 +606,7 @@ fn bytes_are_looked_at_where_they_lie() {
     let listing = world.store.snapshot().unwrap().list("").unwrap();
     let maps: Vec<_> = listing.iter().map(|object| object.map().unwrap()).collect();
     assert_eq!(
-        maps.iter().map(Mapped::is_mapped).collect::<Vec<_>>(),
+        maps.iter().map(MappedPayload::is_mapped).collect::<Vec<_>>(),
         [true, false, true]
     );
     assert!(*maps[0] == vec![0; 300_000] && maps[1].is_empty() && *maps[2] == vec![12; 70_000]);
@@ -671,7 +671,7 @@ fn values_of_any_length_and_unicode_are_what_they_were() {
                 name: {type: string}\n  note: {type: string}\nopen: true\n";
     let schema = Arc::new(Schema::parse_yaml(text).unwrap());
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::create(folder.path(), &[schema], Ages::default()).unwrap();
+    let store = Store::create(folder.path(), &[schema], RetentionAges::default()).unwrap();
     let mut writer = store.writer().unwrap();
     let values = values();
     for (number, value) in values.iter().enumerate() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use junctura_model::{Result, Schema};
-use junctura_store::{Compression, Layout, Store};
+use junctura_store::{Compression, Store, StoreLayout};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -23,9 +23,9 @@ const LIMITS: Limits = Limits {
 static FILES: LazyLock<Vec<(PathBuf, Vec<u8>)>> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
-    let layout = Layout {
+    let layout = StoreLayout {
         compression: vec![Compression::Zstd { level: 1 }.into()],
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     let url = root.to_str().unwrap();
     let store = Store::create_url(url, &[Schema::builtin("free").unwrap()], &layout).unwrap();

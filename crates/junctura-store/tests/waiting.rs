@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use junctura_model::{Code, Error, Schema};
-use junctura_store::{Commits, Follow, Layout, Store};
+use junctura_store::{Commits, Store, StoreFollower, StoreLayout};
 
 fn archive(store: &Store, name: &str) {
     let mut writer = store.writer().unwrap();
@@ -13,9 +13,9 @@ fn archive(store: &Store, name: &str) {
 }
 
 fn waits_until_all_are_there(url: &str, commits: Commits) {
-    let layout = Layout {
+    let layout = StoreLayout {
         commits: Some(commits),
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     let store = Store::create_url(url, &[Schema::builtin("free").unwrap()], &layout).unwrap();
     archive(&store, "a");
@@ -43,7 +43,7 @@ fn in_every_place_and_order() {
 
 #[test]
 fn when_the_time_is_over_what_is_missing_is_named() {
-    let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default()).unwrap();
+    let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &StoreLayout::default()).unwrap();
     archive(&store, "a");
     for time in [Duration::ZERO, Duration::from_millis(5)] {
         let found = store.retrieve_within("name=a/b", Some(time), || Ok(())).unwrap();
@@ -63,7 +63,7 @@ fn when_the_time_is_over_what_is_missing_is_named() {
 fn who_is_told_to_stop_stops() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store").display().to_string();
-    let store = Store::create_url(&path, &[Schema::builtin("free").unwrap()], &Layout::default()).unwrap();
+    let store = Store::create_url(&path, &[Schema::builtin("free").unwrap()], &StoreLayout::default()).unwrap();
     let mut looks = 0;
     let stopped = store.retrieve_within("name=a", None, || {
         looks += 1;
@@ -79,7 +79,7 @@ fn who_is_told_to_stop_stops() {
 }
 
 /// What a follow gives without waiting: names and commits.
-fn given(follow: &mut Follow) -> Vec<(String, u64)> {
+fn given(follow: &mut StoreFollower) -> Vec<(String, u64)> {
     let mut all = Vec::new();
     while let Some(listing) = follow.next_within(Some(Duration::ZERO), || Ok(())).unwrap() {
         all.extend(listing.iter().map(|object| (object.key(), object.commit())));
@@ -94,7 +94,7 @@ fn expected(names: &[(&str, u64)]) -> Vec<(String, u64)> {
 
 #[test]
 fn a_follow_gives_each_version_once() {
-    let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default()).unwrap();
+    let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &StoreLayout::default()).unwrap();
     for name in ["a", "b", "a"] {
         archive(&store, name);
     }
@@ -130,9 +130,9 @@ fn a_follow_waits_for_what_others_commit() {
     let folder = tempfile::tempdir().unwrap();
     for (name, commits) in [("appended", Commits::Appended), ("exclusive", Commits::Exclusive)] {
         let path = folder.path().join(name).display().to_string();
-        let layout = Layout {
+        let layout = StoreLayout {
             commits: Some(commits),
-            ..Layout::default()
+            ..StoreLayout::default()
         };
         let store = Store::create_url(&path, &[Schema::builtin("free").unwrap()], &layout).unwrap();
         thread::scope(|scope| {

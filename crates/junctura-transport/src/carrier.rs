@@ -10,19 +10,19 @@ use crate::{Inbox, Outbox};
 ///
 /// Each direction has one owner, the holder of its [`Inbox`] or [`Outbox`]; one owner may hold both.
 pub trait Carrier: Send {
-    /// Takes what has come, at most once: call it again after [`Received::Bytes`], or when the carrier is readable.
+    /// Takes what has come, at most once: call it again after [`ReceiveResult::Bytes`], or when the carrier is readable.
     ///
     /// # Errors
     /// `Protocol` or `LimitExceeded` when descriptors came that may not come or were lost on the way; `Io` for anything
     /// that the system refuses. The connection is of no more use then.
-    fn receive(&mut self, into: &mut Inbox) -> Result<Received>;
+    fn receive(&mut self, into: &mut Inbox) -> Result<ReceiveResult>;
 
     /// Sends as much as can go at once.
     ///
     /// # Errors
     /// `Disconnected` when the peer is known to be gone (what it said before can still be received); `LimitExceeded` when
     /// the system carries no more descriptors; `Io` for anything else that it refuses.
-    fn send(&mut self, from: &mut Outbox) -> Result<Sent>;
+    fn send(&mut self, from: &mut Outbox) -> Result<SendResult>;
 
     /// What to wait on: readable when something has come, writable when something can go. Where there is a [bell](Self::bell),
     /// that one, too.
@@ -53,7 +53,7 @@ pub trait Carrier: Send {
 
 /// What a [`Carrier::receive`] came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Received {
+pub enum ReceiveResult {
     /// So many bytes came.
     Bytes(usize),
     /// Nothing is there now.
@@ -66,7 +66,7 @@ pub enum Received {
 
 /// What a [`Carrier::send`] came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum SendResult {
     /// The outbox is empty.
     All,
     /// The rest goes when the carrier is writable.

@@ -19,22 +19,22 @@ use std::os::fd::{AsFd, OwnedFd};
 use junctura_model::{Code, Result};
 use junctura_wire::fixed::SegmentHead;
 use junctura_wire::frame::BODY_BYTES_MAX;
-use junctura_wire::{Frame, Kind, Reply, Request};
+use junctura_wire::{FrameKind, Reply, Request, WireFrame};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, SealFlags};
 
-use crate::{Carrier, Inbox, Outbox, Received, Sent, Watch};
+use crate::{Carrier, ConnectionWatch, Inbox, Outbox, ReceiveResult, SendResult};
 
 /// Two ends of one connection.
-pub struct Ends {
+pub struct ConnectionEnds {
     near: Box<dyn Carrier>,
     far: Box<dyn Carrier>,
-    kind: Between,
+    kind: ConnectionKind,
 }
 
 /// What is between two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Between {
+pub enum ConnectionKind {
     /// Nothing.
     Nothing,
     /// Somebody who relays whole frames, when the ends are used.
@@ -43,10 +43,10 @@ pub enum Between {
     Others,
 }
 
-impl Ends {
+impl ConnectionEnds {
     /// The client's end and the server's, and what is between them.
     #[must_use]
-    pub fn new(near: impl Carrier + 'static, far: impl Carrier + 'static, kind: Between) -> Self {
+    pub fn new(near: impl Carrier + 'static, far: impl Carrier + 'static, kind: ConnectionKind) -> Self {
         Self {
             near: Box::new(near),
             far: Box::new(far),
@@ -87,22 +87,22 @@ macro_rules! conformance_tests {
         $(#[test]
         fn $check() {
             let (near, far) = $open;
-            let between = $crate::conformance::Between::$between;
-            $crate::conformance::$check($crate::conformance::Ends::new(near, far, between));
+            let between = $crate::conformance::ConnectionKind::$between;
+            $crate::conformance::$check($crate::conformance::ConnectionEnds::new(near, far, between));
         })*
     };
 }
 
 /// One end with its buffers.
-struct End {
+struct BufferedEnd {
     carrier: Box<dyn Carrier>,
     inbox: Inbox,
     outbox: Outbox,
-    between: Between,
+    between: ConnectionKind,
 }
 
-impl End {
-    fn both(ends: Ends) -> (Self, Self) {
+impl BufferedEnd {
+    fn both(ends: ConnectionEnds) -> (Self, Self) {
         let end = |carrier| Self {
             carrier,
             inbox: Inbox::new(),
@@ -114,30 +114,30 @@ impl End {
 
     /// What was sent is there at once.
     fn is_prompt(&self) -> bool {
-        self.between != Between::Others
+        self.between != ConnectionKind::Others
     }
 
     fn is_direct(&self) -> bool {
-        self.between == Between::Nothing
+        self.between == ConnectionKind::Nothing
     }
 
-    fn send(&mut self) -> Sent {
+    fn send(&mut self) -> SendResult {
         self.carrier.send(&mut self.outbox).expect("the peer is there")
     }
 
     fn send_all(&mut self) {
-        while self.send() == Sent::Blocked {
+        while self.send() == SendResult::Blocked {
             self.wait();
         }
     }
 
-    fn receive(&mut self) -> Received {
+    fn receive(&mut self) -> ReceiveResult {
         self.carrier.receive(&mut self.inbox).expect("the stream is in step")
     }
 
     /// The other end is another thread's.
     fn waiting(mut self) -> Self {
-        self.between = Between::Others;
+        self.between = ConnectionKind::Others;
         self
     }
 
@@ -153,20 +153,20 @@ impl End {
     }
 
     /// Receives all that is there, handing every frame on.
-    fn drain(&mut self, mut each: impl FnMut(Frame<'_>, Option<OwnedFd>)) -> Received {
+    fn drain(&mut self, mut each: impl FnMut(WireFrame<'_>, Option<OwnedFd>)) -> ReceiveResult {
         loop {
             let received = self.receive();
             while let Some((frame, descriptor)) = self.inbox.next_frame().expect("the stream is in step") {
                 each(frame, descriptor);
             }
-            if matches!(received, Received::Nothing | Received::End) {
+            if matches!(received, ReceiveResult::Nothing | ReceiveResult::End) {
                 return received;
             }
         }
     }
 
     /// Receives until so many frames have come.
-    fn hear(&mut self, count: usize, mut each: impl FnMut(Frame<'_>, Option<OwnedFd>)) {
+    fn hear(&mut self, count: usize, mut each: impl FnMut(WireFrame<'_>, Option<OwnedFd>)) {
         let mut heard = 0;
         loop {
             let received = self.drain(|frame, descriptor| {
@@ -177,14 +177,14 @@ impl End {
                 assert_eq!(heard, count, "more came than was said");
                 return;
             }
-            assert_ne!(received, Received::End, "{heard} of {count} frames came");
+            assert_ne!(received, ReceiveResult::End, "{heard} of {count} frames came");
             self.wait_for_more();
         }
     }
 
     /// Receives until the end, handing every frame on.
-    fn hear_the_end(&mut self, mut each: impl FnMut(Frame<'_>)) {
-        while self.drain(|frame, _| each(frame)) != Received::End {
+    fn hear_the_end(&mut self, mut each: impl FnMut(WireFrame<'_>)) {
+        while self.drain(|frame, _| each(frame)) != ReceiveResult::End {
             self.wait_for_more();
         }
     }
@@ -193,7 +193,8 @@ impl End {
     fn refuses(&mut self, before: usize) {
         let is_direct = self.is_direct();
         // Who relays may say why it ends.
-        let is_remark = |frame: &Frame<'_>| !is_direct && frame.kind == Kind::Failed as u8 && frame.request == 0;
+        let is_remark =
+            |frame: &WireFrame<'_>| !is_direct && frame.kind == FrameKind::Failed as u8 && frame.request == 0;
         let mut heard = 0;
         loop {
             let received = self.carrier.receive(&mut self.inbox);
@@ -210,11 +211,11 @@ impl End {
                     assert_eq!((refused, heard), (Code::Protocol, before));
                     return;
                 }
-                (None, Ok(Received::End)) => {
+                (None, Ok(ReceiveResult::End)) => {
                     assert!(!self.is_direct(), "it was not refused");
                     return;
                 }
-                (None, Ok(Received::Nothing)) => self.wait_for_more(),
+                (None, Ok(ReceiveResult::Nothing)) => self.wait_for_more(),
                 (None, _) => {}
             }
         }
@@ -236,12 +237,12 @@ impl End {
 
     fn raw(&mut self, bytes: &[u8], descriptor: Option<OwnedFd>) {
         self.outbox.push_unchecked(bytes, descriptor);
-        assert_eq!(self.send(), Sent::All);
+        assert_eq!(self.send(), SendResult::All);
     }
 }
 
 /// Waits until something has come to one of these ends, or what could not go there may go.
-fn wait_for(ends: &mut [&mut End]) {
+fn wait_for(ends: &mut [&mut BufferedEnd]) {
     for end in &mut *ends {
         if end.inbox.wants_descriptor() || !end.carrier.may_sleep() {
             return;
@@ -266,7 +267,7 @@ fn wait_for(ends: &mut [&mut End]) {
 }
 
 /// Nothing has moved between two ends, and more is due.
-fn wait_for_more(near: &mut End, far: &mut End) {
+fn wait_for_more(near: &mut BufferedEnd, far: &mut BufferedEnd) {
     assert!(!near.is_prompt(), "nothing moves");
     wait_for(&mut [near, far]);
 }
@@ -275,7 +276,7 @@ fn text(length: usize) -> String {
     (0..length).map(|at| char::from(b'a' + (at % 23) as u8)).collect()
 }
 
-fn is_text(frame: Frame<'_>) -> bool {
+fn is_text(frame: WireFrame<'_>) -> bool {
     frame
         .body
         .iter()
@@ -330,10 +331,10 @@ fn code<T>(result: Result<T>) -> Option<Code> {
 }
 
 /// Frames of both directions arrive as they were sent, and in that order.
-pub fn order_both_ways(ends: Ends) {
-    let (mut near, mut far) = End::both(ends);
-    assert_eq!(near.receive(), Received::Nothing);
-    assert_eq!(near.send(), Sent::All);
+pub fn order_both_ways(ends: ConnectionEnds) {
+    let (mut near, mut far) = BufferedEnd::both(ends);
+    assert_eq!(near.receive(), ReceiveResult::Nothing);
+    assert_eq!(near.send(), SendResult::All);
     for round in 0..50_u64 {
         for number in 0..7 {
             near.outbox
@@ -341,7 +342,7 @@ pub fn order_both_ways(ends: Ends) {
                 .expect("a frame");
             far.say(round * 7 + number, number as usize * 11);
         }
-        assert_eq!((near.send(), far.send()), (Sent::All, Sent::All));
+        assert_eq!((near.send(), far.send()), (SendResult::All, SendResult::All));
         let mut asked = round * 7;
         far.hear(7, |frame, none| {
             assert!(none.is_none());
@@ -351,7 +352,7 @@ pub fn order_both_ways(ends: Ends) {
         });
         let mut answered = round * 7;
         near.hear(7, |frame, _| {
-            assert_eq!((frame.request, frame.kind), (answered, Kind::Stats as u8));
+            assert_eq!((frame.request, frame.kind), (answered, FrameKind::Stats as u8));
             assert!(frame.body.len() == (answered % 7) as usize * 11 && is_text(frame));
             answered += 1;
         });
@@ -359,8 +360,8 @@ pub fn order_both_ways(ends: Ends) {
 }
 
 /// A frame whose parts arrive separately is given out once, when it is whole, wherever it was torn.
-pub fn torn_at_every_byte(ends: Ends) {
-    let (mut near, mut far) = End::both(ends);
+pub fn torn_at_every_byte(ends: ConnectionEnds) {
+    let (mut near, mut far) = BufferedEnd::both(ends);
     let bytes = [frame(1, 30), frame(2, 0)].concat();
     let first = frame(1, 30).len();
     for cut in 1..bytes.len() {
@@ -377,8 +378,8 @@ pub fn torn_at_every_byte(ends: Ends) {
 }
 
 /// Frames of every size, up to the largest, arrive unchanged.
-pub fn frames_of_every_size(ends: Ends) {
-    let (mut near, mut far) = End::both(ends);
+pub fn frames_of_every_size(ends: ConnectionEnds) {
+    let (mut near, mut far) = BufferedEnd::both(ends);
     let sizes = [
         0,
         1,
@@ -411,16 +412,16 @@ pub fn frames_of_every_size(ends: Ends) {
 }
 
 /// What was sent together is there together: a reader that takes one frame and then waits would wait for ever.
-pub fn many_frames_in_one_read(ends: Ends) {
-    let (mut near, mut far) = End::both(ends);
+pub fn many_frames_in_one_read(ends: ConnectionEnds) {
+    let (mut near, mut far) = BufferedEnd::both(ends);
     for number in 0..500 {
         near.say(number, 8);
     }
-    assert_eq!(near.send(), Sent::All);
+    assert_eq!(near.send(), SendResult::All);
     let (mut reads, mut seen) = (0, 0);
     while seen < 500 {
         match far.receive() {
-            Received::Bytes(1..) => reads += 1,
+            ReceiveResult::Bytes(1..) => reads += 1,
             _ => far.wait_for_more(),
         }
         while let Some((frame, _)) = far.inbox.next_frame().expect("in step") {
@@ -429,21 +430,21 @@ pub fn many_frames_in_one_read(ends: Ends) {
         }
     }
     assert!(reads < 10 || !far.is_prompt(), "{reads} reads for 500 frames");
-    assert_eq!(far.receive(), Received::Nothing);
+    assert_eq!(far.receive(), ReceiveResult::Nothing);
 }
 
 /// Both ends send until they are blocked; then both read and everything arrives.
-pub fn back_pressure_both_ways(ends: Ends) {
+pub fn back_pressure_both_ways(ends: ConnectionEnds) {
     // More than there is room for on any way.
     const FRAMES_IN_TIME: u64 = 20_000;
-    let (mut near, mut far) = End::both(ends);
+    let (mut near, mut far) = BufferedEnd::both(ends);
     let (mut said, mut heard) = ([0_u64; 2], [0_u64; 2]);
     for (end, said) in [&mut near, &mut far].into_iter().zip(&mut said) {
         loop {
             end.say(*said, 1_000);
             *said += 1;
             let sent = end.send();
-            if sent == Sent::Blocked && end.is_prompt() || *said == FRAMES_IN_TIME && !end.is_prompt() {
+            if sent == SendResult::Blocked && end.is_prompt() || *said == FRAMES_IN_TIME && !end.is_prompt() {
                 break;
             }
             assert!(*said < 1_000_000, "nothing ever blocks");
@@ -451,7 +452,7 @@ pub fn back_pressure_both_ways(ends: Ends) {
         if end.is_prompt() {
             assert!(!end.outbox.is_empty());
             // Still blocked: asking again changes nothing.
-            assert_eq!(end.send(), Sent::Blocked);
+            assert_eq!(end.send(), SendResult::Blocked);
         }
         for _ in 0..100 {
             end.say(*said, 1_000);
@@ -478,8 +479,8 @@ pub fn back_pressure_both_ways(ends: Ends) {
 }
 
 /// A reader that takes frames rarely gets all of them; its inbox does not grow beyond the largest frame.
-pub fn a_slow_reader_loses_nothing(ends: Ends) {
-    let (mut near, mut far) = End::both(ends);
+pub fn a_slow_reader_loses_nothing(ends: ConnectionEnds) {
+    let (mut near, mut far) = BufferedEnd::both(ends);
     for number in 0..6_000 {
         near.say(number, 700);
     }
@@ -488,7 +489,7 @@ pub fn a_slow_reader_loses_nothing(ends: Ends) {
         near.send();
         // Takes what there is, without reading a frame, until the inbox says that it is full.
         let received = far.receive();
-        is_full |= received == Received::Full;
+        is_full |= received == ReceiveResult::Full;
         assert!(far.inbox.capacity() <= BODY_BYTES_MAX + 16);
         let before = heard;
         while is_full && heard < before + 100 {
@@ -498,17 +499,17 @@ pub fn a_slow_reader_loses_nothing(ends: Ends) {
             assert_eq!(frame.request, heard);
             heard += 1;
         }
-        if received == Received::Nothing && heard == before {
+        if received == ReceiveResult::Nothing && heard == before {
             wait_for_more(&mut near, &mut far);
         }
     }
 }
 
 /// Whoever reads a frame judges it: those whose kind is of a later version pass as all others.
-pub fn kinds_of_later_versions_pass(ends: Ends) {
+pub fn kinds_of_later_versions_pass(ends: ConnectionEnds) {
     const LATER: u8 = 63;
-    let (mut near, mut far) = End::both(ends);
-    assert_eq!(Kind::from_number(LATER), None);
+    let (mut near, mut far) = BufferedEnd::both(ends);
+    assert_eq!(FrameKind::from_number(LATER), None);
     let mut bytes = frame(7, 30);
     bytes[4] = LATER;
     for end in [&mut near, &mut far] {
@@ -519,36 +520,36 @@ pub fn kinds_of_later_versions_pass(ends: Ends) {
     for end in &mut [near, far] {
         let mut seen = Vec::new();
         end.hear(2, |frame, _| seen.push((frame.kind, frame.request, frame.body.len())));
-        assert_eq!(seen, [(LATER, 7, 30), (Kind::Stats as u8, 8, 1)]);
+        assert_eq!(seen, [(LATER, 7, 30), (FrameKind::Stats as u8, 8, 1)]);
     }
 }
 
 /// Everything that was sent before the end arrives, then the end.
-pub fn end_of_stream(ends: Ends) {
-    let (mut near, mut far) = End::both(ends);
+pub fn end_of_stream(ends: ConnectionEnds) {
+    let (mut near, mut far) = BufferedEnd::both(ends);
     // What the end leaves unread must not take away what it said.
     far.say(1, 10);
-    assert_eq!(far.send(), Sent::All);
+    assert_eq!(far.send(), SendResult::All);
     for number in 0..20 {
         near.say(number, 100);
     }
-    assert_eq!(near.send(), Sent::All);
+    assert_eq!(near.send(), SendResult::All);
     drop(near);
     let mut seen = 0;
     far.hear_the_end(|_| seen += 1);
     assert_eq!(seen, 20);
-    assert_eq!(far.receive(), Received::End);
+    assert_eq!(far.receive(), ReceiveResult::End);
     assert_eq!(far.inbox.finish(), Ok(()));
 }
 
 /// What was said before the end arrives, even where the other end goes on speaking, which nobody hears.
-pub fn an_end_while_the_other_speaks(ends: Ends) {
-    let (mut near, mut far) = End::both(ends);
+pub fn an_end_while_the_other_speaks(ends: ConnectionEnds) {
+    let (mut near, mut far) = BufferedEnd::both(ends);
     for number in 0..20 {
         far.say(number, 50_000);
     }
     let mut seen = 0;
-    while far.send() == Sent::Blocked {
+    while far.send() == SendResult::Blocked {
         if far.is_prompt() {
             near.drain(|_, _| seen += 1);
         } else {
@@ -571,8 +572,8 @@ pub fn an_end_while_the_other_speaks(ends: Ends) {
 }
 
 /// Sending to who is gone is told.
-pub fn who_sends_learns_of_the_end(ends: Ends) {
-    let (near, mut far) = End::both(ends);
+pub fn who_sends_learns_of_the_end(ends: ConnectionEnds) {
+    let (near, mut far) = BufferedEnd::both(ends);
     drop(near);
     far.say(2, 10);
     assert_eq!(code(far.carrier.send(&mut far.outbox)), Some(Code::Disconnected));
@@ -580,8 +581,8 @@ pub fn who_sends_learns_of_the_end(ends: Ends) {
 }
 
 /// An end within a frame is told apart from one between frames; where whole frames are relayed, nothing of it comes.
-pub fn an_end_within_a_frame(ends: Ends) {
-    let (mut near, mut far) = End::both(ends);
+pub fn an_end_within_a_frame(ends: ConnectionEnds) {
+    let (mut near, mut far) = BufferedEnd::both(ends);
     near.raw(&frame(1, 30)[..20], None);
     drop(near);
     far.hear_the_end(|_| panic!("a torn frame"));
@@ -590,8 +591,8 @@ pub fn an_end_within_a_frame(ends: Ends) {
 }
 
 /// A header that is none of ours ends the stream for good, after the frames before it.
-pub fn garbage_is_refused(ends: Ends) {
-    let (mut near, mut far) = End::both(ends);
+pub fn garbage_is_refused(ends: ConnectionEnds) {
+    let (mut near, mut far) = BufferedEnd::both(ends);
     near.raw(&frame(1, 3), None);
     far.hear(1, |_, _| {});
     near.raw(b"GET / HTTP/1.1\r\nHost: junctura\r\n", None);
@@ -602,8 +603,8 @@ pub fn garbage_is_refused(ends: Ends) {
 }
 
 /// A frame over the limit is refused where it is made, and where it arrives: by its header, before its body.
-pub fn too_large_is_refused(ends: Ends) {
-    let (mut near, mut far) = End::both(ends);
+pub fn too_large_is_refused(ends: ConnectionEnds) {
+    let (mut near, mut far) = BufferedEnd::both(ends);
     let large = text(BODY_BYTES_MAX + 1);
     let refused = near.outbox.push(|out| Reply::Stats(&large).encode(1, out));
     assert_eq!(code(refused), Some(Code::TooLarge));
@@ -614,7 +615,7 @@ pub fn too_large_is_refused(ends: Ends) {
 }
 
 /// Both ends of a connection within one process see this process.
-pub fn who_is_there(ends: Ends) {
+pub fn who_is_there(ends: ConnectionEnds) {
     let uid = rustix::process::geteuid().as_raw();
     for carrier in [ends.near, ends.far] {
         assert_eq!(
@@ -625,9 +626,9 @@ pub fn who_is_there(ends: Ends) {
 }
 
 /// Each descriptor comes with its frame, however frames with and without are mixed and torn.
-pub fn descriptors_keep_to_their_frames(ends: Ends) {
-    let (mut near, mut far) = End::both(ends);
-    let check = |frame: Frame<'_>, given: Option<OwnedFd>, seen: &mut Vec<u32>| match Reply::decode(&frame) {
+pub fn descriptors_keep_to_their_frames(ends: ConnectionEnds) {
+    let (mut near, mut far) = BufferedEnd::both(ends);
+    let check = |frame: WireFrame<'_>, given: Option<OwnedFd>, seen: &mut Vec<u32>| match Reply::decode(&frame) {
         Ok(Reply::Segment(head)) => {
             assert!(is_descriptor_of(head.segment.get(), given.expect("its descriptor")));
             seen.push(head.segment.get());
@@ -644,7 +645,7 @@ pub fn descriptors_keep_to_their_frames(ends: Ends) {
         said += 1;
     }
     far.say(7, 5);
-    assert_eq!(far.send(), Sent::All);
+    assert_eq!(far.send(), SendResult::All);
     let mut seen = Vec::new();
     near.hear(said + 1, |frame, given| check(frame, given, &mut seen));
     assert_eq!(seen, (1..=40).collect::<Vec<_>>());
@@ -663,8 +664,8 @@ pub fn descriptors_keep_to_their_frames(ends: Ends) {
 }
 
 /// Descriptors stay with their frames when the sender is blocked between and within frames.
-pub fn descriptors_through_back_pressure(ends: Ends) {
-    let (mut near, mut far) = End::both(ends);
+pub fn descriptors_through_back_pressure(ends: ConnectionEnds) {
+    let (mut near, mut far) = BufferedEnd::both(ends);
     let bulk = frame(7, 60_000);
     let mut due = VecDeque::new();
     for number in 0..300 {
@@ -675,11 +676,11 @@ pub fn descriptors_through_back_pressure(ends: Ends) {
     }
     let mut blocked = false;
     while !due.is_empty() {
-        blocked |= far.send() == Sent::Blocked;
+        blocked |= far.send() == SendResult::Blocked;
         let before = due.len();
         near.drain(|frame, given| {
             if let Some(given) = given {
-                assert_eq!(frame.kind, Kind::Segment as u8);
+                assert_eq!(frame.kind, FrameKind::Segment as u8);
                 let number = due.pop_front().expect("one that is due");
                 assert!(is_descriptor_of(number, given));
             }
@@ -692,19 +693,19 @@ pub fn descriptors_through_back_pressure(ends: Ends) {
 }
 
 /// A frame without its descriptor ends the connection.
-pub fn a_missing_descriptor_is_refused(ends: Ends) {
-    let (mut near, mut far) = End::both(ends);
+pub fn a_missing_descriptor_is_refused(ends: ConnectionEnds) {
+    let (mut near, mut far) = BufferedEnd::both(ends);
     far.raw(&segment(1), None);
     near.refuses(0);
 }
 
 /// In one stream, a frame without its descriptor, and a descriptor without its frame, end the stream.
-pub fn descriptors_out_of_step_are_refused(ends: Ends) {
-    let (mut near, mut far) = End::both(ends);
+pub fn descriptors_out_of_step_are_refused(ends: ConnectionEnds) {
+    let (mut near, mut far) = BufferedEnd::both(ends);
     near.raw(&segment(1), None);
     far.raw(&frame(1, 3), Some(descriptor(1)));
     for mut end in [near, far] {
-        assert!(matches!(end.receive(), Received::Bytes(_)));
+        assert!(matches!(end.receive(), ReceiveResult::Bytes(_)));
         let mut refused = None;
         for _ in 0..2 {
             refused = refused.or(code(end.inbox.next_frame()));
@@ -714,9 +715,9 @@ pub fn descriptors_out_of_step_are_refused(ends: Ends) {
 }
 
 /// A loop of others is told, by one descriptor, that something has come; and not before, nor after it was taken.
-pub fn a_descriptor_says_when_something_has_come(ends: Ends) {
-    let (mut near, mut far) = End::both(ends);
-    let watch = Watch::new(far.carrier.as_fd(), far.carrier.bell()).expect("a descriptor");
+pub fn a_descriptor_says_when_something_has_come(ends: ConnectionEnds) {
+    let (mut near, mut far) = BufferedEnd::both(ends);
+    let watch = ConnectionWatch::new(far.carrier.as_fd(), far.carrier.bell()).expect("a descriptor");
     let is_readable = |wait: bool| {
         let mut one = [PollFd::new(&watch, PollFlags::IN)];
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -730,7 +731,7 @@ pub fn a_descriptor_says_when_something_has_come(ends: Ends) {
         let mut heard = 0;
         while heard == 0 {
             // What is driven moves when it is used.
-            if far.between != Between::Driven {
+            if far.between != ConnectionKind::Driven {
                 assert!(far.inbox.wants_descriptor() || !far.carrier.may_sleep() || is_readable(true));
                 far.carrier.woke();
             }
@@ -741,16 +742,16 @@ pub fn a_descriptor_says_when_something_has_come(ends: Ends) {
         }
     }
     drop(near);
-    if far.between != Between::Driven {
+    if far.between != ConnectionKind::Driven {
         assert!(is_readable(true), "the end is told");
     }
     far.hear_the_end(|_| {});
 }
 
 /// Whoever waits is woken by what comes, each time: two ends that each wait for the other's word come to an end.
-pub fn who_waits_is_woken(ends: Ends) {
+pub fn who_waits_is_woken(ends: ConnectionEnds) {
     const ROUNDS: u64 = 3_000;
-    let (mut near, far) = End::both(ends);
+    let (mut near, far) = BufferedEnd::both(ends);
     let answering = std::thread::spawn(move || {
         let mut far = far.waiting();
         for round in 0..ROUNDS {
@@ -771,9 +772,9 @@ pub fn who_waits_is_woken(ends: Ends) {
 }
 
 /// Whoever waits for room is woken when there is some: a writer that is always ahead, and a reader that reads all.
-pub fn who_waits_for_room_is_woken(ends: Ends) {
+pub fn who_waits_for_room_is_woken(ends: ConnectionEnds) {
     const FRAMES: u64 = 3_000;
-    let (near, far) = End::both(ends);
+    let (near, far) = BufferedEnd::both(ends);
     let reading = std::thread::spawn(move || {
         let (mut far, mut next) = (far.waiting(), 0);
         far.hear_the_end(|frame| {

@@ -4,14 +4,14 @@ use junctura_model::{Code, Result};
 use junctura_wire::Reply;
 use junctura_wire::frame::BODY_BYTES_MAX;
 
-use crate::{Carrier, Inbox, LocalCarrier, Outbox, Received, Rings, UnixCarrier};
+use crate::{Carrier, ConnectionRings, Inbox, LocalCarrier, Outbox, ReceiveResult, UnixCarrier};
 
 /// Bytes of the rings that are scribbled in.
 pub const RING_BYTES: usize = 4096;
 
 /// What happens next.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum HostileStep {
     /// The broken peer writes into the memory; what does not lie in it is left out.
     Scribble {
         /// From this byte on.
@@ -33,25 +33,25 @@ pub enum Step {
 ///
 /// # Panics
 /// When the honest end panics, fails in any other way than `Protocol`, or keeps more than it may.
-pub fn run(steps: impl IntoIterator<Item = Step>) {
+pub fn run(steps: impl IntoIterator<Item = HostileStep>) {
     let (near, far) = UnixCarrier::pair().expect("a socket");
-    let (server, parts) = Rings::create(RING_BYTES).expect("memory");
-    let client = Rings::join(RING_BYTES, parts).expect("what was made just now");
+    let (server, parts) = ConnectionRings::create(RING_BYTES).expect("memory");
+    let client = ConnectionRings::join(RING_BYTES, parts).expect("what was made just now");
     let scribbler = client.scribbler();
-    let (mut honest, mut broken) = (End::new(near, server), End::new(far, client));
+    let (mut honest, mut broken) = (HostileEnd::new(near, server), HostileEnd::new(far, client));
     for step in steps {
         let outcome = match step {
-            Step::Scribble { at, bytes } => {
+            HostileStep::Scribble { at, bytes } => {
                 scribbler.scribble(at, &bytes);
                 Ok(())
             }
-            Step::Say(bytes) => honest.say(bytes),
-            Step::Hear => honest.hear(),
-            Step::PeerSays(bytes) => {
+            HostileStep::Say(bytes) => honest.say(bytes),
+            HostileStep::Hear => honest.hear(),
+            HostileStep::PeerSays(bytes) => {
                 let _ = broken.say(bytes);
                 Ok(())
             }
-            Step::PeerHears => {
+            HostileStep::PeerHears => {
                 let _ = broken.hear();
                 Ok(())
             }
@@ -68,14 +68,14 @@ pub fn run(steps: impl IntoIterator<Item = Step>) {
 }
 
 /// One end with its buffers.
-struct End {
+struct HostileEnd {
     carrier: LocalCarrier,
     inbox: Inbox,
     outbox: Outbox,
 }
 
-impl End {
-    fn new(socket: UnixCarrier, rings: Rings) -> Self {
+impl HostileEnd {
+    fn new(socket: UnixCarrier, rings: ConnectionRings) -> Self {
         let mut carrier = LocalCarrier::new(socket);
         carrier.switch(rings, 0);
         Self {
@@ -96,7 +96,7 @@ impl End {
         for _ in 0..16 {
             let received = self.carrier.receive(&mut self.inbox)?;
             while self.inbox.next_frame()?.is_some() {}
-            if received == Received::Nothing {
+            if received == ReceiveResult::Nothing {
                 break;
             }
         }

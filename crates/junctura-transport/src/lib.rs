@@ -2,7 +2,7 @@
 //!
 //! The wire format says what is said; this crate only moves it. A [`Carrier`] is one connection: it fills an [`Inbox`]
 //! with what has come and empties an [`Outbox`] of what is to go, as far as that is possible at once. Nothing here ever
-//! waits, except [`wait`] and [`Alarm::wait`], which do nothing else: the owner of many connections waits for all of them in
+//! waits, except [`wait`] and [`WakeTimer::wait`], which do nothing else: the owner of many connections waits for all of them in
 //! its own way. [`UnixCarrier`] is a unix stream socket, [`LocalCarrier`] one that goes on through rings in shared
 //! memory; every carrier passes the same checks (module `conformance`, feature `conformance`).
 //!
@@ -11,8 +11,8 @@
 //! header claims; another user is refused on both sides. Refused: a stream out of step (`Protocol`), an address whose
 //! directory others could write to (`Denied`), a second server on one address (`AlreadyExists`).
 //!
-//! In the order in which a user meets them: [`Address`], [`Listener`], [`UnixCarrier`], [`LocalCarrier`], [`Outbox`], [`Inbox`], [`wait`],
-//! [`Alarm`], [`Watch`].
+//! In the order in which a user meets them: [`ServerAddress`], [`ServerListener`], [`UnixCarrier`], [`LocalCarrier`], [`Outbox`], [`Inbox`], [`wait`],
+//! [`WakeTimer`], [`ConnectionWatch`].
 
 mod buffers;
 mod carrier;
@@ -30,18 +30,18 @@ mod waiting;
 
 pub use buffers::inbox::Inbox;
 pub use buffers::outbox::Outbox;
-pub use carrier::{Carrier, PeerCredentials, Received, Sent};
-pub use listening::address::{Address, Name};
-pub use listening::listener::Listener;
-pub use local::{Incoming, LocalCarrier, Outgoing};
+pub use carrier::{Carrier, PeerCredentials, ReceiveResult, SendResult};
+pub use listening::address::{ServerAddress, ServerName};
+pub use listening::listener::ServerListener;
+pub use local::{IncomingSide, LocalCarrier, OutgoingSide};
 #[cfg(feature = "conformance")]
-pub use ring::Scribbler;
-pub use ring::{Gathered, Parts, RING_BYTES, Rings};
+pub use ring::HostileWriter;
+pub use ring::{ConnectionRings, Parts, RING_BYTES, ReceivedRings};
 pub use text::{TEXT_BYTES_MAX, read_bytes, read_text, read_text_of};
 pub use unix::UnixCarrier;
-pub use waiting::poll::{Interest, Ready, wait};
-pub use waiting::timer::Alarm;
-pub use waiting::watch::Watch;
+pub use waiting::poll::{PollInterest, PollResult, wait};
+pub use waiting::timer::WakeTimer;
+pub use waiting::watch::ConnectionWatch;
 
 use junctura_model::{Code, Error};
 use rustix::io::Errno;

@@ -16,14 +16,17 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::fixed::RingsHead;
 
-use crate::ring::{self, Parts, Reader, Rings, Writer};
-use crate::{Alarm, Carrier, Inbox, Interest, Outbox, PeerCredentials, Ready, Received, Sent, UnixCarrier};
+use crate::ring::{self, ConnectionRings, Parts, RingReader, RingWriter};
+use crate::{
+    Carrier, Inbox, Outbox, PeerCredentials, PollInterest, PollResult, ReceiveResult, SendResult, UnixCarrier,
+    WakeTimer,
+};
 
 /// Both directions of a connection; [`LocalCarrier::split`] gives each to its owner.
 #[derive(Debug)]
 pub struct LocalCarrier {
-    incoming: Incoming,
-    outgoing: Outgoing,
+    incoming: IncomingSide,
+    outgoing: OutgoingSide,
 }
 
 impl LocalCarrier {
@@ -31,11 +34,11 @@ impl LocalCarrier {
     #[must_use]
     pub fn new(socket: UnixCarrier) -> Self {
         Self {
-            incoming: Incoming {
+            incoming: IncomingSide {
                 socket: socket.clone(),
                 ring: None,
             },
-            outgoing: Outgoing {
+            outgoing: OutgoingSide {
                 socket,
                 ring: None,
                 over_socket: 0,
@@ -51,14 +54,14 @@ impl LocalCarrier {
     pub fn pair() -> Result<(Self, Self)> {
         let (near, far) = UnixCarrier::pair()?;
         let (mut near, mut far) = (Self::new(near), Self::new(far));
-        let (rings, parts) = Rings::create(ring::RING_BYTES)?;
-        far.switch(Rings::join(rings.ring_bytes(), parts)?, 0);
+        let (rings, parts) = ConnectionRings::create(ring::RING_BYTES)?;
+        far.switch(ConnectionRings::join(rings.ring_bytes(), parts)?, 0);
         near.switch(rings, 0);
         Ok((near, far))
     }
 
     /// Goes on through rings, once `over_socket` more bytes have gone over the socket.
-    pub fn switch(&mut self, rings: Rings, over_socket: usize) {
+    pub fn switch(&mut self, rings: ConnectionRings, over_socket: usize) {
         self.incoming.ring = Some((rings.reader, rings.bell));
         self.outgoing.ring = Some(rings.writer);
         self.outgoing.over_socket = over_socket;
@@ -69,14 +72,14 @@ impl LocalCarrier {
     /// # Errors
     /// `LimitExceeded` when this process may open no more descriptors, `Io` when the system has no memory.
     pub fn offer_rings(&mut self, outbox: &mut Outbox, ring_bytes: usize) -> Result<()> {
-        self.pass_rings(outbox, Rings::create(ring_bytes)?)
+        self.pass_rings(outbox, ConnectionRings::create(ring_bytes)?)
     }
 
     /// As [`Self::offer_rings`], with rings that exist already.
     ///
     /// # Errors
     /// `TooLarge` when the outbox takes no more.
-    pub fn pass_rings(&mut self, outbox: &mut Outbox, (rings, parts): (Rings, Parts)) -> Result<()> {
+    pub fn pass_rings(&mut self, outbox: &mut Outbox, (rings, parts): (ConnectionRings, Parts)) -> Result<()> {
         for (part, descriptor) in parts.into_iter().enumerate() {
             let head = RingsHead {
                 part: (part as u32).into(),
@@ -90,17 +93,17 @@ impl LocalCarrier {
 
     /// What receives, and what sends.
     #[must_use]
-    pub fn split(self) -> (Incoming, Outgoing) {
+    pub fn split(self) -> (IncomingSide, OutgoingSide) {
         (self.incoming, self.outgoing)
     }
 
     /// What receives.
-    pub fn incoming(&mut self) -> &mut Incoming {
+    pub fn incoming(&mut self) -> &mut IncomingSide {
         &mut self.incoming
     }
 
     /// What sends.
-    pub fn outgoing(&mut self) -> &mut Outgoing {
+    pub fn outgoing(&mut self) -> &mut OutgoingSide {
         &mut self.outgoing
     }
 
@@ -112,11 +115,11 @@ impl LocalCarrier {
 }
 
 impl Carrier for LocalCarrier {
-    fn receive(&mut self, into: &mut Inbox) -> Result<Received> {
+    fn receive(&mut self, into: &mut Inbox) -> Result<ReceiveResult> {
         self.incoming.receive(into)
     }
 
-    fn send(&mut self, from: &mut Outbox) -> Result<Sent> {
+    fn send(&mut self, from: &mut Outbox) -> Result<SendResult> {
         self.outgoing.send(from)
     }
 
@@ -147,17 +150,17 @@ impl Carrier for LocalCarrier {
 
 /// The direction that is received.
 #[derive(Debug)]
-pub struct Incoming {
+pub struct IncomingSide {
     socket: UnixCarrier,
-    ring: Option<(Reader, Arc<OwnedFd>)>,
+    ring: Option<(RingReader, Arc<OwnedFd>)>,
 }
 
-impl Incoming {
+impl IncomingSide {
     /// As [`Carrier::receive`].
     ///
     /// # Errors
     /// As there, and `Protocol` when the ring's words cannot be.
-    pub fn receive(&mut self, into: &mut Inbox) -> Result<Received> {
+    pub fn receive(&mut self, into: &mut Inbox) -> Result<ReceiveResult> {
         let Some((reader, _)) = &mut self.ring else {
             return self.socket.receive(into);
         };
@@ -167,12 +170,12 @@ impl Incoming {
         into.descriptors_come_apart();
         let space = into.space();
         if space.is_empty() {
-            return Ok(Received::Full);
+            return Ok(ReceiveResult::Full);
         }
         let mut bytes = reader.read(space)?;
         if bytes == 0 {
             let end = self.socket.receive_end()?;
-            if end == Received::End {
+            if end == ReceiveResult::End {
                 // The last words may have been said between the one look and the other.
                 bytes = reader.read(into.space())?;
             }
@@ -181,16 +184,16 @@ impl Incoming {
             }
         }
         into.filled(bytes);
-        Ok(Received::Bytes(bytes))
+        Ok(ReceiveResult::Bytes(bytes))
     }
 
     /// As [`Self::receive`] for who does not wait: where there are rings, the end of the connection is not looked for.
     ///
     /// # Errors
     /// As there.
-    pub fn glance(&mut self, into: &mut Inbox) -> Result<Received> {
+    pub fn glance(&mut self, into: &mut Inbox) -> Result<ReceiveResult> {
         match &self.ring {
-            Some((reader, _)) if !into.wants_descriptor() && reader.is_empty() => Ok(Received::Nothing),
+            Some((reader, _)) if !into.wants_descriptor() && reader.is_empty() => Ok(ReceiveResult::Nothing),
             _ => self.receive(into),
         }
     }
@@ -215,7 +218,7 @@ impl Incoming {
         self.ring.as_ref().map(|(_, bell)| Arc::clone(bell))
     }
 
-    /// Before waiting for a [`Watch`](crate::Watch): as [`Self::may_sleep`], after what rang before.
+    /// Before waiting for a [`Watch`](crate::ConnectionWatch): as [`Self::may_sleep`], after what rang before.
     #[must_use]
     pub fn arm(&self) -> bool {
         if let Some(bell) = self.bell() {
@@ -231,18 +234,18 @@ impl Incoming {
     pub fn wait(
         &mut self,
         inbox: &Inbox,
-        interest: Interest,
-        alarm: &mut Alarm,
+        interest: PollInterest,
+        alarm: &mut WakeTimer,
         deadline: Option<Instant>,
-    ) -> Result<Ready> {
+    ) -> Result<PollResult> {
         let socket = self.socket.as_fd();
         let Some((reader, bell)) = &self.ring else {
             return alarm.wait(socket, interest, deadline);
         };
         if inbox.wants_descriptor() || !reader.may_sleep() {
-            return Ok(Ready::READABLE);
+            return Ok(PollResult::READABLE);
         }
-        let waited = alarm.wait_for_bell(socket, Interest::READ, bell.as_fd(), deadline);
+        let waited = alarm.wait_for_bell(socket, PollInterest::READ, bell.as_fd(), deadline);
         reader.woke();
         let (mut ready, rung) = waited?;
         if rung {
@@ -256,21 +259,21 @@ impl Incoming {
 
 /// The direction that is sent.
 #[derive(Debug)]
-pub struct Outgoing {
+pub struct OutgoingSide {
     socket: UnixCarrier,
-    ring: Option<Writer>,
+    ring: Option<RingWriter>,
     /// Bytes that still go over the socket, before the ring is used.
     over_socket: usize,
     /// The socket takes no more descriptors now.
     is_socket_full: bool,
 }
 
-impl Outgoing {
+impl OutgoingSide {
     /// As [`Carrier::send`].
     ///
     /// # Errors
     /// As there, and `Protocol` when the ring's words cannot be.
-    pub fn send(&mut self, from: &mut Outbox) -> Result<Sent> {
+    pub fn send(&mut self, from: &mut Outbox) -> Result<SendResult> {
         let Some(writer) = &mut self.ring else {
             return self.socket.send(from);
         };
@@ -279,19 +282,19 @@ impl Outgoing {
             let before = from.len();
             let sent = self.socket.send_at_most(from, self.over_socket)?;
             self.over_socket -= before - from.len();
-            if sent == Sent::Blocked {
+            if sent == SendResult::Blocked {
                 self.is_socket_full = true;
-                return Ok(Sent::Blocked);
+                return Ok(SendResult::Blocked);
             }
         }
         let sent = through_ring(&self.socket, writer, from);
         writer.announce();
-        if sent == Ok(Blocked::Socket) {
+        if sent == Ok(BlockedSide::Socket) {
             self.is_socket_full = true;
         }
         sent.map(|blocked| match blocked {
-            Blocked::Not => Sent::All,
-            Blocked::Socket | Blocked::Ring => Sent::Blocked,
+            BlockedSide::Not => SendResult::All,
+            BlockedSide::Socket | BlockedSide::Ring => SendResult::Blocked,
         })
     }
 
@@ -309,21 +312,21 @@ impl Outgoing {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Blocked {
+enum BlockedSide {
     Not,
     Socket,
     Ring,
 }
 
-fn through_ring(socket: &UnixCarrier, writer: &mut Writer, from: &mut Outbox) -> Result<Blocked> {
+fn through_ring(socket: &UnixCarrier, writer: &mut RingWriter, from: &mut Outbox) -> Result<BlockedSide> {
     while let Some((piece, descriptor)) = from.piece() {
         if !writer.has_room()? {
-            return Ok(Blocked::Ring);
+            return Ok(BlockedSide::Ring);
         }
         if let Some(descriptor) = descriptor
             && !socket.send_descriptor(descriptor)?
         {
-            return Ok(Blocked::Socket);
+            return Ok(BlockedSide::Socket);
         }
         let count = writer.write(piece)?;
         if count == 0 {
@@ -332,7 +335,7 @@ fn through_ring(socket: &UnixCarrier, writer: &mut Writer, from: &mut Outbox) ->
         }
         from.gone(count);
     }
-    Ok(Blocked::Not)
+    Ok(BlockedSide::Not)
 }
 
 #[cfg(test)]
@@ -344,9 +347,9 @@ mod tests {
         let (mut near, far) = LocalCarrier::pair().unwrap();
         let mut inbox = Inbox::new();
         far.socket().send_descriptor(near.as_fd()).unwrap();
-        assert_eq!(near.receive(&mut inbox).unwrap(), Received::Nothing);
+        assert_eq!(near.receive(&mut inbox).unwrap(), ReceiveResult::Nothing);
         drop(far); // killed between the one and the other
-        assert_eq!(near.receive(&mut inbox).unwrap(), Received::End);
+        assert_eq!(near.receive(&mut inbox).unwrap(), ReceiveResult::End);
     }
 
     #[test]
@@ -358,15 +361,15 @@ mod tests {
         outbox
             .push_with_descriptor(descriptor, |out| Reply::Rings(head).encode(0, out))
             .unwrap();
-        assert_eq!(far.send(&mut outbox).unwrap(), Sent::All);
+        assert_eq!(far.send(&mut outbox).unwrap(), SendResult::All);
         drop(far);
         let descriptor = loop {
-            assert_ne!(near.receive(&mut inbox).unwrap(), Received::End);
+            assert_ne!(near.receive(&mut inbox).unwrap(), ReceiveResult::End);
             if let Some((_, descriptor)) = inbox.next_frame().unwrap() {
                 break descriptor;
             }
         };
         assert!(descriptor.is_some());
-        assert_eq!(near.receive(&mut inbox).unwrap(), Received::End);
+        assert_eq!(near.receive(&mut inbox).unwrap(), ReceiveResult::End);
     }
 }

@@ -20,7 +20,7 @@ use rustix::process::{PidfdFlags, geteuid, pidfd_open};
 
 use crate::listening::directory;
 use crate::waiting::poll::has_ended;
-use crate::{Address, Carrier, Inbox, Outbox, PeerCredentials, Received, Sent, refused};
+use crate::{Carrier, Inbox, Outbox, PeerCredentials, ReceiveResult, SendResult, ServerAddress, refused};
 
 /// A connection over a unix stream socket. A clone is another handle to the same connection, for the owner of the other
 /// direction; the connection ends when the last one is dropped, or at [`UnixCarrier::close`].
@@ -36,8 +36,8 @@ impl UnixCarrier {
     /// # Errors
     /// `Unavailable` when no server is there, or more clients ask at once than it has room for; `Denied` when it is not of
     /// this user, or others could have put it there; `InvalidArgument` for a path that is too long for a socket.
-    pub fn connect(address: &Address) -> Result<Self> {
-        if let (Address::Named(_), Some(path)) = (address, address.path()) {
+    pub fn connect(address: &ServerAddress) -> Result<Self> {
+        if let (ServerAddress::Named(_), Some(path)) = (address, address.path()) {
             directory::check(path.parent().unwrap_or(&path)).map_err(|error| match error.code() {
                 Code::Unavailable => Error::new(Code::Unavailable, address.to_string(), "no server runs there"),
                 _ => error,
@@ -108,15 +108,15 @@ impl UnixCarrier {
     ///
     /// # Errors
     /// `Protocol` when none was sent.
-    pub(crate) fn receive_descriptor(&mut self, into: &mut Inbox) -> Result<Received> {
+    pub(crate) fn receive_descriptor(&mut self, into: &mut Inbox) -> Result<ReceiveResult> {
         let mut byte = [0u8; 1];
         let (bytes, descriptor) = self.receive_piece(&mut byte)?;
         match (bytes, descriptor) {
             (Some(1), Some(descriptor)) => {
                 into.push_descriptor(descriptor);
-                Ok(Received::Bytes(0))
+                Ok(ReceiveResult::Bytes(0))
             }
-            (Some(0), _) => Ok(Received::End),
+            (Some(0), _) => Ok(ReceiveResult::End),
             _ => {
                 let cause = "a frame came without the descriptor that it announces";
                 Err(Error::new(Code::Protocol, "descriptors", cause))
@@ -128,14 +128,14 @@ impl UnixCarrier {
     ///
     /// # Errors
     /// `Io` when the system refuses.
-    pub(crate) fn receive_end(&mut self) -> Result<Received> {
+    pub(crate) fn receive_end(&mut self) -> Result<ReceiveResult> {
         let mut byte = [0u8; 1];
         let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
         match retry_on_intr(|| rustix::net::recv(&self.socket, &mut byte[..], flags)) {
-            Ok((0, _)) | Err(Errno::CONNRESET) => Ok(Received::End),
+            Ok((0, _)) | Err(Errno::CONNRESET) => Ok(ReceiveResult::End),
             // A descriptor lies there, ahead of its frame. If the peer died in between, that does not come.
-            Ok(_) if has_ended(self.socket.as_fd())? => Ok(Received::End),
-            Ok(_) | Err(Errno::AGAIN) => Ok(Received::Nothing),
+            Ok(_) if has_ended(self.socket.as_fd())? => Ok(ReceiveResult::End),
+            Ok(_) | Err(Errno::AGAIN) => Ok(ReceiveResult::Nothing),
             Err(errno) => Err(refused(Code::Io, "", "cannot receive", errno)),
         }
     }
@@ -156,7 +156,7 @@ impl UnixCarrier {
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn send_at_most(&mut self, from: &mut Outbox, bytes: usize) -> Result<Sent> {
+    pub(crate) fn send_at_most(&mut self, from: &mut Outbox, bytes: usize) -> Result<SendResult> {
         let end = from.len().saturating_sub(bytes);
         while from.len() > end
             && let Some((piece, descriptor)) = from.piece()
@@ -164,11 +164,11 @@ impl UnixCarrier {
             let piece = &piece[..piece.len().min(from.len() - end)];
             match retry_on_intr(|| send_piece(&self.socket, piece, descriptor)) {
                 Ok(bytes) => from.gone(bytes),
-                Err(Errno::AGAIN) => return Ok(Sent::Blocked),
+                Err(Errno::AGAIN) => return Ok(SendResult::Blocked),
                 Err(errno) => return Err(cannot_send(errno)),
             }
         }
-        Ok(Sent::All)
+        Ok(SendResult::All)
     }
 
     /// Bytes (`None`: nothing is there) and a descriptor, if one came.
@@ -197,27 +197,27 @@ impl UnixCarrier {
 }
 
 impl Carrier for UnixCarrier {
-    fn receive(&mut self, into: &mut Inbox) -> Result<Received> {
+    fn receive(&mut self, into: &mut Inbox) -> Result<ReceiveResult> {
         let space = into.space();
         if space.is_empty() {
-            return Ok(Received::Full);
+            return Ok(ReceiveResult::Full);
         }
         let (bytes, descriptor) = self.receive_piece(space)?;
         if let Some(descriptor) = descriptor {
             into.push_descriptor(descriptor);
         }
         let Some(bytes) = bytes else {
-            return Ok(Received::Nothing);
+            return Ok(ReceiveResult::Nothing);
         };
         into.filled(bytes);
         Ok(if bytes == 0 {
-            Received::End
+            ReceiveResult::End
         } else {
-            Received::Bytes(bytes)
+            ReceiveResult::Bytes(bytes)
         })
     }
 
-    fn send(&mut self, from: &mut Outbox) -> Result<Sent> {
+    fn send(&mut self, from: &mut Outbox) -> Result<SendResult> {
         self.send_at_most(from, from.len())
     }
 
@@ -257,7 +257,7 @@ fn send_piece(socket: &OwnedFd, piece: &[u8], descriptor: Option<BorrowedFd<'_>>
 }
 
 /// A new socket, not yet connected or bound.
-pub(crate) fn open_socket(address: &Address) -> Result<OwnedFd> {
+pub(crate) fn open_socket(address: &ServerAddress) -> Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
         .map_err(|errno| no_socket(&address.to_string(), errno))
@@ -273,9 +273,9 @@ fn no_socket(subject: &str, errno: Errno) -> Error {
 }
 
 /// The address as the kernel takes it.
-pub(crate) fn socket_address(address: &Address) -> Result<SocketAddrUnix> {
+pub(crate) fn socket_address(address: &ServerAddress) -> Result<SocketAddrUnix> {
     let built = match (address, address.path()) {
-        (Address::Abstract(name), _) => SocketAddrUnix::new_abstract_name(name.as_str().as_bytes()),
+        (ServerAddress::Abstract(name), _) => SocketAddrUnix::new_abstract_name(name.as_str().as_bytes()),
         (_, Some(path)) => SocketAddrUnix::new(path),
         (_, None) => Err(Errno::INVAL),
     };

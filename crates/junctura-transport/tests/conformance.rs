@@ -13,12 +13,12 @@ mod rings {
 }
 
 mod listener {
-    use junctura_transport::{Listener, UnixCarrier, conformance_tests};
+    use junctura_transport::{ServerListener, UnixCarrier, conformance_tests};
 
     fn open() -> (UnixCarrier, UnixCarrier) {
         let room = tempfile::tempdir().unwrap();
         let address = format!("unix:{}/pool.sock", room.path().display()).parse().unwrap();
-        let mut listener = Listener::bind(&address).unwrap();
+        let mut listener = ServerListener::bind(&address).unwrap();
         let client = UnixCarrier::connect(&address).unwrap();
         (client, listener.accept().unwrap().unwrap())
     }

@@ -5,18 +5,20 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
 use junctura_model::Code;
-use junctura_transport::{Address, Carrier, Inbox, Interest, Listener, Name, Outbox, Received, UnixCarrier, wait};
+use junctura_transport::{
+    Carrier, Inbox, Outbox, PollInterest, ReceiveResult, ServerAddress, ServerListener, ServerName, UnixCarrier, wait,
+};
 use junctura_wire::Request;
 use tempfile::TempDir;
 
-fn room() -> (TempDir, Address) {
+fn room() -> (TempDir, ServerAddress) {
     let room = tempfile::tempdir().unwrap();
-    let address = Address::Path(room.path().join("pool.sock"));
+    let address = ServerAddress::Path(room.path().join("pool.sock"));
     (room, address)
 }
 
-fn abstract_address(test: &str) -> Address {
-    Address::Abstract(Name::new(format!("junctura-{test}-{}", std::process::id())).unwrap())
+fn abstract_address(test: &str) -> ServerAddress {
+    ServerAddress::Abstract(ServerName::new(format!("junctura-{test}-{}", std::process::id())).unwrap())
 }
 
 fn files(room: &TempDir) -> usize {
@@ -32,14 +34,14 @@ fn leave_stale(path: &Path) {
 #[test]
 fn clients_come_in_and_nothing_is_left_behind() {
     let (room, address) = room();
-    let mut listener = Listener::bind(&address).unwrap();
+    let mut listener = ServerListener::bind(&address).unwrap();
     let stat = std::fs::metadata(address.path().unwrap()).unwrap();
     assert!(stat.file_type().is_socket());
     assert_eq!(stat.permissions().mode() & 0o777, 0o600);
     assert!(listener.accept().unwrap().is_none());
 
     let clients: Vec<_> = (0..3).map(|_| UnixCarrier::connect(&address).unwrap()).collect();
-    assert!(wait(listener.as_fd(), Interest::READ).unwrap().readable);
+    assert!(wait(listener.as_fd(), PollInterest::READ).unwrap().readable);
     for client in clients {
         let server = listener.accept().unwrap().unwrap();
         assert_eq!(server.peer(), client.peer());
@@ -55,16 +57,16 @@ fn clients_come_in_and_nothing_is_left_behind() {
 #[test]
 fn a_living_server_keeps_its_address() {
     let (_room, address) = room();
-    let mut listener = Listener::bind(&address).unwrap();
-    assert_eq!(Listener::bind(&address).unwrap_err().code(), Code::AlreadyExists);
+    let mut listener = ServerListener::bind(&address).unwrap();
+    assert_eq!(ServerListener::bind(&address).unwrap_err().code(), Code::AlreadyExists);
     let _client = UnixCarrier::connect(&address).unwrap();
     assert!(listener.accept().unwrap().is_some());
 
     let address = abstract_address("living");
-    let listener = Listener::bind(&address).unwrap();
-    assert_eq!(Listener::bind(&address).unwrap_err().code(), Code::AlreadyExists);
+    let listener = ServerListener::bind(&address).unwrap();
+    assert_eq!(ServerListener::bind(&address).unwrap_err().code(), Code::AlreadyExists);
     drop(listener);
-    assert!(Listener::bind(&address).is_ok());
+    assert!(ServerListener::bind(&address).is_ok());
 }
 
 #[test]
@@ -72,7 +74,7 @@ fn a_killed_server_is_taken_over() {
     let (room, address) = room();
     leave_stale(&address.path().unwrap());
     assert_eq!(UnixCarrier::connect(&address).unwrap_err().code(), Code::Unavailable);
-    let mut listener = Listener::bind(&address).unwrap();
+    let mut listener = ServerListener::bind(&address).unwrap();
     let _client = UnixCarrier::connect(&address).unwrap();
     assert!(listener.accept().unwrap().is_some());
     drop(listener);
@@ -84,17 +86,17 @@ fn what_is_not_ours_is_left_alone() {
     let (_room, address) = room();
     let path = address.path().unwrap();
     std::fs::write(&path, "precious").unwrap();
-    assert_eq!(Listener::bind(&address).unwrap_err().code(), Code::AlreadyExists);
+    assert_eq!(ServerListener::bind(&address).unwrap_err().code(), Code::AlreadyExists);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
     std::fs::remove_file(&path).unwrap();
 
     // Somebody who listens there without our lock.
     let stranger = std::os::unix::net::UnixListener::bind(&path).unwrap();
-    assert_eq!(Listener::bind(&address).unwrap_err().code(), Code::AlreadyExists);
+    assert_eq!(ServerListener::bind(&address).unwrap_err().code(), Code::AlreadyExists);
     drop(stranger);
 
     // Somebody who has put another socket in our place.
-    let listener = Listener::bind(&address).unwrap();
+    let listener = ServerListener::bind(&address).unwrap();
     std::fs::remove_file(&path).unwrap();
     let _stranger = std::os::unix::net::UnixListener::bind(&path).unwrap();
     drop(listener);
@@ -106,7 +108,7 @@ fn only_one_of_many_becomes_the_server() {
     let (_room, address) = room();
     leave_stale(&address.path().unwrap());
     let results: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| Listener::bind(&address))).collect();
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| ServerListener::bind(&address))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     let (servers, others): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
@@ -119,16 +121,16 @@ fn only_one_of_many_becomes_the_server() {
 
 #[test]
 fn a_path_that_is_none_is_refused() {
-    let too_long = Address::Path(format!("/tmp/{}", "x".repeat(120)).into());
+    let too_long = ServerAddress::Path(format!("/tmp/{}", "x".repeat(120)).into());
     for result in [
-        Listener::bind(&too_long).map(drop),
+        ServerListener::bind(&too_long).map(drop),
         UnixCarrier::connect(&too_long).map(drop),
     ] {
         assert_eq!(result.unwrap_err().code(), Code::InvalidArgument);
     }
     let (room, _) = room();
-    let nowhere = Address::Path(room.path().join("missing/pool.sock"));
-    assert_eq!(Listener::bind(&nowhere).unwrap_err().code(), Code::Io);
+    let nowhere = ServerAddress::Path(room.path().join("missing/pool.sock"));
+    assert_eq!(ServerListener::bind(&nowhere).unwrap_err().code(), Code::Io);
     assert_eq!(UnixCarrier::connect(&nowhere).unwrap_err().code(), Code::Unavailable);
 }
 
@@ -148,7 +150,7 @@ fn other_users_are_refused_on_both_sides() {
         });
     };
     let ours = abstract_address("ours");
-    let mut listener = Listener::bind(&ours).unwrap();
+    let mut listener = ServerListener::bind(&ours).unwrap();
     as_nobody(&|| assert_eq!(UnixCarrier::connect(&ours).unwrap_err().code(), Code::Denied));
     assert_eq!(listener.accept().unwrap_err().code(), Code::Denied);
     assert!(listener.accept().unwrap().is_none());
@@ -157,13 +159,13 @@ fn other_users_are_refused_on_both_sides() {
 
     let theirs = abstract_address("theirs");
     let kept = std::sync::Mutex::new(None);
-    as_nobody(&|| *kept.lock().unwrap() = Some(Listener::bind(&theirs).unwrap()));
+    as_nobody(&|| *kept.lock().unwrap() = Some(ServerListener::bind(&theirs).unwrap()));
     let error = UnixCarrier::connect(&theirs).unwrap_err();
     assert_eq!(error.code(), Code::Denied, "{error}");
 
     // The file's mode keeps them out before it comes to that.
     let (_room, path) = room();
-    let _listener = Listener::bind(&path).unwrap();
+    let _listener = ServerListener::bind(&path).unwrap();
     as_nobody(&|| assert_eq!(UnixCarrier::connect(&path).unwrap_err().code(), Code::Denied));
 }
 
@@ -179,7 +181,7 @@ fn a_clone_is_the_same_connection() {
     assert_eq!(inbox.next_frame().unwrap().unwrap().0.request, 3);
     let other = sender.clone();
     other.close();
-    assert_eq!(far.receive(&mut inbox).unwrap(), Received::End);
+    assert_eq!(far.receive(&mut inbox).unwrap(), ReceiveResult::End);
     outbox.push(|out| Request::Stat.encode(4, out)).unwrap();
     assert_eq!(sender.send(&mut outbox).unwrap_err().code(), Code::Disconnected);
 }

@@ -7,15 +7,17 @@
 use std::os::unix::fs::PermissionsExt;
 
 use junctura_model::Code;
-use junctura_transport::{Address, Carrier, Inbox, Listener, Name, Received, Rings, UnixCarrier};
+use junctura_transport::{
+    Carrier, ConnectionRings, Inbox, ReceiveResult, ServerAddress, ServerListener, ServerName, UnixCarrier,
+};
 use junctura_wire::Reply;
 
 #[test]
 fn a_named_server_is_found_by_its_name() {
     if std::env::var_os("JUNCTURA_TEST_NAMED").is_some() {
-        let address: Address = "unix:seventh".parse().unwrap();
+        let address: ServerAddress = "unix:seventh".parse().unwrap();
         assert_eq!(UnixCarrier::connect(&address).unwrap_err().code(), Code::Unavailable);
-        let mut listener = Listener::bind(&address).unwrap();
+        let mut listener = ServerListener::bind(&address).unwrap();
         let path = address.path().unwrap();
         assert!(path.ends_with("junctura/seventh.sock"));
         let _client = UnixCarrier::connect(&address).unwrap();
@@ -23,7 +25,9 @@ fn a_named_server_is_found_by_its_name() {
         std::fs::set_permissions(path.parent().unwrap(), PermissionsExt::from_mode(0o770)).unwrap();
         assert_eq!(UnixCarrier::connect(&address).unwrap_err().code(), Code::Denied);
         assert_eq!(
-            Listener::bind(&"unix:eighth".parse().unwrap()).unwrap_err().code(),
+            ServerListener::bind(&"unix:eighth".parse().unwrap())
+                .unwrap_err()
+                .code(),
             Code::Denied
         );
         return;
@@ -42,8 +46,9 @@ fn a_named_server_is_found_by_its_name() {
 fn without_descriptors_left_a_client_is_told_so() {
     if std::env::var_os("JUNCTURA_TEST_FULL").is_some() {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-        let address = Address::Abstract(Name::new(format!("junctura-full-{}", std::process::id())).unwrap());
-        let mut listener = Listener::bind(&address).unwrap();
+        let address =
+            ServerAddress::Abstract(ServerName::new(format!("junctura-full-{}", std::process::id())).unwrap());
+        let mut listener = ServerListener::bind(&address).unwrap();
         let mut client = UnixCarrier::connect(&address).unwrap();
         let next = rustix::io::fcntl_dupfd_cloexec(client.as_fd(), 0).unwrap();
         let used = std::os::fd::AsRawFd::as_raw_fd(&next) as u64;
@@ -57,13 +62,16 @@ fn without_descriptors_left_a_client_is_told_so() {
         )
         .unwrap();
         let remedy = format!("(limit {used}); raise it with `ulimit -n`");
-        for error in [listener.accept().unwrap_err(), Rings::create(4096).unwrap_err()] {
+        for error in [
+            listener.accept().unwrap_err(),
+            ConnectionRings::create(4096).unwrap_err(),
+        ] {
             assert_eq!(error.code(), Code::LimitExceeded, "{error}");
             assert!(error.cause().contains(&remedy), "{error}");
         }
         assert!(listener.accept().unwrap().is_none());
         let mut inbox = Inbox::new();
-        assert!(matches!(client.receive(&mut inbox).unwrap(), Received::Bytes(_)));
+        assert!(matches!(client.receive(&mut inbox).unwrap(), ReceiveResult::Bytes(_)));
         let (frame, _) = inbox.next_frame().unwrap().unwrap();
         let Reply::Failed(failure) = Reply::decode(&frame).unwrap() else {
             panic!("not told")

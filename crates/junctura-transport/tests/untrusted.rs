@@ -2,7 +2,7 @@
 
 use crate::limits::Limits;
 use junctura_model::Result;
-use junctura_transport::{Address, Inbox};
+use junctura_transport::{Inbox, ServerAddress};
 use proptest::prelude::*;
 
 /// The first buffer, and one of twice as many bytes as have come while they are copied into it.
@@ -68,6 +68,6 @@ proptest! {
 
     #[test]
     fn addresses_are_read_or_refused(text in "(unix:)?[@/]?.{0,80}|\\PC{0,60}") {
-        ADDRESS.hold(text.len(), || drop(text.parse::<Address>()));
+        ADDRESS.hold(text.len(), || drop(text.parse::<ServerAddress>()));
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// A statistic of all members at a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Statistic {
+pub enum EnsembleStatistic {
     /// The sum, from the first member to the last.
     Sum,
     /// The arithmetic mean.
@@ -41,7 +41,7 @@ const BLOCK_POINTS_MIN: usize = 64;
 /// Returns false, and writes nothing, if there is no member, or not all of `members` and `made` have one length, or not
 /// as many of `made` as there are statistics.
 #[must_use]
-pub fn ensemble(members: &[&[f64]], statistics: &[Statistic], made: &mut [&mut [f64]]) -> bool {
+pub fn ensemble(members: &[&[f64]], statistics: &[EnsembleStatistic], made: &mut [&mut [f64]]) -> bool {
     let Some(points) = members.first().map(|first| first.len()) else {
         return false;
     };
@@ -52,13 +52,13 @@ pub fn ensemble(members: &[&[f64]], statistics: &[Statistic], made: &mut [&mut [
     let block = (BLOCK_VALUES / members.len()).max(BLOCK_POINTS_MIN);
     // Those of members in order come last.
     let (sorted, others): (Vec<usize>, Vec<usize>) =
-        (0..statistics.len()).partition(|at| matches!(statistics[*at], Statistic::Percentile(_)));
+        (0..statistics.len()).partition(|at| matches!(statistics[*at], EnsembleStatistic::Percentile(_)));
     let network = if sorted.is_empty() {
         Vec::new()
     } else {
         comparisons(members.len())
     };
-    let mut at_points = Block::new(members.len(), block);
+    let mut at_points = MemberBlock::new(members.len(), block);
     for start in (0..points).step_by(block) {
         let range = start..points.min(start + block);
         at_points.take(members, range.clone());
@@ -74,7 +74,7 @@ pub fn ensemble(members: &[&[f64]], statistics: &[Statistic], made: &mut [&mut [
 }
 
 /// The values of all members at some points: member after member.
-struct Block {
+struct MemberBlock {
     members: usize,
     points: usize,
     values: Vec<f64>,
@@ -82,7 +82,7 @@ struct Block {
     mean: Vec<f64>,
 }
 
-impl Block {
+impl MemberBlock {
     fn new(members: usize, points_max: usize) -> Self {
         Self {
             members,
@@ -137,18 +137,18 @@ impl Block {
         }
     }
 
-    fn write(&self, statistic: Statistic, into: &mut [f64]) {
+    fn write(&self, statistic: EnsembleStatistic, into: &mut [f64]) {
         match statistic {
-            Statistic::Sum => self.fold(into, |sum, value| sum + value),
-            Statistic::Mean => into.copy_from_slice(&self.mean),
-            Statistic::Spread => self.spread(into),
-            Statistic::Min => self.fold(into, |one, other| if other < one { other } else { one }),
-            Statistic::Max => self.fold(into, |one, other| if other > one { other } else { one }),
-            Statistic::Percentile(percent) => self.percentile(percent, into),
-            Statistic::Above(limit) => self.share(into, |value| value > limit),
-            Statistic::Below(limit) => self.share(into, |value| value < limit),
-            Statistic::AtLeast(limit) => self.share(into, |value| value >= limit),
-            Statistic::AtMost(limit) => self.share(into, |value| value <= limit),
+            EnsembleStatistic::Sum => self.fold(into, |sum, value| sum + value),
+            EnsembleStatistic::Mean => into.copy_from_slice(&self.mean),
+            EnsembleStatistic::Spread => self.spread(into),
+            EnsembleStatistic::Min => self.fold(into, |one, other| if other < one { other } else { one }),
+            EnsembleStatistic::Max => self.fold(into, |one, other| if other > one { other } else { one }),
+            EnsembleStatistic::Percentile(percent) => self.percentile(percent, into),
+            EnsembleStatistic::Above(limit) => self.share(into, |value| value > limit),
+            EnsembleStatistic::Below(limit) => self.share(into, |value| value < limit),
+            EnsembleStatistic::AtLeast(limit) => self.share(into, |value| value >= limit),
+            EnsembleStatistic::AtMost(limit) => self.share(into, |value| value <= limit),
         }
     }
 
@@ -254,23 +254,23 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ALL: [Statistic; 12] = [
-        Statistic::Sum,
-        Statistic::Mean,
-        Statistic::Percentile(10.0),
-        Statistic::Spread,
-        Statistic::Min,
-        Statistic::Max,
-        Statistic::Percentile(50.0),
-        Statistic::Percentile(100.0),
-        Statistic::Above(0.5),
-        Statistic::Below(0.5),
-        Statistic::AtLeast(0.5),
-        Statistic::AtMost(0.5),
+    const ALL: [EnsembleStatistic; 12] = [
+        EnsembleStatistic::Sum,
+        EnsembleStatistic::Mean,
+        EnsembleStatistic::Percentile(10.0),
+        EnsembleStatistic::Spread,
+        EnsembleStatistic::Min,
+        EnsembleStatistic::Max,
+        EnsembleStatistic::Percentile(50.0),
+        EnsembleStatistic::Percentile(100.0),
+        EnsembleStatistic::Above(0.5),
+        EnsembleStatistic::Below(0.5),
+        EnsembleStatistic::AtLeast(0.5),
+        EnsembleStatistic::AtMost(0.5),
     ];
 
     /// One point at a time, by definition.
-    fn expected(values: &[f64], statistic: Statistic) -> f64 {
+    fn expected(values: &[f64], statistic: EnsembleStatistic) -> f64 {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let percentage =
@@ -278,24 +278,26 @@ mod tests {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         match statistic {
-            Statistic::Sum => values.iter().sum(),
-            Statistic::Mean => mean,
-            Statistic::Spread => (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt(),
-            Statistic::Min => sorted[0],
-            Statistic::Max => sorted[sorted.len() - 1],
-            Statistic::Percentile(percent) => {
+            EnsembleStatistic::Sum => values.iter().sum(),
+            EnsembleStatistic::Mean => mean,
+            EnsembleStatistic::Spread => {
+                (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt()
+            }
+            EnsembleStatistic::Min => sorted[0],
+            EnsembleStatistic::Max => sorted[sorted.len() - 1],
+            EnsembleStatistic::Percentile(percent) => {
                 let place = (count - 1.0) * (percent / 100.0);
                 let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
                 low + (high - low) * place.fract()
             }
-            Statistic::Above(limit) => percentage(&|value| value > limit),
-            Statistic::Below(limit) => percentage(&|value| value < limit),
-            Statistic::AtLeast(limit) => percentage(&|value| value >= limit),
-            Statistic::AtMost(limit) => percentage(&|value| value <= limit),
+            EnsembleStatistic::Above(limit) => percentage(&|value| value > limit),
+            EnsembleStatistic::Below(limit) => percentage(&|value| value < limit),
+            EnsembleStatistic::AtLeast(limit) => percentage(&|value| value >= limit),
+            EnsembleStatistic::AtMost(limit) => percentage(&|value| value <= limit),
         }
     }
 
-    fn of(members: &[Vec<f64>], statistics: &[Statistic]) -> Vec<Vec<f64>> {
+    fn of(members: &[Vec<f64>], statistics: &[EnsembleStatistic]) -> Vec<Vec<f64>> {
         let mut made = vec![vec![0.0; members[0].len()]; statistics.len()];
         let members: Vec<&[f64]> = members.iter().map(Vec::as_slice).collect();
         let mut into: Vec<&mut [f64]> = made.iter_mut().map(Vec::as_mut_slice).collect();
@@ -336,9 +338,9 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         let (one, two) = ([0.0; 3], [0.0; 4]);
         let mut made = [0.0; 3];
-        assert!(!ensemble(&[], &[Statistic::Mean], &mut [&mut made]));
-        assert!(!ensemble(&[&one, &two], &[Statistic::Mean], &mut [&mut made]));
-        assert!(!ensemble(&[&two], &[Statistic::Mean], &mut [&mut made]));
+        assert!(!ensemble(&[], &[EnsembleStatistic::Mean], &mut [&mut made]));
+        assert!(!ensemble(&[&one, &two], &[EnsembleStatistic::Mean], &mut [&mut made]));
+        assert!(!ensemble(&[&two], &[EnsembleStatistic::Mean], &mut [&mut made]));
         assert!(!ensemble(&[&one], &[], &mut [&mut made]));
     }
 }

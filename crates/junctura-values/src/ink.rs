@@ -5,7 +5,7 @@ pub type Colour = [u8; 3];
 
 /// The color of lines, and that of the halo beneath them, which sets them off from what they cross.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ink {
+pub struct LineInk {
     /// Of the lines.
     pub line: Colour,
     /// Of their halo.
@@ -16,7 +16,7 @@ pub struct Ink {
 ///
 /// Returns false, and leaves the rest as it is, where there is no such pixel.
 #[must_use]
-pub fn blend(colours: &mut [u8], pixels: &[u64], line: &[f32], halo: &[f32], ink: Ink) -> bool {
+pub fn blend(colours: &mut [u8], pixels: &[u64], line: &[f32], halo: &[f32], ink: LineInk) -> bool {
     pixels.len() == line.len()
         && pixels.len() == halo.len()
         && pixels.iter().zip(line.iter().zip(halo)).all(|(pixel, (line, halo))| {
@@ -25,7 +25,7 @@ pub fn blend(colours: &mut [u8], pixels: &[u64], line: &[f32], halo: &[f32], ink
 }
 
 /// Puts the halo, and the line over it, onto parts of a pixel, if there is one.
-pub(crate) fn put(colours: &mut [u8], pixel: usize, line: f32, halo: f32, ink: Ink) -> Option<()> {
+pub(crate) fn put(colours: &mut [u8], pixel: usize, line: f32, halo: f32, ink: LineInk) -> Option<()> {
     let place = pixel.checked_mul(4)?;
     let four = colours.get_mut(place..place.checked_add(4)?)?;
     for ((under, below), above) in four.iter_mut().zip(ink.halo).zip(ink.line) {
@@ -39,7 +39,7 @@ pub(crate) fn put(colours: &mut [u8], pixel: usize, line: f32, halo: f32, ink: I
 mod tests {
     use super::*;
 
-    const INK: Ink = Ink {
+    const INK: LineInk = LineInk {
         line: [200, 0, 100],
         halo: [0, 100, 200],
     };

@@ -3,22 +3,22 @@
 //! A pixel is part of a line where its value differs from that of the line by less than the field changes over half the
 //! line's width. So lines follow the values in every projection, and none is traced.
 
-use crate::ink::{Ink, put};
+use crate::ink::{LineInk, put};
 
 /// A line: the value along it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
+pub struct ContourLine {
     /// The value.
     pub value: f32,
     /// Crossings are as many pixels away from the edges of the raster at least.
     pub margin: usize,
     /// What it is drawn with.
-    pub ink: Ink,
+    pub ink: LineInk,
 }
 
 /// How lines are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stroke {
+pub struct LineStroke {
     /// Of a line, in pixels.
     pub width: f32,
     /// Lines that are fewer pixels apart fade.
@@ -44,8 +44,8 @@ pub fn isolines(
     colours: &mut [u8],
     values: &[f32],
     wide: usize,
-    lines: &[Line],
-    stroke: Stroke,
+    lines: &[ContourLine],
+    stroke: LineStroke,
 ) -> Option<Vec<Vec<u64>>> {
     (colours.len() == 4 * values.len()).then(|| {
         touched(values, wide, lines, stroke, |pixel, line, cover, halo| {
@@ -60,16 +60,16 @@ pub fn isolines(
 fn touched(
     values: &[f32],
     wide: usize,
-    lines: &[Line],
-    stroke: Stroke,
-    mut touch: impl FnMut(usize, Line, f32, f32),
+    lines: &[ContourLine],
+    stroke: LineStroke,
+    mut touch: impl FnMut(usize, ContourLine, f32, f32),
 ) -> Vec<Vec<u64>> {
     let mut crossings = vec![Vec::new(); lines.len()];
     let high = values.len().checked_div(wide).unwrap_or(0);
     if lines.is_empty() || wide < 2 || high < 2 {
         return crossings;
     }
-    let nearest = Nearest::of(lines);
+    let nearest = NearestLine::of(lines);
     let apart = lines.windows(2).map(|pair| pair[1].value - pair[0].value);
     let apart = apart.fold(f32::INFINITY, f32::min);
     let reach = stroke.width / 2.0 + 0.5;
@@ -114,15 +114,15 @@ fn length(down: f32, right: f32) -> f32 {
 }
 
 /// Finds the line whose value is nearest.
-struct Nearest {
+struct NearestLine {
     /// Values in the middle between two lines.
     between: Vec<f32>,
     first: f32,
     per_line: f32,
 }
 
-impl Nearest {
-    fn of(lines: &[Line]) -> Self {
+impl NearestLine {
+    fn of(lines: &[ContourLine]) -> Self {
         let between: Vec<f32> = lines
             .windows(2)
             .map(|pair| f32::midpoint(pair[0].value, pair[1].value))
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const STROKE: Stroke = Stroke {
+    const STROKE: LineStroke = LineStroke {
         width: 2.0,
         fade: 3.0,
         flat: 1e-5,
@@ -167,12 +167,12 @@ mod tests {
         veil: 0.0,
     };
 
-    fn lines(values: &[f32], margin: usize) -> Vec<Line> {
-        let ink = Ink {
+    fn lines(values: &[f32], margin: usize) -> Vec<ContourLine> {
+        let ink = LineInk {
             line: [0; 3],
             halo: [255; 3],
         };
-        let line = |value: &f32| Line {
+        let line = |value: &f32| ContourLine {
             value: *value,
             margin,
             ink,
@@ -181,7 +181,7 @@ mod tests {
     }
 
     /// Pixels, how much of each is covered, and crossings.
-    fn found(values: &[f32], wide: usize, lines: &[Line]) -> (Vec<usize>, Vec<f32>, Vec<Vec<u64>>) {
+    fn found(values: &[f32], wide: usize, lines: &[ContourLine]) -> (Vec<usize>, Vec<f32>, Vec<Vec<u64>>) {
         let (mut pixels, mut covers) = (Vec::new(), Vec::new());
         let crossings = touched(values, wide, lines, STROKE, |pixel, _, cover, _| {
             pixels.push(pixel);
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_halo_reaches_beyond_its_line_on_both_sides() {
         let values: Vec<f32> = (0..200).map(|pixel| (pixel % 20) as f32).collect();
-        let stroke = Stroke { halo: 2.5, ..STROKE };
+        let stroke = LineStroke { halo: 2.5, ..STROKE };
         let mut halos = 0.0;
         let mut lines_only = 0.0;
         touched(&values, 20, &lines(&[10.0], 0), stroke, |_, _, line, halo| {
@@ -262,7 +262,7 @@ mod tests {
             values.sort_by(f32::total_cmp);
             values.dedup();
             let lines = lines(&values, 0);
-            let at = Nearest::of(&lines).find(value);
+            let at = NearestLine::of(&lines).find(value);
             prop_assert!(at < lines.len());
             if value.is_finite() {
                 let nearest = values.iter().map(|one| (one - value).abs()).fold(f32::INFINITY, f32::min);

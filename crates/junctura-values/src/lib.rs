@@ -18,9 +18,9 @@ mod packing;
 mod sampling;
 mod sparse;
 
-pub use ensemble::{Statistic, ensemble};
-pub use ink::{Colour, Ink, blend};
-pub use isolines::{Line, Stroke, isolines};
+pub use ensemble::{EnsembleStatistic, ensemble};
+pub use ink::{Colour, LineInk, blend};
+pub use isolines::{ContourLine, LineStroke, isolines};
 pub use packing::{SimplePacking, ValuesMut, bitmap_of, present};
-pub use sampling::{ColorBar, Corners, Palette, bilinear, dim, shade};
+pub use sampling::{ColorBar, PixelCorners, PixelPalette, bilinear, dim, shade};
 pub use sparse::SparseRows;

@@ -96,7 +96,7 @@ impl SimplePacking {
         }
     }
 
-    fn unpack_at<T: Value>(&self, data: &[u8], bitmap: Option<&[u8]>, into: &mut [T]) -> bool {
+    fn unpack_at<T: UnpackedValue>(&self, data: &[u8], bitmap: Option<&[u8]>, into: &mut [T]) -> bool {
         let Some(bitmap) = bitmap else {
             return self.unpack_all(data, into);
         };
@@ -116,7 +116,7 @@ impl SimplePacking {
         true
     }
 
-    fn unpack_all<T: Value>(&self, data: &[u8], into: &mut [T]) -> bool {
+    fn unpack_all<T: UnpackedValue>(&self, data: &[u8], into: &mut [T]) -> bool {
         let is_whole = self.nbytes(into.len()).is_some_and(|nbytes| nbytes <= data.len());
         if !is_whole || !self.is_supported() {
             return false;
@@ -145,7 +145,7 @@ impl SimplePacking {
         if !self.is_supported() {
             return Vec::new();
         }
-        let mut written = Written::new(self.bits, self.nbytes(values.len()).unwrap_or(0));
+        let mut written = BitWriter::new(self.bits, self.nbytes(values.len()).unwrap_or(0));
         let (mut integers, mut compacted) = ([0; BLOCK], [0.0; BLOCK]);
         for block in values.chunks(BLOCK) {
             let mut present = block;
@@ -187,7 +187,7 @@ const BLOCK: usize = 256;
 const UNIT_LAST: f64 = 4_503_599_627_370_496.0;
 
 /// Integers of some bits, one after the other.
-struct Written {
+struct BitWriter {
     bits: u32,
     data: Vec<u8>,
     /// Bits that do not fill a word of 32 yet, at the end of `waiting`.
@@ -195,7 +195,7 @@ struct Written {
     waiting: u64,
 }
 
-impl Written {
+impl BitWriter {
     fn new(bits: u32, nbytes: usize) -> Self {
         Self {
             bits,
@@ -244,13 +244,13 @@ impl Written {
 }
 
 /// The number type of unpacked values.
-trait Value: Copy {
+trait UnpackedValue: Copy {
     const MISSING: Self;
 
     fn nearest(value: f64) -> Self;
 }
 
-impl Value for f64 {
+impl UnpackedValue for f64 {
     const MISSING: Self = f64::NAN;
 
     fn nearest(value: f64) -> Self {
@@ -258,7 +258,7 @@ impl Value for f64 {
     }
 }
 
-impl Value for f32 {
+impl UnpackedValue for f32 {
     const MISSING: Self = f32::NAN;
 
     fn nearest(value: f64) -> Self {

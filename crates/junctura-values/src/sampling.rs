@@ -2,7 +2,7 @@
 
 /// The four values around each of some pixels, and the place of the pixel between them.
 #[derive(Clone, Copy, Debug)]
-pub struct Corners<'a> {
+pub struct PixelCorners<'a> {
     /// North-west, north-east, south-west and south-east of each pixel, as places in the field.
     pub places: [&'a [u32]; 4],
     /// The distance from the northern row, as a part of the distance between both rows.
@@ -17,7 +17,7 @@ pub struct Corners<'a> {
 ///
 /// Returns false if the parts do not fit together: `made` is then not complete.
 #[must_use]
-pub fn bilinear(values: &[f64], corners: &Corners<'_>, made: &mut [f32]) -> bool {
+pub fn bilinear(values: &[f64], corners: &PixelCorners<'_>, made: &mut [f32]) -> bool {
     let count = made.len();
     let [a, b, c, d] = corners.places;
     let [north, south] = corners.east;
@@ -74,7 +74,7 @@ pub enum ColorBar<'a> {
 
 /// Colors of pixels, as the four bytes of each.
 #[derive(Clone, Copy, Debug)]
-pub struct Palette<'a> {
+pub struct PixelPalette<'a> {
     /// From the lowest value to the highest.
     pub table: &'a [u32],
     /// Of missing values, and of the lines of the hatch over them.
@@ -95,7 +95,7 @@ pub fn shade(
     values: &[f32],
     pixels: Option<&[u64]>,
     bar: &ColorBar<'_>,
-    palette: &Palette<'_>,
+    palette: &PixelPalette<'_>,
 ) -> bool {
     let colors = palette.table.len();
     if colors == 0 || wide == 0 || palette.hatch[0] == 0 {
@@ -126,7 +126,7 @@ fn paint(
     wide: usize,
     values: &[f32],
     pixels: Option<&[u64]>,
-    palette: &Palette<'_>,
+    palette: &PixelPalette<'_>,
     entry: impl Fn(f32) -> usize,
 ) -> bool {
     let color = |value: f32, pixel: usize| {
@@ -178,14 +178,14 @@ mod tests {
         first: 0.0,
         span: 1.0,
     };
-    const PALETTE: Palette<'static> = Palette {
+    const PALETTE: PixelPalette<'static> = PixelPalette {
         table: &[1, 2, 3, 4],
         missing: [8, 9],
         hatch: [4, 2],
     };
 
     fn sampled(values: [f64; 4], south: f32, east: f32) -> f32 {
-        let corners = Corners {
+        let corners = PixelCorners {
             places: [&[0], &[1], &[2], &[3]],
             south: &[south],
             east: [&[east], &[east]],
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn parts_that_do_not_fit_are_refused() {
-        let corners = Corners {
+        let corners = PixelCorners {
             places: [&[0], &[0], &[0], &[1]],
             south: &[0.0],
             east: [&[0.0], &[0.0]],

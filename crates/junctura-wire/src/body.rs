@@ -68,7 +68,7 @@ pub struct Welcome<'a> {
     /// The machine it runs on.
     #[n(8)]
     pub host: Cow<'a, str>,
-    /// Whether [`Pack`] is answered on this way; said by a gate, not by the server.
+    /// Whether [`PackBody`] is answered on this way; said by a gate, not by the server.
     #[cbor(n(9), default)]
     pub packs: bool,
 }
@@ -76,7 +76,7 @@ pub struct Welcome<'a> {
 /// An error, as it travels.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Failure<'a> {
+pub struct WireFailure<'a> {
     /// The number of the error's code.
     #[n(0)]
     pub code: u16,
@@ -94,7 +94,7 @@ pub struct Failure<'a> {
 /// Asks the server to end: it takes nothing new, and ends when all that requirements are owed was received.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Drain {
+pub struct DrainRequest {
     /// After this it ends anyway; 0: at once; `None`: as long as it takes.
     #[n(0)]
     pub timeout_ms: Option<u64>,
@@ -103,7 +103,7 @@ pub struct Drain {
 /// Asks for memory: a segment whose slots hold payloads of this size.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Lease {
+pub struct LeaseRequest {
     /// Bytes of the payload that is to be placed.
     #[n(0)]
     pub payload_bytes: u64,
@@ -117,7 +117,7 @@ pub struct Lease {
 
 /// One object by its key, or whatever matches a selector.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum Target<'a> {
+pub enum TargetBody<'a> {
     /// Exactly this key: the record of the key's attributes.
     #[n(0)]
     Key {
@@ -140,10 +140,10 @@ pub enum Target<'a> {
 /// Asks for one object.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Demand<'a> {
+pub struct DemandRequest<'a> {
     /// Which one.
     #[n(0)]
-    pub target: Target<'a>,
+    pub target: TargetBody<'a>,
     /// How long to wait for it; 0: not at all; `None`: for ever.
     #[n(1)]
     pub timeout_ms: Option<u64>,
@@ -160,7 +160,7 @@ pub struct Demand<'a> {
 
 /// In which order a list, or a follow's first phase, gives what is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub enum Order<'a> {
+pub enum ListOrder<'a> {
     /// By canonical key.
     #[default]
     #[n(0)]
@@ -177,13 +177,13 @@ pub enum Order<'a> {
 /// Asks which objects match, without payloads.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct List<'a> {
+pub struct ListRequest<'a> {
     /// The selector's text.
     #[n(0)]
     pub selector: Cow<'a, str>,
     /// The order of the answer.
     #[n(1)]
-    pub order: Order<'a>,
+    pub order: ListOrder<'a>,
     /// Members of bundles that are not complete, too.
     #[cbor(n(2), default)]
     pub incomplete: bool,
@@ -195,7 +195,7 @@ pub struct List<'a> {
 /// Opens a bundle, or joins those who have it open: what one says and another leaves out holds for both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Bundle<'a> {
+pub struct BundleRequest<'a> {
     /// Its path; `None`: a bundle without a name, of this client alone.
     #[n(0)]
     pub path: Option<Cow<'a, str>>,
@@ -225,7 +225,7 @@ pub struct BundleAttributes<'a> {
 /// Asks which bundles there are, a page at a time, in the order in which they were opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Bundles<'a> {
+pub struct BundlesRequest<'a> {
     /// The text of a selector over their attributes.
     #[n(0)]
     pub selector: Cow<'a, str>,
@@ -240,7 +240,7 @@ pub struct Bundles<'a> {
 /// A page of a list of bundles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Bundled<'a> {
+pub struct BundlesPage<'a> {
     /// There are no more.
     #[n(0)]
     pub last: bool,
@@ -295,7 +295,7 @@ pub struct BundleStatus<'a> {
 /// them have had them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Consumers {
+pub struct ConsumerNames {
     /// The names.
     #[n(0)]
     pub names: Vec<String>,
@@ -304,13 +304,13 @@ pub struct Consumers {
 /// Asks for everything that matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Follow<'a> {
+pub struct FollowRequest<'a> {
     /// The selector's text.
     #[n(0)]
     pub selector: Cow<'a, str>,
     /// The order of the first phase.
     #[n(1)]
-    pub order: Order<'a>,
+    pub order: ListOrder<'a>,
     /// Deliveries that may be unreleased at once.
     #[n(2)]
     pub window: u32,
@@ -352,7 +352,7 @@ pub struct GroupTerms {
 /// Says early what will be wanted: what matches stays until it was received through the requirement and released.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Require<'a> {
+pub struct RequireRequest<'a> {
     /// The selector's text.
     #[n(0)]
     pub selector: Cow<'a, str>,
@@ -382,7 +382,7 @@ pub struct Require<'a> {
 /// Ends a requirement that has a name, whoever made it.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Retract<'a> {
+pub struct RetractRequest<'a> {
     /// Its name.
     #[n(0)]
     pub name: Cow<'a, str>,
@@ -391,7 +391,7 @@ pub struct Retract<'a> {
 /// Asks whether anybody wants an object that is not made yet.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Wanted<'a> {
+pub struct WantedRequest<'a> {
     /// The schema's number.
     #[n(0)]
     pub schema: u16,
@@ -406,10 +406,10 @@ pub struct Wanted<'a> {
 /// Takes one object out of the pool.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Withdraw<'a> {
+pub struct WithdrawRequest<'a> {
     /// Its key.
     #[n(0)]
-    pub target: Target<'a>,
+    pub target: TargetBody<'a>,
     /// How long to wait for requirements that are owed it; `None`: for ever.
     #[n(1)]
     pub timeout_ms: Option<u64>,
@@ -481,7 +481,7 @@ pub mod events {
 /// Asks for events.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Subscribe<'a> {
+pub struct SubscribeRequest<'a> {
     /// Which objects' events; those of clients, of requirements and of bundles come whatever it says.
     #[n(0)]
     pub selector: Cow<'a, str>,
@@ -493,7 +493,7 @@ pub struct Subscribe<'a> {
 /// Something happened in the pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Happened<'a> {
+pub struct EventBody<'a> {
     /// One bit of [`events`].
     #[n(0)]
     pub event: u32,
@@ -506,7 +506,7 @@ pub struct Happened<'a> {
     /// The client that joined or left, that offered the object, that made or retracted the requirement, or that completed or
     /// aborted the bundle.
     #[n(3)]
-    pub client: Option<Peer<'a>>,
+    pub client: Option<PeerBody<'a>>,
     /// Why.
     #[n(4)]
     pub reason: Cow<'a, str>,
@@ -515,7 +515,7 @@ pub struct Happened<'a> {
     pub requirement: Option<RequirementName<'a>>,
     /// The bundle it happened to.
     #[n(6)]
-    pub bundle: Option<BundleName<'a>>,
+    pub bundle: Option<BundlePeer<'a>>,
     /// Where the object lies in a store.
     #[n(7)]
     pub location: Option<Cow<'a, str>>,
@@ -524,7 +524,7 @@ pub struct Happened<'a> {
 /// Says what became of objects that were received through a requirement, and are still held: they lie in a store, or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Archived<'a> {
+pub struct ArchivedBody<'a> {
     /// The requirement's name.
     #[n(0)]
     pub requirement: Cow<'a, str>,
@@ -551,7 +551,7 @@ pub struct ArchivedObject<'a> {
 /// Asks for what one rank wants of pieces of an array, and for nothing else of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Pack<'a> {
+pub struct PackBody<'a> {
     /// How the array lies over those who have it (`docs/formats/layout.md`).
     #[n(0)]
     pub from: Cow<'a, str>,
@@ -584,13 +584,13 @@ pub struct PieceName<'a> {
     pub rank: u64,
     /// The object.
     #[n(1)]
-    pub target: Target<'a>,
+    pub target: TargetBody<'a>,
 }
 
 /// A bundle, as others see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct BundleName<'a> {
+pub struct BundlePeer<'a> {
     /// Its path.
     #[n(0)]
     pub path: Option<Cow<'a, str>>,
@@ -617,7 +617,7 @@ pub struct RequirementName<'a> {
 /// A client, as others see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Peer<'a> {
+pub struct PeerBody<'a> {
     /// The number that the server gave it.
     #[n(0)]
     pub client: u32,
@@ -650,7 +650,7 @@ pub struct ObjectName<'a> {
 /// Objects that a reader will not get.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Gap<'a> {
+pub struct GapBody<'a> {
     /// Which.
     #[n(0)]
     pub items: Vec<ObjectName<'a>>,

@@ -36,10 +36,10 @@ pub const SPILLED: u16 = 256;
 /// descriptor is one to read from.
 pub const FILE_TIER: u32 = 0;
 
-/// Of a [`Holding`]: nobody has seen the object. A requirement that it came through is owed it again, as if it had never gone
+/// Of a [`ReleasedHolding`]: nobody has seen the object. A requirement that it came through is owed it again, as if it had never gone
 /// out.
 pub const UNREAD: u32 = 1;
-/// Of a [`Holding`]: who has it is not done with it. A requirement that it came through is owed it again.
+/// Of a [`ReleasedHolding`]: who has it is not done with it. A requirement that it came through is owed it again.
 pub const UNDONE: u32 = 2;
 
 /// ```text
@@ -103,7 +103,7 @@ pub struct DeliveredHead {
 /// One object given back; a `Release` frame holds any number of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub struct Holding {
+pub struct ReleasedHolding {
     /// As the delivery said.
     pub holding: U32,
     /// [`UNREAD`], [`UNDONE`], or zero.
@@ -135,7 +135,7 @@ pub struct PackedHead {
 /// A slot of a segment; a `Freed` frame holds any number of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub struct Slot {
+pub struct SlotAddress {
     /// The segment.
     pub segment: U32,
     /// The slot within it.

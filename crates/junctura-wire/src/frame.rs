@@ -22,10 +22,10 @@ pub const BODY_BYTES_MAX: usize = 1 << 20;
 /// The header as it lies in the stream.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub struct Header {
+pub struct FrameHeader {
     /// Bytes of the body.
     pub length: U32,
-    /// One of [`Kind`], or something newer.
+    /// One of [`FrameKind`], or something newer.
     pub kind: u8,
     /// Descriptors that come with this frame.
     pub descriptors: u8,
@@ -34,10 +34,10 @@ pub struct Header {
     pub request: U64,
 }
 
-impl Header {
+impl FrameHeader {
     /// A header without descriptors.
     #[must_use]
-    pub fn new(kind: Kind, request: u64, length: usize) -> Self {
+    pub fn new(kind: FrameKind, request: u64, length: usize) -> Self {
         Self {
             length: U32::new(length as u32),
             kind: kind as u8,
@@ -49,7 +49,7 @@ impl Header {
 
     /// The header of a frame that was read, whatever its kind.
     #[must_use]
-    pub fn of(frame: &Frame<'_>) -> Self {
+    pub fn of(frame: &WireFrame<'_>) -> Self {
         Self {
             length: U32::new(frame.body.len() as u32),
             kind: frame.kind,
@@ -62,8 +62,8 @@ impl Header {
 
 /// One whole frame, borrowed from a receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame<'a> {
-    /// The raw kind: a newer peer may send one that [`Kind`] does not name.
+pub struct WireFrame<'a> {
+    /// The raw kind: a newer peer may send one that [`FrameKind`] does not name.
     pub kind: u8,
     /// Descriptors that come with this frame.
     pub descriptors: u8,
@@ -73,13 +73,13 @@ pub struct Frame<'a> {
     pub body: &'a [u8],
 }
 
-impl<'a> Frame<'a> {
+impl<'a> WireFrame<'a> {
     /// Reads the first frame of `bytes`: `None` while it is not whole yet; otherwise the frame and its length in bytes.
     ///
     /// # Errors
     /// `Protocol` when the header cannot belong to a frame of ours: nothing after it can be understood either.
     pub fn split(bytes: &'a [u8]) -> Result<Option<(Self, usize)>> {
-        let Ok((header, rest)) = Header::read_from_prefix(bytes) else {
+        let Ok((header, rest)) = FrameHeader::read_from_prefix(bytes) else {
             return Ok(None);
         };
         let length = header.length.get() as usize;
@@ -111,16 +111,16 @@ macro_rules! kinds {
         /// What a frame is about. Below 64: from client to server; from 64 on: from server to client.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
-        pub enum Kind { $($(#[$doc])* $name = $number,)* }
+        pub enum FrameKind { $($(#[$doc])* $name = $number,)* }
 
-        impl Kind {
+        impl FrameKind {
             /// Every kind, in the order of their numbers.
-            pub const ALL: &[Kind] = &[$(Kind::$name,)*];
+            pub const ALL: &[FrameKind] = &[$(FrameKind::$name,)*];
 
             /// The kind of this number, unless it is newer than this crate.
             #[must_use]
             pub fn from_number(number: u8) -> Option<Self> {
-                match number { $($number => Some(Kind::$name),)* _ => None }
+                match number { $($number => Some(FrameKind::$name),)* _ => None }
             }
         }
     };
@@ -228,10 +228,10 @@ kinds! {
     Packed = 86,
 }
 
-impl Kind {
+impl FrameKind {
     /// How many descriptors come with a frame of this kind.
     #[must_use]
     pub fn descriptors(self) -> u8 {
-        u8::from(matches!(self, Kind::Segment | Kind::Rings))
+        u8::from(matches!(self, FrameKind::Segment | FrameKind::Rings))
     }
 }

@@ -16,8 +16,8 @@ mod reply;
 mod request;
 pub mod shape;
 
-pub use frame::{Frame, Header, Kind};
-pub use reply::{Listed, Reply};
+pub use frame::{FrameHeader, FrameKind, WireFrame};
+pub use reply::{ListedPage, Reply};
 pub use request::Request;
 
 /// The version of the wire format that this crate speaks. A server refuses another one by name.

@@ -4,11 +4,11 @@ use junctura_model::{Code, Error, Result};
 use zerocopy::byteorder::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::body::{Bundled, Failure, Gap, Happened, Welcome};
+use crate::body::{BundlesPage, EventBody, GapBody, Welcome, WireFailure};
 use crate::fixed::{
-    self, CompletedHead, DeliveredHead, ListedHead, MemberVersion, PackedHead, RingsHead, SegmentHead, Slot,
+    self, CompletedHead, DeliveredHead, ListedHead, MemberVersion, PackedHead, RingsHead, SegmentHead, SlotAddress,
 };
-use crate::frame::{Frame, Kind};
+use crate::frame::{FrameKind, WireFrame};
 use crate::request::{broken, cbor, frame, number, put, read};
 
 /// A server's reply, borrowed from the frame it came in (or from the server that is about to send it).
@@ -17,13 +17,13 @@ pub enum Reply<'a> {
     /// The answer to `Hello`.
     Welcome(Welcome<'a>),
     /// The request failed.
-    Failed(Failure<'a>),
+    Failed(WireFailure<'a>),
     /// The object is visible under this sequence number; 0: it is staged, and becomes visible with its bundle.
     Offered(u64),
     /// A segment; its descriptor comes with the frame.
     Segment(SegmentHead),
     /// Slots of the client's segments that are free again.
-    Freed(&'a [Slot]),
+    Freed(&'a [SlotAddress]),
     /// An object; `request` names the demand or the follow.
     Delivered {
         /// Where and how.
@@ -36,11 +36,11 @@ pub enum Reply<'a> {
     /// A follow has given what was there; from here on it is live.
     Live,
     /// Objects that a follow or a requirement will not get.
-    Gap(Gap<'a>),
+    Gap(GapBody<'a>),
     /// A page of a list.
-    Listed(Listed<'a>),
+    Listed(ListedPage<'a>),
     /// Something happened in the pool.
-    Event(Happened<'a>),
+    Event(EventBody<'a>),
     /// The request is done; the number says how many objects it concerned.
     Done(u64),
     /// The server's counters, as JSON.
@@ -52,7 +52,7 @@ pub enum Reply<'a> {
     /// A follow, list, subscription or requirement began when the server's newest sequence number was this.
     Began(u64),
     /// A follow, a subscription or the use of a requirement was ended by the server.
-    Ended(Failure<'a>),
+    Ended(WireFailure<'a>),
     /// A part of the rings that the connection goes on through; its descriptor comes with the frame.
     Rings(RingsHead),
     /// A bundle is visible: the versions of the members that this client staged.
@@ -63,7 +63,7 @@ pub enum Reply<'a> {
         members: &'a [MemberVersion],
     },
     /// A page of a list of bundles.
-    Bundled(Bundled<'a>),
+    Bundled(BundlesPage<'a>),
     /// A part of what a rank wants of pieces of an array.
     Packed {
         /// Whether more follows.
@@ -75,14 +75,14 @@ pub enum Reply<'a> {
 
 /// A page of a list: objects one after the other, each a [`ListedHead`] and its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listed<'a> {
+pub struct ListedPage<'a> {
     /// This is the last page.
     pub last: bool,
     /// The objects.
     pub entries: &'a [u8],
 }
 
-impl<'a> Listed<'a> {
+impl<'a> ListedPage<'a> {
     /// The objects of the page, in order.
     pub fn iter(&self) -> impl Iterator<Item = Result<(ListedHead, &'a [u8])>> + use<'a> {
         let mut rest = self.entries;
@@ -96,7 +96,7 @@ impl<'a> Listed<'a> {
             });
             let Some((head, record, tail)) = entry else {
                 rest = &[];
-                return Some(Err(broken(Kind::Listed, "torn entry")));
+                return Some(Err(broken(FrameKind::Listed, "torn entry")));
             };
             rest = tail;
             Some(Ok((head, record)))
@@ -110,8 +110,8 @@ impl<'a> Reply<'a> {
     /// # Errors
     /// `Unsupported` for a kind that this version does not know; `Protocol` for a body that does not hold what its kind
     /// needs.
-    pub fn decode(frame: &Frame<'a>) -> Result<Self> {
-        let kind = Kind::from_number(frame.kind).ok_or_else(|| {
+    pub fn decode(frame: &WireFrame<'a>) -> Result<Self> {
+        let kind = FrameKind::from_number(frame.kind).ok_or_else(|| {
             Error::new(
                 Code::Unsupported,
                 format!("frame kind {}", frame.kind),
@@ -120,26 +120,26 @@ impl<'a> Reply<'a> {
         })?;
         let body = frame.body;
         Ok(match kind {
-            Kind::Welcome => Self::Welcome(cbor(kind, body)?),
-            Kind::Failed => Self::Failed(cbor(kind, body)?),
-            Kind::Offered => Self::Offered(number(kind, body)?),
-            Kind::Segment => Self::Segment(read(kind, body)?),
-            Kind::Freed => Self::Freed(<[Slot]>::ref_from_bytes(body).map_err(|_| broken(kind, "length"))?),
-            Kind::Delivered => Self::delivered(body)?,
-            Kind::Live => Self::Live,
-            Kind::Gap => Self::Gap(cbor(kind, body)?),
-            Kind::Listed => Self::listed(body)?,
-            Kind::Event => Self::Event(cbor(kind, body)?),
-            Kind::Done => Self::Done(number(kind, body)?),
-            Kind::Stats => Self::Stats(std::str::from_utf8(body).map_err(|_| broken(kind, "not UTF-8"))?),
-            Kind::Recall => Self::Recall(read::<U32>(kind, body)?.get()),
-            Kind::Dropped => Self::Dropped(read::<U32>(kind, body)?.get()),
-            Kind::Began => Self::Began(number(kind, body)?),
-            Kind::Ended => Self::Ended(cbor(kind, body)?),
-            Kind::Rings => Self::Rings(read(kind, body)?),
-            Kind::Completed => Self::completed(body)?,
-            Kind::Bundled => Self::Bundled(cbor(kind, body)?),
-            Kind::Packed => {
+            FrameKind::Welcome => Self::Welcome(cbor(kind, body)?),
+            FrameKind::Failed => Self::Failed(cbor(kind, body)?),
+            FrameKind::Offered => Self::Offered(number(kind, body)?),
+            FrameKind::Segment => Self::Segment(read(kind, body)?),
+            FrameKind::Freed => Self::Freed(<[SlotAddress]>::ref_from_bytes(body).map_err(|_| broken(kind, "length"))?),
+            FrameKind::Delivered => Self::delivered(body)?,
+            FrameKind::Live => Self::Live,
+            FrameKind::Gap => Self::Gap(cbor(kind, body)?),
+            FrameKind::Listed => Self::listed(body)?,
+            FrameKind::Event => Self::Event(cbor(kind, body)?),
+            FrameKind::Done => Self::Done(number(kind, body)?),
+            FrameKind::Stats => Self::Stats(std::str::from_utf8(body).map_err(|_| broken(kind, "not UTF-8"))?),
+            FrameKind::Recall => Self::Recall(read::<U32>(kind, body)?.get()),
+            FrameKind::Dropped => Self::Dropped(read::<U32>(kind, body)?.get()),
+            FrameKind::Began => Self::Began(number(kind, body)?),
+            FrameKind::Ended => Self::Ended(cbor(kind, body)?),
+            FrameKind::Rings => Self::Rings(read(kind, body)?),
+            FrameKind::Completed => Self::completed(body)?,
+            FrameKind::Bundled => Self::Bundled(cbor(kind, body)?),
+            FrameKind::Packed => {
                 let (head, bytes) = PackedHead::read_from_prefix(body).map_err(|_| broken(kind, "too short"))?;
                 Self::Packed { head, bytes }
             }
@@ -148,7 +148,7 @@ impl<'a> Reply<'a> {
     }
 
     fn delivered(body: &'a [u8]) -> Result<Self> {
-        let kind = Kind::Delivered;
+        let kind = FrameKind::Delivered;
         let (head, rest) = DeliveredHead::read_from_prefix(body).map_err(|_| broken(kind, "too short"))?;
         let (record, inline) = rest
             .split_at_checked(head.record_length.get() as usize)
@@ -165,7 +165,7 @@ impl<'a> Reply<'a> {
     }
 
     fn completed(body: &'a [u8]) -> Result<Self> {
-        let kind = Kind::Completed;
+        let kind = FrameKind::Completed;
         let (head, rest) = CompletedHead::read_from_prefix(body).map_err(|_| broken(kind, "too short"))?;
         let members = <[MemberVersion]>::ref_from_bytes(rest).map_err(|_| broken(kind, "length"))?;
         Ok(Self::Completed { head, members })
@@ -173,38 +173,38 @@ impl<'a> Reply<'a> {
 
     fn listed(body: &'a [u8]) -> Result<Self> {
         match body.split_first() {
-            Some((&last @ (0 | 1), entries)) => Ok(Self::Listed(Listed {
+            Some((&last @ (0 | 1), entries)) => Ok(Self::Listed(ListedPage {
                 last: last == 1,
                 entries,
             })),
-            _ => Err(broken(Kind::Listed, "no flag")),
+            _ => Err(broken(FrameKind::Listed, "no flag")),
         }
     }
 
     /// The kind of frame it travels in.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FrameKind {
         match self {
-            Self::Welcome(_) => Kind::Welcome,
-            Self::Failed(_) => Kind::Failed,
-            Self::Offered(_) => Kind::Offered,
-            Self::Segment(_) => Kind::Segment,
-            Self::Freed(_) => Kind::Freed,
-            Self::Delivered { .. } => Kind::Delivered,
-            Self::Live => Kind::Live,
-            Self::Gap(_) => Kind::Gap,
-            Self::Listed(_) => Kind::Listed,
-            Self::Event(_) => Kind::Event,
-            Self::Done(_) => Kind::Done,
-            Self::Stats(_) => Kind::Stats,
-            Self::Recall(_) => Kind::Recall,
-            Self::Dropped(_) => Kind::Dropped,
-            Self::Began(_) => Kind::Began,
-            Self::Ended(_) => Kind::Ended,
-            Self::Rings(_) => Kind::Rings,
-            Self::Completed { .. } => Kind::Completed,
-            Self::Bundled(_) => Kind::Bundled,
-            Self::Packed { .. } => Kind::Packed,
+            Self::Welcome(_) => FrameKind::Welcome,
+            Self::Failed(_) => FrameKind::Failed,
+            Self::Offered(_) => FrameKind::Offered,
+            Self::Segment(_) => FrameKind::Segment,
+            Self::Freed(_) => FrameKind::Freed,
+            Self::Delivered { .. } => FrameKind::Delivered,
+            Self::Live => FrameKind::Live,
+            Self::Gap(_) => FrameKind::Gap,
+            Self::Listed(_) => FrameKind::Listed,
+            Self::Event(_) => FrameKind::Event,
+            Self::Done(_) => FrameKind::Done,
+            Self::Stats(_) => FrameKind::Stats,
+            Self::Recall(_) => FrameKind::Recall,
+            Self::Dropped(_) => FrameKind::Dropped,
+            Self::Began(_) => FrameKind::Began,
+            Self::Ended(_) => FrameKind::Ended,
+            Self::Rings(_) => FrameKind::Rings,
+            Self::Completed { .. } => FrameKind::Completed,
+            Self::Bundled(_) => FrameKind::Bundled,
+            Self::Packed { .. } => FrameKind::Packed,
         }
     }
 
@@ -246,7 +246,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-impl<'a> From<&'a Error> for Failure<'a> {
+impl<'a> From<&'a Error> for WireFailure<'a> {
     fn from(error: &'a Error) -> Self {
         Self {
             code: error.code().number(),
@@ -257,8 +257,8 @@ impl<'a> From<&'a Error> for Failure<'a> {
     }
 }
 
-impl From<Failure<'_>> for Error {
-    fn from(failure: Failure<'_>) -> Self {
+impl From<WireFailure<'_>> for Error {
+    fn from(failure: WireFailure<'_>) -> Self {
         let code = Code::from_number(failure.code).unwrap_or(Code::Io);
         let error = Error::new(code, failure.subject.into_owned(), failure.cause.into_owned());
         match failure.position {

@@ -6,11 +6,12 @@ use junctura_model::{Code, Error, Result};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::body::{
-    Archived, Bundle, Bundles, Consumers, Demand, Drain, Follow, Hello, Lease, List, Pack, Require, Retract, Subscribe,
-    Target, Wanted, Withdraw,
+    ArchivedBody, BundleRequest, BundlesRequest, ConsumerNames, DemandRequest, DrainRequest, FollowRequest, Hello,
+    LeaseRequest, ListRequest, PackBody, RequireRequest, RetractRequest, SubscribeRequest, TargetBody, WantedRequest,
+    WithdrawRequest,
 };
-use crate::fixed::{self, Holding, OfferHead};
-use crate::frame::{Frame, HEADER_BYTES, Header, Kind};
+use crate::fixed::{self, OfferHead, ReleasedHolding};
+use crate::frame::{FrameHeader, FrameKind, HEADER_BYTES, WireFrame};
 use crate::shape;
 
 /// A client's request, borrowed from the frame it came in (or from the caller who is about to send it).
@@ -28,29 +29,29 @@ pub enum Request<'a> {
         inline: &'a [u8],
     },
     /// Asks for a segment.
-    Lease(Lease),
+    Lease(LeaseRequest),
     /// Gives a leased segment back.
     Return(u32),
     /// Asks for one object.
-    Demand(Demand<'a>),
+    Demand(DemandRequest<'a>),
     /// Gives up a request that still waits.
     Cancel(u64),
     /// Asks which objects match.
-    List(List<'a>),
+    List(ListRequest<'a>),
     /// Asks for everything that matches.
-    Follow(Follow<'a>),
+    Follow(FollowRequest<'a>),
     /// The next page of this list.
     More(u64),
     /// Gives delivered objects back.
-    Release(&'a [Holding]),
+    Release(&'a [ReleasedHolding]),
     /// Says early what will be wanted.
-    Require(Require<'a>),
+    Require(RequireRequest<'a>),
     /// Takes one object out of the pool.
-    Withdraw(Withdraw<'a>),
+    Withdraw(WithdrawRequest<'a>),
     /// Takes all objects that match out of the pool.
-    WithdrawAll(Withdraw<'a>),
+    WithdrawAll(WithdrawRequest<'a>),
     /// Asks for events.
-    Subscribe(Subscribe<'a>),
+    Subscribe(SubscribeRequest<'a>),
     /// Ends a follow, a list, a subscription or a requirement.
     Stop(u64),
     /// Asks for the server's counters.
@@ -58,13 +59,13 @@ pub enum Request<'a> {
     /// Leaves in good order.
     Goodbye,
     /// Ends a requirement that has a name.
-    Retract(Retract<'a>),
-    /// See [`Wanted`].
-    Wanted(Wanted<'a>),
+    Retract(RetractRequest<'a>),
+    /// See [`WantedRequest`].
+    Wanted(WantedRequest<'a>),
     /// Asks the server to end in good order.
-    Drain(Drain),
+    Drain(DrainRequest),
     /// Opens a bundle, or joins those who have it open.
-    Bundle(Bundle<'a>),
+    Bundle(BundleRequest<'a>),
     /// Says that the bundle of this request has all its members.
     Seal(u64),
     /// Gives the bundle of this request up, with all its members.
@@ -81,15 +82,15 @@ pub enum Request<'a> {
         inline: &'a [u8],
     },
     /// Asks which bundles there are.
-    Bundles(Bundles<'a>),
+    Bundles(BundlesRequest<'a>),
     /// Numbers the names that offers of this client may then be retained for.
-    Consumers(Consumers),
+    Consumers(ConsumerNames),
     /// Asks to be told when everything that this client said before is in effect.
     Sync,
-    /// See [`Archived`].
-    Archived(Archived<'a>),
-    /// See [`Pack`].
-    Pack(Pack<'a>),
+    /// See [`ArchivedBody`].
+    Archived(ArchivedBody<'a>),
+    /// See [`PackBody`].
+    Pack(PackBody<'a>),
 }
 
 impl<'a> Request<'a> {
@@ -98,8 +99,8 @@ impl<'a> Request<'a> {
     /// # Errors
     /// `Unsupported` for a kind that this version does not know (the request can be refused and the stream goes on);
     /// `Protocol` for a body that does not hold what its kind needs.
-    pub fn decode(frame: &Frame<'a>) -> Result<Self> {
-        let kind = Kind::from_number(frame.kind).ok_or_else(|| {
+    pub fn decode(frame: &WireFrame<'a>) -> Result<Self> {
+        let kind = FrameKind::from_number(frame.kind).ok_or_else(|| {
             Error::new(
                 Code::Unsupported,
                 format!("frame kind {}", frame.kind),
@@ -108,38 +109,40 @@ impl<'a> Request<'a> {
         })?;
         let body = frame.body;
         Ok(match kind {
-            Kind::Hello => Self::Hello(cbor(kind, body)?),
-            Kind::Offer => {
+            FrameKind::Hello => Self::Hello(cbor(kind, body)?),
+            FrameKind::Offer => {
                 let (head, record, inline) = offer(kind, body)?;
                 Self::Offer { head, record, inline }
             }
-            Kind::Lease => Self::Lease(cbor(kind, body)?),
-            Kind::Return => Self::Return(read::<zerocopy::byteorder::little_endian::U32>(kind, body)?.get()),
-            Kind::Demand => Self::Demand(cbor(kind, body)?),
-            Kind::Cancel => Self::Cancel(number(kind, body)?),
-            Kind::List => Self::List(cbor(kind, body)?),
-            Kind::Follow => Self::Follow(cbor(kind, body)?),
-            Kind::More => Self::More(number(kind, body)?),
-            Kind::Release => Self::Release(<[Holding]>::ref_from_bytes(body).map_err(|_| broken(kind, "length"))?),
-            Kind::Require => Self::Require(cbor(kind, body)?),
-            Kind::Withdraw => Self::Withdraw(cbor(kind, body)?),
-            Kind::WithdrawAll => Self::WithdrawAll(cbor(kind, body)?),
-            Kind::Subscribe => Self::Subscribe(cbor(kind, body)?),
-            Kind::Stop => Self::Stop(number(kind, body)?),
-            Kind::Stat => Self::Stat,
-            Kind::Goodbye => Self::Goodbye,
-            Kind::Retract => Self::Retract(cbor(kind, body)?),
-            Kind::Wanted => Self::Wanted(cbor(kind, body)?),
-            Kind::Drain => Self::Drain(cbor(kind, body)?),
-            Kind::Bundle => Self::Bundle(cbor(kind, body)?),
-            Kind::Seal => Self::Seal(number(kind, body)?),
-            Kind::Abort => Self::Abort(number(kind, body)?),
-            Kind::Stage => Self::stage(body)?,
-            Kind::Bundles => Self::Bundles(cbor(kind, body)?),
-            Kind::Consumers => Self::Consumers(cbor(kind, body)?),
-            Kind::Sync => Self::Sync,
-            Kind::Archived => Self::Archived(cbor(kind, body)?),
-            Kind::Pack => Self::Pack(cbor(kind, body)?),
+            FrameKind::Lease => Self::Lease(cbor(kind, body)?),
+            FrameKind::Return => Self::Return(read::<zerocopy::byteorder::little_endian::U32>(kind, body)?.get()),
+            FrameKind::Demand => Self::Demand(cbor(kind, body)?),
+            FrameKind::Cancel => Self::Cancel(number(kind, body)?),
+            FrameKind::List => Self::List(cbor(kind, body)?),
+            FrameKind::Follow => Self::Follow(cbor(kind, body)?),
+            FrameKind::More => Self::More(number(kind, body)?),
+            FrameKind::Release => {
+                Self::Release(<[ReleasedHolding]>::ref_from_bytes(body).map_err(|_| broken(kind, "length"))?)
+            }
+            FrameKind::Require => Self::Require(cbor(kind, body)?),
+            FrameKind::Withdraw => Self::Withdraw(cbor(kind, body)?),
+            FrameKind::WithdrawAll => Self::WithdrawAll(cbor(kind, body)?),
+            FrameKind::Subscribe => Self::Subscribe(cbor(kind, body)?),
+            FrameKind::Stop => Self::Stop(number(kind, body)?),
+            FrameKind::Stat => Self::Stat,
+            FrameKind::Goodbye => Self::Goodbye,
+            FrameKind::Retract => Self::Retract(cbor(kind, body)?),
+            FrameKind::Wanted => Self::Wanted(cbor(kind, body)?),
+            FrameKind::Drain => Self::Drain(cbor(kind, body)?),
+            FrameKind::Bundle => Self::Bundle(cbor(kind, body)?),
+            FrameKind::Seal => Self::Seal(number(kind, body)?),
+            FrameKind::Abort => Self::Abort(number(kind, body)?),
+            FrameKind::Stage => Self::stage(body)?,
+            FrameKind::Bundles => Self::Bundles(cbor(kind, body)?),
+            FrameKind::Consumers => Self::Consumers(cbor(kind, body)?),
+            FrameKind::Sync => Self::Sync,
+            FrameKind::Archived => Self::Archived(cbor(kind, body)?),
+            FrameKind::Pack => Self::Pack(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a request")),
         })
     }
@@ -147,8 +150,8 @@ impl<'a> Request<'a> {
     fn stage(body: &'a [u8]) -> Result<Self> {
         let (bundle, rest) = body
             .split_first_chunk()
-            .ok_or_else(|| broken(Kind::Stage, "too short"))?;
-        let (head, record, inline) = offer(Kind::Stage, rest)?;
+            .ok_or_else(|| broken(FrameKind::Stage, "too short"))?;
+        let (head, record, inline) = offer(FrameKind::Stage, rest)?;
         Ok(Self::Stage {
             bundle: u64::from_le_bytes(*bundle),
             head,
@@ -160,10 +163,10 @@ impl<'a> Request<'a> {
     /// The text of the selector that it asks by.
     #[must_use]
     pub fn selector(&self) -> Option<&str> {
-        fn target<'t>(target: &'t Target<'_>) -> Option<&'t str> {
+        fn target<'t>(target: &'t TargetBody<'_>) -> Option<&'t str> {
             match target {
-                Target::Selector(text) => Some(text),
-                Target::Key { .. } => None,
+                TargetBody::Selector(text) => Some(text),
+                TargetBody::Key { .. } => None,
             }
         }
         match self {
@@ -180,37 +183,37 @@ impl<'a> Request<'a> {
 
     /// The kind of frame it travels in.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FrameKind {
         match self {
-            Self::Hello(_) => Kind::Hello,
-            Self::Offer { .. } => Kind::Offer,
-            Self::Lease(_) => Kind::Lease,
-            Self::Return(_) => Kind::Return,
-            Self::Demand(_) => Kind::Demand,
-            Self::Cancel(_) => Kind::Cancel,
-            Self::List(_) => Kind::List,
-            Self::Follow(_) => Kind::Follow,
-            Self::More(_) => Kind::More,
-            Self::Release(_) => Kind::Release,
-            Self::Require(_) => Kind::Require,
-            Self::Withdraw(_) => Kind::Withdraw,
-            Self::WithdrawAll(_) => Kind::WithdrawAll,
-            Self::Subscribe(_) => Kind::Subscribe,
-            Self::Stop(_) => Kind::Stop,
-            Self::Stat => Kind::Stat,
-            Self::Goodbye => Kind::Goodbye,
-            Self::Retract(_) => Kind::Retract,
-            Self::Wanted(_) => Kind::Wanted,
-            Self::Drain(_) => Kind::Drain,
-            Self::Bundle(_) => Kind::Bundle,
-            Self::Seal(_) => Kind::Seal,
-            Self::Abort(_) => Kind::Abort,
-            Self::Stage { .. } => Kind::Stage,
-            Self::Bundles(_) => Kind::Bundles,
-            Self::Consumers(_) => Kind::Consumers,
-            Self::Sync => Kind::Sync,
-            Self::Archived(_) => Kind::Archived,
-            Self::Pack(_) => Kind::Pack,
+            Self::Hello(_) => FrameKind::Hello,
+            Self::Offer { .. } => FrameKind::Offer,
+            Self::Lease(_) => FrameKind::Lease,
+            Self::Return(_) => FrameKind::Return,
+            Self::Demand(_) => FrameKind::Demand,
+            Self::Cancel(_) => FrameKind::Cancel,
+            Self::List(_) => FrameKind::List,
+            Self::Follow(_) => FrameKind::Follow,
+            Self::More(_) => FrameKind::More,
+            Self::Release(_) => FrameKind::Release,
+            Self::Require(_) => FrameKind::Require,
+            Self::Withdraw(_) => FrameKind::Withdraw,
+            Self::WithdrawAll(_) => FrameKind::WithdrawAll,
+            Self::Subscribe(_) => FrameKind::Subscribe,
+            Self::Stop(_) => FrameKind::Stop,
+            Self::Stat => FrameKind::Stat,
+            Self::Goodbye => FrameKind::Goodbye,
+            Self::Retract(_) => FrameKind::Retract,
+            Self::Wanted(_) => FrameKind::Wanted,
+            Self::Drain(_) => FrameKind::Drain,
+            Self::Bundle(_) => FrameKind::Bundle,
+            Self::Seal(_) => FrameKind::Seal,
+            Self::Abort(_) => FrameKind::Abort,
+            Self::Stage { .. } => FrameKind::Stage,
+            Self::Bundles(_) => FrameKind::Bundles,
+            Self::Consumers(_) => FrameKind::Consumers,
+            Self::Sync => FrameKind::Sync,
+            Self::Archived(_) => FrameKind::Archived,
+            Self::Pack(_) => FrameKind::Pack,
         }
     }
 
@@ -263,7 +266,7 @@ impl<'a> Request<'a> {
     }
 }
 
-fn offer(kind: Kind, body: &[u8]) -> Result<(OfferHead, &[u8], &[u8])> {
+fn offer(kind: FrameKind, body: &[u8]) -> Result<(OfferHead, &[u8], &[u8])> {
     let (head, rest) = OfferHead::read_from_prefix(body).map_err(|_| broken(kind, "too short"))?;
     let (record, inline) = rest
         .split_at_checked(head.record_length.get() as usize)
@@ -279,7 +282,7 @@ fn offer(kind: Kind, body: &[u8]) -> Result<(OfferHead, &[u8], &[u8])> {
     Ok((head, record, inline))
 }
 
-impl<'a> Target<'a> {
+impl<'a> TargetBody<'a> {
     /// The object with exactly this key.
     #[must_use]
     pub fn key(schema: u16, record: &'a [u8]) -> Self {
@@ -297,9 +300,9 @@ impl<'a> Target<'a> {
 }
 
 /// Appends a frame whose body `write` appends.
-pub(crate) fn frame(kind: Kind, request: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn frame(kind: FrameKind, request: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
-    out.extend_from_slice(Header::new(kind, request, 0).as_bytes());
+    out.extend_from_slice(FrameHeader::new(kind, request, 0).as_bytes());
     write(out);
     let length = (out.len() - start - HEADER_BYTES) as u32;
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
@@ -310,19 +313,19 @@ pub(crate) fn put(body: &impl minicbor::Encode<()>, out: &mut Vec<u8>) {
     debug_assert!(result.is_ok(), "writing to a vector does not fail");
 }
 
-pub(crate) fn cbor<'a, T: minicbor::Decode<'a, ()>>(kind: Kind, body: &'a [u8]) -> Result<T> {
+pub(crate) fn cbor<'a, T: minicbor::Decode<'a, ()>>(kind: FrameKind, body: &'a [u8]) -> Result<T> {
     shape::check(body).map_err(|cause| broken(kind, cause))?;
     minicbor::decode(body).map_err(|error| broken(kind, &error.to_string()))
 }
 
-pub(crate) fn number(kind: Kind, body: &[u8]) -> Result<u64> {
+pub(crate) fn number(kind: FrameKind, body: &[u8]) -> Result<u64> {
     Ok(read::<zerocopy::byteorder::little_endian::U64>(kind, body)?.get())
 }
 
-pub(crate) fn read<T: FromBytes>(kind: Kind, body: &[u8]) -> Result<T> {
+pub(crate) fn read<T: FromBytes>(kind: FrameKind, body: &[u8]) -> Result<T> {
     T::read_from_bytes(body).map_err(|_| broken(kind, "length"))
 }
 
-pub(crate) fn broken(kind: Kind, cause: &str) -> Error {
+pub(crate) fn broken(kind: FrameKind, cause: &str) -> Error {
     Error::new(Code::Protocol, format!("{kind:?} frame"), cause)
 }

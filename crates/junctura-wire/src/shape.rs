@@ -13,7 +13,7 @@ pub const ITEMS_MAX: usize = 1 << 18;
 
 /// Whether `body` is exactly one CBOR value within the limits; otherwise, why not.
 pub fn check(body: &[u8]) -> Result<(), &'static str> {
-    let mut reader = Reader { rest: body };
+    let mut reader = ShapeReader { rest: body };
     // How many items each open container still lacks; the outermost "container" is the body, with its one value.
     let mut open = [0_u64; DEPTH_MAX + 1];
     open[0] = 1;
@@ -49,11 +49,11 @@ pub fn check(body: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-struct Reader<'a> {
+struct ShapeReader<'a> {
     rest: &'a [u8],
 }
 
-impl Reader<'_> {
+impl ShapeReader<'_> {
     /// Passes one item's head (and its bytes, if it is a string) and says how many items it contains.
     fn item(&mut self) -> Result<u64, &'static str> {
         loop {

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use crate::common::{Words, replies, requests};
-use junctura_wire::{Frame, Kind, Reply, Request};
+use junctura_wire::{FrameKind, Reply, Request, WireFrame};
 
 /// The request number of every golden frame: all its bytes differ.
 const REQUEST: u64 = 0x0807_0605_0403_0201;
@@ -60,8 +60,8 @@ fn golden() -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-fn whole(bytes: &[u8]) -> Frame<'_> {
-    let (frame, length) = Frame::split(bytes).unwrap().unwrap();
+fn whole(bytes: &[u8]) -> WireFrame<'_> {
+    let (frame, length) = WireFrame::split(bytes).unwrap().unwrap();
     assert_eq!(length, bytes.len());
     assert_eq!(frame.request, REQUEST);
     frame
@@ -115,14 +115,14 @@ fn what_is_golden_is_read_as_what_it_was_made_of() {
 #[test]
 fn every_kind_has_a_golden_frame() {
     let seen: BTreeSet<u8> = golden().iter().map(|(_, bytes)| bytes[4]).collect();
-    let all: BTreeSet<u8> = Kind::ALL.iter().map(|&kind| kind as u8).collect();
+    let all: BTreeSet<u8> = FrameKind::ALL.iter().map(|&kind| kind as u8).collect();
     assert_eq!(seen, all);
 }
 
 #[test]
 fn the_page_documents_every_kind() {
     let page = std::fs::read_to_string(path().with_file_name("wire.md")).unwrap();
-    for &kind in Kind::ALL {
+    for &kind in FrameKind::ALL {
         assert!(
             page.contains(&format!("| {} | `{kind:?}` |", kind as u8)),
             "{kind:?} is not in wire.md"

@@ -3,9 +3,9 @@
 use crate::common::{Words, replies, requests};
 use crate::limits::Limits;
 use junctura_model::Code;
-use junctura_wire::fixed::{Holding, MemberVersion, Slot};
+use junctura_wire::fixed::{MemberVersion, ReleasedHolding, SlotAddress};
 use junctura_wire::frame::{BODY_BYTES_MAX, HEADER_BYTES};
-use junctura_wire::{Frame, Kind, Reply, Request};
+use junctura_wire::{FrameKind, Reply, Request, WireFrame};
 use proptest::array;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -50,15 +50,15 @@ fn words() -> impl Strategy<Value = Words> {
                 .collect(),
             holdings: holdings
                 .into_iter()
-                .map(|(holding, sequence)| Holding {
+                .map(|(holding, sequence)| ReleasedHolding {
                     holding: holding.into(),
                     sequence: sequence.into(),
-                    ..Holding::default()
+                    ..ReleasedHolding::default()
                 })
                 .collect(),
             slots: slots
                 .into_iter()
-                .map(|(segment, slot)| Slot {
+                .map(|(segment, slot)| SlotAddress {
                     segment: segment.into(),
                     slot: slot.into(),
                 })
@@ -90,18 +90,18 @@ fn read(bytes: &[u8]) {
 
 fn read_frames(bytes: &[u8]) {
     let mut rest = bytes;
-    while let Ok(Some((frame, length))) = Frame::split(rest) {
+    while let Ok(Some((frame, length))) = WireFrame::split(rest) {
         rest = &rest[length..];
         let mut again = Vec::new();
         if let Ok(request) = Request::decode(&frame) {
             request.encode(frame.request, &mut again);
-            let (frame, _) = Frame::split(&again).unwrap().unwrap();
+            let (frame, _) = WireFrame::split(&again).unwrap().unwrap();
             assert_eq!(Request::decode(&frame).unwrap(), request);
         }
         again.clear();
         if let Ok(reply) = Reply::decode(&frame) {
             reply.encode(frame.request, &mut again);
-            let (frame, _) = Frame::split(&again).unwrap().unwrap();
+            let (frame, _) = WireFrame::split(&again).unwrap().unwrap();
             assert_eq!(Reply::decode(&frame).unwrap(), reply);
             if let Reply::Listed(page) = reply {
                 let bytes: usize = page.iter().flatten().map(|(_, record)| record.len()).sum();
@@ -118,9 +118,9 @@ fn framed(kind: u8, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn refusal(kind: Kind, body: &[u8]) -> (Code, String) {
+fn refusal(kind: FrameKind, body: &[u8]) -> (Code, String) {
     let bytes = framed(kind as u8, body);
-    let (frame, _) = Frame::split(&bytes).unwrap().unwrap();
+    let (frame, _) = WireFrame::split(&bytes).unwrap().unwrap();
     let error = if (kind as u8) < 64 {
         Request::decode(&frame).map(|_| ()).unwrap_err()
     } else {
@@ -135,7 +135,7 @@ proptest! {
         for (name, request) in requests(&words) {
             let mut bytes = Vec::new();
             request.encode(words.longs[3], &mut bytes);
-            let (frame, length) = Frame::split(&bytes).unwrap().unwrap();
+            let (frame, length) = WireFrame::split(&bytes).unwrap().unwrap();
             prop_assert_eq!(length, bytes.len());
             prop_assert_eq!(frame.request, words.longs[3]);
             prop_assert_eq!(Request::decode(&frame).unwrap(), request, "{}", name);
@@ -143,7 +143,7 @@ proptest! {
         for (name, reply) in replies(&words) {
             let mut bytes = Vec::new();
             reply.encode(words.longs[3], &mut bytes);
-            let (frame, _) = Frame::split(&bytes).unwrap().unwrap();
+            let (frame, _) = WireFrame::split(&bytes).unwrap().unwrap();
             prop_assert_eq!(Reply::decode(&frame).unwrap(), reply, "{}", name);
         }
     }
@@ -151,7 +151,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(bytes in vec(any::<u8>(), 0..200)) {
         read(&bytes);
-        for &kind in Kind::ALL {
+        for &kind in FrameKind::ALL {
             read(&framed(kind as u8, &bytes));
         }
     }
@@ -182,7 +182,7 @@ proptest! {
     #[test]
     fn a_torn_frame_is_waited_for(words in words(), cut in any::<Index>()) {
         for bytes in encoded(&words) {
-            prop_assert_eq!(Frame::split(&bytes[..cut.index(bytes.len())]).unwrap(), None);
+            prop_assert_eq!(WireFrame::split(&bytes[..cut.index(bytes.len())]).unwrap(), None);
         }
     }
 }
@@ -191,13 +191,13 @@ proptest! {
 fn a_header_that_is_none_of_ours_is_refused() {
     let mut header = framed(1, &[]);
     header[..4].copy_from_slice(&(BODY_BYTES_MAX as u32).to_le_bytes());
-    assert_eq!(Frame::split(&header).unwrap(), None);
+    assert_eq!(WireFrame::split(&header).unwrap(), None);
     header[..4].copy_from_slice(&(BODY_BYTES_MAX as u32 + 1).to_le_bytes());
-    assert_eq!(Frame::split(&header).unwrap_err().code(), Code::Protocol);
+    assert_eq!(WireFrame::split(&header).unwrap_err().code(), Code::Protocol);
     for (at, value) in [(5, 2), (6, 1), (7, 1)] {
         let mut header = framed(1, &[]);
         header[at] = value;
-        assert_eq!(Frame::split(&header).unwrap_err().code(), Code::Protocol);
+        assert_eq!(WireFrame::split(&header).unwrap_err().code(), Code::Protocol);
     }
 }
 
@@ -205,16 +205,16 @@ fn a_header_that_is_none_of_ours_is_refused() {
 fn an_unknown_kind_is_told_apart_from_a_broken_body() {
     for unknown in [0, 31, 63, 81, 255] {
         let bytes = framed(unknown, &[1, 2, 3]);
-        let (frame, _) = Frame::split(&bytes).unwrap().unwrap();
+        let (frame, _) = WireFrame::split(&bytes).unwrap().unwrap();
         assert_eq!(Request::decode(&frame).unwrap_err().code(), Code::Unsupported);
         assert_eq!(Reply::decode(&frame).unwrap_err().code(), Code::Unsupported);
     }
-    assert_eq!(refusal(Kind::Hello, &[]).0, Code::Protocol);
-    assert_eq!(refusal(Kind::Offer, &[0; 31]).0, Code::Protocol);
-    assert_eq!(refusal(Kind::Release, &[0; 17]).0, Code::Protocol);
-    assert_eq!(refusal(Kind::Cancel, &[0; 9]).0, Code::Protocol);
-    assert_eq!(refusal(Kind::Listed, &[2]).0, Code::Protocol);
-    assert_eq!(refusal(Kind::Stats, &[0xff]).0, Code::Protocol);
+    assert_eq!(refusal(FrameKind::Hello, &[]).0, Code::Protocol);
+    assert_eq!(refusal(FrameKind::Offer, &[0; 31]).0, Code::Protocol);
+    assert_eq!(refusal(FrameKind::Release, &[0; 17]).0, Code::Protocol);
+    assert_eq!(refusal(FrameKind::Cancel, &[0; 9]).0, Code::Protocol);
+    assert_eq!(refusal(FrameKind::Listed, &[2]).0, Code::Protocol);
+    assert_eq!(refusal(FrameKind::Stats, &[0xff]).0, Code::Protocol);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn lengths_inside_an_offer_must_agree() {
         let record_length = HEADER_BYTES + 8;
         for wrong in [words.record.len() as u32 + 1, u32::MAX] {
             bytes[record_length..record_length + 4].copy_from_slice(&wrong.to_le_bytes());
-            let (frame, _) = Frame::split(&bytes).unwrap().unwrap();
+            let (frame, _) = WireFrame::split(&bytes).unwrap().unwrap();
             assert_eq!(Request::decode(&frame).unwrap_err().code(), Code::Protocol, "{name}");
         }
     }
@@ -239,28 +239,28 @@ fn lengths_inside_an_offer_must_agree() {
 fn counts_that_the_frame_cannot_hold_are_refused_before_anything_is_built() {
     let huge = [&[0xa1, 4, 0x9b][..], &u64::MAX.to_be_bytes()].concat();
     assert_eq!(
-        refusal(Kind::Hello, &huge),
+        refusal(FrameKind::Hello, &huge),
         (Code::Protocol, "more items announced than bytes left".to_owned())
     );
     let huge = [&[0xa1, 0, 0x9a][..], &u32::MAX.to_be_bytes(), &[0; 64]].concat();
     assert_eq!(
-        refusal(Kind::Gap, &huge),
+        refusal(FrameKind::Gap, &huge),
         (Code::Protocol, "more items announced than bytes left".to_owned())
     );
     // Two million empty texts would make a vector 24 times as large as their frame.
     let many = BODY_BYTES_MAX as u32 - 16;
     let empty = [&[0xa1, 4, 0x9a][..], &many.to_be_bytes(), &vec![0x60; many as usize]].concat();
     assert_eq!(
-        refusal(Kind::Hello, &empty),
+        refusal(FrameKind::Hello, &empty),
         (Code::Protocol, "too many items".to_owned())
     );
     let deep = [&[0xa1, 0x18, 99][..], &vec![0x81; BODY_BYTES_MAX - 16], &[0]].concat();
     assert_eq!(
-        refusal(Kind::Subscribe, &deep),
+        refusal(FrameKind::Subscribe, &deep),
         (Code::Protocol, "nested too deep".to_owned())
     );
     assert_eq!(
-        refusal(Kind::Hello, &[0xbf, 0xff]),
+        refusal(FrameKind::Hello, &[0xbf, 0xff]),
         (Code::Protocol, "indefinite length".to_owned())
     );
 }
@@ -269,9 +269,9 @@ fn counts_that_the_frame_cannot_hold_are_refused_before_anything_is_built() {
 fn a_field_that_a_newer_peer_added_is_skipped() {
     // Lease { payload_bytes: 8 } with a field 9 that nests.
     let body = [0xa2, 0, 8, 9, 0x82, 0xa1, 0, 1, 0x41, 0xff];
-    let bytes = framed(Kind::Lease as u8, &body);
-    let (frame, _) = Frame::split(&bytes).unwrap().unwrap();
-    let expected = junctura_wire::body::Lease {
+    let bytes = framed(FrameKind::Lease as u8, &body);
+    let (frame, _) = WireFrame::split(&bytes).unwrap().unwrap();
+    let expected = junctura_wire::body::LeaseRequest {
         payload_bytes: 8,
         timeout_ms: None,
         staged: false,

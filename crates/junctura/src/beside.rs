@@ -13,11 +13,11 @@ use std::time::Instant;
 
 use junctura_model::{Code, Error, Result};
 
-use crate::awaiting::{Awaiting, What};
+use crate::awaiting::{WaitKind, WaitSource};
 use crate::connection::state::forked;
-use crate::connection::{Connection, rouser};
+use crate::connection::{PoolConnection, rouser};
 
-enum Slot<T> {
+enum AnswerSlot<T> {
     Running(Option<Waker>),
     Done(thread::Result<T>),
     /// Nobody waits for it, or it was taken.
@@ -25,8 +25,8 @@ enum Slot<T> {
 }
 
 /// What a thread is about to say. Should nobody wait for it any more, it is undone.
-pub(crate) struct Beside<T> {
-    slot: Arc<Mutex<Slot<T>>>,
+pub(crate) struct ThreadAnswer<T> {
+    slot: Arc<Mutex<AnswerSlot<T>>>,
     is_done: Arc<AtomicBool>,
     undo: fn(T),
 }
@@ -35,22 +35,25 @@ pub(crate) struct Beside<T> {
 ///
 /// # Errors
 /// `LimitExceeded` when the system gives no thread.
-pub(crate) fn beside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static, undo: fn(T)) -> Result<Beside<T>> {
-    let slot = Arc::new(Mutex::new(Slot::Running(None)));
+pub(crate) fn beside<T: Send + 'static>(
+    call: impl FnOnce() -> T + Send + 'static,
+    undo: fn(T),
+) -> Result<ThreadAnswer<T>> {
+    let slot = Arc::new(Mutex::new(AnswerSlot::Running(None)));
     let told = Arc::clone(&slot);
     let is_done = Arc::new(AtomicBool::new(false));
     let done_now = Arc::clone(&is_done);
     let work = move || {
         let done = catch_unwind(AssertUnwindSafe(call));
         let mut slot = told.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *slot, Slot::Left) {
-            Slot::Running(waker) => {
-                *slot = Slot::Done(done);
+        match std::mem::replace(&mut *slot, AnswerSlot::Left) {
+            AnswerSlot::Running(waker) => {
+                *slot = AnswerSlot::Done(done);
                 done_now.store(true, Ordering::Release);
                 drop(slot);
                 waker.into_iter().for_each(Waker::wake);
             }
-            Slot::Done(_) | Slot::Left => {
+            AnswerSlot::Done(_) | AnswerSlot::Left => {
                 drop(slot);
                 done.into_iter().for_each(undo);
             }
@@ -60,13 +63,13 @@ pub(crate) fn beside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'stati
         .name("junctura beside".to_owned())
         .spawn(work)
         .map_err(|error| Error::new(Code::LimitExceeded, "thread", error.to_string()))?;
-    Ok(Beside { slot, is_done, undo })
+    Ok(ThreadAnswer { slot, is_done, undo })
 }
 
-impl<T> Beside<T> {
+impl<T> ThreadAnswer<T> {
     /// That the thread has made it.
-    pub(crate) fn awaiting(&self) -> Awaiting {
-        Awaiting(What::Raised(Arc::clone(&self.is_done)))
+    pub(crate) fn awaiting(&self) -> WaitSource {
+        WaitSource(WaitKind::Raised(Arc::clone(&self.is_done)))
     }
 
     /// What the thread has made; blocks until the deadline. `None`: not by then, and all that wait on the connection are roused when
@@ -74,7 +77,7 @@ impl<T> Beside<T> {
     ///
     /// # Errors
     /// `Closed` in a forked child, which does not have the thread; what the interrupt hook said.
-    pub(crate) fn wait_on(&mut self, connection: &Arc<Connection>, deadline: Option<Instant>) -> Result<Option<T>> {
+    pub(crate) fn wait_on(&mut self, connection: &Arc<PoolConnection>, deadline: Option<Instant>) -> Result<Option<T>> {
         loop {
             if connection.is_inherited() {
                 return Err(forked());
@@ -94,10 +97,10 @@ impl<T> Beside<T> {
     fn wake_when_done(&self, waker: Waker) {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         let replaced = match &mut *slot {
-            Slot::Running(woken) => woken.replace(waker),
-            Slot::Done(_) | Slot::Left => Some(waker),
+            AnswerSlot::Running(woken) => woken.replace(waker),
+            AnswerSlot::Done(_) | AnswerSlot::Left => Some(waker),
         };
-        let is_done = matches!(*slot, Slot::Done(_));
+        let is_done = matches!(*slot, AnswerSlot::Done(_));
         drop(slot);
         if is_done {
             replaced.into_iter().for_each(Waker::wake);
@@ -129,32 +132,32 @@ impl Wake for WaitingThread {
     }
 }
 
-impl<T> Future for Beside<T> {
+impl<T> Future for ThreadAnswer<T> {
     type Output = T;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *slot, Slot::Left) {
-            Slot::Done(Ok(done)) => Poll::Ready(done),
-            Slot::Done(Err(panic)) => {
+        match std::mem::replace(&mut *slot, AnswerSlot::Left) {
+            AnswerSlot::Done(Ok(done)) => Poll::Ready(done),
+            AnswerSlot::Done(Err(panic)) => {
                 drop(slot);
                 resume_unwind(panic)
             }
-            Slot::Running(_) | Slot::Left => {
-                *slot = Slot::Running(Some(cx.waker().clone()));
+            AnswerSlot::Running(_) | AnswerSlot::Left => {
+                *slot = AnswerSlot::Running(Some(cx.waker().clone()));
                 Poll::Pending
             }
         }
     }
 }
 
-impl<T> Drop for Beside<T> {
+impl<T> Drop for ThreadAnswer<T> {
     fn drop(&mut self) {
         let left = {
             let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *slot, Slot::Left)
+            std::mem::replace(&mut *slot, AnswerSlot::Left)
         };
-        if let Slot::Done(Ok(done)) = left {
+        if let AnswerSlot::Done(Ok(done)) = left {
             (self.undo)(done);
         }
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use junctura_model::{IntoGiven, Result};
 
-use crate::awaiting::Awaiting;
+use crate::awaiting::WaitSource;
 pub use crate::builder::read_text;
 pub use crate::connection::TaskPlace;
 use crate::pending::Pending;
@@ -17,7 +17,7 @@ use crate::pool::Pool;
 use crate::verbs::allocation::Allocation;
 pub use crate::verbs::allocation::KeepMapped;
 use crate::verbs::bundle::{Bundle, Completed};
-pub use crate::verbs::follow::Errand;
+pub use crate::verbs::follow::BlockingStep;
 use crate::verbs::follow::{Follow, Item};
 use crate::verbs::subscribe::{PoolEvent, Subscription};
 
@@ -36,7 +36,7 @@ pub fn look(pool: &Pool) -> Result<bool> {
 ///
 /// # Errors
 /// Only in a forked child, which connects anew: those of [`Pool::connect`].
-pub fn ready(pool: &Pool, on: &[Awaiting]) -> Result<Vec<usize>> {
+pub fn ready(pool: &Pool, on: &[WaitSource]) -> Result<Vec<usize>> {
     let connection = pool.connection()?;
     let state = connection.lock()?;
     let now = Instant::now();
@@ -49,7 +49,7 @@ pub fn ready(pool: &Pool, on: &[Awaiting]) -> Result<Vec<usize>> {
 ///
 /// # Errors
 /// As [`Pool::wait`].
-pub fn wait_for(on: &Awaiting, timeout: Option<Duration>) -> Result<()> {
+pub fn wait_for(on: &WaitSource, timeout: Option<Duration>) -> Result<()> {
     match on.conversation() {
         Some((connection, _)) => connection.wait_for_any(std::slice::from_ref(on), timeout).map(drop),
         None => Ok(()),
@@ -60,7 +60,7 @@ pub fn wait_for(on: &Awaiting, timeout: Option<Duration>) -> Result<()> {
 ///
 /// # Errors
 /// Only in a forked child, which connects anew: those of [`Pool::connect`].
-pub fn wake_when(pool: &Pool, on: &Awaiting, waker: &Waker) -> Result<TaskPlace> {
+pub fn wake_when(pool: &Pool, on: &WaitSource, waker: &Waker) -> Result<TaskPlace> {
     let mut place = TaskPlace::default();
     place.enter(&pool.connection()?, on, waker);
     Ok(place)
@@ -80,7 +80,7 @@ pub fn take_item(follow: &mut Follow) -> Result<Option<Item>> {
 ///
 /// # Errors
 /// As [`Follow::next_item`].
-pub fn take_errand(follow: &mut Follow) -> Result<Option<Errand>> {
+pub fn take_errand(follow: &mut Follow) -> Result<Option<BlockingStep>> {
     follow.take_errand()
 }
 
@@ -88,7 +88,7 @@ pub fn take_errand(follow: &mut Follow) -> Result<Option<Errand>> {
 ///
 /// # Errors
 /// What went wrong in the store behind the pool; the errand is to be done again then, where that is of use.
-pub fn finish(follow: &mut Follow, errand: Errand) -> Result<()> {
+pub fn finish(follow: &mut Follow, errand: BlockingStep) -> Result<()> {
     follow.finish(errand)
 }
 

@@ -8,44 +8,44 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(feature = "net")]
-use junctura_link::Upstream;
-use junctura_memory::Reuse;
+use junctura_link::UpstreamProxy;
+use junctura_memory::SlotReuse;
 use junctura_model::{Code, Error, Result, Schema};
 #[cfg(feature = "embedded")]
 use junctura_pool::server::{Server, ServerOptions};
 #[cfg(feature = "embedded")]
-use junctura_pool::{Config, Spill};
+use junctura_pool::{PoolConfig, SpillConfig};
 
 use crate::connection::Hook;
 #[cfg(not(feature = "embedded"))]
 use crate::connection::address::lacks_feature;
 #[cfg(feature = "net")]
 use crate::connection::address::open_upstream;
-use crate::connection::address::{Place, RemoteSettings};
-use crate::connection::handshake::Introduction;
+use crate::connection::address::{PoolAddress, RemoteSettings};
+use crate::connection::handshake::ClientIntroduction;
 use crate::pool::Pool;
 #[cfg(feature = "embedded")]
 use crate::start::start;
 
 /// Where a schema comes from.
 #[derive(Clone, Debug)]
-pub(crate) enum Source {
+pub(crate) enum SchemaOrigin {
     Builtin(String),
     Text(String),
     File(PathBuf),
 }
 
-impl Source {
+impl SchemaOrigin {
     /// One schema, or those of a file of FDB's.
     fn read(&self) -> Result<Vec<Arc<Schema>>> {
         let read = match self {
-            Source::Builtin(name) => {
+            SchemaOrigin::Builtin(name) => {
                 let cause = || format!("built in are {}", Schema::BUILTIN_NAMES.join(", "));
                 let unknown = || Error::new(Code::NotFound, format!("schema {name}"), cause());
                 return Ok(vec![Schema::builtin(name).ok_or_else(unknown)?]);
             }
-            Source::Text(text) => Schema::parse_file(text, ""),
-            Source::File(path) => {
+            SchemaOrigin::Text(text) => Schema::parse_file(text, ""),
+            SchemaOrigin::File(path) => {
                 let subject = path.display().to_string();
                 let text = read_text(path)?;
                 Schema::parse_file(&text, &subject).map_err(|error| {
@@ -112,11 +112,11 @@ pub(crate) struct ServerSettings {
 pub struct PoolBuilder {
     url: Option<String>,
     name: Option<String>,
-    schemas: Vec<Source>,
+    schemas: Vec<SchemaOrigin>,
     #[cfg(feature = "embedded")]
     start: bool,
     offer_timeout: Option<Duration>,
-    reuse: Reuse,
+    reuse: SlotReuse,
     visitor: bool,
     store: Option<String>,
     hook: Option<Hook>,
@@ -173,7 +173,7 @@ impl PoolBuilder {
     /// that is there already must agree with them: `SchemaMismatch` names the first difference.
     #[must_use]
     pub fn schema(mut self, builtin_name: impl Into<String>) -> Self {
-        self.schemas.push(Source::Builtin(builtin_name.into()));
+        self.schemas.push(SchemaOrigin::Builtin(builtin_name.into()));
         self
     }
 
@@ -191,7 +191,7 @@ impl PoolBuilder {
     /// ```
     #[must_use]
     pub fn schema_yaml(mut self, text: impl Into<String>) -> Self {
-        self.schemas.push(Source::Text(text.into()));
+        self.schemas.push(SchemaOrigin::Text(text.into()));
         self
     }
 
@@ -207,7 +207,7 @@ impl PoolBuilder {
     /// ```
     #[must_use]
     pub fn schema_file(mut self, path: impl AsRef<Path>) -> Self {
-        self.schemas.push(Source::File(path.as_ref().to_owned()));
+        self.schemas.push(SchemaOrigin::File(path.as_ref().to_owned()));
         self
     }
 
@@ -399,7 +399,7 @@ impl PoolBuilder {
     /// ```
     #[must_use]
     pub fn rotate_slots(mut self, rotate: bool) -> Self {
-        self.reuse = if rotate { Reuse::Oldest } else { Reuse::Latest };
+        self.reuse = if rotate { SlotReuse::Oldest } else { SlotReuse::Latest };
         self
     }
 
@@ -558,11 +558,11 @@ impl PoolBuilder {
     ///
     /// ```
     /// # use junctura::Pool;
-    /// # use junctura_link::{Gate, GateOptions, Identity};
+    /// # use junctura_link::{Gate, GateOptions, ServerIdentity};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// # let any = "tcp://127.0.0.1:0".parse()?;
-    /// # let gate = Gate::open(GateOptions::new(any, pool.url().parse()?, Identity::default()))?;
+    /// # let gate = Gate::open(GateOptions::new(any, pool.url().parse()?, ServerIdentity::default()))?;
     /// # let url = gate.endpoint().to_string();
     /// # let address = format!("unix:@doc-upstream-{}", std::process::id());
     /// // In one process of a machine, for all: url is "tcp://node-7:7000", or so.
@@ -578,7 +578,7 @@ impl PoolBuilder {
     /// `InvalidArgument` without such a URL; `Unavailable` when nobody answers there; `Denied` where the token or the certificate
     /// is not good; `AlreadyExists` when the address is served already; `Io` when the system refuses.
     #[cfg(feature = "net")]
-    pub fn upstream(self, address: Option<&str>) -> Result<Upstream> {
+    pub fn upstream(self, address: Option<&str>) -> Result<UpstreamProxy> {
         let url = self.url.unwrap_or_default();
         open_upstream(&url, address, &self.remote)
     }
@@ -593,7 +593,7 @@ impl PoolBuilder {
         for source in &self.schemas {
             schemas.extend(source.read()?);
         }
-        let me = Introduction {
+        let me = ClientIntroduction {
             name: self.name.or_else(given_name).unwrap_or_else(program_name),
             schemas,
             offer_timeout: self.offer_timeout,
@@ -607,15 +607,15 @@ impl PoolBuilder {
             {
                 let embedded = Server::start_embedded(self.server.options(&me.schemas))?;
                 let address = embedded.address().clone();
-                return Pool::open(Place::Here(address), me, store, Some(embedded));
+                return Pool::open(PoolAddress::Here(address), me, store, Some(embedded));
             }
             #[cfg(not(feature = "embedded"))]
             return Err(lacks_feature("pool in this process", "embedded"));
         };
-        let place = Place::read(&url, &self.remote)?;
+        let place = PoolAddress::read(&url, &self.remote)?;
         let open = || Pool::open(place.clone(), me.clone(), store, None);
         #[cfg(feature = "embedded")]
-        if let (true, Place::Here(address)) = (self.start, &place) {
+        if let (true, PoolAddress::Here(address)) = (self.start, &place) {
             return match open() {
                 Err(error) if error.code() == Code::Unavailable => start(address, &self.server, &self.schemas, open),
                 opened => opened,
@@ -628,9 +628,9 @@ impl PoolBuilder {
 #[cfg(feature = "embedded")]
 impl ServerSettings {
     fn options(&self, schemas: &[Arc<Schema>]) -> ServerOptions {
-        let mut config = Config {
+        let mut config = PoolConfig {
             checked: self.checked,
-            ..Config::default()
+            ..PoolConfig::default()
         };
         if !schemas.is_empty() {
             config.schemas = schemas.to_vec();
@@ -639,7 +639,7 @@ impl ServerSettings {
             config.budget_bytes = bytes;
         }
         if let Some((directory, limit_bytes)) = self.spill.clone() {
-            config.spill = Some(Spill::new(directory, limit_bytes, config.budget_bytes));
+            config.spill = Some(SpillConfig::new(directory, limit_bytes, config.budget_bytes));
         }
         if let Some(timeout) = self.orphan_timeout {
             config.orphan_timeout = timeout;

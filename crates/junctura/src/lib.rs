@@ -82,7 +82,7 @@
 //! | feature | default | adds |
 //! |---|---|---|
 //! | `embedded` | yes | `Pool::embedded`, and starting a server where none runs: `PoolBuilder::start`, and its settings for the server |
-//! | `net` | yes | pools at `tcp://` URLs, TLS and tokens, `PoolBuilder::upstream` and [`Upstream`] |
+//! | `net` | yes | pools at `tcp://` URLs, TLS and tokens, `PoolBuilder::upstream` and [`UpstreamProxy`] |
 //! | `store` | yes | a store behind the pool (`PoolBuilder::store`) and the [`Archiver`] |
 //! | `async` | no | each [`Pending`] as a future, and follows as streams, on any runtime: the module `aio` |
 //! | `tokio` | no | the same, driven by tokio; includes `async` |
@@ -127,13 +127,13 @@ mod wait;
 
 #[cfg(feature = "store")]
 pub use archiver::{Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, ArchiverThread};
-pub use array::{DemandedArray, Exchange, Part, Piece, Whole};
-pub use awaiting::{Awaited, Awaiting};
+pub use array::{ArrayPart, ArrayPiece, DemandedArray, Exchange, WholeArray};
+pub use awaiting::{Awaited, WaitSource};
 pub use builder::PoolBuilder;
 pub use iter::BlockingIter;
-pub use junctura_layout::{Element, Layout, Order, Plan, Side};
+pub use junctura_layout::{Element, Layout, Order, Plan, PlanSide};
 #[cfg(feature = "net")]
-pub use junctura_link::Upstream;
+pub use junctura_link::UpstreamProxy;
 pub use junctura_model::version::{Cursor, Version};
 pub use junctura_model::{
     Advice, Code, Consumers, Described, Durability, Error, Given, IntoGiven, Result, Retention, Schema,
@@ -151,7 +151,7 @@ pub use verbs::follow::{Follow, FollowOptions, Gap, GapItem, Group, Item};
 pub use verbs::list::{Entry, ListOptions, Pages};
 pub use verbs::offer::OfferOptions;
 pub use verbs::pipeline::{Ack, Pipeline};
-pub use verbs::require::{Archived, OnFull, RequireOptions, Requirement, Versions};
-pub use verbs::subscribe::{BundleName, EventKind, Peer, PoolEvent, Subscription};
+pub use verbs::require::{ArchivedLocation, OnFull, RequireOptions, Requirement, Versions};
+pub use verbs::subscribe::{BundleNotice, EventKind, Peer, PoolEvent, Subscription};
 pub use verbs::withdraw::WithdrawOptions;
 pub use wait::{PoolDescriptor, Timer};

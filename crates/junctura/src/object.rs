@@ -12,13 +12,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use junctura_memory::{Mapping, tier};
+use junctura_memory::{SegmentMapping, tier};
 use junctura_model::version::{Cursor, Phase, Version};
 use junctura_model::{Code, Error, RecordRef, Result, Schema};
-use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, Holding, REDELIVERED, STAGED, UNDONE};
+use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, REDELIVERED, ReleasedHolding, STAGED, UNDONE};
 
-use crate::connection::in_flight::Letter;
-use crate::connection::{Connection, unexpected};
+use crate::connection::in_flight::ServerMessage;
+use crate::connection::{PoolConnection, unexpected};
 
 /// Checksums of more bytes take a while.
 const SUMMED_AT_ONCE: u64 = 1 << 20;
@@ -40,8 +40,8 @@ pub enum Transport {
 
 /// A delivery as it was received.
 #[derive(Debug)]
-pub(crate) struct Arrived {
-    pub(crate) holding: Holding,
+pub(crate) struct ArrivedObject {
+    pub(crate) holding: ReleasedHolding,
     pub(crate) schema: u16,
     pub(crate) flags: u16,
     pub(crate) record_length: u32,
@@ -49,17 +49,17 @@ pub(crate) struct Arrived {
     pub(crate) producer: u32,
     pub(crate) rest: u32,
     pub(crate) length: u64,
-    pub(crate) place: Place,
+    pub(crate) place: PayloadSource,
     /// The payload if it is inline, first, so that numbers in it are aligned as an allocation is; then the record.
     pub(crate) body: Vec<u8>,
 }
 
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum PayloadSource {
     Inline,
     Empty,
     Mapped {
-        mapping: Arc<Mapping>,
+        mapping: Arc<SegmentMapping>,
         offset: u64,
     },
     /// In the file tier, yet to be read.
@@ -71,18 +71,18 @@ pub(crate) enum Place {
     Read(Vec<u8>),
     /// The pool does not have it: it was read from a store.
     #[cfg_attr(not(feature = "store"), expect(dead_code, reason = "nothing is read from a store"))]
-    Archived(Box<Archived>),
+    Archived(Box<StoredPart>),
 }
 
 /// What an object from a store has of its own.
 #[derive(Debug)]
-pub(crate) struct Archived {
+pub(crate) struct StoredPart {
     pub(crate) schema: Arc<Schema>,
     pub(crate) version: Version,
     pub(crate) payload: Vec<u8>,
 }
 
-impl Arrived {
+impl ArrivedObject {
     pub(crate) fn record(&self) -> RecordRef<'_> {
         RecordRef::trusted(&self.body[self.body.len() - self.record_length as usize..])
     }
@@ -97,7 +97,8 @@ impl Arrived {
 
     /// Whether its object is long in the making: a disk is read, or much is summed up.
     pub(crate) fn is_slow(&self) -> bool {
-        matches!(self.place, Place::Spilled { .. }) || self.flags & CHECKSUM != 0 && self.length > SUMMED_AT_ONCE
+        matches!(self.place, PayloadSource::Spilled { .. })
+            || self.flags & CHECKSUM != 0 && self.length > SUMMED_AT_ONCE
     }
 
     pub(crate) fn sequence(&self) -> u64 {
@@ -106,21 +107,21 @@ impl Arrived {
 
     fn payload(&self) -> &[u8] {
         match &self.place {
-            Place::Inline => &self.body[..self.length as usize],
-            Place::Empty | Place::Spilled { .. } => &[],
-            Place::Read(payload) => payload,
-            Place::Archived(archived) => &archived.payload,
+            PayloadSource::Inline => &self.body[..self.length as usize],
+            PayloadSource::Empty | PayloadSource::Spilled { .. } => &[],
+            PayloadSource::Read(payload) => payload,
+            PayloadSource::Archived(archived) => &archived.payload,
             // The range was checked when the object came, and a map never changes its size.
-            Place::Mapped { mapping, offset } => mapping.slice(*offset, self.length).unwrap_or_default(),
+            PayloadSource::Mapped { mapping, offset } => mapping.slice(*offset, self.length).unwrap_or_default(),
         }
     }
 }
 
 /// Where objects come from: one for each follow and demand.
 #[derive(Debug)]
-pub(crate) struct Origin {
-    pub(crate) connection: Arc<Connection>,
-    pub(crate) follow: Option<Snapshot>,
+pub(crate) struct ObjectOrigin {
+    pub(crate) connection: Arc<PoolConnection>,
+    pub(crate) follow: Option<FollowSnapshot>,
     /// How many letters the follow's reader has at hand.
     pub(crate) at_hand: AtomicUsize,
     /// The follow's conversation.
@@ -131,8 +132,8 @@ pub(crate) struct Origin {
     asks_when_released: AtomicBool,
 }
 
-impl Origin {
-    pub(crate) fn new(connection: &Arc<Connection>, conversation: u64, follow: Option<Snapshot>) -> Self {
+impl ObjectOrigin {
+    pub(crate) fn new(connection: &Arc<PoolConnection>, conversation: u64, follow: Option<FollowSnapshot>) -> Self {
         Self {
             connection: Arc::clone(connection),
             follow,
@@ -178,19 +179,19 @@ impl Origin {
 
 /// When a follow began, and how its first phase is ordered.
 #[derive(Debug)]
-pub(crate) struct Snapshot {
+pub(crate) struct FollowSnapshot {
     pub(crate) sequence: u64,
     pub(crate) order_by: Option<String>,
 }
 
 /// An object that came, and whose payload is yet to be read or verified: for who does that elsewhere.
-pub(crate) struct Unmade {
-    origin: Arc<Origin>,
-    arrived: Option<Arrived>,
+pub(crate) struct UnreadObject {
+    origin: Arc<ObjectOrigin>,
+    arrived: Option<ArrivedObject>,
 }
 
-impl Unmade {
-    pub(crate) fn new(origin: &Arc<Origin>, arrived: Arrived) -> Self {
+impl UnreadObject {
+    pub(crate) fn new(origin: &Arc<ObjectOrigin>, arrived: ArrivedObject) -> Self {
         Self {
             origin: Arc::clone(origin),
             arrived: Some(arrived),
@@ -207,13 +208,13 @@ impl Unmade {
     }
 }
 
-impl Drop for Unmade {
+impl Drop for UnreadObject {
     fn drop(&mut self) {
         // Nobody has seen it.
         if let Some(arrived) = self.arrived.take()
             && let Ok(mut state) = self.origin.connection.lock()
         {
-            state.discard([Letter::Delivered(arrived)]);
+            state.discard([ServerMessage::Delivered(arrived)]);
             let _ = state.send();
         }
     }
@@ -254,8 +255,8 @@ impl Drop for Unmade {
 /// # }
 /// ```
 pub struct Object {
-    arrived: Arrived,
-    origin: Arc<Origin>,
+    arrived: ArrivedObject,
+    origin: Arc<ObjectOrigin>,
     key: OnceLock<String>,
 }
 
@@ -263,14 +264,14 @@ impl Object {
     /// # Errors
     /// `Corrupt` when the payload is not what was offered, `Io` or `TooLarge` when it cannot be read from where it was spilled;
     /// the object is given back then.
-    pub(crate) fn new(origin: &Arc<Origin>, arrived: Arrived) -> Result<Self> {
+    pub(crate) fn new(origin: &Arc<ObjectOrigin>, arrived: ArrivedObject) -> Result<Self> {
         let (object, unread) = Self::received(origin, arrived);
         unread.map_or(Ok(object), Err)
     }
 
     /// As [`Self::new`]; the object is returned in any case, and with it why its payload is not to be read.
-    pub(crate) fn received(origin: &Arc<Origin>, arrived: Arrived) -> (Self, Option<Error>) {
-        if !matches!(arrived.place, Place::Archived(_)) {
+    pub(crate) fn received(origin: &Arc<ObjectOrigin>, arrived: ArrivedObject) -> (Self, Option<Error>) {
+        if !matches!(arrived.place, PayloadSource::Archived(_)) {
             origin.held.fetch_add(1, Ordering::SeqCst);
         }
         let mut object = Self {
@@ -289,10 +290,10 @@ impl Object {
 
     /// Reads the payload, if it was spilled. Waits for the disk.
     fn read_spilled(&mut self) -> Result<()> {
-        if let Place::Spilled { file, at } = &self.arrived.place {
+        if let PayloadSource::Spilled { file, at } = &self.arrived.place {
             let payload = tier::read(file.as_fd(), *at, self.arrived.length)
                 .map_err(|error| Error::new(error.code(), self.key(), error.cause()))?;
-            self.arrived.place = Place::Read(payload);
+            self.arrived.place = PayloadSource::Read(payload);
         }
         Ok(())
     }
@@ -331,7 +332,7 @@ impl Object {
     /// Its version: newer ones are greater. `0.0` for what was put into a store by hand.
     #[must_use]
     pub fn version(&self) -> Version {
-        if let Place::Archived(archived) = &self.arrived.place {
+        if let PayloadSource::Archived(archived) = &self.arrived.place {
             return archived.version;
         }
         Version {
@@ -343,7 +344,7 @@ impl Object {
     /// The schema that describes it.
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
-        if let Place::Archived(archived) = &self.arrived.place {
+        if let PayloadSource::Archived(archived) = &self.arrived.place {
             return &archived.schema;
         }
         self.origin.connection.schema(self.arrived.schema)
@@ -416,13 +417,15 @@ impl Object {
     #[must_use]
     pub fn transport(&self) -> Transport {
         match self.arrived.place {
-            Place::Archived(_) => Transport::Store,
-            Place::Mapped { .. } | Place::Spilled { .. } | Place::Read(_) if self.origin.connection.is_network() => {
+            PayloadSource::Archived(_) => Transport::Store,
+            PayloadSource::Mapped { .. } | PayloadSource::Spilled { .. } | PayloadSource::Read(_)
+                if self.origin.connection.is_network() =>
+            {
                 Transport::Tcp
             }
-            Place::Mapped { .. } => Transport::Shared,
-            Place::Spilled { .. } | Place::Read(_) => Transport::File,
-            Place::Inline | Place::Empty => Transport::Inline,
+            PayloadSource::Mapped { .. } => Transport::Shared,
+            PayloadSource::Spilled { .. } | PayloadSource::Read(_) => Transport::File,
+            PayloadSource::Inline | PayloadSource::Empty => Transport::Inline,
         }
     }
 
@@ -454,8 +457,8 @@ impl Object {
     }
 }
 
-impl Snapshot {
-    fn cursor(&self, incarnation: u64, schema: &Schema, arrived: &Arrived) -> Cursor {
+impl FollowSnapshot {
+    fn cursor(&self, incarnation: u64, schema: &Schema, arrived: &ArrivedObject) -> Cursor {
         let phase = if arrived.is_first_phase() {
             let sort = self
                 .order_by
@@ -504,11 +507,11 @@ impl fmt::Debug for Object {
 
 impl Drop for Object {
     fn drop(&mut self) {
-        if let Place::Archived(_) = self.arrived.place {
+        if let PayloadSource::Archived(_) = self.arrived.place {
             return; // The server knows nothing of it.
         }
         // The map goes first: when the server hears of the release, nothing here looks at the payload any more.
-        self.arrived.place = Place::Empty;
+        self.arrived.place = PayloadSource::Empty;
         let body = mem::take(&mut self.arrived.body);
         if std::thread::panicking() {
             self.leave_undone();

@@ -23,27 +23,27 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
 
 use self::memory::MemoryRequest;
-pub(crate) use self::steps::{Ask, Watched};
-use self::steps::{Steps, Work};
-use crate::awaiting::{Awaited, Awaiting};
-use crate::beside::{Beside, beside};
+pub(crate) use self::steps::{AnswerMode, WatchedValue};
+use self::steps::{BlockingWork, RequestSteps};
+use crate::awaiting::{Awaited, WaitSource};
+use crate::beside::{ThreadAnswer, beside};
 #[cfg(feature = "async")]
 use crate::connection::TaskPlace;
-use crate::connection::in_flight::{Letter, Mailbox, Talk};
-use crate::connection::state::{State, Stop};
-use crate::connection::stream::Stream;
-use crate::connection::{Connection, Wait, unexpected};
+use crate::connection::in_flight::{ExchangeKind, RequestSlot, ServerMessage};
+use crate::connection::state::{ConnectionState, StreamStop};
+use crate::connection::stream::ServerStream;
+use crate::connection::{PoolConnection, ThreadWait, unexpected};
 use crate::verbs::allocation::Allocation;
 
 /// What was said to a question.
-pub(crate) enum Said {
-    Letter(Letter),
+pub(crate) enum RequestOutcome {
+    Letter(ServerMessage),
     /// An offer became visible, or staged, or did not.
     Acknowledged(Result<u64>),
 }
 
-impl Said {
-    fn take(mailbox: &mut Mailbox) -> Option<Self> {
+impl RequestOutcome {
+    fn take(mailbox: &mut RequestSlot) -> Option<Self> {
         if let Some(letter) = mailbox.take() {
             return Some(Self::Letter(letter));
         }
@@ -57,7 +57,7 @@ fn taken_already() -> Error {
     Error::new(Code::NotFound, "answer", "it was taken already")
 }
 
-type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send>;
+type Finish<T> = Box<dyn FnOnce(&Arc<PoolConnection>, u64, RequestOutcome) -> Result<T> + Send>;
 
 /// A request whose answer may not have come. Dropping it gives the request up, without waiting.
 ///
@@ -125,13 +125,13 @@ type Finish<T> = Box<dyn FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send
 /// the one before was taken. A pool without a store answers a demand in one step.
 #[must_use = "a request that is dropped is given up; one of several steps goes on only while it is waited for"]
 pub struct Pending<T> {
-    pub(crate) connection: Arc<Connection>,
+    pub(crate) connection: Arc<PoolConnection>,
     source: PendingSource<T>,
     /// The task that awaits it.
     #[cfg(feature = "async")]
     pub(crate) place: TaskPlace,
     /// A thread makes the answer, since that takes long.
-    pub(crate) slow: Option<Beside<SlowAnswer<T>>>,
+    pub(crate) slow: Option<ThreadAnswer<SlowAnswer<T>>>,
 }
 
 /// An answer that a thread has made. It is undone unless somebody takes it.
@@ -157,7 +157,7 @@ impl<T> Drop for SlowAnswer<T> {
 
 /// What a task finds.
 #[cfg(feature = "async")]
-pub(crate) enum Quick<T> {
+pub(crate) enum PolledValue<T> {
     Taken(T),
     /// It has come, and is long in the making.
     Slow,
@@ -165,22 +165,22 @@ pub(crate) enum Quick<T> {
 
 /// Where an answer comes from.
 enum PendingSource<T> {
-    Conversation(Question<T>),
+    Conversation(PendingRequest<T>),
     /// Memory comes in more than one way.
     Memory(MemoryRequest, fn(Allocation) -> T),
     /// It is made here.
-    Work(Work<T>),
+    Work(BlockingWork<T>),
     /// Something comes before.
-    Steps(Box<dyn Steps<T>>),
-    Watch(Box<dyn Watched<T>>),
+    Steps(Box<dyn RequestSteps<T>>),
+    Watch(Box<dyn WatchedValue<T>>),
     Known(Result<T>),
     /// It was taken.
     Taken,
 }
 
-struct Question<T> {
+struct PendingRequest<T> {
     number: u64,
-    stop: Stop,
+    stop: StreamStop,
     /// A failure that answers the question, too.
     forgives: Option<Code>,
     finish: Finish<T>,
@@ -189,8 +189,8 @@ struct Question<T> {
 }
 
 /// What has come of a question.
-enum Come {
-    Said(Said),
+enum ArrivedAnswer {
+    Said(RequestOutcome),
     /// It has come, and is long in the making.
     Slow,
 }
@@ -233,14 +233,14 @@ impl<T: Send + 'static> Pending<T> {
         drop(state);
         armed?;
         // What was made, or came free, in between was calmed, too.
-        self.get(Ask::Glance)
+        self.get(AnswerMode::Glance)
     }
 
     fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<T>> {
-        self.get(Ask::Wait(deadline))
+        self.get(AnswerMode::Wait(deadline))
     }
 
-    fn get(&mut self, mut ask: Ask) -> Result<Option<T>> {
+    fn get(&mut self, mut ask: AnswerMode) -> Result<Option<T>> {
         loop {
             if self.slow.is_some() {
                 return self.take_made(ask);
@@ -250,15 +250,17 @@ impl<T: Send + 'static> Pending<T> {
                 PendingSource::Conversation(question) => {
                     let number = question.number;
                     match self.come(number, ask)? {
-                        Some(Come::Said(said)) => return self.accept(said).map(Some),
-                        Some(Come::Slow) => self.make_beside()?,
+                        Some(ArrivedAnswer::Said(said)) => return self.accept(said).map(Some),
+                        Some(ArrivedAnswer::Slow) => self.make_beside()?,
                         None => return Ok(None),
                     }
                 }
                 PendingSource::Memory(memory, _) => {
                     let got = match ask {
-                        Ask::Wait(deadline) => memory.wait(&self.connection, deadline),
-                        Ask::Take | Ask::TakeQuickly | Ask::Glance => memory.take(&self.connection),
+                        AnswerMode::Wait(deadline) => memory.wait(&self.connection, deadline),
+                        AnswerMode::Take | AnswerMode::TakeQuickly | AnswerMode::Glance => {
+                            memory.take(&self.connection)
+                        }
                     };
                     return self.remember(got);
                 }
@@ -275,7 +277,7 @@ impl<T: Send + 'static> Pending<T> {
                     }
                     Err(error) => return Err(self.failed(error)),
                 },
-                PendingSource::Work(_) if matches!(ask, Ask::TakeQuickly) => return Ok(None),
+                PendingSource::Work(_) if matches!(ask, AnswerMode::TakeQuickly) => return Ok(None),
                 PendingSource::Work(_) if ask.is_bounded() => self.make_beside()?,
                 PendingSource::Work(_) | PendingSource::Known(_) => return self.take_own().map(Some),
             }
@@ -291,11 +293,11 @@ impl<T: Send + 'static> Pending<T> {
     }
 
     /// The answer that a thread makes.
-    fn take_made(&mut self, ask: Ask) -> Result<Option<T>> {
+    fn take_made(&mut self, ask: AnswerMode) -> Result<Option<T>> {
         let Some(slow) = &mut self.slow else { return Ok(None) };
         let deadline = match ask {
-            Ask::Wait(deadline) => deadline,
-            Ask::Take | Ask::TakeQuickly | Ask::Glance => Some(Instant::now()),
+            AnswerMode::Wait(deadline) => deadline,
+            AnswerMode::Take | AnswerMode::TakeQuickly | AnswerMode::Glance => Some(Instant::now()),
         };
         let Some(made) = slow.wait_on(&self.connection, deadline)? else {
             return Ok(None);
@@ -306,7 +308,7 @@ impl<T: Send + 'static> Pending<T> {
 
     /// The answer, if it has been read; see [`crate::binding`].
     pub(crate) fn take(&mut self) -> Result<Option<T>> {
-        self.get(Ask::Take)
+        self.get(AnswerMode::Take)
     }
 
     /// As [`Pending::take`], in a thread for a caller that may have gone.
@@ -353,17 +355,17 @@ impl<T> Pending<T> {
         std::mem::replace(&mut self.source, PendingSource::Taken)
     }
 
-    fn come(&self, number: u64, ask: Ask) -> Result<Option<Come>> {
-        let take = |state: &mut State| {
+    fn come(&self, number: u64, ask: AnswerMode) -> Result<Option<ArrivedAnswer>> {
+        let take = |state: &mut ConnectionState| {
             let mailbox = state.mail.get(number)?;
-            if ask.is_bounded() && mailbox.peek().is_some_and(Letter::is_slow) {
-                return Some(Come::Slow);
+            if ask.is_bounded() && mailbox.peek().is_some_and(ServerMessage::is_slow) {
+                return Some(ArrivedAnswer::Slow);
             }
-            Said::take(mailbox).map(Come::Said)
+            RequestOutcome::take(mailbox).map(ArrivedAnswer::Said)
         };
         let mut state = self.connection.lock()?;
-        if let Ask::Wait(deadline) = ask {
-            let what = Wait::letters_until(std::slice::from_ref(&number), deadline);
+        if let AnswerMode::Wait(deadline) = ask {
+            let what = ThreadWait::letters_until(std::slice::from_ref(&number), deadline);
             return self.connection.wait(state, what, take);
         }
         let come = take(&mut state);
@@ -399,20 +401,21 @@ impl<T> Pending<T> {
         }
     }
 
-    fn accept(&mut self, said: Said) -> Result<T> {
+    fn accept(&mut self, said: RequestOutcome) -> Result<T> {
         let PendingSource::Conversation(question) = std::mem::replace(&mut self.source, PendingSource::Taken) else {
             return Err(unexpected("a second answer"));
         };
         let number = question.number;
         // What goes on keeps its mailbox.
-        if !matches!(said, Said::Letter(Letter::Began(_))) {
+        if !matches!(said, RequestOutcome::Letter(ServerMessage::Began(_))) {
             self.connection.finished(number);
         }
         let said = match said {
-            Said::Letter(Letter::Failed(error)) if Some(error.code()) == question.forgives => {
-                Said::Letter(Letter::Failed(error))
+            RequestOutcome::Letter(ServerMessage::Failed(error)) if Some(error.code()) == question.forgives => {
+                RequestOutcome::Letter(ServerMessage::Failed(error))
             }
-            Said::Letter(Letter::Failed(error) | Letter::Ended(error)) | Said::Acknowledged(Err(error)) => {
+            RequestOutcome::Letter(ServerMessage::Failed(error) | ServerMessage::Ended(error))
+            | RequestOutcome::Acknowledged(Err(error)) => {
                 return Err(error);
             }
             said => said,
@@ -424,14 +427,14 @@ impl<T> Pending<T> {
 #[cfg(feature = "async")]
 impl<T: Send + 'static> Pending<T> {
     /// As [`Pending::take`], unless making the answer takes long. `None`: not yet.
-    pub(crate) fn take_quickly(&mut self) -> Option<Result<Quick<T>>> {
+    pub(crate) fn take_quickly(&mut self) -> Option<Result<PolledValue<T>>> {
         if matches!(self.source, PendingSource::Taken) {
             return Some(Err(taken_already()));
         }
         if self.is_slow() {
-            return Some(Ok(Quick::Slow));
+            return Some(Ok(PolledValue::Slow));
         }
-        self.take().transpose().map(|taken| taken.map(Quick::Taken))
+        self.take().transpose().map(|taken| taken.map(PolledValue::Taken))
     }
 
     /// Polls the steps before the last one.
@@ -458,7 +461,7 @@ impl<T> Pending<T> {
         self
     }
 
-    fn new(connection: &Arc<Connection>, source: PendingSource<T>) -> Self {
+    fn new(connection: &Arc<PoolConnection>, source: PendingSource<T>) -> Self {
         Self {
             connection: Arc::clone(connection),
             source,
@@ -481,7 +484,9 @@ impl<T> Pending<T> {
             return false;
         };
         let mailbox = state.mail.get(number);
-        mailbox.and_then(|mailbox| mailbox.peek()).is_some_and(Letter::is_slow)
+        mailbox
+            .and_then(|mailbox| mailbox.peek())
+            .is_some_and(ServerMessage::is_slow)
     }
 }
 
@@ -489,16 +494,16 @@ impl<T> Pending<T> {
 impl<T> Unpin for Pending<T> {}
 
 impl<T> Awaited for Pending<T> {
-    fn awaiting(&self) -> Awaiting {
+    fn awaiting(&self) -> WaitSource {
         if let Some(slow) = &self.slow {
             return slow.awaiting();
         }
         match &self.source {
-            PendingSource::Conversation(question) => Awaiting::letters(&self.connection, question.number),
+            PendingSource::Conversation(question) => WaitSource::letters(&self.connection, question.number),
             PendingSource::Steps(steps) => steps.awaiting(),
             PendingSource::Watch(watched) => watched.awaiting(),
             PendingSource::Memory(memory, _) => memory.awaiting(&self.connection),
-            PendingSource::Work(_) | PendingSource::Known(_) | PendingSource::Taken => Awaiting::ready(),
+            PendingSource::Work(_) | PendingSource::Known(_) | PendingSource::Taken => WaitSource::ready(),
         }
     }
 }
@@ -522,7 +527,7 @@ impl<T> fmt::Debug for Pending<T> {
     }
 }
 
-impl Connection {
+impl PoolConnection {
     /// Sends what is to go and reads what has come, without waiting; see [`crate::binding::look`].
     pub(crate) fn look_for_all(&self) -> Result<bool> {
         let mut state = self.lock()?;
@@ -539,10 +544,10 @@ impl Connection {
     /// Asks, and waits for nothing.
     pub(crate) fn pend<T>(
         self: &Arc<Self>,
-        talk: Talk,
+        talk: ExchangeKind,
         request: &Request<'_>,
-        stop: Stop,
-        finish: impl FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send + 'static,
+        stop: StreamStop,
+        finish: impl FnOnce(&Arc<PoolConnection>, u64, RequestOutcome) -> Result<T> + Send + 'static,
     ) -> Result<Pending<T>> {
         let number = self.post(talk, request)?;
         Ok(self.pending(number, stop, finish))
@@ -552,11 +557,11 @@ impl Connection {
     pub(crate) fn pending<T>(
         self: &Arc<Self>,
         number: u64,
-        stop: Stop,
-        finish: impl FnOnce(&Arc<Connection>, u64, Said) -> Result<T> + Send + 'static,
+        stop: StreamStop,
+        finish: impl FnOnce(&Arc<PoolConnection>, u64, RequestOutcome) -> Result<T> + Send + 'static,
     ) -> Pending<T> {
         let finish = Box::new(finish);
-        let question = Question {
+        let question = PendingRequest {
             number,
             stop,
             forgives: None,
@@ -578,15 +583,15 @@ impl Connection {
     pub(crate) fn begin_stream<T>(
         self: &Arc<Self>,
         request: &Request<'_>,
-        made: impl FnOnce(&Arc<Connection>, Stream, u64) -> T + Send + 'static,
+        made: impl FnOnce(&Arc<PoolConnection>, ServerStream, u64) -> T + Send + 'static,
     ) -> Result<Pending<T>> {
         self.pend(
-            Talk::Stream,
+            ExchangeKind::Stream,
             request,
-            Stop::End,
+            StreamStop::End,
             |connection, number, said| match said {
-                Said::Letter(Letter::Began(sequence)) => {
-                    Ok(made(connection, Stream::began(connection, number), sequence))
+                RequestOutcome::Letter(ServerMessage::Began(sequence)) => {
+                    Ok(made(connection, ServerStream::began(connection, number), sequence))
                 }
                 _ => Err(unexpected("no beginning")),
             },
@@ -594,28 +599,38 @@ impl Connection {
     }
 
     pub(crate) fn begin_stat(self: &Arc<Self>) -> Result<Pending<String>> {
-        self.pend(Talk::Once, &Request::Stat, Stop::Cancel, |_, _, said| match said {
-            Said::Letter(Letter::Stats(text)) => Ok(text),
-            _ => Err(unexpected("no counters")),
-        })
+        self.pend(
+            ExchangeKind::Once,
+            &Request::Stat,
+            StreamStop::Cancel,
+            |_, _, said| match said {
+                RequestOutcome::Letter(ServerMessage::Stats(text)) => Ok(text),
+                _ => Err(unexpected("no counters")),
+            },
+        )
     }
 
     pub(crate) fn begin_count(self: &Arc<Self>, request: &Request<'_>) -> Result<Pending<u64>> {
-        self.pend(Talk::Once, request, Stop::Cancel, |_, _, said| match said {
-            Said::Letter(Letter::Done(count)) => Ok(count),
-            _ => Err(unexpected("no count")),
-        })
+        self.pend(
+            ExchangeKind::Once,
+            request,
+            StreamStop::Cancel,
+            |_, _, said| match said {
+                RequestOutcome::Letter(ServerMessage::Done(count)) => Ok(count),
+                _ => Err(unexpected("no count")),
+            },
+        )
     }
 
     /// Begins a question whose answer is an acknowledgement, of what `append` appends under its number.
     pub(crate) fn begin_acknowledged<T>(
         self: &Arc<Self>,
-        append: impl FnOnce(&mut State, u64) -> Result<()>,
-        finish: impl FnOnce(&Arc<Connection>, u64, u64) -> T + Send + 'static,
+        append: impl FnOnce(&mut ConnectionState, u64) -> Result<()>,
+        finish: impl FnOnce(&Arc<PoolConnection>, u64, u64) -> T + Send + 'static,
     ) -> Result<Pending<T>> {
         let mut state = self.lock()?;
         state.stay_in_process()?;
-        let number = state.mail.open(Talk::Offers)?;
+        let number = state.mail.open(ExchangeKind::Offers)?;
         if let Err(error) = append(&mut state, number) {
             state.mail.close(number);
             return Err(error);
@@ -623,8 +638,8 @@ impl Connection {
         // What cannot go now goes with the next look.
         let sent = state.send();
         drop(state);
-        let pending = self.pending(number, Stop::Silently, |connection, number, said| match said {
-            Said::Acknowledged(Ok(sequence)) => Ok(finish(connection, number, sequence)),
+        let pending = self.pending(number, StreamStop::Silently, |connection, number, said| match said {
+            RequestOutcome::Acknowledged(Ok(sequence)) => Ok(finish(connection, number, sequence)),
             _ => Err(unexpected("no acknowledgement")),
         });
         sent.map(|_| pending)
@@ -633,8 +648,8 @@ impl Connection {
 
 /// What ends without being waited for. It may have ended by itself meanwhile, as a follow until live does: then the server has nothing
 /// of this number any more.
-pub(crate) fn ended(connection: &Arc<Connection>, stop: u64) -> Pending<()> {
-    let mut pending = connection.pending(stop, Stop::Silently, |_, _, _| Ok(()));
+pub(crate) fn ended(connection: &Arc<PoolConnection>, stop: u64) -> Pending<()> {
+    let mut pending = connection.pending(stop, StreamStop::Silently, |_, _, _| Ok(()));
     if let PendingSource::Conversation(question) = &mut pending.source {
         question.forgives = Some(Code::NotFound);
     }

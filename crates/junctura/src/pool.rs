@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use junctura_model::{Result, Schema};
 
-use crate::array::{OpenArrays, Plans};
+use crate::array::{OpenArrays, PlanCache};
 use crate::builder::PoolBuilder;
-use crate::connection::Connection;
-use crate::connection::address::Place;
-use crate::connection::handshake::{Home, Introduction, connect};
+use crate::connection::PoolConnection;
+use crate::connection::address::PoolAddress;
+use crate::connection::handshake::{ClientIntroduction, Home, connect};
 use crate::pending::Pending;
-use crate::store_fallback::Depot;
+use crate::store_fallback::StoreReader;
 use crate::target::find_schema;
 
 /// The shared space in which objects are offered and found.
@@ -33,20 +33,20 @@ use crate::target::find_schema;
 /// ```
 #[derive(Clone)]
 pub struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<SharedPool>,
 }
 
-struct Shared {
-    place: Place,
+struct SharedPool {
+    place: PoolAddress,
     url: String,
-    introduction: Introduction,
-    depot: Option<Arc<Depot>>,
+    introduction: ClientIntroduction,
+    depot: Option<Arc<StoreReader>>,
     arrays: OpenArrays,
-    plans: Plans,
+    plans: PlanCache,
     /// Of the process that opened the pool.
-    connection: Arc<Connection>,
+    connection: Arc<PoolConnection>,
     /// Of a forked child; untouched in the process that opened the pool, so no fork finds it locked.
-    anew: Mutex<Option<Arc<Connection>>>,
+    anew: Mutex<Option<Arc<PoolConnection>>>,
 }
 
 impl Pool {
@@ -107,24 +107,34 @@ impl Pool {
         PoolBuilder::new()
     }
 
-    pub(crate) fn open(place: Place, introduction: Introduction, store: Option<&str>, home: Home) -> Result<Pool> {
+    pub(crate) fn open(
+        place: PoolAddress,
+        introduction: ClientIntroduction,
+        store: Option<&str>,
+        home: Home,
+    ) -> Result<Pool> {
         Self::open_with(place, introduction, store, &Arc::new(home))
     }
 
-    fn open_with(place: Place, introduction: Introduction, store: Option<&str>, home: &Arc<Home>) -> Result<Pool> {
+    fn open_with(
+        place: PoolAddress,
+        introduction: ClientIntroduction,
+        store: Option<&str>,
+        home: &Arc<Home>,
+    ) -> Result<Pool> {
         let connection = Arc::new(connect(&place, &introduction, home)?);
-        let open = |url| Depot::open(url, &connection.greeting.schemas).map(Arc::new);
+        let open = |url| StoreReader::open(url, &connection.greeting.schemas).map(Arc::new);
         let depot = store.map(open).transpose()?;
         connection.put_before(depot.as_ref());
         let url = place.to_string();
         Ok(Pool {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedPool {
                 place,
                 url,
                 introduction,
                 depot,
                 arrays: OpenArrays::default(),
-                plans: Plans::default(),
+                plans: PlanCache::default(),
                 connection,
                 anew: Mutex::new(None),
             }),
@@ -136,7 +146,7 @@ impl Pool {
     #[cfg(feature = "store")]
     pub(crate) fn beside(&self, role: &str) -> Result<Pool> {
         let shared = &*self.shared;
-        let introduction = Introduction {
+        let introduction = ClientIntroduction {
             name: format!("{} {role}", shared.introduction.name),
             hook: None,
             ..shared.introduction.clone()
@@ -362,17 +372,17 @@ impl Pool {
     }
 
     /// Plans that may be needed again.
-    pub(crate) fn plans(&self) -> &Plans {
+    pub(crate) fn plans(&self) -> &PlanCache {
         &self.shared.plans
     }
 
     /// The store behind the pool.
-    pub(crate) fn depot(&self) -> Option<&Arc<Depot>> {
+    pub(crate) fn depot(&self) -> Option<&Arc<StoreReader>> {
         self.shared.depot.as_ref()
     }
 
     /// The connection of this process.
-    pub(crate) fn connection(&self) -> Result<Arc<Connection>> {
+    pub(crate) fn connection(&self) -> Result<Arc<PoolConnection>> {
         let shared = &*self.shared;
         if !shared.connection.is_inherited() {
             return Ok(Arc::clone(&shared.connection));

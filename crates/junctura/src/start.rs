@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use junctura_model::{Code, Error, Result};
-use junctura_transport::Address;
+use junctura_transport::ServerAddress;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::retry_on_intr;
 
-use crate::builder::{ServerSettings, Source};
+use crate::builder::{SchemaOrigin, ServerSettings};
 
 /// The variable that names the program.
 const PROGRAM_VARIABLE: &str = "JUNCTURA_PROGRAM";
@@ -33,9 +33,9 @@ const ATTEMPTS: usize = 3;
 /// # Errors
 /// `Unavailable` when no program is found or it did not start; what `connect` says.
 pub(crate) fn start<T>(
-    address: &Address,
+    address: &ServerAddress,
     settings: &ServerSettings,
-    schemas: &[Source],
+    schemas: &[SchemaOrigin],
     connect: impl Fn() -> Result<T>,
 ) -> Result<T> {
     let _turn = take_turn(address)?;
@@ -49,13 +49,13 @@ pub(crate) fn start<T>(
 }
 
 /// Waits until no other process is about to start this server. The lock ends with the file.
-fn take_turn(address: &Address) -> Result<File> {
+fn take_turn(address: &ServerAddress) -> Result<File> {
     let Some(socket) = address.path() else {
         let cause = "a server for an abstract name is not started by its clients: there is no place for a lock";
         return Err(Error::new(Code::Unsupported, address.to_string(), cause));
     };
     let io = |error: std::io::Error| Error::new(Code::Io, socket.display().to_string(), error.to_string());
-    if let (Address::Named(_), Some(directory)) = (address, socket.parent())
+    if let (ServerAddress::Named(_), Some(directory)) = (address, socket.parent())
         && !directory.exists()
     {
         // Somebody else may make it meanwhile. Whether it is safe is looked at by the server.
@@ -74,7 +74,7 @@ fn take_turn(address: &Address) -> Result<File> {
 }
 
 /// Runs the program and waits until it listens, or has given up.
-fn run(address: &Address, settings: &ServerSettings, schemas: &[Source]) -> Result<()> {
+fn run(address: &ServerAddress, settings: &ServerSettings, schemas: &[SchemaOrigin]) -> Result<()> {
     let (program, before) = program(settings);
     let failed = |cause: String| Error::new(Code::Unavailable, address.to_string(), cause);
     let mut command = Command::new(&program);
@@ -114,7 +114,7 @@ fn run(address: &Address, settings: &ServerSettings, schemas: &[Source]) -> Resu
     }
 }
 
-fn arguments(address: &Address, settings: &ServerSettings, schemas: &[Source]) -> Result<Vec<String>> {
+fn arguments(address: &ServerAddress, settings: &ServerSettings, schemas: &[SchemaOrigin]) -> Result<Vec<String>> {
     let mut arguments = vec![
         "serve".to_owned(),
         address.to_string(),
@@ -143,9 +143,9 @@ fn arguments(address: &Address, settings: &ServerSettings, schemas: &[Source]) -
     }
     for schema in schemas {
         match schema {
-            Source::Builtin(name) => add("--schema", name.clone()),
-            Source::File(path) => add("--schema", absolute(path)?),
-            Source::Text(_) => {
+            SchemaOrigin::Builtin(name) => add("--schema", name.clone()),
+            SchemaOrigin::File(path) => add("--schema", absolute(path)?),
+            SchemaOrigin::Text(_) => {
                 let cause = "a server can only be started with schemas that are built in or files";
                 return Err(Error::new(Code::Unsupported, address.to_string(), cause));
             }

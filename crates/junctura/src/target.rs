@@ -18,12 +18,12 @@ use junctura_wire::body;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Target<'a> {
-    what: What<'a>,
+    what: TargetKind<'a>,
     schema: Option<Cow<'a, str>>,
 }
 
 #[derive(Clone, Debug)]
-enum What<'a> {
+enum TargetKind<'a> {
     Attributes(Vec<(&'a str, Given<'a>)>),
     Key(Cow<'a, str>),
     Selector(Cow<'a, str>),
@@ -37,7 +37,7 @@ impl<'a> Target<'a> {
             .map(|(name, value)| (name, value.into_given()))
             .collect();
         Self {
-            what: What::Attributes(attributes),
+            what: TargetKind::Attributes(attributes),
             schema: None,
         }
     }
@@ -61,7 +61,7 @@ impl<'a> Target<'a> {
     /// ```
     pub fn selector(text: impl Into<Cow<'a, str>>) -> Self {
         Self {
-            what: What::Selector(text.into()),
+            what: TargetKind::Selector(text.into()),
             schema: None,
         }
     }
@@ -69,7 +69,7 @@ impl<'a> Target<'a> {
     /// The object with this key, written as [`crate::Object::key`] prints it.
     pub fn key_text(text: impl Into<Cow<'a, str>>) -> Self {
         Self {
-            what: What::Key(text.into()),
+            what: TargetKind::Key(text.into()),
             schema: None,
         }
     }
@@ -82,10 +82,10 @@ impl<'a> Target<'a> {
     }
 
     /// As the server is asked.
-    pub(crate) fn resolve(&self, schemas: &[Arc<Schema>], default: u16) -> Result<body::Target<'_>> {
+    pub(crate) fn resolve(&self, schemas: &[Arc<Schema>], default: u16) -> Result<body::TargetBody<'_>> {
         match &self.what {
-            What::Selector(text) => Ok(body::Target::selector(text)),
-            What::Attributes(attributes) => {
+            TargetKind::Selector(text) => Ok(body::TargetBody::selector(text)),
+            TargetKind::Attributes(attributes) => {
                 let schema = match self.schema.as_deref() {
                     None => default,
                     Some(name) => find_schema(schemas, name)?,
@@ -94,12 +94,12 @@ impl<'a> Target<'a> {
                 schemas[usize::from(schema)].record(attributes.iter().copied(), &mut record)?;
                 Ok(key_target(schema, &schemas[usize::from(schema)], record))
             }
-            What::Key(text) => self.resolve_text(text, schemas),
+            TargetKind::Key(text) => self.resolve_text(text, schemas),
         }
     }
 
     /// A key's text does not say its schema: the first one that can read it is meant.
-    fn resolve_text(&self, text: &str, schemas: &[Arc<Schema>]) -> Result<body::Target<'static>> {
+    fn resolve_text(&self, text: &str, schemas: &[Arc<Schema>]) -> Result<body::TargetBody<'static>> {
         if let Some(name) = self.schema.as_deref() {
             let number = find_schema(schemas, name)?;
             let schema = &schemas[usize::from(number)];
@@ -117,22 +117,22 @@ impl<'a> Target<'a> {
 }
 
 /// The same, for a thread of its own.
-pub(crate) fn owned(target: body::Target<'_>) -> body::Target<'static> {
+pub(crate) fn owned(target: body::TargetBody<'_>) -> body::TargetBody<'static> {
     match target {
-        body::Target::Key { schema, record } => body::Target::Key {
+        body::TargetBody::Key { schema, record } => body::TargetBody::Key {
             schema,
             record: Cow::Owned(record.into_owned()),
         },
-        body::Target::Selector(text) => body::Target::Selector(Cow::Owned(text.into_owned())),
+        body::TargetBody::Selector(text) => body::TargetBody::Selector(Cow::Owned(text.into_owned())),
     }
 }
 
-fn key_target(number: u16, schema: &Schema, mut record: Vec<u8>) -> body::Target<'static> {
+fn key_target(number: u16, schema: &Schema, mut record: Vec<u8>) -> body::TargetBody<'static> {
     let key = junctura_model::RecordRef::trusted(&record)
         .key_bytes(schema.key_len())
         .len();
     record.truncate(key);
-    body::Target::Key {
+    body::TargetBody::Key {
         schema: number,
         record: Cow::Owned(record),
     }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
-use junctura_transport::Watch;
+use junctura_transport::ConnectionWatch;
 
-use crate::awaiting::{Awaited, Awaiting, What};
-use crate::connection::state::State;
-use crate::connection::{Connection, Wait};
+use crate::awaiting::{Awaited, WaitKind, WaitSource};
+use crate::connection::state::ConnectionState;
+use crate::connection::{PoolConnection, ThreadWait};
 use crate::pool::Pool;
 
 impl Awaited for Timer {
-    fn awaiting(&self) -> Awaiting {
-        Awaiting(self.next.map_or(What::Never, What::Until))
+    fn awaiting(&self) -> WaitSource {
+        WaitSource(self.next.map_or(WaitKind::Never, WaitKind::Until))
     }
 }
 
@@ -119,19 +119,19 @@ impl Pool {
     /// `Timeout` when nothing came in time; `InvalidArgument` for what is of another pool, or where nothing could ever
     /// come; `Disconnected`.
     pub fn wait(&self, on: &[&dyn Awaited], timeout: Option<Duration>) -> Result<Vec<usize>> {
-        let on: Vec<Awaiting> = on.iter().map(|one| one.awaiting()).collect();
+        let on: Vec<WaitSource> = on.iter().map(|one| one.awaiting()).collect();
         self.connection()?.wait_for_any(&on, timeout)
     }
 }
 
 /// A descriptor for loops that wait for other things too; see [`Pool::descriptor`].
 #[derive(Clone, Debug)]
-pub struct PoolDescriptor(Arc<Watch>);
+pub struct PoolDescriptor(Arc<ConnectionWatch>);
 
 impl PoolDescriptor {
     /// # Errors
     /// As [`Pool::descriptor`].
-    pub(crate) fn of(connection: &Connection) -> Result<Self> {
+    pub(crate) fn of(connection: &PoolConnection) -> Result<Self> {
         connection.watch().map(Self)
     }
 }
@@ -184,19 +184,19 @@ impl Pool {
     }
 }
 
-impl Connection {
-    pub(crate) fn wait_for_any(self: &Arc<Self>, on: &[Awaiting], timeout: Option<Duration>) -> Result<Vec<usize>> {
+impl PoolConnection {
+    pub(crate) fn wait_for_any(self: &Arc<Self>, on: &[WaitSource], timeout: Option<Duration>) -> Result<Vec<usize>> {
         let requests = self.conversations(on)?;
         let deadline = earliest(on, timeout)?;
-        let ready = |state: &mut State| {
+        let ready = |state: &mut ConnectionState| {
             let now = Instant::now();
             let ready = on.iter().enumerate().filter(|(_, one)| one.is_ready(state, now));
             let ready: Vec<usize> = ready.map(|(place, _)| place).collect();
             (!ready.is_empty()).then_some(ready)
         };
-        let what = Wait {
-            for_slots: on.iter().any(Awaiting::is_for_slots),
-            ..Wait::letters_until(&requests, deadline)
+        let what = ThreadWait {
+            for_slots: on.iter().any(WaitSource::is_for_slots),
+            ..ThreadWait::letters_until(&requests, deadline)
         };
         let (mut state, found) = self.wait_keeping(self.lock()?, what, ready);
         match found?.or_else(|| ready(&mut state)) {
@@ -205,7 +205,7 @@ impl Connection {
         }
     }
 
-    fn conversations(self: &Arc<Self>, on: &[Awaiting]) -> Result<Vec<u64>> {
+    fn conversations(self: &Arc<Self>, on: &[WaitSource]) -> Result<Vec<u64>> {
         let mut requests = Vec::new();
         for (place, one) in on.iter().enumerate() {
             let Some((connection, number)) = one.conversation() else {
@@ -226,14 +226,14 @@ impl Connection {
 }
 
 /// Until when to wait at most.
-fn earliest(on: &[Awaiting], timeout: Option<Duration>) -> Result<Option<Instant>> {
-    let is_endless = timeout.is_none() && on.iter().all(|one| matches!(one.0, What::Never));
+fn earliest(on: &[WaitSource], timeout: Option<Duration>) -> Result<Option<Instant>> {
+    let is_endless = timeout.is_none() && on.iter().all(|one| matches!(one.0, WaitKind::Never));
     if is_endless {
         let cause = "there is nothing to wait for, and no timeout";
         return Err(Error::new(Code::InvalidArgument, "wait", cause));
     }
     let timers = on.iter().filter_map(|one| match one.0 {
-        What::Until(at) => Some(at),
+        WaitKind::Until(at) => Some(at),
         _ => None,
     });
     let timeout = timeout.and_then(|time| Instant::now().checked_add(time));
@@ -250,7 +250,7 @@ mod tests {
         let mut once = Timer::at(past);
         assert!(once.ring());
         assert!(!once.ring());
-        assert!(matches!(once.awaiting().0, What::Never));
+        assert!(matches!(once.awaiting().0, WaitKind::Never));
 
         let hour = Duration::from_hours(1);
         let mut hourly = Timer {

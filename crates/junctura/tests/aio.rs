@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use junctura::{
-    BundleOptions, Code, Consumers, DemandOptions, EventKind, FollowOptions, Item, Layout, ListOptions, OfferOptions,
-    Part, Piece, Pool, PoolBuilder, RequireOptions, Retention, Target, WithdrawOptions, binding,
+    ArrayPart, ArrayPiece, BundleOptions, Code, Consumers, DemandOptions, EventKind, FollowOptions, Item, Layout,
+    ListOptions, OfferOptions, Pool, PoolBuilder, RequireOptions, Retention, Target, WithdrawOptions, binding,
 };
 use runtime::{Reactor, block_on};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -608,7 +608,7 @@ fn arrays_go_from_ranks_to_ranks() {
         let value = |row: u64, column: u64| (row * 7 + column) as u8;
         let rows = from.shape()[0] / 2;
         let columns = from.shape()[1];
-        let piece = |rank: u64| Piece::new(&from, "u1".parse().unwrap(), rank);
+        let piece = |rank: u64| ArrayPiece::new(&from, "u1".parse().unwrap(), rank);
         let has = |rank: u64| -> Vec<u8> {
             let mine = rank * rows..(rank + 1) * rows;
             mine.flat_map(|row| (0..columns).map(move |column| value(row, column)))
@@ -648,19 +648,19 @@ fn arrays_go_from_ranks_to_ranks() {
                 (from.shape(), Some("t"))
             );
             for rank in 0..3 {
-                let mine = array.begin_take(&Part::of(&to, rank)).unwrap().await.unwrap();
+                let mine = array.begin_take(&ArrayPart::of(&to, rank)).unwrap().await.unwrap();
                 let extents = to.locals(rank)[0].extents.clone();
                 let first = (0..rank).map(|before| to.locals(before)[0].extents[1]).sum::<u64>();
                 let expected = (0..extents[1]).flat_map(|at| (0..2 * rows).map(move |row| value(row, first + at)));
                 assert!(mine.into_iter().eq(expected), "rank {rank}");
             }
             let wrong = array
-                .begin_take(&Part::of(&layout("shape=700x1000"), 0))
+                .begin_take(&ArrayPart::of(&layout("shape=700x1000"), 0))
                 .unwrap()
                 .await
                 .unwrap_err();
             assert_eq!(wrong.code(), Code::InvalidArgument);
-            let none = Piece::new(&from, "u1".parse().unwrap(), 2);
+            let none = ArrayPiece::new(&from, "u1".parse().unwrap(), 2);
             assert_eq!(
                 pool.begin_offer_piece(&none, name, &[], OfferOptions::default())
                     .await
@@ -669,7 +669,7 @@ fn arrays_go_from_ranks_to_ranks() {
                 Code::InvalidArgument
             );
             let other = layout("shape=6x10 grid=1x2");
-            let late = Piece::new(&other, "u1".parse().unwrap(), 0);
+            let late = ArrayPiece::new(&other, "u1".parse().unwrap(), 0);
             let refused = pool
                 .begin_offer_piece(&late, name, &vec![0; late.bytes()], OfferOptions::default())
                 .await
@@ -731,7 +731,7 @@ fn futures_may_move_between_threads() {
     may_move(&listed(&pool));
     may_move(&pool.begin_bundle().unwrap());
     let layout = Arc::new("shape=3".parse().unwrap());
-    let piece = Piece::new(&layout, "u1".parse().unwrap(), 0);
+    let piece = ArrayPiece::new(&layout, "u1".parse().unwrap(), 0);
     may_move(&pool.begin_offer_piece(&piece, [("name", "b")], &[1, 2, 3], OfferOptions::default()));
     may_move(&pool.begin_demand_array("name=b", None).unwrap());
     may_move(&pool.begin_sync().unwrap());

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use junctura::{
-    Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, Code, DemandOptions, Error, EventKind, OfferOptions,
-    Piece, Pool, RequireOptions, Retention,
+    Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, ArrayPiece, Code, DemandOptions, Error, EventKind,
+    OfferOptions, Pool, RequireOptions, Retention,
 };
-use junctura_store::{Layout, Store};
+use junctura_store::{Store, StoreLayout};
 
 const OTHER: &str =
     "{name: other, key: {dataset: [name], collocation: [], element: []}, attributes: {name: {type: string}}}";
@@ -14,7 +14,7 @@ const OTHER: &str =
 fn store_of(pool: &Pool, is_wanted: impl Fn(&str) -> bool) -> Store {
     let mut schemas = pool.schemas().unwrap();
     schemas.retain(|schema| is_wanted(schema.name()));
-    Store::create_url("memory:", &schemas, &Layout::default()).unwrap()
+    Store::create_url("memory:", &schemas, &StoreLayout::default()).unwrap()
 }
 
 fn what_is_there() -> ArchiverOptions {
@@ -262,7 +262,7 @@ fn an_array_with_too_many_attributes_is_set_aside() {
     };
     let layout = std::sync::Arc::new("shape=3".parse().unwrap());
     for count in [1, ATTRIBUTES_MAX - 2] {
-        let piece = Piece::new(&layout, "u1".parse().unwrap(), 0);
+        let piece = ArrayPiece::new(&layout, "u1".parse().unwrap(), 0);
         pool.offer_piece(&piece, attributes(count), &[1, 2, 3]).unwrap();
     }
     let mut archiver = Archiver::new(&pool, &store, "", &what_is_there()).unwrap();
@@ -302,7 +302,7 @@ fn records_are_those_of_the_store_also_where_it_orders_other_attributes() {
         archiver.run(&mut |_| Ok(())).unwrap();
         assert_eq!(archived(archiver.counts()), [2, 0]);
         let listing = store.snapshot().unwrap().list("").unwrap();
-        let shown = |row: junctura_store::Object<'_>| {
+        let shown = |row: junctura_store::StoredObject<'_>| {
             let record = row.record();
             let mut attributes: Vec<_> = row
                 .schema()

@@ -5,7 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use junctura::{
-    Code, Element, Error, Exchange, Given, Layout, ListOptions, OfferOptions, Part, Piece, Pool, Retention, Whole,
+    ArrayPart, ArrayPiece, Code, Element, Error, Exchange, Given, Layout, ListOptions, OfferOptions, Pool, Retention,
+    WholeArray,
 };
 
 const SUPERSEDING: &str = "{name: fields, same_key: supersede, key: {dataset: [run], collocation: [], element: [param]}, \
@@ -71,7 +72,7 @@ fn each_rank_gets_its_part_in_its_layout() {
                         let to = layout(to);
                         let array = pool.demand_array(&format!("name=\"{name}\""), None).unwrap();
                         assert_eq!(
-                            array.take(&Part::of(&to, rank)).unwrap(),
+                            array.take(&ArrayPart::of(&to, rank)).unwrap(),
                             numbers(&to, rank),
                             "{to} {rank}"
                         );
@@ -82,7 +83,7 @@ fn each_rank_gets_its_part_in_its_layout() {
                 let (pool, from, name) = (&pool, &from, &name);
                 scope.spawn(move || {
                     let pool = Pool::connect(pool.url()).unwrap();
-                    let piece = Piece::new(from, element("u4"), rank);
+                    let piece = ArrayPiece::new(from, element("u4"), rank);
                     pool.offer_piece(&piece, [("name", &**name)], &numbers(from, rank))
                         .unwrap();
                     let visible = format!("name=\"{name}\"");
@@ -107,16 +108,16 @@ fn a_part_of_an_array_may_be_wanted_and_other_elements() {
             .chunks_exact(4)
             .flat_map(|number| f64::from(u32::from_le_bytes(number.try_into().unwrap())).to_le_bytes())
             .collect();
-        let piece = Piece::new(&from, element("<f8"), rank);
+        let piece = ArrayPiece::new(&from, element("<f8"), rank);
         pool.offer_piece(&piece, [("name", "t")], &doubles).unwrap();
     }
     let array = pool.demand_array("name=t", None).unwrap();
     let to = layout("shape=5x7 grid=1x2");
     for rank in 0..2 {
-        let part = Part {
+        let part = ArrayPart {
             origin: &[13, 21],
             element: Some(element(">f4")),
-            ..Part::of(&to, rank)
+            ..ArrayPart::of(&to, rank)
         };
         let mut expected = Vec::new();
         each_index(&[20, 30], |index, number| {
@@ -137,17 +138,17 @@ fn a_part_of_an_array_may_be_wanted_and_other_elements() {
     pool.offer(attributes, &row).unwrap();
     let plain = pool.demand_array("name=plain", None).unwrap();
     let columns = layout("shape=6x2 order=F");
-    let part = Part {
+    let part = ArrayPart {
         origin: &[0, 4],
-        ..Part::of(&columns, 0)
+        ..ArrayPart::of(&columns, 0)
     };
     assert_eq!(
         plain.take(&part).unwrap(),
         [4, 14, 24, 34, 44, 54, 5, 15, 25, 35, 45, 55]
     );
-    let outside = Part {
+    let outside = ArrayPart {
         origin: &[0, 9],
-        ..Part::of(&columns, 0)
+        ..ArrayPart::of(&columns, 0)
     };
     assert_eq!(plain.take(&outside).unwrap_err().code(), Code::InvalidArgument);
     pool.offer([("name", "bytes")], b"bytes").unwrap();
@@ -159,7 +160,7 @@ fn a_part_of_an_array_may_be_wanted_and_other_elements() {
 
 fn offer(pool: &Pool, from: &Arc<Layout>, rank: u64) -> Result<(), Error> {
     pool.offer_piece(
-        &Piece::new(from, element("u4"), rank),
+        &ArrayPiece::new(from, element("u4"), rank),
         [("name", "t")],
         &numbers(from, rank),
     )
@@ -200,7 +201,7 @@ fn who_waits_in_vain_is_told_whose_pieces_are_missing() {
     assert_eq!(
         pool.demand_array("name=t", None)
             .unwrap()
-            .take(&Part::of(&from, 3))
+            .take(&ArrayPart::of(&from, 3))
             .unwrap(),
         numbers(&from, 3)
     );
@@ -225,21 +226,21 @@ fn a_piece_that_does_not_fit_its_siblings_is_refused_to_that_rank_alone() {
                 "{wrong}"
             );
         }
-        let piece = Piece::new(&from, element("f4"), 1);
+        let piece = ArrayPiece::new(&from, element("f4"), 1);
         let error = pool
             .offer_piece(&piece, [("name", "t")], &numbers(&from, 1))
             .unwrap_err();
         assert_eq!(error.code(), Code::Conflict);
         // The same again does no harm; anything else of the same rank does.
         offer(pool, &from, 0).unwrap();
-        let piece = Piece::new(&from, element("u4"), 0);
+        let piece = ArrayPiece::new(&from, element("u4"), 0);
         let others = vec![7; piece.bytes()];
         let error = pool.offer_piece(&piece, [("name", "t")], &others).unwrap_err();
         assert_eq!(error.code(), Code::AlreadyExists, "{error}");
         assert!(error.to_string().contains("rank 0"), "{error}");
         let error = pool.offer_piece(&piece, [("name", "t")], &others[1..]).unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument, "{error}");
-        let none = Piece::new(&from, element("u4"), 6);
+        let none = ArrayPiece::new(&from, element("u4"), 6);
         assert_eq!(
             pool.offer_piece(&none, [("name", "t")], &[]).unwrap_err().code(),
             Code::InvalidArgument
@@ -251,13 +252,13 @@ fn a_piece_that_does_not_fit_its_siblings_is_refused_to_that_rank_alone() {
     // Complete: as before.
     offer(&pool, &from, 3).unwrap();
     offer(&other, &from, 3).unwrap();
-    let piece = Piece::new(&from, element("u4"), 3);
+    let piece = ArrayPiece::new(&from, element("u4"), 3);
     let error = pool
         .offer_piece(&piece, [("name", "t")], &vec![7; piece.bytes()])
         .unwrap_err();
     assert_eq!(error.code(), Code::AlreadyExists, "{error}");
     let array = pool.demand_array("name=t", None).unwrap();
-    assert_eq!(array.take(&Part::of(&from, 3)).unwrap(), numbers(&from, 3));
+    assert_eq!(array.take(&ArrayPart::of(&from, 3)).unwrap(), numbers(&from, 3));
 }
 
 #[test]
@@ -269,7 +270,7 @@ fn an_array_leaves_as_it_came() {
         ..OfferOptions::default()
     };
     for rank in 0..6 {
-        let piece = Piece::new(&from, element("u4"), rank);
+        let piece = ArrayPiece::new(&from, element("u4"), rank);
         pool.offer_piece_with(&piece, [("name", "t")], &numbers(&from, rank), options())
             .unwrap();
     }
@@ -278,7 +279,7 @@ fn an_array_leaves_as_it_came() {
         (Pool::connect(pool.url()).unwrap(), 0),
     ] {
         let array = client.demand_array("name=t", None).unwrap();
-        array.take(&Part::of(&from, 1)).unwrap();
+        array.take(&ArrayPart::of(&from, 1)).unwrap();
         drop(array);
         client.sync(None).unwrap();
         assert_eq!(pool.list("exists(piece_of)").unwrap().len(), left);
@@ -286,7 +287,7 @@ fn an_array_leaves_as_it_came() {
     // What is withdrawn takes its pieces along; a piece that somebody withdraws does not take the others.
     for rank in 0..6 {
         pool.offer_piece(
-            &Piece::new(&from, element("u4"), rank),
+            &ArrayPiece::new(&from, element("u4"), rank),
             [("name", "u")],
             &numbers(&from, rank),
         )
@@ -299,8 +300,8 @@ fn an_array_leaves_as_it_came() {
         1
     );
     assert_eq!(pool.list("exists(piece_of)").unwrap().len(), 5);
-    assert_eq!(held.take(&Part::of(&from, 2)).unwrap_err().code(), Code::Expired);
-    held.take(&Part::of(&from, 3)).unwrap();
+    assert_eq!(held.take(&ArrayPart::of(&from, 2)).unwrap_err().code(), Code::Expired);
+    held.take(&ArrayPart::of(&from, 3)).unwrap();
     drop(held);
     pool.withdraw_all("name=u", junctura::WithdrawOptions::default())
         .unwrap();
@@ -317,7 +318,7 @@ fn epochs_tell_versions_apart_where_they_supersede_each_other() {
         ..OfferOptions::default()
     };
     let offer = |epoch, rank| {
-        let mut piece = Piece::new(&from, element("u4"), rank);
+        let mut piece = ArrayPiece::new(&from, element("u4"), rank);
         piece.epoch = epoch;
         let mut mine = numbers(&from, rank);
         for byte in &mut mine {
@@ -326,7 +327,7 @@ fn epochs_tell_versions_apart_where_they_supersede_each_other() {
         pool.offer_piece_with(&piece, attributes, &mine, options())
     };
     assert_eq!(offer(None, 0).unwrap_err().code(), Code::InvalidArgument);
-    let mut piece = Piece::new(&from, element("u4"), 0);
+    let mut piece = ArrayPiece::new(&from, element("u4"), 0);
     piece.epoch = Some(1);
     let error = pool
         .offer_piece(&piece, [("name", "t")], &numbers(&from, 0))
@@ -344,7 +345,7 @@ fn epochs_tell_versions_apart_where_they_supersede_each_other() {
     for byte in &mut expected {
         *byte ^= 2;
     }
-    assert_eq!(array.take(&Part::of(&from, 4)).unwrap(), expected);
+    assert_eq!(array.take(&ArrayPart::of(&from, 4)).unwrap(), expected);
     // Of the one before nothing is left.
     assert_eq!(pool.list("exists(piece_of)").unwrap().len(), 6);
 }
@@ -358,7 +359,7 @@ fn an_array_without_elements_is_one() {
         offer(&pool, &from, rank).unwrap();
     }
     let array = pool.demand_array("name=t", None).unwrap();
-    assert!(array.take(&Part::of(&layout("shape=0x41"), 0)).unwrap().is_empty());
+    assert!(array.take(&ArrayPart::of(&layout("shape=0x41"), 0)).unwrap().is_empty());
     let incomplete = ListOptions {
         incomplete: true,
         ..ListOptions::default()
@@ -371,13 +372,13 @@ fn an_array_may_have_more_pieces_than_are_asked_for_at_a_time() {
     let pool = pool();
     let from = layout("shape=600 grid=600");
     for rank in 0..600 {
-        let piece = Piece::new(&from, element("u4"), rank);
+        let piece = ArrayPiece::new(&from, element("u4"), rank);
         pool.offer_piece(&piece, [("name", "t")], &numbers(&from, rank))
             .unwrap();
     }
     let array = pool.demand_array("name=t", None).unwrap();
     let all = layout("shape=600");
-    assert_eq!(array.take(&Part::of(&all, 0)).unwrap(), numbers(&all, 0));
+    assert_eq!(array.take(&ArrayPart::of(&all, 0)).unwrap(), numbers(&all, 0));
 }
 
 /// Larger than the memory of any machine.
@@ -386,7 +387,7 @@ const HUGE: &str = "200000000000000000";
 #[test]
 fn a_head_that_claims_a_huge_array_costs_no_memory() {
     let pool = pool();
-    let whole = || Whole::of(&pool, pool.demand("name=t", None).unwrap()).unwrap_err();
+    let whole = || WholeArray::of(&pool, pool.demand("name=t", None).unwrap()).unwrap_err();
     let head = format!("junctura-array 1\ndtype=<f8\nshape={HUGE}\n");
     pool.offer([("name", "t")], head.as_bytes()).unwrap();
     assert_eq!(whole().code(), Code::Expired, "it has no pieces");
@@ -407,7 +408,7 @@ fn a_head_that_claims_a_huge_array_costs_no_memory() {
     let array = pool.demand_array("name=plain", None).unwrap();
     let all = layout(&format!("shape={HUGE}"));
     assert_eq!(
-        array.take(&Part::of(&all, 0)).unwrap_err().code(),
+        array.take(&ArrayPart::of(&all, 0)).unwrap_err().code(),
         Code::InvalidArgument
     );
 }
@@ -418,10 +419,13 @@ fn who_wants_an_array_in_more_memory_than_there_is_is_told_so() {
     offer(&pool, &layout("shape=2"), 0).unwrap();
     let array = pool.demand_array("name=t", None).unwrap();
     let apart = layout(&format!("shape=2 strides={HUGE}"));
-    assert_eq!(array.take(&Part::of(&apart, 0)).unwrap_err().code(), Code::TooLarge);
+    assert_eq!(
+        array.take(&ArrayPart::of(&apart, 0)).unwrap_err().code(),
+        Code::TooLarge
+    );
     let side_by_side = layout("shape=2");
     assert_eq!(
-        array.take(&Part::of(&side_by_side, 0)).unwrap(),
+        array.take(&ArrayPart::of(&side_by_side, 0)).unwrap(),
         numbers(&side_by_side, 0)
     );
 }

@@ -10,8 +10,8 @@ use junctura::{
     Code, Consumers, Cursor, DemandOptions, DemandSource, Entry, Follow, FollowOptions, Given, Item, ListOptions,
     Object, OfferOptions, Pool, RequireOptions, Retention, Schema, Target, Transport, Version, WithdrawOptions,
 };
-use junctura_store::{Layout, Store};
-use junctura_transport::Interest;
+use junctura_store::{Store, StoreLayout};
+use junctura_transport::PollInterest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::TempDir;
 
@@ -40,7 +40,7 @@ impl Junction {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store").display().to_string();
         let served = Pool::builder().schema_yaml(SCHEMA).open().unwrap();
-        let store = Store::create_url(&path, &served.schemas().unwrap(), &Layout::default()).unwrap();
+        let store = Store::create_url(&path, &served.schemas().unwrap(), &StoreLayout::default()).unwrap();
         Self {
             served,
             store,
@@ -519,7 +519,7 @@ fn a_store_that_means_something_else_is_refused() {
     let other = "{name: named, key: {dataset: [run], collocation: [], element: [name]}, \
                   attributes: {run: {type: string}, name: {type: string}}}";
     let schema = Schema::parse_yaml(other).unwrap();
-    Store::create_url(&path, &[schema.into()], &Layout::default()).unwrap();
+    Store::create_url(&path, &[schema.into()], &StoreLayout::default()).unwrap();
     let opened = Pool::builder().schema_yaml(SCHEMA).store(path.as_str()).open();
     assert_eq!(opened.unwrap_err().code(), Code::SchemaMismatch);
     let opened = Pool::builder().schema_yaml(SCHEMA).store("/nowhere/at/all").open();
@@ -567,7 +567,7 @@ fn an_offer_that_does_not_wait_is_refused_where_the_store_has_its_key() {
     let served = Pool::builder().schema("free").open().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("archive").display().to_string();
-    let store = Store::create_url(&path, &served.schemas().unwrap(), &Layout::default()).unwrap();
+    let store = Store::create_url(&path, &served.schemas().unwrap(), &StoreLayout::default()).unwrap();
     let mut writer = store.writer().unwrap();
     writer.archive([("name", "a")], b"payload").unwrap();
     writer.flush().unwrap();
@@ -685,7 +685,7 @@ fn a_descriptor_is_not_readable_once_all_was_asked() {
     for (offered, expected) in [("", "a|"), ("b", "a|b"), ("c", "a|bc")] {
         junction.offer(offered);
         while said != expected {
-            junctura_transport::wait(descriptor.as_fd(), Interest::READ).unwrap();
+            junctura_transport::wait(descriptor.as_fd(), PollInterest::READ).unwrap();
             while let Some(item) = follow.try_next().unwrap() {
                 tell(&item, &mut said);
             }

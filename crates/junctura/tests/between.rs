@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use junctura::{Code, Element, Layout, Part, Piece, Pool, PoolBuilder};
-use junctura_link::{Dial, Endpoint, Gate, GateOptions, Identity, Link, LoopbackUsers};
-use junctura_transport::{Carrier, Inbox, Interest, Outbox, Received, UnixCarrier, wait};
+use junctura::{ArrayPart, ArrayPiece, Code, Element, Layout, Pool, PoolBuilder};
+use junctura_link::{DialOptions, Endpoint, Gate, GateOptions, LoopbackUsers, RelayThread, ServerIdentity};
+use junctura_transport::{Carrier, Inbox, Outbox, PollInterest, ReceiveResult, UnixCarrier, wait};
 use junctura_wire::fixed::LAST;
 use junctura_wire::{Reply, Request, VERSION, body};
 
@@ -28,7 +28,7 @@ impl World {
     fn of(builder: PoolBuilder) -> Self {
         let near = builder.schema("free").open().unwrap();
         let any = "tcp://127.0.0.1:0".parse().unwrap();
-        let options = GateOptions::new(any, near.url().parse().unwrap(), Identity::default());
+        let options = GateOptions::new(any, near.url().parse().unwrap(), ServerIdentity::default());
         let gate = Gate::open(options).unwrap();
         let bytes = Arc::default();
         let wire = wire(gate.endpoint().resolve().unwrap()[0], &bytes);
@@ -134,7 +134,7 @@ fn doubles(numbers: &[u32]) -> Vec<u8> {
 /// Offers all pieces of an array.
 fn offer(pool: &Pool, name: &str, from: &Arc<Layout>, kind: &str, bytes: impl Fn(&[u32]) -> Vec<u8>) {
     for (rank, mine) in numbers(from).iter().enumerate() {
-        let piece = Piece::new(from, element(kind), rank as u64);
+        let piece = ArrayPiece::new(from, element(kind), rank as u64);
         pool.offer_piece(&piece, [("name", name)], &bytes(mine)).unwrap();
     }
 }
@@ -161,7 +161,7 @@ fn every_layout_becomes_every_other_over_a_link() {
         let array = far.demand_array(&format!("name={name}"), None).unwrap();
         for to in LAYOUTS.map(layout) {
             for (rank, expected) in numbers(&to).iter().enumerate() {
-                let taken = array.take(&Part::of(&to, rank as u64)).unwrap();
+                let taken = array.take(&ArrayPart::of(&to, rank as u64)).unwrap();
                 assert!(taken == little(expected), "{from} -> {to}, rank {rank}");
             }
         }
@@ -177,10 +177,10 @@ fn a_part_travels_as_what_it_becomes() {
     let array = far.demand_array("name=t", None).unwrap();
     let to = layout("shape=50x700 grid=1x2");
     for rank in 0..2 {
-        let part = Part {
+        let part = ArrayPart {
             origin: &[130, 2100],
             element: Some(element(">f4")),
-            ..Part::of(&to, rank)
+            ..ArrayPart::of(&to, rank)
         };
         let mut expected = Vec::new();
         each_index(&[200, 3000], |index, number| {
@@ -208,13 +208,13 @@ fn what_is_wanted_travels_and_not_a_hundredth_more() {
     for (streams, checked) in [(1, false), (3, false), (1, true)] {
         let world = World::of(Pool::builder().checked(checked));
         for (rank, mine) in has.iter().enumerate() {
-            let piece = Piece::new(&from, element("f8"), rank as u64);
+            let piece = ArrayPiece::new(&from, element("f8"), rank as u64);
             world.near.offer_piece(&piece, [("name", "t")], &doubles(mine)).unwrap();
         }
         let far = world.far_by(streams);
         let array = far.demand_array("name=t", None).unwrap();
-        let mut mine = vec![0; array.bytes(&Part::of(&to, 1))];
-        let (bytes, ()) = world.counted(|| array.take_into(&Part::of(&to, 1), &mut mine, 2).unwrap());
+        let mut mine = vec![0; array.bytes(&ArrayPart::of(&to, 1))];
+        let (bytes, ()) = world.counted(|| array.take_into(&ArrayPart::of(&to, 1), &mut mine, 2).unwrap());
         assert!(mine == doubles(&wanted[1]));
         let needed = mine.len() as u64;
         assert!(
@@ -223,8 +223,8 @@ fn what_is_wanted_travels_and_not_a_hundredth_more() {
         );
         // All of a piece goes as a payload does, once.
         let whole = layout("shape=700x700 grid=2x2 block=64x64");
-        array.take(&Part::of(&whole, 3)).unwrap();
-        let (bytes, taken) = world.counted(|| array.take(&Part::of(&whole, 3)).unwrap());
+        array.take(&ArrayPart::of(&whole, 3)).unwrap();
+        let (bytes, taken) = world.counted(|| array.take(&ArrayPart::of(&whole, 3)).unwrap());
         assert!(taken == doubles(&has[3]) && bytes < 10_000, "{bytes} bytes");
     }
 }
@@ -240,16 +240,16 @@ fn many_small_cubes_travel_in_few_large_messages() {
     let all = layout("shape=64x64x64");
     let inner = layout("shape=61x62x63");
     let origin = [1, 2, 0];
-    let of_inner = Part {
+    let of_inner = ArrayPart {
         origin: &origin,
-        ..Part::of(&inner, 0)
+        ..ArrayPart::of(&inner, 0)
     };
-    let as_floats = Part {
+    let as_floats = ArrayPart {
         element: Some(element("f4")),
-        ..Part::of(&all, 0)
+        ..ArrayPart::of(&all, 0)
     };
     for (part, begin, extents) in [
-        (Part::of(&all, 0), [0; 3], [64; 3]),
+        (ArrayPart::of(&all, 0), [0; 3], [64; 3]),
         (as_floats, [0; 3], [64; 3]),
         (of_inner, origin, [61, 62, 63]),
     ] {
@@ -277,11 +277,11 @@ fn many_small_cubes_travel_in_few_large_messages() {
     let selectors = [0, 1].map(|rank| format!("piece_of=\"{}\",rank={rank}", key[0].get("piece_of").unwrap()));
     let pieces = selectors.iter().zip(0..).map(|(selector, rank)| body::PieceName {
         rank,
-        target: body::Target::selector(selector),
+        target: body::TargetBody::selector(selector),
     });
     raw.say(
         10,
-        &Request::Pack(body::Pack {
+        &Request::Pack(body::PackBody {
             from: from.to_string().into(),
             to: inner.to_string().into(),
             origin: origin.to_vec(),
@@ -316,7 +316,7 @@ fn several_at_once_get_what_is_theirs() {
             let (array, to) = (&array, &to);
             scope.spawn(move || {
                 for _ in 0..5 {
-                    assert!(array.take(&Part::of(to, rank as u64)).unwrap() == little(&expected));
+                    assert!(array.take(&ArrayPart::of(to, rank as u64)).unwrap() == little(&expected));
                 }
             });
         }
@@ -327,7 +327,7 @@ fn several_at_once_get_what_is_theirs() {
     let array = far.demand_array("name=u", None).unwrap();
     let to = layout("shape=300x400 grid=1x3");
     for (rank, expected) in numbers(&to).iter().enumerate() {
-        assert!(array.take(&Part::of(&to, rank as u64)).unwrap() == little(expected));
+        assert!(array.take(&ArrayPart::of(&to, rank as u64)).unwrap() == little(expected));
     }
 }
 
@@ -343,7 +343,7 @@ fn the_clients_of_an_upstream_get_what_is_wanted_too() {
     let far = Pool::connect(&upstream.address().to_string()).unwrap();
     let array = far.demand_array("name=t", None).unwrap();
     for (rank, expected) in numbers(&to).iter().enumerate() {
-        let (bytes, taken) = world.counted(|| array.take(&Part::of(&to, rank as u64)).unwrap());
+        let (bytes, taken) = world.counted(|| array.take(&ArrayPart::of(&to, rank as u64)).unwrap());
         assert!(taken == little(expected));
         assert!(bytes < taken.len() as u64 + 3000, "{bytes} bytes for {}", taken.len());
     }
@@ -364,7 +364,7 @@ fn what_was_spilled_is_packed_from_its_file() {
     }
     let array = world.far().demand_array("name=t", None).unwrap();
     for (rank, expected) in numbers(&to).iter().enumerate() {
-        let (bytes, taken) = world.counted(|| array.take(&Part::of(&to, rank as u64)).unwrap());
+        let (bytes, taken) = world.counted(|| array.take(&ArrayPart::of(&to, rank as u64)).unwrap());
         assert!(taken == little(expected));
         assert!(bytes < taken.len() as u64 + 3000, "{bytes} bytes for {}", taken.len());
     }
@@ -382,13 +382,13 @@ fn a_piece_that_has_gone_is_told_and_leaves_nothing_behind() {
         .near
         .withdraw_all("exists(piece_of),rank=2", junctura::WithdrawOptions::default());
     assert_eq!(gone.unwrap(), 1);
-    let error = array.take(&Part::of(&to, 2)).unwrap_err();
+    let error = array.take(&ArrayPart::of(&to, 2)).unwrap_err();
     assert_eq!((error.code(), error.subject()), (Code::Expired, array.object().key()));
     // The others are there, and nobody holds them.
     let other = layout("shape=100x130 grid=1x2 block=11x13");
-    array.take(&Part::of(&other, 0)).unwrap_err();
+    array.take(&ArrayPart::of(&other, 0)).unwrap_err();
     let corner = layout("shape=5x5 grid=2x2 block=1x1");
-    let taken = array.take(&Part::of(&corner, 3)).unwrap();
+    let taken = array.take(&ArrayPart::of(&corner, 3)).unwrap();
     assert_eq!(taken, little(&[401, 403, 1201, 1203]));
     drop(array);
     far.sync(None).unwrap();
@@ -405,13 +405,13 @@ fn holds_nothing(world: &World) {
 struct Raw {
     carrier: UnixCarrier,
     inbox: Inbox,
-    _link: Link,
+    _link: RelayThread,
 }
 
 impl Raw {
     fn join(world: &World) -> (Self, bool) {
         let endpoint: Endpoint = format!("tcp://{}", world.wire).parse().unwrap();
-        let dial = Dial {
+        let dial = DialOptions {
             endpoint: &endpoint,
             token: None,
             tls: None,
@@ -452,8 +452,8 @@ impl Raw {
                     return heard;
                 }
             }
-            if self.carrier.receive(&mut self.inbox).unwrap() == Received::Nothing {
-                wait(self.carrier.as_fd(), Interest::READ).unwrap();
+            if self.carrier.receive(&mut self.inbox).unwrap() == ReceiveResult::Nothing {
+                wait(self.carrier.as_fd(), PollInterest::READ).unwrap();
             }
         }
     }
@@ -480,7 +480,7 @@ impl Raw {
 }
 
 /// Makes a good request wrong.
-type Change<'c> = &'c dyn Fn(&mut body::Pack<'_>);
+type Change<'c> = &'c dyn Fn(&mut body::PackBody<'_>);
 
 #[test]
 fn what_cannot_be_packed_is_refused_to_who_asks_for_it() {
@@ -491,7 +491,7 @@ fn what_cannot_be_packed_is_refused_to_who_asks_for_it() {
     let selector = format!("piece_of=\"{}\",rank=0", piece_of[0].get("piece_of").unwrap());
     let (mut raw, packs) = Raw::join(&world);
     assert!(packs);
-    let good = || body::Pack {
+    let good = || body::PackBody {
         from: "shape=30x40 grid=2x1".into(),
         to: "shape=30x40 grid=1x2".into(),
         origin: vec![0, 0],
@@ -500,17 +500,17 @@ fn what_cannot_be_packed_is_refused_to_who_asks_for_it() {
         travels: "u4".into(),
         pieces: vec![body::PieceName {
             rank: 0,
-            target: body::Target::selector(&selector),
+            target: body::TargetBody::selector(&selector),
         }],
     };
     let mut number = 10;
-    let mut told = |pack: body::Pack<'_>| {
+    let mut told = |pack: body::PackBody<'_>| {
         number += 1;
         raw.say(number, &Request::Pack(pack));
         raw.answer(number)
     };
     assert_eq!(told(good()), Ok(15 * 20 * 4));
-    let none = body::Pack {
+    let none = body::PackBody {
         pieces: Vec::new(),
         ..good()
     };
@@ -536,7 +536,7 @@ fn what_cannot_be_packed_is_refused_to_who_asks_for_it() {
         (&|pack| pack.element = "f8".into(), invalid),
         (&|pack| pack.travels = "f4".into(), Err(Code::Unsupported)),
         (
-            &|pack| pack.pieces[0].target = body::Target::selector("name=none"),
+            &|pack| pack.pieces[0].target = body::TargetBody::selector("name=none"),
             Err(Code::NotFound),
         ),
     ];
@@ -562,7 +562,7 @@ fn who_stops_hears_no_more() {
     offer(&world.near, "t", &from, "u4", little);
     let (mut raw, _) = Raw::join(&world);
     let pack = || {
-        Request::Pack(body::Pack {
+        Request::Pack(body::PackBody {
             from: "shape=1000x2000 grid=2x1".into(),
             to: "shape=1000x2000 grid=1x2".into(),
             origin: vec![0, 0],
@@ -571,14 +571,14 @@ fn who_stops_hears_no_more() {
             pieces: (0..2)
                 .map(|rank| body::PieceName {
                     rank,
-                    target: body::Target::selector(if rank == 0 {
+                    target: body::TargetBody::selector(if rank == 0 {
                         "exists(piece_of),rank=0"
                     } else {
                         "exists(piece_of),rank=1"
                     }),
                 })
                 .collect(),
-            ..body::Pack::default()
+            ..body::PackBody::default()
         })
     };
     // More than a gate keeps, and all but one of them are given up, those that are being answered among them.

@@ -6,8 +6,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use junctura::{
-    Ack, Archived, BundleOptions, Code, DemandOptions, Durability, Item, Object, OfferOptions, Pool, RequireOptions,
-    Requirement, Retention, Version,
+    Ack, ArchivedLocation, BundleOptions, Code, DemandOptions, Durability, Item, Object, OfferOptions, Pool,
+    RequireOptions, Requirement, Retention, Version,
 };
 
 const LARGE: usize = 1 << 18;
@@ -31,7 +31,7 @@ fn durable() -> OfferOptions<'static> {
 }
 
 fn archived(requirement: &Requirement, object: Object) {
-    let archived = Archived {
+    let archived = ArchivedLocation {
         sequence: object.version().sequence,
         location: "file:///archive/1".to_owned(),
     };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use junctura::{FollowOptions, ListOptions, Pool, Result};
-use junctura_pool::server::{Embedded, Server, ServerOptions};
-use junctura_store::{Layout, Store};
+use junctura_pool::server::{EmbeddedServer, Server, ServerOptions};
+use junctura_store::{Store, StoreLayout};
 use tempfile::TempDir;
 
 use crate::aio::runtime::block_on;
@@ -30,7 +30,7 @@ fn gives_one_error_and_then_nothing(name: &str, mut next: impl FnMut() -> Result
 }
 
 /// A pool whose server ends when the second part is dropped.
-fn pool(store: Option<&TempDir>) -> (Pool, Embedded) {
+fn pool(store: Option<&TempDir>) -> (Pool, EmbeddedServer) {
     let server = Server::start_embedded(ServerOptions::default()).unwrap();
     let mut builder = Pool::builder().url(server.address().to_string()).schema("free");
     if let Some(store) = store {
@@ -48,7 +48,7 @@ fn stores() -> [Option<TempDir>; 2] {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     let schemas = Pool::embedded().unwrap().schemas().unwrap();
-    Store::create_url(&store.display().to_string(), &schemas, &Layout::default()).unwrap();
+    Store::create_url(&store.display().to_string(), &schemas, &StoreLayout::default()).unwrap();
     [None, Some(folder)]
 }
 

@@ -8,10 +8,11 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use junctura::{EventKind, Pool, Target, WithdrawOptions};
-use junctura_pool::Config;
+use junctura_pool::PoolConfig;
 use junctura_pool::server::{Server, ServerOptions};
 use junctura_transport::{
-    Address, Carrier, Inbox, Interest, LocalCarrier, Outbox, Received, Rings, Scribbler, UnixCarrier, wait,
+    Carrier, ConnectionRings, HostileWriter, Inbox, LocalCarrier, Outbox, PollInterest, ReceiveResult, ServerAddress,
+    UnixCarrier, wait,
 };
 use junctura_wire::{Reply, Request, VERSION, body};
 
@@ -23,13 +24,13 @@ const READ_BY_CLIENT: usize = 256 + 128;
 struct Hostile {
     carrier: LocalCarrier,
     inbox: Inbox,
-    scribbler: Scribbler,
+    scribbler: HostileWriter,
     server_bell: File,
 }
 
 impl Hostile {
     fn join(url: &str) -> Self {
-        let mut socket = UnixCarrier::connect(&url.parse::<Address>().unwrap()).unwrap();
+        let mut socket = UnixCarrier::connect(&url.parse::<ServerAddress>().unwrap()).unwrap();
         let hello = body::Hello {
             version: VERSION,
             name: "hostile".into(),
@@ -42,7 +43,7 @@ impl Hostile {
         let mut inbox = Inbox::new();
         let mut parts: Vec<OwnedFd> = Vec::new();
         while parts.len() < 3 {
-            wait(socket.as_fd(), Interest::READ).unwrap();
+            wait(socket.as_fd(), PollInterest::READ).unwrap();
             socket.receive(&mut inbox).unwrap();
             while let Some((frame, descriptor)) = inbox.next_frame().unwrap() {
                 if let Reply::Rings(_) = Reply::decode(&frame).unwrap() {
@@ -51,7 +52,7 @@ impl Hostile {
             }
         }
         let server_bell = parts[1].try_clone().unwrap().into();
-        let rings = Rings::join(4096, parts.try_into().unwrap()).unwrap();
+        let rings = ConnectionRings::join(4096, parts.try_into().unwrap()).unwrap();
         let scribbler = rings.scribbler();
         let mut carrier = LocalCarrier::new(socket);
         carrier.switch(rings, 0);
@@ -70,9 +71,9 @@ impl Hostile {
 
     /// Wants everything, and does not read it.
     fn follow(&mut self) {
-        self.say(&Request::Follow(body::Follow {
+        self.say(&Request::Follow(body::FollowRequest {
             window: 10_000,
-            ..body::Follow::default()
+            ..body::FollowRequest::default()
         }));
     }
 
@@ -86,14 +87,14 @@ impl Hostile {
     fn hears_the_end(mut self) {
         loop {
             match self.carrier.receive(&mut self.inbox) {
-                Ok(Received::End) => return,
-                Ok(Received::Nothing) => drop(wait(self.carrier.as_fd(), Interest::READ).unwrap()),
+                Ok(ReceiveResult::End) => return,
+                Ok(ReceiveResult::Nothing) => drop(wait(self.carrier.as_fd(), PollInterest::READ).unwrap()),
                 Ok(_) => while let Ok(Some(_)) = self.inbox.next_frame() {},
                 // Its own rings are scribbled over; the socket still says how it ends.
                 Err(_) => {
                     let mut socket = self.carrier.socket().clone();
-                    while socket.receive(&mut Inbox::new()).unwrap() != Received::End {
-                        wait(socket.as_fd(), Interest::READ).unwrap();
+                    while socket.receive(&mut Inbox::new()).unwrap() != ReceiveResult::End {
+                        wait(socket.as_fd(), PollInterest::READ).unwrap();
                     }
                     return;
                 }
@@ -158,14 +159,14 @@ fn a_client_that_asks_much_at_once_is_answered_in_turns() {
     };
     out.push(|bytes| Request::Hello(hello).encode(1, bytes)).unwrap();
     for number in 0..REQUESTS {
-        let require = body::Require {
+        let require = body::RequireRequest {
             name: Some(format!("r{number}").into()),
-            ..body::Require::default()
+            ..body::RequireRequest::default()
         };
         out.push(|bytes| Request::Require(require).encode(2 + number, bytes))
             .unwrap();
     }
-    let mut socket = UnixCarrier::connect(&url.parse::<Address>().unwrap()).unwrap();
+    let mut socket = UnixCarrier::connect(&url.parse::<ServerAddress>().unwrap()).unwrap();
     while !out.is_empty() {
         socket.send(&mut out).unwrap();
     }
@@ -182,9 +183,9 @@ fn a_request_about_very_many_objects_is_answered_in_turns() {
     const OBJECTS: usize = 2000;
     let server = Server::start_embedded(ServerOptions {
         turn: Duration::ZERO,
-        config: Config {
+        config: PoolConfig {
             looked_at_once: 10,
-            ..Config::default()
+            ..PoolConfig::default()
         },
         ..ServerOptions::default()
     })

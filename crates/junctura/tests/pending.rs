@@ -7,7 +7,7 @@ use junctura::{
     Awaited, BundleOptions, Code, DemandOptions, Error, EventKind, FollowOptions, Item, OfferOptions, Pending, Pool,
     RequireOptions, Result, Retention, Target, WithdrawOptions, binding,
 };
-use junctura_transport::Interest;
+use junctura_transport::PollInterest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::asleep::spawn_until_asleep;
@@ -28,7 +28,7 @@ fn until<T>(pool: &Pool, mut take: impl FnMut() -> Result<Option<T>>) -> Result<
             return Ok(taken);
         }
         looked?;
-        junctura_transport::wait(descriptor.as_fd(), Interest::READ)?;
+        junctura_transport::wait(descriptor.as_fd(), PollInterest::READ)?;
     }
 }
 
@@ -177,7 +177,7 @@ fn memory_that_is_freed_here_is_memory() {
                 memory = pool.begin_allocate(1 << 20).unwrap();
             }
             None if kept.len() == 8 => break,
-            None => junctura_transport::wait(pool.descriptor().unwrap().as_fd(), Interest::READ)
+            None => junctura_transport::wait(pool.descriptor().unwrap().as_fd(), PollInterest::READ)
                 .map(|_| ())
                 .unwrap(),
         }
@@ -198,7 +198,7 @@ fn the_end_of_the_server_is_an_answer() {
         if let Err(error) = binding::look(&pool) {
             break error;
         }
-        junctura_transport::wait(pool.descriptor().unwrap().as_fd(), Interest::READ).unwrap();
+        junctura_transport::wait(pool.descriptor().unwrap().as_fd(), PollInterest::READ).unwrap();
     };
     assert_eq!(told.code(), Code::Disconnected);
     assert_eq!(pool.begin_stat().unwrap_err().code(), Code::Disconnected);

@@ -4,13 +4,13 @@ use std::thread;
 use std::time::Duration;
 
 use junctura::{Code, DemandOptions, Pool, Result};
-use junctura_pool::Config;
-use junctura_pool::server::{Embedded, Server, ServerOptions};
+use junctura_pool::PoolConfig;
+use junctura_pool::server::{EmbeddedServer, Server, ServerOptions};
 
-fn serve(budget_bytes: u64) -> Embedded {
-    let config = Config {
+fn serve(budget_bytes: u64) -> EmbeddedServer {
+    let config = PoolConfig {
         budget_bytes,
-        ..Config::default()
+        ..PoolConfig::default()
     };
     Server::start_embedded(ServerOptions {
         config,
@@ -19,12 +19,12 @@ fn serve(budget_bytes: u64) -> Embedded {
     .unwrap()
 }
 
-fn connect(server: &Embedded) -> Pool {
+fn connect(server: &EmbeddedServer) -> Pool {
     let url = server.address().to_string();
     Pool::builder().url(url).schema("free").open().unwrap()
 }
 
-fn visit(server: &Embedded) -> Pool {
+fn visit(server: &EmbeddedServer) -> Pool {
     let url = server.address().to_string();
     Pool::builder().url(url).visitor(true).open().unwrap()
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use junctura::{Code, FollowOptions, Item, Pool, PoolBuilder, Transport};
-use junctura_link::{Endpoint, Gate, GateOptions, Identity, ServerTls};
+use junctura_link::{Endpoint, Gate, GateOptions, ServerIdentity, ServerTls};
 use rcgen::{CertificateParams, IsCa, Issuer, KeyPair};
 
 const STREAMS: usize = 3;
@@ -54,7 +54,7 @@ impl World {
             ServerTls::read(&folder.path().join("server.pem"), &folder.path().join("server.key")).unwrap()
         });
         let any = "tcp://127.0.0.1:0".parse().unwrap();
-        let options = GateOptions::new(any, pool.url().parse().unwrap(), Identity::default());
+        let options = GateOptions::new(any, pool.url().parse().unwrap(), ServerIdentity::default());
         let gate = Gate::open(GateOptions { tls, ..options }).unwrap();
         Self { pool, gate, secrets }
     }

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use junctura::{Code, FollowOptions, Item, OfferOptions, Pool, Retention, Transport};
-use junctura_link::{Endpoint, Gate, GateOptions, Identity};
+use junctura_link::{Endpoint, Gate, GateOptions, ServerIdentity};
 
 /// Whether all pools are reached over TCP here (see CONTRIBUTING.md).
 fn is_over_tcp() -> bool {
@@ -13,7 +13,7 @@ fn is_over_tcp() -> bool {
 }
 
 /// A pool of this process, and a gate to it.
-fn served(identity: impl FnOnce(&Pool) -> Identity) -> (Pool, Gate) {
+fn served(identity: impl FnOnce(&Pool) -> ServerIdentity) -> (Pool, Gate) {
     let pool = Pool::builder().schema("free").open().unwrap();
     let any = "tcp://127.0.0.1:0".parse().unwrap();
     let gate = Gate::open(GateOptions::new(any, pool.url().parse().unwrap(), identity(&pool))).unwrap();
@@ -21,11 +21,11 @@ fn served(identity: impl FnOnce(&Pool) -> Identity) -> (Pool, Gate) {
 }
 
 fn gated() -> (Pool, Gate) {
-    served(|_| Identity::default())
+    served(|_| ServerIdentity::default())
 }
 
-fn itself(pool: &Pool) -> Identity {
-    Identity {
+fn itself(pool: &Pool) -> ServerIdentity {
+    ServerIdentity {
         pid: std::process::id(),
         incarnation: pool.incarnation().unwrap(),
     }
@@ -86,7 +86,7 @@ fn whoever_is_on_the_same_machine_shares_memory() {
 
 #[test]
 fn another_server_with_the_same_address_is_not_mistaken_for_it() {
-    let (_near, gate) = served(|pool| Identity {
+    let (_near, gate) = served(|pool| ServerIdentity {
         incarnation: 1,
         ..itself(pool)
     });

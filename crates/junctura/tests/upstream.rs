@@ -5,9 +5,9 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use junctura::{Code, EventKind, FollowOptions, Item, Pool, Transport, Upstream};
-use junctura_link::{Gate, GateOptions, Identity};
-use junctura_transport::{Carrier, Interest, Outbox, UnixCarrier, wait};
+use junctura::{Code, EventKind, FollowOptions, Item, Pool, Transport, UpstreamProxy};
+use junctura_link::{Gate, GateOptions, ServerIdentity};
+use junctura_transport::{Carrier, Outbox, PollInterest, UnixCarrier, wait};
 use junctura_wire::Request;
 
 const LARGE: usize = 4 << 20;
@@ -21,7 +21,7 @@ fn is_over_tcp() -> bool {
 struct World {
     pool: Pool,
     wire: Wire,
-    upstream: Upstream,
+    upstream: UpstreamProxy,
     _gate: Gate,
 }
 
@@ -80,7 +80,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, count: Arc<AtomicU64>) {
 fn world() -> World {
     let pool = Pool::builder().schema("free").open().unwrap();
     let any = "tcp://127.0.0.1:0".parse().unwrap();
-    let options = GateOptions::new(any, pool.url().parse().unwrap(), Identity::default());
+    let options = GateOptions::new(any, pool.url().parse().unwrap(), ServerIdentity::default());
     let gate = Gate::open(options).unwrap();
     let wire = Wire::to(gate.endpoint().resolve().unwrap()[0]);
     let url = format!("tcp://{}", wire.address);
@@ -286,5 +286,5 @@ fn who_connects_first_and_speaks_last_is_let_in_too() {
     let mut outbox = Outbox::new();
     outbox.push(|out| Request::Stat.encode(1, out)).unwrap();
     quiet.send(&mut outbox).unwrap();
-    assert!(wait(quiet.as_fd(), Interest::READ).unwrap().readable);
+    assert!(wait(quiet.as_fd(), PollInterest::READ).unwrap().readable);
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use junctura::{Awaited, Code, DemandOptions, EventKind, Follow, Item, OfferOptions, Pool, Retention, Timer};
-use junctura_transport::Interest;
+use junctura_transport::PollInterest;
 
 fn pool() -> Pool {
     Pool::builder().schema("free").open().unwrap()
@@ -155,7 +155,7 @@ fn take_in_a_loop(pool: &Pool, follow: &mut Follow, count: usize) -> usize {
     let descriptor = pool.descriptor().unwrap();
     let mut taken = 0;
     while taken < count {
-        junctura_transport::wait(descriptor.as_fd(), Interest::READ).unwrap();
+        junctura_transport::wait(descriptor.as_fd(), PollInterest::READ).unwrap();
         while let Some(item) = follow.try_next().unwrap() {
             taken += usize::from(matches!(item, Item::Object(_)));
         }
@@ -196,7 +196,7 @@ fn a_loop_of_others_is_told_of_the_end() {
     let descriptor = pool.descriptor().unwrap();
     assert!(follow.try_next().unwrap().is_none());
     pool.close();
-    junctura_transport::wait(descriptor.as_fd(), Interest::READ).unwrap();
+    junctura_transport::wait(descriptor.as_fd(), PollInterest::READ).unwrap();
     assert_eq!(follow.try_next().unwrap_err().code(), Code::Closed);
 }
 
@@ -208,7 +208,7 @@ fn what_comes_while_others_are_asked_is_told() {
     let mut waves = live(&pool, "name=swh");
     let mut events = pool.subscribe("name=none", &[EventKind::Offered]).unwrap();
     let descriptor = pool.descriptor().unwrap();
-    let wait = || junctura_transport::wait(descriptor.as_fd(), Interest::READ).unwrap();
+    let wait = || junctura_transport::wait(descriptor.as_fd(), PollInterest::READ).unwrap();
     let is_readable = || {
         let mut descriptors = [rustix::event::PollFd::new(&descriptor, rustix::event::PollFlags::IN)];
         rustix::event::poll(&mut descriptors, Some(&rustix::event::Timespec::default())).unwrap() == 1

@@ -17,7 +17,7 @@ use crate::call::argument::{invalid, place};
 /// The tag of a handle that was released.
 const RELEASED: u64 = 0x6a63_745f_6672_6565;
 /// The tombstones. They are linked, so that tools for leaks find them.
-static TOMBSTONES: AtomicPtr<Header> = AtomicPtr::new(ptr::null_mut());
+static TOMBSTONES: AtomicPtr<HandleHeader> = AtomicPtr::new(ptr::null_mut());
 
 /// A type that C has a pointer to.
 pub(crate) trait OpaqueType {
@@ -30,24 +30,24 @@ pub(crate) trait OpaqueType {
 }
 
 #[repr(C)]
-struct Header {
+struct HandleHeader {
     tag: AtomicU64,
-    next: AtomicPtr<Header>,
+    next: AtomicPtr<HandleHeader>,
 }
 
 #[repr(C)]
-struct Body<V> {
-    header: Header,
+struct HandleBody<V> {
+    header: HandleHeader,
     value: UnsafeCell<Option<V>>,
 }
 
 /// Makes a handle.
 pub(crate) fn create<O: OpaqueType>(value: O::Value) -> *mut O {
-    let header = Header {
+    let header = HandleHeader {
         tag: AtomicU64::new(O::TAG),
         next: AtomicPtr::new(ptr::null_mut()),
     };
-    let body = Body {
+    let body = HandleBody {
         header,
         value: UnsafeCell::new(Some(value)),
     };
@@ -120,7 +120,7 @@ pub(crate) unsafe fn release<O: OpaqueType>(handle: *mut O) -> Result<Option<O::
     }
     // SAFETY: the exchange succeeds once, so this is the only access.
     let value = unsafe { &mut *body.value.get() }.take();
-    let body = handle.cast::<Body<O::Value>>();
+    let body = handle.cast::<HandleBody<O::Value>>();
     if cfg!(debug_assertions) {
         bury(body.cast());
     } else {
@@ -131,7 +131,7 @@ pub(crate) unsafe fn release<O: OpaqueType>(handle: *mut O) -> Result<Option<O::
 }
 
 /// Keeps a released handle.
-fn bury(handle: *mut Header) {
+fn bury(handle: *mut HandleHeader) {
     let mut first = TOMBSTONES.load(Ordering::Acquire);
     loop {
         // SAFETY: the box lives on, and its header is only changed by atomic operations.
@@ -143,15 +143,15 @@ fn bury(handle: *mut Header) {
     }
 }
 
-unsafe fn checked<'a, O: OpaqueType>(handle: *const O) -> Result<&'a Body<O::Value>> {
+unsafe fn checked<'a, O: OpaqueType>(handle: *const O) -> Result<&'a HandleBody<O::Value>> {
     if handle.is_null() {
         return Err(invalid(O::NAME, "NULL"));
     }
     // SAFETY: every handle begins with a header, whatever its type.
-    let header = unsafe { &*handle.cast::<Header>() };
+    let header = unsafe { &*handle.cast::<HandleHeader>() };
     match header.tag.load(Ordering::Acquire) {
         // SAFETY: the tag says which type `create` made.
-        tag if tag == O::TAG => Ok(unsafe { &*handle.cast::<Body<O::Value>>() }),
+        tag if tag == O::TAG => Ok(unsafe { &*handle.cast::<HandleBody<O::Value>>() }),
         RELEASED => Err(released::<O>()),
         _ => Err(invalid(O::NAME, "the pointer is a handle of another type")),
     }

@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::Shell;
 use junctura::Result;
 
-use crate::terminal::output::Out;
+use crate::terminal::output::StandardOutput;
 
 const EXAMPLES: &str = "Examples:
   junctura completions bash > ~/.local/share/bash-completion/completions/junctura
@@ -26,7 +26,7 @@ pub(crate) struct CompletionsArguments {
 pub(crate) fn run(arguments: &CompletionsArguments) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut crate::shown(), "junctura", &mut script);
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     out.bytes(&script)?;
     out.flush()
 }

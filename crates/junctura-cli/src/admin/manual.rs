@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use junctura::{Code, Error, Result};
 
-use crate::terminal::output::Out;
+use crate::terminal::output::StandardOutput;
 
 const EXAMPLES: &str = "Examples:
   junctura man --out ~/.local/share/man/man1     then: man junctura-put
@@ -37,7 +37,7 @@ pub(crate) struct ManualArguments {
 pub(crate) fn run(arguments: &ManualArguments) -> Result<()> {
     let mut command = crate::shown();
     command.build();
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     match &arguments.out {
         None => out.bytes(&page(&command, "junctura")?)?,
         Some(folder) => {

@@ -9,7 +9,7 @@ use junctura_link::TokenKey;
 
 use crate::admin::security::{TOKEN_KEY, private_directory};
 use crate::size;
-use crate::terminal::output::Out;
+use crate::terminal::output::StandardOutput;
 
 /// Make a token: with it a client may use a pool that is served over TCP (`junctura serve --security`)
 ///
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &TokenArguments) -> Result<()> {
     if let Some(path) = &arguments.out {
         return token.write(path);
     }
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     writeln!(out, "{}", token.reveal())?;
     out.flush()
 }

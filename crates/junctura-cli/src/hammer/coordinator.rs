@@ -9,18 +9,18 @@ use std::time::Duration;
 use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
 use junctura::{Code, Error, Pool, Result};
 
-use crate::hammer::kills::Deaths;
-use crate::hammer::load::Space;
+use crate::hammer::kills::UnreportedKills;
+use crate::hammer::load::LoadSpace;
 use crate::hammer::memory::MemoryWatch;
-use crate::hammer::messages::{Order, Word};
-use crate::hammer::plan::{Plan, Role};
-use crate::hammer::process::{Process, Task, died};
-use crate::hammer::report::{Figures, Memory, Report};
+use crate::hammer::messages::{CoordinatorOrder, Word};
+use crate::hammer::plan::{WorkerPlan, WorkerRole};
+use crate::hammer::process::{LoadProcess, ProcessTask, died};
+use crate::hammer::report::{LoadReport, ServerMemory, WorkerFigures};
 use crate::hammer::stamp::{self, now_ns};
 use crate::hammer::workers::producer;
-use crate::hammer::{HammerArguments, Mode, Until, history};
-use crate::program::Program;
-use crate::terminal::output::Out;
+use crate::hammer::{HammerArguments, RetentionEnd, TouchMode, history};
+use crate::program::ProgramWords;
+use crate::terminal::output::StandardOutput;
 
 /// Time for every process to hear of the start before it comes.
 const START_DELAY_NS: u64 = 200_000_000;
@@ -40,8 +40,8 @@ pub(crate) fn run(arguments: &HammerArguments) -> Result<()> {
         |server| server.url.clone(),
     );
     let pool = Pool::builder().url(&url).name("hammer").open()?;
-    let report = Run::new(&arguments, &pool, payload_bytes)?.go(&pool, payload_bytes)?;
-    let mut out = Out::new();
+    let report = LoadRun::new(&arguments, &pool, payload_bytes)?.go(&pool, payload_bytes)?;
+    let mut out = StandardOutput::new();
     if arguments.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&report).unwrap_or_default())?;
     } else {
@@ -96,7 +96,7 @@ impl HammerArguments {
             let cause = "without --groups all consumers are in no group";
             return Err(Error::new(Code::InvalidArgument, "--followers", cause));
         }
-        if arguments.retention == Until::Group && (arguments.groups > 0 || arguments.may_lose_some()) {
+        if arguments.retention == RetentionEnd::Group && (arguments.groups > 0 || arguments.may_lose_some()) {
             let cause = "a group of each consumer goes neither with --groups nor with --kills";
             return Err(Error::new(Code::InvalidArgument, "--retention", cause));
         }
@@ -116,20 +116,20 @@ impl HammerArguments {
     }
 
     /// Where processes of this kind find the pool, if it is elsewhere than for others.
-    fn url_for(&self, role: Role) -> Option<&str> {
+    fn url_for(&self, role: WorkerRole) -> Option<&str> {
         match role {
-            Role::Consumer => self.consume_from.as_deref(),
-            Role::Producer => self.offer_to.as_deref(),
-            Role::Observer | Role::Subscriber => None,
+            WorkerRole::Consumer => self.consume_from.as_deref(),
+            WorkerRole::Producer => self.offer_to.as_deref(),
+            WorkerRole::Observer | WorkerRole::Subscriber => None,
         }
     }
 
-    pub(crate) fn plan(&self, role: Role, index: u32, url: &str, payload_bytes: usize) -> Plan {
+    pub(crate) fn plan(&self, role: WorkerRole, index: u32, url: &str, payload_bytes: usize) -> WorkerPlan {
         let members = if self.groups > 0 { self.consumers } else { 0 };
-        let is_member = role == Role::Consumer && index < members;
-        let is_follower = role == Role::Consumer && !is_member;
+        let is_member = role == WorkerRole::Consumer && index < members;
+        let is_follower = role == WorkerRole::Consumer && !is_member;
         let stays = is_member && index < self.groups;
-        Plan {
+        WorkerPlan {
             role,
             index,
             // Whoever stays to the end must not lose its way there.
@@ -159,8 +159,8 @@ impl HammerArguments {
         }
     }
 
-    pub(crate) fn space(&self) -> Space {
-        Space {
+    pub(crate) fn space(&self) -> LoadSpace {
+        LoadSpace {
             members: self.members,
             steps: self.steps,
             levels: self.levels,
@@ -184,7 +184,7 @@ impl HammerArguments {
 
     fn payload_bytes(&self) -> Result<usize> {
         let bytes = match (&self.grib, self.mode) {
-            (_, Mode::Metadata) => stamp::BYTES_MIN,
+            (_, TouchMode::Metadata) => stamp::BYTES_MIN,
             (Some(path), _) => producer::first_message(path)?.len(),
             (None, _) => self.size as usize,
         };
@@ -203,7 +203,9 @@ impl OwnServer {
     fn start(arguments: &HammerArguments, payload_bytes: usize) -> Result<Self> {
         let directory = tempfile::tempdir().map_err(|error| io(Path::new("temporary directory"), &error))?;
         let url = format!("unix:{}", directory.path().join("hammer.sock").display());
-        let budget = arguments.plan(Role::Producer, 0, &url, payload_bytes).budget_bytes();
+        let budget = arguments
+            .plan(WorkerRole::Producer, 0, &url, payload_bytes)
+            .budget_bytes();
         let mut command = arguments.program.command()?;
         command.args(["serve", &url, "--schema", "mars", "--budget", &budget.to_string()]);
         if let Some(bytes) = arguments.inline_max {
@@ -243,51 +245,51 @@ impl Drop for OwnServer {
 }
 
 /// The processes of a run.
-pub(crate) struct Run<'a> {
+pub(crate) struct LoadRun<'a> {
     pub(crate) arguments: &'a HammerArguments,
-    pub(crate) workers: Vec<Worker>,
+    pub(crate) workers: Vec<LoadWorker>,
     words: Receiver<(usize, Option<Word>)>,
     /// For those that are started later.
     pub(crate) sender: Sender<(usize, Option<Word>)>,
     /// When the load begins, once that is settled.
     pub(crate) at_ns: Option<u64>,
     /// Where processes are killed.
-    pub(crate) deaths: Option<Deaths>,
+    pub(crate) deaths: Option<UnreportedKills>,
 }
 
-pub(crate) struct Worker {
-    pub(crate) plan: Plan,
+pub(crate) struct LoadWorker {
+    pub(crate) plan: WorkerPlan,
     pub(crate) is_ready: bool,
-    pub(crate) process: Process,
+    pub(crate) process: LoadProcess,
     pub(crate) done: u64,
-    pub(crate) figures: Option<Figures>,
+    pub(crate) figures: Option<WorkerFigures>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> LoadRun<'a> {
     fn new(arguments: &'a HammerArguments, pool: &Pool, payload_bytes: usize) -> Result<Self> {
         let (url, budget_bytes) = (pool.url(), ServerFigures::of(pool)?.budget_bytes);
         let plan = |role, index| {
             let plan = arguments.plan(role, index, url, payload_bytes);
-            Plan {
+            WorkerPlan {
                 takes_ahead: !arguments.may_lose_some() && plan.budget_bytes() <= budget_bytes,
                 ..plan
             }
         };
         let mut plans = Vec::new();
         if arguments.subscriptions > 0 {
-            plans.push(plan(Role::Subscriber, 0));
+            plans.push(plan(WorkerRole::Subscriber, 0));
         }
         if arguments.may_lose_some() && arguments.history.is_some() {
-            plans.push(plan(Role::Observer, 0));
+            plans.push(plan(WorkerRole::Observer, 0));
         }
         let consumers = arguments.consumers + arguments.followers;
-        plans.extend((0..consumers).map(|index| plan(Role::Consumer, index)));
-        plans.extend((0..arguments.producers).map(|index| plan(Role::Producer, index)));
+        plans.extend((0..consumers).map(|index| plan(WorkerRole::Consumer, index)));
+        plans.extend((0..arguments.producers).map(|index| plan(WorkerRole::Producer, index)));
         let (sender, words) = channel();
         let workers = plans
             .into_iter()
             .enumerate()
-            .map(|(at, plan)| Worker::start(&arguments.program, at, plan, &sender))
+            .map(|(at, plan)| LoadWorker::start(&arguments.program, at, plan, &sender))
             .collect::<Result<_>>()?;
         Ok(Self {
             arguments,
@@ -299,40 +301,40 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn go(mut self, pool: &Pool, payload_bytes: usize) -> Result<Report> {
+    fn go(mut self, pool: &Pool, payload_bytes: usize) -> Result<LoadReport> {
         self.hear_until(
             |workers, heard| heard == workers.len(),
             |word| matches!(word, Word::Ready),
         )?;
         if self.arguments.may_lose_some() {
-            self.deaths = Some(Deaths::watch(pool)?);
+            self.deaths = Some(UnreportedKills::watch(pool)?);
         }
         let at_ns = now_ns() + START_DELAY_NS;
         let before = ServerFigures::of(pool)?;
-        self.tell(|_, _| true, &Order::Start { at_ns })?;
+        self.tell(|_, _| true, &CoordinatorOrder::Start { at_ns })?;
         self.at_ns = Some(at_ns);
         let progress = self.progress();
         self.kill_some()?;
         let mut memory = MemoryWatch::new(pool, at_ns, self.arguments);
         self.await_reports_and(
-            |worker| worker.plan.role == Role::Producer,
+            |worker| worker.plan.role == WorkerRole::Producer,
             &progress,
             Some(&mut memory),
         )?;
-        let producers = self.reports(Role::Producer, &progress)?;
+        let producers = self.reports(WorkerRole::Producer, &progress)?;
         if self.arguments.ends_by_draining() {
             self.drain(&progress)?;
         } else {
             self.tell_what_to_expect(&producers)?;
         }
-        let consumers = self.reports(Role::Consumer, &progress)?;
+        let consumers = self.reports(WorkerRole::Consumer, &progress)?;
         let after = ServerFigures::of(pool)?;
-        let watches = |worker: &Worker| matches!(worker.plan.role, Role::Subscriber | Role::Observer);
-        self.tell(|_, worker| watches(worker), &Order::End)?;
+        let watches = |worker: &LoadWorker| matches!(worker.plan.role, WorkerRole::Subscriber | WorkerRole::Observer);
+        self.tell(|_, worker| watches(worker), &CoordinatorOrder::End)?;
         self.await_reports(watches, &progress)?;
-        let subscribers = self.reports(Role::Subscriber, &progress)?;
+        let subscribers = self.reports(WorkerRole::Subscriber, &progress)?;
         progress.finish_and_clear();
-        let mut report = Report::default();
+        let mut report = LoadReport::default();
         report.fill(
             &producers,
             &consumers,
@@ -346,10 +348,10 @@ impl<'a> Run<'a> {
         report.peak_rss_mib = after.peak_rss_mib;
         report.memory = memory.finish()?;
         report.payload_touched = match self.arguments.mode {
-            Mode::Metadata => "a stamp of 64 bytes",
-            Mode::Transfer => "first and last cache line touched",
-            Mode::Touch => "every byte written and read",
-            Mode::Verify => "every byte written and compared",
+            TouchMode::Metadata => "a stamp of 64 bytes",
+            TouchMode::Transfer => "first and last cache line touched",
+            TouchMode::Touch => "every byte written and read",
+            TouchMode::Verify => "every byte written and compared",
         };
         report.run = self.arguments.described(payload_bytes);
         for worker in &mut self.workers {
@@ -363,7 +365,11 @@ impl<'a> Run<'a> {
     }
 
     /// Hears the words of all processes until enough of the wanted kind came.
-    fn hear_until(&mut self, enough: impl Fn(&[Worker], usize) -> bool, wanted: impl Fn(&Word) -> bool) -> Result<()> {
+    fn hear_until(
+        &mut self,
+        enough: impl Fn(&[LoadWorker], usize) -> bool,
+        wanted: impl Fn(&Word) -> bool,
+    ) -> Result<()> {
         let mut heard = 0;
         while !enough(&self.workers, heard) {
             heard += usize::from(self.hear()?.is_some_and(|word| wanted(&word)));
@@ -376,7 +382,7 @@ impl<'a> Run<'a> {
         self.take_in(heard)
     }
 
-    /// As [`Run::hear`], and waits no longer than this.
+    /// As [`LoadRun::hear`], and waits no longer than this.
     pub(crate) fn hear_within(&mut self, time: Duration) -> Result<()> {
         match self.words.recv_timeout(time) {
             Err(RecvTimeoutError::Timeout) => Ok(()),
@@ -388,7 +394,7 @@ impl<'a> Run<'a> {
         let (at, word) = heard.ok_or_else(died)?;
         let may_be_cut = self.may_be_cut(at);
         // The road may be cut before it has come in; whoever replaces it waits for it to heal.
-        let is_cut = |code: &str, worker: &Worker| {
+        let is_cut = |code: &str, worker: &LoadWorker| {
             let is_first = self.arguments.cuts > 0 && worker.plan.life == 0 && !worker.is_ready;
             code == Code::Disconnected.name() || is_first && code == Code::Unavailable.name()
         };
@@ -421,19 +427,19 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn reports(&mut self, role: Role, progress: &ProgressBar) -> Result<Vec<Figures>> {
+    fn reports(&mut self, role: WorkerRole, progress: &ProgressBar) -> Result<Vec<WorkerFigures>> {
         self.await_reports(|worker| worker.plan.role == role, progress)?;
         let of_role = self.workers.iter().filter(|worker| worker.plan.role == role);
         Ok(of_role.filter_map(|worker| worker.figures.clone()).collect())
     }
 
-    pub(crate) fn await_reports(&mut self, of: impl Fn(&Worker) -> bool, progress: &ProgressBar) -> Result<()> {
+    pub(crate) fn await_reports(&mut self, of: impl Fn(&LoadWorker) -> bool, progress: &ProgressBar) -> Result<()> {
         self.await_reports_and(of, progress, None)
     }
 
     fn await_reports_and(
         &mut self,
-        of: impl Fn(&Worker) -> bool,
+        of: impl Fn(&LoadWorker) -> bool,
         progress: &ProgressBar,
         mut memory: Option<&mut MemoryWatch<'_>>,
     ) -> Result<()> {
@@ -448,7 +454,7 @@ impl<'a> Run<'a> {
             let received = self
                 .workers
                 .iter()
-                .filter(|w| w.plan.role == Role::Consumer)
+                .filter(|w| w.plan.role == WorkerRole::Consumer)
                 .map(|w| w.done)
                 .sum();
             progress.set_position(received);
@@ -456,20 +462,20 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn tell_what_to_expect(&mut self, producers: &[Figures]) -> Result<()> {
+    fn tell_what_to_expect(&mut self, producers: &[WorkerFigures]) -> Result<()> {
         let consumers = self
             .workers
             .iter_mut()
-            .filter(|worker| worker.plan.role == Role::Consumer);
+            .filter(|worker| worker.plan.role == WorkerRole::Consumer);
         for (consumer, worker) in consumers.enumerate() {
             let by_producer = producers.iter().map(|figures| figures.done[consumer]).collect();
-            worker.process.obey(&Order::Expect { by_producer })?;
+            worker.process.obey(&CoordinatorOrder::Expect { by_producer })?;
         }
         Ok(())
     }
 
     /// Tells an order to some of the processes that go on.
-    pub(crate) fn tell(&mut self, whom: impl Fn(usize, &Worker) -> bool, order: &Order) -> Result<()> {
+    pub(crate) fn tell(&mut self, whom: impl Fn(usize, &LoadWorker) -> bool, order: &CoordinatorOrder) -> Result<()> {
         for (at, worker) in self.workers.iter_mut().enumerate() {
             if worker.figures.is_none() && whom(at, worker) {
                 worker.process.obey(order)?;
@@ -497,14 +503,14 @@ impl<'a> Run<'a> {
     }
 }
 
-impl Worker {
+impl LoadWorker {
     pub(crate) fn start(
-        program: &Program,
+        program: &ProgramWords,
         at: usize,
-        plan: Plan,
+        plan: WorkerPlan,
         words: &Sender<(usize, Option<Word>)>,
     ) -> Result<Self> {
-        let process = Process::start(program, at, &Task::Pool(plan.clone()), words)?;
+        let process = LoadProcess::start(program, at, &ProcessTask::Pool(plan.clone()), words)?;
         Ok(Self {
             plan,
             is_ready: false,
@@ -522,7 +528,7 @@ pub(crate) struct ServerFigures {
     budget_bytes: u64,
     offered: u64,
     peak_rss_mib: f64,
-    pub(crate) memory: Memory,
+    pub(crate) memory: ServerMemory,
 }
 
 impl ServerFigures {
@@ -542,7 +548,7 @@ impl ServerFigures {
             budget_bytes: number("/memory/budget_bytes"),
             offered: number("/totals/offered"),
             peak_rss_mib: kib("VmHWM:").unwrap_or(0.0) / 1024.0,
-            memory: Memory {
+            memory: ServerMemory {
                 rss_mib: mib(number("/server/rss_bytes")),
                 rss_anon_mib: kib("RssAnon:").unwrap_or(0.0) / 1024.0,
                 used_mib: mib(number("/memory/used_bytes")),
@@ -552,7 +558,7 @@ impl ServerFigures {
 
     /// Objects of a load that nobody took, or that stayed though those who were to take them did.
     fn left_since(&self, before: &Self, arguments: &HammerArguments) -> u64 {
-        let takes_all = arguments.ends_by_draining() || arguments.retention == Until::Group;
+        let takes_all = arguments.ends_by_draining() || arguments.retention == RetentionEnd::Group;
         let is_alone = arguments.pool.is_none() && takes_all;
         if is_alone {
             self.visible.saturating_sub(before.visible)

@@ -3,21 +3,21 @@
 use indicatif::ProgressBar;
 use junctura::{Pool, Result};
 
-use crate::hammer::Until;
-use crate::hammer::coordinator::{Run, Worker};
-use crate::hammer::messages::Order;
-use crate::hammer::plan::{Role, group_name, own_group_name};
+use crate::hammer::RetentionEnd;
+use crate::hammer::coordinator::{LoadRun, LoadWorker};
+use crate::hammer::messages::CoordinatorOrder;
+use crate::hammer::plan::{WorkerRole, group_name, own_group_name};
 
-impl Run<'_> {
+impl LoadRun<'_> {
     /// Everything is offered: members leave but the one of each group that closes it; then these take what is left, and at
     /// last the consumers in no group, which thus find nothing that is going while they look.
     pub(crate) fn drain(&mut self, progress: &ProgressBar) -> Result<()> {
         self.await_deaths()?;
-        let leaves = |worker: &Worker| worker.plan.role == Role::Consumer && !worker.plan.closes;
-        let enough = Order::Expect {
+        let leaves = |worker: &LoadWorker| worker.plan.role == WorkerRole::Consumer && !worker.plan.closes;
+        let enough = CoordinatorOrder::Expect {
             by_producer: Vec::new(),
         };
-        let closes_group = |worker: &Worker| worker.plan.closes && worker.plan.group.is_some();
+        let closes_group = |worker: &LoadWorker| worker.plan.closes && worker.plan.group.is_some();
         for part in [leaves, closes_group] {
             self.tell(|_, worker| part(worker), &enough)?;
             self.await_reports(part, progress)?;
@@ -29,8 +29,8 @@ impl Run<'_> {
     pub(crate) fn end_groups(&self, pool: &Pool) -> Result<u64> {
         let shared = (0..self.arguments.groups).map(group_name);
         let alone = match self.arguments.retention {
-            Until::Count => 0,
-            Until::Group => self.arguments.consumers,
+            RetentionEnd::Count => 0,
+            RetentionEnd::Group => self.arguments.consumers,
         };
         let names = shared.chain((0..alone).map(own_group_name));
         names.map(|name| pool.retract(&name)).sum()

@@ -11,12 +11,12 @@ use hashbrown::HashMap;
 use junctura::{Code, Error, Result};
 use serde_json::{Value, json};
 
-use crate::hammer::plan::{Plan, Role};
+use crate::hammer::plan::{WorkerPlan, WorkerRole};
 
 /// The record of one process; without a directory, nothing is recorded.
-pub(crate) struct History(Option<File>);
+pub(crate) struct LoadHistory(Option<File>);
 
-impl History {
+impl LoadHistory {
     pub(crate) fn begin(directory: Option<&Path>, role: &str, name: &str, group: Option<&str>) -> Result<Self> {
         let Some(directory) = directory else {
             return Ok(Self(None));
@@ -50,10 +50,13 @@ impl History {
 
 /// A judge knows keys, not selectors: records of consumers that took only some ensemble members are given the keys of what
 /// was offered of those.
-pub(crate) fn name_wanted_keys<'a>(directory: &Path, plans: impl Iterator<Item = &'a Plan> + Clone) -> Result<()> {
-    let record = |plan: &Plan| directory.join(format!("{}.jsonl", plan.name()));
+pub(crate) fn name_wanted_keys<'a>(
+    directory: &Path,
+    plans: impl Iterator<Item = &'a WorkerPlan> + Clone,
+) -> Result<()> {
+    let record = |plan: &WorkerPlan| directory.join(format!("{}.jsonl", plan.name()));
     let mut by_share = HashMap::<usize, Vec<String>>::new();
-    for producer in plans.clone().filter(|plan| plan.role == Role::Producer) {
+    for producer in plans.clone().filter(|plan| plan.role == WorkerRole::Producer) {
         for line in read_lines(&record(producer))? {
             let Some(id) = line["id"].as_str() else { continue };
             if line["op"] == "offering"
@@ -66,7 +69,7 @@ pub(crate) fn name_wanted_keys<'a>(directory: &Path, plans: impl Iterator<Item =
             }
         }
     }
-    for consumer in plans.filter(|plan| plan.role == Role::Consumer && plan.group.is_none()) {
+    for consumer in plans.filter(|plan| plan.role == WorkerRole::Consumer && plan.group.is_none()) {
         let keys = by_share.get(&(consumer.share as usize));
         let path = record(consumer);
         let mut text = String::new();

@@ -14,15 +14,15 @@ use std::time::Duration;
 use junctura::{Code, Error, EventKind, Result, Subscription};
 use serde::Serialize;
 
-use crate::hammer::coordinator::{Run, Worker};
-use crate::hammer::messages::Order;
-use crate::hammer::plan::Role;
-use crate::hammer::report::Figures;
+use crate::hammer::coordinator::{LoadRun, LoadWorker};
+use crate::hammer::messages::CoordinatorOrder;
+use crate::hammer::plan::WorkerRole;
+use crate::hammer::report::WorkerFigures;
 use crate::hammer::stamp::now_ns;
 
 /// Whom a kill is meant for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Victim {
+pub(crate) enum KillTarget {
     Producer,
     /// A consumer that is in no group.
     Consumer,
@@ -32,19 +32,19 @@ pub(crate) enum Victim {
 
 /// How many are killed of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Kills {
+pub(crate) struct KillCounts {
     pub(crate) producers: u32,
     pub(crate) consumers: u32,
     pub(crate) members: u32,
 }
 
-impl Kills {
+impl KillCounts {
     pub(crate) fn total(&self) -> u32 {
         self.producers + self.consumers + self.members
     }
 }
 
-impl FromStr for Kills {
+impl FromStr for KillCounts {
     type Err = String;
 
     /// `members=10,producers=3,consumers=3`, or a number of members.
@@ -72,24 +72,24 @@ const COUNT_MAX: u32 = 100_000;
 
 /// One kill: so long after the start, one of those that are of this kind then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kill {
+struct PlannedKill {
     after_ns: u64,
-    victim: Victim,
+    victim: KillTarget,
     pick: u64,
 }
 
 /// The kills of a run, in their order.
-fn schedule(kills: &Kills, seed: u64, time_ns: u64) -> Vec<Kill> {
-    let mut random = Random(seed);
+fn schedule(kills: &KillCounts, seed: u64, time_ns: u64) -> Vec<PlannedKill> {
+    let mut random = PlanRandom(seed);
     let kinds = [
-        (Victim::Producer, kills.producers),
-        (Victim::Consumer, kills.consumers),
-        (Victim::Member, kills.members),
+        (KillTarget::Producer, kills.producers),
+        (KillTarget::Consumer, kills.consumers),
+        (KillTarget::Member, kills.members),
     ];
-    let mut planned: Vec<Kill> = kinds
+    let mut planned: Vec<PlannedKill> = kinds
         .into_iter()
         .flat_map(|(victim, count)| (0..count).map(move |_| victim))
-        .map(|victim| Kill {
+        .map(|victim| PlannedKill {
             after_ns: random.below(time_ns.max(1)),
             victim,
             pick: random.next(),
@@ -100,9 +100,9 @@ fn schedule(kills: &Kills, seed: u64, time_ns: u64) -> Vec<Kill> {
 }
 
 /// `SplitMix64`: enough to draw a plan from.
-struct Random(u64);
+struct PlanRandom(u64);
 
-impl Random {
+impl PlanRandom {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -116,12 +116,12 @@ impl Random {
 }
 
 /// Those that were killed and whose end the pool has not told of yet.
-pub(crate) struct Deaths {
+pub(crate) struct UnreportedKills {
     left: Subscription,
     awaited: Vec<u32>,
 }
 
-impl Deaths {
+impl UnreportedKills {
     pub(crate) fn watch(pool: &junctura::Pool) -> Result<Self> {
         Ok(Self {
             left: pool.subscribe("", &[EventKind::Left])?,
@@ -147,19 +147,19 @@ impl Deaths {
     }
 }
 
-impl Victim {
-    fn is(self, worker: &Worker) -> bool {
+impl KillTarget {
+    fn is(self, worker: &LoadWorker) -> bool {
         worker.is_ready
             && worker.figures.is_none()
             && match self {
-                Self::Producer => worker.plan.role == Role::Producer,
-                Self::Consumer => worker.plan.role == Role::Consumer && worker.plan.group.is_none(),
+                Self::Producer => worker.plan.role == WorkerRole::Producer,
+                Self::Consumer => worker.plan.role == WorkerRole::Consumer && worker.plan.group.is_none(),
                 Self::Member => worker.plan.group.is_some() && !worker.plan.closes,
             }
     }
 }
 
-impl Run<'_> {
+impl LoadRun<'_> {
     /// Kills processes while the load goes on; others take their places.
     pub(crate) fn kill_some(&mut self) -> Result<()> {
         let from_ns = self.at_ns.unwrap_or_default();
@@ -177,11 +177,11 @@ impl Run<'_> {
 
     /// Waits until the pool has noticed every kill.
     pub(crate) fn await_deaths(&mut self) -> Result<()> {
-        self.deaths.as_mut().map_or(Ok(()), Deaths::await_all)
+        self.deaths.as_mut().map_or(Ok(()), UnreportedKills::await_all)
     }
 
     /// One of those that the kill may mean, once there is one that has begun.
-    fn victim(&mut self, kill: Kill) -> Result<usize> {
+    fn victim(&mut self, kill: PlannedKill) -> Result<usize> {
         loop {
             let may_die: Vec<usize> = (0..self.workers.len())
                 .filter(|&at| kill.victim.is(&self.workers[at]))
@@ -199,16 +199,16 @@ impl Run<'_> {
         let replaced = self.workers.iter().filter(|worker| worker.plan.life > 0).count();
         // Who takes the rest in the end has to be there until then; before it came in, another may come in its place.
         let stays = worker.plan.group.is_some() && worker.plan.closes && worker.is_ready;
-        let is_of_load = matches!(worker.plan.role, Role::Producer | Role::Consumer);
+        let is_of_load = matches!(worker.plan.role, WorkerRole::Producer | WorkerRole::Consumer);
         is_of_load && !stays && replaced < (self.arguments.kills.total() + self.arguments.cuts) as usize
     }
 
     pub(crate) fn replace(&mut self, at: usize) -> Result<()> {
         let victim = &mut self.workers[at];
         // Nothing more is expected of it.
-        victim.figures = Some(Figures {
+        victim.figures = Some(WorkerFigures {
             done: vec![victim.done],
-            ..Figures::default()
+            ..WorkerFigures::default()
         });
         let (pid, has_come) = (victim.process.id(), victim.is_ready);
         victim.process.kill()?;
@@ -221,15 +221,15 @@ impl Run<'_> {
         {
             deaths.awaited.push(pid);
         }
-        let mut replacement = Worker::start(&self.arguments.program, self.workers.len(), plan, &self.sender)?;
-        replacement.process.obey(&Order::Start {
+        let mut replacement = LoadWorker::start(&self.arguments.program, self.workers.len(), plan, &self.sender)?;
+        replacement.process.obey(&CoordinatorOrder::Start {
             at_ns: self.at_ns.unwrap_or_default(),
         })?;
         self.workers.push(replacement);
         Ok(())
     }
 
-    fn index_of_next(&self, role: Role) -> u32 {
+    fn index_of_next(&self, role: WorkerRole) -> u32 {
         self.workers.iter().filter(|worker| worker.plan.role == role).count() as u32
     }
 }
@@ -240,14 +240,14 @@ mod tests {
 
     #[test]
     fn kinds_are_read_and_others_are_refused() {
-        let all = Kills {
+        let all = KillCounts {
             producers: 3,
             consumers: 2,
             members: 10,
         };
         assert_eq!("members=10,producers=3,consumers=2".parse(), Ok(all));
         assert_eq!(
-            "4".parse::<Kills>().map(|kills| (kills.members, kills.total())),
+            "4".parse::<KillCounts>().map(|kills| (kills.members, kills.total())),
             Ok((4, 4))
         );
         for wrong in [
@@ -260,13 +260,13 @@ mod tests {
             "members=100001",
             "1,,",
         ] {
-            assert!(wrong.parse::<Kills>().is_err(), "{wrong}");
+            assert!(wrong.parse::<KillCounts>().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn a_seed_draws_the_same_plan_again_and_another_draws_another() {
-        let kills = Kills {
+        let kills = KillCounts {
             producers: 3,
             consumers: 2,
             members: 10,
@@ -277,9 +277,9 @@ mod tests {
         assert!(plan.is_sorted_by_key(|kill| kill.after_ns));
         assert!(plan.iter().all(|kill| kill.after_ns < 1_000_000));
         let count = |victim| plan.iter().filter(|kill| kill.victim == victim).count();
-        let counts = [Victim::Producer, Victim::Consumer, Victim::Member].map(count);
+        let counts = [KillTarget::Producer, KillTarget::Consumer, KillTarget::Member].map(count);
         assert_eq!(counts, [3, 2, 10]);
-        assert_eq!(schedule(&Kills::default(), 7, 1_000_000), []);
+        assert_eq!(schedule(&KillCounts::default(), 7, 1_000_000), []);
         assert_eq!(schedule(&kills, 7, 0).len(), 15);
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// How many objects a forecast has, and how they are named.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Space {
+pub(crate) struct LoadSpace {
     pub(crate) members: u32,
     pub(crate) steps: u32,
     pub(crate) levels: u32,
@@ -14,7 +14,7 @@ pub(crate) struct Space {
 
 /// One object's place in the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Field {
+pub(crate) struct LoadField {
     /// Which forecast: each has a date and a time of its own.
     pub(crate) forecast: u64,
     pub(crate) member: u32,
@@ -30,7 +30,7 @@ const PRESSURE_LEVELS_MAX: u32 = 100;
 const PRESSURE_LEVELS: &str = "pl";
 const MODEL_LEVELS: &str = "ml";
 
-impl Space {
+impl LoadSpace {
     /// Objects of a forecast.
     pub(crate) fn objects(&self) -> u64 {
         [self.members, self.steps, self.levels, self.params]
@@ -40,13 +40,13 @@ impl Space {
     }
 
     /// The n-th object among those of `every`-th members from `first` on.
-    pub(crate) fn field(&self, n: u64, first: u32, every: u32) -> Field {
+    pub(crate) fn field(&self, n: u64, first: u32, every: u32) -> LoadField {
         let own_members = u64::from((self.members - first).div_ceil(every));
         let (rest, param) = (n / u64::from(self.params), n % u64::from(self.params));
         let (rest, level) = (rest / u64::from(self.levels), rest % u64::from(self.levels));
         let (rest, member) = (rest / own_members, rest % own_members);
         let (forecast, step) = (rest / u64::from(self.steps), rest % u64::from(self.steps));
-        Field {
+        LoadField {
             forecast,
             member: first + member as u32 * every,
             step: step as u32,
@@ -69,7 +69,7 @@ impl Space {
 }
 
 /// The texts that attributes of a field need, made once for each forecast.
-pub(crate) struct Names {
+pub(crate) struct LoadNames {
     params: Vec<String>,
     forecast: Option<u64>,
     date: String,
@@ -78,9 +78,9 @@ pub(crate) struct Names {
     levtype: &'static str,
 }
 
-impl Names {
+impl LoadNames {
     /// Each life of a producer makes an experiment of its own: what it offers has keys of its own.
-    pub(crate) fn new(space: &Space, life: u32) -> Self {
+    pub(crate) fn new(space: &LoadSpace, life: u32) -> Self {
         Self {
             expver: format!("{:04}", life + 1),
             params: space.param_names(),
@@ -96,7 +96,7 @@ impl Names {
     }
 
     /// The attributes of a field: the eleven of a MARS key.
-    pub(crate) fn attributes(&mut self, field: &Field) -> [(&'static str, Given<'_>); 11] {
+    pub(crate) fn attributes(&mut self, field: &LoadField) -> [(&'static str, Given<'_>); 11] {
         if self.forecast != Some(field.forecast) {
             self.forecast = Some(field.forecast);
             (self.date, self.time) = begin_of(field.forecast);
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn producers_share_the_members_and_no_object_comes_twice() {
-        let space = Space {
+        let space = LoadSpace {
             members: 5,
             steps: 2,
             levels: 2,

@@ -7,7 +7,7 @@ use junctura::{Pool, Result};
 
 use crate::hammer::HammerArguments;
 use crate::hammer::coordinator::ServerFigures;
-use crate::hammer::report::{Course, Memory};
+use crate::hammer::report::{LoadTimes, ServerMemory};
 use crate::hammer::stamp::now_ns;
 
 /// Looks at the server's memory when the time has come.
@@ -15,7 +15,7 @@ pub(crate) struct MemoryWatch<'a> {
     pool: &'a Pool,
     /// When it is still to be looked at.
     due_ns: VecDeque<u64>,
-    seen: Vec<Memory>,
+    seen: Vec<ServerMemory>,
 }
 
 impl<'a> MemoryWatch<'a> {
@@ -42,12 +42,12 @@ impl<'a> MemoryWatch<'a> {
     }
 
     /// What was seen; what is still to be seen is looked at now.
-    pub(crate) fn finish(mut self) -> Result<Course> {
+    pub(crate) fn finish(mut self) -> Result<LoadTimes> {
         while !self.due_ns.is_empty() {
             self.take()?;
         }
         let [begin, middle, end] = [0, 1, 2].map(|at| self.seen.get(at).copied().unwrap_or_default());
-        Ok(Course {
+        Ok(LoadTimes {
             begin,
             middle,
             end,

@@ -7,11 +7,11 @@ use std::time::Duration;
 use junctura::{Code, Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::hammer::report::Figures;
+use crate::hammer::report::WorkerFigures;
 
 /// What the coordinator says to a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Order {
+pub(crate) enum CoordinatorOrder {
     /// The load begins at this time of the monotonic clock.
     Start { at_ns: u64 },
     /// So many objects of each producer were offered: who has received theirs is done.
@@ -21,11 +21,11 @@ pub(crate) enum Order {
 }
 
 /// What a process of a pool's load says to the coordinator.
-pub(crate) type Word = Said<Figures>;
+pub(crate) type Word = WorkerReport<WorkerFigures>;
 
 /// What a process says to the coordinator, in the end its figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Said<F> {
+pub(crate) enum WorkerReport<F> {
     Ready,
     /// Objects so far.
     Progress {
@@ -40,15 +40,15 @@ pub(crate) enum Said<F> {
 
 /// What the coordinator has said, as far as it was read.
 #[derive(Clone, Default)]
-pub(crate) struct Orders(Arc<Mutex<Heard>>);
+pub(crate) struct OrderReader(Arc<Mutex<WorkerReports>>);
 
 #[derive(Default)]
-struct Heard {
+struct WorkerReports {
     expect: Option<Vec<u64>>,
     is_over: bool,
 }
 
-impl Orders {
+impl OrderReader {
     /// How many objects each producer has offered, once that is known.
     pub(crate) fn expected(&self) -> Option<Vec<u64>> {
         self.0.lock().ok()?.expect.clone()
@@ -68,16 +68,16 @@ impl Orders {
     fn hear(&self, line: Option<&str>) {
         let Ok(mut heard) = self.0.lock() else { return };
         match line.and_then(|line| serde_json::from_str(line).ok()) {
-            Some(Order::Expect { by_producer }) => heard.expect = Some(by_producer),
-            Some(Order::Start { .. }) => {}
-            Some(Order::End) | None => heard.is_over = true,
+            Some(CoordinatorOrder::Expect { by_producer }) => heard.expect = Some(by_producer),
+            Some(CoordinatorOrder::Start { .. }) => {}
+            Some(CoordinatorOrder::End) | None => heard.is_over = true,
         }
     }
 }
 
 /// Hears the coordinator on a thread, while the process works.
-pub(crate) fn listen(lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static) -> Orders {
-    let orders = Orders::default();
+pub(crate) fn listen(lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static) -> OrderReader {
+    let orders = OrderReader::default();
     let heard = orders.clone();
     std::thread::spawn(move || {
         for line in lines.map_while(std::result::Result::ok) {
@@ -99,9 +99,9 @@ pub(crate) fn read<T: for<'a> Deserialize<'a>>(line: Option<std::io::Result<Stri
 
 /// Says that this process can begin; gives the time at which it shall.
 pub(crate) fn begin<F: Serialize>(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> Result<u64> {
-    say(&Said::<F>::Ready)?;
+    say(&WorkerReport::<F>::Ready)?;
     match read(lines.next())? {
-        Order::Start { at_ns } => Ok(at_ns),
+        CoordinatorOrder::Start { at_ns } => Ok(at_ns),
         other => {
             let cause = format!("{other:?} before the start");
             Err(Error::new(Code::Protocol, "hammer", cause))
@@ -112,7 +112,7 @@ pub(crate) fn begin<F: Serialize>(lines: &mut impl Iterator<Item = std::io::Resu
 /// Tells the coordinator, too, what went wrong.
 pub(crate) fn or_tell<T, F: Serialize>(outcome: Result<T>) -> Result<T> {
     if let Err(error) = &outcome {
-        say(&Said::<F>::Failed {
+        say(&WorkerReport::<F>::Failed {
             code: error.code().name().to_owned(),
             text: error.to_string(),
         })?;
@@ -127,7 +127,7 @@ pub(crate) fn sleep(time: Duration) {
 }
 
 /// Says a word to the coordinator.
-pub(crate) fn say<F: Serialize>(word: &Said<F>) -> Result<()> {
+pub(crate) fn say<F: Serialize>(word: &WorkerReport<F>) -> Result<()> {
     let gone = |error: std::io::Error| Error::new(Code::Disconnected, "hammer", error.to_string());
     let line = serde_json::to_string(word).map_err(|error| gone(error.into()))?;
     let mut out = std::io::stdout().lock();

@@ -33,15 +33,15 @@ use clap::{Args, ValueEnum};
 use junctura::Result;
 use serde::{Deserialize, Serialize};
 
-use self::kills::Kills;
-use self::store::StoreArguments;
-use crate::program::Program;
+use self::kills::KillCounts;
+use self::store::StoreLoadArguments;
+use crate::program::ProgramWords;
 use crate::size;
 
 /// How much of each payload is touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Mode {
+pub(crate) enum TouchMode {
     /// Attributes only: a stamp of 64 bytes is all there is
     Metadata,
     /// Payload pages are resident; first and last cache line are stamped by the producer and checked by the consumer
@@ -55,7 +55,7 @@ pub(crate) enum Mode {
 /// Until when the objects of a load stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Until {
+pub(crate) enum RetentionEnd {
     /// As many have released the object as are to receive it
     Count,
     /// The group of its consumer has released it: each consumer is a group of its own
@@ -118,12 +118,12 @@ pub(crate) struct HammerArguments {
     followers: u32,
     /// Until when an object stays: until so many have released it as are to receive it, or until the group has to which its
     /// consumer belongs alone
-    #[arg(long, value_enum, default_value_t = Until::Count)]
-    retention: Until,
+    #[arg(long, value_enum, default_value_t = RetentionEnd::Count)]
+    retention: RetentionEnd,
     /// Kill so many processes during the run (SIGKILL), each replaced by another: producers=3,consumers=3,members=10, where
     /// consumers are those in no group; a number alone: members of groups
     #[arg(long, value_name = "WHAT", default_value = "0")]
-    kills: Kills,
+    kills: KillCounts,
     /// So many processes may lose their connection during the run, each replaced by another that connects anew
     #[arg(long, value_name = "N", default_value_t = 0)]
     cuts: u32,
@@ -131,8 +131,8 @@ pub(crate) struct HammerArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// How much of each payload is touched
-    #[arg(long, value_enum, default_value_t = Mode::Transfer)]
-    mode: Mode,
+    #[arg(long, value_enum, default_value_t = TouchMode::Transfer)]
+    mode: TouchMode,
     /// Offers of a producer that are not acknowledged yet; 1: each is awaited
     #[arg(long, default_value_t = 64)]
     window: u32,
@@ -167,17 +167,17 @@ pub(crate) struct HammerArguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    store: StoreArguments,
+    store: StoreLoadArguments,
     #[arg(skip)]
-    program: Program,
+    program: ProgramWords,
 }
 
 /// One process of a load; started by `junctura hammer`, with its plan on standard input.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct WorkerArguments {}
+pub(crate) struct HammerWorkerArguments {}
 
 /// Runs a load and prints what it measured.
-pub(crate) fn run(arguments: &HammerArguments, program: &Program) -> Result<()> {
+pub(crate) fn run(arguments: &HammerArguments, program: &ProgramWords) -> Result<()> {
     let program = program.clone();
     let arguments = HammerArguments {
         program,
@@ -190,6 +190,6 @@ pub(crate) fn run(arguments: &HammerArguments, program: &Program) -> Result<()> 
 }
 
 /// Does one process's part.
-pub(crate) fn work(_: &WorkerArguments) -> Result<()> {
+pub(crate) fn work(_: &HammerWorkerArguments) -> Result<()> {
     workers::work()
 }

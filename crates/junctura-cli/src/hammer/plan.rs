@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use junctura::{Consumers, Result, Retention};
 use serde::{Deserialize, Serialize};
 
-use crate::hammer::load::Space;
-use crate::hammer::{Mode, Until};
+use crate::hammer::load::LoadSpace;
+use crate::hammer::{RetentionEnd, TouchMode};
 
 /// What a process is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Role {
+pub(crate) enum WorkerRole {
     Producer,
     Consumer,
     Subscriber,
@@ -20,11 +20,11 @@ pub(crate) enum Role {
 
 /// The plan of one process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Plan {
-    pub(crate) role: Role,
+pub(crate) struct WorkerPlan {
+    pub(crate) role: WorkerRole,
     pub(crate) index: u32,
     pub(crate) url: String,
-    pub(crate) space: Space,
+    pub(crate) space: LoadSpace,
     pub(crate) producers: u32,
     /// All producers there will be: whoever replaces a killed one has a number of its own.
     pub(crate) producers_in_all: u32,
@@ -38,12 +38,12 @@ pub(crate) struct Plan {
     pub(crate) groups: u32,
     /// The group of this consumer.
     pub(crate) group: Option<u32>,
-    pub(crate) retention: Until,
+    pub(crate) retention: RetentionEnd,
     /// It takes what is left, of its group or of its share.
     pub(crate) closes: bool,
     pub(crate) payload_bytes: usize,
     pub(crate) grib: Option<PathBuf>,
-    pub(crate) mode: Mode,
+    pub(crate) mode: TouchMode,
     pub(crate) window: u32,
     pub(crate) bundle: Option<u64>,
     pub(crate) rate: Option<f64>,
@@ -67,7 +67,7 @@ fn slot_bytes(payload_bytes: u64) -> u64 {
     payload_bytes.next_multiple_of(step)
 }
 
-impl Plan {
+impl WorkerPlan {
     /// Slots that a producer goes through before it comes to the first again.
     pub(crate) fn slots_in_rotation(&self) -> usize {
         (ROTATION_BYTES / self.producers as usize / self.payload_bytes).max(1)
@@ -105,14 +105,14 @@ impl Plan {
 
     /// The name of the group that it is alone in.
     pub(crate) fn own_group_name(&self) -> Option<String> {
-        (self.retention == Until::Group).then(|| own_group_name(self.share))
+        (self.retention == RetentionEnd::Group).then(|| own_group_name(self.share))
     }
 
     /// How long objects stay, by the share that they are in.
     pub(crate) fn retentions(&self) -> Result<Vec<Retention>> {
         let of_share = |share| match self.retention {
-            Until::Count => Ok(Retention::Released(self.readers())),
-            Until::Group => Consumers::new([own_group_name(share).as_str()]).map(Retention::ReleasedBy),
+            RetentionEnd::Count => Ok(Retention::Released(self.readers())),
+            RetentionEnd::Group => Consumers::new([own_group_name(share).as_str()]).map(Retention::ReleasedBy),
         };
         (0..self.sharers.max(1)).map(of_share).collect()
     }
@@ -120,10 +120,10 @@ impl Plan {
     /// What the process calls itself.
     pub(crate) fn name(&self) -> String {
         let letter = match self.role {
-            Role::Producer => 'p',
-            Role::Consumer => 'c',
-            Role::Subscriber => 's',
-            Role::Observer => 'o',
+            WorkerRole::Producer => 'p',
+            WorkerRole::Consumer => 'c',
+            WorkerRole::Subscriber => 's',
+            WorkerRole::Observer => 'o',
         };
         format!("{letter}{}", self.index)
     }

@@ -8,34 +8,34 @@ use junctura::{Code, Error, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::hammer::messages::{Order, Said};
+use crate::hammer::messages::{CoordinatorOrder, WorkerReport};
 use crate::hammer::{plan, store};
-use crate::program::Program;
+use crate::program::ProgramWords;
 
 const SUBJECT: &str = "a process of the load";
 
 /// What a process is told first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Task {
-    Pool(plan::Plan),
-    Store(store::Plan),
+pub(crate) enum ProcessTask {
+    Pool(plan::WorkerPlan),
+    Store(store::StorePlan),
 }
 
 /// A word, by whom; none is the last.
-pub(crate) type Heard<F> = (usize, Option<Said<F>>);
+pub(crate) type Heard<F> = (usize, Option<WorkerReport<F>>);
 
 /// Killed with its last handle, if it has not ended.
-pub(crate) struct Process {
+pub(crate) struct LoadProcess {
     child: Child,
     orders: ChildStdin,
 }
 
-impl Process {
+impl LoadProcess {
     /// Starts one; what it says goes to `words`, under the number `at`.
     pub(crate) fn start<F: DeserializeOwned + Send + 'static>(
-        program: &Program,
+        program: &ProgramWords,
         at: usize,
-        task: &Task,
+        task: &ProcessTask,
         words: &Sender<Heard<F>>,
     ) -> Result<Self> {
         let mut command = program.command()?;
@@ -60,7 +60,7 @@ impl Process {
         Ok(Self { child, orders })
     }
 
-    pub(crate) fn obey(&mut self, order: &Order) -> Result<()> {
+    pub(crate) fn obey(&mut self, order: &CoordinatorOrder) -> Result<()> {
         write_line(&mut self.orders, order)
     }
 
@@ -80,7 +80,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for LoadProcess {
     fn drop(&mut self) {
         let _ = self.kill();
     }

@@ -5,31 +5,31 @@ use serde::{Deserialize, Serialize};
 
 /// Times in nanoseconds, kept as a histogram that can travel.
 #[derive(Clone, Debug)]
-pub(crate) struct Times(Histogram<u64>);
+pub(crate) struct LatencyHistogram(Histogram<u64>);
 
 const LONGEST_NS: u64 = 600_000_000_000;
 
-impl Default for Times {
+impl Default for LatencyHistogram {
     fn default() -> Self {
         Self(Histogram::new_with_bounds(1, LONGEST_NS, 3).unwrap_or_else(|_| unreachable!("the bounds are in order")))
     }
 }
 
-impl Times {
+impl LatencyHistogram {
     pub(crate) fn record(&mut self, ns: u64) {
         self.0.saturating_record(ns.max(1));
     }
 
-    pub(crate) fn add(&mut self, other: &Times) {
+    pub(crate) fn add(&mut self, other: &LatencyHistogram) {
         for value in other.0.iter_recorded() {
             self.0
                 .saturating_record_n(value.value_iterated_to(), value.count_at_value());
         }
     }
 
-    fn micros(&self) -> Micros {
+    fn micros(&self) -> LatencyMicros {
         let at = |q: f64| (self.0.value_at_quantile(q) as f64 / 10.0).round() / 100.0;
-        Micros {
+        LatencyMicros {
             p50: at(0.5),
             p99: at(0.99),
             p999: at(0.999),
@@ -37,7 +37,7 @@ impl Times {
     }
 }
 
-impl Serialize for Times {
+impl Serialize for LatencyHistogram {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(
             self.0
@@ -47,7 +47,7 @@ impl Serialize for Times {
     }
 }
 
-impl<'de> Deserialize<'de> for Times {
+impl<'de> Deserialize<'de> for LatencyHistogram {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut times = Self::default();
         for (value, count) in Vec::<(u64, u64)>::deserialize(deserializer)? {
@@ -59,13 +59,13 @@ impl<'de> Deserialize<'de> for Times {
 
 /// What one process measured.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Figures {
+pub(crate) struct WorkerFigures {
     /// Objects within the measured time.
     pub(crate) measured: u64,
     /// Objects in all; of a producer: by consumer.
     pub(crate) done: Vec<u64>,
     /// Producers: offer to acknowledgement. Consumers: offer to delivery.
-    pub(crate) times: Times,
+    pub(crate) times: LatencyHistogram,
     pub(crate) lost: u64,
     pub(crate) duplicates: u64,
     pub(crate) redelivered: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Figures {
 
 /// Microseconds at three quantiles.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Micros {
+pub(crate) struct LatencyMicros {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
     pub(crate) p999: f64,
@@ -85,7 +85,7 @@ pub(crate) struct Micros {
 /// What the server takes, in MiB.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(clippy::struct_field_names, reason = "units come last")]
-pub(crate) struct Memory {
+pub(crate) struct ServerMemory {
     /// Of its process; segments of payloads are shared, and count as far as it has looked at them.
     pub(crate) rss_mib: f64,
     /// Of its process alone: what it keeps of objects, names and clients.
@@ -96,24 +96,24 @@ pub(crate) struct Memory {
 
 /// The same while the load goes on: when its time begins to be measured, in the middle of it, and when it is over.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(crate) struct Course {
-    pub(crate) begin: Memory,
-    pub(crate) middle: Memory,
-    pub(crate) end: Memory,
+pub(crate) struct LoadTimes {
+    pub(crate) begin: ServerMemory,
+    pub(crate) middle: ServerMemory,
+    pub(crate) end: ServerMemory,
     /// How much more the server's process alone has at the end than in the middle, in MiB.
     pub(crate) growth_mib: f64,
 }
 
 /// What a load measured in all; its JSON is what `--json` prints.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct LoadReport {
     pub(crate) objects_per_s: f64,
     pub(crate) gib_per_s: f64,
-    pub(crate) offer_us: Micros,
-    pub(crate) delivery_us: Micros,
+    pub(crate) offer_us: LatencyMicros,
+    pub(crate) delivery_us: LatencyMicros,
     pub(crate) server_cpu_us_per_object: f64,
     pub(crate) peak_rss_mib: f64,
-    pub(crate) memory: Course,
+    pub(crate) memory: LoadTimes,
     pub(crate) objects: u64,
     pub(crate) lost: u64,
     pub(crate) duplicates: u64,
@@ -125,14 +125,20 @@ pub(crate) struct Report {
     pub(crate) run: serde_json::Value,
 }
 
-impl Report {
-    pub(crate) fn fill(&mut self, producers: &[Figures], consumers: &[Figures], seconds: f64, payload_bytes: usize) {
-        let sum = |get: fn(&Figures) -> u64| producers.iter().chain(consumers).map(get).sum::<u64>();
-        let mut offers = Times::default();
+impl LoadReport {
+    pub(crate) fn fill(
+        &mut self,
+        producers: &[WorkerFigures],
+        consumers: &[WorkerFigures],
+        seconds: f64,
+        payload_bytes: usize,
+    ) {
+        let sum = |get: fn(&WorkerFigures) -> u64| producers.iter().chain(consumers).map(get).sum::<u64>();
+        let mut offers = LatencyHistogram::default();
         for figures in producers {
             offers.add(&figures.times);
         }
-        let mut deliveries = Times::default();
+        let mut deliveries = LatencyHistogram::default();
         for figures in consumers {
             deliveries.add(&figures.times);
         }
@@ -151,7 +157,7 @@ impl Report {
 
     /// The report as a table for people.
     pub(crate) fn table(&self) -> String {
-        let times = |micros: &Micros| format!("{:>10.1} {:>10.1} {:>10.1}", micros.p50, micros.p99, micros.p999);
+        let times = |micros: &LatencyMicros| format!("{:>10.1} {:>10.1} {:>10.1}", micros.p50, micros.p99, micros.p999);
         format!(
             "objects per second      {:>12.0}\nGiB per second          {:>12.3}   ({})\n\
              microseconds                   p50        p99      p99.9\n  offer to acknowledged {}\n  offer to delivered    {}\n\
@@ -178,9 +184,9 @@ impl Report {
     }
 }
 
-impl Default for Report {
+impl Default for LoadReport {
     fn default() -> Self {
-        let none = Micros {
+        let none = LatencyMicros {
             p50: 0.0,
             p99: 0.0,
             p999: 0.0,
@@ -192,7 +198,7 @@ impl Default for Report {
             delivery_us: none,
             server_cpu_us_per_object: 0.0,
             peak_rss_mib: 0.0,
-            memory: Course::default(),
+            memory: LoadTimes::default(),
             objects: 0,
             lost: 0,
             duplicates: 0,

@@ -10,14 +10,14 @@ pub(crate) const BYTES_MIN: usize = 64;
 
 /// What the first bytes of a payload say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct PayloadStamp {
     pub(crate) producer: u64,
     pub(crate) number: u64,
     /// When it was offered: nanoseconds of the machine's monotonic clock.
     pub(crate) offered_ns: u64,
 }
 
-impl Stamp {
+impl PayloadStamp {
     /// Writes first and last cache line.
     pub(crate) fn write(&self, payload: &mut [u8]) {
         payload[0..8].copy_from_slice(&self.producer.to_le_bytes());
@@ -95,20 +95,20 @@ mod tests {
     fn what_was_written_is_found_and_damage_is_seen() {
         for length in [BYTES_MIN, 100, 4096] {
             let mut payload = vec![0; length];
-            let stamp = Stamp {
+            let stamp = PayloadStamp {
                 producer: 3,
                 number: 77,
                 offered_ns: 5,
             };
             fill(&mut payload, 77);
             stamp.write(&mut payload);
-            assert_eq!(Stamp::read(&payload), Some(stamp));
+            assert_eq!(PayloadStamp::read(&payload), Some(stamp));
             assert!(is_filled(&payload, 77));
             payload[30] ^= 1;
             assert!(!is_filled(&payload, 77));
             payload[length - 1] ^= 1;
-            assert_eq!(Stamp::read(&payload), None);
+            assert_eq!(PayloadStamp::read(&payload), None);
         }
-        assert_eq!(Stamp::read(&[0; 10]), None);
+        assert_eq!(PayloadStamp::read(&[0; 10]), None);
     }
 }

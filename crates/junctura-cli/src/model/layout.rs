@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
 use junctura::{Code, Error, Result};
-use junctura_layout::{Element, Layout, Partner, Plan, Side, draw};
+use junctura_layout::{Element, Layout, Plan, PlanPartner, PlanSide, draw};
 use junctura_transport::read_text_of;
 use serde_json::json;
 
-use crate::terminal::output::Out;
+use crate::terminal::output::StandardOutput;
 
 const EXAMPLES: &str = "Examples:
   junctura layout show 'shape=8192x8192 grid=2x2 block=256x256'
@@ -32,19 +32,19 @@ A LAYOUT is NAME=VALUE and so on, or a file that says the same in YAML:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LayoutArguments {
     #[command(subcommand)]
-    command: Command,
+    command: LayoutCommand,
 }
 
 #[derive(Subcommand, Debug)]
-enum Command {
-    Show(Show),
+enum LayoutCommand {
+    Show(ShowLayout),
     Plan(PlanArguments),
-    Draw(Draw),
+    Draw(DrawLayouts),
 }
 
 /// Show what each rank has, and check that nothing of the array is missing or doubled
 #[derive(Args, Debug)]
-struct Show {
+struct ShowLayout {
     /// The layout
     #[arg(value_name = "LAYOUT|FILE")]
     layout: String,
@@ -54,7 +54,7 @@ struct Show {
 }
 
 #[derive(Args, Debug)]
-struct Both {
+struct LayoutPair {
     /// The layout of those who have the array
     #[arg(long, value_name = "LAYOUT|FILE")]
     from: String,
@@ -64,7 +64,7 @@ struct Both {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Whose {
+enum RankChoice {
     From,
     To,
 }
@@ -73,13 +73,13 @@ enum Whose {
 #[derive(Args, Debug)]
 struct PlanArguments {
     #[command(flatten)]
-    both: Both,
+    both: LayoutPair,
     /// The rank
     #[arg(long, value_name = "RANK")]
     rank: u64,
     /// Of which layout it is: one that gives, or one that takes
     #[arg(long, value_name = "SIDE", default_value = "from")]
-    side: Whose,
+    side: RankChoice,
     /// What an element is, as `NumPy` names it
     #[arg(long = "type", value_name = "TYPE", default_value = "f8")]
     element: Element,
@@ -90,9 +90,9 @@ struct PlanArguments {
 
 /// Draw who has what in both layouts, and how much each rank shares with each other: SVG, of one or two dimensions
 #[derive(Args, Debug)]
-struct Draw {
+struct DrawLayouts {
     #[command(flatten)]
-    both: Both,
+    both: LayoutPair,
     /// Write it into this file instead of to standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -100,11 +100,11 @@ struct Draw {
 
 /// Looks.
 pub(crate) fn run(arguments: &LayoutArguments) -> Result<()> {
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     match &arguments.command {
-        Command::Show(show) => show.run(&mut out)?,
-        Command::Plan(plan) => plan.run(&mut out)?,
-        Command::Draw(draw) => draw.run(&mut out)?,
+        LayoutCommand::Show(show) => show.run(&mut out)?,
+        LayoutCommand::Plan(plan) => plan.run(&mut out)?,
+        LayoutCommand::Draw(draw) => draw.run(&mut out)?,
     }
     out.flush()
 }
@@ -122,7 +122,7 @@ fn read(said: &str) -> Result<Arc<Layout>> {
     Ok(Arc::new(Layout::from_yaml(&text)?))
 }
 
-impl Both {
+impl LayoutPair {
     fn read(&self) -> Result<(Arc<Layout>, Arc<Layout>)> {
         let (from, to) = (read(&self.from)?, read(&self.to)?);
         from.check_cover()?;
@@ -130,8 +130,8 @@ impl Both {
     }
 }
 
-impl Show {
-    fn run(&self, out: &mut Out) -> Result<()> {
+impl ShowLayout {
+    fn run(&self, out: &mut StandardOutput) -> Result<()> {
         let layout = read(&self.layout)?;
         if !self.json {
             writeln!(out, "{layout}")?;
@@ -159,18 +159,18 @@ fn times(extents: &[u64]) -> String {
 }
 
 impl PlanArguments {
-    fn run(&self, out: &mut Out) -> Result<()> {
+    fn run(&self, out: &mut StandardOutput) -> Result<()> {
         let (from, to) = self.both.read()?;
         let side = match self.side {
-            Whose::From => Side::From,
-            Whose::To => Side::To,
+            RankChoice::From => PlanSide::From,
+            RankChoice::To => PlanSide::To,
         };
         let (plan, took) = best_of(|| Plan::whole(&from, &to, side, self.rank))?;
         let partners = plan.partners();
         let bytes = |elements: u64| elements * self.element.kind.bytes() as u64;
         let microseconds = took.as_secs_f64() * 1e6;
         if self.json {
-            let share = |Partner { rank, elements }: &Partner| json!({"rank": rank, "elements": elements, "bytes": bytes(*elements)});
+            let share = |PlanPartner { rank, elements }: &PlanPartner| json!({"rank": rank, "elements": elements, "bytes": bytes(*elements)});
             let shares: Vec<_> = partners.iter().map(share).collect();
             return out.json(&json!({
                 "rank": self.rank,
@@ -208,8 +208,8 @@ fn best_of<T>(plan: impl Fn() -> Result<T>) -> Result<(T, Duration)> {
     Ok((made, best))
 }
 
-impl Draw {
-    fn run(&self, out: &mut Out) -> Result<()> {
+impl DrawLayouts {
+    fn run(&self, out: &mut StandardOutput) -> Result<()> {
         let (from, to) = self.both.read()?;
         let svg = draw(&from, &to)?;
         match &self.out {

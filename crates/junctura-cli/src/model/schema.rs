@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use junctura::{Code, Error, Result, Schema};
-use junctura_model::selector::{Context, Selector};
+use junctura_model::selector::{Selector, SelectorContext};
 use junctura_model::{Attribute, RecordRef};
 use serde_json::json;
 
-use crate::attributes::{Pair, given, pair, pictured};
+use crate::attributes::{AttributePair, given, pair, pictured};
 use crate::model::schema_files;
 use crate::store::{self, StoreArguments};
-use crate::terminal::output::Out;
+use crate::terminal::output::StandardOutput;
 use crate::today::today;
 use crate::url::ClientArguments;
 
@@ -32,29 +32,29 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SchemaArguments {
     #[command(subcommand)]
-    command: Command,
+    command: SchemaCommand,
 }
 
 #[derive(Subcommand, Debug)]
-enum Command {
-    Check(Check),
-    Show(Show),
-    List(List),
-    Set(Set),
+enum SchemaCommand {
+    Check(CheckSchema),
+    Show(ShowSchema),
+    List(ListSchemas),
+    Set(SetSchema),
 }
 
 /// Check a schema file, and what keys and selectors mean in it
 ///
 /// A file is YAML, or has rules in the language of FDB: each way through them is a schema.
 #[derive(Args, Debug)]
-struct Check {
+struct CheckSchema {
     /// A file, or the name of a built-in schema; of a file of FDB's with several rules all are meant, and the first that can
     /// answers
     #[arg(value_name = "FILE|NAME")]
     schema: String,
     /// Print the canonical key of these attributes, and its hash
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, num_args = 1..)]
-    key: Vec<Pair>,
+    key: Vec<AttributePair>,
     /// Print the canonical form of a selector or a MARS request
     #[arg(long, value_name = "TEXT")]
     selector: Option<String>,
@@ -68,7 +68,7 @@ struct Check {
 
 /// Show a schema as YAML; of a file of FDB's each rule, one after the other
 #[derive(Args, Debug)]
-struct Show {
+struct ShowSchema {
     /// The name of a built-in schema or of one of the pool's or store's, or a file
     #[arg(value_name = "NAME|FILE")]
     schema: String,
@@ -84,7 +84,7 @@ struct Show {
 
 /// List the built-in schemas, or those of a pool or a store
 #[derive(Args, Debug)]
-struct List {
+struct ListSchemas {
     /// Those of this pool; the first is its default
     #[arg(long, value_name = "URL")]
     pool: Option<String>,
@@ -104,7 +104,7 @@ struct List {
 /// has, and say otherwise which values are allowed. Who has the store open goes on with what it knows, until it meets what
 /// that does not have (`SchemaMismatch`).
 #[derive(Args, Debug)]
-struct Set {
+struct SetSchema {
     /// A file, or the name of a built-in schema; of a file of FDB's each rule is one
     #[arg(value_name = "FILE|NAME")]
     schema: String,
@@ -117,18 +117,18 @@ struct Set {
 
 /// Looks.
 pub(crate) fn run(arguments: &SchemaArguments) -> Result<()> {
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     match &arguments.command {
-        Command::Check(check) => check.run(&mut out)?,
-        Command::Show(show) => show.run(&mut out)?,
-        Command::List(list) => list.run(&mut out)?,
-        Command::Set(set) => set.run()?,
+        SchemaCommand::Check(check) => check.run(&mut out)?,
+        SchemaCommand::Show(show) => show.run(&mut out)?,
+        SchemaCommand::List(list) => list.run(&mut out)?,
+        SchemaCommand::Set(set) => set.run()?,
     }
     out.flush()
 }
 
-impl Check {
-    fn run(&self, out: &mut Out) -> Result<()> {
+impl CheckSchema {
+    fn run(&self, out: &mut StandardOutput) -> Result<()> {
         let schemas = schema_files::read(&self.schema)?;
         if self.key.is_empty() && self.selector.is_none() {
             return schemas.iter().try_for_each(|schema| {
@@ -145,7 +145,7 @@ impl Check {
             found.extend([("key", key), ("hash", hash)]);
         }
         if let Some(text) = &self.selector {
-            let context = Context { today: today() };
+            let context = SelectorContext { today: today() };
             let selector = first_of(&schemas, |schema| Selector::parse_with(text, schema, &context));
             let selector = selector.map_err(|error| pictured(&error, text))?;
             found.push(("selector", selector.to_string()));
@@ -161,8 +161,8 @@ impl Check {
     }
 }
 
-impl Show {
-    fn run(&self, out: &mut Out) -> Result<()> {
+impl ShowSchema {
+    fn run(&self, out: &mut StandardOutput) -> Result<()> {
         let schemas = match (&self.pool, &self.store) {
             (Some(url), _) => vec![self.client.connect(url)?.schema(Some(&self.schema))?],
             (_, Some(url)) => vec![Arc::clone(store::open(url)?.schema(Some(&self.schema))?)],
@@ -176,8 +176,8 @@ impl Show {
     }
 }
 
-impl List {
-    fn run(&self, out: &mut Out) -> Result<()> {
+impl ListSchemas {
+    fn run(&self, out: &mut StandardOutput) -> Result<()> {
         let schemas: Vec<Arc<Schema>> = match (&self.pool, &self.store) {
             (Some(url), _) => self.client.connect(url)?.schemas()?,
             (_, Some(url)) => store::open(url)?.schemas().to_vec(),
@@ -197,7 +197,7 @@ impl List {
     }
 }
 
-impl Set {
+impl SetSchema {
     fn run(&self) -> Result<()> {
         let mut store = self.store.open()?;
         for schema in schema_files::read(&self.schema)? {
@@ -228,7 +228,7 @@ fn first_of<T>(schemas: &[Arc<Schema>], give: impl Fn(&Schema) -> Result<T>) -> 
     Err(failed.unwrap_or_else(|| Error::new(Code::NotFound, "schema", "there is none")))
 }
 
-fn key(schema: &Schema, pairs: &[Pair]) -> Result<(String, String)> {
+fn key(schema: &Schema, pairs: &[AttributePair]) -> Result<(String, String)> {
     let mut record = Vec::new();
     schema.record(given(pairs), &mut record)?;
     let mut key = String::new();
@@ -237,7 +237,7 @@ fn key(schema: &Schema, pairs: &[Pair]) -> Result<(String, String)> {
     Ok((key, hash))
 }
 
-fn describe(schema: &Schema, out: &mut Out) -> Result<()> {
+fn describe(schema: &Schema, out: &mut StandardOutput) -> Result<()> {
     let ends = schema.level_ends();
     let level = |from: usize, to: usize| {
         let names: Vec<String> = schema.attributes()[from..to].iter().map(name).collect();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use junctura::{Code, Error, Result, Schema};
-use junctura_pool::Config;
+use junctura_pool::PoolConfig;
 use junctura_transport::read_text;
 
 /// The schemas that were asked for, then the built-in ones that were not.
@@ -18,7 +18,7 @@ pub(crate) fn with_builtin(asked: &[String]) -> Result<Vec<Arc<Schema>>> {
 
 /// These, then the built-in ones that are not among them.
 pub(crate) fn and_builtin(mut schemas: Vec<Arc<Schema>>) -> Vec<Arc<Schema>> {
-    for builtin in Config::default().schemas {
+    for builtin in PoolConfig::default().schemas {
         if schemas.iter().all(|schema| schema.name() != builtin.name()) {
             schemas.push(builtin);
         }

@@ -8,9 +8,9 @@ use clap::{Args, Subcommand};
 use junctura::{Bundle, BundleEntry, BundleOptions, BundleState, Code, Described, Error, Pool, Result};
 use serde_json::{Value, json};
 
-use crate::attributes::{Pair, about_selector, given, pair, selector};
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Out;
+use crate::attributes::{AttributePair, about_selector, given, pair, selector};
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::StandardOutput;
 use crate::url::PoolArguments;
 use crate::{json, size};
 
@@ -27,26 +27,26 @@ What nobody has open is aborted when its orphan timeout is over (a minute, unles
 #[command(after_help = EXAMPLES)]
 pub(crate) struct BundleArguments {
     #[command(subcommand)]
-    command: Command,
+    command: BundleCommand,
 }
 
 #[derive(Subcommand, Debug)]
-enum Command {
-    Open(Open),
+enum BundleCommand {
+    Open(OpenBundle),
     /// Say that a bundle has all its members: it becomes visible
-    Seal(Named),
+    Seal(NamedBundle),
     /// Give a bundle up: its members are freed, and nobody has seen them
-    Abort(Named),
-    List(List),
+    Abort(NamedBundle),
+    List(ListBundles),
     /// Show where a bundle stands, and what it is about
-    Show(Named),
+    Show(NamedBundle),
 }
 
 /// Open a bundle for producers that come
 ///
 /// It stays for its orphan timeout, until a producer opens it. One that is open already must agree.
 #[derive(Args, Debug)]
-struct Open {
+struct OpenBundle {
     #[command(flatten)]
     pool: PoolArguments,
     /// Its path: parts between slashes, each of ASCII letters, digits and ._+:-=,@
@@ -69,11 +69,11 @@ pub(crate) struct TermsArguments {
     pub(crate) members: Option<u64>,
     /// An attribute of the bundle, to find it by
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
-    pub(crate) about: Vec<Pair>,
+    pub(crate) about: Vec<AttributePair>,
 }
 
 #[derive(Args, Debug)]
-struct Named {
+struct NamedBundle {
     #[command(flatten)]
     pool: PoolArguments,
     /// Its path
@@ -85,7 +85,7 @@ struct Named {
 
 /// List bundles: those that are not complete, and those that are remembered
 #[derive(Args, Debug)]
-struct List {
+struct ListBundles {
     #[command(flatten)]
     pool: PoolArguments,
     /// What they are about: each selector must hold
@@ -123,20 +123,20 @@ impl TermsArguments {
 /// Does what is asked.
 pub(crate) fn run(arguments: &BundleArguments) -> Result<()> {
     match &arguments.command {
-        Command::Open(open) => open.run(),
-        Command::Seal(path) => path.seal(),
-        Command::Abort(path) => path.abort(),
-        Command::List(list) => list.run(),
-        Command::Show(path) => path.show(),
+        BundleCommand::Open(open) => open.run(),
+        BundleCommand::Seal(path) => path.seal(),
+        BundleCommand::Abort(path) => path.abort(),
+        BundleCommand::List(list) => list.run(),
+        BundleCommand::Show(path) => path.show(),
     }
 }
 
-impl Open {
+impl OpenBundle {
     fn run(&self) -> Result<()> {
-        let pool = Interrupt::install()?.connect(&self.pool, "junctura bundle open")?;
+        let pool = InterruptFlag::install()?.connect(&self.pool, "junctura bundle open")?;
         let bundle = self.terms.open(&pool, &self.path, self.orphan_timeout)?;
         let entry = find(&pool, &self.path)?;
-        let mut out = Out::new();
+        let mut out = StandardOutput::new();
         if self.json {
             out.json(&document(&entry))?;
         } else {
@@ -147,7 +147,7 @@ impl Open {
     }
 }
 
-impl Named {
+impl NamedBundle {
     fn seal(&self) -> Result<()> {
         let (bundle, mut out) = self.join("junctura bundle seal")?;
         let completed = bundle.seal()?;
@@ -174,9 +174,9 @@ impl Named {
     }
 
     fn show(&self) -> Result<()> {
-        let pool = Interrupt::install()?.connect_to_read(&self.pool, "junctura bundle show")?;
+        let pool = InterruptFlag::install()?.connect_to_read(&self.pool, "junctura bundle show")?;
         let entry = find(&pool, &self.path)?;
-        let mut out = Out::new();
+        let mut out = StandardOutput::new();
         if self.json {
             out.json(&document(&entry))?;
             return out.flush();
@@ -189,21 +189,21 @@ impl Named {
     }
 
     /// Joins those who have it open; to open it anew is not what is meant.
-    fn join(&self, program: &str) -> Result<(Bundle, Out)> {
-        let pool = Interrupt::install()?.connect_to_read(&self.pool, program)?;
+    fn join(&self, program: &str) -> Result<(Bundle, StandardOutput)> {
+        let pool = InterruptFlag::install()?.connect_to_read(&self.pool, program)?;
         find(&pool, &self.path)?;
         let nothing: [(&str, &str); 0] = [];
         let bundle = pool.open_bundle(&self.path, nothing, BundleOptions::default())?;
-        Ok((bundle, Out::new()))
+        Ok((bundle, StandardOutput::new()))
     }
 }
 
-impl List {
+impl ListBundles {
     fn run(&self) -> Result<()> {
-        let pool = Interrupt::install()?.connect_to_read(&self.pool, "junctura bundle list")?;
+        let pool = InterruptFlag::install()?.connect_to_read(&self.pool, "junctura bundle list")?;
         let selector = selector(&self.selectors, &pool)?;
         let entries = about_selector(pool.bundles_under(self.under.as_deref(), &selector), &selector)?;
-        let mut out = Out::new();
+        let mut out = StandardOutput::new();
         if self.tree {
             write!(out, "{}", tree(&entries))?;
             return out.flush();

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::absent::open_served;
 use crate::pool::stat::{ago, array, bytes, number, printable};
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Out;
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::StandardOutput;
 use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
@@ -26,13 +26,13 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct GroupArguments {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<GroupCommand>,
     #[command(flatten)]
     list: ListArguments,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
+enum GroupCommand {
     List(ListArguments),
     Show(ShowArguments),
     Remove(RemoveArguments),
@@ -78,15 +78,15 @@ struct RemoveArguments {
 pub(crate) fn run(arguments: &GroupArguments) -> Result<()> {
     match &arguments.what {
         None => list(&arguments.list),
-        Some(What::List(arguments)) => list(arguments),
-        Some(What::Show(arguments)) => show(arguments),
-        Some(What::Remove(arguments)) => remove(arguments),
+        Some(GroupCommand::List(arguments)) => list(arguments),
+        Some(GroupCommand::Show(arguments)) => show(arguments),
+        Some(GroupCommand::Remove(arguments)) => remove(arguments),
     }
 }
 
 fn list(arguments: &ListArguments) -> Result<()> {
     let groups = groups(&look(&arguments.pool)?)?;
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     if arguments.json {
         groups.iter().try_for_each(|group| out.json(group))?;
         return out.flush();
@@ -119,7 +119,7 @@ fn list(arguments: &ListArguments) -> Result<()> {
 
 fn show(arguments: &ShowArguments) -> Result<()> {
     let group = find(&look(&arguments.pool)?, &arguments.name)?;
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     if arguments.json {
         out.json(&group)?;
         return out.flush();
@@ -168,8 +168,8 @@ fn show(arguments: &ShowArguments) -> Result<()> {
 }
 
 fn remove(arguments: &RemoveArguments) -> Result<()> {
-    let pool = Interrupt::install()?.connect_to_read(&arguments.pool, "junctura group remove")?;
-    let mut out = Out::new();
+    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura group remove")?;
+    let mut out = StandardOutput::new();
     for name in &arguments.names {
         find(&pool, name)?;
         let owed = pool.retract(name)?;
@@ -185,7 +185,7 @@ fn remove(arguments: &RemoveArguments) -> Result<()> {
 
 fn look(pool: &PoolArguments) -> Result<Pool> {
     let builder = pool.reader("junctura group").visitor(true);
-    open_served(&pool.pool, || Interrupt::install()?.watch(builder).open())
+    open_served(&pool.pool, || InterruptFlag::install()?.watch(builder).open())
 }
 
 fn groups(pool: &Pool) -> Result<Vec<Value>> {

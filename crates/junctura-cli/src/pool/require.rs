@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use junctura::{Code, Error, OnFull, Pool, RequireOptions, Result, Versions};
-use junctura_model::requirements::{self, Written};
+use junctura_model::requirements::{self, WrittenRequirement};
 use serde_json::json;
 
 use crate::attributes::{about_selector, selector};
 use crate::size;
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Out;
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::StandardOutput;
 use crate::url::PoolArguments;
 
 const REQUIRE_EXAMPLES: &str = "Examples:
@@ -56,10 +56,10 @@ pub(crate) struct RequireArguments {
     ttl: Option<Duration>,
     /// Which versions of each object to keep
     #[arg(long, value_name = "WHICH", default_value = "all", conflicts_with = "file")]
-    versions: Which,
+    versions: RequirementChoice,
     /// What happens when there is no room for what it keeps
     #[arg(long, value_name = "WHAT", default_value = "wait", conflicts_with = "file")]
-    on_full: Full,
+    on_full: FullAction,
     /// What one that breaks may keep though nothing else does (default: any, until memory is full)
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, conflicts_with = "file")]
     quota: Option<u64>,
@@ -79,7 +79,7 @@ pub(crate) struct RequireArguments {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Which {
+enum RequirementChoice {
     /// Every one
     All,
     /// One until a newer one comes
@@ -87,7 +87,7 @@ enum Which {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Full {
+enum FullAction {
     /// Offers wait for its readers
     Wait,
     /// It is broken: its readers are told what they will not get
@@ -113,8 +113,8 @@ pub(crate) struct RetractArguments {
 /// Requires.
 pub(crate) fn require(arguments: &RequireArguments) -> Result<()> {
     let written = arguments.file.as_deref().map(read).transpose()?;
-    let pool = Interrupt::install()?.connect(&arguments.pool, "junctura require")?;
-    let mut out = Out::new();
+    let pool = InterruptFlag::install()?.connect(&arguments.pool, "junctura require")?;
+    let mut out = StandardOutput::new();
     match (written, &arguments.file) {
         (Some(written), Some(file)) => {
             for one in &written {
@@ -130,16 +130,16 @@ pub(crate) fn require(arguments: &RequireArguments) -> Result<()> {
 }
 
 impl RequireArguments {
-    fn require_one(&self, pool: &Pool, out: &mut Out) -> Result<()> {
+    fn require_one(&self, pool: &Pool, out: &mut StandardOutput) -> Result<()> {
         let selector = selector(&self.selectors, pool)?;
         let options = RequireOptions {
             versions: match self.versions {
-                Which::All => Versions::All,
-                Which::Newest => Versions::Newest,
+                RequirementChoice::All => Versions::All,
+                RequirementChoice::Newest => Versions::Newest,
             },
             name: self.name.clone(),
             time_to_live: self.ttl,
-            on_full: on_full(self.on_full == Full::Break, self.quota)?,
+            on_full: on_full(self.on_full == FullAction::Break, self.quota)?,
             stuck_after: self.stuck_after,
             group: self.group,
         };
@@ -147,7 +147,7 @@ impl RequireArguments {
         self.say(out, self.name.as_deref().unwrap_or_default(), &selector)
     }
 
-    fn say(&self, out: &mut Out, name: &str, selector: &str) -> Result<()> {
+    fn say(&self, out: &mut StandardOutput, name: &str, selector: &str) -> Result<()> {
         if self.json {
             out.json(&json!({"name": name, "selector": selector}))
         } else {
@@ -157,7 +157,7 @@ impl RequireArguments {
 }
 
 /// Reads a file of requirements.
-pub(crate) fn read(path: &Path) -> Result<Vec<Written>> {
+pub(crate) fn read(path: &Path) -> Result<Vec<WrittenRequirement>> {
     let text = junctura::binding::read_text(path)?;
     requirements::parse_yaml(&text).map_err(|error| located(&error, &path.display().to_string()))
 }
@@ -173,7 +173,7 @@ fn on_full(breaks: bool, quota: Option<u64>) -> Result<OnFull> {
     }
 }
 
-fn terms(written: &Written) -> Result<RequireOptions> {
+fn terms(written: &WrittenRequirement) -> Result<RequireOptions> {
     Ok(RequireOptions {
         versions: if written.newest_only {
             Versions::Newest
@@ -195,8 +195,8 @@ fn located(error: &Error, place: &str) -> Error {
 
 /// Retracts.
 pub(crate) fn retract(arguments: &RetractArguments) -> Result<()> {
-    let pool = Interrupt::install()?.connect_to_read(&arguments.pool, "junctura retract")?;
-    let mut out = Out::new();
+    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura retract")?;
+    let mut out = StandardOutput::new();
     for name in &arguments.names {
         let owed = pool.retract(name)?;
         if arguments.json {

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use clap::Args;
 use junctura::{Code, Error, Pool, Result};
-use junctura_link::{Endpoint, Gate, GateOptions, Identity, LoopbackUsers};
+use junctura_link::{Endpoint, Gate, GateOptions, LoopbackUsers, ServerIdentity};
 use junctura_pool::server::{Server, ServerOptions, private_address};
-use junctura_pool::{Config, Spill};
-use junctura_transport::Address;
+use junctura_pool::{PoolConfig, SpillConfig};
+use junctura_transport::ServerAddress;
 
 use crate::admin::doctor;
 use crate::admin::security;
@@ -202,7 +202,7 @@ impl ServeArguments {
 
     /// The server's own address, and where else it is to be found. One that is asked for on a network alone has one that only
     /// its clients on this machine are told.
-    fn addresses(&self) -> Result<(Address, Vec<Endpoint>)> {
+    fn addresses(&self) -> Result<(ServerAddress, Vec<Endpoint>)> {
         let mut endpoints = self.listen.iter().map(|url| url.parse()).collect::<Result<Vec<_>>>()?;
         let address = self.address();
         if Endpoint::is_meant(&address) {
@@ -213,7 +213,7 @@ impl ServeArguments {
     }
 
     fn open_gates(&self, server: &Server, endpoints: Vec<Endpoint>) -> Result<Vec<Gate>> {
-        let identity = Identity {
+        let identity = ServerIdentity {
             pid: std::process::id(),
             incarnation: server.incarnation(),
         };
@@ -238,16 +238,16 @@ impl ServeArguments {
     }
 
     fn options(&self) -> Result<ServerOptions> {
-        let defaults = Config::default();
+        let defaults = PoolConfig::default();
         let budget_bytes = match self.budget {
             Some(bytes) => check_budget(bytes, available_bytes())?,
             None => default_budget_bytes(),
         };
         let spill = self.spill.clone();
-        let config = Config {
+        let config = PoolConfig {
             schemas: schema_files::with_builtin(&self.schema)?,
             budget_bytes,
-            spill: spill.map(|directory| Spill::new(directory, self.spill_size, budget_bytes)),
+            spill: spill.map(|directory| SpillConfig::new(directory, self.spill_size, budget_bytes)),
             inline_bytes_max: self.inline_max.unwrap_or(defaults.inline_bytes_max),
             checked: self.checked,
             stuck_after: self.stuck_after,

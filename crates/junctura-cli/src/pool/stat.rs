@@ -5,8 +5,8 @@ use junctura::{Code, Error, Result};
 use serde_json::Value;
 
 use crate::absent::open_served;
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Out;
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::StandardOutput;
 use crate::terminal::visible;
 use crate::url::PoolArguments;
 use crate::{size, store};
@@ -39,9 +39,9 @@ pub(crate) fn run(arguments: &StatArguments) -> Result<()> {
         return store::query::stat::run(url, arguments.json);
     }
     let builder = arguments.pool.reader("junctura stat").visitor(true);
-    let pool = open_served(&arguments.pool.pool, || Interrupt::install()?.watch(builder).open())?;
+    let pool = open_served(&arguments.pool.pool, || InterruptFlag::install()?.watch(builder).open())?;
     let text = pool.stat()?;
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     if arguments.json {
         writeln!(out, "{text}")?;
         return out.flush();
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &StatArguments) -> Result<()> {
     out.flush()
 }
 
-fn write(stat: &Value, out: &mut Out) -> Result<()> {
+fn write(stat: &Value, out: &mut StandardOutput) -> Result<()> {
     let (objects, totals, memory, interests) = (&stat["objects"], &stat["totals"], &stat["memory"], &stat["interests"]);
     writeln!(
         out,
@@ -169,7 +169,7 @@ fn write(stat: &Value, out: &mut Out) -> Result<()> {
     write_clients(stat, out)
 }
 
-fn write_spill(spill: &Value, out: &mut Out) -> Result<()> {
+fn write_spill(spill: &Value, out: &mut StandardOutput) -> Result<()> {
     let Some(directory) = spill["directory"].as_str() else {
         return Ok(());
     };
@@ -189,7 +189,7 @@ fn write_spill(spill: &Value, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-fn write_requirements(stat: &Value, out: &mut Out) -> Result<()> {
+fn write_requirements(stat: &Value, out: &mut StandardOutput) -> Result<()> {
     let shown = array(&stat["named_requirements"]);
     if shown.is_empty() {
         return Ok(());
@@ -232,7 +232,7 @@ fn write_requirements(stat: &Value, out: &mut Out) -> Result<()> {
 }
 
 /// Who keeps nobody waiting any more.
-fn write_broken(stat: &Value, out: &mut Out) -> Result<()> {
+fn write_broken(stat: &Value, out: &mut StandardOutput) -> Result<()> {
     let broken = array(&stat["broken_requirements"]);
     if broken.is_empty() {
         return Ok(());
@@ -277,7 +277,7 @@ pub(crate) fn printable(text: &Value) -> String {
     visible::printable(text.as_str().unwrap_or_default())
 }
 
-fn write_clients(stat: &Value, out: &mut Out) -> Result<()> {
+fn write_clients(stat: &Value, out: &mut StandardOutput) -> Result<()> {
     writeln!(out)?;
     out.heading(&format!(
         "{:>7}  {:<24} {:>8} {:>10} {:>10} {:>6} {:>11}",

@@ -6,7 +6,7 @@ use clap::Args;
 use junctura::{Code, Pool, Result};
 
 use crate::size;
-use crate::terminal::interrupt::Interrupt;
+use crate::terminal::interrupt::InterruptFlag;
 use crate::url::ClientArguments;
 
 const EXAMPLES: &str = "Examples:
@@ -40,7 +40,7 @@ pub(crate) struct StopArguments {
 
 /// Stops.
 pub(crate) fn run(arguments: &StopArguments) -> Result<()> {
-    let interrupt = Interrupt::install()?;
+    let interrupt = InterruptFlag::install()?;
     let builder = Pool::builder()
         .url(&arguments.pool)
         .name(arguments.client.or("junctura stop"))

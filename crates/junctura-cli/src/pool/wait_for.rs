@@ -12,8 +12,8 @@ use junctura_store::Store;
 use serde_json::json;
 
 use crate::attributes::{about_selector, selector};
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Out;
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::StandardOutput;
 use crate::url::{BehindArguments, PoolArguments};
 use crate::{size, store};
 
@@ -57,7 +57,7 @@ pub(crate) struct WaitForArguments {
 pub(crate) fn run(arguments: &WaitForArguments) -> Result<()> {
     let began = Instant::now();
     let deadline = arguments.timeout.and_then(|timeout| began.checked_add(timeout));
-    let interrupt = Interrupt::install()?;
+    let interrupt = InterruptFlag::install()?;
     let (selector, seen) = match &arguments.store {
         Some(url) => arguments.wait_for_store(&store::open(url)?, deadline, &interrupt)?,
         None => arguments.wait_for_pool(deadline, &interrupt)?,
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &WaitForArguments) -> Result<()> {
 }
 
 impl WaitForArguments {
-    fn wait_for_pool(&self, deadline: Option<Instant>, interrupt: &Interrupt) -> Result<(String, u64)> {
+    fn wait_for_pool(&self, deadline: Option<Instant>, interrupt: &InterruptFlag) -> Result<(String, u64)> {
         let behind = BehindArguments::default();
         let pool = match interrupt.connect_and_wait(&self.pool, &behind, "junctura wait-for", deadline) {
             Err(error) if error.code() == Code::Timeout => {
@@ -77,7 +77,7 @@ impl WaitForArguments {
         };
         let selector = selector(&self.selectors, &pool)?;
         let mut events = about_selector(pool.subscribe(&selector, &[EventKind::Offered]), &selector)?;
-        let mut seen = Seen::default();
+        let mut seen = SeenKeys::default();
         for page in about_selector(pool.list_with(&selector, ListOptions::default()), &selector)? {
             interrupt.check()?;
             about_selector(page, &selector)?
@@ -114,9 +114,14 @@ impl WaitForArguments {
     }
 
     /// The newest version of each key that is there, and then what is committed.
-    fn wait_for_store(&self, store: &Store, deadline: Option<Instant>, interrupt: &Interrupt) -> Result<(String, u64)> {
+    fn wait_for_store(
+        &self,
+        store: &Store,
+        deadline: Option<Instant>,
+        interrupt: &InterruptFlag,
+    ) -> Result<(String, u64)> {
         let selector = store::selector_of_coming(&self.selectors, store)?;
-        let mut seen = Seen::default();
+        let mut seen = SeenKeys::default();
         let mut follow = store.follow(&selector, None);
         while seen.count() < self.count {
             let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -131,7 +136,7 @@ impl WaitForArguments {
 
     fn say(&self, selector: &str, seen: u64, time: Duration) -> Result<()> {
         let is_enough = seen >= self.count;
-        let mut out = Out::new();
+        let mut out = StandardOutput::new();
         if self.json {
             let seconds = (time.as_secs_f64() * 1e6).round() / 1e6;
             out.json(&json!({"objects": seen, "count": self.count, "reached": is_enough, "seconds": seconds}))?;
@@ -150,9 +155,9 @@ impl WaitForArguments {
 
 /// The keys that were seen.
 #[derive(Default)]
-struct Seen(HashSet<(String, String)>);
+struct SeenKeys(HashSet<(String, String)>);
 
-impl Seen {
+impl SeenKeys {
     fn note(&mut self, object: &Described) {
         self.note_key(object.schema().name(), object.key());
     }

@@ -4,9 +4,9 @@ use clap::Args;
 use junctura::{Code, Error, Result};
 use serde_json::json;
 
-use crate::attributes::{Pair, given, pair};
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Out;
+use crate::attributes::{AttributePair, given, pair};
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::StandardOutput;
 use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
@@ -24,7 +24,7 @@ pub(crate) struct WantedArguments {
     pool: PoolArguments,
     /// The object's attributes
     #[arg(required = true, value_name = "NAME=VALUE", value_parser = pair)]
-    attributes: Vec<Pair>,
+    attributes: Vec<AttributePair>,
     /// The schema that describes it (default: the pool's first)
     #[arg(long, value_name = "NAME")]
     schema: Option<String>,
@@ -38,9 +38,9 @@ pub(crate) struct WantedArguments {
 
 /// Asks.
 pub(crate) fn run(arguments: &WantedArguments) -> Result<()> {
-    let pool = Interrupt::install()?.connect_to_read(&arguments.pool, "junctura wanted")?;
+    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura wanted")?;
     let count = pool.wanted_with(given(&arguments.attributes), arguments.schema.as_deref())?;
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     if arguments.json {
         out.json(&json!({"wanted": count}))?;
     } else if !arguments.quiet && count > 0 {

@@ -9,9 +9,9 @@ use junctura::{Code, EventKind, PoolEvent, Result};
 use serde_json::{Map, Value, json};
 
 use crate::attributes::{about_selector, selector};
-use crate::store::query::following::Until;
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Out;
+use crate::store::query::following::FollowEnd;
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::StandardOutput;
 use crate::terminal::visible::printable;
 use crate::url::{BehindArguments, PoolArguments};
 use crate::{json, size, store};
@@ -59,9 +59,9 @@ pub(crate) struct WatchArguments {
 
 /// Watches.
 pub(crate) fn run(arguments: &WatchArguments) -> Result<()> {
-    let interrupt = Interrupt::install()?;
+    let interrupt = InterruptFlag::install()?;
     if let Some(url) = &arguments.store {
-        let until = Until::new(arguments.count, arguments.timeout);
+        let until = FollowEnd::new(arguments.count, arguments.timeout);
         return store::query::watch::watch(url, &arguments.selectors, until, arguments.json, &interrupt);
     }
     let deadline = arguments
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &WatchArguments) -> Result<()> {
         .collect();
     let mut events = about_selector(pool.subscribe(&selector, &kinds), &selector)?;
     say!("junctura: watching {}", pool.url());
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 {
         interrupt.check()?;

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::attributes::{about_selector, given, note_unknown_in, pair, selector_of_present};
 use crate::size;
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Out;
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::StandardOutput;
 use crate::url::PoolArguments;
 
 const WITHDRAW_EXAMPLES: &str = "Examples:
@@ -24,7 +24,7 @@ const RETIRE_EXAMPLES: &str = "Examples:
 
 /// How to withdraw.
 #[derive(Args, Debug)]
-struct How {
+struct WithdrawMode {
     /// Wait this long for requirements that are owed an object (exit status 4; default: as long as it takes)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, conflicts_with = "force")]
     timeout: Option<Duration>,
@@ -51,7 +51,7 @@ pub(crate) struct WithdrawArguments {
     #[arg(long, value_name = "NAME")]
     schema: Option<String>,
     #[command(flatten)]
-    how: How,
+    how: WithdrawMode,
 }
 
 /// Withdraw every object that matches
@@ -66,10 +66,10 @@ pub(crate) struct WithdrawAllArguments {
     #[arg(required = true, value_name = "SELECTOR")]
     selectors: Vec<String>,
     #[command(flatten)]
-    how: How,
+    how: WithdrawMode,
 }
 
-impl How {
+impl WithdrawMode {
     fn options(&self) -> WithdrawOptions {
         WithdrawOptions {
             timeout: self.timeout,
@@ -78,7 +78,7 @@ impl How {
     }
 
     fn say(&self, what: &str, count: u64) -> Result<()> {
-        let mut out = Out::new();
+        let mut out = StandardOutput::new();
         if self.json {
             out.json(&json!({format!("{what}s"): count}))?;
         } else {
@@ -91,7 +91,7 @@ impl How {
 
 /// Withdraws one object.
 pub(crate) fn withdraw(arguments: &WithdrawArguments) -> Result<()> {
-    let pool = Interrupt::install()?.connect_to_read(&arguments.pool, "junctura withdraw")?;
+    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura withdraw")?;
     let versions = arguments.withdraw(&pool)?;
     arguments.how.say("version", versions)
 }
@@ -119,7 +119,7 @@ impl WithdrawArguments {
 
 /// Withdraws all that match.
 pub(crate) fn withdraw_all(arguments: &WithdrawAllArguments) -> Result<()> {
-    let pool = Interrupt::install()?.connect_to_read(&arguments.pool, "junctura withdraw-all")?;
+    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura withdraw-all")?;
     let selector = selector_of_present(&arguments.selectors, &pool)?;
     let objects = about_selector(pool.withdraw_all(&selector, arguments.how.options()), &selector)?;
     if objects == 0 {

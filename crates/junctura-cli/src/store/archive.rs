@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use clap::Args;
 use junctura::{Code, Error, Given, Result, Schema};
-use junctura_store::{Layout, Store, Writer};
+use junctura_store::{Store, StoreLayout, StoreWriter};
 
 use crate::model::schema_files;
-use crate::pool::put::files::{FilesArguments, Goal, Payload, Place, zeros};
-use crate::pool::put::tally::{Origin, Tally, TellArguments};
+use crate::pool::put::files::{FilePayload, FileTarget, FilesArguments, InputPosition, zeros};
+use crate::pool::put::tally::{OfferOrigin, PutTally, TellArguments};
 use crate::pool::serve::half_of_memory;
 use crate::store::StoreArguments;
-use crate::terminal::interrupt::Interrupt;
+use crate::terminal::interrupt::InterruptFlag;
 
 const EXAMPLES: &str = "Examples:
   junctura archive --store /data/archive forecast.grib          each field by its header
@@ -44,10 +44,10 @@ pub(crate) struct ArchiveArguments {
 
 /// Archives.
 pub(crate) fn run(arguments: &ArchiveArguments) -> Result<()> {
-    let interrupt = Interrupt::install()?;
-    let tally = Tally::new(arguments.tell, arguments.files.total_bytes());
+    let interrupt = InterruptFlag::install()?;
+    let tally = PutTally::new(arguments.tell, arguments.files.total_bytes());
     let store = arguments.open()?;
-    let mut goal = Archive {
+    let mut goal = ArchiveStore {
         writer: store.writer()?,
         store,
         every: arguments.every.unwrap_or(u64::MAX),
@@ -65,7 +65,11 @@ impl ArchiveArguments {
             Err(error) if error.code() == Code::NotFound && self.create => {}
             opened => return opened,
         }
-        match Store::create_url(self.store.url(), &schema_files::with_builtin(&[])?, &Layout::default()) {
+        match Store::create_url(
+            self.store.url(),
+            &schema_files::with_builtin(&[])?,
+            &StoreLayout::default(),
+        ) {
             Err(error) if error.code() == Code::AlreadyExists => self.store.open(),
             created => created,
         }
@@ -73,15 +77,15 @@ impl ArchiveArguments {
 }
 
 /// A store that takes objects.
-struct Archive {
+struct ArchiveStore {
     store: Store,
-    writer: Writer,
+    writer: StoreWriter,
     every: u64,
-    unflushed: Vec<Origin>,
-    tally: Tally,
+    unflushed: Vec<OfferOrigin>,
+    tally: PutTally,
 }
 
-impl Archive {
+impl ArchiveStore {
     fn flush(&mut self) -> Result<()> {
         let flushed = match self.writer.flush() {
             Ok(flushed) => flushed,
@@ -105,7 +109,7 @@ impl Archive {
     }
 }
 
-impl Goal for Archive {
+impl FileTarget for ArchiveStore {
     type Room = Vec<u8>;
     type Rooms = ();
 
@@ -126,10 +130,10 @@ impl Goal for Archive {
 
     fn take(
         &mut self,
-        place: &Place,
+        place: &InputPosition,
         schema: &Schema,
         attributes: &[(&str, Given<'_>)],
-        payload: Payload<'_, Vec<u8>>,
+        payload: FilePayload<'_, Vec<u8>>,
     ) -> Result<()> {
         let bytes = payload.bytes();
         let archived = self.writer.archive_in(schema.name(), attributes.iter().copied(), bytes);
@@ -177,23 +181,23 @@ mod tests {
     #[test]
     fn what_the_writer_forgot_is_not_counted_as_archived() {
         let schemas = [Schema::builtin("free").unwrap()];
-        let store = Store::create_url("memory:", &schemas, &Layout::default()).unwrap();
+        let store = Store::create_url("memory:", &schemas, &StoreLayout::default()).unwrap();
         let told: Told = clap::Parser::parse_from(["archive", "--keep-going", "--quiet"]);
-        let mut goal = Archive {
+        let mut goal = ArchiveStore {
             writer: store.writer().unwrap(),
             store,
             every: u64::MAX,
             unflushed: Vec::new(),
-            tally: Tally::new(told.arguments, None),
+            tally: PutTally::new(told.arguments, None),
         };
-        let place = Place {
+        let place = InputPosition {
             file: "file".into(),
             message: None,
             field: None,
         };
-        let take = |goal: &mut Archive, name: &str| {
+        let take = |goal: &mut ArchiveStore, name: &str| {
             let attributes = [("name", Given::Text(name))];
-            goal.take(&place, &schemas[0], &attributes, Payload::Bytes(b"payload"))
+            goal.take(&place, &schemas[0], &attributes, FilePayload::Bytes(b"payload"))
                 .unwrap();
         };
         for name in ["a", "b", "c"] {

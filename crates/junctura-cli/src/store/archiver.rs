@@ -9,8 +9,8 @@ use serde_json::json;
 use crate::attributes::{about_selector, selector};
 use crate::size;
 use crate::store::StoreArguments;
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Out;
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::StandardOutput;
 use crate::url::{ClientArguments, builder};
 
 const EXAMPLES: &str = "Examples:
@@ -79,14 +79,14 @@ pub(crate) struct ArchiverArguments {
 
 /// Archives.
 pub(crate) fn run(arguments: &ArchiverArguments) -> Result<()> {
-    let interrupt = Interrupt::install()?;
+    let interrupt = InterruptFlag::install()?;
     let store = arguments.store.open()?;
     let name = arguments.client.or("junctura archiver");
     let pool = interrupt.watch(builder(&arguments.pool).name(&name)).open()?;
     let selector = selector(&arguments.selectors, &pool)?;
     let archiver = Archiver::new(&pool, &store, &selector, &arguments.options());
     let mut archiver = about_selector(archiver, &selector)?;
-    let mut teller = Teller::new(arguments);
+    let mut teller = ArchiverOutput::new(arguments);
     let outcome = archiver.run(&mut |event| teller.tell(event));
     teller.sum_up(archiver.counts())?;
     outcome
@@ -108,17 +108,17 @@ impl ArchiverArguments {
 }
 
 /// Says what is done.
-struct Teller<'a> {
+struct ArchiverOutput<'a> {
     arguments: &'a ArchiverArguments,
-    out: Out,
+    out: StandardOutput,
     began: Instant,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> ArchiverOutput<'a> {
     fn new(arguments: &'a ArchiverArguments) -> Self {
         Self {
             arguments,
-            out: Out::new(),
+            out: StandardOutput::new(),
             began: Instant::now(),
         }
     }

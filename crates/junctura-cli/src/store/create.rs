@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use junctura::Result;
-use junctura_store::{Ages, Commits, Layout, Packing, Store};
+use junctura_store::{Commits, PackingRule, RetentionAges, Store, StoreLayout};
 
 use crate::model::schema_files;
 use crate::size;
@@ -46,20 +46,20 @@ pub(crate) struct CreateArguments {
     /// How writers agree on an order: by the lock of one file (the default in a folder), or by names that are given once, for file
     /// systems without locks and object stores
     #[arg(long, value_name = "HOW")]
-    commits: Option<Order>,
+    commits: Option<CommitsOption>,
     /// Pack objects, without loss and so that no reader notices: zstd, zstd:LEVEL (1 to 19) or lz4, and behind a blank a selector of
     /// datasets, which asks for nothing but attributes of the first level of a key; of several that match, the first
     #[arg(long, value_name = "CODEC [SELECTOR]", value_parser = packing)]
-    compression: Vec<Packing>,
+    compression: Vec<PackingRule>,
     /// Say nothing
     #[arg(short, long)]
     quiet: bool,
 }
 
 /// `CODEC`, or `CODEC SELECTOR`.
-fn packing(text: &str) -> Result<Packing> {
+fn packing(text: &str) -> Result<PackingRule> {
     let (codec, datasets) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
-    Ok(Packing {
+    Ok(PackingRule {
         datasets: datasets.trim().to_owned(),
         compression: codec.parse()?,
     })
@@ -67,21 +67,21 @@ fn packing(text: &str) -> Result<Packing> {
 
 /// [`Commits`], on a command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Order {
+enum CommitsOption {
     Appended,
     Exclusive,
 }
 
 /// Creates.
 pub(crate) fn run(arguments: &CreateArguments) -> Result<()> {
-    let layout = Layout {
-        ages: Ages {
+    let layout = StoreLayout {
+        ages: RetentionAges {
             snapshot_max: arguments.keep_snapshots,
             unflushed_max: arguments.keep_unflushed,
         },
         commits: arguments.commits.map(|order| match order {
-            Order::Appended => Commits::Appended,
-            Order::Exclusive => Commits::Exclusive,
+            CommitsOption::Appended => Commits::Appended,
+            CommitsOption::Exclusive => Commits::Exclusive,
         }),
         data: arguments.data.clone(),
         compression: arguments.compression.clone(),

@@ -12,7 +12,7 @@ use junctura::{Code, Error, Result};
 use junctura_store::{Listing, Snapshot, Store};
 
 use crate::attributes::{about_selector, note_slips, note_unknown, refuse_slips, selector_for};
-use crate::terminal::progress::Slow;
+use crate::terminal::progress::SlowWork;
 
 /// Which store a command is about.
 #[derive(Args, Clone, Debug)]
@@ -82,7 +82,7 @@ impl VersionsArguments {
 /// # Errors
 /// `NotFound` that says how one is made, where there is none; `Corrupt`, `Unsupported`, `Denied` for what cannot be opened.
 pub(crate) fn open(url: &str) -> Result<Store> {
-    let _slow = Slow::store(url);
+    let _slow = SlowWork::store(url);
     Store::open_url(url).map_err(|error| {
         if error.code() == Code::InvalidArgument {
             // What it does not repeat may be a secret.

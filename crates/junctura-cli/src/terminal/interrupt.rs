@@ -12,7 +12,7 @@ use signal_hook::SigId;
 use signal_hook::consts::SIGINT;
 
 use crate::absent::{open_served, open_when_served};
-use crate::terminal::progress::Slow;
+use crate::terminal::progress::SlowWork;
 use crate::url::{BehindArguments, PoolArguments};
 
 /// The exit status of a command that a second Ctrl-C ends.
@@ -20,10 +20,10 @@ const STATUS: i32 = 130;
 
 /// Whether Ctrl-C was pressed. Clones are about the same; with the last one the process is as it was.
 #[derive(Clone, Debug)]
-pub(crate) struct Interrupt(Arc<Pressed>);
+pub(crate) struct InterruptFlag(Arc<InterruptError>);
 
 #[derive(Default)]
-struct Pressed {
+struct InterruptError {
     flag: Arc<AtomicBool>,
     handlers: Vec<SigId>,
     /// Who else is asked.
@@ -33,13 +33,13 @@ struct Pressed {
 /// An error ends what is done.
 pub(crate) type Ask = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
-impl std::fmt::Debug for Pressed {
+impl std::fmt::Debug for InterruptError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Pressed").field(&self.flag).finish()
     }
 }
 
-impl Drop for Pressed {
+impl Drop for InterruptError {
     fn drop(&mut self) {
         for handler in self.handlers.drain(..) {
             signal_hook::low_level::unregister(handler);
@@ -47,29 +47,29 @@ impl Drop for Pressed {
     }
 }
 
-impl Interrupt {
+impl InterruptFlag {
     /// Begins to take Ctrl-C.
-    pub(crate) fn install() -> Result<Interrupt> {
-        let mut pressed = Pressed::default();
+    pub(crate) fn install() -> Result<InterruptFlag> {
+        let mut pressed = InterruptError::default();
         // In this order: the first press finds the flag down.
         let ends = signal_hook::flag::register_conditional_shutdown(SIGINT, STATUS, Arc::clone(&pressed.flag));
         pressed.handlers.push(ends.map_err(|error| failed(&error))?);
         let tells = signal_hook::flag::register(SIGINT, Arc::clone(&pressed.flag));
         pressed.handlers.push(tells.map_err(|error| failed(&error))?);
-        Ok(Interrupt(Arc::new(pressed)))
+        Ok(InterruptFlag(Arc::new(pressed)))
     }
 
     /// One that nobody presses.
     #[cfg(test)]
-    pub(crate) fn never() -> Interrupt {
-        Interrupt(Arc::default())
+    pub(crate) fn never() -> InterruptFlag {
+        InterruptFlag(Arc::default())
     }
 
     /// One that somebody else says: in a process that has its own idea of Ctrl-C.
-    pub(crate) fn asking(ask: Ask) -> Interrupt {
-        let mut pressed = Pressed::default();
+    pub(crate) fn asking(ask: Ask) -> InterruptFlag {
+        let mut pressed = InterruptError::default();
         pressed.ask = Some(ask);
-        Interrupt(Arc::new(pressed))
+        InterruptFlag(Arc::new(pressed))
     }
 
     /// `Interrupted` after Ctrl-C.
@@ -114,7 +114,7 @@ impl Interrupt {
     }
 
     fn open_with(&self, pool: &PoolArguments, behind: &BehindArguments, name: &str) -> Result<Pool> {
-        let _slow = behind.url().map(Slow::store);
+        let _slow = behind.url().map(SlowWork::store);
         self.watch(behind.put_behind(pool.reader(name))).open()
     }
 
@@ -141,13 +141,13 @@ mod tests {
 
     #[test]
     fn a_signal_becomes_an_error() {
-        let interrupt = Interrupt::install().unwrap();
+        let interrupt = InterruptFlag::install().unwrap();
         assert!(interrupt.check().is_ok());
         signal_hook::low_level::raise(SIGINT).unwrap();
         assert_eq!(interrupt.check().unwrap_err().code(), Code::Interrupted);
         // The next command of this process has a first press of its own.
         drop(interrupt);
-        let next = Interrupt::install().unwrap();
+        let next = InterruptFlag::install().unwrap();
         signal_hook::low_level::raise(SIGINT).unwrap();
         assert_eq!(next.check().unwrap_err().code(), Code::Interrupted);
     }

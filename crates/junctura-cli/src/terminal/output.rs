@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
 use clap::error::{ContextKind, ContextValue};
 use junctura::{Code, Error, Result};
 
-use crate::terminal::visible::{self, Visible};
+use crate::terminal::visible::{self, VisibleWriter};
 
 /// The subject of errors about standard output.
 const SUBJECT: &str = "standard output";
@@ -27,19 +27,19 @@ const TITLES: [&str; 7] = [
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!($crate::terminal::visible::Visible(std::io::stderr()), $($text)*);
+        let _ = writeln!($crate::terminal::visible::VisibleWriter(std::io::stderr()), $($text)*);
     }};
 }
 
-/// Standard output. What was written is there after [`Out::flush`].
-pub(crate) struct Out {
+/// Standard output. What was written is there after [`StandardOutput::flush`].
+pub(crate) struct StandardOutput {
     stream: BufWriter<Stdout>,
     styled: bool,
 }
 
-impl Out {
-    pub(crate) fn new() -> Out {
-        Out {
+impl StandardOutput {
+    pub(crate) fn new() -> StandardOutput {
+        StandardOutput {
             stream: BufWriter::with_capacity(64 << 10, io::stdout()),
             styled: is_styled(is_terminal()),
         }
@@ -47,7 +47,7 @@ impl Out {
 
     /// For `write!` and `writeln!`.
     pub(crate) fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> Result<()> {
-        Visible(&mut self.stream)
+        VisibleWriter(&mut self.stream)
             .write_fmt(text)
             .map_err(|error| failed(&error))
     }
@@ -65,17 +65,17 @@ impl Out {
 
     /// A line that stands out where styles are wanted.
     pub(crate) fn heading(&mut self, text: &str) -> Result<()> {
-        let text = self.styled(Style::Heading, text);
+        let text = self.styled(WordStyle::Heading, text);
         writeln!(self, "{text}")
     }
 
     /// A word that stands out where styles are wanted.
-    pub(crate) fn styled(&self, style: Style, text: &str) -> String {
+    pub(crate) fn styled(&self, style: WordStyle, text: &str) -> String {
         let code = match style {
-            Style::Heading => "1",
-            Style::Good => "32",
-            Style::Doubtful => "33",
-            Style::Bad => "1;31",
+            WordStyle::Heading => "1",
+            WordStyle::Good => "32",
+            WordStyle::Doubtful => "33",
+            WordStyle::Bad => "1;31",
         };
         if self.styled {
             format!("\x1b[{code}m{text}\x1b[0m")
@@ -91,7 +91,7 @@ impl Out {
 
 /// How a word stands out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum WordStyle {
     Heading,
     Good,
     Doubtful,
@@ -103,7 +103,7 @@ pub(crate) fn usage(told: &clap::Error) {
     fn print(text: &str, mut stream: impl Write + IsTerminal) {
         let text = sections(text, is_styled(stream.is_terminal()));
         // Nobody may be there to read it.
-        let _ = Visible(&mut stream)
+        let _ = VisibleWriter(&mut stream)
             .write_all(text.as_bytes())
             .and_then(|()| stream.flush());
     }

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const TURN: Duration = Duration::from_millis(100);
 
 /// A bar on long work, when a person looks.
-pub(crate) struct Progress {
+pub(crate) struct WorkProgress {
     began: Instant,
     total: Option<u64>,
     bar: Option<ProgressBar>,
@@ -53,9 +53,9 @@ fn with_template(bar: ProgressBar, template: &str) -> ProgressBar {
     }
 }
 
-impl Progress {
-    pub(crate) fn new() -> Progress {
-        Progress {
+impl WorkProgress {
+    pub(crate) fn new() -> WorkProgress {
+        WorkProgress {
             began: Instant::now(),
             total: None,
             bar: None,
@@ -113,16 +113,16 @@ const SLOW: Duration = Duration::from_secs(5);
 
 /// Something that may take long, until it is dropped: a line on standard error, so that a command that waits is not silent.
 #[derive(Debug)]
-pub(crate) struct Slow(#[expect(dead_code, reason = "its end is what the thread waits for")] Sender<()>);
+pub(crate) struct SlowWork(#[expect(dead_code, reason = "its end is what the thread waits for")] Sender<()>);
 
-impl Slow {
+impl SlowWork {
     /// Prints that the command waits for this store, if it still does after five seconds.
-    pub(crate) fn store(url: &str) -> Slow {
+    pub(crate) fn store(url: &str) -> SlowWork {
         let text = format!("junctura: waiting for the store {url}, which has not answered for 5 s");
         Self::after(SLOW, move || say!("{text}"))
     }
 
-    fn after(time: Duration, tell: impl FnOnce() + Send + 'static) -> Slow {
+    fn after(time: Duration, tell: impl FnOnce() + Send + 'static) -> SlowWork {
         let (sender, receiver) = mpsc::channel::<()>();
         let watch = move || {
             if receiver.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
@@ -131,7 +131,7 @@ impl Slow {
         };
         // Without a thread there is no line.
         let _ = std::thread::Builder::new().name("slow".into()).spawn(watch);
-        Slow(sender)
+        SlowWork(sender)
     }
 }
 
@@ -142,13 +142,13 @@ mod tests {
     #[test]
     fn only_what_takes_long_is_reported() {
         let (told, heard) = mpsc::channel();
-        let slow = Slow::after(Duration::ZERO, {
+        let slow = SlowWork::after(Duration::ZERO, {
             let told = told.clone();
             move || told.send("slow").unwrap()
         });
         assert_eq!(heard.recv(), Ok("slow"));
         drop(slow);
-        let quick = Slow::after(Duration::from_hours(1), move || told.send("quick").unwrap());
+        let quick = SlowWork::after(Duration::from_hours(1), move || told.send("quick").unwrap());
         drop(quick);
         // Its thread ends without a word, and with it the last sender.
         assert!(heard.recv().is_err());

@@ -1,7 +1,7 @@
 //! Text of others, as it reaches a terminal: characters that draw nothing, or that turn what follows around, are written as escapes.
 //!
 //! Names and values may have any character. A right-to-left override makes one name look like another, a line separator begins a line that nobody
-//! has written. So all text of this command goes through [`Visible`]; payloads do not. In JSON the escapes are those of JSON, and the value
+//! has written. So all text of this command goes through [`VisibleWriter`]; payloads do not. In JSON the escapes are those of JSON, and the value
 //! stays the same; in a quoted key or selector `\u{hex}` is read back, too.
 
 use std::fmt::Write as _;
@@ -79,9 +79,9 @@ fn push_escape(letter: char, shown: &mut String) {
 }
 
 /// Writes text, with escapes in place of hidden characters. Controls of ASCII pass: lines and styles are made of them.
-pub(crate) struct Visible<W>(pub(crate) W);
+pub(crate) struct VisibleWriter<W>(pub(crate) W);
 
-impl<W: Write> Write for Visible<W> {
+impl<W: Write> Write for VisibleWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let hidden = std::str::from_utf8(bytes).ok().filter(|text| has_hidden(text));
         let Some(text) = hidden else {
@@ -113,7 +113,7 @@ mod tests {
 
     fn written(text: &str) -> String {
         let mut out = Vec::new();
-        write!(Visible(&mut out), "{text}").unwrap();
+        write!(VisibleWriter(&mut out), "{text}").unwrap();
         String::from_utf8(out).unwrap()
     }
 

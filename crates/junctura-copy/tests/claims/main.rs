@@ -8,7 +8,7 @@ mod limits;
 use std::sync::Arc;
 
 use junctura_copy::{Gather, Pack, Unpack};
-use junctura_layout::{ELEMENTS_MAX, Element, Kind, Layout, Plan, Side};
+use junctura_layout::{ELEMENTS_MAX, Element, ElementKind, Layout, Plan, PlanSide};
 use limits::{Limits, cost_of};
 
 /// Runs that a plan may list here.
@@ -70,9 +70,9 @@ const CLAIMS: [(&str, &str); 16] = [
 #[test]
 fn claims_cost_no_memory() {
     let elements: [(Element, Element); 3] = [
-        (Kind::U8.into(), Kind::U8.into()),
-        (Kind::F64.into(), Kind::F64.into()),
-        (Kind::F64.into(), Kind::F32.into()),
+        (ElementKind::U8.into(), ElementKind::U8.into()),
+        (ElementKind::F64.into(), ElementKind::F64.into()),
+        (ElementKind::F64.into(), ElementKind::F32.into()),
     ];
     for (from, to) in CLAIMS {
         let read = |text: &str| {
@@ -83,7 +83,7 @@ fn claims_cost_no_memory() {
         let (from, to) = (read(from).unwrap(), read(to).unwrap());
         assert!(from.shape().iter().product::<u64>() <= ELEMENTS_MAX);
         for elements in elements {
-            for side in [Side::To, Side::From] {
+            for side in [PlanSide::To, PlanSide::From] {
                 make_ready(&from, &to, side, elements);
             }
         }
@@ -91,7 +91,7 @@ fn claims_cost_no_memory() {
 }
 
 /// All steps of a reader and a gate with a layout, up to the first access to memory.
-fn make_ready(from: &Arc<Layout>, to: &Arc<Layout>, side: Side, (lies, wanted): (Element, Element)) {
+fn make_ready(from: &Arc<Layout>, to: &Arc<Layout>, side: PlanSide, (lies, wanted): (Element, Element)) {
     let origin = vec![0; to.shape().len()];
     let plan = LIMITS.hold(0, || Plan::limited(from, to, &origin, side, 0, LISTED_MAX));
     let Ok(plan) = plan else { return };
@@ -103,15 +103,15 @@ fn make_ready(from: &Arc<Layout>, to: &Arc<Layout>, side: Side, (lies, wanted): 
     if peers > LISTED_MAX as u64 {
         return;
     }
-    if side == Side::To {
+    if side == PlanSide::To {
         let gather = LIMITS.hold(0, || Gather::new(&plan, lies, wanted).unwrap());
         let pieces = vec![&[7; 8][..]; gather.peers().len()];
         assert!(LIMITS.hold(0, || gather.run(&pieces, &mut [0; 8], 2)).is_err());
     }
     let peer = plan.partners().first().map_or(0, |partner| partner.rank);
     LIMITS.hold(0, || match side {
-        Side::To => drop(Unpack::new(&plan, peer, lies, wanted).unwrap()),
-        Side::From => drop(Pack::new(&plan, peer, lies, wanted).unwrap()),
+        PlanSide::To => drop(Unpack::new(&plan, peer, lies, wanted).unwrap()),
+        PlanSide::From => drop(Pack::new(&plan, peer, lies, wanted).unwrap()),
     });
 }
 
@@ -123,11 +123,11 @@ fn slabs_cost_as_much_as_they_are_many() {
         let read = |text: String| Arc::new(text.parse::<Layout>().unwrap());
         let slabs = read(format!("shape={count} slabs={}", slabs.join(",")));
         let whole = read(format!("shape={count}"));
-        let (u8, steps) = (Element::from(Kind::U8), |call: &dyn Fn()| cost_of(call).1.steps);
-        let gives = Plan::whole(&whole, &slabs, Side::From, 0).unwrap();
-        let takes = Plan::whole(&slabs, &whole, Side::To, 0).unwrap();
+        let (u8, steps) = (Element::from(ElementKind::U8), |call: &dyn Fn()| cost_of(call).1.steps);
+        let gives = Plan::whole(&whole, &slabs, PlanSide::From, 0).unwrap();
+        let takes = Plan::whole(&slabs, &whole, PlanSide::To, 0).unwrap();
         [
-            steps(&|| drop(Plan::whole(&slabs, &whole, Side::To, 0).unwrap())),
+            steps(&|| drop(Plan::whole(&slabs, &whole, PlanSide::To, 0).unwrap())),
             steps(&|| drop(Gather::new(&takes, u8, u8).unwrap())),
             steps(&|| drop(Unpack::new(&takes, 0, u8, u8).unwrap())),
             steps(&|| drop(Pack::new(&gives, 0, u8, u8).unwrap())),
@@ -161,8 +161,9 @@ fn what_is_prepared_states_the_bytes_that_it_takes() {
     ];
     for (from, to) in cases {
         let origin = vec![0; to.shape().len()];
-        let (plan, planned) = cost_of(|| Plan::with_peer(&from, &to, &origin, Side::From, (0, 0), 1 << 20).unwrap());
-        let u8 = Element::from(Kind::U8);
+        let (plan, planned) =
+            cost_of(|| Plan::with_peer(&from, &to, &origin, PlanSide::From, (0, 0), 1 << 20).unwrap());
+        let u8 = Element::from(ElementKind::U8);
         let (pack, cost) = cost_of(|| Pack::new(&plan, 0, u8, u8).unwrap());
         let stated = pack.bytes();
         assert!(

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use junctura_copy::{Gather, Pack, Unpack};
-use junctura_layout::{Axis, ByteOrder, Distribution, Element, Kind, Layout, Order, Plan, Side, Slab, Storage};
+use junctura_layout::{
+    Axis, ByteOrder, Distribution, Element, ElementKind, Layout, Order, Plan, PlanSide, Slab, Storage,
+};
 
 /// Numbers that a seed gives: xorshift, so that a failing case can be named by its number.
 pub(crate) struct Random(u64);
@@ -181,7 +183,7 @@ impl Case {
         let has = memories(&self.from, from, &nowhere);
         let wanted = memories(&self.to, to, &self.origin);
         for (rank, wanted) in wanted.iter().enumerate() {
-            let plan = Plan::new(&self.from, &self.to, &self.origin, Side::To, rank as u64).unwrap();
+            let plan = Plan::new(&self.from, &self.to, &self.origin, PlanSide::To, rank as u64).unwrap();
             let gather = Gather::new(&plan, from, to).unwrap();
             assert_eq!(gather.elements(), plan.elements());
             let pieces: Vec<&[u8]> = gather.peers().iter().map(|&peer| &has[peer as usize][..]).collect();
@@ -219,7 +221,7 @@ impl Case {
     fn judge_messages(&self, plan: &Plan, (from, to): (Element, Element), has: &[Vec<u8>], wanted: &[u8]) {
         let mut into = [0; 3].map(|_| Unaligned::new(wanted.len(), 4));
         for partner in plan.partners() {
-            let gives = Plan::new(&self.from, &self.to, &self.origin, Side::From, partner.rank).unwrap();
+            let gives = Plan::new(&self.from, &self.to, &self.origin, PlanSide::From, partner.rank).unwrap();
             let pack = Pack::new(&gives, plan.rank(), from, to).unwrap();
             let unpack = Unpack::new(plan, partner.rank, to, to).unwrap();
             assert_eq!(
@@ -262,7 +264,7 @@ impl Case {
 /// The memories of all ranks, out of those of another layout.
 fn moved((from, has): (&Arc<Layout>, &[Vec<u8>]), to: &Arc<Layout>, element: Element) -> Vec<Vec<u8>> {
     let one = |rank| {
-        let plan = Plan::whole(from, to, Side::To, rank).unwrap();
+        let plan = Plan::whole(from, to, PlanSide::To, rank).unwrap();
         let gather = Gather::new(&plan, element, element).unwrap();
         let pieces: Vec<&[u8]> = gather.peers().iter().map(|&peer| &has[peer as usize][..]).collect();
         let mut into = vec![GAP; to.room(rank) as usize * element.kind.bytes()];
@@ -307,8 +309,8 @@ fn value(element: Element, number: u64) -> Vec<u8> {
     let real = number as f32 * 0.75 + 1.0;
     let integer = (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut bytes = match element.kind {
-        Kind::F32 => real.to_le_bytes().to_vec(),
-        Kind::F64 => f64::from(real).to_le_bytes().to_vec(),
+        ElementKind::F32 => real.to_le_bytes().to_vec(),
+        ElementKind::F64 => f64::from(real).to_le_bytes().to_vec(),
         kind => [integer.to_le_bytes(), (!integer).to_le_bytes()].concat()[..kind.bytes()].to_vec(),
     };
     if element.order == ByteOrder::Big {

@@ -1,6 +1,6 @@
 //! Dates, times and steps.
 
-use crate::header::Steps;
+use crate::header::StepRange;
 
 /// Days since 1970-01-01 of a date in the Gregorian calendar, written 20261120.
 pub(crate) fn days_of(date: i64) -> i64 {
@@ -85,9 +85,9 @@ pub(crate) fn common_unit(seconds: &[i64]) -> (char, i64) {
 }
 
 /// The steps from a start and an end in seconds.
-pub(crate) fn steps(start: i64, end: i64) -> Steps {
+pub(crate) fn steps(start: i64, end: i64) -> StepRange {
     let (unit, seconds) = common_unit(&[start, end]);
-    Steps {
+    StepRange {
         start: start / seconds,
         end: end / seconds,
         unit,
@@ -113,7 +113,7 @@ mod tests {
     fn steps_take_the_largest_unit_that_fits() {
         assert_eq!(
             steps(0, 1800),
-            Steps {
+            StepRange {
                 start: 0,
                 end: 30,
                 unit: 'm'
@@ -121,7 +121,7 @@ mod tests {
         );
         assert_eq!(
             steps(21_600, 86_400),
-            Steps {
+            StepRange {
                 start: 6,
                 end: 24,
                 unit: 'h'
@@ -129,7 +129,7 @@ mod tests {
         );
         assert_eq!(
             steps(30, 90),
-            Steps {
+            StepRange {
                 start: 30,
                 end: 90,
                 unit: 's'

@@ -2,22 +2,22 @@
 
 use crate::header::calc;
 use crate::header::grid;
-use crate::header::{Head, Steps, computed};
-use crate::keys::Keys;
+use crate::header::{HeaderState, StepRange, computed};
+use crate::keys::MessageKeys;
 use crate::octets;
-use crate::sections::{Sections, Span};
-use crate::tables::program::{Expr, Function};
+use crate::sections::{SectionSpan, SectionTable};
+use crate::tables::program::{TableExpr, TableFunction};
 use crate::tables::{self, AVGFC, AVGIA, AVGUA, INSTANT, UNKNOWN, VARINS, keys, params};
 
-static DATE: Expr = computed(Function::DataDate);
-static TIME: Expr = computed(Function::DataTime);
-static STEP: Expr = computed(Function::EndStep);
-static LEVEL: Expr = computed(Function::Level);
-static LEVEL_IN_HPA: Expr = computed(Function::LevelInHpa);
-static LEVTYPE: Expr = computed(Function::Levtype);
-static PARAM: Expr = computed(Function::MarsParam);
-static PARAM_ID: Expr = computed(Function::ParamId);
-static SFC: Expr = Expr::Fixed(tables::SFC);
+static DATE: TableExpr = computed(TableFunction::DataDate);
+static TIME: TableExpr = computed(TableFunction::DataTime);
+static STEP: TableExpr = computed(TableFunction::EndStep);
+static LEVEL: TableExpr = computed(TableFunction::Level);
+static LEVEL_IN_HPA: TableExpr = computed(TableFunction::LevelInHpa);
+static LEVTYPE: TableExpr = computed(TableFunction::Levtype);
+static PARAM: TableExpr = computed(TableFunction::MarsParam);
+static PARAM_ID: TableExpr = computed(TableFunction::ParamId);
+static SFC: TableExpr = TableExpr::Fixed(tables::SFC);
 
 const ECMWF: i64 = 98;
 
@@ -43,8 +43,8 @@ const OCTETS: [(u16, usize); 18] = [
     (keys::SUB_CENTRE, 25),
 ];
 
-pub(crate) fn keys(message: &[u8], sections: &Sections) -> Keys {
-    let mut head = Head::new(message, 1, tables::tables());
+pub(crate) fn keys(message: &[u8], sections: &SectionTable) -> MessageKeys {
+    let mut head = HeaderState::new(message, 1, tables::tables());
     let span = sections.by_number[1];
     section1(&mut head, span.of(message));
     head.places = [head.centre_name(), "master"];
@@ -73,7 +73,7 @@ pub(crate) fn keys(message: &[u8], sections: &Sections) -> Keys {
     grid::keys(&head, &grid, sections)
 }
 
-fn section1(head: &mut Head<'_>, section: &[u8]) {
+fn section1(head: &mut HeaderState<'_>, section: &[u8]) {
     for (key, at) in OCTETS {
         if let Some(&octet) = section.get(at) {
             head.set(key, i64::from(octet));
@@ -83,7 +83,7 @@ fn section1(head: &mut Head<'_>, section: &[u8]) {
 }
 
 /// Two octets are one level, or top and bottom of a layer, by the type of level.
-fn levels(head: &mut Head<'_>) {
+fn levels(head: &mut HeaderState<'_>) {
     let number = |key| head.number_in(key).unwrap_or(0);
     let kind = number(keys::INDICATOR_OF_TYPE_OF_LEVEL);
     let (top, bottom) = (number(keys::TOP_LEVEL), number(keys::BOTTOM_LEVEL));
@@ -121,7 +121,7 @@ fn levels(head: &mut Head<'_>) {
 
 /// Step and range from P1, P2 and the time range indicator. ecCodes gives them in hours or fails; what is no whole
 /// number of hours is given in minutes or seconds here.
-fn steps(head: &Head<'_>) -> Option<Steps> {
+fn steps(head: &HeaderState<'_>) -> Option<StepRange> {
     let number = |key| head.number_in(key);
     let (p1, p2) = (number(keys::P1)?, number(keys::P2)?);
     let (mut start, mut end) = match (number(keys::TIME_RANGE_INDICATOR)?, head.step_type?) {
@@ -137,7 +137,7 @@ fn steps(head: &Head<'_>) -> Option<Steps> {
         _ => {}
     }
     if (start, end) == (0, 0) {
-        return Some(Steps {
+        return Some(StepRange {
             start: 0,
             end: 0,
             unit: 'h',
@@ -149,7 +149,7 @@ fn steps(head: &Head<'_>) -> Option<Steps> {
     Some(calc::steps(start, end))
 }
 
-fn param(head: &Head<'_>) -> Option<params::Param> {
+fn param(head: &HeaderState<'_>) -> Option<params::FoundParam> {
     let (table, number) = (
         head.number_in(keys::TABLE2_VERSION)?,
         head.number_in(keys::INDICATOR_OF_PARAMETER)?,
@@ -161,7 +161,7 @@ fn param(head: &Head<'_>) -> Option<params::Param> {
 }
 
 /// Fields of the Japanese reanalyses in MARS carry the identifier as their parameter.
-fn japanese_reanalysis(head: &mut Head<'_>) {
+fn japanese_reanalysis(head: &mut HeaderState<'_>) {
     if head.number_in(keys::CENTRE) == Some(34) && head.number_in(keys::SUB_CENTRE) == Some(241) {
         head.put_mars("param", &PARAM_ID);
         if head.levtype == Some(101) {
@@ -171,7 +171,7 @@ fn japanese_reanalysis(head: &mut Head<'_>) {
 }
 
 /// The local part of section 1, where ECMWF's conventions apply.
-fn local(head: &mut Head<'_>, span: Span) {
+fn local(head: &mut HeaderState<'_>, span: SectionSpan) {
     let ecmwf = [keys::CENTRE, keys::SUB_CENTRE]
         .iter()
         .any(|&key| head.number_in(key) == Some(ECMWF));

@@ -1,30 +1,30 @@
 //! The header of edition 2: sections 0, 1 and 3 by octets, local and product sections by program.
 
-use crate::error::Fault;
+use crate::error::MessageFault;
 use crate::header::calc;
 use crate::header::grid;
-use crate::header::{Head, Steps, computed, is_missing};
-use crate::keys::Keys;
+use crate::header::{HeaderState, StepRange, computed, is_missing};
+use crate::keys::MessageKeys;
 use crate::octets;
-use crate::sections::{Sections, Span};
-use crate::tables::params::{self, Param};
-use crate::tables::program::{Expr, Function};
+use crate::sections::{SectionSpan, SectionTable};
+use crate::tables::params::{self, FoundParam};
+use crate::tables::program::{TableExpr, TableFunction};
 use crate::tables::{self, HPA, O2D, PA, SFC, SURFACE, UNKNOWN, keys};
 
-static DATE: Expr = computed(Function::DataDate);
-static TIME: Expr = computed(Function::DataTime);
-static START_STEP: Expr = computed(Function::StartStep);
-static END_STEP: Expr = computed(Function::EndStep);
-static LEVEL: Expr = computed(Function::Level);
-static LEVEL_IN_HPA: Expr = computed(Function::LevelInHpa);
-static LEVTYPE: Expr = computed(Function::Levtype);
-static STAT_TYPE: Expr = computed(Function::StatType);
-static TIME_SPAN: Expr = computed(Function::TimeSpan);
-static FROM_START: Expr = Expr::Fixed(tables::FS);
-static UNAVAILABLE: Expr = Expr::Fixed(tables::UNAVAILABLE);
-static DIMENSION: Expr = Expr::Key(keys::DIMENSION);
-static DIMENSION_TYPE: Expr = Expr::Key(keys::DIMENSION_TYPE);
-static CHEM: Expr = Expr::Key(keys::CHEM_ID);
+static DATE: TableExpr = computed(TableFunction::DataDate);
+static TIME: TableExpr = computed(TableFunction::DataTime);
+static START_STEP: TableExpr = computed(TableFunction::StartStep);
+static END_STEP: TableExpr = computed(TableFunction::EndStep);
+static LEVEL: TableExpr = computed(TableFunction::Level);
+static LEVEL_IN_HPA: TableExpr = computed(TableFunction::LevelInHpa);
+static LEVTYPE: TableExpr = computed(TableFunction::Levtype);
+static STAT_TYPE: TableExpr = computed(TableFunction::StatType);
+static TIME_SPAN: TableExpr = computed(TableFunction::TimeSpan);
+static FROM_START: TableExpr = TableExpr::Fixed(tables::FS);
+static UNAVAILABLE: TableExpr = TableExpr::Fixed(tables::UNAVAILABLE);
+static DIMENSION: TableExpr = TableExpr::Key(keys::DIMENSION);
+static DIMENSION_TYPE: TableExpr = TableExpr::Key(keys::DIMENSION_TYPE);
+static CHEM: TableExpr = TableExpr::Key(keys::CHEM_ID);
 
 const ECMWF: i64 = 98;
 /// Tables up to this version are read as before the change of 2025.
@@ -38,21 +38,21 @@ const FLAGS: [u16; 5] = [
     keys::IS_AEROSOL_OPTICAL,
 ];
 
-pub(crate) fn keys(message: &[u8], sections: &Sections) -> Result<Keys, (usize, Fault)> {
+pub(crate) fn keys(message: &[u8], sections: &SectionTable) -> Result<MessageKeys, (usize, MessageFault)> {
     for (section, least) in [(1, 21), (4, 9)] {
         let span = sections.by_number[section];
         if span.end < span.start + least {
             let length = (span.end - span.start) as u64;
             return Err((
                 span.start,
-                Fault::Section {
+                MessageFault::Section {
                     section: section as u8,
                     length,
                 },
             ));
         }
     }
-    let mut head = Head::new(message, 2, tables::tables());
+    let mut head = HeaderState::new(message, 2, tables::tables());
     section0_and_1(&mut head, sections.by_number[1]);
     head.put_mars("date", &DATE);
     head.put_mars("time", &TIME);
@@ -63,7 +63,7 @@ pub(crate) fn keys(message: &[u8], sections: &Sections) -> Result<Keys, (usize, 
     Ok(grid::keys(&head, &grid, sections))
 }
 
-fn section0_and_1(head: &mut Head<'_>, span: Span) {
+fn section0_and_1(head: &mut HeaderState<'_>, span: SectionSpan) {
     const FIELDS: [(u16, usize, usize); 12] = [
         (keys::CENTRE, 5, 2),
         (keys::SUB_CENTRE, 7, 2),
@@ -92,7 +92,7 @@ fn section0_and_1(head: &mut Head<'_>, span: Span) {
 }
 
 /// Section 2: first what projects put there, by the production status, then ECMWF's local section.
-fn local(head: &mut Head<'_>, span: Span) {
+fn local(head: &mut HeaderState<'_>, span: SectionSpan) {
     if span.end <= span.start + 5 {
         return;
     }
@@ -133,7 +133,7 @@ fn local(head: &mut Head<'_>, span: Span) {
 }
 
 /// Reads two octets that name a program and runs it on what follows.
-fn numbered(head: &mut Head<'_>, family: &'static str) {
+fn numbered(head: &mut HeaderState<'_>, family: &'static str) {
     if head.cursor + 2 > head.end {
         return;
     }
@@ -144,7 +144,7 @@ fn numbered(head: &mut Head<'_>, family: &'static str) {
     }
 }
 
-fn product(head: &mut Head<'_>, span: Span) {
+fn product(head: &mut HeaderState<'_>, span: SectionSpan) {
     let number = octets::unsigned(span.of(head.message), 7, 2).unwrap_or(0xffff) as i64;
     head.set(keys::PRODUCT_DEFINITION_TEMPLATE_NUMBER, number);
     head.set(keys::SECTION4_LENGTH, (span.end - span.start) as i64);
@@ -190,7 +190,7 @@ fn product(head: &mut Head<'_>, span: Span) {
 }
 
 /// Which rows apply: those of a project, else those of the centre; and whether names are those from before 2025.
-fn settle(head: &mut Head<'_>) {
+fn settle(head: &mut HeaderState<'_>) {
     if head.settled {
         return;
     }
@@ -218,7 +218,7 @@ fn settle(head: &mut Head<'_>) {
 }
 
 /// The number of a level: the value scaled, Pa as whole hPa unless there is less than one.
-fn level(head: &Head<'_>, kind: i64, scale: Option<i64>, value: Option<i64>) -> (i64, i64) {
+fn level(head: &HeaderState<'_>, kind: i64, scale: Option<i64>, value: Option<i64>) -> (i64, i64) {
     let Some(value) = value.filter(|value| !is_missing(*value)) else {
         return (0, HPA);
     };
@@ -240,7 +240,7 @@ fn level(head: &Head<'_>, kind: i64, scale: Option<i64>, value: Option<i64>) -> 
 }
 
 /// After the two surfaces of a horizontal product were read: level, type of level, levtype, levelist.
-pub(crate) fn horizontal(head: &mut Head<'_>) {
+pub(crate) fn horizontal(head: &mut HeaderState<'_>) {
     settle(head);
     let number = |key| head.number_in(key);
     let first = number(keys::TYPE_OF_FIRST_FIXED_SURFACE).unwrap_or(255);
@@ -294,20 +294,20 @@ pub(crate) fn horizontal(head: &mut Head<'_>) {
     }
 }
 
-fn forecast_seconds(head: &Head<'_>) -> Option<i64> {
+fn forecast_seconds(head: &HeaderState<'_>) -> Option<i64> {
     let unit = calc::unit_seconds2(head.key_number(keys::INDICATOR_OF_UNIT_OF_TIME_RANGE, 0)?)?;
     head.key_number(keys::FORECAST_TIME, 0)?.checked_mul(unit)
 }
 
 /// A product at a point in time.
-pub(crate) fn instant(head: &mut Head<'_>) {
+pub(crate) fn instant(head: &mut HeaderState<'_>) {
     settle(head);
     head.steps = forecast_seconds(head).map(|seconds| calc::steps(seconds, seconds));
     head.put_mars("step", &START_STEP);
 }
 
 /// A product over one or two time ranges.
-pub(crate) fn statistical(head: &mut Head<'_>) {
+pub(crate) fn statistical(head: &mut HeaderState<'_>) {
     settle(head);
     let ranges = head.number_in(keys::NUMBER_OF_TIME_RANGES);
     if !matches!(ranges, Some(1 | 2)) {
@@ -323,7 +323,7 @@ pub(crate) fn statistical(head: &mut Head<'_>) {
 }
 
 /// Where the range ends. With an increment of type 1 the start moves and the range says nothing about the step.
-fn interval(head: &Head<'_>, two: bool) -> Option<Steps> {
+fn interval(head: &HeaderState<'_>, two: bool) -> Option<StepRange> {
     let start = forecast_seconds(head)?;
     let [first, second] = head.ranges;
     let last = if two { second } else { first };
@@ -339,7 +339,7 @@ fn interval(head: &Head<'_>, two: bool) -> Option<Steps> {
     if end % size != 0 {
         return Some(calc::steps(start, end));
     }
-    Some(Steps {
+    Some(StepRange {
         start: start / size,
         end: end / size,
         unit,
@@ -370,7 +370,7 @@ fn step_type(process: i64, increment: i64, switch: i64) -> Option<i64> {
 }
 
 /// Three places in turn: those of the header, ECMWF's, and ECMWF's names of old.
-fn param(head: &mut Head<'_>) -> Option<Param> {
+fn param(head: &mut HeaderState<'_>) -> Option<FoundParam> {
     if let Some(step_type) = head.step_type {
         head.set(keys::STEP_TYPE, step_type);
     }
@@ -393,7 +393,7 @@ fn param(head: &mut Head<'_>) -> Option<Param> {
         .or_else(|| find(ecmf, params::LEGACY))
 }
 
-fn chemical(head: &mut Head<'_>) {
+fn chemical(head: &mut HeaderState<'_>) {
     if head.mtg2_switch == 2
         && let Some(chem) = head.concept(head.tables.known.chem, 0)
     {
@@ -402,7 +402,7 @@ fn chemical(head: &mut Head<'_>) {
     }
 }
 
-fn extras(head: &mut Head<'_>) {
+fn extras(head: &mut HeaderState<'_>) {
     let label = match (head.tables.text_of(head.dataset), head.number_in(keys::CENTRE)) {
         (Some("hydro"), _) => "x/hydro",
         (Some("fire"), _) => "x/fire",
@@ -415,7 +415,7 @@ fn extras(head: &mut Head<'_>) {
     }
 }
 
-fn time_span(head: &mut Head<'_>) {
+fn time_span(head: &mut HeaderState<'_>) {
     if head.mtg2_switch < 1 {
         return;
     }

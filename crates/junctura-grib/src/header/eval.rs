@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use crate::header::calc;
-use crate::header::{Head, Slot, Steps, is_missing, is_text};
-use crate::tables::program::{Cond, Expr, Function};
+use crate::header::{HeaderState, KeySlot, StepRange, is_missing, is_text};
+use crate::tables::program::{TableCondition, TableExpr, TableFunction};
 use crate::tables::{UNKNOWN, keys};
-use crate::value::{Text, Value};
+use crate::value::{KeyText, KeyValue};
 
 /// Definitions refer to each other; deeper than this they go in a circle.
 const DEPTH_MAX: u8 = 24;
@@ -15,79 +15,81 @@ const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
 ];
 
-impl Head<'_> {
+impl HeaderState<'_> {
     pub(crate) fn key_number(&self, key: u16, depth: u8) -> Option<i64> {
         match self.slot(key) {
-            Slot::Number(number) => Some(number),
-            Slot::Defined(expr) => self.number(expr, depth + 1),
-            Slot::Nothing if key == keys::TYPE_OF_LEVEL => self.type_of_level,
-            Slot::Nothing | Slot::Characters { .. } => None,
+            KeySlot::Number(number) => Some(number),
+            KeySlot::Defined(expr) => self.number(expr, depth + 1),
+            KeySlot::Nothing if key == keys::TYPE_OF_LEVEL => self.type_of_level,
+            KeySlot::Nothing | KeySlot::Characters { .. } => None,
         }
     }
 
     /// The value as a number; texts by the number that stands for them.
-    pub(crate) fn number(&self, expr: &'static Expr, depth: u8) -> Option<i64> {
+    pub(crate) fn number(&self, expr: &'static TableExpr, depth: u8) -> Option<i64> {
         if depth > DEPTH_MAX {
             return None;
         }
         match expr {
-            Expr::Fixed(number) => Some(*number),
-            Expr::Key(key) => self.key_number(*key, depth),
-            Expr::Concept(id) => self.concept(*id, depth + 1),
-            Expr::ConceptOfCentre(id) => self.concept_of_centre(*id, depth + 1),
-            Expr::Call(function, arguments) => self.call_number(*function, arguments, depth + 1),
-            Expr::Arithmetic(sign, sides) => {
+            TableExpr::Fixed(number) => Some(*number),
+            TableExpr::Key(key) => self.key_number(*key, depth),
+            TableExpr::Concept(id) => self.concept(*id, depth + 1),
+            TableExpr::ConceptOfCentre(id) => self.concept_of_centre(*id, depth + 1),
+            TableExpr::Call(function, arguments) => self.call_number(*function, arguments, depth + 1),
+            TableExpr::Arithmetic(sign, sides) => {
                 let [left, right] = &**sides;
                 arithmetic(*sign, self.number(left, depth + 1)?, self.number(right, depth + 1)?)
             }
         }
     }
 
-    fn argument(&self, arguments: &'static [Expr], at: usize, depth: u8) -> Option<i64> {
+    fn argument(&self, arguments: &'static [TableExpr], at: usize, depth: u8) -> Option<i64> {
         self.number(arguments.get(at)?, depth)
     }
 
-    fn call_number(&self, function: Function, arguments: &'static [Expr], depth: u8) -> Option<i64> {
+    fn call_number(&self, function: TableFunction, arguments: &'static [TableExpr], depth: u8) -> Option<i64> {
         let argument = |at| self.argument(arguments, at, depth);
         match function {
-            Function::StartStep => self.steps.map(|steps| steps.start),
-            Function::EndStep | Function::StepRange => self.steps.map(|steps| steps.end),
-            Function::DataDate | Function::DayOfTheYear => self.data_date(),
-            Function::DataTime => Some(calc::time_of(
+            TableFunction::StartStep => self.steps.map(|steps| steps.start),
+            TableFunction::EndStep | TableFunction::StepRange => self.steps.map(|steps| steps.end),
+            TableFunction::DataDate | TableFunction::DayOfTheYear => self.data_date(),
+            TableFunction::DataTime => Some(calc::time_of(
                 self.number_in(keys::HOUR)?,
                 self.number_in(keys::MINUTE)?,
             )),
-            Function::ParamId => Some(self.param.map_or(0, |param| param.id)),
-            Function::Level => Some(self.level),
-            Function::Levtype => self.levtype,
-            Function::TypeOfLevel => self.type_of_level,
-            Function::StepType => self.step_type,
-            Function::Mtg2Switch => (self.edition == 2).then_some(self.mtg2_switch),
-            Function::Dataset => Some(self.dataset),
-            Function::StatType => self.stat_type(depth),
-            Function::TimeSpan => self.time_span(depth),
-            Function::G2Date => Some(argument(0)? * 10_000 + argument(1)? * 100 + argument(2)?),
-            Function::Time => Some(calc::time_of(argument(0)?, argument(1)?)),
-            Function::VerificationDate => {
+            TableFunction::ParamId => Some(self.param.map_or(0, |param| param.id)),
+            TableFunction::Level => Some(self.level),
+            TableFunction::Levtype => self.levtype,
+            TableFunction::TypeOfLevel => self.type_of_level,
+            TableFunction::StepType => self.step_type,
+            TableFunction::Mtg2Switch => (self.edition == 2).then_some(self.mtg2_switch),
+            TableFunction::Dataset => Some(self.dataset),
+            TableFunction::StatType => self.stat_type(depth),
+            TableFunction::TimeSpan => self.time_span(depth),
+            TableFunction::G2Date => Some(argument(0)? * 10_000 + argument(1)? * 100 + argument(2)?),
+            TableFunction::Time => Some(calc::time_of(argument(0)?, argument(1)?)),
+            TableFunction::VerificationDate => {
                 Some(calc::moved(argument(0)?, argument(1)? / 100 * 100, hours(argument(2)?)).0)
             }
-            Function::MonthlyDate => Some(argument(0)? / 100 * 100 + 1),
-            Function::ValidityDate => Some(self.validity(arguments, depth)?.0),
-            Function::ValidityTime => Some(self.validity(arguments, depth)?.1),
-            Function::ForecastMonth => self.forecast_month(arguments, depth),
-            Function::Max => Some(argument(0)?.max(argument(1)?)),
-            Function::Scaled | Function::Scale | Function::Round | Function::Divide | Function::Multiply => {
-                Some(self.real_call(function, arguments, depth)? as i64)
-            }
-            Function::Concept => argument(0).or_else(|| argument(1)),
-            Function::G1Date => {
+            TableFunction::MonthlyDate => Some(argument(0)? / 100 * 100 + 1),
+            TableFunction::ValidityDate => Some(self.validity(arguments, depth)?.0),
+            TableFunction::ValidityTime => Some(self.validity(arguments, depth)?.1),
+            TableFunction::ForecastMonth => self.forecast_month(arguments, depth),
+            TableFunction::Max => Some(argument(0)?.max(argument(1)?)),
+            TableFunction::Scaled
+            | TableFunction::Scale
+            | TableFunction::Round
+            | TableFunction::Divide
+            | TableFunction::Multiply => Some(self.real_call(function, arguments, depth)? as i64),
+            TableFunction::Concept => argument(0).or_else(|| argument(1)),
+            TableFunction::G1Date => {
                 Some(((argument(0)? - 1) * 100 + argument(1)?) * 10_000 + argument(2)? * 100 + argument(3)?)
             }
-            Function::MarsParam
-            | Function::LevelInHpa
-            | Function::GlobalDomain
-            | Function::Sprintf
-            | Function::ForecastPeriod => None,
+            TableFunction::MarsParam
+            | TableFunction::LevelInHpa
+            | TableFunction::GlobalDomain
+            | TableFunction::Sprintf
+            | TableFunction::ForecastPeriod => None,
         }
     }
 
@@ -107,7 +109,7 @@ impl Head<'_> {
         })
     }
 
-    fn validity(&self, arguments: &'static [Expr], depth: u8) -> Option<(i64, i64)> {
+    fn validity(&self, arguments: &'static [TableExpr], depth: u8) -> Option<(i64, i64)> {
         let argument = |at| self.argument(arguments, at, depth);
         let minutes = match argument(3) {
             Some(unit) => argument(2)?.checked_mul(calc::unit_seconds2(unit)?)? / 60,
@@ -118,7 +120,7 @@ impl Head<'_> {
     }
 
     /// Which month of the forecast it is: the first whole one is 1.
-    fn forecast_month(&self, arguments: &'static [Expr], depth: u8) -> Option<i64> {
+    fn forecast_month(&self, arguments: &'static [TableExpr], depth: u8) -> Option<i64> {
         let argument = |at| self.argument(arguments, at, depth);
         let months = |date: i64| date / 10_000 * 12 + date / 100 % 100;
         if self.edition == 1 {
@@ -135,7 +137,7 @@ impl Head<'_> {
     }
 
     fn stat_type(&self, depth: u8) -> Option<i64> {
-        if let Slot::Defined(expr) = self.slot(keys::STATTYPE) {
+        if let KeySlot::Defined(expr) = self.slot(keys::STATTYPE) {
             return self.number(expr, depth + 1);
         }
         let stream = self.key_number(keys::MARS_STREAM, depth)?;
@@ -153,22 +155,22 @@ impl Head<'_> {
     }
 
     /// A value with its fraction.
-    fn real(&self, expr: &'static Expr, depth: u8) -> Option<f64> {
+    fn real(&self, expr: &'static TableExpr, depth: u8) -> Option<f64> {
         match expr {
             _ if depth > DEPTH_MAX => None,
-            Expr::Call(function, arguments) => self.real_call(*function, arguments, depth + 1),
-            Expr::Key(key) => match self.slot(*key) {
-                Slot::Defined(expr) => self.real(expr, depth + 1),
+            TableExpr::Call(function, arguments) => self.real_call(*function, arguments, depth + 1),
+            TableExpr::Key(key) => match self.slot(*key) {
+                KeySlot::Defined(expr) => self.real(expr, depth + 1),
                 _ => self.number(expr, depth).map(|number| number as f64),
             },
             _ => self.number(expr, depth).map(|number| number as f64),
         }
     }
 
-    fn real_call(&self, function: Function, arguments: &'static [Expr], depth: u8) -> Option<f64> {
+    fn real_call(&self, function: TableFunction, arguments: &'static [TableExpr], depth: u8) -> Option<f64> {
         let real = |at| self.real(arguments.get(at)?, depth);
         Some(match function {
-            Function::Scaled => {
+            TableFunction::Scaled => {
                 let (factor, value) = (real(0)?, real(1)?);
                 if is_missing(value as i64) {
                     0.0
@@ -176,27 +178,27 @@ impl Head<'_> {
                     value / 10_f64.powf(factor)
                 }
             }
-            Function::Scale => real(0)? * real(1)? / real(2)?,
-            Function::Divide => real(0)? / real(1)?,
-            Function::Multiply => real(0)? * real(1)?,
-            Function::Round => (real(0)? * real(1)?).round() / real(1)?,
+            TableFunction::Scale => real(0)? * real(1)? / real(2)?,
+            TableFunction::Divide => real(0)? / real(1)?,
+            TableFunction::Multiply => real(0)? * real(1)?,
+            TableFunction::Round => (real(0)? * real(1)?).round() / real(1)?,
             _ => self.call_number(function, arguments, depth)? as f64,
         })
     }
 
-    pub(crate) fn holds(&self, cond: &'static Cond) -> bool {
+    pub(crate) fn holds(&self, cond: &'static TableCondition) -> bool {
         match cond {
-            Cond::And(both) => both.iter().all(|cond| self.holds(cond)),
-            Cond::Or(either) => either.iter().any(|cond| self.holds(cond)),
-            Cond::Not(cond) => !self.holds(cond),
-            Cond::Defined(expr) => match expr {
-                Expr::Key(key) => !matches!(self.slot(*key), Slot::Nothing),
+            TableCondition::And(both) => both.iter().all(|cond| self.holds(cond)),
+            TableCondition::Or(either) => either.iter().any(|cond| self.holds(cond)),
+            TableCondition::Not(cond) => !self.holds(cond),
+            TableCondition::Defined(expr) => match expr {
+                TableExpr::Key(key) => !matches!(self.slot(*key), KeySlot::Nothing),
                 _ => self.number(expr, 0).is_some(),
             },
-            Cond::In(expr, values) => self
+            TableCondition::In(expr, values) => self
                 .number(expr, 0)
                 .is_some_and(|n| values.iter().any(|value| self.number(value, 0) == Some(n))),
-            Cond::Compare(sign, left, right) => match (self.number(left, 0), self.number(right, 0)) {
+            TableCondition::Compare(sign, left, right) => match (self.number(left, 0), self.number(right, 0)) {
                 (Some(left), Some(right)) => match sign {
                     b'=' => left == right,
                     b'<' => left < right,
@@ -211,29 +213,29 @@ impl Head<'_> {
     }
 
     /// The value as it is printed.
-    pub(crate) fn value(&self, expr: &'static Expr, depth: u8) -> Option<Value> {
+    pub(crate) fn value(&self, expr: &'static TableExpr, depth: u8) -> Option<KeyValue> {
         if depth > DEPTH_MAX {
             return None;
         }
         match expr {
-            Expr::Key(key) => self.key_value(*key, depth),
-            Expr::Call(function, arguments) => self.call_value(*function, arguments, depth + 1),
+            TableExpr::Key(key) => self.key_value(*key, depth),
+            TableExpr::Call(function, arguments) => self.call_value(*function, arguments, depth + 1),
             _ => self.number(expr, depth).map(|number| self.plain(number)),
         }
     }
 
-    fn plain(&self, number: i64) -> Value {
+    fn plain(&self, number: i64) -> KeyValue {
         match self.tables.text_of(number).filter(|_| is_text(number)) {
-            Some(text) => Value::fixed(text),
-            None => Value::Integer(number),
+            Some(text) => KeyValue::fixed(text),
+            None => KeyValue::Integer(number),
         }
     }
 
-    pub(crate) fn key_value(&self, key: u16, depth: u8) -> Option<Value> {
-        if let Slot::Characters { at, length } = self.slot(key) {
+    pub(crate) fn key_value(&self, key: u16, depth: u8) -> Option<KeyValue> {
+        if let KeySlot::Characters { at, length } = self.slot(key) {
             let bytes = self.message.get(at..at.checked_add(length)?)?;
             let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-            return Some(Value::text(&String::from_utf8_lossy(bytes)));
+            return Some(KeyValue::text(&String::from_utf8_lossy(bytes)));
         }
         let table = match key {
             keys::CENTRE if self.edition == 2 => Some(self.tables.known.centres[1]),
@@ -241,53 +243,55 @@ impl Head<'_> {
         };
         if let Some(table) = table {
             let number = self.key_number(key, depth)?;
-            let name = self.tables.codes.name(table, number).map(Value::fixed);
+            let name = self.tables.codes.name(table, number).map(KeyValue::fixed);
             return Some(name.unwrap_or_else(|| self.plain(number)));
         }
         match self.slot(key) {
-            Slot::Number(number) if is_missing(number) => Some(Value::fixed("MISSING")),
-            Slot::Number(number) => Some(self.plain(number)),
-            Slot::Defined(expr) => self.value(expr, depth + 1),
-            Slot::Nothing | Slot::Characters { .. } => None,
+            KeySlot::Number(number) if is_missing(number) => Some(KeyValue::fixed("MISSING")),
+            KeySlot::Number(number) => Some(self.plain(number)),
+            KeySlot::Defined(expr) => self.value(expr, depth + 1),
+            KeySlot::Nothing | KeySlot::Characters { .. } => None,
         }
     }
 
-    fn call_value(&self, function: Function, arguments: &'static [Expr], depth: u8) -> Option<Value> {
+    fn call_value(&self, function: TableFunction, arguments: &'static [TableExpr], depth: u8) -> Option<KeyValue> {
         match function {
-            Function::StepRange => self.steps.map(range_text),
-            Function::StartStep => self.steps.map(|steps| step_text(steps.start, steps.unit)),
-            Function::EndStep => self.steps.map(|steps| step_text(steps.end, steps.unit)),
-            Function::DataTime | Function::Time | Function::ValidityTime => {
+            TableFunction::StepRange => self.steps.map(range_text),
+            TableFunction::StartStep => self.steps.map(|steps| step_text(steps.start, steps.unit)),
+            TableFunction::EndStep => self.steps.map(|steps| step_text(steps.end, steps.unit)),
+            TableFunction::DataTime | TableFunction::Time | TableFunction::ValidityTime => {
                 let time = self.call_number(function, arguments, depth)?;
                 Some(formatted(|out| write!(out, "{time:04}")))
             }
-            Function::DataDate | Function::DayOfTheYear if self.edition == 1 => self.date_value(),
-            Function::GlobalDomain => Some(Value::fixed("g")),
-            Function::MarsParam => {
+            TableFunction::DataDate | TableFunction::DayOfTheYear if self.edition == 1 => self.date_value(),
+            TableFunction::GlobalDomain => Some(KeyValue::fixed("g")),
+            TableFunction::MarsParam => {
                 let (param, table) = (
                     self.number_in(keys::INDICATOR_OF_PARAMETER)?,
                     self.number_in(keys::TABLE2_VERSION)?,
                 );
                 Some(formatted(|out| write!(out, "{param}.{table}")))
             }
-            Function::Level if is_missing(self.level) => Some(Value::fixed("MISSING")),
-            Function::LevelInHpa => Some(real_value(self.level as f64 / 100.0)),
-            Function::ForecastPeriod => {
+            TableFunction::Level if is_missing(self.level) => Some(KeyValue::fixed("MISSING")),
+            TableFunction::LevelInHpa => Some(real_value(self.level as f64 / 100.0)),
+            TableFunction::ForecastPeriod => {
                 let steps = self.steps?;
                 Some(formatted(|out| write!(out, "{}-{}", steps.start / 24, steps.end / 24)))
             }
-            Function::Sprintf => self.sprintf(arguments, depth),
-            Function::Scaled | Function::Scale | Function::Round | Function::Divide | Function::Multiply => {
-                self.real_call(function, arguments, depth).map(real_value)
-            }
-            Function::Levtype => self.levtype.map(|number| self.levtype_value(number)),
+            TableFunction::Sprintf => self.sprintf(arguments, depth),
+            TableFunction::Scaled
+            | TableFunction::Scale
+            | TableFunction::Round
+            | TableFunction::Divide
+            | TableFunction::Multiply => self.real_call(function, arguments, depth).map(real_value),
+            TableFunction::Levtype => self.levtype.map(|number| self.levtype_value(number)),
             _ => self
                 .call_number(function, arguments, depth)
                 .map(|number| self.plain(number)),
         }
     }
 
-    fn levtype_value(&self, number: i64) -> Value {
+    fn levtype_value(&self, number: i64) -> KeyValue {
         if self.edition == 2 {
             return self.plain(number);
         }
@@ -301,22 +305,22 @@ impl Head<'_> {
             .into_iter()
             .flatten()
             .find_map(|table| self.tables.codes.name(table, number));
-        name.map_or(Value::Integer(number), Value::fixed)
+        name.map_or(KeyValue::Integer(number), KeyValue::fixed)
     }
 
     /// A date of edition 1 may be a month or a day of any year.
-    fn date_value(&self) -> Option<Value> {
+    fn date_value(&self) -> Option<KeyValue> {
         let (month, day) = (self.number_in(keys::MONTH)?, self.number_in(keys::DAY)?);
         let name = usize::try_from(month - 1).ok().and_then(|at| MONTHS.get(at));
         match (self.number_in(keys::YEAR_OF_CENTURY)?, name, day) {
-            (255, Some(name), 255) => Some(Value::fixed(name)),
+            (255, Some(name), 255) => Some(KeyValue::fixed(name)),
             (255, Some(name), _) => Some(formatted(|out| write!(out, "{name}-{day:02}"))),
-            _ => self.data_date().map(Value::Integer),
+            _ => self.data_date().map(KeyValue::Integer),
         }
     }
 
     /// The few conversions that the definitions use: `%d`, `%s` and `%g`, with a width for `%d`.
-    fn sprintf(&self, arguments: &'static [Expr], depth: u8) -> Option<Value> {
+    fn sprintf(&self, arguments: &'static [TableExpr], depth: u8) -> Option<KeyValue> {
         let (format, arguments) = arguments.split_first()?;
         let format = self.tables.text_of(self.number(format, depth)?)?;
         let mut arguments = arguments.iter();
@@ -336,7 +340,7 @@ impl Head<'_> {
             }
             out.push_str(piece.get(end + 1..)?);
         }
-        Some(Value::text(&out))
+        Some(KeyValue::text(&out))
     }
 }
 
@@ -356,16 +360,16 @@ fn hours(hours: i64) -> i64 {
 }
 
 /// Steps in hours are bare numbers.
-fn step_text(step: i64, unit: char) -> Value {
+fn step_text(step: i64, unit: char) -> KeyValue {
     if unit == 'h' {
-        Value::Integer(step)
+        KeyValue::Integer(step)
     } else {
         formatted(|out| write!(out, "{step}{unit}"))
     }
 }
 
-fn range_text(steps: Steps) -> Value {
-    let Steps { start, end, unit } = steps;
+fn range_text(steps: StepRange) -> KeyValue {
+    let StepRange { start, end, unit } = steps;
     match unit {
         _ if start == end => step_text(end, unit),
         'h' => formatted(|out| write!(out, "{start}-{end}")),
@@ -374,18 +378,18 @@ fn range_text(steps: Steps) -> Value {
 }
 
 /// A number with a fraction, up to six digits as C's `%g` prints them.
-fn real_value(value: f64) -> Value {
+fn real_value(value: f64) -> KeyValue {
     if value.fract() == 0.0 && value.abs() < 1e15 {
-        return Value::Integer(value as i64);
+        return KeyValue::Integer(value as i64);
     }
     let digits = (5 - value.abs().log10().floor() as i32).clamp(0, 12) as usize;
     let text = format!("{value:.digits$}");
-    Value::text(text.trim_end_matches('0').trim_end_matches('.'))
+    KeyValue::text(text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// Formats without allocating: what is written is short.
-fn formatted(write: impl FnOnce(&mut Short) -> std::fmt::Result) -> Value {
-    let mut short = Short {
+fn formatted(write: impl FnOnce(&mut ShortBuffer) -> std::fmt::Result) -> KeyValue {
+    let mut short = ShortBuffer {
         bytes: [0; 48],
         length: 0,
     };
@@ -394,15 +398,15 @@ fn formatted(write: impl FnOnce(&mut Short) -> std::fmt::Result) -> Value {
         .bytes
         .get(..short.length)
         .and_then(|bytes| std::str::from_utf8(bytes).ok());
-    Value::Text(Text::from(text.unwrap_or_default()))
+    KeyValue::Text(KeyText::from(text.unwrap_or_default()))
 }
 
-struct Short {
+struct ShortBuffer {
     bytes: [u8; 48],
     length: usize,
 }
 
-impl Write for Short {
+impl Write for ShortBuffer {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         let room = self
             .bytes

@@ -3,21 +3,21 @@
 use md5::{Digest, Md5};
 
 use crate::header::identity;
-use crate::header::{Head, computed};
-use crate::keys::Keys;
+use crate::header::{HeaderState, computed};
+use crate::keys::MessageKeys;
 use crate::octets::{signed, unsigned};
-use crate::sections::Sections;
+use crate::sections::SectionTable;
 use crate::tables::keys;
-use crate::tables::program::{Expr, Function};
-use crate::value::Value;
+use crate::tables::program::{TableExpr, TableFunction};
+use crate::value::KeyValue;
 
-static CENTRE: Expr = Expr::Key(keys::CENTRE);
-static TYPE_OF_LEVEL: Expr = computed(Function::TypeOfLevel);
-static STEP_TYPE: Expr = computed(Function::StepType);
+static CENTRE: TableExpr = TableExpr::Key(keys::CENTRE);
+static TYPE_OF_LEVEL: TableExpr = computed(TableFunction::TypeOfLevel);
+static STEP_TYPE: TableExpr = computed(TableFunction::StepType);
 
 /// Grid and packing of one message.
 #[derive(Debug, Default)]
-pub(crate) struct Grid {
+pub(crate) struct GridPacking {
     kind: Option<&'static str>,
     packing: Option<&'static str>,
     ni: Option<u64>,
@@ -28,9 +28,9 @@ pub(crate) struct Grid {
     numbers: [(u16, Option<i64>); 3],
 }
 
-impl Grid {
+impl GridPacking {
     /// Sets the keys that rows and programs may ask for.
-    pub(crate) fn tell(&self, head: &mut Head<'_>) {
+    pub(crate) fn tell(&self, head: &mut HeaderState<'_>) {
         let corners = [
             keys::LATITUDE_OF_FIRST_GRID_POINT,
             keys::LONGITUDE_OF_FIRST_GRID_POINT,
@@ -45,38 +45,41 @@ impl Grid {
     }
 }
 
-/// Everything that was found, in the order that `Keys` promises.
-pub(crate) fn keys(head: &Head<'_>, grid: &Grid, sections: &Sections) -> Keys {
+/// Everything that was found, in the order that `MessageKeys` promises.
+pub(crate) fn keys(head: &HeaderState<'_>, grid: &GridPacking, sections: &SectionTable) -> MessageKeys {
     let mars = head
         .mars
         .iter()
         .filter_map(|(name, expr)| Some((*name, head.value(expr, 0)?)))
         .collect();
-    let number = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+    let number = |number: u64| KeyValue::Integer(i64::try_from(number).unwrap_or(i64::MAX));
     let known = [
-        ("edition", Some(Value::Integer(i64::from(sections.edition)))),
+        ("edition", Some(KeyValue::Integer(i64::from(sections.edition)))),
         ("centre", head.value(&CENTRE, 0)),
         (
             "shortName",
-            Some(Value::fixed(head.param.map_or("unknown", |param| param.short_name))),
+            Some(KeyValue::fixed(head.param.map_or("unknown", |param| param.short_name))),
         ),
-        ("paramId", Some(Value::Integer(head.param.map_or(0, |param| param.id)))),
+        (
+            "paramId",
+            Some(KeyValue::Integer(head.param.map_or(0, |param| param.id))),
+        ),
         (
             "units",
-            Some(Value::fixed(head.param.map_or("unknown", |param| param.units))),
+            Some(KeyValue::fixed(head.param.map_or("unknown", |param| param.units))),
         ),
         ("typeOfLevel", head.value(&TYPE_OF_LEVEL, 0)),
         ("stepType", head.value(&STEP_TYPE, 0)),
-        ("gridType", grid.kind.map(Value::fixed)),
+        ("gridType", grid.kind.map(KeyValue::fixed)),
         ("md5GridSection", fingerprint(sections, head.message)),
-        ("packingType", grid.packing.map(Value::fixed)),
+        ("packingType", grid.packing.map(KeyValue::fixed)),
         ("Ni", grid.ni.map(number)),
         ("Nj", grid.nj.map(number)),
         ("numberOfDataPoints", grid.points.map(number)),
         ("messageLength", Some(number(head.message.len() as u64))),
-        ("fields", Some(Value::Integer(i64::from(sections.fields)))),
+        ("fields", Some(KeyValue::Integer(i64::from(sections.fields)))),
     ];
-    Keys::new(
+    MessageKeys::new(
         mars,
         known
             .into_iter()
@@ -91,24 +94,24 @@ pub(crate) fn keys(head: &Head<'_>, grid: &Grid, sections: &Sections) -> Keys {
 }
 
 /// The MD5 of the section that states the grid, as ecCodes' key `md5GridSection`; none where the grid has a number of a list.
-fn fingerprint(sections: &Sections, message: &[u8]) -> Option<Value> {
+fn fingerprint(sections: &SectionTable, message: &[u8]) -> Option<KeyValue> {
     let number = if sections.edition == 1 { 2 } else { 3 };
     let section = sections.by_number[number].of(message);
     (!section.is_empty()).then(|| {
         let digits = |byte: u8| [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]));
         let text: String = Md5::digest(section).into_iter().flat_map(digits).collect();
-        Value::text(&text)
+        KeyValue::text(&text)
     })
 }
 
 const MISSING2: u64 = 0xffff;
 pub(crate) const MISSING4: u64 = 0xffff_ffff;
 
-pub(crate) fn edition1(message: &[u8], sections: &Sections) -> Grid {
+pub(crate) fn edition1(message: &[u8], sections: &SectionTable) -> GridPacking {
     let section = sections.by_number[2].of(message);
-    let mut grid = Grid {
+    let mut grid = GridPacking {
         packing: packing1(sections.by_number[4].of(message)),
-        ..Grid::default()
+        ..GridPacking::default()
     };
     let Some(&code) = section.get(5) else { return grid };
     let two = |at| unsigned(section, at, 2);
@@ -190,16 +193,16 @@ fn second_order(flags: u8) -> &'static str {
     }
 }
 
-pub(crate) fn edition2(message: &[u8], sections: &Sections) -> Grid {
+pub(crate) fn edition2(message: &[u8], sections: &SectionTable) -> GridPacking {
     let section = sections.by_number[3].of(message);
     let template = unsigned(section, 12, 2);
     let lists_rows = section.get(10).is_some_and(|octets| *octets > 0);
     let four = |at| unsigned(section, at, 4);
-    let mut grid = Grid {
+    let mut grid = GridPacking {
         kind: template.map(|template| grid_type2(template, lists_rows)),
         packing: packing2(sections.by_number[5].of(message)),
         points: four(6),
-        ..Grid::default()
+        ..GridPacking::default()
     };
     grid.numbers[0] = (
         keys::GRID_DEFINITION_TEMPLATE_NUMBER,

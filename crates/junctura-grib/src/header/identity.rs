@@ -14,10 +14,10 @@
 
 use std::fmt::Write;
 
-use crate::header::{Head, Steps, computed};
+use crate::header::{HeaderState, StepRange, computed};
 use crate::tables::keys;
-use crate::tables::program::{Expr, Function};
-use crate::value::Value;
+use crate::tables::program::{TableExpr, TableFunction};
+use crate::value::KeyValue;
 
 mod edition1;
 mod edition2;
@@ -25,8 +25,8 @@ mod edition2;
 pub(crate) use edition1::additional as edition1;
 pub(crate) use edition2::additional as edition2;
 
-static BASE_DATE: Expr = computed(Function::DataDate);
-static BASE_TIME: Expr = computed(Function::DataTime);
+static BASE_DATE: TableExpr = computed(TableFunction::DataDate);
+static BASE_TIME: TableExpr = computed(TableFunction::DataTime);
 
 /// Keys of the mars namespace that the schema `mars` has no attribute for.
 const RARE: [&str; 19] = [
@@ -55,15 +55,15 @@ const RARE: [&str; 19] = [
 const SHOWN_MAX: usize = 16;
 
 /// The additional keys of one header while they are collected.
-struct Additional<'h, 'm> {
-    head: &'h Head<'m>,
-    keys: Vec<(&'static str, Value)>,
+struct AdditionalKeys<'h, 'm> {
+    head: &'h HeaderState<'m>,
+    keys: Vec<(&'static str, KeyValue)>,
     variant: String,
 }
 
-impl<'h, 'm> Additional<'h, 'm> {
-    fn new(head: &'h Head<'m>) -> Self {
-        Additional {
+impl<'h, 'm> AdditionalKeys<'h, 'm> {
+    fn new(head: &'h HeaderState<'m>) -> Self {
+        AdditionalKeys {
             head,
             keys: Vec::new(),
             variant: String::new(),
@@ -79,7 +79,7 @@ impl<'h, 'm> Additional<'h, 'm> {
         self.head.mars.iter().any(|(known, _)| *known == name)
     }
 
-    fn mars(&self, name: &str) -> Option<Value> {
+    fn mars(&self, name: &str) -> Option<KeyValue> {
         let (_, expr) = self.head.mars.iter().find(|(known, _)| *known == name)?;
         self.head.value(expr, 0)
     }
@@ -89,7 +89,7 @@ impl<'h, 'm> Additional<'h, 'm> {
     }
 
     fn put(&mut self, name: &'static str, value: &str) {
-        self.keys.push((name, Value::text(value)));
+        self.keys.push((name, KeyValue::text(value)));
     }
 
     /// Adds to the key of what is rare.
@@ -99,7 +99,7 @@ impl<'h, 'm> Additional<'h, 'm> {
         let _ = write!(self.variant, "{dot}{name}-{value}");
     }
 
-    fn finish(mut self) -> Vec<(&'static str, Value)> {
+    fn finish(mut self) -> Vec<(&'static str, KeyValue)> {
         for name in RARE {
             if let Some(value) = self.mars(name).filter(|value| value.as_str() != Some("unknown")) {
                 self.vary(name, value);
@@ -117,8 +117,8 @@ impl<'h, 'm> Additional<'h, 'm> {
     fn dates(&mut self) {
         for name in ["date", "hdate", "refdate"] {
             match self.mars(name) {
-                Some(Value::Integer(date @ 1..=9_999_999)) if date > 1231 => self.put(name, &format!("{date:08}")),
-                Some(Value::Text(text)) if name == "date" => self.climatology(text.as_str()),
+                Some(KeyValue::Integer(date @ 1..=9_999_999)) if date > 1231 => self.put(name, &format!("{date:08}")),
+                Some(KeyValue::Text(text)) if name == "date" => self.climatology(text.as_str()),
                 _ => {}
             }
         }
@@ -151,8 +151,8 @@ impl<'h, 'm> Additional<'h, 'm> {
     }
 
     /// The length of a range of time.
-    fn span(&mut self, steps: Option<Steps>) {
-        let Some(Steps { start, end, unit }) = steps.filter(|steps| steps.end > steps.start) else {
+    fn span(&mut self, steps: Option<StepRange>) {
+        let Some(StepRange { start, end, unit }) = steps.filter(|steps| steps.end > steps.start) else {
             return;
         };
         self.put("timespan", &format!("{}{unit}", end - start));

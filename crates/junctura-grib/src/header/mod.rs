@@ -9,9 +9,9 @@ pub(crate) mod identity;
 pub(crate) mod run;
 
 use crate::tables::concepts::ConceptId;
-use crate::tables::params::Param;
-use crate::tables::program::{Expr, Function};
-use crate::tables::{MISSING, TEXT_BASE, Tables, keys};
+use crate::tables::params::FoundParam;
+use crate::tables::program::{TableExpr, TableFunction};
+use crate::tables::{GribTables, MISSING, TEXT_BASE, keys};
 
 /// Slots below this hold no number.
 const NOTHING: i64 = i64::MIN;
@@ -23,16 +23,16 @@ const CHARACTERS: i64 = 1 << 56;
 
 /// What a slot holds.
 #[derive(Clone, Copy)]
-pub(crate) enum Slot {
+pub(crate) enum KeySlot {
     Nothing,
     Number(i64),
-    Defined(&'static Expr),
+    Defined(&'static TableExpr),
     Characters { at: usize, length: usize },
 }
 
 /// A step or a range of steps in hours (`h`), minutes (`m`) or seconds (`s`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Steps {
+pub(crate) struct StepRange {
     pub(crate) start: i64,
     pub(crate) end: i64,
     pub(crate) unit: char,
@@ -49,44 +49,44 @@ pub(crate) struct TimeRange {
 
 /// A part of a product definition template: its program, and its octets in the message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct DefinitionPart {
     pub(crate) program: u16,
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
-pub(crate) struct Head<'m> {
-    pub(crate) tables: &'static Tables,
+pub(crate) struct HeaderState<'m> {
+    pub(crate) tables: &'static GribTables,
     pub(crate) message: &'m [u8],
     pub(crate) edition: u8,
     slots: [i64; keys::COUNT],
-    definitions: Vec<&'static Expr>,
-    pub(crate) mars: Vec<(&'static str, &'static Expr)>,
+    definitions: Vec<&'static TableExpr>,
+    pub(crate) mars: Vec<(&'static str, &'static TableExpr)>,
     /// Where the next field is read, and where the section ends.
     pub(crate) cursor: usize,
     pub(crate) end: usize,
     pub(crate) ranges: [TimeRange; 2],
     /// The parts that the product definition template is composed of, in order.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<DefinitionPart>,
     /// Whether the product definition template is being read.
     pub(crate) in_product: bool,
     /// Filled by the edition's reader as soon as they are known.
-    pub(crate) steps: Option<Steps>,
+    pub(crate) steps: Option<StepRange>,
     pub(crate) level: i64,
     pub(crate) places: [&'static str; 2],
     pub(crate) dataset: i64,
     pub(crate) mtg2_switch: i64,
     /// Whether dataset and switch are known; they depend on fields of section 4.
     pub(crate) settled: bool,
-    pub(crate) param: Option<Param>,
+    pub(crate) param: Option<FoundParam>,
     pub(crate) levtype: Option<i64>,
     pub(crate) type_of_level: Option<i64>,
     pub(crate) step_type: Option<i64>,
 }
 
-impl<'m> Head<'m> {
-    pub(crate) fn new(message: &'m [u8], edition: u8, tables: &'static Tables) -> Head<'m> {
-        let mut head = Head {
+impl<'m> HeaderState<'m> {
+    pub(crate) fn new(message: &'m [u8], edition: u8, tables: &'static GribTables) -> HeaderState<'m> {
+        let mut head = HeaderState {
             tables,
             message,
             edition,
@@ -115,30 +115,30 @@ impl<'m> Head<'m> {
         head
     }
 
-    pub(crate) fn slot(&self, key: u16) -> Slot {
+    pub(crate) fn slot(&self, key: u16) -> KeySlot {
         match self.slots.get(usize::from(key)).copied().unwrap_or(NOTHING) {
-            NOTHING => Slot::Nothing,
+            NOTHING => KeySlot::Nothing,
             place if place < DEFINED + DEFINED_MAX => {
                 let definition = usize::try_from(place - DEFINED)
                     .ok()
                     .and_then(|at| self.definitions.get(at));
-                definition.map_or(Slot::Nothing, |definition| Slot::Defined(definition))
+                definition.map_or(KeySlot::Nothing, |definition| KeySlot::Defined(definition))
             }
             place if place >= CHARACTERS => {
                 let place = (place - CHARACTERS) as usize;
-                Slot::Characters {
+                KeySlot::Characters {
                     at: place >> 8,
                     length: place & 0xff,
                 }
             }
-            number => Slot::Number(number),
+            number => KeySlot::Number(number),
         }
     }
 
     /// A key that was read as a number.
     pub(crate) fn number_in(&self, key: u16) -> Option<i64> {
         match self.slot(key) {
-            Slot::Number(number) => Some(number),
+            KeySlot::Number(number) => Some(number),
             _ => None,
         }
     }
@@ -159,10 +159,10 @@ impl<'m> Head<'m> {
         }
     }
 
-    pub(crate) fn define(&mut self, key: u16, expr: &'static Expr) {
+    pub(crate) fn define(&mut self, key: u16, expr: &'static TableExpr) {
         let at = self.definitions.len() as i64;
         // A key that is defined as itself keeps what it had.
-        if at >= DEFINED_MAX || matches!(expr, Expr::Key(same) if *same == key) {
+        if at >= DEFINED_MAX || matches!(expr, TableExpr::Key(same) if *same == key) {
             return;
         }
         self.definitions.push(expr);
@@ -171,7 +171,7 @@ impl<'m> Head<'m> {
         }
     }
 
-    pub(crate) fn put_mars(&mut self, name: &'static str, expr: &'static Expr) {
+    pub(crate) fn put_mars(&mut self, name: &'static str, expr: &'static TableExpr) {
         match self.mars.iter_mut().find(|(n, _)| *n == name) {
             Some(entry) => entry.1 = expr,
             None => self.mars.push((name, expr)),
@@ -215,6 +215,6 @@ pub(crate) fn is_missing(number: i64) -> bool {
 }
 
 /// A value computed from the header without arguments.
-pub(crate) const fn computed(function: Function) -> Expr {
-    Expr::Call(function, Vec::new())
+pub(crate) const fn computed(function: TableFunction) -> TableExpr {
+    TableExpr::Call(function, Vec::new())
 }

@@ -1,57 +1,57 @@
 //! Running a program over a section.
 
 use crate::header::edition2;
-use crate::header::{Head, Part, TimeRange};
+use crate::header::{DefinitionPart, HeaderState, TimeRange};
 use crate::octets;
-use crate::tables::program::{Built, Expr, Kind, Op};
+use crate::tables::program::{BuiltKey, KeyKind, TableExpr, TableOp};
 use crate::tables::{MISSING, keys};
 
 /// Programs that call programs go no deeper than this.
 const DEPTH_MAX: u8 = 8;
 
-impl Head<'_> {
+impl HeaderState<'_> {
     /// Reads on from `start` to `end` next.
     pub(crate) fn enter(&mut self, start: usize, end: usize) {
         self.cursor = start;
         self.end = end.min(self.message.len());
     }
 
-    pub(crate) fn run(&mut self, program: &'static [Op]) {
+    pub(crate) fn run(&mut self, program: &'static [TableOp]) {
         self.run_at(program, 0);
     }
 
-    fn run_at(&mut self, program: &'static [Op], depth: u8) {
+    fn run_at(&mut self, program: &'static [TableOp], depth: u8) {
         if depth > DEPTH_MAX {
             return;
         }
         for op in program {
             match op {
-                Op::Read {
+                TableOp::Read {
                     key,
                     length,
                     kind,
                     may_miss,
                 } => self.read(*key, *length, *kind, *may_miss),
-                Op::Pass(length) => self.pass(length),
-                Op::Stop => self.cursor = self.end,
-                Op::List(count, program) => self.list(count, program, depth),
-                Op::If(cond, then, otherwise) => {
+                TableOp::Pass(length) => self.pass(length),
+                TableOp::Stop => self.cursor = self.end,
+                TableOp::List(count, program) => self.list(count, program, depth),
+                TableOp::If(cond, then, otherwise) => {
                     let program = if self.holds(cond) { then } else { otherwise };
                     self.run_at(program, depth + 1);
                 }
-                Op::Define(key, expr) => self.define(*key, expr),
-                Op::Mars(name, expr) => self.put_mars(name, expr),
-                Op::MoveMars(name, expr) => {
+                TableOp::Define(key, expr) => self.define(*key, expr),
+                TableOp::Mars(name, expr) => self.put_mars(name, expr),
+                TableOp::MoveMars(name, expr) => {
                     if self.mars.iter().any(|(n, _)| n == name) {
                         self.put_mars(name, expr);
                     }
                 }
-                Op::Named(family, key) => self.named(family, *key, depth),
-                Op::NoMars(name) => self.drop_mars(name),
-                Op::Call(at) => self.call(*at, depth),
-                Op::Built(Built::Horizontal) => edition2::horizontal(self),
-                Op::Built(Built::Statistical) => edition2::statistical(self),
-                Op::Built(Built::Instant) => edition2::instant(self),
+                TableOp::Named(family, key) => self.named(family, *key, depth),
+                TableOp::NoMars(name) => self.drop_mars(name),
+                TableOp::Call(at) => self.call(*at, depth),
+                TableOp::Built(BuiltKey::Horizontal) => edition2::horizontal(self),
+                TableOp::Built(BuiltKey::Statistical) => edition2::statistical(self),
+                TableOp::Built(BuiltKey::Instant) => edition2::instant(self),
             }
         }
     }
@@ -61,17 +61,17 @@ impl Head<'_> {
         self.run_at(self.tables.programs.at(program), depth + 1);
         if self.in_product && depth == 0 {
             let end = self.cursor;
-            self.parts.push(Part { program, start, end });
+            self.parts.push(DefinitionPart { program, start, end });
         }
     }
 
-    fn read(&mut self, key: u16, length: u8, kind: Kind, may_miss: bool) {
+    fn read(&mut self, key: u16, length: u8, kind: KeyKind, may_miss: bool) {
         let (at, size) = (self.cursor, usize::from(length));
         self.cursor = self.end.min(at + size);
         if at + size > self.end {
             return;
         }
-        if kind == Kind::Characters {
+        if kind == KeyKind::Characters {
             return self.set_characters(key, at, length);
         }
         let Some(raw) = octets::unsigned(self.message, at, size) else {
@@ -81,7 +81,7 @@ impl Head<'_> {
             return self.set(key, MISSING);
         }
         let signed = || octets::signed(self.message, at, size).unwrap_or(0);
-        let number = if kind == Kind::Signed {
+        let number = if kind == KeyKind::Signed {
             signed()
         } else {
             i64::try_from(raw).unwrap_or(i64::MAX)
@@ -97,7 +97,7 @@ impl Head<'_> {
         }
     }
 
-    fn pass(&mut self, length: &'static Expr) {
+    fn pass(&mut self, length: &'static TableExpr) {
         let length = self
             .number(length, 0)
             .and_then(|length| usize::try_from(length).ok())
@@ -105,9 +105,9 @@ impl Head<'_> {
         self.cursor = self.end.min(self.cursor.saturating_add(length));
     }
 
-    fn list(&mut self, count: &'static Expr, program: &'static [Op], depth: u8) {
+    fn list(&mut self, count: &'static TableExpr, program: &'static [TableOp], depth: u8) {
         let times = self.number(count, 0).unwrap_or(0);
-        let of_ranges = matches!(count, Expr::Key(keys::NUMBER_OF_TIME_RANGES));
+        let of_ranges = matches!(count, TableExpr::Key(keys::NUMBER_OF_TIME_RANGES));
         for at in 0..times {
             let before = self.cursor;
             self.run_at(program, depth + 1);
@@ -127,11 +127,11 @@ impl Head<'_> {
     }
 
     /// Keeps the first elements of the lists that rows ask for.
-    fn element(&mut self, program: &'static [Op], at: i64) {
+    fn element(&mut self, program: &'static [TableOp], at: i64) {
         for (list, count, elements) in keys::LISTS {
             let reads = program
                 .iter()
-                .any(|op| matches!(op, Op::Read { key, .. } if key == list));
+                .any(|op| matches!(op, TableOp::Read { key, .. } if key == list));
             if reads && let Some(number) = self.number_in(*list) {
                 self.set(*count, at + 1);
                 let element = usize::try_from(at).ok().and_then(|at| elements.get(at));

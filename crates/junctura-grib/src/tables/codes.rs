@@ -6,7 +6,7 @@ use super::keys;
 
 /// Tables by their number, and which one a key is printed with.
 #[derive(Default)]
-pub(crate) struct Codes {
+pub(crate) struct CodeTables {
     tables: Vec<(&'static str, Vec<(i64, &'static str)>)>,
     of_key: Vec<Option<u16>>,
     flags: Vec<(i64, u8)>,
@@ -21,9 +21,9 @@ const FLAGS: [&str; 5] = [
     "is_aerosol_optical",
 ];
 
-impl Codes {
-    pub(crate) fn read(text: &'static str) -> Codes {
-        let mut codes = Codes {
+impl CodeTables {
+    pub(crate) fn read(text: &'static str) -> CodeTables {
+        let mut codes = CodeTables {
             tables: Vec::new(),
             of_key: vec![None; keys::COUNT],
             flags: Vec::new(),

@@ -4,85 +4,85 @@
 //! keys that must have given numbers. Of the rows that hold the one with most conditions wins. Between equals the later
 //! one wins, but in sets written inside a template (`inline`) the earlier one.
 
-use super::{Map, Texts};
+use super::{Map, TextNumbers};
 
 /// A concept by its place in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConceptId(pub(crate) u16);
 
 #[derive(Debug)]
-pub(crate) struct Condition {
+pub(crate) struct ConceptCondition {
     key: u16,
     /// An array counts as its elements, so the condition on its length counts nothing.
     counts: bool,
-    wanted: Wanted,
+    wanted: ConceptValue,
 }
 
-impl Condition {
+impl ConceptCondition {
     pub(crate) fn is_about(&self, key: u16) -> bool {
         self.key == key
     }
 }
 
 #[derive(Debug)]
-enum Wanted {
+enum ConceptValue {
     One(i64),
     Any(Box<[i64]>),
 }
 
 #[derive(Debug)]
-struct Row {
+struct ConceptRow {
     value: i64,
-    conditions: Box<[Condition]>,
+    conditions: Box<[ConceptCondition]>,
 }
 
 /// Rows of one set, in buckets by the key that most of them ask for.
 #[derive(Debug, Default)]
-struct Set {
-    rows: Vec<Row>,
+struct ConceptSet {
+    rows: Vec<ConceptRow>,
     pivot: u16,
     buckets: Map<i64, Vec<u32>>,
     others: Vec<u32>,
 }
 
 #[derive(Default)]
-pub(crate) struct Concepts {
+pub(crate) struct ConceptTables {
     names: Map<&'static str, ConceptId>,
-    sets: Vec<Vec<(&'static str, Set)>>,
+    sets: Vec<Vec<(&'static str, ConceptSet)>>,
 }
 
 /// The best row so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Best {
+struct BestRow {
     count: u32,
     rank: i64,
     value: i64,
 }
 
-pub(crate) fn conditions(text: &'static str, texts: &mut Texts) -> Box<[Condition]> {
+pub(crate) fn conditions(text: &'static str, texts: &mut TextNumbers) -> Box<[ConceptCondition]> {
     text.split(' ').filter_map(|word| condition(word, texts)).collect()
 }
 
-fn condition(word: &'static str, texts: &mut Texts) -> Option<Condition> {
+fn condition(word: &'static str, texts: &mut TextNumbers) -> Option<ConceptCondition> {
     let at = word.find(['=', '~'])?;
     let (key, wanted) = (word.get(..at)?.parse().ok()?, word.get(at + 1..)?);
     let counts = !word.get(at..)?.starts_with('~');
     let wanted = if wanted.contains('|') {
-        Wanted::Any(wanted.split('|').map(|value| texts.value(value)).collect())
+        ConceptValue::Any(wanted.split('|').map(|value| texts.value(value)).collect())
     } else {
-        Wanted::One(texts.value(wanted))
+        ConceptValue::One(texts.value(wanted))
     };
-    Some(Condition { key, counts, wanted })
+    Some(ConceptCondition { key, counts, wanted })
 }
 
 /// How many conditions hold, if all do.
-pub(crate) fn count(conditions: &[Condition], get: &impl Fn(u16) -> Option<i64>) -> Option<u32> {
+pub(crate) fn count(conditions: &[ConceptCondition], get: &impl Fn(u16) -> Option<i64>) -> Option<u32> {
     let mut count = 0;
     for condition in conditions {
         let value = get(condition.key)?;
         let holds = match &condition.wanted {
-            Wanted::One(wanted) => value == *wanted,
-            Wanted::Any(wanted) => wanted.contains(&value),
+            ConceptValue::One(wanted) => value == *wanted,
+            ConceptValue::Any(wanted) => wanted.contains(&value),
         };
         if !holds {
             return None;
@@ -92,11 +92,11 @@ pub(crate) fn count(conditions: &[Condition], get: &impl Fn(u16) -> Option<i64>)
     Some(count)
 }
 
-impl Set {
+impl ConceptSet {
     fn index(&mut self) {
         let mut uses: Map<u16, u32> = Map::default();
         for condition in self.rows.iter().flat_map(|row| &row.conditions) {
-            *uses.entry(condition.key).or_default() += u32::from(matches!(condition.wanted, Wanted::One(_)));
+            *uses.entry(condition.key).or_default() += u32::from(matches!(condition.wanted, ConceptValue::One(_)));
         }
         self.pivot = uses
             .into_iter()
@@ -105,13 +105,13 @@ impl Set {
         for (at, row) in self.rows.iter().enumerate() {
             let pivot = row.conditions.iter().find(|condition| condition.key == self.pivot);
             match pivot.map(|condition| &condition.wanted) {
-                Some(Wanted::One(value)) => self.buckets.entry(*value).or_default().push(at as u32),
+                Some(ConceptValue::One(value)) => self.buckets.entry(*value).or_default().push(at as u32),
                 _ => self.others.push(at as u32),
             }
         }
     }
 
-    fn best(&self, get: &impl Fn(u16) -> Option<i64>, first_wins: bool, best: &mut Option<Best>) {
+    fn best(&self, get: &impl Fn(u16) -> Option<i64>, first_wins: bool, best: &mut Option<BestRow>) {
         let bucket = get(self.pivot).and_then(|value| self.buckets.get(&value));
         for &at in bucket.into_iter().flatten().chain(&self.others) {
             let Some(row) = self.rows.get(at as usize) else {
@@ -121,7 +121,7 @@ impl Set {
                 continue;
             };
             let rank = if first_wins { -i64::from(at) } else { i64::from(at) };
-            let found = Best {
+            let found = BestRow {
                 count,
                 rank,
                 value: row.value,
@@ -133,19 +133,19 @@ impl Set {
     }
 }
 
-impl Concepts {
-    pub(crate) fn read(text: &'static str, texts: &mut Texts) -> Concepts {
-        let mut concepts = Concepts::default();
+impl ConceptTables {
+    pub(crate) fn read(text: &'static str, texts: &mut TextNumbers) -> ConceptTables {
+        let mut concepts = ConceptTables::default();
         let mut current = None;
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             if let Some((name, set)) = line.strip_prefix('@').and_then(|head| head.split_once(' ')) {
                 let id = concepts.id(name);
                 if let Some(sets) = concepts.sets.get_mut(usize::from(id.0)) {
-                    sets.push((set, Set::default()));
+                    sets.push((set, ConceptSet::default()));
                 }
                 current = Some(id);
             } else if let (Some(id), Some((value, rest))) = (current, line.split_once('\t')) {
-                let row = Row {
+                let row = ConceptRow {
                     value: texts.value(value),
                     conditions: conditions(rest, texts),
                 };

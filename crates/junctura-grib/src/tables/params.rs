@@ -1,18 +1,18 @@
 //! Parameters: from the numbers in a header to identifier, short name and unit.
 
-use super::concepts::{Condition, conditions, count};
-use super::{Map, Texts};
+use super::concepts::{ConceptCondition, conditions, count};
+use super::{Map, TextNumbers};
 
 /// A parameter that was found.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Param {
+pub(crate) struct FoundParam {
     pub(crate) id: i64,
     pub(crate) short_name: &'static str,
     pub(crate) units: &'static str,
-    conditions: &'static [Condition],
+    conditions: &'static [ConceptCondition],
 }
 
-impl Param {
+impl FoundParam {
     /// Whether the parameter is defined by a value of this key, so that its name implies the value.
     pub(crate) fn implies(&self, key: u16) -> bool {
         self.conditions.iter().any(|condition| condition.is_about(key))
@@ -20,7 +20,7 @@ impl Param {
 }
 
 #[derive(Debug)]
-struct Row {
+struct ParamRow {
     /// Which of a header's three numbers (edition 2) or two (edition 1) this row is about.
     numbers: u32,
     marks: u8,
@@ -28,21 +28,21 @@ struct Row {
     /// Where a centre calls a parameter otherwise, or gives it another unit.
     short_name: &'static str,
     units: Option<u16>,
-    conditions: Box<[Condition]>,
+    conditions: Box<[ConceptCondition]>,
 }
 
 #[derive(Debug)]
-struct Name {
+struct ParamName {
     id: u32,
     short: &'static str,
     units: u16,
 }
 
 #[derive(Default)]
-pub(crate) struct Params {
-    names: Vec<Name>,
+pub(crate) struct ParamTable {
+    names: Vec<ParamName>,
     units: Vec<&'static str>,
-    editions: [Map<&'static str, Vec<Row>>; 2],
+    editions: [Map<&'static str, Vec<ParamRow>>; 2],
 }
 
 /// Which rows of edition 2 apply: before the change of 2025, after it, after it with constituents apart, or the legacy.
@@ -68,9 +68,9 @@ fn mark_bit(mark: u8) -> u8 {
     }
 }
 
-impl Params {
-    pub(crate) fn read(texts: &mut Texts) -> Params {
-        let mut params = Params::default();
+impl ParamTable {
+    pub(crate) fn read(texts: &mut TextNumbers) -> ParamTable {
+        let mut params = ParamTable::default();
         params.read_names(include_str!("params.txt"));
         params.read_rows(1, include_str!("g1params.txt"), texts);
         params.read_rows(2, include_str!("g2params.txt"), texts);
@@ -89,14 +89,14 @@ impl Params {
             id = id.saturating_add(step);
             let short = words.next().unwrap_or_default();
             let units = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
-            self.names.push(Name { id, short, units });
+            self.names.push(ParamName { id, short, units });
         }
     }
 
     /// Lines are `numbers identifier conditions`: numbers start with those of the line before where they do not say
     /// others, and an empty identifier is the usual one, category (or table) * 1000 + number. `id:name:unit` gives a row
     /// its own name and unit.
-    fn read_rows(&mut self, edition: usize, text: &'static str, texts: &mut Texts) {
+    fn read_rows(&mut self, edition: usize, text: &'static str, texts: &mut TextNumbers) {
         let mut place = ("", 0);
         let mut lead = (0, 0);
         for line in text.lines().skip(1) {
@@ -124,7 +124,7 @@ impl Params {
             let id = words.next().unwrap_or_default();
             let mut own = id.split(':');
             let id = own.next().unwrap_or_default();
-            let row = Row {
+            let row = ParamRow {
                 numbers: numbers(lead.0, lead.1, number),
                 marks: place.1,
                 id: id.parse().unwrap_or(usual as u32),
@@ -152,9 +152,9 @@ impl Params {
         mark: u8,
         numbers: u32,
         get: &impl Fn(u16) -> Option<i64>,
-    ) -> Option<Param> {
+    ) -> Option<FoundParam> {
         let sets = self.editions.get(edition.checked_sub(1)?)?;
-        let mut best: Option<(u32, &'static Row)> = None;
+        let mut best: Option<(u32, &'static ParamRow)> = None;
         for rows in places.iter().filter_map(|place| sets.get(*place)) {
             let from = rows.partition_point(|row| row.numbers < numbers);
             let rows = rows
@@ -174,12 +174,12 @@ impl Params {
     }
 
     /// Whether an earlier parameter has the same short name.
-    pub(crate) fn is_namesake(&self, param: &Param) -> bool {
+    pub(crate) fn is_namesake(&self, param: &FoundParam) -> bool {
         let earlier = self.names.iter().take_while(|name| i64::from(name.id) < 1000);
         earlier.into_iter().any(|name| name.short == param.short_name)
     }
 
-    fn param(&self, row: &'static Row) -> Param {
+    fn param(&self, row: &'static ParamRow) -> FoundParam {
         let at = self.names.binary_search_by_key(&row.id, |name| name.id).ok();
         let name = at.and_then(|at| self.names.get(at));
         let units = row
@@ -188,7 +188,7 @@ impl Params {
             .and_then(|units| self.units.get(usize::from(units)));
         let own = Some(row.short_name).filter(|own| !own.is_empty());
         let short_name = own.or(name.map(|name| name.short)).unwrap_or("unknown");
-        Param {
+        FoundParam {
             id: i64::from(row.id),
             short_name,
             units: units.copied().unwrap_or_default(),

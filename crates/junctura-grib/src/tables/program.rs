@@ -13,78 +13,78 @@
 //! ```
 //! A value is a number, `k12` (the key 12), `"text"`, `@concept`, `(f FUNCTION VALUES)` or `(+ VALUE VALUE)`.
 
-use super::codes::Codes;
-use super::concepts::{ConceptId, Concepts};
-use super::{Map, Texts};
+use super::codes::CodeTables;
+use super::concepts::{ConceptId, ConceptTables};
+use super::{Map, TextNumbers};
 
-pub(crate) type Program = Vec<Op>;
+pub(crate) type Program = Vec<TableOp>;
 
 #[derive(Debug)]
-pub(crate) enum Op {
+pub(crate) enum TableOp {
     Read {
         key: u16,
         length: u8,
-        kind: Kind,
+        kind: KeyKind,
         may_miss: bool,
     },
-    Pass(Expr),
+    Pass(TableExpr),
     Stop,
-    List(Expr, Program),
-    If(Cond, Program, Program),
-    Define(u16, Expr),
-    Mars(&'static str, Expr),
-    MoveMars(&'static str, Expr),
+    List(TableExpr, Program),
+    If(TableCondition, Program, Program),
+    Define(u16, TableExpr),
+    Mars(&'static str, TableExpr),
+    MoveMars(&'static str, TableExpr),
     NoMars(&'static str),
     Named(&'static str, u16),
     Call(u16),
-    Built(Built),
+    Built(BuiltKey),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum KeyKind {
     Unsigned,
     Signed,
     Characters,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Built {
+pub(crate) enum BuiltKey {
     Horizontal,
     Statistical,
     Instant,
 }
 
 #[derive(Debug)]
-pub(crate) enum Expr {
+pub(crate) enum TableExpr {
     /// A number, or a text by its number.
     Fixed(i64),
     Key(u16),
     Concept(ConceptId),
     /// A concept of which the sets are the centre's and the project's.
     ConceptOfCentre(ConceptId),
-    Call(Function, Vec<Expr>),
-    Arithmetic(u8, Box<[Expr; 2]>),
+    Call(TableFunction, Vec<TableExpr>),
+    Arithmetic(u8, Box<[TableExpr; 2]>),
 }
 
 #[derive(Debug)]
-pub(crate) enum Cond {
-    Compare(u8, Expr, Expr),
-    In(Expr, Vec<Expr>),
-    Defined(Expr),
-    Not(Box<Cond>),
-    And(Box<[Cond; 2]>),
-    Or(Box<[Cond; 2]>),
+pub(crate) enum TableCondition {
+    Compare(u8, TableExpr, TableExpr),
+    In(TableExpr, Vec<TableExpr>),
+    Defined(TableExpr),
+    Not(Box<TableCondition>),
+    And(Box<[TableCondition; 2]>),
+    Or(Box<[TableCondition; 2]>),
 }
 
 macro_rules! functions {
     ($($name:ident = $text:literal),* $(,)?) => {
         /// What a table may ask the reader to compute.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Function { $($name),* }
+        pub(crate) enum TableFunction { $($name),* }
 
-        impl Function {
-            fn named(text: &str) -> Option<Function> {
-                match text { $($text => Some(Function::$name),)* _ => None }
+        impl TableFunction {
+            fn named(text: &str) -> Option<TableFunction> {
+                match text { $($text => Some(TableFunction::$name),)* _ => None }
             }
         }
     };
@@ -102,7 +102,7 @@ functions! {
 }
 
 #[derive(Default)]
-pub(crate) struct Programs {
+pub(crate) struct TablePrograms {
     all: Vec<Program>,
     by_number: Map<(&'static str, u32), u16>,
     by_label: Map<&'static str, u16>,
@@ -110,8 +110,13 @@ pub(crate) struct Programs {
     by_stream: Map<(i64, i64), u16>,
 }
 
-impl Programs {
-    pub(crate) fn read(text: &'static str, codes: &Codes, concepts: &mut Concepts, texts: &mut Texts) -> Programs {
+impl TablePrograms {
+    pub(crate) fn read(
+        text: &'static str,
+        codes: &CodeTables,
+        concepts: &mut ConceptTables,
+        texts: &mut TextNumbers,
+    ) -> TablePrograms {
         let lines: Vec<_> = text.lines().filter_map(|line| line.split_once('\t')).collect();
         let mut labels: Map<_, _> = lines
             .iter()
@@ -123,9 +128,9 @@ impl Programs {
                 labels.insert(label, same);
             }
         }
-        let mut programs = Programs::default();
+        let mut programs = TablePrograms::default();
         for (_, body) in &lines {
-            let mut reader = Reader {
+            let mut reader = ProgramReader {
                 rest: body,
                 labels: &labels,
                 concepts,
@@ -155,7 +160,7 @@ impl Programs {
         programs
     }
 
-    pub(crate) fn at(&self, at: u16) -> &[Op] {
+    pub(crate) fn at(&self, at: u16) -> &[TableOp] {
         self.all.get(usize::from(at)).map_or(&[], Vec::as_slice)
     }
 
@@ -166,28 +171,28 @@ impl Programs {
     }
 
     /// The program of a family (`4` for product templates, ...) and number.
-    pub(crate) fn numbered(&self, family: &'static str, number: i64) -> Option<&[Op]> {
+    pub(crate) fn numbered(&self, family: &'static str, number: i64) -> Option<&[TableOp]> {
         let number = u32::try_from(number).ok()?;
         self.by_number.get(&(family, number)).map(|&at| self.at(at))
     }
 
-    pub(crate) fn labelled(&self, label: &str) -> Option<&[Op]> {
+    pub(crate) fn labelled(&self, label: &str) -> Option<&[TableOp]> {
         self.by_label.get(label).map(|&at| self.at(at))
     }
 
-    pub(crate) fn of_stream(&self, stream: i64, kind: i64) -> Option<&[Op]> {
+    pub(crate) fn of_stream(&self, stream: i64, kind: i64) -> Option<&[TableOp]> {
         self.by_stream.get(&(stream, kind)).map(|&at| self.at(at))
     }
 }
 
-struct Reader<'r> {
+struct ProgramReader<'r> {
     rest: &'static str,
     labels: &'r Map<&'static str, u16>,
-    concepts: &'r mut Concepts,
-    texts: &'r mut Texts,
+    concepts: &'r mut ConceptTables,
+    texts: &'r mut TextNumbers,
 }
 
-impl Reader<'_> {
+impl ProgramReader<'_> {
     fn skip_blanks(&mut self) {
         self.rest = self.rest.trim_start_matches(' ');
     }
@@ -243,43 +248,43 @@ impl Reader<'_> {
         program
     }
 
-    fn operation(&mut self) -> Option<Op> {
+    fn operation(&mut self) -> Option<TableOp> {
         Some(match self.word() {
             "r" => {
                 let (key, length, kind) = (self.number(), self.number(), self.word());
                 let may_miss = kind.ends_with('m');
                 let kind = match kind.as_bytes().first() {
-                    Some(b's') => Kind::Signed,
-                    Some(b'a') => Kind::Characters,
-                    _ => Kind::Unsigned,
+                    Some(b's') => KeyKind::Signed,
+                    Some(b'a') => KeyKind::Characters,
+                    _ => KeyKind::Unsigned,
                 };
-                Op::Read {
+                TableOp::Read {
                     key,
                     length,
                     kind,
                     may_miss,
                 }
             }
-            "p" => Op::Pass(self.value()?),
-            "z" => Op::Stop,
-            "l" => Op::List(self.value()?, self.program()),
-            "i" => Op::If(self.condition()?, self.bracketed(), self.bracketed()),
-            "d" => Op::Define(self.number(), self.value()?),
-            "a" => Op::Mars(self.word(), self.value()?),
-            "s" => Op::MoveMars(self.word(), self.value()?),
-            "x" => Op::Named(self.word(), self.number()),
-            "u" => Op::NoMars(self.word()),
-            "c" => Op::Call(self.labels.get(self.word()).copied()?),
-            "b" => Op::Built(match self.word() {
-                "horizontal" => Built::Horizontal,
-                "statistical" => Built::Statistical,
-                _ => Built::Instant,
+            "p" => TableOp::Pass(self.value()?),
+            "z" => TableOp::Stop,
+            "l" => TableOp::List(self.value()?, self.program()),
+            "i" => TableOp::If(self.condition()?, self.bracketed(), self.bracketed()),
+            "d" => TableOp::Define(self.number(), self.value()?),
+            "a" => TableOp::Mars(self.word(), self.value()?),
+            "s" => TableOp::MoveMars(self.word(), self.value()?),
+            "x" => TableOp::Named(self.word(), self.number()),
+            "u" => TableOp::NoMars(self.word()),
+            "c" => TableOp::Call(self.labels.get(self.word()).copied()?),
+            "b" => TableOp::Built(match self.word() {
+                "horizontal" => BuiltKey::Horizontal,
+                "statistical" => BuiltKey::Statistical,
+                _ => BuiltKey::Instant,
             }),
             _ => return None,
         })
     }
 
-    fn value(&mut self) -> Option<Expr> {
+    fn value(&mut self) -> Option<TableExpr> {
         if self.take('(') {
             let expr = self.call();
             self.close();
@@ -287,20 +292,20 @@ impl Reader<'_> {
         }
         let word = self.word();
         if let Some(concept) = word.strip_prefix("@+") {
-            return Some(Expr::ConceptOfCentre(self.concepts.id(concept)));
+            return Some(TableExpr::ConceptOfCentre(self.concepts.id(concept)));
         }
         if let Some(concept) = word.strip_prefix('@') {
-            return Some(Expr::Concept(self.concepts.id(concept)));
+            return Some(TableExpr::Concept(self.concepts.id(concept)));
         }
         match word.strip_prefix('k').and_then(|key| key.parse().ok()) {
-            Some(key) => Some(Expr::Key(key)),
+            Some(key) => Some(TableExpr::Key(key)),
             None if word.is_empty() => None,
-            None if word.starts_with('"') => Some(Expr::Fixed(self.texts.number(word.trim_matches('"')))),
-            None => Some(Expr::Fixed(word.parse().ok()?)),
+            None if word.starts_with('"') => Some(TableExpr::Fixed(self.texts.number(word.trim_matches('"')))),
+            None => Some(TableExpr::Fixed(word.parse().ok()?)),
         }
     }
 
-    fn values(&mut self) -> Option<Vec<Expr>> {
+    fn values(&mut self) -> Option<Vec<TableExpr>> {
         let mut values = Vec::new();
         loop {
             self.skip_blanks();
@@ -311,16 +316,16 @@ impl Reader<'_> {
         }
     }
 
-    fn call(&mut self) -> Option<Expr> {
+    fn call(&mut self) -> Option<TableExpr> {
         match self.word() {
             "f" => {
                 let name = self.word();
                 if name == "element" {
                     return self.element();
                 }
-                Some(Expr::Call(Function::named(name)?, self.values()?))
+                Some(TableExpr::Call(TableFunction::named(name)?, self.values()?))
             }
-            sign => Some(Expr::Arithmetic(
+            sign => Some(TableExpr::Arithmetic(
                 *sign.as_bytes().first()?,
                 Box::new([self.value()?, self.value()?]),
             )),
@@ -328,25 +333,28 @@ impl Reader<'_> {
     }
 
     /// An element of a list: not kept, so the value is unknown, and what depends on it is left out.
-    fn element(&mut self) -> Option<Expr> {
+    fn element(&mut self) -> Option<TableExpr> {
         self.values()?;
-        Some(Expr::Arithmetic(b'?', Box::new([Expr::Fixed(0), Expr::Fixed(0)])))
+        Some(TableExpr::Arithmetic(
+            b'?',
+            Box::new([TableExpr::Fixed(0), TableExpr::Fixed(0)]),
+        ))
     }
 
-    fn condition(&mut self) -> Option<Cond> {
+    fn condition(&mut self) -> Option<TableCondition> {
         if !self.take('(') {
             return None;
         }
         let sign = self.word();
         let cond = match sign {
-            "&" => Cond::And(Box::new([self.condition()?, self.condition()?])),
-            "|" => Cond::Or(Box::new([self.condition()?, self.condition()?])),
-            "!" => Cond::Not(Box::new(self.condition()?)),
-            "D" => Cond::Defined(self.value()?),
-            "in" => Cond::In(self.value()?, self.values()?),
-            "<=" => Cond::Compare(b'l', self.value()?, self.value()?),
-            ">=" => Cond::Compare(b'g', self.value()?, self.value()?),
-            _ => Cond::Compare(*sign.as_bytes().first()?, self.value()?, self.value()?),
+            "&" => TableCondition::And(Box::new([self.condition()?, self.condition()?])),
+            "|" => TableCondition::Or(Box::new([self.condition()?, self.condition()?])),
+            "!" => TableCondition::Not(Box::new(self.condition()?)),
+            "D" => TableCondition::Defined(self.value()?),
+            "in" => TableCondition::In(self.value()?, self.values()?),
+            "<=" => TableCondition::Compare(b'l', self.value()?, self.value()?),
+            ">=" => TableCondition::Compare(b'g', self.value()?, self.value()?),
+            _ => TableCondition::Compare(*sign.as_bytes().first()?, self.value()?, self.value()?),
         };
         self.close();
         Some(cond)

@@ -23,7 +23,7 @@ const PAIR_MAX: u64 = 90;
 
 /// How a stream is laid out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stream {
+pub(crate) struct StreamLayout {
     /// Of a sample, from 1 to 32.
     pub(crate) bits: u64,
     pub(crate) flags: u8,
@@ -33,14 +33,14 @@ pub(crate) struct Stream {
     pub(crate) interval: u64,
 }
 
-impl Stream {
+impl StreamLayout {
     /// How many samples are in `bytes`, up to `wanted`; `None` for a layout that the standard does not have.
     pub(crate) fn samples(&self, bytes: &[u8], wanted: u64) -> Option<u64> {
         let option_bits = self.option_bits()?;
         if !matches!(self.block, 8 | 16 | 32 | 64) || !(1..=4096).contains(&self.interval) {
             return None;
         }
-        let mut bits = Bits { bytes, at: 0 };
+        let mut bits = CheckedBits { bytes, at: 0 };
         let mut samples = 0;
         let mut at = 0;
         while samples < wanted {
@@ -71,7 +71,7 @@ impl Stream {
     }
 
     /// Passes over the block that is the `at`-th of its interval; how many blocks it stands for.
-    fn block_at(&self, at: u64, option_bits: u64, bits: &mut Bits<'_>) -> Option<u64> {
+    fn block_at(&self, at: u64, option_bits: u64, bits: &mut CheckedBits<'_>) -> Option<u64> {
         let first = u64::from(at == 0 && self.flags & PREPROCESSED != 0);
         let option = bits.take(option_bits)?;
         if option == (1 << option_bits) - 1 {
@@ -102,12 +102,12 @@ impl Stream {
 }
 
 /// Reads bits, and never beyond the end.
-struct Bits<'a> {
+struct CheckedBits<'a> {
     bytes: &'a [u8],
     at: u64,
 }
 
-impl Bits<'_> {
+impl CheckedBits<'_> {
     fn left(&self) -> u64 {
         (self.bytes.len() as u64 * 8).saturating_sub(self.at)
     }
@@ -185,8 +185,8 @@ fn nth_one(word: u64, mut count: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn stream(bits: u64, flags: u8, interval: u64) -> Stream {
-        Stream {
+    fn stream(bits: u64, flags: u8, interval: u64) -> StreamLayout {
+        StreamLayout {
             bits,
             flags,
             block: 8,
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(stream(5, RESTRICTED, 4).samples(&[0; 8], 8), None);
         assert_eq!(stream(8, 0, 0).samples(&[0; 8], 8), None);
         assert_eq!(
-            Stream {
+            StreamLayout {
                 block: 7,
                 ..stream(8, 0, 4)
             }
@@ -279,16 +279,16 @@ mod tests {
         let text: String = (0..300).map(|at| if at % 7 == 3 { '1' } else { '0' }).collect();
         let bytes = bytes(&text);
         for count in 1..=42 {
-            let mut bits = Bits { bytes: &bytes, at: 0 };
+            let mut bits = CheckedBits { bytes: &bytes, at: 0 };
             assert_eq!(bits.skip_ones(count), Some(()));
             assert_eq!(bits.at, (count - 1) * 7 + 4);
         }
-        assert_eq!(Bits { bytes: &bytes, at: 0 }.skip_ones(44), None);
+        assert_eq!(CheckedBits { bytes: &bytes, at: 0 }.skip_ones(44), None);
     }
 
     #[test]
     fn long_runs_of_zeros_are_passed_over() {
-        let mut bits = Bits {
+        let mut bits = CheckedBits {
             bytes: &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0b0001_0000],
             at: 3,
         };

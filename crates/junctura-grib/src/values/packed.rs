@@ -2,20 +2,20 @@
 //!
 //! Decoders believe a header: for values that are not there they read beyond the message. So the claim is checked here
 //! first, by the layout of each packing (WMO, Manual on Codes, FM 92 GRIB: edition 1, sections 2 to 4; edition 2,
-//! templates 5 and 7). Of a packing that only its decoder understands, [`Packed::is_proven`] says that nothing is known.
+//! templates 5 and 7). Of a packing that only its decoder understands, [`PackedValues::is_proven`] says that nothing is known.
 //!
 //! The cost is a pass over the bitmap and over the groups that the message has, whatever it claims.
 
-use crate::error::Fault;
+use crate::error::MessageFault;
 use crate::header::grid::{self, MISSING4};
 use crate::octets::unsigned;
-use crate::sections::Sections;
-use crate::values::ccsds::Stream;
+use crate::sections::SectionTable;
+use crate::values::ccsds::StreamLayout;
 use crate::values::templates;
 
 /// The values of a message's first field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packed {
+pub struct PackedValues {
     /// Points of the grid, or coefficients; 0 where the header does not state them.
     pub points: u64,
     /// Values in the message: points that are not missing.
@@ -27,7 +27,7 @@ pub struct Packed {
     pub is_regular: bool,
 }
 
-type Checked<T> = Result<T, (usize, Fault)>;
+type Checked<T> = Result<T, (usize, MessageFault)>;
 
 /// No decoder supports more bits per value.
 const BITS_MAX: u64 = 64;
@@ -37,7 +37,7 @@ pub(crate) const PARALLELS_MAX: u64 = 8000;
 /// Edition 1: with this binary scale factor, -32767, ecCodes takes the values for absent, and counts them without an end.
 const NO_PACKING1: u64 = 0xffff;
 
-pub(crate) fn check(message: &[u8], sections: &Sections) -> Checked<Packed> {
+pub(crate) fn check(message: &[u8], sections: &SectionTable) -> Checked<PackedValues> {
     let mut packed = if sections.edition == 1 {
         edition1(message, sections)
     } else {
@@ -49,24 +49,24 @@ pub(crate) fn check(message: &[u8], sections: &Sections) -> Checked<Packed> {
 }
 
 /// Checks the number of parallels of a Gaussian grid.
-fn parallels(grid: Part<'_>, at: usize, octets: usize) -> Checked<()> {
+fn parallels(grid: SectionPart<'_>, at: usize, octets: usize) -> Checked<()> {
     let parallels = grid.unsigned(at, octets)?;
     if !(1..=PARALLELS_MAX).contains(&parallels) {
-        return Err((grid.start + at, Fault::Parallels(parallels)));
+        return Err((grid.start + at, MessageFault::Parallels(parallels)));
     }
     Ok(())
 }
 
 /// One section and its place, for faults.
 #[derive(Clone, Copy)]
-struct Part<'a> {
+struct SectionPart<'a> {
     number: u8,
     start: usize,
     bytes: &'a [u8],
 }
 
-impl<'a> Part<'a> {
-    fn of(message: &'a [u8], sections: &Sections, number: u8) -> Self {
+impl<'a> SectionPart<'a> {
+    fn of(message: &'a [u8], sections: &SectionTable, number: u8) -> Self {
         let span = sections.by_number[usize::from(number)];
         let bytes = span.of(message);
         Self {
@@ -79,7 +79,7 @@ impl<'a> Part<'a> {
     fn unsigned(&self, at: usize, length: usize) -> Checked<u64> {
         unsigned(self.bytes, at, length).ok_or((
             self.start,
-            Fault::Section {
+            MessageFault::Section {
                 section: self.number,
                 length: self.bytes.len() as u64,
             },
@@ -106,8 +106,8 @@ impl<'a> Part<'a> {
         Err((self.start, self.short(needed, present)))
     }
 
-    fn short(&self, needed: u64, present: u64) -> Fault {
-        Fault::Values {
+    fn short(&self, needed: u64, present: u64) -> MessageFault {
+        MessageFault::Values {
             section: self.number,
             needed,
             present,
@@ -118,7 +118,7 @@ impl<'a> Part<'a> {
     fn bits(&self, at: usize) -> Checked<u64> {
         let bits = self.octet(at)?;
         if bits > BITS_MAX {
-            return Err((self.start + at, Fault::Bits(bits)));
+            return Err((self.start + at, MessageFault::Bits(bits)));
         }
         Ok(bits)
     }
@@ -128,8 +128,8 @@ fn all(values: u64, bits: u64) -> u128 {
     u128::from(values) * u128::from(bits)
 }
 
-fn edition2(message: &[u8], sections: &Sections) -> Checked<Packed> {
-    let part = |number| Part::of(message, sections, number);
+fn edition2(message: &[u8], sections: &SectionTable) -> Checked<PackedValues> {
+    let part = |number| SectionPart::of(message, sections, number);
     let (about, data) = (part(5), part(7));
     let points = part(3).unsigned(6, 4)?;
     let values = about.unsigned(5, 4)?;
@@ -175,7 +175,7 @@ fn edition2(message: &[u8], sections: &Sections) -> Checked<Packed> {
         };
     let template = part(3).unsigned(12, 2)?;
     let has_rows = template == 0 || template == 40;
-    Ok(Packed {
+    Ok(PackedValues {
         points,
         values,
         is_proven,
@@ -188,7 +188,7 @@ fn edition2(message: &[u8], sections: &Sections) -> Checked<Packed> {
 ///
 /// False for an area of a grid whose rows differ, as ecCodes writes it: its rows have the lengths of whole circles, and only
 /// its decoder counts the points within the area.
-fn rows2(grid: Part<'_>, points: u64) -> Checked<bool> {
+fn rows2(grid: SectionPart<'_>, points: u64) -> Checked<bool> {
     let octets = grid.octet(10)? as usize;
     let template = grid.unsigned(12, 2)?;
     if template == 40 {
@@ -213,23 +213,23 @@ fn rows2(grid: Part<'_>, points: u64) -> Checked<bool> {
         .map(|length| unsigned(length, 0, octets).unwrap_or(u64::MAX))
         .fold(0, u64::saturating_add);
     if present < points {
-        return Err((grid.start, Fault::Points { points, present }));
+        return Err((grid.start, MessageFault::Points { points, present }));
     }
     Ok(present == points)
 }
 
 /// Checks that rows of equal length make as many points as are announced.
-fn columns2(grid: Part<'_>, points: u64) -> Checked<()> {
+fn columns2(grid: SectionPart<'_>, points: u64) -> Checked<()> {
     let (columns, rows) = (grid.unsigned(30, 4)?, grid.unsigned(34, 4)?);
     let present = columns.saturating_mul(rows);
     if present == points || columns == MISSING4 || rows == MISSING4 {
         return Ok(());
     }
-    Err((grid.start, Fault::Points { points, present }))
+    Err((grid.start, MessageFault::Points { points, present }))
 }
 
 /// Checks that a bitmap has a bit for each point, and as many ones as there are values.
-fn bitmap2(bitmap: Part<'_>, points: u64, values: u64) -> Checked<()> {
+fn bitmap2(bitmap: SectionPart<'_>, points: u64, values: u64) -> Checked<()> {
     match bitmap.octet(5)? {
         0 => {
             bitmap.holds(6, u128::from(points))?;
@@ -237,11 +237,11 @@ fn bitmap2(bitmap: Part<'_>, points: u64, values: u64) -> Checked<()> {
             if ones == values {
                 return Ok(());
             }
-            Err((bitmap.start, Fault::Count { values, present: ones }))
+            Err((bitmap.start, MessageFault::Count { values, present: ones }))
         }
         255 => Ok(()),
         // One of a field before, or of the centre: not in this message.
-        other => Err((bitmap.start + 5, Fault::Bitmap(other as u8))),
+        other => Err((bitmap.start + 5, MessageFault::Bitmap(other as u8))),
     }
 }
 
@@ -257,28 +257,28 @@ fn ones(bytes: &[u8], bits: u64) -> u64 {
 }
 
 /// Bits of a floating-point number, by code table 5.7.
-fn ieee(about: Part<'_>, at: usize) -> Checked<u64> {
+fn ieee(about: SectionPart<'_>, at: usize) -> Checked<u64> {
     match about.octet(at)? {
         1 => Ok(32),
         2 => Ok(64),
         3 => Ok(128),
-        other => Err((about.start + at, Fault::Bits(other))),
+        other => Err((about.start + at, MessageFault::Bits(other))),
     }
 }
 
 /// Of pentagonal truncations that are triangles the numbers of coefficients are known: decoders count by these.
-fn spectral2(grid: Part<'_>, about: Part<'_>, values: u64, subset: u64) -> Checked<()> {
+fn spectral2(grid: SectionPart<'_>, about: SectionPart<'_>, values: u64, subset: u64) -> Checked<()> {
     let whole = triangle([grid.unsigned(14, 4)?, grid.unsigned(18, 4)?, grid.unsigned(22, 4)?]);
     let inner = triangle([about.unsigned(24, 2)?, about.unsigned(26, 2)?, about.unsigned(28, 2)?]);
     if whole != Some(values) {
         let present = whole.unwrap_or(0);
-        return Err((grid.start, Fault::Count { values, present }));
+        return Err((grid.start, MessageFault::Count { values, present }));
     }
     if inner != Some(subset) || subset > values {
         let present = inner.unwrap_or(0);
         return Err((
             about.start,
-            Fault::Count {
+            MessageFault::Count {
                 values: subset,
                 present,
             },
@@ -295,7 +295,7 @@ fn triangle([j, k, m]: [u64; 3]) -> Option<u64> {
 /// Complex packing, templates 5.2 and 5.3: groups, each with a reference, a width and a length of its own.
 ///
 /// Returns whether that is enough to know; of no groups at all it is not.
-fn groups(about: Part<'_>, data: Part<'_>, values: u64, extra: u64) -> Checked<bool> {
+fn groups(about: SectionPart<'_>, data: SectionPart<'_>, values: u64, extra: u64) -> Checked<bool> {
     let count = about.unsigned(31, 4)?;
     if count == 0 {
         return Ok(false);
@@ -311,7 +311,10 @@ fn groups(about: Part<'_>, data: Part<'_>, values: u64, extra: u64) -> Checked<b
     let widths = 5 + extra as usize + octets(reference_bits) as usize;
     let lengths = widths + octets(width_bits) as usize;
     let start = lengths + octets(length_bits) as usize;
-    let (mut widths, mut lengths) = (Bits::new(data.behind(widths)), Bits::new(data.behind(lengths)));
+    let (mut widths, mut lengths) = (
+        PaddedBits::new(data.behind(widths)),
+        PaddedBits::new(data.behind(lengths)),
+    );
     let (mut sum, mut bits) = (0_u128, 0_u128);
     if width_bits == 0 && length_bits == 0 {
         sum = all(count - 1, shortest) + u128::from(last_length);
@@ -327,21 +330,21 @@ fn groups(about: Part<'_>, data: Part<'_>, values: u64, extra: u64) -> Checked<b
     }
     if sum != u128::from(values) {
         let present = u64::try_from(sum).unwrap_or(u64::MAX);
-        return Err((data.start, Fault::Count { values, present }));
+        return Err((data.start, MessageFault::Count { values, present }));
     }
     data.holds(start, bits)?;
     Ok(true)
 }
 
 /// Run lengths of levels, template 5.200: a level, then digits of how often it comes, for as long as there are some.
-fn runs(about: Part<'_>, data: Part<'_>, values: u64) -> Checked<()> {
+fn runs(about: SectionPart<'_>, data: SectionPart<'_>, values: u64) -> Checked<()> {
     let (bits, level_max) = (about.bits(11)?, about.unsigned(12, 2)?);
     if bits == 0 {
         return Ok(());
     }
     let base = ((1_u128 << bits) - 1).saturating_sub(u128::from(level_max));
     let bytes = data.behind(5);
-    let mut symbols = Bits::new(bytes);
+    let mut symbols = PaddedBits::new(bytes);
     let (mut present, mut weight) = (0_u128, 1_u128);
     for _ in 0..bytes.len() as u64 * 8 / bits {
         let symbol = u128::from(symbols.take(bits));
@@ -358,7 +361,7 @@ fn runs(about: Part<'_>, data: Part<'_>, values: u64) -> Checked<()> {
     }
     Err((
         data.start,
-        Fault::Count {
+        MessageFault::Count {
             values,
             present: present as u64,
         },
@@ -366,8 +369,8 @@ fn runs(about: Part<'_>, data: Part<'_>, values: u64) -> Checked<()> {
 }
 
 /// CCSDS, template 5.42. Without bits all values are the same.
-fn ccsds(about: Part<'_>, data: Part<'_>, values: u64) -> Checked<bool> {
-    let stream = Stream {
+fn ccsds(about: SectionPart<'_>, data: SectionPart<'_>, values: u64) -> Checked<bool> {
+    let stream = StreamLayout {
         bits: about.bits(19)?,
         flags: about.octet(21)? as u8,
         block: about.octet(22)?,
@@ -378,13 +381,13 @@ fn ccsds(about: Part<'_>, data: Part<'_>, values: u64) -> Checked<bool> {
     }
     match stream.samples(data.behind(5), values) {
         None => Ok(false),
-        Some(present) if present < values => Err((data.start, Fault::Count { values, present })),
+        Some(present) if present < values => Err((data.start, MessageFault::Count { values, present })),
         Some(_) => Ok(true),
     }
 }
 
-fn edition1(message: &[u8], sections: &Sections) -> Checked<Packed> {
-    let part = |number| Part::of(message, sections, number);
+fn edition1(message: &[u8], sections: &SectionTable) -> Checked<PackedValues> {
+    let part = |number| SectionPart::of(message, sections, number);
     let (grid, bitmap, data) = (part(2), part(3), part(4));
     if grid.bytes.get(5) == Some(&4) {
         parallels(grid, 25, 2)?;
@@ -401,7 +404,7 @@ fn edition1(message: &[u8], sections: &Sections) -> Checked<Packed> {
         other => other,
     };
     let (Some(points), Some(values)) = (points, values) else {
-        return Ok(Packed {
+        return Ok(PackedValues {
             points: 0,
             values: 0,
             is_proven: false,
@@ -430,7 +433,7 @@ fn edition1(message: &[u8], sections: &Sections) -> Checked<Packed> {
             (true, true) => {
                 let subset = triangle([data.octet(15)?, data.octet(16)?, data.octet(17)?]);
                 let Some(subset) = subset.filter(|subset| *subset <= values) else {
-                    return Err((data.start, Fault::Count { values, present: 0 }));
+                    return Err((data.start, MessageFault::Count { values, present: 0 }));
                 };
                 // Where the rest begins is said in octets 12 and 13, by some from the beginning of the message: right behind the subset.
                 has(18, all(subset, 32) + all(values - subset, bits))?
@@ -438,7 +441,7 @@ fn edition1(message: &[u8], sections: &Sections) -> Checked<Packed> {
             // Many forms of groups, which only decoders know.
             (false, true) => false,
         };
-    Ok(Packed {
+    Ok(PackedValues {
         points,
         values,
         is_proven,
@@ -447,28 +450,28 @@ fn edition1(message: &[u8], sections: &Sections) -> Checked<Packed> {
 }
 
 /// Whether section 4 of edition 1 announces the length that it has, or the excess of a large message's units.
-fn is_measured1(message: &[u8], data: Part<'_>) -> bool {
+fn is_measured1(message: &[u8], data: SectionPart<'_>) -> bool {
     let announced = unsigned(data.bytes, 0, 3);
     let is_large = message.get(4).is_some_and(|octet| octet & 0x80 != 0) && announced < Some(120);
     is_large || announced == Some(data.bytes.len() as u64)
 }
 
 /// Ones of a bitmap that has a bit for each point.
-fn bitmap1(bitmap: Part<'_>, points: u64) -> Checked<u64> {
+fn bitmap1(bitmap: SectionPart<'_>, points: u64) -> Checked<u64> {
     if bitmap.unsigned(4, 2)? != 0 {
-        return Err((bitmap.start + 4, Fault::Bitmap(0)));
+        return Err((bitmap.start + 4, MessageFault::Bitmap(0)));
     }
     bitmap.holds(6, u128::from(points))?;
     Ok(ones(bitmap.behind(6), points))
 }
 
 /// Reads numbers of some bits, one after the other; behind the end all bits are 0.
-struct Bits<'a> {
+struct PaddedBits<'a> {
     bytes: &'a [u8],
     at: u64,
 }
 
-impl<'a> Bits<'a> {
+impl<'a> PaddedBits<'a> {
     fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
@@ -494,13 +497,13 @@ mod tests {
 
     #[test]
     fn bits_are_read_across_bytes() {
-        let mut bits = Bits::new(&[0b1010_0000, 0xff, 0b0000_1111]);
+        let mut bits = PaddedBits::new(&[0b1010_0000, 0xff, 0b0000_1111]);
         assert_eq!(
             [3, 5, 9, 3, 4, 4].map(|count| bits.take(count)),
             [5, 0, 0x1fe, 0, 15, 0]
         );
-        assert_eq!(Bits::new(&[0xff; 9]).take(64), u64::MAX);
-        assert_eq!(Bits::new(&[]).take(64), 0);
+        assert_eq!(PaddedBits::new(&[0xff; 9]).take(64), u64::MAX);
+        assert_eq!(PaddedBits::new(&[]).take(64), 0);
     }
 
     #[test]

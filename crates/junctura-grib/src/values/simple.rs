@@ -5,7 +5,7 @@
 
 use crate::messages::Message;
 use crate::octets::{signed, unsigned};
-use crate::sections::Sections;
+use crate::sections::SectionTable;
 
 /// The values of a message in simple packing: `(reference + X * 2^binary_scale) / 10^decimal_scale`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,7 +97,7 @@ impl<'a> Message<'a> {
     }
 }
 
-fn edition1<'a>(message: &'a [u8], sections: &Sections) -> Option<SimplePacked<'a>> {
+fn edition1<'a>(message: &'a [u8], sections: &SectionTable) -> Option<SimplePacked<'a>> {
     let [about, bitmap, data] = [1, 3, 4].map(|number| sections.by_number[number].of(message));
     if unsigned(data, 3, 1)? & 0xf0 != 0 {
         return None;
@@ -113,7 +113,7 @@ fn edition1<'a>(message: &'a [u8], sections: &Sections) -> Option<SimplePacked<'
     })
 }
 
-fn edition2<'a>(message: &'a [u8], sections: &Sections) -> Option<SimplePacked<'a>> {
+fn edition2<'a>(message: &'a [u8], sections: &SectionTable) -> Option<SimplePacked<'a>> {
     let [about, bitmap, data] = [5, 6, 7].map(|number| sections.by_number[number].of(message));
     if unsigned(about, 9, 2)? != 0 {
         return None;

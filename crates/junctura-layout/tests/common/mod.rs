@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use junctura_layout::{Axis, Distribution, Layout, Order, Part, Plan, Run, Side, Storage};
+use junctura_layout::{Axis, Distribution, IndexRun, Layout, Order, Plan, PlanPart, PlanSide, Storage};
 
 /// Every index of an array, the last dimension quickest.
 pub(crate) fn indices(shape: &[u64]) -> Vec<Vec<u64>> {
@@ -150,10 +150,10 @@ pub(crate) fn memories(layout: &Layout, shape: &[u64], origin: &[u64]) -> Vec<Ve
 }
 
 /// Calls with each element that a part shares: its rank, its place there, its place in one's own memory.
-pub(crate) fn each_element(plan: &Plan, part: &Part, mut tell: impl FnMut(u64, u64, u64)) {
-    let lists: Vec<Vec<Run>> = part.runs.iter().map(|runs| runs.each().collect()).collect();
+pub(crate) fn each_element(plan: &Plan, part: &PlanPart, mut tell: impl FnMut(u64, u64, u64)) {
+    let lists: Vec<Vec<IndexRun>> = part.runs.iter().map(|runs| runs.each().collect()).collect();
     for choice in indices(&lists.iter().map(|list| list.len() as u64).collect::<Vec<_>>()) {
-        let runs: Vec<Run> = choice.iter().zip(&lists).map(|(&at, list)| list[at as usize]).collect();
+        let runs: Vec<IndexRun> = choice.iter().zip(&lists).map(|(&at, list)| list[at as usize]).collect();
         let coordinates: Vec<u64> = runs.iter().map(|run| run.peer).collect();
         let (rank, theirs) = plan.their_local(part, &coordinates).unwrap();
         for within in indices(&runs.iter().map(|run| run.length).collect::<Vec<_>>()) {
@@ -176,7 +176,7 @@ pub(crate) fn judge(from: &Arc<Layout>, to: &Arc<Layout>, origin: &[u64]) {
     let (mut taken, mut given) = (empty(), empty());
     let mut elements = 0;
     for rank in 0..to.ranks() {
-        let plan = Plan::new(from, to, origin, Side::To, rank).unwrap();
+        let plan = Plan::new(from, to, origin, PlanSide::To, rank).unwrap();
         let mut count = 0;
         let mut by_rank = std::collections::BTreeMap::<u64, u64>::new();
         for part in plan.parts() {
@@ -196,7 +196,7 @@ pub(crate) fn judge(from: &Arc<Layout>, to: &Arc<Layout>, origin: &[u64]) {
     }
     assert_eq!(taken, wanted, "{from} -> {to} at {origin:?}");
     for rank in 0..from.ranks() {
-        let plan = Plan::new(from, to, origin, Side::From, rank).unwrap();
+        let plan = Plan::new(from, to, origin, PlanSide::From, rank).unwrap();
         for part in plan.parts() {
             each_element(&plan, part, |peer, theirs, mine| {
                 given[peer as usize][theirs as usize] = produced[rank as usize][mine as usize];

@@ -12,14 +12,14 @@ use std::io::{IoSlice, IoSliceMut};
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
-use junctura_wire::body::Failure;
+use junctura_wire::body::WireFailure;
 use junctura_wire::shape;
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 use rustix::event::{PollFlags, Timespec};
 
 use crate::refused;
-use crate::stream::{Came, Stream};
+use crate::stream::{LinkStream, ReadOutcome};
 
 /// The version of what links say to each other.
 pub(crate) const VERSION: u16 = 1;
@@ -34,7 +34,7 @@ const HEAD_BYTES: usize = 12;
 /// What a client shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct ClientProof<'a> {
     /// Its token, if it has one.
     #[n(0)]
     pub(crate) token: Option<Cow<'a, str>>,
@@ -50,13 +50,13 @@ pub(crate) struct Shown<'a> {
     pub(crate) streams: Option<u8>,
     /// This is one more stream of a link that it has already.
     #[n(4)]
-    pub(crate) joins: Option<Joins>,
+    pub(crate) joins: Option<LinkJoin>,
 }
 
 /// Which link a further stream belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub(crate) struct Joins {
+pub(crate) struct LinkJoin {
     /// What the gate called it.
     #[n(0)]
     pub(crate) link: LinkId,
@@ -79,16 +79,16 @@ pub(crate) fn link_id() -> Result<LinkId> {
 /// What a server answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct HandshakeAnswer<'a> {
     /// Why the client is not let in.
     #[n(0)]
-    pub(crate) failure: Option<Failure<'a>>,
+    pub(crate) failure: Option<WireFailure<'a>>,
     /// The time of its lease.
     #[n(1)]
     pub(crate) lease_ms: u64,
     /// How a client of the same machine may reach the server without a network.
     #[n(2)]
-    pub(crate) offered: Option<Offered>,
+    pub(crate) offered: Option<LocalOffer>,
     /// What a link of several streams is called.
     #[n(3)]
     pub(crate) link: Option<LinkId>,
@@ -100,7 +100,7 @@ pub(crate) struct Answer<'a> {
 /// How a client of the same machine may reach the server without a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Offered {
+pub struct LocalOffer {
     /// The server's address there, `unix:…`.
     #[n(0)]
     pub address: String,
@@ -109,13 +109,13 @@ pub struct Offered {
     pub machine: String,
     /// Which server it is; another one may have the same address in another container.
     #[n(2)]
-    pub identity: Identity,
+    pub identity: ServerIdentity,
 }
 
 /// Which server it is, on its machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct Identity {
+pub struct ServerIdentity {
     /// Its process.
     #[n(0)]
     pub pid: u32,
@@ -180,14 +180,14 @@ pub(crate) fn decode<'a, T: Decode<'a, ()>>(body: &'a [u8]) -> Result<T> {
 }
 
 /// A conversation that must be over by a certain time.
-pub(crate) struct Talk<'a> {
-    pub(crate) stream: &'a mut Stream,
+pub(crate) struct TimedExchange<'a> {
+    pub(crate) stream: &'a mut LinkStream,
     pub(crate) until: Instant,
     /// Asked when a signal comes.
     pub(crate) interrupted: &'a mut dyn FnMut() -> Result<()>,
 }
 
-impl Talk<'_> {
+impl TimedExchange<'_> {
     /// Says all of it.
     pub(crate) fn say(&mut self, bytes: &[u8]) -> Result<()> {
         let mut said = 0;
@@ -218,9 +218,9 @@ impl Talk<'_> {
                 .stream
                 .read(&mut [IoSliceMut::new(&mut bytes[heard..heard + wanted])])?
             {
-                Came::Bytes(count) => heard += count,
-                Came::Nothing => self.wait(PollFlags::IN)?,
-                Came::End => {
+                ReadOutcome::Bytes(count) => heard += count,
+                ReadOutcome::Nothing => self.wait(PollFlags::IN)?,
+                ReadOutcome::End => {
                     let cause = "the other side closed the connection before the handshake was over";
                     return Err(Error::new(Code::Disconnected, "greeting", cause));
                 }
@@ -255,12 +255,12 @@ mod tests {
 
     #[test]
     fn words_are_heard_however_they_come() {
-        let shown = Shown {
+        let shown = ClientProof {
             token: Some("secret".into()),
             mirror_bytes: 7,
             is_shared: true,
             streams: Some(3),
-            joins: Some(Joins {
+            joins: Some(LinkJoin {
                 link: link_id().unwrap(),
                 number: 2,
             }),
@@ -271,12 +271,12 @@ mod tests {
             assert!(wanted(&bytes[..end]) > 0 && end + wanted(&bytes[..end]) <= bytes.len());
         }
         let body = split(&bytes).unwrap().unwrap();
-        assert_eq!(decode::<Shown<'_>>(body).unwrap(), shown);
+        assert_eq!(decode::<ClientProof<'_>>(body).unwrap(), shown);
     }
 
     #[test]
     fn other_words_are_refused_at_the_first_wrong_byte() {
-        let good = encode(&Shown::default()).unwrap();
+        let good = encode(&ClientProof::default()).unwrap();
         for at in 0..MAGIC.len() {
             let mut bytes = good.clone();
             bytes[at] ^= 1;
@@ -291,6 +291,6 @@ mod tests {
         let mut more = good;
         more.push(0);
         assert_eq!(split(&more).unwrap_err().code(), Code::Protocol);
-        assert_eq!(decode::<Shown<'_>>(&[0xff]).unwrap_err().code(), Code::Protocol);
+        assert_eq!(decode::<ClientProof<'_>>(&[0xff]).unwrap_err().code(), Code::Protocol);
     }
 }

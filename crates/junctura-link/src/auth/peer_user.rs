@@ -44,14 +44,14 @@ pub enum LoopbackUsers {
 
 /// Both ends of a connection, as this end sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Ends {
+struct SocketEnds {
     near: SocketAddr,
     far: SocketAddr,
 }
 
 /// The side of a connection that asks for its peer's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asking {
+pub(crate) enum AskingSide {
     /// The side that accepted the connection: its peer has a socket of its own.
     Acceptor,
     /// The side that connected: while no process has accepted its connection, the owner of the listening socket is its peer.
@@ -60,7 +60,7 @@ pub(crate) enum Asking {
 
 /// One socket of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Row {
+struct SocketRow {
     local: SocketAddr,
     remote: SocketAddr,
     state: u8,
@@ -80,15 +80,15 @@ const LISTEN: u8 = 10;
 ///
 /// # Errors
 /// `Denied` for a peer of another or of an unknown user; `Disconnected` for a connection that has ended.
-pub(crate) fn must_be_own(socket: &TcpStream, asking: Asking) -> Result<()> {
+pub(crate) fn must_be_own(socket: &TcpStream, asking: AskingSide) -> Result<()> {
     let gone = |error: std::io::Error| Error::new(Code::Disconnected, "greeting", error.to_string());
-    let ends = Ends {
+    let ends = SocketEnds {
         near: canonical(socket.local_addr().map_err(gone)?),
         far: canonical(socket.peer_addr().map_err(gone)?),
     };
     let found = match query::owner_by(&mut query::ask, ends, asking) {
         Ok((Some(uid), _)) => Ok(uid),
-        Ok((None, true)) => Err(Unknown::Unlisted("no process has its socket open".to_owned())),
+        Ok((None, true)) => Err(UnknownOwner::Unlisted("no process has its socket open".to_owned())),
         Ok((None, false)) | Err(_) => look_up(ends, asking, &mut |table| File::open(table).map(BufReader::new)),
     };
     // Only now it is certain that the row was of this connection, and not of a later one between the same ports.
@@ -98,7 +98,7 @@ pub(crate) fn must_be_own(socket: &TcpStream, asking: Asking) -> Result<()> {
 
 /// Why the owner of a peer is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Unknown {
+enum UnknownOwner {
     Unlisted(String),
     /// This process can open no file now.
     NoDescriptors(Errno),
@@ -106,10 +106,10 @@ enum Unknown {
 
 /// The owner of the peer; `Err`: why it is not known.
 fn look_up<R: BufRead>(
-    ends: Ends,
-    asking: Asking,
+    ends: SocketEnds,
+    asking: AskingSide,
     open: &mut dyn FnMut(&'static str) -> std::io::Result<R>,
-) -> std::result::Result<u32, Unknown> {
+) -> std::result::Result<u32, UnknownOwner> {
     /// Strangers who ask for many look-ups must not occupy every processor.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,20 +127,20 @@ fn look_up<R: BufRead>(
                 // A host without IPv6 has no second table.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound && table != tables[0] => {}
                 Err(error) => match Errno::from_io_error(&error) {
-                    Some(errno @ (Errno::MFILE | Errno::NFILE)) => return Err(Unknown::NoDescriptors(errno)),
+                    Some(errno @ (Errno::MFILE | Errno::NFILE)) => return Err(UnknownOwner::NoDescriptors(errno)),
                     _ => cause = format!("{table}: {error}"),
                 },
             }
         }
     }
-    Err(Unknown::Unlisted(cause))
+    Err(UnknownOwner::Unlisted(cause))
 }
 
 /// The owner of the peer, if this table lists it.
-fn owner_in(mut rows: impl BufRead, ends: Ends, asking: Asking) -> std::io::Result<Option<u32>> {
+fn owner_in(mut rows: impl BufRead, ends: SocketEnds, asking: AskingSide) -> std::io::Result<Option<u32>> {
     let mut rows = rows.by_ref().take(TABLE_BYTES_MAX);
     let mut line = Vec::new();
-    let mut listening = Listening::default();
+    let mut listening = ListeningSockets::default();
     loop {
         line.clear();
         let read = rows.by_ref().take(ROW_BYTES_MAX).read_until(b'\n', &mut line)?;
@@ -150,8 +150,8 @@ fn owner_in(mut rows: impl BufRead, ends: Ends, asking: Asking) -> std::io::Resu
         if line.last() != Some(&b'\n') {
             return Err(std::io::Error::other("too long"));
         }
-        let Some(row) = Row::read(&line) else { continue };
-        if asking == Asking::Connector && row.state == LISTEN {
+        let Some(row) = SocketRow::read(&line) else { continue };
+        if asking == AskingSide::Connector && row.state == LISTEN {
             listening.add(&row, ends.far);
         }
         if row.local != ends.far || row.remote != ends.near {
@@ -161,7 +161,7 @@ fn owner_in(mut rows: impl BufRead, ends: Ends, asking: Asking) -> std::io::Resu
             (_, ESTABLISHED) if row.inode != 0 => return Ok(Some(row.uid)),
             // The kernel lists listening sockets first. Had the one that took this connection been closed since, the
             // connection would have ended with it, because no process has accepted it.
-            (Asking::Connector, ESTABLISHED | SYN_RECEIVED) => return Ok(listening.owner()),
+            (AskingSide::Connector, ESTABLISHED | SYN_RECEIVED) => return Ok(listening.owner()),
             _ => {}
         }
     }
@@ -169,15 +169,15 @@ fn owner_in(mut rows: impl BufRead, ends: Ends, asking: Asking) -> std::io::Resu
 
 /// The listening sockets that a connection may have come to.
 #[derive(Debug, Default)]
-struct Listening {
+struct ListeningSockets {
     /// How closely the address matches; the kernel chooses the closest.
     closeness: u8,
     owner: Option<u32>,
     has_several: bool,
 }
 
-impl Listening {
-    fn add(&mut self, row: &Row, at: SocketAddr) {
+impl ListeningSockets {
+    fn add(&mut self, row: &SocketRow, at: SocketAddr) {
         let ip = row.local.ip();
         let closeness = match ip {
             _ if row.local.port() != at.port() || row.inode == 0 => return,
@@ -205,7 +205,7 @@ impl Listening {
     }
 }
 
-impl Row {
+impl SocketRow {
     /// Reads a row; `None`: this is no row.
     fn read(line: &[u8]) -> Option<Self> {
         let line = std::str::from_utf8(line).ok()?;
@@ -255,20 +255,20 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 
 /// Whether such a peer is accepted by a process of user `own`.
 fn decide(
-    found: std::result::Result<u32, Unknown>,
+    found: std::result::Result<u32, UnknownOwner>,
     own: u32,
-    asking: Asking,
+    asking: AskingSide,
     are_all_users_mapped: impl FnOnce() -> bool,
 ) -> Result<()> {
     let denied = |cause: String| Err(Error::new(Code::Denied, "loopback connection", cause));
     let (peer, this, remedy) = match asking {
-        Asking::Acceptor => (
+        AskingSide::Acceptor => (
             "the client",
             "the pool",
             "serve the pool with `--security DIRECTORY` and give the client a token (or serve all users of this host: \
              `--security none`)",
         ),
-        Asking::Connector => (
+        AskingSide::Connector => (
             "the server",
             "this client",
             "name the certificate authority of the server, as `JUNCTURA_CA_FILE` (or trust servers of all users of this \
@@ -281,8 +281,8 @@ fn decide(
             "{peer} runs as user {OVERFLOW_USER}, which may be any user that this user namespace does not map; {remedy}"
         )),
         Ok(_) => Ok(()),
-        Err(Unknown::NoDescriptors(errno)) => {
-            let whose = if asking == Asking::Acceptor {
+        Err(UnknownOwner::NoDescriptors(errno)) => {
+            let whose = if asking == AskingSide::Acceptor {
                 "the server"
             } else {
                 "this process"
@@ -290,7 +290,7 @@ fn decide(
             let cause = no_descriptors(whose, errno).unwrap_or_default();
             Err(Error::new(Code::LimitExceeded, "loopback connection", cause))
         }
-        Err(Unknown::Unlisted(cause)) => denied(format!("the user of {peer} is unknown ({cause}); {remedy}")),
+        Err(UnknownOwner::Unlisted(cause)) => denied(format!("the user of {peer} is unknown ({cause}); {remedy}")),
     }
 }
 

@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use zeroize::Zeroizing;
 
 use crate::refused;
-use crate::stream::{Came, Socket, came, went};
+use crate::stream::{ReadOutcome, StreamSocket, came, went};
 
 /// The most bytes that TLS buffers while the socket is blocked.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -47,9 +47,9 @@ impl ServerTls {
         Ok(Self(Arc::new(config)))
     }
 
-    pub(crate) fn connection(&self) -> Result<Session> {
+    pub(crate) fn connection(&self) -> Result<TlsSession> {
         rustls::ServerConnection::new(Arc::clone(&self.0))
-            .map(|connection| Session::new(connection.into()))
+            .map(|connection| TlsSession::new(connection.into()))
             .map_err(|error| refused(Code::Io, "TLS", "cannot begin", error))
     }
 }
@@ -79,19 +79,19 @@ impl ClientTls {
         Ok(Self(Arc::new(config)))
     }
 
-    pub(crate) fn connection(&self, host: &str) -> Result<Session> {
+    pub(crate) fn connection(&self, host: &str) -> Result<TlsSession> {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|error| refused(Code::InvalidArgument, host, "no name that a certificate has", error))?;
         rustls::ClientConnection::new(Arc::clone(&self.0), name)
-            .map(|connection| Session::new(connection.into()))
+            .map(|connection| TlsSession::new(connection.into()))
             .map_err(|error| refused(Code::Io, "TLS", "cannot begin", error))
     }
 }
 
 /// One end of a connection within TLS. It reads from and writes to the socket that it is given, and never waits.
-pub(crate) struct Session(Box<rustls::Connection>);
+pub(crate) struct TlsSession(Box<rustls::Connection>);
 
-impl Session {
+impl TlsSession {
     fn new(mut connection: rustls::Connection) -> Self {
         connection.set_buffer_limit(Some(BUFFER_BYTES));
         Self(Box::new(connection))
@@ -103,14 +103,14 @@ impl Session {
     }
 
     /// Reads decrypted bytes into `into`, in their order.
-    pub(crate) fn read(&mut self, socket: &mut Socket, into: &mut [IoSliceMut<'_>]) -> Result<Came> {
+    pub(crate) fn read(&mut self, socket: &mut StreamSocket, into: &mut [IoSliceMut<'_>]) -> Result<ReadOutcome> {
         loop {
             match came(self.0.reader().read_vectored(into))? {
-                Came::Nothing => {}
+                ReadOutcome::Nothing => {}
                 other => return Ok(other),
             }
             match came(self.0.read_tls(socket))? {
-                Came::Bytes(_) => {
+                ReadOutcome::Bytes(_) => {
                     let state = self.0.process_new_packets().map_err(|error| {
                         // Sends the alert that reports the reason, if the socket takes it.
                         let _ = self.0.write_tls(socket);
@@ -119,7 +119,7 @@ impl Session {
                     // Handshake messages and alerts of TLS itself.
                     self.flush(socket)?;
                     if state.peer_has_closed() && state.plaintext_bytes_to_read() == 0 {
-                        return Ok(Came::End);
+                        return Ok(ReadOutcome::End);
                     }
                 }
                 other => return Ok(other),
@@ -128,7 +128,7 @@ impl Session {
     }
 
     /// Encrypts and sends as much of `from` as is possible at once. Returns the number of bytes taken.
-    pub(crate) fn write(&mut self, socket: &mut Socket, from: &[IoSlice<'_>]) -> Result<usize> {
+    pub(crate) fn write(&mut self, socket: &mut StreamSocket, from: &[IoSlice<'_>]) -> Result<usize> {
         self.flush(socket)?;
         let count = went(self.0.writer().write_vectored(from))?;
         self.flush(socket)?;
@@ -136,7 +136,7 @@ impl Session {
     }
 
     /// Sends what TLS holds. Returns true if nothing is left.
-    pub(crate) fn flush(&mut self, socket: &mut Socket) -> Result<bool> {
+    pub(crate) fn flush(&mut self, socket: &mut StreamSocket) -> Result<bool> {
         while self.0.wants_write() {
             if went(self.0.write_tls(socket))? == 0 {
                 return Ok(false);
@@ -146,7 +146,7 @@ impl Session {
     }
 
     /// Sends the alert `close_notify`.
-    pub(crate) fn end(&mut self, socket: &mut Socket) {
+    pub(crate) fn end(&mut self, socket: &mut StreamSocket) {
         self.0.send_close_notify();
         let _ = self.flush(socket);
     }

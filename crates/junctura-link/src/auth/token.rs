@@ -1,7 +1,7 @@
 //! Tokens as text, and the files that hold secrets.
 //!
 //! A token grants the use of a pool from another machine for a limited time. It is a prefix with the version of the format,
-//! then a nonce and sealed [`Claims`] in lower-case hexadecimal; `docs/formats/link.md` describes it. Nothing here encrypts:
+//! then a nonce and sealed [`TokenClaims`] in lower-case hexadecimal; `docs/formats/link.md` describes it. Nothing here encrypts:
 //! [`TokenKey`](crate::TokenKey) does. Parsed text and files are untrusted: lengths are limited before anything is allocated,
 //! and each token has exactly one text.
 //!
@@ -32,10 +32,10 @@ pub(crate) const NAME_BYTES_MAX: usize = 512;
 
 /// What a client shows.
 #[derive(Clone)]
-pub struct Token(Zeroizing<String>);
+pub struct ClientToken(Zeroizing<String>);
 
 /// A token that has been parsed and not decrypted.
-pub(crate) struct Sealed {
+pub(crate) struct SealedToken {
     pub(crate) nonce: [u8; NONCE_BYTES],
     /// The encrypted claims, then the tag.
     pub(crate) claims: Vec<u8>,
@@ -43,7 +43,7 @@ pub(crate) struct Sealed {
 
 /// The claims of a token: who may use the pool, and when.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Claims<'a> {
+pub(crate) struct TokenClaims<'a> {
     /// The first second at which it is valid, since the Unix epoch.
     pub(crate) from: u64,
     /// The first second at which it is expired.
@@ -51,7 +51,7 @@ pub(crate) struct Claims<'a> {
     pub(crate) name: &'a str,
 }
 
-impl Token {
+impl ClientToken {
     /// Reads a token from its file.
     ///
     /// # Errors
@@ -81,13 +81,13 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for ClientToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
 }
 
-impl Sealed {
+impl SealedToken {
     /// Parses the text of a token.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl Sealed {
     }
 }
 
-impl<'a> Claims<'a> {
+impl<'a> TokenClaims<'a> {
     /// Reads decrypted claims.
     ///
     /// # Errors
@@ -231,7 +231,7 @@ mod tests {
 
     /// A well-formed token; no key has made it.
     fn text(claims: usize) -> String {
-        let sealed = Sealed {
+        let sealed = SealedToken {
             nonce: [7; NONCE_BYTES],
             claims: vec![0xab; claims],
         };
@@ -242,7 +242,7 @@ mod tests {
     fn a_token_has_one_text() {
         for claims in [32, 33, 32 + NAME_BYTES_MAX] {
             let text = text(claims);
-            let sealed = Sealed::parse(&text).unwrap();
+            let sealed = SealedToken::parse(&text).unwrap();
             assert_eq!((sealed.nonce, sealed.claims.len()), ([7; NONCE_BYTES], claims));
             assert_eq!(sealed.to_text(), text);
             assert!(text.len() <= TOKEN_BYTES_MAX);
@@ -270,7 +270,7 @@ mod tests {
             format!("{PREFIX}{}", "0".repeat(TOKEN_BYTES_MAX)),
         ];
         for bad in bad {
-            let error = Sealed::parse(&bad).map(drop).unwrap_err();
+            let error = SealedToken::parse(&bad).map(drop).unwrap_err();
             assert_eq!(error.code(), Code::Denied, "{bad:?}");
             assert!(bad.is_empty() || !error.to_string().contains(&bad), "{bad:?}");
         }
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_token_of_the_old_format_is_named_as_such() {
-        let error = Sealed::parse("v4.local.AAAAAAAA").map(drop).unwrap_err();
+        let error = SealedToken::parse("v4.local.AAAAAAAA").map(drop).unwrap_err();
         assert_eq!(error.code(), Code::Denied);
         assert!(error.cause().contains("earlier version") && error.cause().contains("junctura token"));
     }
@@ -287,16 +287,16 @@ mod tests {
     fn claims_are_read_as_they_were_written() {
         let longest = "n".repeat(NAME_BYTES_MAX);
         for name in ["", "viewer", "Größe", longest.as_str()] {
-            let claims = Claims {
+            let claims = TokenClaims {
                 from: 1,
                 until: u64::MAX,
                 name,
             };
-            assert_eq!(Claims::read(&claims.to_bytes()).unwrap(), claims);
+            assert_eq!(TokenClaims::read(&claims.to_bytes()).unwrap(), claims);
         }
         let long = [b'n'; TIMES_BYTES + NAME_BYTES_MAX + 1];
         for bad in [&[][..], &[0; TIMES_BYTES - 1], &[0xff; TIMES_BYTES + 1], &long] {
-            assert_eq!(Claims::read(bad).unwrap_err().code(), Code::Denied);
+            assert_eq!(TokenClaims::read(bad).unwrap_err().code(), Code::Denied);
         }
     }
 
@@ -306,9 +306,9 @@ mod tests {
         let path = directory.path().join("token");
         let longest = "t".repeat(FILE_BYTES_MAX as usize - 1);
         write_secret(&path, &longest).unwrap();
-        assert_eq!(Token::read(&path).unwrap().reveal(), longest);
+        assert_eq!(ClientToken::read(&path).unwrap().reveal(), longest);
         std::fs::remove_file(&path).unwrap();
         write_secret(&path, &format!("{longest}t")).unwrap();
-        assert_eq!(Token::read(&path).unwrap_err().code(), Code::Corrupt);
+        assert_eq!(ClientToken::read(&path).unwrap_err().code(), Code::Corrupt);
     }
 }

@@ -14,7 +14,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 use zeroize::Zeroizing;
 
 use crate::auth::token::{
-    Claims, NAME_BYTES_MAX, NONCE_BYTES, Sealed, TAG_BYTES, Token, denied, from_hex, read_secret, to_hex, write_secret,
+    ClientToken, NAME_BYTES_MAX, NONCE_BYTES, SealedToken, TAG_BYTES, TokenClaims, denied, from_hex, read_secret,
+    to_hex, write_secret,
 };
 
 /// The prefix of a key's text.
@@ -80,11 +81,11 @@ impl TokenKey {
     /// # Errors
     /// `InvalidArgument` for no time, or more than ten years, or a name of more than 512 bytes; `Io` when the system gives no
     /// random numbers.
-    pub fn token(&self, name: &str, time: Duration) -> Result<Token> {
+    pub fn token(&self, name: &str, time: Duration) -> Result<ClientToken> {
         self.token_from(name, SystemTime::now(), time)
     }
 
-    fn token_from(&self, name: &str, from: SystemTime, time: Duration) -> Result<Token> {
+    fn token_from(&self, name: &str, from: SystemTime, time: Duration) -> Result<ClientToken> {
         let invalid = |cause: &str| Error::new(Code::InvalidArgument, "token", cause);
         if time.is_zero() || time > TIME_MAX {
             return Err(invalid("it is valid for more than no time, and at most ten years"));
@@ -94,23 +95,23 @@ impl TokenKey {
         }
         let from = since_epoch(from);
         let end = from + time;
-        let claims = Claims {
+        let claims = TokenClaims {
             from: from.as_secs(),
             until: end.as_secs() + u64::from(end.subsec_nanos() > 0),
             name,
         };
         self.seal(PURPOSE, claims.to_bytes())
-            .map(|sealed| Token::new(sealed.to_text()))
+            .map(|sealed| ClientToken::new(sealed.to_text()))
     }
 
-    fn seal(&self, purpose: &[u8], mut claims: Vec<u8>) -> Result<Sealed> {
+    fn seal(&self, purpose: &[u8], mut claims: Vec<u8>) -> Result<SealedToken> {
         let mut nonce = [0; NONCE_BYTES];
         random(&mut nonce)?;
         let sealing = Nonce::assume_unique_for_key(nonce);
         self.cipher()?
             .seal_in_place_append_tag(sealing, Aad::from(purpose), &mut claims)
             .map_err(|_| Error::new(Code::InvalidArgument, "token", "it cannot be encrypted"))?;
-        Ok(Sealed { nonce, claims })
+        Ok(SealedToken { nonce, claims })
     }
 
     /// The user of the token.
@@ -122,13 +123,13 @@ impl TokenKey {
     }
 
     fn check_at(&self, token: &str, now: SystemTime) -> Result<String> {
-        let Sealed { nonce, claims } = Sealed::parse(token)?;
+        let SealedToken { nonce, claims } = SealedToken::parse(token)?;
         let mut claims = Zeroizing::new(claims);
         let plain = self
             .cipher()?
             .open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(PURPOSE), &mut claims)
             .map_err(|_| denied("it was not made with the key of this pool"))?;
-        let claims = Claims::read(plain)?;
+        let claims = TokenClaims::read(plain)?;
         let now = since_epoch(now).as_secs();
         if now < claims.from {
             return Err(denied("it is not valid yet"));
@@ -231,7 +232,7 @@ mod tests {
     fn a_token_for_another_purpose_or_with_other_claims_is_refused() {
         let key = TokenKey::generate().unwrap();
         let claims = |until| {
-            Claims {
+            TokenClaims {
                 from: 0,
                 until,
                 name: "viewer",
@@ -266,7 +267,7 @@ mod tests {
         assert!(TokenKey::read(&path).unwrap().check(token.reveal()).is_ok());
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         assert_eq!(TokenKey::read(&path).unwrap_err().code(), Code::Denied);
-        let none = Token::read(&directory.path().join("none"));
+        let none = ClientToken::read(&directory.path().join("none"));
         assert_eq!(none.unwrap_err().code(), Code::NotFound);
         let shown = format!("{token:?} {key:?}");
         assert_eq!(shown, "Token(…) TokenKey(…)");

@@ -6,7 +6,7 @@ use std::io::{IoSlice, IoSliceMut};
 
 use junctura_model::Result;
 
-use crate::stream::{Came, Socket};
+use crate::stream::{ReadOutcome, StreamSocket};
 
 /// The certificate of a server. Without the feature `tls` it has no values.
 #[derive(Clone, Debug)]
@@ -21,16 +21,16 @@ pub enum ClientTls {}
 pub enum TokenKey {}
 
 /// One end of a connection within TLS.
-pub(crate) enum Session {}
+pub(crate) enum TlsSession {}
 
 impl ServerTls {
-    pub(crate) fn connection(&self) -> Result<Session> {
+    pub(crate) fn connection(&self) -> Result<TlsSession> {
         match *self {}
     }
 }
 
 impl ClientTls {
-    pub(crate) fn connection(&self, _host: &str) -> Result<Session> {
+    pub(crate) fn connection(&self, _host: &str) -> Result<TlsSession> {
         match *self {}
     }
 }
@@ -41,24 +41,24 @@ impl TokenKey {
     }
 }
 
-impl Session {
+impl TlsSession {
     pub(crate) fn wants_write(&self) -> bool {
         match *self {}
     }
 
-    pub(crate) fn read(&mut self, _socket: &mut Socket, _into: &mut [IoSliceMut<'_>]) -> Result<Came> {
+    pub(crate) fn read(&mut self, _socket: &mut StreamSocket, _into: &mut [IoSliceMut<'_>]) -> Result<ReadOutcome> {
         match *self {}
     }
 
-    pub(crate) fn write(&mut self, _socket: &mut Socket, _from: &[IoSlice<'_>]) -> Result<usize> {
+    pub(crate) fn write(&mut self, _socket: &mut StreamSocket, _from: &[IoSlice<'_>]) -> Result<usize> {
         match *self {}
     }
 
-    pub(crate) fn flush(&mut self, _socket: &mut Socket) -> Result<bool> {
+    pub(crate) fn flush(&mut self, _socket: &mut StreamSocket) -> Result<bool> {
         match *self {}
     }
 
-    pub(crate) fn end(&mut self, _socket: &mut Socket) {
+    pub(crate) fn end(&mut self, _socket: &mut StreamSocket) {
         match *self {}
     }
 }

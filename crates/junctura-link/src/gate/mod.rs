@@ -21,18 +21,20 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
-use junctura_transport::{Address, LocalCarrier, UnixCarrier, for_clients};
+use junctura_transport::{LocalCarrier, ServerAddress, UnixCarrier, for_clients};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use crate::auth::handshake::{self, Answer, Identity, Joins, LinkId, Offered, Shown, Talk};
-use crate::auth::peer_user::Asking;
-use crate::gate::newcomers::{Newcomers, Place};
-use crate::relay::Relay;
-use crate::relay::channel::Side;
-use crate::relay::channel_source::Door;
-use crate::stream::Stream;
-use crate::streams::stream_worker::Porter;
-use crate::streams::{Lead, STREAMS_MAX, Sides};
+use crate::auth::handshake::{
+    self, ClientProof, HandshakeAnswer, LinkId, LinkJoin, LocalOffer, ServerIdentity, TimedExchange,
+};
+use crate::auth::peer_user::AskingSide;
+use crate::gate::newcomers::{GateNewcomers, NewcomerFate};
+use crate::relay::StreamRelay;
+use crate::relay::channel::LinkSide;
+use crate::relay::channel_source::ChannelSource;
+use crate::stream::LinkStream;
+use crate::streams::stream_worker::StreamWorker;
+use crate::streams::{STREAMS_MAX, SideStreams, StreamsGuard};
 use crate::{Endpoint, LoopbackUsers, ServerTls, TokenKey, refused};
 
 /// Connections altogether; of a link of several streams, each counts.
@@ -53,9 +55,9 @@ pub struct GateOptions {
     /// Where it listens.
     pub endpoint: Endpoint,
     /// The pool that it leads to.
-    pub pool: Address,
+    pub pool: ServerAddress,
     /// Which server serves it.
-    pub identity: Identity,
+    pub identity: ServerIdentity,
     /// How it shows who it is; needed beyond loopback.
     pub tls: Option<ServerTls>,
     /// The key of the tokens that clients must show. Without it only clients on loopback are let in, those of `users`.
@@ -72,7 +74,7 @@ impl GateOptions {
 
     /// A gate without TLS and tokens, for loopback and clients of this user.
     #[must_use]
-    pub fn new(endpoint: Endpoint, pool: Address, identity: Identity) -> Self {
+    pub fn new(endpoint: Endpoint, pool: ServerAddress, identity: ServerIdentity) -> Self {
         Self {
             endpoint,
             pool,
@@ -104,22 +106,22 @@ impl GateOptions {
 #[derive(Debug)]
 pub struct Gate {
     endpoint: Endpoint,
-    shared: Arc<Shared>,
+    shared: Arc<GateShared>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct GateShared {
     options: GateOptions,
-    state: Mutex<State>,
+    state: Mutex<GateState>,
     /// A link, or an evicted newcomer, has ended.
     ended: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    newcomers: Newcomers,
+struct GateState {
+    newcomers: GateNewcomers,
     next: u64,
     /// Refusals since then.
     refused: u64,
@@ -128,13 +130,13 @@ struct State {
     /// Given up for a moment when this process can open no more descriptors, so that a client can be accepted and told.
     spare: Option<OwnedFd>,
     /// Links of several streams.
-    several: HashMap<LinkId, Several>,
+    several: HashMap<LinkId, SharedLink>,
 }
 
 /// A link that more streams may join.
 #[derive(Debug)]
-struct Several {
-    sides: Arc<Sides>,
+struct SharedLink {
+    sides: Arc<SideStreams>,
     /// Which of them have not come.
     lacks: Vec<u8>,
     /// Whose it is.
@@ -143,21 +145,21 @@ struct Several {
 }
 
 /// More streams may join a link as long as this lasts.
-struct Joinable<'a> {
-    shared: &'a Shared,
+struct JoinableLink<'a> {
+    shared: &'a GateShared,
     link: LinkId,
 }
 
-impl Drop for Joinable<'_> {
+impl Drop for JoinableLink<'_> {
     fn drop(&mut self) {
         self.shared.state().several.remove(&self.link);
     }
 }
 
 /// Who was let in.
-enum Admitted<'a> {
-    Link(Box<Relay>, Option<Joinable<'a>>),
-    Side(Box<Porter>),
+enum AdmittedClient<'a> {
+    Link(Box<StreamRelay>, Option<JoinableLink<'a>>),
+    Side(Box<StreamWorker>),
 }
 
 impl Gate {
@@ -189,7 +191,7 @@ impl Gate {
         };
         let stop =
             Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|errno| cannot(errno.into()))?);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(GateShared {
             options,
             state: Mutex::default(),
             ended: Condvar::new(),
@@ -224,8 +226,8 @@ impl Drop for Gate {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl GateShared {
+    fn state(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -301,7 +303,7 @@ impl Shared {
             state.next += 1;
             let number = state.next;
             let place = state.newcomers.add(number, peer.ip());
-            if place == Place::None {
+            if place == NewcomerFate::None {
                 return limit(format!(
                     "{} others have not completed their greetings",
                     state.newcomers.len()
@@ -327,14 +329,14 @@ impl Shared {
     fn serve(&self, number: u64, socket: Arc<TcpStream>, peer: SocketAddr) {
         let let_in = self.let_in(number, socket, peer);
         match let_in {
-            Ok(Admitted::Link(relay, joinable)) => {
+            Ok(AdmittedClient::Link(relay, joinable)) => {
                 match relay.run().0 {
                     Ok(_) => tracing::debug!(%peer, "a link ended"),
                     Err(error) => tracing::info!(%peer, %error, "a link ended"),
                 }
                 drop(joinable);
             }
-            Ok(Admitted::Side(porter)) => porter.run(),
+            Ok(AdmittedClient::Side(porter)) => porter.run(),
             Err(error) => self.tell(peer, &error),
         }
         self.end(number);
@@ -363,8 +365,8 @@ impl Shared {
     }
 
     /// Hears a newcomer, and admits or refuses it. It is none any more when this returns.
-    fn let_in(&self, number: u64, socket: Arc<TcpStream>, peer: SocketAddr) -> Result<Admitted<'_>> {
-        let mut newcomer = Newcomer {
+    fn let_in(&self, number: u64, socket: Arc<TcpStream>, peer: SocketAddr) -> Result<AdmittedClient<'_>> {
+        let mut newcomer = GateNewcomer {
             shared: self,
             number,
             is_one: true,
@@ -377,7 +379,7 @@ impl Shared {
                 let error = newcomer.leave().err().unwrap_or(error);
                 // A client that has sent nothing may be about to begin with TLS, where there is a certificate.
                 if self.options.tls.is_none() && error.code() == Code::LimitExceeded {
-                    refuse(&mut Stream::new(socket, None)?, &error);
+                    refuse(&mut LinkStream::new(socket, None)?, &error);
                 }
                 return Err(error);
             }
@@ -386,7 +388,7 @@ impl Shared {
     }
 
     /// In the clear or within TLS, as the first byte says.
-    fn begin_stream(&self, socket: &Arc<TcpStream>, peer: SocketAddr, until: Instant) -> Result<Stream> {
+    fn begin_stream(&self, socket: &Arc<TcpStream>, peer: SocketAddr, until: Instant) -> Result<LinkStream> {
         let tls = if first_byte(socket, until)? == TLS_BEGINS {
             let tls = self.options.tls.as_ref().ok_or_else(|| {
                 let cause = "it begins with TLS, and this gate has no certificate";
@@ -398,20 +400,20 @@ impl Shared {
         } else {
             return Err(Error::new(Code::Denied, "greeting", "it does not begin with TLS"));
         };
-        Stream::new(Arc::clone(socket), tls)
+        LinkStream::new(Arc::clone(socket), tls)
     }
 
     fn greet<'a>(
         &'a self,
-        newcomer: &mut Newcomer<'_>,
-        mut stream: Stream,
+        newcomer: &mut GateNewcomer<'_>,
+        mut stream: LinkStream,
         peer: SocketAddr,
         until: Instant,
-    ) -> Result<Admitted<'a>> {
+    ) -> Result<AdmittedClient<'a>> {
         let options = &self.options;
         let is_secret = stream.is_secret();
         let origin = format!("tcp{} from {peer}", if is_secret { ", TLS" } else { "" });
-        let mut talk = Talk {
+        let mut talk = TimedExchange {
             stream: &mut stream,
             until,
             interrupted: &mut || Ok(()),
@@ -426,7 +428,7 @@ impl Shared {
                 return Err(error);
             }
         };
-        let shown: Shown<'_> = handshake::decode(&heard)?;
+        let shown: ClientProof<'_> = handshake::decode(&heard)?;
         let checked = self
             .check(&shown, talk.stream)
             .and_then(|name| newcomer.leave().map(|()| name));
@@ -435,14 +437,14 @@ impl Shared {
         }
         if let Some(joins) = shown.joins {
             let joined = checked.and_then(|name| self.join(joins, &name, is_secret));
-            let answer = Answer {
+            let answer = HandshakeAnswer {
                 failure: joined.as_ref().err().map(Into::into),
                 lease_ms: options.lease.as_millis() as u64,
-                ..Answer::default()
+                ..HandshakeAnswer::default()
             };
             talk.say(&handshake::encode(&answer)?)?;
-            let porter = Porter::new(joined?, joins.number, stream, options.lease)?;
-            return Ok(Admitted::Side(Box::new(porter)));
+            let porter = StreamWorker::new(joined?, joins.number, stream, options.lease)?;
+            return Ok(AdmittedClient::Side(Box::new(porter)));
         }
         let mut joinable = None;
         let local = checked.and_then(|name| {
@@ -451,10 +453,10 @@ impl Shared {
             joinable = self.expect(shown.streams.unwrap_or(1), name, is_secret)?;
             Ok(local)
         });
-        let answer = Answer {
+        let answer = HandshakeAnswer {
             failure: local.as_ref().err().map(Into::into),
             lease_ms: options.lease.as_millis() as u64,
-            offered: local.is_ok().then(|| Offered {
+            offered: local.is_ok().then(|| LocalOffer {
                 address: options.pool.to_string(),
                 machine: handshake::machine(),
                 identity: options.identity,
@@ -464,40 +466,51 @@ impl Shared {
         };
         talk.say(&handshake::encode(&answer)?)?;
         let local = local?;
-        let (side, lease, mirror_bytes) = (Side::Server, options.lease, shown.mirror_bytes);
+        let (side, lease, mirror_bytes) = (LinkSide::Server, options.lease, shown.mirror_bytes);
         let relay = if shown.is_shared {
             // That connection has shown that the server is there; each client gets one of its own.
             drop(local);
-            Relay::with_door(side, Door::Out(options.pool.clone()), stream, lease, mirror_bytes)
+            StreamRelay::with_door(
+                side,
+                ChannelSource::Out(options.pool.clone()),
+                stream,
+                lease,
+                mirror_bytes,
+            )
         } else {
-            Relay::new(side, LocalCarrier::new(local), stream, lease, mirror_bytes)
+            StreamRelay::new(side, LocalCarrier::new(local), stream, lease, mirror_bytes)
         };
         let relay = relay.with_origin(origin);
         Ok(match joinable {
-            None => Admitted::Link(Box::new(relay), None),
-            Some((joinable, lead, _)) => Admitted::Link(Box::new(relay.with_sides(lead)), Some(joinable)),
+            None => AdmittedClient::Link(Box::new(relay), None),
+            Some((joinable, lead, _)) => AdmittedClient::Link(Box::new(relay.with_sides(lead)), Some(joinable)),
         })
     }
 
     /// A link that is to have so many streams, and how many it may have; `None`: one.
-    fn expect(&self, streams: u8, name: String, is_secret: bool) -> Result<Option<(Joinable<'_>, Lead, u8)>> {
+    fn expect(
+        &self,
+        streams: u8,
+        name: String,
+        is_secret: bool,
+    ) -> Result<Option<(JoinableLink<'_>, StreamsGuard, u8)>> {
         let streams = streams.min(STREAMS_MAX);
         if streams < 2 {
             return Ok(None);
         }
-        let (link, lead) = (handshake::link_id()?, Lead(Sides::new()?));
-        let several = Several {
+        let (link, lead) = (handshake::link_id()?, StreamsGuard(SideStreams::new()?));
+        let several = SharedLink {
             sides: Arc::clone(&lead.0),
             lacks: (1..streams).collect(),
             name,
             is_secret,
         };
         self.state().several.insert(link, several);
-        Ok(Some((Joinable { shared: self, link }, lead, streams)))
+        Ok(Some((JoinableLink { shared: self, link }, lead, streams)))
     }
 
     /// What one more stream has in common with the others of its link.
-    fn join(&self, joins: Joins, name: &str, is_secret: bool) -> Result<Arc<Sides>> {
+    fn join(&self, joins: LinkJoin, name: &str, is_secret: bool) -> Result<Arc<SideStreams>> {
         let mut state = self.state();
         let found = state.several.get_mut(&joins.link).and_then(|several| {
             let place = several.lacks.iter().position(|number| *number == joins.number)?;
@@ -512,10 +525,10 @@ impl Shared {
     }
 
     /// The name of a client that may use the pool. Nothing else that a client asks for is done before.
-    fn check(&self, shown: &Shown<'_>, stream: &Stream) -> Result<String> {
+    fn check(&self, shown: &ClientProof<'_>, stream: &LinkStream) -> Result<String> {
         match (&self.options.key, &shown.token) {
             (None, _) if self.options.users == LoopbackUsers::Any => Ok(String::new()),
-            (None, _) => stream.peer_must_be_own(Asking::Acceptor).map(|()| String::new()),
+            (None, _) => stream.peer_must_be_own(AskingSide::Acceptor).map(|()| String::new()),
             (Some(key), Some(token)) => key.check(token),
             (Some(_), None) => Err(Error::new(
                 Code::Denied,
@@ -562,10 +575,10 @@ impl Shared {
     }
 }
 
-impl State {
+impl GateState {
     /// Wakes the thread of a newcomer that was evicted. It can still send.
-    fn wake(&self, place: Place) {
-        let Place::Of(evicted) = place else { return };
+    fn wake(&self, place: NewcomerFate) {
+        let NewcomerFate::Of(evicted) = place else { return };
         let mut links = self.links.iter();
         if let Some((_, socket)) = links.find(|(number, _)| *number == evicted) {
             let _ = socket.shutdown(std::net::Shutdown::Read);
@@ -574,13 +587,13 @@ impl State {
 }
 
 /// A client that has not shown yet who it is, in the thread that hears it.
-struct Newcomer<'a> {
-    shared: &'a Shared,
+struct GateNewcomer<'a> {
+    shared: &'a GateShared,
     number: u64,
     is_one: bool,
 }
 
-impl Newcomer<'_> {
+impl GateNewcomer<'_> {
     /// It is none any more.
     ///
     /// # Errors
@@ -594,17 +607,17 @@ impl Newcomer<'_> {
     }
 }
 
-impl Drop for Newcomer<'_> {
+impl Drop for GateNewcomer<'_> {
     fn drop(&mut self) {
         let _ = self.leave();
     }
 }
 
 /// Answers that a client is refused, as far as the socket takes it at once.
-fn refuse(stream: &mut Stream, error: &Error) {
-    let answer = Answer {
+fn refuse(stream: &mut LinkStream, error: &Error) {
+    let answer = HandshakeAnswer {
         failure: Some(error.into()),
-        ..Answer::default()
+        ..HandshakeAnswer::default()
     };
     if let Ok(bytes) = handshake::encode(&answer) {
         let _ = stream.write(&[IoSlice::new(&bytes)]);

@@ -17,7 +17,7 @@ pub(crate) const EVICTED_MAX: usize = 64;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Newcomers {
+pub(crate) struct GateNewcomers {
     /// The oldest first.
     waiting: VecDeque<(u64, IpAddr)>,
     evicted: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Newcomers {
 
 /// What becomes of a newcomer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum NewcomerFate {
     Free,
     /// The place of this one, which must go.
     Of(u64),
@@ -33,29 +33,29 @@ pub(crate) enum Place {
     None,
 }
 
-impl Newcomers {
+impl GateNewcomers {
     /// Adds newcomer `number`, and names the one that is evicted for it.
-    pub(crate) fn add(&mut self, number: u64, address: IpAddr) -> Place {
+    pub(crate) fn add(&mut self, number: u64, address: IpAddr) -> NewcomerFate {
         let origin = origin(address);
         let place = if self.count(origin) >= PER_ADDRESS_MAX {
             self.evict(origin)
         } else if self.waiting.len() >= NEWCOMERS_MAX {
             let crowded = self.waiting.iter().rev().max_by_key(|(_, origin)| self.count(*origin));
             let crowded = crowded.map(|(_, origin)| *origin);
-            crowded.map_or(Place::None, |origin| self.evict(origin))
+            crowded.map_or(NewcomerFate::None, |origin| self.evict(origin))
         } else {
-            Place::Free
+            NewcomerFate::Free
         };
-        if place != Place::None {
+        if place != NewcomerFate::None {
             self.waiting.push_back((number, origin));
         }
         place
     }
 
     /// Evicts the oldest newcomer of all, if there is one.
-    pub(crate) fn evict_oldest(&mut self) -> Place {
+    pub(crate) fn evict_oldest(&mut self) -> NewcomerFate {
         let oldest = self.waiting.front().map(|(_, origin)| *origin);
-        oldest.map_or(Place::None, |origin| self.evict(origin))
+        oldest.map_or(NewcomerFate::None, |origin| self.evict(origin))
     }
 
     /// A newcomer is none any more, since it is let in or gone. False: it was evicted before.
@@ -83,15 +83,15 @@ impl Newcomers {
         self.waiting.iter().filter(|(_, other)| *other == origin).count()
     }
 
-    fn evict(&mut self, origin: IpAddr) -> Place {
+    fn evict(&mut self, origin: IpAddr) -> NewcomerFate {
         if !self.can_evict() {
-            return Place::None;
+            return NewcomerFate::None;
         }
         let at = self.waiting.iter().position(|(_, other)| *other == origin);
         let oldest = at.and_then(|at| self.waiting.remove(at));
-        oldest.map_or(Place::None, |(number, _)| {
+        oldest.map_or(NewcomerFate::None, |(number, _)| {
             self.evicted += 1;
-            Place::Of(number)
+            NewcomerFate::Of(number)
         })
     }
 }
@@ -114,26 +114,26 @@ mod tests {
 
     #[test]
     fn the_oldest_of_one_address_goes_for_its_newest() {
-        let mut newcomers = Newcomers::default();
+        let mut newcomers = GateNewcomers::default();
         let one = address("127.0.0.1");
         for number in 0..PER_ADDRESS_MAX as u64 {
-            assert_eq!(newcomers.add(number, one), Place::Free);
+            assert_eq!(newcomers.add(number, one), NewcomerFate::Free);
         }
-        assert_eq!(newcomers.add(1000, one), Place::Of(0));
-        assert_eq!(newcomers.add(1001, address("::ffff:127.0.0.1")), Place::Of(1));
+        assert_eq!(newcomers.add(1000, one), NewcomerFate::Of(0));
+        assert_eq!(newcomers.add(1001, address("::ffff:127.0.0.1")), NewcomerFate::Of(1));
         assert!(newcomers.remove(2) && !newcomers.remove(2) && !newcomers.remove(0));
-        assert_eq!(newcomers.add(1002, one), Place::Free);
+        assert_eq!(newcomers.add(1002, one), NewcomerFate::Free);
         assert_eq!(newcomers.len(), PER_ADDRESS_MAX);
         // Others are not concerned.
         for number in 2000..2000 + (NEWCOMERS_MAX - PER_ADDRESS_MAX) as u64 {
-            assert_eq!(newcomers.add(number, address("127.0.0.2")), Place::Free);
+            assert_eq!(newcomers.add(number, address("127.0.0.2")), NewcomerFate::Free);
         }
-        assert_eq!(newcomers.add(3000, address("127.0.0.3")), Place::Of(3));
+        assert_eq!(newcomers.add(3000, address("127.0.0.3")), NewcomerFate::Of(3));
     }
 
     #[test]
     fn an_honest_newcomer_outlasts_as_many_strangers_as_there_are_places() {
-        let mut newcomers = Newcomers::default();
+        let mut newcomers = GateNewcomers::default();
         for number in 0..10_000 {
             newcomers.add(number, address("10.0.0.1"));
             newcomers.evicted = 0;
@@ -141,14 +141,14 @@ mod tests {
         // From the same address: those that are older go first.
         newcomers.add(10_000, address("10.0.0.1"));
         for number in 10_001..10_000 + PER_ADDRESS_MAX as u64 {
-            assert_ne!(newcomers.add(number, address("10.0.0.1")), Place::Of(10_000));
+            assert_ne!(newcomers.add(number, address("10.0.0.1")), NewcomerFate::Of(10_000));
             newcomers.evicted = 0;
         }
         assert!(newcomers.remove(10_000));
         // From another one: for as long as the strangers have the most.
         newcomers.add(20_000, address("10.0.0.2"));
         for number in 20_001..30_000 {
-            assert_ne!(newcomers.add(number, address("10.0.0.1")), Place::Of(20_000));
+            assert_ne!(newcomers.add(number, address("10.0.0.1")), NewcomerFate::Of(20_000));
             newcomers.evicted = 0;
         }
         assert!(newcomers.remove(20_000));
@@ -156,17 +156,17 @@ mod tests {
 
     #[test]
     fn those_that_do_not_go_keep_new_ones_out() {
-        let mut newcomers = Newcomers::default();
+        let mut newcomers = GateNewcomers::default();
         let many = |number: u64| IpAddr::V6((u128::from(number) << 64).into());
         for number in 0..(NEWCOMERS_MAX + EVICTED_MAX) as u64 {
-            assert_ne!(newcomers.add(number, many(number)), Place::None);
+            assert_ne!(newcomers.add(number, many(number)), NewcomerFate::None);
         }
-        assert_eq!(newcomers.add(1000, many(1000)), Place::None);
-        assert_eq!(newcomers.evict_oldest(), Place::None);
+        assert_eq!(newcomers.add(1000, many(1000)), NewcomerFate::None);
+        assert_eq!(newcomers.evict_oldest(), NewcomerFate::None);
         assert_eq!(newcomers.len(), NEWCOMERS_MAX);
         newcomers.forget_evicted();
         // Of addresses that have as many as others the oldest goes.
-        assert_eq!(newcomers.add(1000, many(1000)), Place::Of(EVICTED_MAX as u64));
+        assert_eq!(newcomers.add(1000, many(1000)), NewcomerFate::Of(EVICTED_MAX as u64));
     }
 
     #[test]

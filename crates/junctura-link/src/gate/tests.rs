@@ -3,32 +3,32 @@
 use std::io::{IoSliceMut, Write};
 use std::sync::mpsc::channel;
 
-use junctura_transport::Listener;
+use junctura_transport::ServerListener;
 
 use super::*;
 use crate::auth::handshake::MAGIC;
 use crate::gate::newcomers::PER_ADDRESS_MAX;
-use crate::stream::Came;
-use crate::{Dial, Dialed, Token};
+use crate::stream::ReadOutcome;
+use crate::{ClientToken, DialOptions, DialedGate};
 
 const HOUR: Duration = Duration::from_hours(1);
 
 struct Guarded {
     gate: Gate,
     key: TokenKey,
-    _listener: Listener,
+    _listener: ServerListener,
     _directory: tempfile::TempDir,
 }
 
 impl Guarded {
     fn open() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let pool = Address::Path(directory.path().join("pool.sock"));
-        let listener = Listener::bind(&pool).unwrap();
+        let pool = ServerAddress::Path(directory.path().join("pool.sock"));
+        let listener = ServerListener::bind(&pool).unwrap();
         let key = TokenKey::generate().unwrap();
         let file = directory.path().join("tokens.key");
         key.write(&file).unwrap();
-        let options = GateOptions::new("tcp://127.0.0.1:0".parse().unwrap(), pool, Identity::default());
+        let options = GateOptions::new("tcp://127.0.0.1:0".parse().unwrap(), pool, ServerIdentity::default());
         let options = GateOptions {
             key: Some(TokenKey::read(&file).unwrap()),
             ..options
@@ -41,12 +41,12 @@ impl Guarded {
         }
     }
 
-    fn token(&self, name: &str) -> Token {
+    fn token(&self, name: &str) -> ClientToken {
         self.key.token(name, HOUR).unwrap()
     }
 
-    fn dial(&self, token: &Token, streams: u8) -> Result<Dialed> {
-        Dial {
+    fn dial(&self, token: &ClientToken, streams: u8) -> Result<DialedGate> {
+        DialOptions {
             endpoint: self.gate.endpoint(),
             token: Some(token),
             tls: None,
@@ -58,33 +58,33 @@ impl Guarded {
     }
 
     /// Says this to the gate: how the link is called and how many streams it may have, and the connection.
-    fn greet(&self, shown: &Shown<'_>) -> Result<(Option<LinkId>, Option<u8>, Stream)> {
+    fn greet(&self, shown: &ClientProof<'_>) -> Result<(Option<LinkId>, Option<u8>, LinkStream)> {
         let socket = TcpStream::connect(("127.0.0.1", self.gate.endpoint().port())).unwrap();
-        let mut stream = Stream::new(socket, None).unwrap();
-        let mut talk = Talk {
+        let mut stream = LinkStream::new(socket, None).unwrap();
+        let mut talk = TimedExchange {
             stream: &mut stream,
             until: Instant::now() + handshake::TIME_MAX,
             interrupted: &mut || Ok(()),
         };
         talk.say(&handshake::encode(shown).unwrap()).unwrap();
         let heard = talk.hear().unwrap();
-        let answer: Answer<'_> = handshake::decode(&heard).unwrap();
+        let answer: HandshakeAnswer<'_> = handshake::decode(&heard).unwrap();
         match answer.failure {
             Some(failure) => Err(failure.into()),
             None => Ok((answer.link, answer.streams, stream)),
         }
     }
 
-    fn join(&self, token: &Token, link: LinkId, number: u8) -> Result<Stream> {
-        let shown = Shown {
+    fn join(&self, token: &ClientToken, link: LinkId, number: u8) -> Result<LinkStream> {
+        let shown = ClientProof {
             token: Some(token.reveal().into()),
-            joins: Some(Joins { link, number }),
-            ..Shown::default()
+            joins: Some(LinkJoin { link, number }),
+            ..ClientProof::default()
         };
         self.greet(&shown).map(|(.., stream)| stream)
     }
 
-    fn refuses(&self, token: &Token, link: LinkId, number: u8) {
+    fn refuses(&self, token: &ClientToken, link: LinkId, number: u8) {
         let error = self.join(token, link, number).err().unwrap();
         assert_eq!(error.code(), Code::Denied, "{error}");
         assert!(error.cause().contains("no link lacks it"), "{error}");
@@ -92,8 +92,8 @@ impl Guarded {
 }
 
 /// Until the gate has seen that the link is over: who still joins it ends.
-fn ends(mut stream: Stream) {
-    while let Ok(Came::Bytes(_) | Came::Nothing) = stream.read(&mut [IoSliceMut::new(&mut [0; 100])]) {
+fn ends(mut stream: LinkStream) {
+    while let Ok(ReadOutcome::Bytes(_) | ReadOutcome::Nothing) = stream.read(&mut [IoSliceMut::new(&mut [0; 100])]) {
         let _ = stream.wait(PollFlags::IN, &Timespec::try_from(HOUR).unwrap());
     }
 }
@@ -114,14 +114,18 @@ fn strangers_who_do_not_complete_their_greetings_go_for_those_who_come() {
     guarded.dial(&friend, 1).unwrap();
     assert!(guarded.gate.shared.state().newcomers.len() <= PER_ADDRESS_MAX);
     for socket in strangers.drain(..40) {
-        let mut stream = Stream::new(socket, None).unwrap();
-        let mut talk = Talk {
+        let mut stream = LinkStream::new(socket, None).unwrap();
+        let mut talk = TimedExchange {
             stream: &mut stream,
             until: Instant::now() + HOUR,
             interrupted: &mut || Ok(()),
         };
         let heard = talk.hear().unwrap();
-        let failure: Error = handshake::decode::<Answer<'_>>(&heard).unwrap().failure.unwrap().into();
+        let failure: Error = handshake::decode::<HandshakeAnswer<'_>>(&heard)
+            .unwrap()
+            .failure
+            .unwrap()
+            .into();
         assert_eq!(failure.code(), Code::LimitExceeded, "{failure}");
     }
 }
@@ -141,7 +145,7 @@ fn a_link_is_joined_by_who_was_told_its_name() {
     for number in [0, 3, 255] {
         guarded.refuses(&friend, link, number);
     }
-    let error = guarded.join(&Token::new("v4.local.none"), link, 1).err().unwrap();
+    let error = guarded.join(&ClientToken::new("v4.local.none"), link, 1).err().unwrap();
     assert_eq!(error.code(), Code::Denied);
     assert!(
         !error.cause().contains("no link"),
@@ -189,7 +193,7 @@ fn who_comes_within_tls_is_not_joined_in_the_clear() {
     let shared = &guarded.gate.shared;
     let (joinable, _lead, _) = shared.expect(2, "friend".to_owned(), true).unwrap().unwrap();
     guarded.refuses(&guarded.token("friend"), joinable.link, 1);
-    let joins = Joins {
+    let joins = LinkJoin {
         link: joinable.link,
         number: 1,
     };
@@ -209,10 +213,10 @@ fn nobody_has_more_than_there_may_be_and_who_asks_for_none_has_one() {
         (Some(8), Some(8)),
         (Some(255), Some(8)),
     ] {
-        let shown = Shown {
+        let shown = ClientProof {
             token: Some(friend.reveal().into()),
             streams: asked,
-            ..Shown::default()
+            ..ClientProof::default()
         };
         let (link, streams, _stream) = guarded.greet(&shown).unwrap();
         assert_eq!((streams, link.is_some()), (granted, granted.is_some()), "{asked:?}");
@@ -229,7 +233,7 @@ fn nobody_has_more_than_there_may_be_and_who_asks_for_none_has_one() {
 
 /// A gate of our own making: what it answers, and those that it leaves without an answer; what it hears.
 fn gate_that_answers(
-    answers: Vec<Answer<'static>>,
+    answers: Vec<HandshakeAnswer<'static>>,
     unanswered: usize,
 ) -> (Endpoint, std::sync::mpsc::Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -240,8 +244,8 @@ fn gate_that_answers(
         let none = std::iter::repeat_n(None, unanswered);
         for answer in answers.into_iter().map(Some).chain(none) {
             let (socket, _) = listener.accept().unwrap();
-            let mut stream = Stream::new(socket, None).unwrap();
-            let mut talk = Talk {
+            let mut stream = LinkStream::new(socket, None).unwrap();
+            let mut talk = TimedExchange {
                 stream: &mut stream,
                 until: Instant::now() + HOUR,
                 interrupted: &mut || Ok(()),
@@ -258,17 +262,17 @@ fn gate_that_answers(
     (endpoint, heard)
 }
 
-fn answer(link: Option<u8>, streams: Option<u8>) -> Answer<'static> {
-    Answer {
+fn answer(link: Option<u8>, streams: Option<u8>) -> HandshakeAnswer<'static> {
+    HandshakeAnswer {
         lease_ms: 1000,
         link: link.map(|byte| [byte; 16].into()),
         streams,
-        ..Answer::default()
+        ..HandshakeAnswer::default()
     }
 }
 
-fn dial_all(endpoint: &Endpoint, streams: u8) -> Result<Dialed> {
-    let dial = Dial {
+fn dial_all(endpoint: &Endpoint, streams: u8) -> Result<DialedGate> {
+    let dial = DialOptions {
         endpoint,
         token: None,
         tls: None,
@@ -300,16 +304,16 @@ fn gates_that_know_of_no_streams_or_give_fewer_are_understood() {
         assert_eq!(dialed.streams(), streams);
         drop(dialed);
         let first = heard.recv().unwrap();
-        assert_eq!(handshake::decode::<Shown<'_>>(&first).unwrap().streams, Some(3));
+        assert_eq!(handshake::decode::<ClientProof<'_>>(&first).unwrap().streams, Some(3));
         for (number, body) in (1..).zip(heard) {
-            let joins = handshake::decode::<Shown<'_>>(&body).unwrap().joins.unwrap();
+            let joins = handshake::decode::<ClientProof<'_>>(&body).unwrap().joins.unwrap();
             assert_eq!((joins.link, joins.number), ([1; 16].into(), number));
         }
     }
     // Who asks for one says nothing of it.
     let (endpoint, heard) = gate_that_answers(vec![answer(None, None)], 0);
     drop(dial_all(&endpoint, 1).unwrap());
-    let plain = handshake::encode(&Shown::default()).unwrap();
+    let plain = handshake::encode(&ClientProof::default()).unwrap();
     assert_eq!(heard.recv().unwrap(), handshake::split(&plain).unwrap().unwrap());
 }
 

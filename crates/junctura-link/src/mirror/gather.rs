@@ -11,7 +11,7 @@
 //!
 //! Layouts are read when their turn comes, and not kept with what waits: a text of a layout takes up to fifty times its bytes when it is
 //! read. What waits is weighed in bytes, for each client and for all clients of a link ([`LinkPacking`]). Memory for layouts and plans is
-//! reserved before they are read and made ([`Planning`]), for a link and for all links of the process. A client that is refused takes
+//! reserved before they are read and made ([`PlanAccount`]), for a link and for all links of the process. A client that is refused takes
 //! whole pieces.
 
 use std::collections::VecDeque;
@@ -19,16 +19,16 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use junctura_copy::{Fingerprint, Kept, Pack};
-use junctura_layout::{DIMENSIONS_MAX, Element, Layout, Plan, Side};
-use junctura_memory::{FileMap, Mapping};
+use junctura_copy::{Pack, PlanFingerprint, PlanStore};
+use junctura_layout::{DIMENSIONS_MAX, Element, Layout, Plan, PlanSide};
+use junctura_memory::{FileMap, SegmentMapping};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
-use junctura_wire::body::{self, Demand};
-use junctura_wire::fixed::{CHECKSUM, DeliveredHead, Holding, INLINE, LAST, PackedHead, SUMMED};
+use junctura_wire::body::{self, DemandRequest};
+use junctura_wire::fixed::{CHECKSUM, DeliveredHead, INLINE, LAST, PackedHead, ReleasedHolding, SUMMED};
 
 use crate::mirror::mirror_index;
-use crate::mirror::{Memory, Source};
+use crate::mirror::{LinkMemory, OutgoingSource};
 
 /// What one client may have asked for at a time.
 const ASKS_MAX: usize = 64;
@@ -70,34 +70,34 @@ static ALL_LAYOUT_BYTES: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default
 /// What all channels of a link have in common for packing.
 #[derive(Debug)]
 pub(crate) struct LinkPacking {
-    plans: Kept<MadePack>,
+    plans: PlanStore<MadePack>,
     /// Those that are kept; that which was used last is the first.
     layouts: VecDeque<KeptLayout>,
     /// Bytes of texts of layouts that are kept here and elsewhere.
     layout_bytes: Arc<AtomicUsize>,
     asked_bytes: Arc<AtomicUsize>,
-    planning: Planning,
+    planning: PlanAccount,
 }
 
 /// Counts the memory that layouts and plans of a link take, and those of all links.
 #[derive(Debug)]
-struct Planning {
+struct PlanAccount {
     link: Arc<AtomicUsize>,
     all: Arc<AtomicUsize>,
 }
 
 /// A part of it.
 #[derive(Debug)]
-struct Planned {
-    link: Reserved,
-    all: Reserved,
+struct PlannedPart {
+    link: PlanReservation,
+    all: PlanReservation,
 }
 
 /// A layout, and the memory that it takes.
 #[derive(Debug)]
 struct ReadLayout {
     layout: Arc<Layout>,
-    _planned: Planned,
+    _planned: PlannedPart,
 }
 
 /// One that is kept, and its text.
@@ -105,19 +105,19 @@ struct ReadLayout {
 struct KeptLayout {
     text: String,
     read: Arc<ReadLayout>,
-    _bytes: Reserved,
+    _bytes: PlanReservation,
 }
 
 /// What comes of a plan, and the memory that it takes.
 #[derive(Debug)]
 struct MadePack {
     pack: Pack,
-    _planned: Planned,
+    _planned: PlannedPart,
 }
 
 /// A part of what the channels of a link may take together. It is given back when this is dropped.
 #[derive(Debug)]
-struct Reserved {
+struct PlanReservation {
     taken: Arc<AtomicUsize>,
     amount: usize,
 }
@@ -125,11 +125,11 @@ struct Reserved {
 impl Default for LinkPacking {
     fn default() -> Self {
         Self {
-            plans: Kept::new(KEPT_MAX, KEPT_BYTES_MAX),
+            plans: PlanStore::new(KEPT_MAX, KEPT_BYTES_MAX),
             layouts: VecDeque::new(),
             layout_bytes: Arc::clone(&ALL_LAYOUT_BYTES),
             asked_bytes: Arc::default(),
-            planning: Planning {
+            planning: PlanAccount {
                 link: Arc::default(),
                 all: Arc::clone(&ALL_PLANNING_BYTES),
             },
@@ -137,22 +137,23 @@ impl Default for LinkPacking {
     }
 }
 
-impl Planning {
+impl PlanAccount {
     /// Reserves memory.
     ///
     /// # Errors
     /// `LimitExceeded` where the link, or all links, take as much as they may.
-    fn take(&self, bytes: usize) -> Result<Planned> {
+    fn take(&self, bytes: usize) -> Result<PlannedPart> {
         let refused = |whose: &str, most: usize| {
             let cause = format!("layouts and plans of {whose} take at most {most} bytes; {bytes} more are needed");
             Error::new(Code::LimitExceeded, "pack", cause)
         };
-        let link = Reserved::take(&self.link, bytes, LINK_PLANNING_BYTES_MAX)
+        let link = PlanReservation::take(&self.link, bytes, LINK_PLANNING_BYTES_MAX)
             .ok_or_else(|| refused("a link", LINK_PLANNING_BYTES_MAX))?;
         let is_small = self.link.load(Ordering::Relaxed) <= FAIR_PLANNING_BYTES;
         let most = if is_small { usize::MAX } else { ALL_PLANNING_BYTES_MAX };
-        let all = Reserved::take(&self.all, bytes, most).ok_or_else(|| refused("all links", ALL_PLANNING_BYTES_MAX))?;
-        Ok(Planned { link, all })
+        let all = PlanReservation::take(&self.all, bytes, most)
+            .ok_or_else(|| refused("all links", ALL_PLANNING_BYTES_MAX))?;
+        Ok(PlannedPart { link, all })
     }
 
     /// Whether all links take so much that nothing more is to be kept.
@@ -161,7 +162,7 @@ impl Planning {
     }
 }
 
-impl Planned {
+impl PlannedPart {
     /// Keeps so much.
     fn keep(&mut self, bytes: usize) {
         for reserved in [&mut self.link, &mut self.all] {
@@ -174,8 +175,8 @@ impl LinkPacking {
     /// Reserves memory for a layout or a plan; plans that are kept make room.
     ///
     /// # Errors
-    /// As [`Planning::take`].
-    fn take(&self, bytes: usize) -> Result<Planned> {
+    /// As [`PlanAccount::take`].
+    fn take(&self, bytes: usize) -> Result<PlannedPart> {
         self.planning.take(bytes).or_else(|_| {
             self.plans.clear();
             self.planning.take(bytes)
@@ -185,7 +186,7 @@ impl LinkPacking {
     /// The layout of this text. It is kept, unless all links keep too much already.
     ///
     /// # Errors
-    /// Those of a text that is none, and as [`Planning::take`].
+    /// Those of a text that is none, and as [`PlanAccount::take`].
     fn layout(&mut self, text: &str) -> Result<Arc<ReadLayout>> {
         let at = self.layouts.iter().position(|known| known.text == text);
         if let Some(known) = at.and_then(|at| self.layouts.remove(at)) {
@@ -199,7 +200,7 @@ impl LinkPacking {
             layout: Arc::new(text.parse()?),
             _planned: planned,
         });
-        if let Some(bytes) = Reserved::take(&self.layout_bytes, text.len(), ALL_LAYOUT_BYTES_MAX) {
+        if let Some(bytes) = PlanReservation::take(&self.layout_bytes, text.len(), ALL_LAYOUT_BYTES_MAX) {
             self.layouts.push_front(KeptLayout {
                 text: text.to_owned(),
                 read: Arc::clone(&read),
@@ -223,7 +224,7 @@ impl LinkPacking {
     }
 }
 
-impl Reserved {
+impl PlanReservation {
     fn take(taken: &Arc<AtomicUsize>, amount: usize, max: usize) -> Option<Self> {
         let add = |sum: usize| sum.checked_add(amount).filter(|&sum| sum <= max);
         taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
@@ -240,7 +241,7 @@ impl Reserved {
     }
 }
 
-impl Drop for Reserved {
+impl Drop for PlanReservation {
     fn drop(&mut self) {
         self.give_back(self.amount);
     }
@@ -248,28 +249,28 @@ impl Drop for Reserved {
 
 /// What the client of one channel has asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Packing {
+pub(crate) struct ChannelPacking {
     /// The first one is being answered.
-    asks: VecDeque<Ask>,
+    asks: VecDeque<PackRequest>,
     asked_bytes: usize,
     /// The elements of the part that goes next.
     part: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Ask {
+struct PackRequest {
     request: u64,
     /// What its plans are made from, but for the giver.
-    fingerprint: Fingerprint,
+    fingerprint: PlanFingerprint,
     /// Whose they are, and what demands them.
     pieces: VecDeque<(u64, Vec<u8>)>,
-    now: Now,
+    now: PackState,
     /// Its bytes among those of the link.
-    reserved: Option<Reserved>,
+    reserved: Option<PlanReservation>,
 }
 
 #[derive(Debug)]
-enum Now {
+enum PackState {
     /// Its turn has not come.
     Waits,
     Between,
@@ -277,14 +278,14 @@ enum Now {
     Demands(u64),
     /// As that, but the client wants no answer any more.
     GivenUp,
-    Packs(Box<Held>),
+    Packs(Box<PackedPiece>),
 }
 
 /// A piece that is being packed.
 #[derive(Debug)]
-struct Held {
-    holding: Holding,
-    payload: Payload,
+struct PackedPiece {
+    holding: ReleasedHolding,
+    payload: PackedPayload,
     plan: Arc<MadePack>,
     /// Elements that have gone.
     gone: u64,
@@ -292,33 +293,33 @@ struct Held {
 }
 
 #[derive(Debug)]
-enum Payload {
+enum PackedPayload {
     Here(Vec<u8>),
-    Mapped(Arc<Mapping>, u64, u64),
+    Mapped(Arc<SegmentMapping>, u64, u64),
     File(FileMap, u64, u64),
 }
 
 /// What is to be done next.
 #[derive(Debug)]
-pub(crate) enum Step<'p> {
+pub(crate) enum PackStep<'p> {
     /// Nothing, before something comes.
     Nothing,
     /// The server is to be told this.
     Ask(Vec<u8>),
     /// A part goes to the client; then a piece may have to be given back.
-    Part(u64, PackedHead, &'p [u8], Option<Holding>),
+    Part(u64, PackedHead, &'p [u8], Option<ReleasedHolding>),
     /// The client is told what is wrong; a piece may have to be given back.
-    Failed(u64, Error, Option<Holding>),
+    Failed(u64, Error, Option<ReleasedHolding>),
     /// Nobody wants this piece any more.
-    GiveBack(Holding),
+    GiveBack(ReleasedHolding),
 }
 
-impl Packing {
+impl ChannelPacking {
     /// Whether the next answer to `request` is one to this end.
     pub(crate) fn expects(&self, request: u64) -> bool {
         self.asks
             .front()
-            .is_some_and(|ask| ask.request == request && matches!(ask.now, Now::Demands(_) | Now::GivenUp))
+            .is_some_and(|ask| ask.request == request && matches!(ask.now, PackState::Demands(_) | PackState::GivenUp))
     }
 
     /// A client asks.
@@ -326,12 +327,12 @@ impl Packing {
     /// # Errors
     /// `InvalidArgument` for elements that there are not; `LimitExceeded` when it, or its link, asks for too much at a time. What is wrong
     /// with its layouts it hears when its turn comes.
-    pub(crate) fn ask(&mut self, request: u64, pack: &body::Pack<'_>, link: &LinkPacking) -> Result<()> {
+    pub(crate) fn ask(&mut self, request: u64, pack: &body::PackBody<'_>, link: &LinkPacking) -> Result<()> {
         let limit = |cause: String| Err(Error::new(Code::LimitExceeded, "pack", cause));
         if self.asks.len() >= ASKS_MAX {
             return limit(format!("{ASKS_MAX} others of this client wait"));
         }
-        let mut ask = Ask::new(request, pack)?;
+        let mut ask = PackRequest::new(request, pack)?;
         let bytes = ask.bytes();
         if self.asked_bytes + bytes > ASKED_BYTES_MAX {
             return limit(format!(
@@ -339,7 +340,7 @@ impl Packing {
                 self.asks.len()
             ));
         }
-        ask.reserved = Reserved::take(&link.asked_bytes, bytes, LINK_ASKED_BYTES_MAX);
+        ask.reserved = PlanReservation::take(&link.asked_bytes, bytes, LINK_ASKED_BYTES_MAX);
         if ask.reserved.is_none() {
             return limit(format!(
                 "its {bytes} bytes, and those of all clients of this link, are more than {LINK_ASKED_BYTES_MAX}"
@@ -351,28 +352,28 @@ impl Packing {
     }
 
     /// The client wants no answer to `request` any more. `None`: it did not ask that here.
-    pub(crate) fn stop(&mut self, request: u64) -> Option<Step<'static>> {
+    pub(crate) fn stop(&mut self, request: u64) -> Option<PackStep<'static>> {
         let at = self.asks.iter().position(|ask| ask.request == request)?;
-        if let Now::Demands(_) = self.asks[at].now {
-            self.asks[at].now = Now::GivenUp;
-            return Some(Step::Nothing);
+        if let PackState::Demands(_) = self.asks[at].now {
+            self.asks[at].now = PackState::GivenUp;
+            return Some(PackStep::Nothing);
         }
-        Some(self.end(at).map_or(Step::Nothing, Step::GiveBack))
+        Some(self.end(at).map_or(PackStep::Nothing, PackStep::GiveBack))
     }
 
     /// What was asked is over. Which piece is to be given back.
-    fn end(&mut self, at: usize) -> Option<Holding> {
+    fn end(&mut self, at: usize) -> Option<ReleasedHolding> {
         let ask = self.asks.remove(at)?;
         self.asked_bytes -= ask.bytes();
         match ask.now {
-            Now::Packs(piece) => Some(piece.holding),
+            PackState::Packs(piece) => Some(piece.holding),
             _ => None,
         }
     }
 
     /// The server has no such piece. Whether the client is to hear it.
     pub(crate) fn failed(&mut self) -> bool {
-        let is_awaited = !matches!(self.asks.front().map(|ask| &ask.now), Some(Now::GivenUp));
+        let is_awaited = !matches!(self.asks.front().map(|ask| &ask.now), Some(PackState::GivenUp));
         self.end(0);
         is_awaited
     }
@@ -382,57 +383,57 @@ impl Packing {
         &mut self,
         head: &DeliveredHead,
         inline: &[u8],
-        memory: &Memory,
+        memory: &LinkMemory,
         link: &mut LinkPacking,
-    ) -> Step<'static> {
+    ) -> PackStep<'static> {
         let demanded = self.asks.front_mut().and_then(|ask| match ask.now {
-            Now::Demands(rank) => Some((ask, rank)),
+            PackState::Demands(rank) => Some((ask, rank)),
             _ => None,
         });
         let Some((ask, rank)) = demanded else {
             self.end(0);
-            return Step::GiveBack(held_by(head));
+            return PackStep::GiveBack(held_by(head));
         };
         match ask.hold(rank, (head, inline), memory, link) {
             Ok(piece) => {
-                ask.now = Now::Packs(Box::new(piece));
-                Step::Nothing
+                ask.now = PackState::Packs(Box::new(piece));
+                PackStep::Nothing
             }
             Err(error) => {
                 let request = ask.request;
                 self.end(0);
-                Step::Failed(request, error, Some(held_by(head)))
+                PackStep::Failed(request, error, Some(held_by(head)))
             }
         }
     }
 
     /// What goes next, for which there is room.
-    pub(crate) fn step(&mut self, link: &mut LinkPacking) -> Step<'_> {
+    pub(crate) fn step(&mut self, link: &mut LinkPacking) -> PackStep<'_> {
         let Some(ask) = self.asks.front_mut() else {
-            return Step::Nothing;
+            return PackStep::Nothing;
         };
         let request = ask.request;
-        if let Now::Waits = ask.now {
-            ask.now = Now::Between;
+        if let PackState::Waits = ask.now {
+            ask.now = PackState::Between;
             if let Err(error) = ask.layouts(link) {
                 self.end(0);
-                return Step::Failed(request, error, None);
+                return PackStep::Failed(request, error, None);
             }
         }
         let Some(ask) = self.asks.front_mut() else {
-            return Step::Nothing;
+            return PackStep::Nothing;
         };
         match &mut ask.now {
-            Now::Waits | Now::Demands(_) | Now::GivenUp => Step::Nothing,
-            Now::Between => {
+            PackState::Waits | PackState::Demands(_) | PackState::GivenUp => PackStep::Nothing,
+            PackState::Between => {
                 if let Some((rank, demand)) = ask.pieces.pop_front() {
                     let bytes = piece_bytes(&demand);
                     self.asked_bytes -= bytes;
                     if let Some(reserved) = &mut ask.reserved {
                         reserved.give_back(bytes);
                     }
-                    ask.now = Now::Demands(rank);
-                    return Step::Ask(demand);
+                    ask.now = PackState::Demands(rank);
+                    return PackStep::Ask(demand);
                 }
                 // There were no pieces.
                 self.end(0);
@@ -440,32 +441,32 @@ impl Packing {
                     flags: LAST.into(),
                     ..PackedHead::default()
                 };
-                Step::Part(request, head, &[], None)
+                PackStep::Part(request, head, &[], None)
             }
-            Now::Packs(piece) => match piece.next(&mut self.part, ask.fingerprint.elements.1) {
+            PackState::Packs(piece) => match piece.next(&mut self.part, ask.fingerprint.elements.1) {
                 Err(error) => {
                     let holding = self.end(0);
-                    Step::Failed(request, error, holding)
+                    PackStep::Failed(request, error, holding)
                 }
                 Ok(mut head) => {
                     if piece.gone < piece.plan.pack.elements() {
-                        return Step::Part(request, head, &self.part, None);
+                        return PackStep::Part(request, head, &self.part, None);
                     }
                     let holding = piece.holding;
-                    ask.now = Now::Between;
+                    ask.now = PackState::Between;
                     if ask.pieces.is_empty() {
                         head.flags |= LAST;
                         self.end(0);
                     }
-                    Step::Part(request, head, &self.part, Some(holding))
+                    PackStep::Part(request, head, &self.part, Some(holding))
                 }
             },
         }
     }
 }
 
-impl Ask {
-    fn new(request: u64, pack: &body::Pack<'_>) -> Result<Self> {
+impl PackRequest {
+    fn new(request: u64, pack: &body::PackBody<'_>) -> Result<Self> {
         let elements: (Element, Element) = (pack.element.parse()?, pack.travels.parse()?);
         if pack.origin.len() > DIMENSIONS_MAX {
             let cause = format!(
@@ -475,7 +476,7 @@ impl Ask {
             return Err(Error::new(Code::InvalidArgument, "pack", cause));
         }
         let demand = |piece: &body::PieceName<'_>| {
-            let demand = Demand {
+            let demand = DemandRequest {
                 target: piece.target.clone(),
                 timeout_ms: Some(0),
                 requirement: None,
@@ -488,7 +489,7 @@ impl Ask {
         };
         Ok(Self {
             request,
-            fingerprint: Fingerprint {
+            fingerprint: PlanFingerprint {
                 from: pack.from.clone().into_owned(),
                 to: pack.to.clone().into_owned(),
                 origin: pack.origin.clone(),
@@ -497,7 +498,7 @@ impl Ask {
                 elements,
             },
             pieces: pack.pieces.iter().map(demand).collect(),
-            now: Now::Waits,
+            now: PackState::Waits,
             reserved: None,
         })
     }
@@ -521,10 +522,10 @@ impl Ask {
         &self,
         rank: u64,
         (head, inline): (&DeliveredHead, &[u8]),
-        memory: &Memory,
+        memory: &LinkMemory,
         link: &mut LinkPacking,
-    ) -> Result<Held> {
-        let payload = Payload::of(head, inline, memory)?;
+    ) -> Result<PackedPiece> {
+        let payload = PackedPayload::of(head, inline, memory)?;
         let is_summed = head.flags.get() & CHECKSUM != 0;
         if is_summed && crc32c::crc32c(payload.bytes()?) != head.checksum.get() {
             let cause = "its payload is not what was offered";
@@ -542,14 +543,14 @@ impl Ask {
                 cause,
             ));
         }
-        let fingerprint = Fingerprint {
+        let fingerprint = PlanFingerprint {
             rank,
             ..self.fingerprint.clone()
         };
         let plan = link
             .plans
             .get(fingerprint, || self.plan(rank, (&from.layout, &to.layout), link))?;
-        Ok(Held {
+        Ok(PackedPiece {
             holding: held_by(head),
             payload,
             plan,
@@ -561,7 +562,7 @@ impl Ask {
     /// Returns what a piece is packed by, and its weight among those that are kept.
     ///
     /// # Errors
-    /// Those of [`Plan::with_peer`] and [`Pack::new`], and as [`Planning::take`].
+    /// Those of [`Plan::with_peer`] and [`Pack::new`], and as [`PlanAccount::take`].
     fn plan(&self, rank: u64, layouts: (&Arc<Layout>, &Arc<Layout>), link: &LinkPacking) -> Result<(MadePack, usize)> {
         let mut made = self.plan_listing(LISTED_STEPS[0], rank, layouts, link);
         for &listed_max in &LISTED_STEPS[1..] {
@@ -584,12 +585,12 @@ impl Ask {
         (from, to): (&Arc<Layout>, &Arc<Layout>),
         link: &LinkPacking,
     ) -> Result<MadePack> {
-        let Fingerprint {
+        let PlanFingerprint {
             origin, peer, elements, ..
         } = &self.fingerprint;
         let peer = peer.unwrap_or_default();
         let mut planned = link.take(listed_max * MAKING_BYTES_EACH + self.layout_bytes())?;
-        let plan = Plan::with_peer(from, to, origin, Side::From, (rank, peer), listed_max)?;
+        let plan = Plan::with_peer(from, to, origin, PlanSide::From, (rank, peer), listed_max)?;
         let pack = Pack::new(&plan, peer, elements.0, elements.1)?;
         // What is kept has the texts of its layouts, too.
         planned.keep(pack.bytes() + self.layout_bytes());
@@ -600,7 +601,7 @@ impl Ask {
     }
 }
 
-impl Held {
+impl PackedPiece {
     /// The next part of it.
     fn next(&mut self, part: &mut Vec<u8>, travels: Element) -> Result<PackedHead> {
         let width = travels.kind.bytes();
@@ -617,15 +618,15 @@ impl Held {
     }
 }
 
-impl Payload {
-    fn of(head: &DeliveredHead, inline: &[u8], memory: &Memory) -> Result<Self> {
+impl PackedPayload {
+    fn of(head: &DeliveredHead, inline: &[u8], memory: &LinkMemory) -> Result<Self> {
         let (flags, length) = (head.flags.get(), head.length.get());
         if flags & INLINE != 0 || length == 0 {
             return Ok(Self::Here(inline.to_vec()));
         }
         match memory.source(mirror_index::at(head), length)? {
-            Source::Mapped { mapping, at, length } => Ok(Self::Mapped(mapping, at, length)),
-            Source::File { file, at, length } => {
+            OutgoingSource::Mapped { mapping, at, length } => Ok(Self::Mapped(mapping, at, length)),
+            OutgoingSource::File { file, at, length } => {
                 let map = FileMap::new(file.as_fd(), at.saturating_add(length))?;
                 Ok(Self::File(map, at, length))
             }
@@ -647,11 +648,11 @@ fn piece_bytes(demand: &[u8]) -> usize {
 }
 
 /// What gives a piece back.
-fn held_by(head: &DeliveredHead) -> Holding {
-    Holding {
+fn held_by(head: &DeliveredHead) -> ReleasedHolding {
+    ReleasedHolding {
         holding: head.holding,
         sequence: head.sequence,
-        ..Holding::default()
+        ..ReleasedHolding::default()
     }
 }
 

@@ -9,20 +9,20 @@ use std::collections::VecDeque;
 use hashbrown::HashMap;
 use junctura_wire::fixed::{DeliveredHead, FILE_TIER, SPILLED, STAGED};
 
-use crate::record::At;
+use crate::record::PayloadOffset;
 
 /// Payloads that a mirror keeps beyond those that are held, at most, whatever number of bytes its client claims to have room for.
 const COPIES_MAX: usize = 1 << 20;
 
 /// Where a payload lies in the mirror.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Place {
+enum MirrorSlot {
     Slot(u32, u32),
     File(u64),
 }
 
 #[derive(Debug)]
-struct Copy {
+struct MirrorCopy {
     /// The object's number: another payload in the same place has another one.
     sequence: u64,
     length: u64,
@@ -34,19 +34,19 @@ struct Copy {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Shadow {
-    copies: HashMap<Place, Copy>,
+pub(crate) struct MirrorIndex {
+    copies: HashMap<MirrorSlot, MirrorCopy>,
     /// By channel and number.
-    holdings: HashMap<(u32, u32), Place>,
+    holdings: HashMap<(u32, u32), MirrorSlot>,
     /// What nobody holds, with the stamp that it had then.
-    idle: VecDeque<(Place, u64)>,
+    idle: VecDeque<(MirrorSlot, u64)>,
     bytes: u64,
     bytes_max: u64,
     copies_max: usize,
     stamp: u64,
 }
 
-impl Shadow {
+impl MirrorIndex {
     pub(crate) fn new(bytes_max: u64) -> Self {
         Self {
             copies: HashMap::new(),
@@ -76,7 +76,7 @@ impl Shadow {
             copy.length = length;
             return true;
         }
-        let copy = Copy {
+        let copy = MirrorCopy {
             sequence,
             length,
             holders: 1,
@@ -102,7 +102,7 @@ impl Shadow {
         }
     }
 
-    fn let_go(&mut self, place: Place) {
+    fn let_go(&mut self, place: MirrorSlot) {
         let Some(copy) = self.copies.get_mut(&place) else {
             return;
         };
@@ -118,7 +118,7 @@ impl Shadow {
     pub(crate) fn dropped(&mut self, segment: u32) {
         let bytes = &mut self.bytes;
         self.copies.retain(|place, copy| {
-            let stays = !matches!(place, Place::Slot(number, _) if *number == segment);
+            let stays = !matches!(place, MirrorSlot::Slot(number, _) if *number == segment);
             if !stays {
                 *bytes -= copy.length;
             }
@@ -127,7 +127,7 @@ impl Shadow {
     }
 
     /// What the mirror is to forget next, and how long it is.
-    pub(crate) fn overdue(&mut self) -> Option<(At, u64)> {
+    pub(crate) fn overdue(&mut self) -> Option<(PayloadOffset, u64)> {
         // Most of what is idle was delivered again since.
         if self.idle.len() > 64 + 4 * self.copies.len() {
             let copies = &self.copies;
@@ -146,33 +146,33 @@ impl Shadow {
     }
 }
 
-fn is_idle(copy: Option<&Copy>, stamp: u64) -> bool {
+fn is_idle(copy: Option<&MirrorCopy>, stamp: u64) -> bool {
     copy.is_some_and(|copy| copy.holders == 0 && copy.stamp == stamp)
 }
 
-fn place(head: &DeliveredHead) -> Place {
+fn place(head: &DeliveredHead) -> MirrorSlot {
     let (segment, slot) = (head.segment.get(), head.slot.get());
     if head.flags.get() & SPILLED == 0 {
-        Place::Slot(segment, slot)
+        MirrorSlot::Slot(segment, slot)
     } else {
-        Place::File(u64::from(segment) << 32 | u64::from(slot))
+        MirrorSlot::File(u64::from(segment) << 32 | u64::from(slot))
     }
 }
 
 /// Where the payload of a delivery lies.
-pub(crate) fn at(head: &DeliveredHead) -> At {
+pub(crate) fn at(head: &DeliveredHead) -> PayloadOffset {
     place(head).at()
 }
 
-impl Place {
-    fn at(self) -> At {
+impl MirrorSlot {
+    fn at(self) -> PayloadOffset {
         match self {
-            Self::Slot(segment, slot) => At {
+            Self::Slot(segment, slot) => PayloadOffset {
                 segment,
                 slot,
                 offset: 0,
             },
-            Self::File(offset) => At {
+            Self::File(offset) => PayloadOffset {
                 segment: FILE_TIER,
                 slot: 0,
                 offset,
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_payload_goes_once_while_the_mirror_has_it() {
-        let mut shadow = Shadow::new(1000);
+        let mut shadow = MirrorIndex::new(1000);
         assert!(shadow.delivered(0, &delivery(0, 5, 1)));
         assert!(!shadow.delivered(0, &delivery(1, 5, 1)));
         shadow.released(0, 0);
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn what_is_staged_always_goes() {
-        let mut shadow = Shadow::new(1000);
+        let mut shadow = MirrorIndex::new(1000);
         let mut head = delivery(0, 5, 0);
         head.flags = STAGED.into();
         assert!(shadow.delivered(0, &head));
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn beyond_the_limit_what_was_given_back_first_is_forgotten_first() {
-        let mut shadow = Shadow::new(250);
+        let mut shadow = MirrorIndex::new(250);
         for slot in 0..4 {
             assert!(shadow.delivered(0, &delivery(slot, slot, u64::from(slot) + 1)));
         }
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn channels_share_what_is_there() {
-        let mut shadow = Shadow::new(100);
+        let mut shadow = MirrorIndex::new(100);
         assert!(shadow.delivered(1, &delivery(0, 5, 1)));
         assert!(!shadow.delivered(2, &delivery(0, 5, 1)));
         shadow.released(1, 0);
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn few_payloads_are_kept_whatever_room_a_client_claims() {
-        let mut shadow = Shadow::new(u64::MAX);
+        let mut shadow = MirrorIndex::new(u64::MAX);
         assert_eq!(shadow.copies_max, COPIES_MAX);
         shadow.copies_max = 2;
         for slot in 0..4 {
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn its_own_memory_is_bounded() {
-        let mut shadow = Shadow::new(1 << 40);
+        let mut shadow = MirrorIndex::new(1 << 40);
         for _ in 0..10_000 {
             shadow.delivered(0, &delivery(0, 5, 1));
             shadow.released(0, 0);

@@ -12,13 +12,13 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use junctura_memory::segment::Segment;
-use junctura_memory::{Mapping, SlotMut, SlotPart, WritableMapping};
+use junctura_memory::segment::SealedSegment;
+use junctura_memory::{SegmentMapping, SlotMut, SlotPart, WritableMapping};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::fixed::{FILE_TIER, SegmentHead};
 use rustix::fs::{FallocateFlags, MemfdFlags};
 
-use crate::record::At;
+use crate::record::PayloadOffset;
 use crate::refused;
 
 /// Bytes of a file that are looked at together.
@@ -28,14 +28,14 @@ const FILE_BYTES_MAX: u64 = 1 << 50;
 
 /// A segment, as far as it is known here.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownSegment {
     slot_bytes: u64,
     /// Payloads are sent from here.
-    source: Option<Arc<Mapping>>,
+    source: Option<Arc<SegmentMapping>>,
     /// Payloads are received to here.
     sink: Option<Arc<WritableMapping>>,
     /// What it is, on the side that has made it.
-    mirror: Option<Segment>,
+    mirror: Option<SealedSegment>,
     /// It was announced to be read.
     is_read: bool,
     /// It is leased to a client.
@@ -46,14 +46,14 @@ struct Known {
 
 /// All that one end knows.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
-    segments: HashMap<u32, Known>,
+pub(crate) struct LinkMemory {
+    segments: HashMap<u32, KnownSegment>,
     file: Option<Arc<File>>,
 }
 
 /// Where the rest of a payload that comes in is written.
 #[derive(Debug)]
-pub(crate) enum Sink {
+pub(crate) enum IncomingTarget {
     Slot {
         slot: SlotMut,
         at: usize,
@@ -73,9 +73,9 @@ pub(crate) enum Sink {
 
 /// A payload that is to go.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum OutgoingSource {
     Mapped {
-        mapping: Arc<Mapping>,
+        mapping: Arc<SegmentMapping>,
         at: u64,
         length: u64,
     },
@@ -86,7 +86,7 @@ pub(crate) enum Source {
     },
 }
 
-impl Memory {
+impl LinkMemory {
     /// The server's end: notes a segment of the pool, or its file tier; `is_new`: to this channel.
     pub(crate) fn learn(&mut self, head: &SegmentHead, descriptor: OwnedFd, is_new: bool) -> Result<()> {
         if head.segment.get() == FILE_TIER {
@@ -101,11 +101,11 @@ impl Memory {
             known.is_leased = true;
             // Pieces of arrays are read here, whoever offered them.
             let again = duplicate(descriptor.as_fd())?;
-            known.source = Some(Arc::new(Mapping::readonly(again, bytes)?));
-            known.sink = Some(Arc::new(Mapping::writable(descriptor, bytes, slot_bytes)?));
+            known.source = Some(Arc::new(SegmentMapping::readonly(again, bytes)?));
+            known.sink = Some(Arc::new(SegmentMapping::writable(descriptor, bytes, slot_bytes)?));
         } else {
             known.is_read = true;
-            known.source = Some(Arc::new(Mapping::readonly(descriptor, bytes)?));
+            known.source = Some(Arc::new(SegmentMapping::readonly(descriptor, bytes)?));
         }
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Memory {
         let (number, bytes, slot_bytes) = (head.segment.get(), head.bytes.get(), head.slot_bytes.get());
         let known = self.segments.entry(number).or_default();
         if known.mirror.is_none() {
-            known.mirror = Some(Segment::create(bytes)?);
+            known.mirror = Some(SealedSegment::create(bytes)?);
             known.slot_bytes = slot_bytes;
         }
         let Some(mirror) = &known.mirror else {
@@ -133,11 +133,14 @@ impl Memory {
         }
         if head.writable.get() == 1 {
             known.is_leased = true;
-            known.source = Some(Arc::new(Mapping::readonly(duplicate(mirror.readonly())?, bytes)?));
+            known.source = Some(Arc::new(SegmentMapping::readonly(
+                duplicate(mirror.readonly())?,
+                bytes,
+            )?));
             duplicate(mirror.writable())
         } else {
             known.is_read = true;
-            known.sink = Some(Arc::new(Mapping::writable(
+            known.sink = Some(Arc::new(SegmentMapping::writable(
                 duplicate(mirror.writable())?,
                 bytes,
                 slot_bytes,
@@ -160,10 +163,10 @@ impl Memory {
     }
 
     /// A payload of the pool, or of a leased segment, that is to go.
-    pub(crate) fn source(&self, at: At, length: u64) -> Result<Source> {
+    pub(crate) fn source(&self, at: PayloadOffset, length: u64) -> Result<OutgoingSource> {
         if at.segment == FILE_TIER {
             let file = self.file.clone().ok_or_else(|| unknown(at.segment))?;
-            return Ok(Source::File {
+            return Ok(OutgoingSource::File {
                 file,
                 at: at.offset,
                 length,
@@ -175,7 +178,7 @@ impl Memory {
             .saturating_mul(known.slot_bytes)
             .saturating_add(at.offset);
         mapping.slice(start, length)?;
-        Ok(Source::Mapped {
+        Ok(OutgoingSource::Mapped {
             mapping,
             at: start,
             length,
@@ -191,19 +194,19 @@ impl Memory {
     ///
     /// # Errors
     /// `Protocol` when it belongs nowhere that was announced.
-    pub(crate) fn sink(&self, at: At, length: u64) -> Result<Sink> {
+    pub(crate) fn sink(&self, at: PayloadOffset, length: u64) -> Result<IncomingTarget> {
         let end = at.offset.checked_add(length);
         if at.segment == FILE_TIER {
             let file = self.file.clone().ok_or_else(|| unknown(at.segment))?;
             if end.is_none_or(|end| end > FILE_BYTES_MAX) {
                 return Err(unknown(at.segment));
             }
-            return Ok(Sink::File { file, at: at.offset });
+            return Ok(IncomingTarget::File { file, at: at.offset });
         }
         let known = self.segments.get(&at.segment).ok_or_else(|| unknown(at.segment))?;
         let sink = known.sink.as_ref().ok_or_else(|| unknown(at.segment))?;
         let slot = sink.take(at.slot, end.unwrap_or(u64::MAX))?;
-        Ok(Sink::Slot {
+        Ok(IncomingTarget::Slot {
             slot,
             at: at.offset as usize,
         })
@@ -213,21 +216,24 @@ impl Memory {
     ///
     /// # Errors
     /// As [`Self::sink`].
-    pub(crate) fn parts(&self, at: At, length: u64, part_bytes: u32) -> Result<Vec<Sink>> {
+    pub(crate) fn parts(&self, at: PayloadOffset, length: u64, part_bytes: u32) -> Result<Vec<IncomingTarget>> {
         Ok(match self.sink(at, length)? {
-            Sink::Slot { slot, at } => {
+            IncomingTarget::Slot { slot, at } => {
                 let parts = slot.divide(at, part_bytes as usize);
-                parts.into_iter().map(|part| Sink::Part { part, at: 0 }).collect()
+                parts
+                    .into_iter()
+                    .map(|part| IncomingTarget::Part { part, at: 0 })
+                    .collect()
             }
-            Sink::File { file, at } => {
+            IncomingTarget::File { file, at } => {
                 let parts = 0..length.div_ceil(u64::from(part_bytes));
-                let piece = |part| Sink::File {
+                let piece = |part| IncomingTarget::File {
                     file: Arc::clone(&file),
                     at: at + part * u64::from(part_bytes),
                 };
                 parts.map(piece).collect()
             }
-            Sink::Part { .. } | Sink::Nowhere => Sink::nowhere(length, part_bytes),
+            IncomingTarget::Part { .. } | IncomingTarget::Nowhere => IncomingTarget::nowhere(length, part_bytes),
         })
     }
 
@@ -265,7 +271,7 @@ impl Memory {
     }
 
     /// The client's end: nobody holds what lies here.
-    pub(crate) fn forget(&self, at: At, length: u64) -> Result<()> {
+    pub(crate) fn forget(&self, at: PayloadOffset, length: u64) -> Result<()> {
         if at.segment == FILE_TIER {
             let Some(file) = &self.file else { return Ok(()) };
             let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -275,7 +281,7 @@ impl Memory {
             };
         }
         match self.segments.get(&at.segment) {
-            Some(Known {
+            Some(KnownSegment {
                 mirror: Some(mirror),
                 slot_bytes,
                 is_leased: false,
@@ -286,7 +292,7 @@ impl Memory {
     }
 }
 
-impl Sink {
+impl IncomingTarget {
     /// For the parts of a load that are dropped.
     pub(crate) fn nowhere(length: u64, part_bytes: u32) -> Vec<Self> {
         let parts = length.div_ceil(u64::from(part_bytes));
@@ -332,7 +338,7 @@ impl Sink {
     }
 }
 
-impl Source {
+impl OutgoingSource {
     /// Bytes that have not gone.
     pub(crate) fn left(&self) -> u64 {
         match self {

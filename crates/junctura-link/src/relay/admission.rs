@@ -6,22 +6,22 @@
 use junctura_model::{Code, Error, Result};
 use junctura_transport::LocalCarrier;
 
-use super::{Relay, give_up};
-use crate::record::Record;
-use crate::relay::channel::{Channel, Side};
-use crate::relay::channel_source::Door;
+use super::{StreamRelay, give_up};
+use crate::record::LinkRecord;
+use crate::relay::channel::{LinkSide, RelayChannel};
+use crate::relay::channel_source::ChannelSource;
 
 /// Clients that share one link.
 pub(super) const CHANNELS_MAX: usize = 1024;
 
-impl Relay {
+impl StreamRelay {
     /// New clients of this machine, where they are let in.
     pub(super) fn let_in(&mut self) -> Result<bool> {
         if !std::mem::take(&mut self.is_called) {
             return Ok(false);
         }
         let mut has_moved = false;
-        while let Some(carrier) = self.door.as_mut().map_or(Ok(None), Door::next)? {
+        while let Some(carrier) = self.door.as_mut().map_or(Ok(None), ChannelSource::next)? {
             has_moved = true;
             if self.channels.len() >= self.channels_max && !self.evict_silent() {
                 let error = too_many(self.channels_max);
@@ -35,7 +35,8 @@ impl Relay {
             // Channels begin in the order of their numbers: a lower number that arrives later is of a channel that has ended.
             self.common.speak_on(number);
             let local = LocalCarrier::new(carrier);
-            self.channels.push(Channel::numbered(number, self.common.side, local));
+            self.channels
+                .push(RelayChannel::numbered(number, self.common.side, local));
         }
         Ok(has_moved)
     }
@@ -59,7 +60,7 @@ impl Relay {
         let Some(door) = self.door.as_mut().filter(|_| number > self.newest) else {
             return;
         };
-        if self.common.side == Side::Client {
+        if self.common.side == LinkSide::Client {
             return;
         }
         self.newest = number;
@@ -71,11 +72,13 @@ impl Relay {
             Err(too_many(self.channels_max))
         };
         match opened {
-            Ok(local) => self.channels.push(Channel::numbered(number, Side::Server, local)),
+            Ok(local) => self
+                .channels
+                .push(RelayChannel::numbered(number, LinkSide::Server, local)),
             Err(error) => {
                 tracing::info!(%error, "a client of a link cannot be let in");
                 self.common.say_failure(number, &error);
-                self.common.queue.record(Record::Close(number));
+                self.common.queue.record(LinkRecord::Close(number));
             }
         }
     }

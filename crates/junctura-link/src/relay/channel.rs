@@ -1,7 +1,7 @@
 //! One client's connection within this machine, and what its frames mean for a link.
 //!
 //! A client that dials a gate has a link of its own, and so the only channel of it. The clients of a machine that come
-//! through an [`Upstream`](crate::Upstream) share one link: each has a channel, all have one mirror, and a payload that
+//! through an [`Upstream`](crate::UpstreamProxy) share one link: each has a channel, all have one mirror, and a payload that
 //! several of them are given goes once. What one end says on such a channel before the other has passed it on is limited
 //! ([`ROOM_BYTES`]): who reads slowly holds back nobody else.
 
@@ -9,19 +9,19 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use hashbrown::HashSet;
 use junctura_model::{Code, Error, Result};
-use junctura_transport::{Carrier, Gathered, Inbox, LocalCarrier, Outbox, RING_BYTES, Received};
-use junctura_wire::fixed::{DeliveredHead, Holding, INLINE, OfferHead, RingsHead, SPILLED, SegmentHead};
-use junctura_wire::frame::Header as FrameHeader;
-use junctura_wire::{Frame, Kind, Reply, Request};
+use junctura_transport::{Carrier, Inbox, LocalCarrier, Outbox, RING_BYTES, ReceiveResult, ReceivedRings};
+use junctura_wire::fixed::{DeliveredHead, INLINE, OfferHead, ReleasedHolding, RingsHead, SPILLED, SegmentHead};
+use junctura_wire::frame::FrameHeader;
+use junctura_wire::{FrameKind, Reply, Request, WireFrame};
 use rustix::event::{PollFd, PollFlags};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::mirror::Memory;
-use crate::mirror::gather::{LinkPacking, Packing, Step};
-use crate::mirror::mirror_index::{self, Shadow};
-use crate::record::{At, Record};
-use crate::relay::queue::Queue;
-use crate::stream::Stream;
+use crate::mirror::LinkMemory;
+use crate::mirror::gather::{ChannelPacking, LinkPacking, PackStep};
+use crate::mirror::mirror_index::{self, MirrorIndex};
+use crate::record::{LinkRecord, PayloadOffset};
+use crate::relay::queue::SendQueue;
+use crate::stream::LinkStream;
 
 /// Bytes of frames that may be on their way to the local end of a channel of several. One frame may go beyond.
 pub(crate) const ROOM_BYTES: u32 = 1 << 20;
@@ -33,7 +33,7 @@ const ANSWERED_BYTES_MAX: usize = 1 << 20;
 
 /// Which end of a link this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum LinkSide {
     /// The local connections are clients'.
     Client,
     /// The local connections are to the server.
@@ -41,13 +41,13 @@ pub(crate) enum Side {
 }
 
 /// What all channels of an end have in common.
-pub(crate) struct Common {
-    pub(crate) side: Side,
+pub(crate) struct ChannelShared {
+    pub(crate) side: LinkSide,
     /// Where the clients come from, as the server's end sees it.
     pub(crate) origin: String,
-    pub(crate) queue: Queue,
-    pub(crate) memory: Memory,
-    pub(crate) shadow: Shadow,
+    pub(crate) queue: SendQueue,
+    pub(crate) memory: LinkMemory,
+    pub(crate) shadow: MirrorIndex,
     /// What was read and planned for clients that want parts of arrays.
     packing: LinkPacking,
     /// The server's end: bytes of answers of its own that were queued since the queue had room.
@@ -56,14 +56,14 @@ pub(crate) struct Common {
     said: u32,
 }
 
-impl Common {
-    pub(crate) fn new(side: Side, mirror_bytes: u64) -> Self {
+impl ChannelShared {
+    pub(crate) fn new(side: LinkSide, mirror_bytes: u64) -> Self {
         Self {
             side,
             origin: String::new(),
-            queue: Queue::default(),
-            memory: Memory::default(),
-            shadow: Shadow::new(mirror_bytes),
+            queue: SendQueue::default(),
+            memory: LinkMemory::default(),
+            shadow: MirrorIndex::new(mirror_bytes),
             packing: LinkPacking::default(),
             answered_bytes: 0,
             said: 0,
@@ -74,7 +74,7 @@ impl Common {
     pub(crate) fn speak_on(&mut self, channel: u32) {
         if self.said != channel {
             self.said = channel;
-            self.queue.record(Record::Channel(channel));
+            self.queue.record(LinkRecord::Channel(channel));
         }
     }
 
@@ -84,7 +84,7 @@ impl Common {
     }
 
     /// Sends what is queued, as far as the stream takes it.
-    pub(crate) fn flush(&mut self, stream: &mut Stream) -> Result<bool> {
+    pub(crate) fn flush(&mut self, stream: &mut LinkStream) -> Result<bool> {
         let has_moved = self.queue.flush(stream)?;
         if !self.queue.is_full() {
             self.answered_bytes = 0;
@@ -100,7 +100,7 @@ impl Common {
     /// The server's end: tells the mirror what to forget beyond its limit.
     fn forget_overdue(&mut self) {
         while let Some((at, length)) = self.shadow.overdue() {
-            self.queue.record(Record::Forget(at, length));
+            self.queue.record(LinkRecord::Forget(at, length));
         }
     }
 
@@ -111,9 +111,9 @@ impl Common {
     /// `Protocol` when they are none.
     pub(crate) fn pass_over(&mut self, bytes: &[u8]) -> Result<usize> {
         let mut at = 0;
-        while let Some((frame, length)) = Frame::split(&bytes[at..])? {
+        while let Some((frame, length)) = WireFrame::split(&bytes[at..])? {
             at += length;
-            if self.side == Side::Server {
+            if self.side == LinkSide::Server {
                 continue;
             }
             match Reply::decode(&frame) {
@@ -135,7 +135,7 @@ impl Common {
 
 /// See the module.
 #[allow(clippy::struct_excessive_bools, reason = "each says another thing of a channel")]
-pub(crate) struct Channel {
+pub(crate) struct RelayChannel {
     number: u32,
     local: LocalCarrier,
     inbox: Inbox,
@@ -143,9 +143,9 @@ pub(crate) struct Channel {
     /// Segments that were announced to its client.
     segments: HashSet<u32>,
     /// The server's end: parts of the rings, until all have come.
-    gathered: Option<Gathered>,
+    gathered: Option<ReceivedRings>,
     /// The server's end: what its client wants of pieces of arrays.
-    packing: Packing,
+    packing: ChannelPacking,
     /// The server's end: the pieces lie on this machine.
     packs: bool,
     /// The client has said who it is.
@@ -153,7 +153,7 @@ pub(crate) struct Channel {
     /// The client's end: bytes of the rings that it asked for.
     asked: Option<u32>,
     /// One of several: how much it may still say, and what it has heard that the other end does not know to be passed on.
-    room: Option<Room>,
+    room: Option<ReceiveRoom>,
     local_ended: bool,
     /// The other end says no more on it.
     is_closed: bool,
@@ -161,22 +161,22 @@ pub(crate) struct Channel {
     is_called: bool,
 }
 
-struct Room {
+struct ReceiveRoom {
     left: i64,
     heard: u32,
 }
 
-impl Channel {
+impl RelayChannel {
     /// The only one of a link.
-    pub(crate) fn alone(side: Side, local: LocalCarrier) -> Self {
+    pub(crate) fn alone(side: LinkSide, local: LocalCarrier) -> Self {
         Self {
             number: 0,
             local,
             inbox: Inbox::new(),
             outbox: Outbox::new(),
             segments: HashSet::new(),
-            gathered: (side == Side::Server).then(Gathered::default),
-            packing: Packing::default(),
+            gathered: (side == LinkSide::Server).then(ReceivedRings::default),
+            packing: ChannelPacking::default(),
             packs: true,
             is_introduced: false,
             asked: None,
@@ -188,8 +188,8 @@ impl Channel {
     }
 
     /// One of several.
-    pub(crate) fn numbered(number: u32, side: Side, local: LocalCarrier) -> Self {
-        let room = Room {
+    pub(crate) fn numbered(number: u32, side: LinkSide, local: LocalCarrier) -> Self {
+        let room = ReceiveRoom {
             left: i64::from(ROOM_BYTES),
             heard: 0,
         };
@@ -243,8 +243,8 @@ impl Channel {
 
     /// It is over: what the mirror has for it alone is forgotten. The server's end decides that, in the order of what it sends;
     /// the client's end keeps everything until it is told.
-    pub(crate) fn leave(&self, common: &mut Common) {
-        if common.side == Side::Client {
+    pub(crate) fn leave(&self, common: &mut ChannelShared) {
+        if common.side == LinkSide::Client {
             return;
         }
         common.shadow.left(self.number);
@@ -252,7 +252,7 @@ impl Channel {
         for &segment in &self.segments {
             if common.memory.leave(segment) {
                 common.shadow.dropped(segment);
-                common.queue.record(Record::Drop(segment));
+                common.queue.record(LinkRecord::Drop(segment));
             }
         }
     }
@@ -267,7 +267,7 @@ impl Channel {
         self.local_ended || !self.is_settling() && (self.room.is_some() || self.outbox.len() < LOCAL_BYTES_MAX)
     }
 
-    fn takes_local(&self, common: &Common) -> bool {
+    fn takes_local(&self, common: &ChannelShared) -> bool {
         let has_room = self.room.as_ref().is_none_or(|room| room.left > 0);
         has_room && !self.local_ended && !common.queue.is_full()
     }
@@ -276,7 +276,7 @@ impl Channel {
     ///
     /// # Errors
     /// `Protocol` when it says what cannot be.
-    pub(crate) fn take_local(&mut self, common: &mut Common) -> Result<bool> {
+    pub(crate) fn take_local(&mut self, common: &mut ChannelShared) -> Result<bool> {
         let mut has_moved = self.pack(common)?;
         while self.takes_local(common) {
             // To look for the end takes a call of the system: not each time.
@@ -290,15 +290,15 @@ impl Channel {
             self.inbox = inbox;
             has_moved |= passed?;
             match received {
-                Ok(Received::Bytes(_)) => has_moved = true,
-                Ok(Received::Full) => {}
-                Ok(Received::Nothing) => {
+                Ok(ReceiveResult::Bytes(_)) => has_moved = true,
+                Ok(ReceiveResult::Full) => {}
+                Ok(ReceiveResult::Nothing) => {
                     self.is_called = false;
                     break;
                 }
                 // Its last words lie in the inbox until there is room for them; then the end is found again.
-                Ok(Received::End) | Err(_) if !self.takes_local(common) => break,
-                Ok(Received::End) | Err(_) => {
+                Ok(ReceiveResult::End) | Err(_) if !self.takes_local(common) => break,
+                Ok(ReceiveResult::End) | Err(_) => {
                     self.local_ended = true;
                     has_moved = true;
                 }
@@ -313,35 +313,35 @@ impl Channel {
     }
 
     /// Hands what its local end said to the queue, as far as there is room.
-    fn pass_on(&mut self, inbox: &mut Inbox, common: &mut Common) -> Result<bool> {
+    fn pass_on(&mut self, inbox: &mut Inbox, common: &mut ChannelShared) -> Result<bool> {
         let mut has_moved = false;
         while self.takes_local(common)
             && let Some((frame, descriptor)) = inbox.next_frame()?
         {
             has_moved = true;
             match common.side {
-                Side::Client => self.send_for_client(&frame, common)?,
-                Side::Server => self.send_for_server(&frame, descriptor, common)?,
+                LinkSide::Client => self.send_for_client(&frame, common)?,
+                LinkSide::Server => self.send_for_server(&frame, descriptor, common)?,
             }
         }
         Ok(has_moved)
     }
 
-    fn queue_frame(&mut self, frame: &Frame<'_>, common: &mut Common) {
+    fn queue_frame(&mut self, frame: &WireFrame<'_>, common: &mut ChannelShared) {
         let header = FrameHeader::of(frame);
         self.queue_bytes([header.as_bytes(), frame.body], common);
     }
 
-    fn queue_bytes(&mut self, parts: [&[u8]; 2], common: &mut Common) {
+    fn queue_bytes(&mut self, parts: [&[u8]; 2], common: &mut ChannelShared) {
         if let Some(room) = &mut self.room {
             room.left -= parts.iter().map(|part| part.len() as i64).sum::<i64>();
         }
         common.say(self.number, parts);
     }
 
-    fn send_for_client(&mut self, frame: &Frame<'_>, common: &mut Common) -> Result<()> {
-        match Kind::from_number(frame.kind) {
-            Some(Kind::Hello) => {
+    fn send_for_client(&mut self, frame: &WireFrame<'_>, common: &mut ChannelShared) -> Result<()> {
+        match FrameKind::from_number(frame.kind) {
+            Some(FrameKind::Hello) => {
                 if let Request::Hello(mut hello) = Request::decode(frame)? {
                     self.is_introduced = true;
                     // The rings are an affair of each machine.
@@ -352,10 +352,10 @@ impl Channel {
                 }
                 return Ok(());
             }
-            Some(Kind::Offer) => self.send_offered(frame.body, common)?,
+            Some(FrameKind::Offer) => self.send_offered(frame.body, common)?,
             // The number of the bundle comes first.
-            Some(Kind::Stage) => self.send_offered(frame.body.get(8..).unwrap_or_default(), common)?,
-            Some(Kind::Return) => {
+            Some(FrameKind::Stage) => self.send_offered(frame.body.get(8..).unwrap_or_default(), common)?,
+            Some(FrameKind::Return) => {
                 if let Request::Return(segment) = Request::decode(frame)?
                     && self.segments.contains(&segment)
                 {
@@ -368,7 +368,7 @@ impl Channel {
         Ok(())
     }
 
-    fn send_offered(&mut self, body: &[u8], common: &mut Common) -> Result<()> {
+    fn send_offered(&mut self, body: &[u8], common: &mut ChannelShared) -> Result<()> {
         let Ok((head, _)) = OfferHead::read_from_prefix(body) else {
             return Ok(());
         };
@@ -376,7 +376,7 @@ impl Channel {
         if head.flags.get() & INLINE != 0 || !self.segments.contains(&segment) {
             return Ok(());
         }
-        let at = At {
+        let at = PayloadOffset {
             segment,
             slot: head.slot.get(),
             offset: 0,
@@ -384,21 +384,26 @@ impl Channel {
         send_payload(at, head.length.get(), common)
     }
 
-    fn send_for_server(&mut self, frame: &Frame<'_>, descriptor: Option<OwnedFd>, common: &mut Common) -> Result<()> {
-        match (Kind::from_number(frame.kind), descriptor) {
-            (Some(Kind::Rings), Some(descriptor)) => return self.gather(frame, descriptor),
-            (Some(Kind::Segment), Some(descriptor)) => {
+    fn send_for_server(
+        &mut self,
+        frame: &WireFrame<'_>,
+        descriptor: Option<OwnedFd>,
+        common: &mut ChannelShared,
+    ) -> Result<()> {
+        match (FrameKind::from_number(frame.kind), descriptor) {
+            (Some(FrameKind::Rings), Some(descriptor)) => return self.gather(frame, descriptor),
+            (Some(FrameKind::Segment), Some(descriptor)) => {
                 if let Reply::Segment(head) = Reply::decode(frame)? {
                     let is_new = self.segments.insert(head.segment.get());
                     common.memory.learn(&head, descriptor, is_new)?;
                 }
             }
-            (Some(Kind::Welcome), _) => return self.send_welcome(frame, common),
-            (Some(Kind::Delivered | Kind::Failed), _) if self.packing.expects(frame.request) => {
+            (Some(FrameKind::Welcome), _) => return self.send_welcome(frame, common),
+            (Some(FrameKind::Delivered | FrameKind::Failed), _) if self.packing.expects(frame.request) => {
                 return self.hear_of_piece(frame, common);
             }
-            (Some(Kind::Delivered), _) => self.send_delivered(frame.body, common)?,
-            (Some(Kind::Dropped), _) => {
+            (Some(FrameKind::Delivered), _) => self.send_delivered(frame.body, common)?,
+            (Some(FrameKind::Dropped), _) => {
                 if let Reply::Dropped(segment) = Reply::decode(frame)? {
                     self.segments.remove(&segment);
                     common.memory.dropped(segment);
@@ -411,7 +416,7 @@ impl Channel {
         Ok(())
     }
 
-    fn send_delivered(&mut self, body: &[u8], common: &mut Common) -> Result<()> {
+    fn send_delivered(&mut self, body: &[u8], common: &mut ChannelShared) -> Result<()> {
         let Ok((head, _)) = DeliveredHead::read_from_prefix(body) else {
             return Ok(());
         };
@@ -432,7 +437,7 @@ impl Channel {
 
     /// Says that parts of arrays can be asked for, which the server does not know. Where it is said already, the pieces lie behind another gate, which
     /// is asked.
-    fn send_welcome(&mut self, frame: &Frame<'_>, common: &mut Common) -> Result<()> {
+    fn send_welcome(&mut self, frame: &WireFrame<'_>, common: &mut ChannelShared) -> Result<()> {
         if let Reply::Welcome(mut welcome) = Reply::decode(frame)? {
             self.packs = !welcome.packs;
             welcome.packs = true;
@@ -441,7 +446,7 @@ impl Channel {
         Ok(())
     }
 
-    fn answer(&mut self, request: u64, reply: &Reply<'_>, common: &mut Common) {
+    fn answer(&mut self, request: u64, reply: &Reply<'_>, common: &mut ChannelShared) {
         let mut bytes = Vec::new();
         reply.encode(request, &mut bytes);
         common.answered_bytes += bytes.len();
@@ -449,7 +454,7 @@ impl Channel {
     }
 
     /// The server has answered this end itself.
-    fn hear_of_piece(&mut self, frame: &Frame<'_>, common: &mut Common) -> Result<()> {
+    fn hear_of_piece(&mut self, frame: &WireFrame<'_>, common: &mut ChannelShared) -> Result<()> {
         match Reply::decode(frame)? {
             Reply::Delivered { head, inline, .. } => {
                 let step = self
@@ -466,46 +471,46 @@ impl Channel {
     }
 
     /// Packs a part, if something is to be packed and there is room for it. Whether it did.
-    fn pack(&mut self, common: &mut Common) -> Result<bool> {
+    fn pack(&mut self, common: &mut ChannelShared) -> Result<bool> {
         if !self.takes_local(common) {
             return Ok(false);
         }
         let mut packing = std::mem::take(&mut self.packing);
         let step = packing.step(&mut common.packing);
-        let has_moved = !matches!(step, Step::Nothing);
+        let has_moved = !matches!(step, PackStep::Nothing);
         let taken = self.take_step(step, common);
         self.packing = packing;
         taken.map(|()| has_moved)
     }
 
-    fn take_step(&mut self, step: Step<'_>, common: &mut Common) -> Result<()> {
+    fn take_step(&mut self, step: PackStep<'_>, common: &mut ChannelShared) -> Result<()> {
         let given_back = match step {
-            Step::Nothing => None,
-            Step::Ask(demand) => return self.outbox.push(|out| out.extend_from_slice(&demand)),
-            Step::Part(request, head, bytes, holding) => {
+            PackStep::Nothing => None,
+            PackStep::Ask(demand) => return self.outbox.push(|out| out.extend_from_slice(&demand)),
+            PackStep::Part(request, head, bytes, holding) => {
                 let length = size_of_val(&head) + bytes.len();
-                let header = FrameHeader::new(Kind::Packed, request, length);
+                let header = FrameHeader::new(FrameKind::Packed, request, length);
                 let front = [header.as_bytes(), head.as_bytes()].concat();
                 self.queue_bytes([&front, bytes], common);
                 holding
             }
-            Step::Failed(request, error, holding) => {
+            PackStep::Failed(request, error, holding) => {
                 self.answer(request, &Reply::Failed((&error).into()), common);
                 holding
             }
-            Step::GiveBack(holding) => Some(holding),
+            PackStep::GiveBack(holding) => Some(holding),
         };
         self.give_back(given_back)
     }
 
-    fn give_back(&mut self, holding: Option<Holding>) -> Result<()> {
+    fn give_back(&mut self, holding: Option<ReleasedHolding>) -> Result<()> {
         holding.map_or(Ok(()), |holding| {
             self.outbox.push(|out| Request::Release(&[holding]).encode(0, out))
         })
     }
 
     /// The client wants parts of arrays.
-    fn hear_pack(&mut self, frame: &Frame<'_>, common: &mut Common) {
+    fn hear_pack(&mut self, frame: &WireFrame<'_>, common: &mut ChannelShared) {
         let asked = match Request::decode(frame) {
             Ok(Request::Pack(pack)) => self.packing.ask(frame.request, &pack, &common.packing),
             Ok(_) => Ok(()),
@@ -516,7 +521,7 @@ impl Channel {
         }
     }
 
-    fn gather(&mut self, frame: &Frame<'_>, descriptor: OwnedFd) -> Result<()> {
+    fn gather(&mut self, frame: &WireFrame<'_>, descriptor: OwnedFd) -> Result<()> {
         let (Some(gathered), Ok(head)) = (&mut self.gathered, RingsHead::read_from_bytes(frame.body)) else {
             return Err(Error::new(Code::Protocol, "rings", "nobody asked for them"));
         };
@@ -531,13 +536,13 @@ impl Channel {
     ///
     /// # Errors
     /// `Protocol` when they are none, or more than there was room for.
-    pub(crate) fn pass_in(&mut self, bytes: &[u8], common: &mut Common) -> Result<usize> {
+    pub(crate) fn pass_in(&mut self, bytes: &[u8], common: &mut ChannelShared) -> Result<usize> {
         let mut at = 0;
-        while let Some((frame, length)) = Frame::split(&bytes[at..])? {
+        while let Some((frame, length)) = WireFrame::split(&bytes[at..])? {
             let whole = &bytes[at..at + length];
             match common.side {
-                Side::Client => self.tell_client(&frame, whole, common)?,
-                Side::Server => self.tell_server(&frame, whole, common)?,
+                LinkSide::Client => self.tell_client(&frame, whole, common)?,
+                LinkSide::Server => self.tell_server(&frame, whole, common)?,
             }
             at += length;
         }
@@ -551,20 +556,20 @@ impl Channel {
         Ok(at)
     }
 
-    fn tell_client(&mut self, frame: &Frame<'_>, whole: &[u8], common: &mut Common) -> Result<()> {
-        match Kind::from_number(frame.kind) {
-            Some(Kind::Segment) => {
+    fn tell_client(&mut self, frame: &WireFrame<'_>, whole: &[u8], common: &mut ChannelShared) -> Result<()> {
+        match FrameKind::from_number(frame.kind) {
+            Some(FrameKind::Segment) => {
                 if let Reply::Segment(head) = Reply::decode(frame)? {
                     return self.announce(frame.request, head, &mut common.memory);
                 }
             }
-            Some(Kind::Dropped) => {
+            Some(FrameKind::Dropped) => {
                 if let Reply::Dropped(segment) = Reply::decode(frame)? {
                     self.segments.remove(&segment);
                     common.memory.dropped(segment);
                 }
             }
-            Some(Kind::Welcome) => {
+            Some(FrameKind::Welcome) => {
                 self.outbox.push(|out| out.extend_from_slice(whole))?;
                 if let Some(bytes) = self.asked.take() {
                     self.local.offer_rings(&mut self.outbox, bytes as usize)?;
@@ -576,16 +581,16 @@ impl Channel {
         self.outbox.push(|out| out.extend_from_slice(whole))
     }
 
-    fn announce(&mut self, request: u64, head: SegmentHead, memory: &mut Memory) -> Result<()> {
+    fn announce(&mut self, request: u64, head: SegmentHead, memory: &mut LinkMemory) -> Result<()> {
         self.segments.insert(head.segment.get());
         let descriptor = memory.announce(&head)?;
         self.outbox
             .push_with_descriptor(descriptor, |out| Reply::Segment(head).encode(request, out))
     }
 
-    fn tell_server(&mut self, frame: &Frame<'_>, whole: &[u8], common: &mut Common) -> Result<()> {
-        match Kind::from_number(frame.kind) {
-            Some(Kind::Hello) => {
+    fn tell_server(&mut self, frame: &WireFrame<'_>, whole: &[u8], common: &mut ChannelShared) -> Result<()> {
+        match FrameKind::from_number(frame.kind) {
+            Some(FrameKind::Hello) => {
                 if let Request::Hello(mut hello) = Request::decode(frame)? {
                     hello.ring_bytes = Some(RING_BYTES as u32);
                     hello.route = Some(common.origin.as_str().into());
@@ -593,18 +598,18 @@ impl Channel {
                     return self.outbox.push(|out| Request::Hello(hello).encode(frame.request, out));
                 }
             }
-            Some(Kind::Return) => {
+            Some(FrameKind::Return) => {
                 if let Request::Return(segment) = Request::decode(frame)?
                     && self.segments.contains(&segment)
                 {
                     common.memory.returned(segment);
                 }
             }
-            Some(Kind::Pack) if self.packs => {
+            Some(FrameKind::Pack) if self.packs => {
                 self.hear_pack(frame, common);
                 return Ok(());
             }
-            Some(Kind::Stop) => {
+            Some(FrameKind::Stop) => {
                 if let Request::Stop(which) = Request::decode(frame)?
                     && let Some(step) = self.packing.stop(which)
                 {
@@ -612,8 +617,8 @@ impl Channel {
                     return self.take_step(step, common);
                 }
             }
-            Some(Kind::Release) => {
-                if let Ok(released) = <[Holding]>::ref_from_bytes(frame.body) {
+            Some(FrameKind::Release) => {
+                if let Ok(released) = <[ReleasedHolding]>::ref_from_bytes(frame.body) {
                     for one in released {
                         common.shadow.released(self.number, one.holding.get());
                     }
@@ -634,13 +639,13 @@ impl Channel {
     ///
     /// # Errors
     /// `Protocol` when the rings' words cannot be.
-    pub(crate) fn flush_local(&mut self, queue: &mut Queue) -> Result<bool> {
+    pub(crate) fn flush_local(&mut self, queue: &mut SendQueue) -> Result<bool> {
         let has_moved = self.push_out()?;
         if let Some(room) = &mut self.room
             && room.heard >= ROOM_BYTES / 4
             && (self.local_ended || self.outbox.len() <= ROOM_BYTES as usize / 2)
         {
-            queue.record(Record::Room(self.number, room.heard));
+            queue.record(LinkRecord::Room(self.number, room.heard));
             room.heard = 0;
         }
         Ok(has_moved)
@@ -675,8 +680,8 @@ impl Channel {
                 return true;
             }
             match self.local.receive(&mut self.inbox) {
-                Ok(Received::End) | Err(_) => return true,
-                Ok(Received::Nothing) => {}
+                Ok(ReceiveResult::End) | Err(_) => return true,
+                Ok(ReceiveResult::Nothing) => {}
                 Ok(_) => while let Ok(Some(_)) = self.inbox.next_frame() {},
             }
             if !self.push_out().unwrap_or(false) {
@@ -686,18 +691,18 @@ impl Channel {
     }
 
     /// Before sleeping: whether something would wake who waits for it. If not, take what is there.
-    pub(crate) fn may_sleep(&mut self, common: &Common) -> bool {
+    pub(crate) fn may_sleep(&mut self, common: &ChannelShared) -> bool {
         !self.takes_local(common) || self.local.incoming().may_sleep()
     }
 
     /// What rings for it.
-    pub(crate) fn bell(&mut self, common: &Common) -> Option<std::sync::Arc<OwnedFd>> {
+    pub(crate) fn bell(&mut self, common: &ChannelShared) -> Option<std::sync::Arc<OwnedFd>> {
         let hears = self.takes_local(common) || !self.outbox.is_empty();
         self.local.incoming().shared_bell().filter(|_| hears)
     }
 
     /// What to wait for at its socket.
-    pub(crate) fn socket_flags(&mut self, common: &Common) -> PollFlags {
+    pub(crate) fn socket_flags(&mut self, common: &ChannelShared) -> PollFlags {
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::IN, self.takes_local(common));
         flags.set(
@@ -722,16 +727,16 @@ impl Channel {
     }
 }
 
-fn send_payload(at: At, length: u64, common: &mut Common) -> Result<()> {
+fn send_payload(at: PayloadOffset, length: u64, common: &mut ChannelShared) -> Result<()> {
     let memory = &common.memory;
     common.queue.payload(at, |at, length| memory.source(at, length), length)
 }
 
 /// What to wait for at these channels, and for each entry which of them it is; `None` for a bell.
 pub(crate) fn watch<'a>(
-    channels: &'a mut [Channel],
+    channels: &'a mut [RelayChannel],
     bells: &'a mut Vec<std::sync::Arc<OwnedFd>>,
-    common: &Common,
+    common: &ChannelShared,
 ) -> (Vec<PollFd<'a>>, Vec<Option<usize>>) {
     let mut flags = Vec::with_capacity(channels.len());
     for channel in channels.iter_mut() {

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use junctura_model::{Code, Error, Result};
-use junctura_transport::{Address, Listener, LocalCarrier, UnixCarrier};
+use junctura_transport::{LocalCarrier, ServerAddress, ServerListener, UnixCarrier};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::refused;
 
 /// What ends a thread that waits for clients.
 #[derive(Debug)]
-pub(crate) struct Stop {
+pub(crate) struct AcceptStop {
     has_come: AtomicBool,
     bell: OwnedFd,
 }
 
-impl Stop {
+impl AcceptStop {
     pub(crate) fn new() -> Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| refused(Code::LimitExceeded, "eventfd", "cannot be opened", errno))?;
@@ -42,14 +42,17 @@ impl Stop {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) enum Door {
+pub(crate) enum ChannelSource {
     /// The client's end: who connects here is let in, until it is stopped.
-    In { listener: Listener, stop: Arc<Stop> },
+    In {
+        listener: ServerListener,
+        stop: Arc<AcceptStop>,
+    },
     /// The server's end: whoever is let in at the other one is led to this pool.
-    Out(Address),
+    Out(ServerAddress),
 }
 
-impl Door {
+impl ChannelSource {
     /// The next client of this machine; `None`: no client waits.
     pub(crate) fn next(&mut self) -> Result<Option<UnixCarrier>> {
         let Self::In { listener, .. } = self else {

@@ -27,13 +27,13 @@ use junctura_wire::frame::{BODY_BYTES_MAX, HEADER_BYTES as FRAME_HEADER_BYTES};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::mirror::Sink;
-use crate::record::{At, HEADER_BYTES, Record};
+use crate::mirror::IncomingTarget;
+use crate::record::{HEADER_BYTES, LinkRecord, PayloadOffset};
 use crate::refused;
-use crate::relay::channel::{Channel, Common, Side};
-use crate::relay::channel_source::Door;
-use crate::stream::{Came, Stream};
-use crate::streams::Lead;
+use crate::relay::channel::{ChannelShared, LinkSide, RelayChannel};
+use crate::relay::channel_source::ChannelSource;
+use crate::stream::{LinkStream, ReadOutcome};
+use crate::streams::StreamsGuard;
 
 /// What is read at once, beside payloads.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -50,25 +50,25 @@ const LAST_WORDS_TIME_MAX: Duration = Duration::from_secs(1);
 const PATIENCE_OF_A_CLIENT: Duration = Duration::from_hours(365 * 24);
 
 /// One end of a link.
-pub(crate) struct Relay {
-    common: Common,
-    channels: Vec<Channel>,
+pub(crate) struct StreamRelay {
+    common: ChannelShared,
+    channels: Vec<RelayChannel>,
     /// Where more channels come from; without one, the link is its only channel's.
-    door: Option<Door>,
+    door: Option<ChannelSource>,
     channels_max: usize,
     /// Somebody may stand at the door.
     is_called: bool,
     /// The highest number of a channel so far.
     newest: u32,
-    stream: Stream,
+    stream: LinkStream,
     /// What it has in common with the link's other streams.
-    sides: Option<Lead>,
+    sides: Option<StreamsGuard>,
     /// Who carries them, where that is for this thread to know.
     porters: Vec<JoinHandle<()>>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    now: Now,
+    now: ReceiveState,
     /// A load was announced, and that it has to be whole was not said yet.
     gathers: bool,
     /// The channel that the other end speaks on.
@@ -83,18 +83,18 @@ pub(crate) struct Relay {
 
 /// Where in the stream from the other end this one is.
 #[derive(Debug)]
-enum Now {
+enum ReceiveState {
     Between,
     Frames(u32),
     /// Of a load, its number.
-    Payload(Sink, u32, Option<u64>),
+    Payload(IncomingTarget, u32, Option<u64>),
     /// Parts are to come, on whatever stream, before this one goes on.
     Whole,
 }
 
 /// How a relay ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum RelayEnd {
     /// This side has closed, and everything that it said was sent.
     Here,
     /// The other end has closed.
@@ -103,32 +103,44 @@ pub(crate) enum Ended {
 
 /// What a round came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Round {
+pub(crate) enum RoundResult {
     Moved,
     /// Nothing can be moved before something comes, or has room.
     Still,
-    Over(Ended),
+    Over(RelayEnd),
 }
 
-impl Relay {
+impl StreamRelay {
     /// A link of one client.
-    pub(crate) fn new(side: Side, local: LocalCarrier, stream: Stream, lease: Duration, mirror_bytes: u64) -> Self {
+    pub(crate) fn new(
+        side: LinkSide,
+        local: LocalCarrier,
+        stream: LinkStream,
+        lease: Duration,
+        mirror_bytes: u64,
+    ) -> Self {
         let mut relay = Self::of(side, stream, lease, mirror_bytes);
-        relay.channels.push(Channel::alone(side, local));
+        relay.channels.push(RelayChannel::alone(side, local));
         relay
     }
 
     /// A link of all the clients that come through `door`.
-    pub(crate) fn with_door(side: Side, door: Door, stream: Stream, lease: Duration, mirror_bytes: u64) -> Self {
+    pub(crate) fn with_door(
+        side: LinkSide,
+        door: ChannelSource,
+        stream: LinkStream,
+        lease: Duration,
+        mirror_bytes: u64,
+    ) -> Self {
         let mut relay = Self::of(side, stream, lease, mirror_bytes);
         relay.door = Some(door);
         relay
     }
 
-    fn of(side: Side, stream: Stream, lease: Duration, mirror_bytes: u64) -> Self {
+    fn of(side: LinkSide, stream: LinkStream, lease: Duration, mirror_bytes: u64) -> Self {
         let now = Instant::now();
         Self {
-            common: Common::new(side, mirror_bytes),
+            common: ChannelShared::new(side, mirror_bytes),
             channels: Vec::new(),
             door: None,
             channels_max: admission::CHANNELS_MAX,
@@ -140,7 +152,7 @@ impl Relay {
             buffer: vec![0; BUFFER_BYTES],
             start: 0,
             end: 0,
-            now: Now::Between,
+            now: ReceiveState::Between,
             gathers: false,
             hears: 0,
             lease,
@@ -158,7 +170,7 @@ impl Relay {
     }
 
     /// Shares large payloads with the link's other streams.
-    pub(crate) fn with_sides(mut self, lead: Lead) -> Self {
+    pub(crate) fn with_sides(mut self, lead: StreamsGuard) -> Self {
         self.common.queue.share(Arc::clone(&lead.0));
         self.sides = Some(lead);
         self
@@ -175,11 +187,11 @@ impl Relay {
     /// # Errors
     /// `Disconnected` when the stream broke or nothing was heard for the time of the lease; `Protocol` when the other end, or
     /// this side, says what cannot be.
-    pub(crate) fn run(mut self) -> (Result<Ended>, Option<Door>) {
+    pub(crate) fn run(mut self) -> (Result<RelayEnd>, Option<ChannelSource>) {
         let ended = self.relay();
         self.conclude(&ended);
         match &ended {
-            Ok(Ended::Here) => self.linger(),
+            Ok(RelayEnd::Here) => self.linger(),
             _ => self.say_last_words(),
         }
         for porter in self.porters.drain(..) {
@@ -190,14 +202,14 @@ impl Relay {
     }
 
     /// The link ends here: the other end is told so, and the clients that are here why, if it went wrong.
-    pub(crate) fn conclude(&mut self, ended: &Result<Ended>) {
+    pub(crate) fn conclude(&mut self, ended: &Result<RelayEnd>) {
         self.stream.end();
         match (&self.sides, ended) {
-            (Some(sides), Ok(Ended::Here)) => sides.close(),
+            (Some(sides), Ok(RelayEnd::Here)) => sides.close(),
             (Some(sides), _) => sides.stop(),
             (None, _) => {}
         }
-        if let (Err(error), Side::Client) = (ended, self.common.side) {
+        if let (Err(error), LinkSide::Client) = (ended, self.common.side) {
             for channel in &mut self.channels {
                 channel.tell_failure(error);
             }
@@ -222,7 +234,7 @@ impl Relay {
         self.start = 0;
         self.end = 0;
         let came = self.stream.read(&mut [IoSliceMut::new(&mut self.buffer)]);
-        matches!(came, Ok(Came::Bytes(_) | Came::Nothing))
+        matches!(came, Ok(ReadOutcome::Bytes(_) | ReadOutcome::Nothing))
     }
 
     /// What the other end said last is passed on, to whoever takes it within the time of a lease.
@@ -230,9 +242,9 @@ impl Relay {
         let patience = match (self.common.side, &self.door) {
             // Who comes next through a door does not wait for those who do not read.
             (_, Some(_)) => self.lease.min(LAST_WORDS_TIME_MAX),
-            (Side::Server, None) => self.lease,
+            (LinkSide::Server, None) => self.lease,
             // It is the client's own process, and may be busy with other things.
-            (Side::Client, None) => PATIENCE_OF_A_CLIENT,
+            (LinkSide::Client, None) => PATIENCE_OF_A_CLIENT,
         };
         let until = Instant::now() + patience;
         while self.says_last_words() {
@@ -250,12 +262,12 @@ impl Relay {
         !self.channels.is_empty()
     }
 
-    fn relay(&mut self) -> Result<Ended> {
+    fn relay(&mut self) -> Result<RelayEnd> {
         loop {
             match self.round()? {
-                Round::Moved => {}
-                Round::Over(ended) => return Ok(ended),
-                Round::Still => {
+                RoundResult::Moved => {}
+                RoundResult::Over(ended) => return Ok(ended),
+                RoundResult::Still => {
                     self.keep_alive()?;
                     self.sleep()?;
                 }
@@ -264,12 +276,12 @@ impl Relay {
     }
 
     /// Moves what can be moved at once.
-    pub(crate) fn round(&mut self) -> Result<Round> {
+    pub(crate) fn round(&mut self) -> Result<RoundResult> {
         let mut has_moved = self.take_local()?;
         has_moved |= self.flush_stream()?;
         if self.is_over() {
             if self.common.queue.is_empty() && self.stream.flush()? && self.have_sides_drained() {
-                return Ok(Round::Over(Ended::Here));
+                return Ok(RoundResult::Over(RelayEnd::Here));
             }
             self.over_since.get_or_insert_with(Instant::now);
             if self.last_taken().is_some_and(|taken| taken.elapsed() >= self.lease) {
@@ -278,18 +290,18 @@ impl Relay {
             }
         }
         match self.take_stream()? {
-            Came::Bytes(_) => has_moved = true,
-            Came::Nothing => {}
-            Came::End => return self.there().map(Round::Over),
+            ReadOutcome::Bytes(_) => has_moved = true,
+            ReadOutcome::Nothing => {}
+            ReadOutcome::End => return self.there().map(RoundResult::Over),
         }
         has_moved |= self.flush_local()?;
         if has_moved {
-            return Ok(Round::Moved);
+            return Ok(RoundResult::Moved);
         }
         // What was said before a stream was cut has been heard by now.
         match self.sides.as_ref().and_then(|sides| sides.failure()) {
             Some(failure) => Err(failure),
-            None => Ok(Round::Still),
+            None => Ok(RoundResult::Still),
         }
     }
 
@@ -306,22 +318,22 @@ impl Relay {
     /// Whether nothing more will come from this side.
     fn is_over(&self) -> bool {
         match &self.door {
-            None => self.channels.iter().all(Channel::has_ended),
+            None => self.channels.iter().all(RelayChannel::has_ended),
             Some(door) => door.is_closed() && self.channels.is_empty(),
         }
     }
 
     /// The other end has closed: what it said last is still passed on.
-    fn there(&mut self) -> Result<Ended> {
-        if !matches!(self.now, Now::Between) || self.gathers || self.start < self.end {
+    fn there(&mut self) -> Result<RelayEnd> {
+        if !matches!(self.now, ReceiveState::Between) || self.gathers || self.start < self.end {
             let cause = "the connection ended in the middle of a message";
             return Err(Error::new(Code::Disconnected, "", cause));
         }
-        Ok(Ended::There)
+        Ok(RelayEnd::There)
     }
 
     #[cfg(test)]
-    pub(crate) fn memory(&mut self) -> &mut crate::mirror::Memory {
+    pub(crate) fn memory(&mut self) -> &mut crate::mirror::LinkMemory {
         &mut self.common.memory
     }
 
@@ -335,16 +347,16 @@ impl Relay {
     pub(crate) fn takes_stream(&self) -> bool {
         // Who asks for ever more channels, and hears no refusal, is not answered without end. The client's end always reads, so
         // that this is over some time.
-        let is_answerable = self.door.is_none() || self.common.side == Side::Client || !self.common.queue.is_full();
+        let is_answerable = self.door.is_none() || self.common.side == LinkSide::Client || !self.common.queue.is_full();
         is_answerable
             && !self.common.owes_answers()
             && self.is_whole()
-            && self.channels.iter().all(Channel::takes_stream)
+            && self.channels.iter().all(RelayChannel::takes_stream)
     }
 
     /// Whether the stream may go on: nothing is missing that has to come on others before.
     fn is_whole(&self) -> bool {
-        !matches!(self.now, Now::Whole) || self.sides.as_ref().is_none_or(|sides| sides.is_whole())
+        !matches!(self.now, ReceiveState::Whole) || self.sides.as_ref().is_none_or(|sides| sides.is_whole())
     }
 
     /// What this side's clients, or the server, have said.
@@ -379,7 +391,7 @@ impl Relay {
     /// Of channels that are over at this end, the other end hears.
     fn close_ended(&mut self) -> bool {
         let common = &mut self.common;
-        let is_closing = self.door.as_ref().is_some_and(Door::is_closed);
+        let is_closing = self.door.as_ref().is_some_and(ChannelSource::is_closed);
         let before = self.channels.len();
         self.channels.retain_mut(|channel| {
             if is_closing {
@@ -389,7 +401,7 @@ impl Relay {
             }
             let is_over = is_closing || channel.has_ended() || channel.is_done();
             if is_over {
-                common.queue.record(Record::Close(channel.number()));
+                common.queue.record(LinkRecord::Close(channel.number()));
                 channel.leave(common);
             }
             !is_over
@@ -406,18 +418,18 @@ impl Relay {
     }
 
     /// Takes what has come from the other end, once.
-    fn take_stream(&mut self) -> Result<Came> {
+    fn take_stream(&mut self) -> Result<ReadOutcome> {
         if !self.takes_stream() {
             // What is not read cannot be missed.
             self.heard = Instant::now();
-            return Ok(Came::Nothing);
+            return Ok(ReadOutcome::Nothing);
         }
-        if matches!(self.now, Now::Whole) {
+        if matches!(self.now, ReceiveState::Whole) {
             self.digest()?;
-            return Ok(Came::Bytes(0));
+            return Ok(ReadOutcome::Bytes(0));
         }
         let came = self.receive()?;
-        if let Came::Bytes(_) = came {
+        if let ReadOutcome::Bytes(_) = came {
             self.heard = Instant::now();
             self.digest()?;
         }
@@ -425,12 +437,12 @@ impl Relay {
     }
 
     /// Into the payload that is coming, as far as it is not here yet, and behind it into the buffer.
-    fn receive(&mut self) -> Result<Came> {
+    fn receive(&mut self) -> Result<ReadOutcome> {
         self.make_room();
         let rest = &mut self.buffer[self.end..];
-        let Now::Payload(sink, left, load) = &mut self.now else {
+        let ReceiveState::Payload(sink, left, load) = &mut self.now else {
             let came = self.stream.read(&mut [IoSliceMut::new(rest)])?;
-            if let Came::Bytes(bytes) = came {
+            if let ReadOutcome::Bytes(bytes) = came {
                 self.end += bytes;
             }
             return Ok(came);
@@ -447,7 +459,7 @@ impl Relay {
         } else {
             self.stream.read(&mut [IoSliceMut::new(space), IoSliceMut::new(rest)])?
         };
-        if let Came::Bytes(bytes) = came {
+        if let ReadOutcome::Bytes(bytes) = came {
             let direct = bytes.min(space_bytes);
             sink.filled(direct);
             *left -= direct as u32;
@@ -477,38 +489,38 @@ impl Relay {
     fn digest(&mut self) -> Result<()> {
         loop {
             let there = self.end - self.start;
-            match std::mem::replace(&mut self.now, Now::Between) {
-                Now::Between => match Record::read(&self.buffer[self.start..self.end])? {
+            match std::mem::replace(&mut self.now, ReceiveState::Between) {
+                ReceiveState::Between => match LinkRecord::read(&self.buffer[self.start..self.end])? {
                     None => return Ok(()),
                     Some(record) => {
                         self.start += HEADER_BYTES;
                         self.begin(record)?;
                     }
                 },
-                Now::Frames(0) => {}
-                Now::Payload(sink, 0, load) => {
+                ReceiveState::Frames(0) => {}
+                ReceiveState::Payload(sink, 0, load) => {
                     drop(sink);
                     if let (Some(number), Some(sides)) = (load, &self.sides) {
                         sides.landed(number);
                     }
                 }
-                Now::Whole => {
+                ReceiveState::Whole => {
                     if !self.sides.as_ref().is_none_or(|sides| sides.is_whole()) {
-                        self.now = Now::Whole;
+                        self.now = ReceiveState::Whole;
                         return Ok(());
                     }
                 }
-                Now::Payload(mut sink, left, load) => {
+                ReceiveState::Payload(mut sink, left, load) => {
                     let here = there.min(left as usize);
                     sink.write(&self.buffer[self.start..self.start + here])?;
                     self.start += here;
                     let left = left - here as u32;
-                    self.now = Now::Payload(sink, left, load);
+                    self.now = ReceiveState::Payload(sink, left, load);
                     if left > 0 {
                         return Ok(());
                     }
                 }
-                Now::Frames(left) => {
+                ReceiveState::Frames(left) => {
                     let here = there.min(left as usize);
                     let buffer = std::mem::take(&mut self.buffer);
                     let passed = self.pass_in(&buffer[self.start..self.start + here]);
@@ -520,7 +532,7 @@ impl Relay {
                         let cause = "a record ends within a frame";
                         return Err(Error::new(Code::Protocol, "record of a link", cause));
                     }
-                    self.now = Now::Frames(left);
+                    self.now = ReceiveState::Frames(left);
                     if bytes == 0 {
                         return Ok(());
                     }
@@ -529,40 +541,44 @@ impl Relay {
         }
     }
 
-    fn begin(&mut self, record: Record) -> Result<()> {
+    fn begin(&mut self, record: LinkRecord) -> Result<()> {
         let side = self.common.side;
-        if self.gathers && !matches!(record, Record::Load(..) | Record::Part(..) | Record::Whole) {
+        if self.gathers && !matches!(record, LinkRecord::Load(..) | LinkRecord::Part(..) | LinkRecord::Whole) {
             let cause = format!("{record:?} comes before a load was said to be whole");
             return Err(Error::new(Code::Protocol, "record of a link", cause));
         }
         match record {
-            Record::Frames(bytes) => self.now = Now::Frames(bytes),
-            Record::Payload(at, bytes) => {
-                self.now = Now::Payload(self.sink(at, bytes)?, bytes, None);
+            LinkRecord::Frames(bytes) => self.now = ReceiveState::Frames(bytes),
+            LinkRecord::Payload(at, bytes) => {
+                self.now = ReceiveState::Payload(self.sink(at, bytes)?, bytes, None);
             }
-            Record::Load(..) | Record::Whole | Record::Part(..) if self.sides.is_some() => self.begin_shared(record)?,
-            Record::Beat => {}
-            Record::Forget(at, bytes) if side == Side::Client => self.common.memory.forget(at, bytes)?,
-            Record::Drop(segment) if side == Side::Client && self.door.is_some() => self.common.memory.dropped(segment),
-            Record::Channel(number) if self.door.is_some() => self.hear(number),
-            Record::Close(number) if self.door.is_some() => {
+            LinkRecord::Load(..) | LinkRecord::Whole | LinkRecord::Part(..) if self.sides.is_some() => {
+                self.begin_shared(record)?;
+            }
+            LinkRecord::Beat => {}
+            LinkRecord::Forget(at, bytes) if side == LinkSide::Client => self.common.memory.forget(at, bytes)?,
+            LinkRecord::Drop(segment) if side == LinkSide::Client && self.door.is_some() => {
+                self.common.memory.dropped(segment);
+            }
+            LinkRecord::Channel(number) if self.door.is_some() => self.hear(number),
+            LinkRecord::Close(number) if self.door.is_some() => {
                 if let Some(channel) = self.channel(number) {
                     channel.close();
                 }
             }
-            Record::Room(number, bytes) if self.door.is_some() => {
+            LinkRecord::Room(number, bytes) if self.door.is_some() => {
                 if let Some(channel) = self.channel(number) {
                     channel.gains_room(bytes);
                 }
             }
-            Record::Forget(..)
-            | Record::Drop(_)
-            | Record::Channel(_)
-            | Record::Close(_)
-            | Record::Room(..)
-            | Record::Load(..)
-            | Record::Whole
-            | Record::Part(..) => {
+            LinkRecord::Forget(..)
+            | LinkRecord::Drop(_)
+            | LinkRecord::Channel(_)
+            | LinkRecord::Close(_)
+            | LinkRecord::Room(..)
+            | LinkRecord::Load(..)
+            | LinkRecord::Whole
+            | LinkRecord::Part(..) => {
                 let cause = format!("{record:?} is not for this end to say");
                 return Err(Error::new(Code::Protocol, "record of a link", cause));
             }
@@ -571,47 +587,47 @@ impl Relay {
     }
 
     /// What concerns the other streams, too.
-    fn begin_shared(&mut self, record: Record) -> Result<()> {
+    fn begin_shared(&mut self, record: LinkRecord) -> Result<()> {
         let Some(sides) = &self.sides else { return Ok(()) };
         match record {
-            Record::Load(at, bytes) => {
+            LinkRecord::Load(at, bytes) => {
                 let parts = if self.is_nowhere(at) {
-                    Sink::nowhere(u64::from(bytes), sides.part_bytes())
+                    IncomingTarget::nowhere(u64::from(bytes), sides.part_bytes())
                 } else {
                     self.common.memory.parts(at, u64::from(bytes), sides.part_bytes())?
                 };
                 sides.announce(parts, bytes)?;
                 self.gathers = true;
             }
-            Record::Part(number, part, bytes) => {
+            LinkRecord::Part(number, part, bytes) => {
                 let sink = sides.begin(number, part, bytes)?.ok_or_else(|| {
                     let cause = "it comes before it was announced";
                     Error::new(Code::Protocol, format!("part {part} of load {number}"), cause)
                 })?;
-                self.now = Now::Payload(sink, bytes, Some(number));
+                self.now = ReceiveState::Payload(sink, bytes, Some(number));
             }
             _ => {
                 self.gathers = false;
-                self.now = Now::Whole;
+                self.now = ReceiveState::Whole;
             }
         }
         Ok(())
     }
 
-    fn channel(&mut self, number: u32) -> Option<&mut Channel> {
+    fn channel(&mut self, number: u32) -> Option<&mut RelayChannel> {
         self.channels.iter_mut().find(|channel| channel.number() == number)
     }
 
     /// Whether a payload belongs nowhere: one of several clients may have been ended by the server while it came.
-    fn is_nowhere(&self, at: At) -> bool {
-        let is_shared = self.door.is_some() && self.common.side == Side::Server;
+    fn is_nowhere(&self, at: PayloadOffset) -> bool {
+        let is_shared = self.door.is_some() && self.common.side == LinkSide::Server;
         is_shared && !self.common.memory.knows(at.segment)
     }
 
     /// Where a payload belongs.
-    fn sink(&self, at: At, bytes: u32) -> Result<Sink> {
+    fn sink(&self, at: PayloadOffset, bytes: u32) -> Result<IncomingTarget> {
         if self.is_nowhere(at) {
-            return Ok(Sink::Nowhere);
+            return Ok(IncomingTarget::Nowhere);
         }
         self.common.memory.sink(at, u64::from(bytes))
     }
@@ -660,7 +676,7 @@ impl Relay {
             return Err(Error::new(Code::Disconnected, "", cause));
         }
         if self.common.queue.is_empty() && now.duration_since(self.said) >= self.lease / BEATS_PER_LEASE {
-            self.common.queue.record(Record::Beat);
+            self.common.queue.record(LinkRecord::Beat);
             self.flush_stream()?;
         }
         Ok(())
@@ -738,10 +754,10 @@ impl Relay {
 }
 
 /// What is wrong with one channel of several ends that one.
-fn give_up(channel: &mut Channel, error: &Error, common: &mut Common) {
+fn give_up(channel: &mut RelayChannel, error: &Error, common: &mut ChannelShared) {
     match common.side {
-        Side::Client => channel.tell_failure(error),
-        Side::Server => common.say_failure(channel.number(), error),
+        LinkSide::Client => channel.tell_failure(error),
+        LinkSide::Server => common.say_failure(channel.number(), error),
     }
     let _ = channel.flush_local(&mut common.queue);
     channel.end();

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use junctura_model::Result;
 use zerocopy::IntoBytes;
 
-use crate::mirror::Source;
-use crate::record::{At, BODY_BYTES_MAX, HEADER_BYTES, Record};
-use crate::stream::Stream;
-use crate::streams::Sides;
+use crate::mirror::OutgoingSource;
+use crate::record::{BODY_BYTES_MAX, HEADER_BYTES, LinkRecord, PayloadOffset};
+use crate::stream::LinkStream;
+use crate::streams::SideStreams;
 
 /// Frames are gathered up to about this many bytes.
 const GATHERED_BYTES: usize = 64 << 10;
@@ -25,31 +25,31 @@ const SPARES_MAX: usize = 8;
 const BYTES_MAX: u64 = 4 << 20;
 
 #[derive(Debug)]
-enum Piece {
+enum QueuePiece {
     Bytes {
         bytes: Vec<u8>,
         gone: usize,
     },
-    Payload(Source),
+    Payload(OutgoingSource),
     /// Parts of this load, as long as there are some.
     Load(u64),
 }
 
 /// A send buffer.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
-    pieces: VecDeque<Piece>,
+pub(crate) struct SendQueue {
+    pieces: VecDeque<QueuePiece>,
     /// The record of frames that is being gathered; its header is written when it is closed.
     gathered: Vec<u8>,
     bytes: u64,
     spares: Vec<Vec<u8>>,
     /// The streams that help.
-    sides: Option<Arc<Sides>>,
+    sides: Option<Arc<SideStreams>>,
 }
 
-impl Queue {
+impl SendQueue {
     /// Large payloads go over these streams, too.
-    pub(crate) fn share(&mut self, sides: Arc<Sides>) {
+    pub(crate) fn share(&mut self, sides: Arc<SideStreams>) {
         self.sides = Some(sides);
     }
 
@@ -82,29 +82,29 @@ impl Queue {
     /// A payload, and where it belongs.
     pub(crate) fn payload(
         &mut self,
-        at: At,
-        mut next: impl FnMut(At, u64) -> Result<Source>,
+        at: PayloadOffset,
+        mut next: impl FnMut(PayloadOffset, u64) -> Result<OutgoingSource>,
         length: u64,
     ) -> Result<()> {
         let mut gone = 0;
         while gone < length {
             let piece = (length - gone).min(u64::from(BODY_BYTES_MAX));
-            let at = At {
+            let at = PayloadOffset {
                 offset: at.offset + gone,
                 ..at
             };
             let source = next(at, piece)?;
             match self.sides.as_ref().filter(|sides| sides.divides(piece)) {
                 None => {
-                    self.record(Record::Payload(at, piece as u32));
+                    self.record(LinkRecord::Payload(at, piece as u32));
                     self.bytes += piece;
-                    self.pieces.push_back(Piece::Payload(source));
+                    self.pieces.push_back(QueuePiece::Payload(source));
                 }
                 Some(sides) => {
                     let number = sides.load(source);
-                    self.record(Record::Load(at, piece as u32));
-                    self.pieces.push_back(Piece::Load(number));
-                    self.record(Record::Whole);
+                    self.record(LinkRecord::Load(at, piece as u32));
+                    self.pieces.push_back(QueuePiece::Load(number));
+                    self.record(LinkRecord::Whole);
                 }
             }
             gone += piece;
@@ -113,19 +113,19 @@ impl Queue {
     }
 
     /// A part of a load, alone.
-    pub(crate) fn part(&mut self, record: Record, source: Source) {
+    pub(crate) fn part(&mut self, record: LinkRecord, source: OutgoingSource) {
         self.record(record);
         self.bytes += source.left();
-        self.pieces.push_back(Piece::Payload(source));
+        self.pieces.push_back(QueuePiece::Payload(source));
     }
 
     /// A record without a body.
-    pub(crate) fn record(&mut self, record: Record) {
+    pub(crate) fn record(&mut self, record: LinkRecord) {
         self.close();
         let mut bytes = self.spares.pop().unwrap_or_default();
         bytes.extend_from_slice(record.header().as_bytes());
         self.bytes += HEADER_BYTES as u64;
-        self.pieces.push_back(Piece::Bytes { bytes, gone: 0 });
+        self.pieces.push_back(QueuePiece::Bytes { bytes, gone: 0 });
     }
 
     fn close(&mut self) {
@@ -133,14 +133,14 @@ impl Queue {
             return;
         }
         let mut bytes = std::mem::take(&mut self.gathered);
-        let record = Record::Frames((bytes.len() - HEADER_BYTES) as u32);
+        let record = LinkRecord::Frames((bytes.len() - HEADER_BYTES) as u32);
         bytes[..HEADER_BYTES].copy_from_slice(record.header().as_bytes());
         self.bytes += HEADER_BYTES as u64;
-        self.pieces.push_back(Piece::Bytes { bytes, gone: 0 });
+        self.pieces.push_back(QueuePiece::Bytes { bytes, gone: 0 });
     }
 
     /// Sends as much as goes at once. Whether anything went.
-    pub(crate) fn flush(&mut self, stream: &mut Stream) -> Result<bool> {
+    pub(crate) fn flush(&mut self, stream: &mut LinkStream) -> Result<bool> {
         self.close();
         let mut has_moved = false;
         while !self.pieces.is_empty() {
@@ -149,7 +149,7 @@ impl Queue {
                 .pieces
                 .iter()
                 .take(SLICES_MAX)
-                .map_while(Piece::slice)
+                .map_while(QueuePiece::slice)
                 .map(IoSlice::new)
                 .collect();
             let count = stream.write(&slices)?;
@@ -165,26 +165,26 @@ impl Queue {
 
     /// If parts of a load are next, takes one; if a piece of a file is next, reads it.
     fn fetch(&mut self) -> Result<()> {
-        if let (Some(Piece::Load(number)), Some(sides)) = (self.pieces.front(), &self.sides) {
+        if let (Some(QueuePiece::Load(number)), Some(sides)) = (self.pieces.front(), &self.sides) {
             match sides.take_of(*number) {
                 Some((record, source)) => {
                     let bytes = record.to_bytes().to_vec();
                     self.bytes += bytes.len() as u64 + source.left();
-                    self.pieces.push_front(Piece::Payload(source));
-                    self.pieces.push_front(Piece::Bytes { bytes, gone: 0 });
+                    self.pieces.push_front(QueuePiece::Payload(source));
+                    self.pieces.push_front(QueuePiece::Bytes { bytes, gone: 0 });
                 }
                 // What says that it has to be whole follows.
                 None => drop(self.pieces.pop_front()),
             }
         }
-        if let Some(Piece::Payload(source)) = self.pieces.front_mut()
+        if let Some(QueuePiece::Payload(source)) = self.pieces.front_mut()
             && source.mapped().is_none()
         {
             let bytes = source.read()?;
             if source.left() == 0 {
                 self.pieces.pop_front();
             }
-            self.pieces.push_front(Piece::Bytes { bytes, gone: 0 });
+            self.pieces.push_front(QueuePiece::Bytes { bytes, gone: 0 });
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Queue {
             front.go(went);
             count -= went;
             if front.left() == 0
-                && let Some(Piece::Bytes { mut bytes, .. }) = self.pieces.pop_front()
+                && let Some(QueuePiece::Bytes { mut bytes, .. }) = self.pieces.pop_front()
                 && self.spares.len() < SPARES_MAX
                 && bytes.capacity() <= 2 * GATHERED_BYTES
             {
@@ -209,7 +209,7 @@ impl Queue {
     }
 }
 
-impl Piece {
+impl QueuePiece {
     fn slice(&self) -> Option<&[u8]> {
         match self {
             Self::Bytes { bytes, gone } => Some(&bytes[*gone..]),

@@ -4,25 +4,25 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 
-use junctura_transport::{Address, Carrier, Inbox, Listener, Outbox, Sent, UnixCarrier};
+use junctura_transport::{Carrier, Inbox, Outbox, SendResult, ServerAddress, ServerListener, UnixCarrier};
 use junctura_wire::fixed::{OfferHead, SegmentHead};
 use junctura_wire::{Reply, Request, body};
 use zerocopy::IntoBytes;
 
-use crate::record::At;
+use crate::record::PayloadOffset;
 
 use super::*;
 
 /// A relay of a client, its local end, and a socket that stands for the other machine.
-fn relay() -> (Relay, UnixCarrier, TcpStream) {
+fn relay() -> (StreamRelay, UnixCarrier, TcpStream) {
     let (near, far) = UnixCarrier::pair().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (other, _) = listener.accept().unwrap();
-    let stream = Stream::new(socket, None).unwrap();
+    let stream = LinkStream::new(socket, None).unwrap();
     let lease = Duration::from_mins(1);
     (
-        Relay::new(Side::Client, LocalCarrier::new(far), stream, lease, 0),
+        StreamRelay::new(LinkSide::Client, LocalCarrier::new(far), stream, lease, 0),
         near,
         other,
     )
@@ -55,7 +55,7 @@ fn last_words_are_more_than_a_link_takes_at_once() {
         };
         outbox.push(|out| offer.encode(number, out)).unwrap();
     }
-    assert_eq!(near.send(&mut outbox).unwrap(), Sent::All);
+    assert_eq!(near.send(&mut outbox).unwrap(), SendResult::All);
     drop(near);
 
     let (mut arrived, mut piece) = (Vec::new(), vec![0; 64 << 10]);
@@ -68,19 +68,19 @@ fn last_words_are_more_than_a_link_takes_at_once() {
     other.read_to_end(&mut arrived).unwrap();
 
     let (mut rest, mut payloads) = (&arrived[..], 0);
-    while let Some(record) = Record::read(rest).unwrap() {
-        payloads += u64::from(matches!(record, Record::Payload(..)));
+    while let Some(record) = LinkRecord::read(rest).unwrap() {
+        payloads += u64::from(matches!(record, LinkRecord::Payload(..)));
         rest = &rest[HEADER_BYTES + record.body_bytes() as usize..];
     }
     assert_eq!(payloads, OFFERS);
 }
 
 /// A relay of several clients, none of which is there any more, and what stands for the other machine.
-fn shared(side: Side) -> (Relay, UnixStream) {
+fn shared(side: LinkSide) -> (StreamRelay, UnixStream) {
     let (one, other) = UnixStream::pair().unwrap();
-    let stream = Stream::within(one, None).unwrap();
-    let door = Door::Out("unix:@nobody".parse().unwrap());
-    let mut relay = Relay::with_door(side, door, stream, Duration::from_mins(1), 0);
+    let stream = LinkStream::within(one, None).unwrap();
+    let door = ChannelSource::Out("unix:@nobody".parse().unwrap());
+    let mut relay = StreamRelay::with_door(side, door, stream, Duration::from_mins(1), 0);
     relay.newest = 1;
     (relay, other)
 }
@@ -88,22 +88,22 @@ fn shared(side: Side) -> (Relay, UnixStream) {
 #[test]
 fn a_client_that_stays_silent_gives_its_place_to_a_new_one() {
     let folder = tempfile::tempdir().unwrap();
-    let address: Address = format!("unix:{}", folder.path().join("door").display())
+    let address: ServerAddress = format!("unix:{}", folder.path().join("door").display())
         .parse()
         .unwrap();
-    let (mut relay, _other) = shared(Side::Client);
+    let (mut relay, _other) = shared(LinkSide::Client);
     relay.newest = 0;
     relay.channels_max = 3;
-    relay.door = Some(Door::In {
-        listener: Listener::bind(&address).unwrap(),
-        stop: Arc::new(crate::relay::channel_source::Stop::new().unwrap()),
+    relay.door = Some(ChannelSource::In {
+        listener: ServerListener::bind(&address).unwrap(),
+        stop: Arc::new(crate::relay::channel_source::AcceptStop::new().unwrap()),
     });
-    let numbers = |relay: &Relay| {
-        let mut numbers: Vec<u32> = relay.channels.iter().map(Channel::number).collect();
+    let numbers = |relay: &StreamRelay| {
+        let mut numbers: Vec<u32> = relay.channels.iter().map(RelayChannel::number).collect();
         numbers.sort_unstable();
         numbers
     };
-    let connect = |relay: &mut Relay| {
+    let connect = |relay: &mut StreamRelay| {
         let client = UnixCarrier::connect(&address).unwrap();
         relay.is_called = true;
         relay.round().unwrap();
@@ -143,30 +143,30 @@ fn a_client_that_stays_silent_gives_its_place_to_a_new_one() {
 }
 
 /// What one end says of a payload for a channel: that there is a segment, and what lies in it.
-fn payload(announcement: Option<SegmentHead>, at: At) -> Vec<u8> {
-    let mut said = Record::Channel(1).to_bytes().to_vec();
+fn payload(announcement: Option<SegmentHead>, at: PayloadOffset) -> Vec<u8> {
+    let mut said = LinkRecord::Channel(1).to_bytes().to_vec();
     if let Some(head) = announcement {
         let mut frame = Vec::new();
         Reply::Segment(head).encode(0, &mut frame);
-        said.extend(Record::Frames(frame.len() as u32).to_bytes());
+        said.extend(LinkRecord::Frames(frame.len() as u32).to_bytes());
         said.extend(frame);
     }
-    said.extend(Record::Payload(at, 8).to_bytes());
+    said.extend(LinkRecord::Payload(at, 8).to_bytes());
     said.extend([7; 8]);
     said
 }
 
 #[test]
 fn a_payload_for_one_that_has_gone_harms_nobody_else() {
-    let at = At {
+    let at = PayloadOffset {
         segment: 3,
         slot: 0,
         offset: 0,
     };
     // The server has ended its client while a payload came for an offer.
-    let (mut relay, mut other) = shared(Side::Server);
+    let (mut relay, mut other) = shared(LinkSide::Server);
     other.write_all(&payload(None, at)).unwrap();
-    assert_eq!(relay.round().unwrap(), Round::Moved);
+    assert_eq!(relay.round().unwrap(), RoundResult::Moved);
 
     // A client has gone while a payload came for it; another one is given it, and finds it in the mirror.
     let head = SegmentHead {
@@ -175,26 +175,27 @@ fn a_payload_for_one_that_has_gone_harms_nobody_else() {
         slot_bytes: (1 << 20).into(),
         ..SegmentHead::default()
     };
-    let (mut relay, mut other) = shared(Side::Client);
+    let (mut relay, mut other) = shared(LinkSide::Client);
     other.write_all(&payload(Some(head), at)).unwrap();
-    assert_eq!(relay.round().unwrap(), Round::Moved);
-    let mirror = junctura_memory::Mapping::readonly(relay.common.memory.announce(&head).unwrap(), 1 << 20).unwrap();
+    assert_eq!(relay.round().unwrap(), RoundResult::Moved);
+    let mirror =
+        junctura_memory::SegmentMapping::readonly(relay.common.memory.announce(&head).unwrap(), 1 << 20).unwrap();
     assert_eq!(mirror.slice(0, 8).unwrap(), [7; 8]);
 
     // It goes when the server's end says so.
-    other.write_all(&Record::Drop(3).to_bytes()).unwrap();
-    assert_eq!(relay.round().unwrap(), Round::Moved);
+    other.write_all(&LinkRecord::Drop(3).to_bytes()).unwrap();
+    assert_eq!(relay.round().unwrap(), RoundResult::Moved);
     assert!(!relay.common.memory.knows(3));
 }
 
 /// A relay of the server's end with a short lease, the server's end of its connection, and what stands for the other machine.
-fn gate() -> (Relay, UnixCarrier, UnixStream) {
+fn gate() -> (StreamRelay, UnixCarrier, UnixStream) {
     let (near, far) = UnixCarrier::pair().unwrap();
     let (one, other) = UnixStream::pair().unwrap();
-    let stream = Stream::within(one, None).unwrap();
+    let stream = LinkStream::within(one, None).unwrap();
     let lease = Duration::from_millis(100);
     (
-        Relay::new(Side::Server, LocalCarrier::new(far), stream, lease, 0),
+        StreamRelay::new(LinkSide::Server, LocalCarrier::new(far), stream, lease, 0),
         near,
         other,
     )
@@ -203,14 +204,14 @@ fn gate() -> (Relay, UnixCarrier, UnixStream) {
 #[test]
 fn a_segment_that_was_returned_is_forgotten() {
     let (mut relay, _server, _other) = gate();
-    let segment = junctura_memory::segment::Segment::create(4096).unwrap();
+    let segment = junctura_memory::segment::SealedSegment::create(4096).unwrap();
     let head = SegmentHead {
         segment: 3.into(),
         writable: 1.into(),
         bytes: 4096.into(),
         slot_bytes: 4096.into(),
     };
-    let at = At {
+    let at = PayloadOffset {
         segment: 3,
         slot: 0,
         offset: 0,
@@ -227,7 +228,7 @@ fn a_segment_that_was_returned_is_forgotten() {
 
 /// Says that it is there, again and again, until nobody hears it.
 fn beat(mut other: UnixStream) {
-    while other.write_all(Record::Beat.header().as_bytes()).is_ok() {}
+    while other.write_all(LinkRecord::Beat.header().as_bytes()).is_ok() {}
 }
 
 fn say(count: u64, outbox: &mut Outbox) {
@@ -244,8 +245,8 @@ fn who_takes_nothing_after_the_end_keeps_nobody_waiting() {
     let running = std::thread::spawn(|| relay.run().0);
     let mut outbox = Outbox::new();
     say(50, &mut outbox);
-    while server.send(&mut outbox).unwrap() == Sent::Blocked {
-        junctura_transport::wait(server.as_fd(), junctura_transport::Interest::WRITE).unwrap();
+    while server.send(&mut outbox).unwrap() == SendResult::Blocked {
+        junctura_transport::wait(server.as_fd(), junctura_transport::PollInterest::WRITE).unwrap();
     }
     drop(server);
     beat(other);
@@ -259,7 +260,7 @@ fn who_does_not_leave_after_the_end_keeps_nobody_waiting() {
     let running = std::thread::spawn(|| relay.run().0);
     drop(server);
     beat(other);
-    assert_eq!(running.join().unwrap(), Ok(Ended::Here));
+    assert_eq!(running.join().unwrap(), Ok(RelayEnd::Here));
 }
 
 #[test]
@@ -270,11 +271,11 @@ fn a_server_that_does_not_read_last_words_keeps_no_thread() {
     say(10, &mut outbox);
     let (frames, _) = outbox.piece().unwrap();
     other
-        .write_all(Record::Frames(frames.len() as u32).header().as_bytes())
+        .write_all(LinkRecord::Frames(frames.len() as u32).header().as_bytes())
         .unwrap();
     other.write_all(frames).unwrap();
     drop(other);
-    assert_eq!(running.join().unwrap(), Ok(Ended::There));
+    assert_eq!(running.join().unwrap(), Ok(RelayEnd::There));
     drop(server);
 }
 
@@ -283,22 +284,22 @@ fn answers_that_nobody_reads_are_not_made_without_end() {
     let (near, _far) = UnixCarrier::pair().unwrap();
     let (one, other) = UnixStream::pair().unwrap();
     other.set_nonblocking(true).unwrap();
-    let stream = Stream::within(one, None).unwrap();
+    let stream = LinkStream::within(one, None).unwrap();
     let lease = Duration::from_mins(1);
-    let mut relay = Relay::new(Side::Server, LocalCarrier::new(near), stream, lease, 0);
+    let mut relay = StreamRelay::new(LinkSide::Server, LocalCarrier::new(near), stream, lease, 0);
     // Parts of an array that is none, again and again, and nothing is read.
     let mut frames = Vec::new();
     while frames.len() < 100_000 {
-        Request::Pack(body::Pack::default()).encode(7, &mut frames);
+        Request::Pack(body::PackBody::default()).encode(7, &mut frames);
     }
-    let record = [&Record::Frames(frames.len() as u32).to_bytes()[..], &frames].concat();
+    let record = [&LinkRecord::Frames(frames.len() as u32).to_bytes()[..], &frames].concat();
     let (mut said, mut at) = (0, 0);
     loop {
         let written = (&other).write(&record[at..]).unwrap_or(0);
         said += written;
         at = (at + written) % record.len();
         let round = relay.round().unwrap();
-        if written == 0 && round == Round::Still {
+        if written == 0 && round == RoundResult::Still {
             break;
         }
         assert!(said < 64 << 20, "it is heard without end");

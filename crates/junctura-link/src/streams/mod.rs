@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use junctura_model::{Code, Error, Result};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::mirror::{Sink, Source};
-use crate::record::{PART_BYTES, Record};
+use crate::mirror::{IncomingTarget, OutgoingSource};
+use crate::record::{LinkRecord, PART_BYTES};
 use crate::refused;
 
 /// Streams of one link at most, the first one among them.
@@ -37,9 +37,9 @@ const LEAD_MAX: u64 = 1 << 12;
 
 /// Wakes one thread.
 #[derive(Debug)]
-pub(crate) struct Bell(OwnedFd);
+pub(crate) struct ThreadWaker(OwnedFd);
 
-impl Bell {
+impl ThreadWaker {
     pub(crate) fn new() -> Result<Self> {
         eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map(Self)
@@ -56,7 +56,7 @@ impl Bell {
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for ThreadWaker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -64,7 +64,7 @@ impl AsFd for Bell {
 
 /// How far a link is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum LinkStage {
     #[default]
     Running,
     /// Everything was sent: the streams end in order.
@@ -75,8 +75,8 @@ pub(crate) enum Stage {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Sides {
-    state: Mutex<State>,
+pub(crate) struct SideStreams {
+    state: Mutex<StreamsState>,
     /// Bytes of each part of a load, but for the last.
     part_bytes: u32,
     /// Bytes of loads that no stream has taken.
@@ -85,44 +85,44 @@ pub(crate) struct Sides {
     went_ms: AtomicU64,
     began: Instant,
     /// The relay's.
-    bell: Bell,
+    bell: ThreadWaker,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    stage: Stage,
+struct StreamsState {
+    stage: LinkStage,
     failure: Option<Error>,
     /// Bells of those who carry side streams.
-    porters: Vec<Arc<Bell>>,
-    going: VecDeque<Going>,
+    porters: Vec<Arc<ThreadWaker>>,
+    going: VecDeque<OutgoingLoad>,
     /// Loads that were begun here.
     loads: u64,
     /// Parts that side streams have taken and not sent.
     under_way: usize,
-    coming: VecDeque<Coming>,
+    coming: VecDeque<IncomingLoad>,
     /// Loads that the other end has announced.
     announced: u64,
 }
 
 /// A load of which not all parts are taken.
 #[derive(Debug)]
-struct Going {
+struct OutgoingLoad {
     number: u64,
-    source: Source,
+    source: OutgoingSource,
     next: u32,
 }
 
 /// A load of which not all parts have come.
 #[derive(Debug)]
-struct Coming {
+struct IncomingLoad {
     number: u64,
     length: u32,
     /// Where those belong that have not begun to come.
-    parts: Vec<Option<Sink>>,
+    parts: Vec<Option<IncomingTarget>>,
     left: usize,
 }
 
-impl Sides {
+impl SideStreams {
     pub(crate) fn new() -> Result<Arc<Self>> {
         Self::with_parts(PART_BYTES)
     }
@@ -135,11 +135,11 @@ impl Sides {
             untaken: AtomicU64::new(0),
             went_ms: AtomicU64::new(0),
             began: Instant::now(),
-            bell: Bell::new()?,
+            bell: ThreadWaker::new()?,
         }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StreamsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -149,13 +149,13 @@ impl Sides {
     }
 
     /// What wakes the relay: a load is whole, everything was sent, or something went wrong.
-    pub(crate) fn bell(&self) -> &Bell {
+    pub(crate) fn bell(&self) -> &ThreadWaker {
         &self.bell
     }
 
     /// Another stream, and what wakes who carries it.
-    pub(crate) fn attach(&self) -> Result<Arc<Bell>> {
-        let bell = Arc::new(Bell::new()?);
+    pub(crate) fn attach(&self) -> Result<Arc<ThreadWaker>> {
+        let bell = Arc::new(ThreadWaker::new()?);
         self.state().porters.push(Arc::clone(&bell));
         Ok(bell)
     }
@@ -168,14 +168,14 @@ impl Sides {
     }
 
     /// A payload that is to go; its number. Its announcement is to be sent before the relay takes a part of it.
-    pub(crate) fn load(&self, source: Source) -> u64 {
+    pub(crate) fn load(&self, source: OutgoingSource) -> u64 {
         self.untaken.fetch_add(source.left(), Ordering::Relaxed);
         let mut state = self.state();
         let number = state.loads;
         state.loads += 1;
         // The relay takes one, too.
         let others = source.left().div_ceil(u64::from(self.part_bytes)) as usize - 1;
-        state.going.push_back(Going {
+        state.going.push_back(OutgoingLoad {
             number,
             source,
             next: 0,
@@ -192,25 +192,25 @@ impl Sides {
     }
 
     /// The first stream takes the next part of this load. `None`: all are taken.
-    pub(crate) fn take_of(&self, number: u64) -> Option<(Record, Source)> {
+    pub(crate) fn take_of(&self, number: u64) -> Option<(LinkRecord, OutgoingSource)> {
         let mut state = self.state();
         let is_next = state.going.front().is_some_and(|going| going.number == number);
         if is_next { self.take_from(&mut state) } else { None }
     }
 
     /// A side stream takes the next part, and says so when it [was sent](Self::sent).
-    pub(crate) fn take(&self) -> Option<(Record, Source)> {
+    pub(crate) fn take(&self) -> Option<(LinkRecord, OutgoingSource)> {
         let mut state = self.state();
         let taken = self.take_from(&mut state)?;
         state.under_way += 1;
         Some(taken)
     }
 
-    fn take_from(&self, state: &mut State) -> Option<(Record, Source)> {
+    fn take_from(&self, state: &mut StreamsState) -> Option<(LinkRecord, OutgoingSource)> {
         let going = state.going.front_mut()?;
         let from = u64::from(going.next) * u64::from(self.part_bytes);
         let part = going.source.part(from, u64::from(self.part_bytes));
-        let record = Record::Part(going.number, going.next, part.left() as u32);
+        let record = LinkRecord::Part(going.number, going.next, part.left() as u32);
         going.next += 1;
         if from + part.left() >= going.source.left() {
             state.going.pop_front();
@@ -250,7 +250,7 @@ impl Sides {
     ///
     /// # Errors
     /// `Protocol` when too many have begun.
-    pub(crate) fn announce(&self, parts: Vec<Sink>, length: u32) -> Result<()> {
+    pub(crate) fn announce(&self, parts: Vec<IncomingTarget>, length: u32) -> Result<()> {
         let mut state = self.state();
         if state.coming.len() >= LOADS_MAX {
             let cause = format!("{LOADS_MAX} loads have begun before one was whole");
@@ -258,7 +258,7 @@ impl Sides {
         }
         let number = state.announced;
         state.announced += 1;
-        state.coming.push_back(Coming {
+        state.coming.push_back(IncomingLoad {
             number,
             length,
             left: parts.len(),
@@ -274,7 +274,7 @@ impl Sides {
     ///
     /// # Errors
     /// `Protocol` when it cannot come, or has come before.
-    pub(crate) fn begin(&self, number: u64, part: u32, bytes: u32) -> Result<Option<Sink>> {
+    pub(crate) fn begin(&self, number: u64, part: u32, bytes: u32) -> Result<Option<IncomingTarget>> {
         let refuse = |cause: &str| {
             let subject = format!("part {part} of load {number}");
             Error::new(Code::Protocol, subject, cause)
@@ -298,7 +298,7 @@ impl Sides {
         sink.map(Some).ok_or_else(|| refuse("it has come before"))
     }
 
-    /// A part has come, and its [`Sink`] was dropped. Whether nothing is left of any load.
+    /// A part has come, and its [`IncomingTarget`] was dropped. Whether nothing is left of any load.
     pub(crate) fn landed(&self, number: u64) -> bool {
         let mut state = self.state();
         if let Some(place) = state.coming.iter().position(|coming| coming.number == number) {
@@ -317,24 +317,24 @@ impl Sides {
 
     // How it stands.
 
-    pub(crate) fn stage(&self) -> Stage {
+    pub(crate) fn stage(&self) -> LinkStage {
         self.state().stage
     }
 
     /// Everything was sent.
     pub(crate) fn close(&self) {
-        self.enter(Stage::Closing);
+        self.enter(LinkStage::Closing);
     }
 
     /// The link is over, however it is: nothing more goes or comes.
     pub(crate) fn stop(&self) {
-        self.enter(Stage::Stopped);
+        self.enter(LinkStage::Stopped);
     }
 
-    fn enter(&self, stage: Stage) {
+    fn enter(&self, stage: LinkStage) {
         let mut all = self.state();
         all.stage = stage;
-        if stage == Stage::Stopped {
+        if stage == LinkStage::Stopped {
             all.going.clear();
             all.coming.clear();
         }
@@ -346,7 +346,7 @@ impl Sides {
     /// What went wrong on a side stream, which the relay is told.
     pub(crate) fn fail(&self, number: u8, error: &Error) {
         let mut state = self.state();
-        if state.stage == Stage::Running && state.failure.is_none() {
+        if state.stage == LinkStage::Running && state.failure.is_none() {
             let cause = format!("stream {number} of the link: {}", error.cause());
             state.failure = Some(Error::new(error.code(), error.subject(), cause));
             self.bell.ring();
@@ -359,7 +359,7 @@ impl Sides {
     }
 }
 
-impl State {
+impl StreamsState {
     fn has_drained(&self) -> bool {
         self.going.is_empty() && self.under_way == 0
     }
@@ -367,19 +367,19 @@ impl State {
 
 /// A relay's hold on the streams beside its own: dropped, they stop, unless they are closing.
 #[derive(Debug)]
-pub(crate) struct Lead(pub(crate) Arc<Sides>);
+pub(crate) struct StreamsGuard(pub(crate) Arc<SideStreams>);
 
-impl std::ops::Deref for Lead {
-    type Target = Sides;
+impl std::ops::Deref for StreamsGuard {
+    type Target = SideStreams;
 
-    fn deref(&self) -> &Sides {
+    fn deref(&self) -> &SideStreams {
         &self.0
     }
 }
 
-impl Drop for Lead {
+impl Drop for StreamsGuard {
     fn drop(&mut self) {
-        if self.0.stage() == Stage::Running {
+        if self.0.stage() == LinkStage::Running {
             self.0.stop();
         }
     }
@@ -393,15 +393,15 @@ mod tests {
 
     const PART: u64 = PART_BYTES as u64;
 
-    fn source(length: u64) -> Source {
+    fn source(length: u64) -> OutgoingSource {
         let file = Arc::new(File::from(
             rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap(),
         ));
-        Source::File { file, at: 100, length }
+        OutgoingSource::File { file, at: 100, length }
     }
 
-    fn placed((record, source): (Record, Source)) -> (Record, u64) {
-        let Source::File { at, length, .. } = source else {
+    fn placed((record, source): (LinkRecord, OutgoingSource)) -> (LinkRecord, u64) {
+        let OutgoingSource::File { at, length, .. } = source else {
             panic!("it lies in a file")
         };
         assert_eq!(u64::from(record.body_bytes()), length);
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn each_part_is_taken_once_by_whoever_comes() {
-        let sides = Sides::new().unwrap();
+        let sides = SideStreams::new().unwrap();
         assert!(!sides.divides(u64::MAX), "there is nobody to divide with");
         sides.attach().unwrap();
         assert!(!sides.divides(2 * PART - 1));
@@ -418,16 +418,19 @@ mod tests {
         let first = sides.load(source(2 * PART + 5));
         let second = sides.load(source(2 * PART));
         assert_eq!((first, second, sides.untaken()), (0, 1, 4 * PART + 5));
-        assert_eq!(placed(sides.take().unwrap()), (Record::Part(0, 0, PART_BYTES), 100));
+        assert_eq!(placed(sides.take().unwrap()), (LinkRecord::Part(0, 0, PART_BYTES), 100));
         assert!(sides.take_of(1).is_none(), "the first stream takes them in their order");
         assert_eq!(
             placed(sides.take_of(0).unwrap()),
-            (Record::Part(0, 1, PART_BYTES), 100 + PART)
+            (LinkRecord::Part(0, 1, PART_BYTES), 100 + PART)
         );
-        assert_eq!(placed(sides.take().unwrap()), (Record::Part(0, 2, 5), 100 + 2 * PART));
+        assert_eq!(
+            placed(sides.take().unwrap()),
+            (LinkRecord::Part(0, 2, 5), 100 + 2 * PART)
+        );
         assert!(sides.take_of(0).is_none());
-        assert_eq!(placed(sides.take().unwrap()).0, Record::Part(1, 0, PART_BYTES));
-        assert_eq!(placed(sides.take_of(1).unwrap()).0, Record::Part(1, 1, PART_BYTES));
+        assert_eq!(placed(sides.take().unwrap()).0, LinkRecord::Part(1, 0, PART_BYTES));
+        assert_eq!(placed(sides.take_of(1).unwrap()).0, LinkRecord::Part(1, 1, PART_BYTES));
         assert!(sides.take().is_none());
         assert_eq!(sides.untaken(), 0);
         for _ in 0..3 {
@@ -439,7 +442,7 @@ mod tests {
 
     #[test]
     fn a_part_comes_when_it_was_announced_and_once() {
-        let sides = Sides::new().unwrap();
+        let sides = SideStreams::new().unwrap();
         let refused = |number, part, bytes| sides.begin(number, part, bytes).unwrap_err().code();
         assert!(sides.is_whole());
         assert!(sides.begin(0, 0, PART_BYTES).unwrap().is_none(), "not yet");
@@ -447,7 +450,7 @@ mod tests {
         assert_eq!(refused(LEAD_MAX, 0, PART_BYTES), Code::Protocol);
         assert_eq!(refused(u64::MAX, 0, PART_BYTES), Code::Protocol);
         sides
-            .announce(Sink::nowhere(PART + 7, PART_BYTES), PART_BYTES + 7)
+            .announce(IncomingTarget::nowhere(PART + 7, PART_BYTES), PART_BYTES + 7)
             .unwrap();
         assert!(!sides.is_whole());
         for (part, bytes) in [
@@ -473,20 +476,23 @@ mod tests {
 
     #[test]
     fn loads_that_never_come_are_counted() {
-        let sides = Sides::new().unwrap();
+        let sides = SideStreams::new().unwrap();
         for _ in 0..LOADS_MAX {
-            sides.announce(Sink::nowhere(1, PART_BYTES), 1).unwrap();
+            sides.announce(IncomingTarget::nowhere(1, PART_BYTES), 1).unwrap();
         }
         assert_eq!(
-            sides.announce(Sink::nowhere(1, PART_BYTES), 1).unwrap_err().code(),
+            sides
+                .announce(IncomingTarget::nowhere(1, PART_BYTES), 1)
+                .unwrap_err()
+                .code(),
             Code::Protocol
         );
     }
 
     #[test]
     fn the_first_failure_is_told_while_the_link_lasts() {
-        let sides = Sides::new().unwrap();
-        let lead = Lead(Arc::clone(&sides));
+        let sides = SideStreams::new().unwrap();
+        let lead = StreamsGuard(Arc::clone(&sides));
         assert_eq!(sides.failure(), None);
         let error = |cause: &str| Error::new(Code::Disconnected, "", cause);
         sides.fail(3, &error("first"));
@@ -494,14 +500,14 @@ mod tests {
         let told = sides.failure().unwrap();
         assert!(told.cause().contains("stream 3 of the link: first"), "{told}");
         drop(lead);
-        assert_eq!(sides.stage(), Stage::Stopped);
+        assert_eq!(sides.stage(), LinkStage::Stopped);
 
-        let sides = Sides::new().unwrap();
-        let lead = Lead(Arc::clone(&sides));
+        let sides = SideStreams::new().unwrap();
+        let lead = StreamsGuard(Arc::clone(&sides));
         lead.close();
         sides.fail(2, &error("late"));
         assert_eq!(sides.failure(), None);
         drop(lead);
-        assert_eq!(sides.stage(), Stage::Closing, "who closes says everything");
+        assert_eq!(sides.stage(), LinkStage::Closing, "who closes says everything");
     }
 }

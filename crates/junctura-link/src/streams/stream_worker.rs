@@ -15,28 +15,28 @@ use junctura_model::{Code, Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::mirror::Sink;
-use crate::record::{HEADER_BYTES, Record};
+use crate::mirror::IncomingTarget;
+use crate::record::{HEADER_BYTES, LinkRecord};
 use crate::refused;
 use crate::relay::BEATS_PER_LEASE;
-use crate::relay::queue::Queue;
-use crate::stream::{Came, Stream};
-use crate::streams::{Bell, Sides, Stage};
+use crate::relay::queue::SendQueue;
+use crate::stream::{LinkStream, ReadOutcome};
+use crate::streams::{LinkStage, SideStreams, ThreadWaker};
 
 /// What is read at once of that which cannot go to its place directly.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// See the module.
-pub(crate) struct Porter {
-    sides: Arc<Sides>,
-    bell: Arc<Bell>,
+pub(crate) struct StreamWorker {
+    sides: Arc<SideStreams>,
+    bell: Arc<ThreadWaker>,
     /// Which of the link's streams it is; the first is 1.
     number: u8,
-    stream: Stream,
-    queue: Queue,
+    stream: LinkStream,
+    queue: SendQueue,
     /// A part is in the queue, or behind it.
     carries: bool,
-    now: Now,
+    now: WorkerState,
     head: [u8; HEADER_BYTES],
     piece: Vec<u8>,
     lease: Duration,
@@ -49,29 +49,29 @@ pub(crate) struct Porter {
 
 /// Where in the stream from the other end this one is.
 #[derive(Debug)]
-enum Now {
+enum WorkerState {
     /// So many bytes of a header are there.
     Head(usize),
     /// A part is to come that was not announced: its load, its number, its length.
     Waits(u64, u32, u32),
     /// So many bytes are to come of a part of this load.
-    Part(Sink, u32, u64),
+    Part(IncomingTarget, u32, u64),
     /// The other end says no more.
     Closed,
 }
 
-impl Porter {
+impl StreamWorker {
     /// One more stream of a link.
-    pub(crate) fn new(sides: Arc<Sides>, number: u8, stream: Stream, lease: Duration) -> Result<Self> {
+    pub(crate) fn new(sides: Arc<SideStreams>, number: u8, stream: LinkStream, lease: Duration) -> Result<Self> {
         let now = Instant::now();
         Ok(Self {
             bell: sides.attach()?,
             sides,
             number,
             stream,
-            queue: Queue::default(),
+            queue: SendQueue::default(),
             carries: false,
-            now: Now::Head(0),
+            now: WorkerState::Head(0),
             head: [0; HEADER_BYTES],
             piece: Vec::new(),
             lease,
@@ -100,7 +100,7 @@ impl Porter {
     /// Does what can be done at once. Whether anything moved; `None`: it is over.
     pub(crate) fn step(&mut self) -> Option<bool> {
         match self.sides.stage() {
-            Stage::Running => match self.round() {
+            LinkStage::Running => match self.round() {
                 Ok(has_moved) => Some(has_moved),
                 Err(error) => {
                     self.sides.fail(self.number, &error);
@@ -108,8 +108,8 @@ impl Porter {
                 }
             },
             // Whatever goes wrong now: everything was said.
-            Stage::Closing => self.close().unwrap_or(None),
-            Stage::Stopped => None,
+            LinkStage::Closing => self.close().unwrap_or(None),
+            LinkStage::Stopped => None,
         }
     }
 
@@ -145,22 +145,22 @@ impl Porter {
     /// What has come, once: the rest of a part, and no more than a header behind it. So no byte of a payload is copied twice.
     fn receive(&mut self) -> Result<bool> {
         let came = match &mut self.now {
-            Now::Waits(number, part, bytes) => {
+            WorkerState::Waits(number, part, bytes) => {
                 let (number, part, bytes) = (*number, *part, *bytes);
                 return self.begin(number, part, bytes);
             }
-            Now::Closed => {
+            WorkerState::Closed => {
                 self.heard = Instant::now();
                 return Ok(false);
             }
-            Now::Head(have) => self.stream.read(&mut [IoSliceMut::new(&mut self.head[*have..])])?,
-            Now::Part(sink, left, _) => {
+            WorkerState::Head(have) => self.stream.read(&mut [IoSliceMut::new(&mut self.head[*have..])])?,
+            WorkerState::Part(sink, left, _) => {
                 let space = sink.space(*left);
                 if space.is_empty() {
                     self.piece.resize(PIECE_BYTES, 0);
                     let most = PIECE_BYTES.min(*left as usize);
                     let came = self.stream.read(&mut [IoSliceMut::new(&mut self.piece[..most])])?;
-                    if let Came::Bytes(bytes) = came {
+                    if let ReadOutcome::Bytes(bytes) = came {
                         sink.write(&self.piece[..bytes])?;
                     }
                     came
@@ -168,7 +168,7 @@ impl Porter {
                     let came = self
                         .stream
                         .read(&mut [IoSliceMut::new(space), IoSliceMut::new(&mut self.head)])?;
-                    if let Came::Bytes(bytes) = came {
+                    if let ReadOutcome::Bytes(bytes) = came {
                         sink.filled(bytes.min(*left as usize));
                     }
                     came
@@ -176,9 +176,9 @@ impl Porter {
             }
         };
         match came {
-            Came::Nothing => return Ok(false),
-            Came::End => return Err(Error::new(Code::Disconnected, "", "the connection ended")),
-            Came::Bytes(bytes) => self.came(bytes)?,
+            ReadOutcome::Nothing => return Ok(false),
+            ReadOutcome::End => return Err(Error::new(Code::Disconnected, "", "the connection ended")),
+            ReadOutcome::Bytes(bytes) => self.came(bytes)?,
         }
         self.heard = Instant::now();
         Ok(true)
@@ -186,13 +186,13 @@ impl Porter {
 
     /// So many bytes are there, in the place of the part that comes and behind it in the header.
     fn came(&mut self, bytes: usize) -> Result<()> {
-        let have = match std::mem::replace(&mut self.now, Now::Head(0)) {
-            Now::Head(have) => have + bytes,
-            Now::Part(sink, left, number) if bytes < left as usize => {
-                self.now = Now::Part(sink, left - bytes as u32, number);
+        let have = match std::mem::replace(&mut self.now, WorkerState::Head(0)) {
+            WorkerState::Head(have) => have + bytes,
+            WorkerState::Part(sink, left, number) if bytes < left as usize => {
+                self.now = WorkerState::Part(sink, left - bytes as u32, number);
                 return Ok(());
             }
-            Now::Part(sink, left, number) => {
+            WorkerState::Part(sink, left, number) => {
                 // Only then is the place another one's.
                 drop(sink);
                 if self.sides.landed(number) {
@@ -205,18 +205,18 @@ impl Porter {
                 return Ok(());
             }
         };
-        self.now = Now::Head(have);
+        self.now = WorkerState::Head(have);
         if have < HEADER_BYTES {
             return Ok(());
         }
-        self.now = Now::Head(0);
-        match Record::read(&self.head)? {
-            Some(Record::Beat) | None => Ok(()),
-            Some(Record::Close(0)) => {
-                self.now = Now::Closed;
+        self.now = WorkerState::Head(0);
+        match LinkRecord::read(&self.head)? {
+            Some(LinkRecord::Beat) | None => Ok(()),
+            Some(LinkRecord::Close(0)) => {
+                self.now = WorkerState::Closed;
                 Ok(())
             }
-            Some(Record::Part(number, part, bytes)) => self.begin(number, part, bytes).map(drop),
+            Some(LinkRecord::Part(number, part, bytes)) => self.begin(number, part, bytes).map(drop),
             Some(record) => {
                 let cause = format!("{record:?} is not for a side stream");
                 Err(Error::new(Code::Protocol, "record of a link", cause))
@@ -229,8 +229,8 @@ impl Porter {
         let sink = self.sides.begin(number, part, bytes)?;
         let may_come = sink.is_some();
         self.now = match sink {
-            Some(sink) => Now::Part(sink, bytes, number),
-            None => Now::Waits(number, part, bytes),
+            Some(sink) => WorkerState::Part(sink, bytes, number),
+            None => WorkerState::Waits(number, part, bytes),
         };
         if !may_come {
             // What is not read cannot be missed.
@@ -243,7 +243,7 @@ impl Porter {
     fn close(&mut self) -> Result<Option<bool>> {
         let now = Instant::now();
         let ends_by = *self.ends_by.get_or_insert_with(|| {
-            self.queue.record(Record::Close(0));
+            self.queue.record(LinkRecord::Close(0));
             now + self.lease
         });
         let mut has_moved = self.flush()?;
@@ -253,9 +253,9 @@ impl Porter {
         }
         self.piece.resize(PIECE_BYTES, 0);
         match self.stream.read(&mut [IoSliceMut::new(&mut self.piece)])? {
-            Came::End => return Ok(None),
-            Came::Bytes(_) => has_moved = true,
-            Came::Nothing => {}
+            ReadOutcome::End => return Ok(None),
+            ReadOutcome::Bytes(_) => has_moved = true,
+            ReadOutcome::Nothing => {}
         }
         Ok((now < ends_by).then_some(has_moved))
     }
@@ -274,7 +274,7 @@ impl Porter {
             return Err(Error::new(Code::Disconnected, "", cause));
         }
         if self.queue.is_empty() && now.duration_since(self.said) >= self.lease / BEATS_PER_LEASE {
-            self.queue.record(Record::Beat);
+            self.queue.record(LinkRecord::Beat);
             self.flush()?;
         }
         Ok(())
@@ -293,7 +293,7 @@ impl Porter {
     fn sleep(&mut self) -> Result<()> {
         let timeout = Timespec::try_from(self.deadline()).map_err(|error| refused(Code::Io, "", "time", error))?;
         let mut flags = self.stream.interest(!self.queue.is_empty());
-        let reads = self.ends_by.is_some() || matches!(self.now, Now::Head(_) | Now::Part(..));
+        let reads = self.ends_by.is_some() || matches!(self.now, WorkerState::Head(_) | WorkerState::Part(..));
         flags.set(PollFlags::IN, reads);
         let mut both = [
             PollFd::new(&self.stream, flags),

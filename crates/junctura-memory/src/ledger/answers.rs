@@ -4,11 +4,11 @@ use std::fmt;
 
 use junctura_model::{Code, Error};
 
-use super::{Counters, Limits};
+use super::{LedgerCounters, LedgerLimits};
 
 /// A new segment: slot `i` lies at `i * slot_bytes`, and there are `bytes / slot_bytes` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grant {
+pub struct SegmentGrant {
     /// Its number.
     pub segment: u32,
     /// Bytes of the whole segment: a multiple of a page.
@@ -19,7 +19,7 @@ pub struct Grant {
 
 /// What became of a segment when a slot of it was vacated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Vacated {
+pub struct VacatedSlot {
     /// The client that leases the segment, and may use the slot again.
     pub owner: Option<u32>,
     /// No object is left in the segment.
@@ -30,7 +30,7 @@ pub struct Vacated {
 
 /// What one client holds, in bytes except where named otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Holder {
+pub struct ClientMemory {
     /// Who; `None` for all that have left.
     pub client: Option<u32>,
     /// Its segments.
@@ -47,7 +47,7 @@ pub struct Holder {
 
 /// Why a lease is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum RefusalReason {
     /// The budget is used up; the lease may wait for memory.
     Budget,
     /// The payload alone is larger than the budget.
@@ -62,36 +62,36 @@ pub enum Reason {
 
 /// No segment can be leased. Prints as the cause that a user reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full {
+pub struct LeaseRefusal {
     /// What is in the way.
-    pub reason: Reason,
+    pub reason: RefusalReason,
     /// Bytes of the payload that wanted a place.
     pub payload_bytes: u64,
     /// The limits in force.
-    pub limits: Limits,
+    pub limits: LedgerLimits,
     /// What fills the pool.
-    pub counters: Counters,
+    pub counters: LedgerCounters,
 }
 
-impl Full {
+impl LeaseRefusal {
     /// Whether it helps to wait until others release memory.
     #[must_use]
     pub fn may_wait(&self) -> bool {
-        self.reason == Reason::Budget
+        self.reason == RefusalReason::Budget
     }
 
-    /// The error for a user, which names the biggest holders: pass [`super::Ledger::holders`], and what a client is
+    /// The error for a user, which names the biggest holders: pass [`super::MemoryLedger::holders`], and what a client is
     /// called.
     #[must_use]
-    pub fn into_error(self, holders: &[Holder], name: impl Fn(u32) -> String) -> Error {
+    pub fn into_error(self, holders: &[ClientMemory], name: impl Fn(u32) -> String) -> Error {
         let code = match self.reason {
-            Reason::Budget => Code::PoolFull,
-            Reason::TooLarge => Code::TooLarge,
-            Reason::Segments | Reason::Numbers => Code::LimitExceeded,
-            Reason::Empty => Code::InvalidArgument,
+            RefusalReason::Budget => Code::PoolFull,
+            RefusalReason::TooLarge => Code::TooLarge,
+            RefusalReason::Segments | RefusalReason::Numbers => Code::LimitExceeded,
+            RefusalReason::Empty => Code::InvalidArgument,
         };
         let mut cause = self.to_string();
-        if self.reason == Reason::Budget {
+        if self.reason == RefusalReason::Budget {
             for (place, holder) in holders.iter().take(3).enumerate() {
                 let who = holder.client.map_or_else(|| "clients that have left".to_owned(), &name);
                 let before = if place == 0 { "; most is held by " } else { ", " };
@@ -103,32 +103,32 @@ impl Full {
     }
 }
 
-impl fmt::Display for Full {
+impl fmt::Display for LeaseRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Limits {
+        let LedgerLimits {
             budget_bytes,
             segments_per_client,
             ..
         } = self.limits;
         match self.reason {
-            Reason::Budget => write!(
+            RefusalReason::Budget => write!(
                 f,
                 "of {budget_bytes} bytes, {} are leased to producers ({} of them hold objects) and {} are kept inline",
                 self.counters.leased_bytes, self.counters.occupied_bytes, self.counters.inline_bytes
             ),
-            Reason::TooLarge => write!(f, "the whole budget is {budget_bytes} bytes"),
-            Reason::Segments => write!(f, "the client leases {segments_per_client} segments, as many as it may"),
-            Reason::Empty => f.write_str("an empty payload needs no segment"),
-            Reason::Numbers => f.write_str("the server has used up its segment numbers; start it anew"),
+            RefusalReason::TooLarge => write!(f, "the whole budget is {budget_bytes} bytes"),
+            RefusalReason::Segments => write!(f, "the client leases {segments_per_client} segments, as many as it may"),
+            RefusalReason::Empty => f.write_str("an empty payload needs no segment"),
+            RefusalReason::Numbers => f.write_str("the server has used up its segment numbers; start it anew"),
         }
     }
 }
 
-impl std::error::Error for Full {}
+impl std::error::Error for LeaseRefusal {}
 
 /// What is wrong with what a client says about its segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum SegmentError {
     /// There is no such segment (any more).
     NoSuchSegment,
     /// The client does not lease it.
@@ -152,7 +152,7 @@ pub enum Refused {
     },
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for SegmentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSuchSegment => f.write_str("there is no such segment"),
@@ -165,13 +165,13 @@ impl fmt::Display for Refused {
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for SegmentError {}
 
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Self {
+impl From<SegmentError> for Error {
+    fn from(refused: SegmentError) -> Self {
         let code = match refused {
-            Refused::NotLeased => Code::Denied,
-            Refused::Occupied | Refused::InUse { .. } => Code::Conflict,
+            SegmentError::NotLeased => Code::Denied,
+            SegmentError::Occupied | SegmentError::InUse { .. } => Code::Conflict,
             _ => Code::InvalidArgument,
         };
         Self::new(code, "segment", refused.to_string())

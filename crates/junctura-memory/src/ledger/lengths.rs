@@ -1,16 +1,16 @@
 //! Which slots of a segment hold objects, and how long those are.
 
-use super::Refused;
+use super::SegmentError;
 
 /// By slot: 0 when free, else one more than the payload's length. Only a slot that is alone in its segment can be so
 /// long that its length needs more than four bytes.
 #[derive(Debug)]
-pub(super) enum Lengths {
+pub(super) enum SlotLengths {
     One(u64),
     Many(Box<[u32]>),
 }
 
-impl Lengths {
+impl SlotLengths {
     /// All slots are free.
     pub(super) fn free(slots: u32) -> Self {
         if slots == 1 {
@@ -29,15 +29,21 @@ impl Lengths {
     }
 
     /// An object of this length comes into a slot.
-    pub(super) fn fill(&mut self, slot: u32, length: u64) -> Result<(), Refused> {
-        let no_such_slot = Refused::NoSuchSlot { slots: self.count() };
+    pub(super) fn fill(&mut self, slot: u32, length: u64) -> Result<(), SegmentError> {
+        let no_such_slot = SegmentError::NoSuchSlot { slots: self.count() };
         match self {
             Self::One(place) if slot == 0 && *place == 0 => *place = length + 1,
-            Self::One(_) => return Err(if slot == 0 { Refused::Occupied } else { no_such_slot }),
+            Self::One(_) => {
+                return Err(if slot == 0 {
+                    SegmentError::Occupied
+                } else {
+                    no_such_slot
+                });
+            }
             Self::Many(lengths) => match lengths.get_mut(slot as usize) {
                 // Where there are several slots, each is far smaller than 4 GiB.
                 Some(place @ 0) => *place = length as u32 + 1,
-                Some(_) => return Err(Refused::Occupied),
+                Some(_) => return Err(SegmentError::Occupied),
                 None => return Err(no_such_slot),
             },
         }

@@ -5,22 +5,22 @@ use crate::classes::{PAGE_BYTES, SEGMENT_BYTES_FIRST, SEGMENT_BYTES_MAX, slot_by
 
 const MIB: u64 = 1 << 20;
 
-fn ledger(budget_bytes: u64) -> Ledger {
-    Ledger::new(Limits {
+fn ledger(budget_bytes: u64) -> MemoryLedger {
+    MemoryLedger::new(LedgerLimits {
         high_mark_bytes: budget_bytes,
-        ..Limits::new(budget_bytes)
+        ..LedgerLimits::new(budget_bytes)
     })
 }
 
 #[test]
 fn empty_accounts() {
     let mut ledger = ledger(MIB);
-    assert_eq!(ledger.counters(), Counters::default());
+    assert_eq!(ledger.counters(), LedgerCounters::default());
     assert!(ledger.holders().is_empty());
     assert!(ledger.client_left(1).is_empty());
     assert_eq!(ledger.recallable(0).count(), 0);
-    assert_eq!(ledger.occupy(1, 1, 0, 0), Err(Refused::NoSuchSegment));
-    assert_eq!(ledger.give_back(1, 1), Err(Refused::NoSuchSegment));
+    assert_eq!(ledger.occupy(1, 1, 0, 0), Err(SegmentError::NoSuchSegment));
+    assert_eq!(ledger.give_back(1, 1), Err(SegmentError::NoSuchSegment));
     assert_eq!((ledger.offset(1, 0), ledger.grant(1)), (None, None));
 }
 
@@ -30,7 +30,7 @@ fn an_object_comes_and_goes() {
     let grant = ledger.lease(7, 1000).unwrap();
     assert_eq!(
         grant,
-        Grant {
+        SegmentGrant {
             segment: 1,
             bytes: SEGMENT_BYTES_FIRST,
             slot_bytes: 1024
@@ -44,17 +44,17 @@ fn an_object_comes_and_goes() {
         (1, 1024, 999)
     );
     assert_eq!(ledger.offset(1, 3), Some(3072));
-    assert_eq!(ledger.give_back(7, 1), Err(Refused::InUse { occupied: 1 }));
+    assert_eq!(ledger.give_back(7, 1), Err(SegmentError::InUse { occupied: 1 }));
     assert_eq!(
         ledger.vacate(1, 3),
-        Vacated {
+        VacatedSlot {
             owner: Some(7),
             emptied: true,
             dropped: false
         }
     );
     ledger.give_back(7, 1).unwrap();
-    assert_eq!(ledger.counters(), Counters::default());
+    assert_eq!(ledger.counters(), LedgerCounters::default());
     assert_eq!(ledger.lease(7, 1).unwrap().segment, 2, "numbers are never used twice");
 }
 
@@ -80,7 +80,7 @@ fn a_slot_may_hold_less_than_it_could_and_nothing_at_all() {
         for length in [0, 1, grant.slot_bytes] {
             ledger.occupy(1, grant.segment, 0, length).unwrap();
             assert_eq!(ledger.counters().payload_bytes, length);
-            assert_eq!(ledger.occupy(1, grant.segment, 0, length), Err(Refused::Occupied));
+            assert_eq!(ledger.occupy(1, grant.segment, 0, length), Err(SegmentError::Occupied));
             assert_eq!(ledger.counters().payload_bytes, length);
             assert!(ledger.vacate(grant.segment, 0).emptied);
         }
@@ -95,34 +95,34 @@ fn false_claims_change_nothing() {
     let one = ledger.lease(1, MIB).unwrap();
     let before = ledger.counters();
     let slots = (many.bytes / many.slot_bytes) as u32;
-    assert_eq!(ledger.occupy(1, 99, 0, 1), Err(Refused::NoSuchSegment));
-    assert_eq!(ledger.occupy(2, many.segment, 0, 1), Err(Refused::NotLeased));
+    assert_eq!(ledger.occupy(1, 99, 0, 1), Err(SegmentError::NoSuchSegment));
+    assert_eq!(ledger.occupy(2, many.segment, 0, 1), Err(SegmentError::NotLeased));
     assert_eq!(
         ledger.occupy(1, many.segment, slots, 1),
-        Err(Refused::NoSuchSlot { slots })
+        Err(SegmentError::NoSuchSlot { slots })
     );
     assert_eq!(
         ledger.occupy(1, many.segment, u32::MAX, 1),
-        Err(Refused::NoSuchSlot { slots })
+        Err(SegmentError::NoSuchSlot { slots })
     );
     assert_eq!(
         ledger.occupy(1, one.segment, 1, 1),
-        Err(Refused::NoSuchSlot { slots: 1 })
+        Err(SegmentError::NoSuchSlot { slots: 1 })
     );
     assert_eq!(
         ledger.occupy(1, many.segment, 0, 65),
-        Err(Refused::TooLong { slot_bytes: 64 })
+        Err(SegmentError::TooLong { slot_bytes: 64 })
     );
     assert_eq!(
         ledger.occupy(1, one.segment, 0, u64::MAX),
-        Err(Refused::TooLong { slot_bytes: MIB })
+        Err(SegmentError::TooLong { slot_bytes: MIB })
     );
-    assert_eq!(ledger.give_back(2, one.segment), Err(Refused::NotLeased));
+    assert_eq!(ledger.give_back(2, one.segment), Err(SegmentError::NotLeased));
     assert_eq!(ledger.counters(), before);
     assert_eq!(ledger.offset(many.segment, slots), None);
-    assert_eq!(Error::from(Refused::NotLeased).code(), Code::Denied);
-    assert_eq!(Error::from(Refused::Occupied).code(), Code::Conflict);
-    assert_eq!(Error::from(Refused::NoSuchSegment).code(), Code::InvalidArgument);
+    assert_eq!(Error::from(SegmentError::NotLeased).code(), Code::Denied);
+    assert_eq!(Error::from(SegmentError::Occupied).code(), Code::Conflict);
+    assert_eq!(Error::from(SegmentError::NoSuchSegment).code(), Code::InvalidArgument);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_client_leaves() {
     ledger.occupy(1, used, 1, 10).unwrap();
     assert_eq!(ledger.client_left(1), [empty]);
     assert!(ledger.client_left(1).is_empty());
-    assert_eq!(ledger.occupy(1, used, 2, 1), Err(Refused::NotLeased));
+    assert_eq!(ledger.occupy(1, used, 2, 1), Err(SegmentError::NotLeased));
     assert_eq!(ledger.recallable(9).collect::<Vec<_>>(), [(2, other)]);
     assert!(
         ledger
@@ -143,18 +143,18 @@ fn a_client_leaves() {
             .iter()
             .any(|holder| holder.client.is_none() && holder.occupied_slots == 2)
     );
-    assert_eq!(ledger.vacate(used, 1), Vacated::default());
+    assert_eq!(ledger.vacate(used, 1), VacatedSlot::default());
     assert_eq!(
         ledger.vacate(used, 0),
-        Vacated {
+        VacatedSlot {
             owner: None,
             emptied: true,
             dropped: true
         }
     );
-    assert_eq!(ledger.occupy(1, used, 2, 1), Err(Refused::NoSuchSegment));
+    assert_eq!(ledger.occupy(1, used, 2, 1), Err(SegmentError::NoSuchSegment));
     assert_eq!(ledger.client_left(2), [other]);
-    assert_eq!(ledger.counters(), Counters::default());
+    assert_eq!(ledger.counters(), LedgerCounters::default());
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn the_budget_holds_to_the_last_page() {
     assert_eq!(ledger.lease(1, slot).unwrap().bytes, slot);
     assert_eq!(ledger.lease(1, slot).unwrap().bytes, 2 * slot, "as much as fits");
     let full = ledger.lease(1, slot).unwrap_err();
-    assert_eq!((full.reason, full.may_wait()), (Reason::Budget, true));
+    assert_eq!((full.reason, full.may_wait()), (RefusalReason::Budget, true));
     assert!(ledger.inline_reserve(0));
     assert!(!ledger.inline_reserve(6));
     assert!(ledger.inline_reserve(5));
@@ -201,9 +201,9 @@ fn the_budget_holds_to_the_last_page() {
 
 #[test]
 fn above_the_high_mark_leases_stay_small() {
-    let mut ledger = Ledger::new(Limits {
+    let mut ledger = MemoryLedger::new(LedgerLimits {
         high_mark_bytes: 3 * MIB,
-        ..Limits::new(8 * MIB)
+        ..LedgerLimits::new(8 * MIB)
     });
     assert_eq!(ledger.lease(1, MIB).unwrap().bytes, MIB);
     assert_eq!(ledger.lease(1, MIB).unwrap().bytes, 2 * MIB);
@@ -216,16 +216,19 @@ fn above_the_high_mark_leases_stay_small() {
 
 #[test]
 fn refusals_say_what_is_in_the_way() {
-    let mut ledger = Ledger::new(Limits {
+    let mut ledger = MemoryLedger::new(LedgerLimits {
         segments_per_client: 2,
-        ..Limits::new(2 * MIB)
+        ..LedgerLimits::new(2 * MIB)
     });
-    assert_eq!(ledger.lease(1, 0).unwrap_err().reason, Reason::Empty);
-    assert_eq!(ledger.lease(1, 2 * MIB + 1).unwrap_err().reason, Reason::TooLarge);
-    assert_eq!(ledger.lease(1, u64::MAX).unwrap_err().reason, Reason::TooLarge);
+    assert_eq!(ledger.lease(1, 0).unwrap_err().reason, RefusalReason::Empty);
+    assert_eq!(
+        ledger.lease(1, 2 * MIB + 1).unwrap_err().reason,
+        RefusalReason::TooLarge
+    );
+    assert_eq!(ledger.lease(1, u64::MAX).unwrap_err().reason, RefusalReason::TooLarge);
     ledger.lease(1, 64).unwrap();
     ledger.lease(1, 64).unwrap();
-    assert_eq!(ledger.lease(1, 64).unwrap_err().reason, Reason::Segments);
+    assert_eq!(ledger.lease(1, 64).unwrap_err().reason, RefusalReason::Segments);
     ledger.lease(2, MIB).unwrap();
     ledger.occupy(2, 3, 0, MIB).unwrap();
     let full = ledger.lease(2, MIB).unwrap_err();
@@ -247,7 +250,7 @@ fn refusals_say_what_is_in_the_way() {
 fn numbers_end() {
     let mut ledger = ledger(MIB);
     ledger.last = u32::MAX;
-    assert_eq!(ledger.lease(1, 1).unwrap_err().reason, Reason::Numbers);
+    assert_eq!(ledger.lease(1, 1).unwrap_err().reason, RefusalReason::Numbers);
 }
 
 #[test]

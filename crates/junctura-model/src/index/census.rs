@@ -11,13 +11,13 @@ const EPOCH: u32 = 256;
 
 /// The values that are asked for.
 #[derive(Default)]
-pub(super) struct Census {
-    values: SplitTable<Value>,
+pub(super) struct ValueCensus {
+    values: SplitTable<CensusValue>,
     /// Objects that were looked at.
     sampled: u32,
 }
 
-struct Value {
+struct CensusValue {
     token: Token,
     asked: u32,
     /// How often it was seen, as it weighed in that epoch.
@@ -25,14 +25,14 @@ struct Value {
     epoch: u16,
 }
 
-impl Value {
+impl CensusValue {
     fn seen(&self, now: u16) -> u16 {
         let age = u32::from(now.wrapping_sub(self.epoch));
         self.seen.checked_shr(age).unwrap_or(0).max(self.seen.min(1))
     }
 }
 
-impl Census {
+impl ValueCensus {
     /// A selector asks for these.
     pub(super) fn add(&mut self, tokens: &[Token]) {
         let epoch = self.epoch();
@@ -40,7 +40,7 @@ impl Census {
             if let Some(value) = self.values.find_mut(token, |value| value.token == token) {
                 value.asked += 1;
             } else {
-                let value = Value {
+                let value = CensusValue {
                     token,
                     asked: 1,
                     seen: 0,
@@ -54,7 +54,7 @@ impl Census {
     /// It asks no more.
     pub(super) fn drop(&mut self, tokens: &[Token]) {
         for &token in tokens {
-            let is_it = |value: &Value| value.token == token;
+            let is_it = |value: &CensusValue| value.token == token;
             if let Some(value) = self.values.find_mut(token, is_it) {
                 value.asked -= 1;
                 if value.asked == 0 {
@@ -92,7 +92,7 @@ impl Census {
         self.sampled
     }
 
-    fn counted(&self, tokens: &[Token]) -> impl Iterator<Item = &Value> {
+    fn counted(&self, tokens: &[Token]) -> impl Iterator<Item = &CensusValue> {
         tokens
             .iter()
             .filter_map(|&token| self.values.find(token, |value| value.token == token))
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_long_ago_weighs_little_but_something() {
-        let mut census = Census::default();
+        let mut census = ValueCensus::default();
         census.add(&[1, 2, 3]);
         (0..EPOCH).for_each(|_| census.see([1].into_iter()));
         assert_eq!(census.seen(&[1]), EPOCH / 2);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn only_what_is_asked_for_is_counted() {
-        let mut census = Census::default();
+        let mut census = ValueCensus::default();
         census.add(&[1]);
         census.add(&[1]);
         census.see([1, 2].into_iter());

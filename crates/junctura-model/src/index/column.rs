@@ -6,7 +6,7 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::posting::{Posting, union};
+use super::posting::{SlotSet, union};
 use super::split::SplitTable;
 use crate::selector::expr::raw_items;
 use crate::value::Type;
@@ -15,31 +15,31 @@ use crate::value::Type;
 const TRIED_MAX: usize = 10_000;
 
 /// One attribute's values.
-pub(super) struct Column {
+pub(super) struct IndexColumn {
     scalar: Type,
     list: bool,
-    values: SplitTable<Value>,
+    values: SplitTable<ColumnValue>,
     /// Those that have an order.
     ordered: BTreeMap<i128, Arc<str>>,
     /// The objects that have the attribute; kept only where some do not have it.
     present: Option<RoaringBitmap>,
 }
 
-struct Value {
+struct ColumnValue {
     text: Arc<str>,
-    posting: Posting,
+    posting: SlotSet,
 }
 
-impl Value {
+impl ColumnValue {
     fn hash(&self) -> u64 {
         xxh3_64(self.text.as_bytes())
     }
 }
 
-impl Column {
-    pub(super) fn new(scalar: Type, list: bool, always: bool) -> Column {
+impl IndexColumn {
+    pub(super) fn new(scalar: Type, list: bool, always: bool) -> IndexColumn {
         let present = (!always).then(RoaringBitmap::new);
-        Column {
+        IndexColumn {
             scalar,
             list,
             values: SplitTable::default(),
@@ -70,11 +70,11 @@ impl Column {
         }
         self.values.insert_unique(
             hash,
-            Value {
+            ColumnValue {
                 text,
-                posting: Posting::One(slot),
+                posting: SlotSet::One(slot),
             },
-            Value::hash,
+            ColumnValue::hash,
         );
     }
 
@@ -91,13 +91,13 @@ impl Column {
 
     fn remove_value(&mut self, slot: u32, text: &str) {
         let hash = xxh3_64(text.as_bytes());
-        let is_it = |value: &Value| *value.text == *text;
+        let is_it = |value: &ColumnValue| *value.text == *text;
         let Some(value) = self.values.find_mut(hash, is_it) else {
             return;
         };
         value.posting.remove(slot);
         if value.posting.is_empty() {
-            self.values.remove(hash, is_it, Value::hash);
+            self.values.remove(hash, is_it, ColumnValue::hash);
             if let Some(number) = self.scalar.order(text) {
                 self.ordered.remove(&number);
             }
@@ -115,7 +115,7 @@ impl Column {
     }
 
     /// The objects that have the value.
-    pub(super) fn value(&self, text: &str) -> Option<&Posting> {
+    pub(super) fn value(&self, text: &str) -> Option<&SlotSet> {
         let hash = xxh3_64(text.as_bytes());
         self.values
             .find(hash, |value| *value.text == *text)
@@ -123,7 +123,7 @@ impl Column {
     }
 
     /// The values from `low` to `high`, in order, with who has them.
-    pub(super) fn between(&self, low: i128, high: i128) -> impl Iterator<Item = (i128, &Posting)> {
+    pub(super) fn between(&self, low: i128, high: i128) -> impl Iterator<Item = (i128, &SlotSet)> {
         let texts = if low <= high {
             Some(self.ordered.range(low..=high))
         } else {

@@ -2,21 +2,21 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::keys::Keys;
-use super::tokens::Tokens;
+use super::keys::BranchKeys;
+use super::tokens::ObjectTokens;
 use crate::record::RecordRef;
 use crate::schema::AttrId;
 use crate::selector::Selector;
-use crate::selector::expr::{Check, Expr, Test};
+use crate::selector::expr::{AttributeTest, SelectorExpr, TestCheck};
 use crate::value::Type;
 
 /// A selector under the id of its owner's.
-pub(super) struct Filed<Id> {
+pub(super) struct FiledSelector<Id> {
     pub(super) id: Id,
     /// The bounds of one of its comparisons or ranges.
-    span: Option<Span>,
+    span: Option<TestSpan>,
     /// One for each branch.
-    pub(super) keys: Box<[Keys]>,
+    pub(super) keys: Box<[BranchKeys]>,
     selector: Selector,
     /// The parts of the selector that it is not filed under, cheapest first.
     unfiled: Box<[u16]>,
@@ -26,20 +26,20 @@ pub(super) struct Filed<Id> {
     met: AtomicU64,
 }
 
-struct Span {
+struct TestSpan {
     id: AttrId,
     scalar: Type,
     low: i128,
     high: i128,
 }
 
-impl<Id> Filed<Id> {
-    pub(super) fn new(id: Id, selector: Selector, keys: Box<[Keys]>, twice: bool) -> Filed<Id> {
+impl<Id> FiledSelector<Id> {
+    pub(super) fn new(id: Id, selector: Selector, keys: Box<[BranchKeys]>, twice: bool) -> FiledSelector<Id> {
         let (span, unfiled) = match selector.expr() {
-            Expr::All(parts) => (parts.iter().find_map(Span::of), unfiled(parts)),
+            SelectorExpr::All(parts) => (parts.iter().find_map(TestSpan::of), unfiled(parts)),
             _ => (None, Box::default()),
         };
-        Filed {
+        FiledSelector {
             id,
             span,
             keys,
@@ -55,7 +55,7 @@ impl<Id> Filed<Id> {
     }
 
     /// False where one look at the record shows that the selector does not match.
-    pub(super) fn may_match(&self, record: RecordRef<'_>, tokens: &Tokens) -> bool {
+    pub(super) fn may_match(&self, record: RecordRef<'_>, tokens: &ObjectTokens) -> bool {
         self.span
             .as_ref()
             .is_none_or(|span| span.contains(tokens.number(record, span.id, span.scalar)))
@@ -66,7 +66,7 @@ impl<Id> Filed<Id> {
         if self.twice && self.met.swap(object, Ordering::Relaxed) == object {
             return false;
         }
-        if let Expr::All(parts) = self.selector.expr()
+        if let SelectorExpr::All(parts) = self.selector.expr()
             && !self.unfiled.iter().all(|&at| parts[usize::from(at)].matches(record))
         {
             return false;
@@ -76,16 +76,17 @@ impl<Id> Filed<Id> {
 }
 
 /// The parts that are no equalities and no lists.
-fn unfiled(parts: &[Expr]) -> Box<[u16]> {
-    let cost = |part: &Expr| match part {
-        Expr::Test(Test {
-            check: Check::Among { negated: false, .. },
+fn unfiled(parts: &[SelectorExpr]) -> Box<[u16]> {
+    let cost = |part: &SelectorExpr| match part {
+        SelectorExpr::Test(AttributeTest {
+            check: TestCheck::Among { negated: false, .. },
             ..
         }) => None,
-        Expr::Test(Test {
-            check: Check::Like(_), ..
+        SelectorExpr::Test(AttributeTest {
+            check: TestCheck::Like(_),
+            ..
         }) => Some(2),
-        Expr::Test(_) => Some(0),
+        SelectorExpr::Test(_) => Some(0),
         _ => Some(1),
     };
     let mut unfiled: Vec<_> = parts
@@ -97,15 +98,15 @@ fn unfiled(parts: &[Expr]) -> Box<[u16]> {
     unfiled.into_iter().map(|(_, at)| at).collect()
 }
 
-impl Span {
-    fn of(part: &Expr) -> Option<Span> {
-        let Expr::Test(test) = part else { return None };
+impl TestSpan {
+    fn of(part: &SelectorExpr) -> Option<TestSpan> {
+        let SelectorExpr::Test(test) = part else { return None };
         let (low, high) = match &test.check {
-            Check::Range { negated: false, range } => (range.low(), range.high()),
-            Check::Compare(bound) => bound.span(),
+            TestCheck::Range { negated: false, range } => (range.low(), range.high()),
+            TestCheck::Compare(bound) => bound.span(),
             _ => return None,
         };
-        let span = Span {
+        let span = TestSpan {
             id: test.attr.id,
             scalar: test.attr.scalar,
             low,

@@ -6,7 +6,7 @@
 
 use super::tokens::{Dim, Token, dimension, is_shared, token};
 use crate::selector::Selector;
-use crate::selector::expr::{Check, Expr, Test};
+use crate::selector::expr::{AttributeTest, SelectorExpr, TestCheck};
 use crate::value::Type;
 
 /// Ranges of more values are kept as spans.
@@ -16,16 +16,16 @@ const BRANCHES_MAX: usize = 256;
 
 /// What an object must be to be matched through this branch.
 #[derive(Clone, Default)]
-pub(super) struct Branch {
+pub(super) struct FilingBranch {
     /// All must hold; one for each dimension, by dimension.
-    pub(super) conditions: Vec<Condition>,
+    pub(super) conditions: Vec<ValueCondition>,
     /// Used where there are no conditions.
-    pub(super) lone: Option<Lone>,
+    pub(super) lone: Option<LoneCondition>,
 }
 
 /// One of the values.
 #[derive(Clone)]
-pub(super) struct Condition {
+pub(super) struct ValueCondition {
     pub(super) dim: Dim,
     /// Are the values of this dimension lists?
     pub(super) list: bool,
@@ -34,7 +34,7 @@ pub(super) struct Condition {
 
 /// What can be looked up otherwise.
 #[derive(Clone, PartialEq)]
-pub(super) enum Lone {
+pub(super) enum LoneCondition {
     Present {
         seed: u64,
     },
@@ -48,21 +48,21 @@ pub(super) enum Lone {
 }
 
 /// The branches of a selector, or None when it has nothing to file under. A branch of nothing matches everything.
-pub(super) fn branches(selector: &Selector) -> Option<Vec<Branch>> {
+pub(super) fn branches(selector: &Selector) -> Option<Vec<FilingBranch>> {
     file(selector.expr()).filter(|branches| branches.len() <= BRANCHES_MAX)
 }
 
-fn file(expr: &Expr) -> Option<Vec<Branch>> {
+fn file(expr: &SelectorExpr) -> Option<Vec<FilingBranch>> {
     match expr {
-        Expr::Everything => Some(vec![Branch::default()]),
-        Expr::Test(test) => Some(vec![file_test(test)?]),
-        Expr::Not(_) => None,
-        Expr::Any(parts) => file_any(parts),
-        Expr::All(parts) => file_all(parts),
+        SelectorExpr::Everything => Some(vec![FilingBranch::default()]),
+        SelectorExpr::Test(test) => Some(vec![file_test(test)?]),
+        SelectorExpr::Not(_) => None,
+        SelectorExpr::Any(parts) => file_any(parts),
+        SelectorExpr::All(parts) => file_all(parts),
     }
 }
 
-fn file_any(parts: &[Expr]) -> Option<Vec<Branch>> {
+fn file_any(parts: &[SelectorExpr]) -> Option<Vec<FilingBranch>> {
     let mut branches = Vec::new();
     for part in parts {
         branches.extend(file(part)?);
@@ -74,8 +74,8 @@ fn file_any(parts: &[Expr]) -> Option<Vec<Branch>> {
 }
 
 /// Alternatives over one attribute are a list of its values.
-fn merged(branches: Vec<Branch>) -> Vec<Branch> {
-    let dim_of = |branch: &Branch| match branch.conditions.as_slice() {
+fn merged(branches: Vec<FilingBranch>) -> Vec<FilingBranch> {
+    let dim_of = |branch: &FilingBranch| match branch.conditions.as_slice() {
         [only] => Some(only.dim),
         _ => None,
     };
@@ -90,16 +90,16 @@ fn merged(branches: Vec<Branch>) -> Vec<Branch> {
         .iter()
         .flat_map(|branch| branch.conditions[0].tokens.iter().copied())
         .collect();
-    vec![Branch::of(Condition::new(dim, list, tokens))]
+    vec![FilingBranch::of(ValueCondition::new(dim, list, tokens))]
 }
 
 /// One branch with the conditions of all parts that have one branch; else the part with the fewest branches.
-fn file_all(parts: &[Expr]) -> Option<Vec<Branch>> {
-    let mut together = Branch::default();
-    let mut apart: Option<Vec<Branch>> = None;
+fn file_all(parts: &[SelectorExpr]) -> Option<Vec<FilingBranch>> {
+    let mut together = FilingBranch::default();
+    let mut apart: Option<Vec<FilingBranch>> = None;
     for part in parts {
         let Some(branches) = file(part) else { continue };
-        match <[Branch; 1]>::try_from(branches) {
+        match <[FilingBranch; 1]>::try_from(branches) {
             Ok([branch]) => together.narrow(branch),
             Err(branches) if apart.as_ref().is_none_or(|other| branches.len() < other.len()) => apart = Some(branches),
             Err(_) => {}
@@ -112,11 +112,11 @@ fn file_all(parts: &[Expr]) -> Option<Vec<Branch>> {
     fileable.or_else(|| together.lone.is_some().then(|| vec![together]))
 }
 
-impl Condition {
-    fn new(dim: Dim, list: bool, mut tokens: Vec<Token>) -> Condition {
+impl ValueCondition {
+    fn new(dim: Dim, list: bool, mut tokens: Vec<Token>) -> ValueCondition {
         tokens.sort_unstable();
         tokens.dedup();
-        Condition {
+        ValueCondition {
             dim,
             list,
             tokens: tokens.into(),
@@ -124,16 +124,16 @@ impl Condition {
     }
 }
 
-impl Branch {
-    fn of(condition: Condition) -> Branch {
-        Branch {
+impl FilingBranch {
+    fn of(condition: ValueCondition) -> FilingBranch {
+        FilingBranch {
             conditions: vec![condition],
             lone: None,
         }
     }
 
-    fn alone(lone: Lone) -> Branch {
-        Branch {
+    fn alone(lone: LoneCondition) -> FilingBranch {
+        FilingBranch {
             conditions: Vec::new(),
             lone: Some(lone),
         }
@@ -153,7 +153,7 @@ impl Branch {
                 .any(|condition| condition.list || is_shared(condition.dim))
     }
 
-    fn narrow(&mut self, other: Branch) {
+    fn narrow(&mut self, other: FilingBranch) {
         for condition in other.conditions {
             match self.conditions.binary_search_by_key(&condition.dim, |known| known.dim) {
                 Err(at) => self.conditions.insert(at, condition),
@@ -162,19 +162,19 @@ impl Branch {
                 Ok(_) => {}
             }
         }
-        if matches!(self.lone, None | Some(Lone::Present { .. })) && other.lone.is_some() {
+        if matches!(self.lone, None | Some(LoneCondition::Present { .. })) && other.lone.is_some() {
             self.lone = other.lone;
         }
     }
 }
 
-fn file_test(test: &Test) -> Option<Branch> {
+fn file_test(test: &AttributeTest) -> Option<FilingBranch> {
     let attr = &test.attr;
     let (dim, seed) = dimension(attr.id, &attr.name);
-    let listed = |tokens| Some(Branch::of(Condition::new(dim, attr.list, tokens)));
+    let listed = |tokens| Some(FilingBranch::of(ValueCondition::new(dim, attr.list, tokens)));
     let between = |low, high| {
         // Only declared attributes have an order, and their dimension is theirs alone.
-        Some(Branch::alone(Lone::Between {
+        Some(FilingBranch::alone(LoneCondition::Between {
             dim,
             scalar: attr.scalar,
             list: attr.list,
@@ -183,16 +183,16 @@ fn file_test(test: &Test) -> Option<Branch> {
         }))
     };
     match &test.check {
-        Check::Exists => Some(Branch::alone(Lone::Present { seed })),
-        Check::Among { negated: false, items } => listed(items.iter().map(|item| token(seed, item)).collect()),
-        Check::Range { negated: false, range } => match range.values(attr.scalar, RANGE_VALUES_MAX) {
+        TestCheck::Exists => Some(FilingBranch::alone(LoneCondition::Present { seed })),
+        TestCheck::Among { negated: false, items } => listed(items.iter().map(|item| token(seed, item)).collect()),
+        TestCheck::Range { negated: false, range } => match range.values(attr.scalar, RANGE_VALUES_MAX) {
             Some(values) => listed(values.iter().map(|value| token(seed, value)).collect()),
             None => between(range.low(), range.high()),
         },
-        Check::Compare(bound) => {
+        TestCheck::Compare(bound) => {
             let (low, high) = bound.span();
             between(low, high)
         }
-        Check::Like(_) | Check::Among { .. } | Check::Range { .. } => None,
+        TestCheck::Like(_) | TestCheck::Among { .. } | TestCheck::Range { .. } => None,
     }
 }

@@ -2,26 +2,26 @@
 //!
 //! A selector is filed by the values that it asks for (see [`filing`](super::filing)); an object looks up its own values and
 //! verifies what it meets. Selectors that only ask for what a value is not, or what it looks like, have nothing to be filed
-//! under: they are verified against every object, and [`Interests::unindexed_len`] counts them, so that whoever accepts
+//! under: they are verified against every object, and [`InterestIndex::unindexed_len`] counts them, so that whoever accepts
 //! selectors can limit them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::census::Census;
-use super::filed::Filed;
-use super::filing::{Branch, branches};
-use super::keys::Keys;
-use super::learning::Learning;
-use super::lone::Lones;
-use super::tokens::{Asked, Dims, Tokens};
-use super::tree::{Entry, Node};
+use super::census::ValueCensus;
+use super::filed::FiledSelector;
+use super::filing::{FilingBranch, branches};
+use super::keys::BranchKeys;
+use super::learning::HitRate;
+use super::lone::LoneSelectors;
+use super::tokens::{AskedDimensions, DimensionSet, ObjectTokens};
+use super::tree::{BranchEntry, ValueNode};
 use crate::record::RecordRef;
 use crate::selector::Selector;
 
 /// How a selector is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filing {
+pub enum FilingKind {
     /// By the values of an object.
     Indexed,
     /// By verifying it against every object.
@@ -29,74 +29,81 @@ pub enum Filing {
 }
 
 /// Standing selectors of one schema, each under an id of its owner's.
-pub struct Interests<Id> {
-    tree: Node<Id>,
-    lones: Lones<Id>,
+pub struct InterestIndex<Id> {
+    tree: ValueNode<Id>,
+    lones: LoneSelectors<Id>,
     everything: BTreeSet<Id>,
     unindexed: BTreeMap<Id, Selector>,
     /// Those in `tree` and `lones`.
-    filed: BTreeMap<Id, Arc<Filed<Id>>>,
-    census: Census,
-    learning: Learning<Id>,
-    asked: Asked,
-    tokens: Tokens,
+    filed: BTreeMap<Id, Arc<FiledSelector<Id>>>,
+    census: ValueCensus,
+    learning: HitRate<Id>,
+    asked: AskedDimensions,
+    tokens: ObjectTokens,
     /// Counts objects, to report an id once for each.
     object: u64,
 }
 
-impl<Id> Default for Interests<Id> {
+impl<Id> Default for InterestIndex<Id> {
     fn default() -> Self {
-        Interests {
-            tree: Node::default(),
-            lones: Lones::default(),
+        InterestIndex {
+            tree: ValueNode::default(),
+            lones: LoneSelectors::default(),
             everything: BTreeSet::new(),
             unindexed: BTreeMap::new(),
             filed: BTreeMap::new(),
-            census: Census::default(),
-            learning: Learning::default(),
-            asked: Asked::default(),
-            tokens: Tokens::default(),
+            census: ValueCensus::default(),
+            learning: HitRate::default(),
+            asked: AskedDimensions::default(),
+            tokens: ObjectTokens::default(),
             object: 0,
         }
     }
 }
 
-impl<Id: Copy + Ord> Interests<Id> {
+impl<Id: Copy + Ord> InterestIndex<Id> {
     /// None yet.
     #[must_use]
-    pub fn new() -> Interests<Id> {
-        Interests::default()
+    pub fn new() -> InterestIndex<Id> {
+        InterestIndex::default()
     }
 
     /// Adds a selector under an id, in place of the one that stood there.
-    pub fn insert(&mut self, id: Id, selector: &Selector) -> Filing {
+    pub fn insert(&mut self, id: Id, selector: &Selector) -> FilingKind {
         self.take_out(id);
         let Some(branches) = branches(selector) else {
             self.unindexed.insert(id, selector.clone());
-            return Filing::Unindexed;
+            return FilingKind::Unindexed;
         };
-        if branches.iter().any(Branch::is_everything) {
+        if branches.iter().any(FilingBranch::is_everything) {
             self.everything.insert(id);
-            return Filing::Indexed;
+            return FilingKind::Indexed;
         }
         for condition in branches.iter().flat_map(|branch| &branch.conditions) {
             self.asked.add(condition.dim, condition.list);
         }
-        let twice = branches.len() > 1 || branches.iter().any(Branch::may_meet_twice);
-        let keys: Box<[Keys]> = branches.iter().map(|branch| Keys::new(branch, &self.asked)).collect();
-        let filed = Arc::new(Filed::new(id, selector.clone(), keys, twice));
+        let twice = branches.len() > 1 || branches.iter().any(FilingBranch::may_meet_twice);
+        let keys: Box<[BranchKeys]> = branches
+            .iter()
+            .map(|branch| BranchKeys::new(branch, &self.asked))
+            .collect();
+        let filed = Arc::new(FiledSelector::new(id, selector.clone(), keys, twice));
         for at in 0..branches.len() {
             self.census.add(filed.keys[at].all_tokens());
             if let Some(lone) = &filed.keys[at].lone {
                 self.lones.insert(lone, at as u16, &filed);
             } else {
-                let entry = Entry::new(&filed, at as u16);
-                self.tree
-                    .insert(&entry, &entry.keys().ranks(&self.census), Dims::default(), &self.census);
+                let entry = BranchEntry::new(&filed, at as u16);
+                self.tree.insert(
+                    &entry,
+                    &entry.keys().ranks(&self.census),
+                    DimensionSet::default(),
+                    &self.census,
+                );
             }
         }
         self.filed.insert(id, filed);
-        Filing::Indexed
+        FilingKind::Indexed
     }
 
     /// Takes out the selector that stands under this id; says whether there was one.
@@ -113,8 +120,9 @@ impl<Id: Copy + Ord> Interests<Id> {
             if let Some(lone) = &keys.lone {
                 self.lones.remove(lone, at as u16, id);
             } else {
-                let entry = Entry::new(&filed, at as u16);
-                self.tree.remove(&entry, &keys.ranks(&self.census), Dims::default());
+                let entry = BranchEntry::new(&filed, at as u16);
+                self.tree
+                    .remove(&entry, &keys.ranks(&self.census), DimensionSet::default());
             }
             self.census.drop(keys.all_tokens());
             keys.dims().for_each(|dim| self.asked.drop(dim));
@@ -139,7 +147,7 @@ impl<Id: Copy + Ord> Interests<Id> {
         let object = self.object;
         self.tokens.fill(record, &self.asked);
         let tokens = &self.tokens;
-        let mut verify = |filed: &Filed<Id>| out.extend(filed.matches(record, object).then_some(filed.id));
+        let mut verify = |filed: &FiledSelector<Id>| out.extend(filed.matches(record, object).then_some(filed.id));
         self.tree.walk(tokens, &mut |entry| {
             if entry.may_match(tokens, record) {
                 verify(&entry.filed);
@@ -193,7 +201,7 @@ mod tests {
     }
 
     /// How many entries the last object came by.
-    fn met(interests: &Interests<usize>) -> usize {
+    fn met(interests: &InterestIndex<usize>) -> usize {
         let mut met = 0;
         interests.tree.walk(&interests.tokens, &mut |_| met += 1);
         met
@@ -207,7 +215,7 @@ mod tests {
             format!("{odd},step={},number={},{FIXED}", n / 2 % 10 * 6, n / 20 % 10)
         };
         let selectors: Vec<_> = (0..2000).map(|n| Selector::parse(&text(n), &schema).unwrap()).collect();
-        let mut interests = Interests::new();
+        let mut interests = InterestIndex::new();
         for (id, selector) in selectors.iter().enumerate() {
             interests.insert(id, selector);
         }

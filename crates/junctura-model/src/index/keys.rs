@@ -2,25 +2,25 @@
 
 use std::cmp::Ordering;
 
-use super::census::Census;
-use super::filing::{Branch, Lone};
-use super::tokens::{ANY, Asked, Dim, Dims, LANES, Token, lane_bit};
+use super::census::ValueCensus;
+use super::filing::{FilingBranch, LoneCondition};
+use super::tokens::{ANY, AskedDimensions, Dim, DimensionSet, LANES, Token, lane_bit};
 
 /// Under how many values an entry with several lists may stand. One list may always, whatever its length.
 const COPIES_MAX: usize = 16;
 
 /// The conditions of a branch.
-pub(super) struct Keys {
+pub(super) struct BranchKeys {
     masks: [u16; LANES],
     /// By dimension: the lane of its mask, and where its tokens end.
     ends: Box<[(Dim, u8, u32)]>,
     tokens: Box<[Token]>,
     /// Set where it is filed by order or presence instead.
-    pub(super) lone: Option<Lone>,
+    pub(super) lone: Option<LoneCondition>,
 }
 
-impl Keys {
-    pub(super) fn new(branch: &Branch, asked: &Asked) -> Keys {
+impl BranchKeys {
+    pub(super) fn new(branch: &FilingBranch, asked: &AskedDimensions) -> BranchKeys {
         let mut masks = [ANY; LANES];
         let (mut ends, mut tokens) = (Vec::with_capacity(branch.conditions.len()), Vec::new());
         for condition in &branch.conditions {
@@ -33,7 +33,7 @@ impl Keys {
             ends.push((condition.dim, asked.lane(condition.dim) as u8, tokens.len() as u32));
         }
         let lone = branch.lone.clone().filter(|_| branch.conditions.is_empty());
-        Keys {
+        BranchKeys {
             masks,
             ends: ends.into(),
             tokens: tokens.into(),
@@ -76,7 +76,7 @@ impl Keys {
     }
 
     /// The dimensions that an entry may still be filed under.
-    fn open(&self, path: Dims, copies: u16) -> impl Iterator<Item = (Dim, &[Token])> {
+    fn open(&self, path: DimensionSet, copies: u16) -> impl Iterator<Item = (Dim, &[Token])> {
         let copies = usize::from(copies);
         let allowed = move |len: usize| copies == 1 || len * copies <= COPIES_MAX;
         self.conditions()
@@ -84,23 +84,23 @@ impl Keys {
     }
 
     /// Is there a dimension left to file under?
-    pub(super) fn has_more(&self, path: Dims, copies: u16) -> bool {
+    pub(super) fn has_more(&self, path: DimensionSet, copies: u16) -> bool {
         self.open(path, copies).next().is_some()
     }
 
     /// All dimensions, the rarest first.
-    pub(super) fn ranks(&self, census: &Census) -> Ranks {
+    pub(super) fn ranks(&self, census: &ValueCensus) -> DimensionRanks {
         let mut ranks: Vec<_> = self
             .conditions()
-            .map(|(dim, tokens)| Rank::new(dim, tokens, census))
+            .map(|(dim, tokens)| ValueRank::new(dim, tokens, census))
             .collect();
         ranks.sort_unstable_by_key(|rank| (rank.class(), rank.others, rank.len, rank.dim));
-        Ranks(ranks)
+        DimensionRanks(ranks)
     }
 
     /// The masks of the rarest dimensions that are not on the path.
-    pub(super) fn hints(&self, ranks: &Ranks, path: Dims) -> Hints {
-        let mut hints = Hints::NONE;
+    pub(super) fn hints(&self, ranks: &DimensionRanks, path: DimensionSet) -> MaskHints {
+        let mut hints = MaskHints::NONE;
         let dims = ranks.0.iter().map(|rank| rank.dim).filter(|&dim| !path.contains(dim));
         for (at, dim) in dims.take(HINTS).enumerate() {
             if let Some(&(_, lane, _)) = self.ends.iter().find(|(known, ..)| *known == dim) {
@@ -116,7 +116,7 @@ impl Keys {
 const SURE: u32 = 8;
 
 /// How rare the values of one dimension are that an entry asks for.
-struct Rank {
+struct ValueRank {
     dim: Dim,
     /// How often objects bring one of them.
     seen: u32,
@@ -125,9 +125,9 @@ struct Rank {
     len: usize,
 }
 
-impl Rank {
-    fn new(dim: Dim, tokens: &[Token], census: &Census) -> Rank {
-        Rank {
+impl ValueRank {
+    fn new(dim: Dim, tokens: &[Token], census: &ValueCensus) -> ValueRank {
+        ValueRank {
             dim,
             seen: census.seen(tokens),
             others: census.others(tokens),
@@ -142,10 +142,10 @@ impl Rank {
 }
 
 /// The dimensions of an entry, first those whose values the fewest objects bring, then those that the fewest others ask for.
-pub(super) struct Ranks(Vec<Rank>);
+pub(super) struct DimensionRanks(Vec<ValueRank>);
 
-impl Ranks {
-    fn open_ranks(&self, path: Dims, copies: u16) -> impl Iterator<Item = &Rank> {
+impl DimensionRanks {
+    fn open_ranks(&self, path: DimensionSet, copies: u16) -> impl Iterator<Item = &ValueRank> {
         let allowed = move |len: usize| copies == 1 || len * usize::from(copies) <= COPIES_MAX;
         self.0
             .iter()
@@ -153,12 +153,12 @@ impl Ranks {
     }
 
     /// Those that an entry with so many copies may be filed under below the path.
-    pub(super) fn open(&self, path: Dims, copies: u16) -> impl Iterator<Item = Dim> {
+    pub(super) fn open(&self, path: DimensionSet, copies: u16) -> impl Iterator<Item = Dim> {
         self.open_ranks(path, copies).map(|rank| rank.dim)
     }
 
     /// A dimension that is rarer than one where it stands under a single value.
-    pub(super) fn rarer(&self, than: Dim, path: Dims, copies: u16) -> Option<Dim> {
+    pub(super) fn rarer(&self, than: Dim, path: DimensionSet, copies: u16) -> Option<Dim> {
         let here = self.0.iter().find(|rank| rank.dim == than)?;
         let there = self.open_ranks(path.with(than), copies).next()?;
         // Not for a trifle, lest entries move to and fro.
@@ -184,14 +184,14 @@ const HINTS: usize = 3;
 
 /// A few of the masks, to turn most objects away without a look at the others.
 #[derive(Clone, Copy)]
-pub(super) struct Hints {
+pub(super) struct MaskHints {
     lanes: [u8; HINTS],
     masks: [u16; HINTS],
 }
 
-impl Hints {
+impl MaskHints {
     /// Turns nobody away.
-    pub(super) const NONE: Hints = Hints {
+    pub(super) const NONE: MaskHints = MaskHints {
         lanes: [0; HINTS],
         masks: [ANY; HINTS],
     };

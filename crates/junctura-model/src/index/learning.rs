@@ -5,9 +5,9 @@
 //! that they come by are drawn from: one that asks for something far rarer is filed again.
 //! The sample is large while that helps and small when it no longer does, so that learning costs little in the long run.
 
-use super::census::Census;
-use super::tokens::{Dim, Tokens};
-use super::tree::{Entry, Node};
+use super::census::ValueCensus;
+use super::tokens::{Dim, ObjectTokens};
+use super::tree::{BranchEntry, ValueNode};
 
 /// Of two to the power of so many objects one is in the sample, at first and at last.
 const OFTEN: u32 = 2;
@@ -20,15 +20,15 @@ const DRAWS: u32 = 3;
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// How often objects are worth a look.
-pub(super) struct Learning<Id> {
+pub(super) struct HitRate<Id> {
     rarity: u32,
     draws: u64,
-    drawn: Vec<(Dim, Entry<Id>)>,
+    drawn: Vec<(Dim, BranchEntry<Id>)>,
 }
 
-impl<Id> Default for Learning<Id> {
+impl<Id> Default for HitRate<Id> {
     fn default() -> Self {
-        Learning {
+        HitRate {
             rarity: OFTEN,
             draws: 0,
             drawn: Vec::new(),
@@ -36,14 +36,14 @@ impl<Id> Default for Learning<Id> {
     }
 }
 
-impl<Id: Copy + Ord> Learning<Id> {
+impl<Id: Copy + Ord> HitRate<Id> {
     /// Is the object of this number in the sample? The sample is spread evenly, and has no period that one of a load could meet.
     pub(super) fn is_turn(&self, object: u64) -> bool {
         object.wrapping_mul(SPREAD) >> (u64::BITS - self.rarity) == 0
     }
 
     /// Learns from an object of the sample, whose tokens these are.
-    pub(super) fn learn(&mut self, tokens: &Tokens, tree: &mut Node<Id>, census: &mut Census) {
+    pub(super) fn learn(&mut self, tokens: &ObjectTokens, tree: &mut ValueNode<Id>, census: &mut ValueCensus) {
         census.see(tokens.all());
         for _ in 0..DRAWS {
             self.draws = self.draws.wrapping_add(SPREAD);

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::filed::Filed;
-use super::filing::Lone;
+use super::filed::FiledSelector;
+use super::filing::LoneCondition;
 use super::tokens::{Dim, dimension};
 
 use crate::record::RecordRef;
@@ -15,11 +15,11 @@ use crate::schema::AttrId;
 use crate::selector::expr::raw_items;
 use crate::value::Type;
 
-type Selectors<Id> = BTreeMap<(Id, u16), Arc<Filed<Id>>>;
+type Selectors<Id> = BTreeMap<(Id, u16), Arc<FiledSelector<Id>>>;
 
 /// Where a selector stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Shelf {
+enum LoneShelf {
     Present(u64),
     /// Holds up to the number.
     Below(Dim, i128),
@@ -30,22 +30,22 @@ enum Shelf {
 }
 
 /// How the values of a dimension become numbers, and the sizes of blocks in use.
-struct Axis {
+struct DimensionAxis {
     scalar: Type,
     list: bool,
     used: usize,
     sizes: BTreeMap<u8, usize>,
 }
 
-pub(super) struct Lones<Id> {
-    shelves: BTreeMap<Shelf, Selectors<Id>>,
-    axes: BTreeMap<Dim, Axis>,
+pub(super) struct LoneSelectors<Id> {
+    shelves: BTreeMap<LoneShelf, Selectors<Id>>,
+    axes: BTreeMap<Dim, DimensionAxis>,
     present: usize,
 }
 
-impl<Id> Default for Lones<Id> {
+impl<Id> Default for LoneSelectors<Id> {
     fn default() -> Self {
-        Lones {
+        LoneSelectors {
             shelves: BTreeMap::new(),
             axes: BTreeMap::new(),
             present: 0,
@@ -54,27 +54,27 @@ impl<Id> Default for Lones<Id> {
 }
 
 /// The shelves of a branch, the size of its blocks if it has some.
-fn shelves(lone: &Lone) -> ([Shelf; 2], Option<u8>) {
+fn shelves(lone: &LoneCondition) -> ([LoneShelf; 2], Option<u8>) {
     match *lone {
-        Lone::Present { seed } => ([Shelf::Present(seed); 2], None),
-        Lone::Between {
+        LoneCondition::Present { seed } => ([LoneShelf::Present(seed); 2], None),
+        LoneCondition::Between {
             dim,
             low: i128::MIN,
             high,
             ..
-        } => ([Shelf::Below(dim, high); 2], None),
-        Lone::Between {
+        } => ([LoneShelf::Below(dim, high); 2], None),
+        LoneCondition::Between {
             dim,
             low,
             high: i128::MAX,
             ..
-        } => ([Shelf::Above(dim, low); 2], None),
-        Lone::Between { dim, low, high, .. } => {
+        } => ([LoneShelf::Above(dim, low); 2], None),
+        LoneCondition::Between { dim, low, high, .. } => {
             let size = (u128::BITS - high.abs_diff(low).leading_zeros()).min(126) as u8;
             (
                 [
-                    Shelf::Block(dim, size, low >> size),
-                    Shelf::Block(dim, size, high >> size),
+                    LoneShelf::Block(dim, size, low >> size),
+                    LoneShelf::Block(dim, size, high >> size),
                 ],
                 Some(size),
             )
@@ -82,8 +82,8 @@ fn shelves(lone: &Lone) -> ([Shelf; 2], Option<u8>) {
     }
 }
 
-impl<Id: Copy + Ord> Lones<Id> {
-    pub(super) fn insert(&mut self, lone: &Lone, branch: u16, filed: &Arc<Filed<Id>>) {
+impl<Id: Copy + Ord> LoneSelectors<Id> {
+    pub(super) fn insert(&mut self, lone: &LoneCondition, branch: u16, filed: &Arc<FiledSelector<Id>>) {
         let (shelves, size) = shelves(lone);
         for shelf in shelves {
             self.shelves
@@ -92,9 +92,9 @@ impl<Id: Copy + Ord> Lones<Id> {
                 .insert((filed.id, branch), Arc::clone(filed));
         }
         match *lone {
-            Lone::Present { .. } => self.present += 1,
-            Lone::Between { dim, scalar, list, .. } => {
-                let axis = self.axes.entry(dim).or_insert(Axis {
+            LoneCondition::Present { .. } => self.present += 1,
+            LoneCondition::Between { dim, scalar, list, .. } => {
+                let axis = self.axes.entry(dim).or_insert(DimensionAxis {
                     scalar,
                     list,
                     used: 0,
@@ -108,7 +108,7 @@ impl<Id: Copy + Ord> Lones<Id> {
         }
     }
 
-    pub(super) fn remove(&mut self, lone: &Lone, branch: u16, id: Id) -> bool {
+    pub(super) fn remove(&mut self, lone: &LoneCondition, branch: u16, id: Id) -> bool {
         let (shelves, size) = shelves(lone);
         let mut found = false;
         for shelf in shelves {
@@ -125,8 +125,8 @@ impl<Id: Copy + Ord> Lones<Id> {
         found
     }
 
-    fn forget(&mut self, lone: &Lone, size: Option<u8>) {
-        let Lone::Between { dim, .. } = lone else {
+    fn forget(&mut self, lone: &LoneCondition, size: Option<u8>) {
+        let LoneCondition::Between { dim, .. } = lone else {
             return self.present -= 1;
         };
         let Some(axis) = self.axes.get_mut(dim) else { return };
@@ -145,11 +145,11 @@ impl<Id: Copy + Ord> Lones<Id> {
     }
 
     /// Shows every selector that the record may match, some perhaps twice.
-    pub(super) fn walk(&self, record: RecordRef<'_>, visit: &mut impl FnMut(&Arc<Filed<Id>>)) {
+    pub(super) fn walk(&self, record: RecordRef<'_>, visit: &mut impl FnMut(&Arc<FiledSelector<Id>>)) {
         if self.present > 0 {
             for (id, name, _) in record.iter() {
                 let (_, seed) = dimension(id, name.unwrap_or_default());
-                self.meet(Shelf::Present(seed), visit);
+                self.meet(LoneShelf::Present(seed), visit);
             }
         }
         for (&dim, axis) in &self.axes {
@@ -162,23 +162,23 @@ impl<Id: Copy + Ord> Lones<Id> {
         }
     }
 
-    fn walk_axis(&self, dim: Dim, axis: &Axis, text: &str, visit: &mut impl FnMut(&Arc<Filed<Id>>)) {
+    fn walk_axis(&self, dim: Dim, axis: &DimensionAxis, text: &str, visit: &mut impl FnMut(&Arc<FiledSelector<Id>>)) {
         let Some(number) = axis.scalar.order(text) else { return };
         let below = self
             .shelves
-            .range(Shelf::Below(dim, number)..=Shelf::Below(dim, i128::MAX));
+            .range(LoneShelf::Below(dim, number)..=LoneShelf::Below(dim, i128::MAX));
         let above = self
             .shelves
-            .range(Shelf::Above(dim, i128::MIN)..=Shelf::Above(dim, number));
+            .range(LoneShelf::Above(dim, i128::MIN)..=LoneShelf::Above(dim, number));
         below
             .chain(above)
             .for_each(|(_, selectors)| selectors.values().for_each(&mut *visit));
         for &size in axis.sizes.keys() {
-            self.meet(Shelf::Block(dim, size, number >> size), visit);
+            self.meet(LoneShelf::Block(dim, size, number >> size), visit);
         }
     }
 
-    fn meet(&self, on: Shelf, visit: &mut impl FnMut(&Arc<Filed<Id>>)) {
+    fn meet(&self, on: LoneShelf, visit: &mut impl FnMut(&Arc<FiledSelector<Id>>)) {
         if let Some(selectors) = self.shelves.get(&on) {
             selectors.values().for_each(visit);
         }

@@ -1,8 +1,8 @@
-//! Two indexes over one schema: from an object to the standing selectors that match it ([`Interests`]), and from a selector
-//! to the objects that it may match ([`Objects`]).
+//! Two indexes over one schema: from an object to the standing selectors that match it ([`InterestIndex`]), and from a selector
+//! to the objects that it may match ([`ObjectIndex`]).
 //!
 //! Both answer a little too much at most, never too little, and end with [`Selector::matches`](crate::Selector::matches):
-//! [`Interests`] does that itself, [`Objects`] leaves it to who holds the records. What an answer costs follows what
+//! [`InterestIndex`] does that itself, [`ObjectIndex`] leaves it to who holds the records. What an answer costs follows what
 //! matches, not what is there. Neither has a clock, threads or a source of randomness: the same calls give the same
 //! answers in the same order.
 
@@ -20,6 +20,6 @@ mod split;
 mod tokens;
 mod tree;
 
-pub use interests::{Filing, Interests};
-pub use objects::Objects;
+pub use interests::{FilingKind, InterestIndex};
+pub use objects::ObjectIndex;
 pub use split::SplitTable;

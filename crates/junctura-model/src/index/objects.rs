@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 
 use roaring::RoaringBitmap;
 
-use super::column::Column;
-use super::posting::{Posting, union};
+use super::column::IndexColumn;
+use super::posting::{SlotSet, union};
 use crate::record::RecordRef;
 use crate::schema::{AttrId, Schema};
 use crate::selector::Selector;
-use crate::selector::expr::{Attr, Check, Expr, Test};
+use crate::selector::expr::{AttributeTest, SelectorExpr, TestCheck, TestedAttribute};
 use crate::value::Type;
 
 /// Few enough to verify instead of joining further sets.
@@ -25,23 +25,23 @@ const VALUE_COST: u64 = 4;
 
 /// Slots of the visible objects of one schema.
 #[derive(Default)]
-pub struct Objects {
+pub struct ObjectIndex {
     all: RoaringBitmap,
-    declared: Vec<Option<Column>>,
-    undeclared: BTreeMap<Box<str>, Column>,
+    declared: Vec<Option<IndexColumn>>,
+    undeclared: BTreeMap<Box<str>, IndexColumn>,
 }
 
 /// The slots that may match; exactly those that do, if `exact`.
-struct Found {
+struct FoundSlots {
     slots: RoaringBitmap,
     exact: bool,
 }
 
-impl Objects {
+impl ObjectIndex {
     /// None yet.
     #[must_use]
-    pub fn new() -> Objects {
-        Objects::default()
+    pub fn new() -> ObjectIndex {
+        ObjectIndex::default()
     }
 
     /// Adds an object of this schema under a slot that no other one has.
@@ -55,7 +55,7 @@ impl Objects {
                 None => {
                     let column = self.declared[id.index()].get_or_insert_with(|| {
                         let attribute = schema.attribute(id);
-                        Column::new(attribute.kind.scalar, attribute.kind.list, !attribute.optional)
+                        IndexColumn::new(attribute.kind.scalar, attribute.kind.list, !attribute.optional)
                     });
                     column.insert(slot, text);
                 }
@@ -64,14 +64,14 @@ impl Objects {
         }
     }
 
-    fn undeclared_column(&mut self, name: &str) -> &mut Column {
+    fn undeclared_column(&mut self, name: &str) -> &mut IndexColumn {
         if !self.undeclared.contains_key(name) {
             self.undeclared
-                .insert(name.into(), Column::new(Type::String, false, false));
+                .insert(name.into(), IndexColumn::new(Type::String, false, false));
         }
         self.undeclared
             .entry(name.into())
-            .or_insert_with(|| Column::new(Type::String, false, false))
+            .or_insert_with(|| IndexColumn::new(Type::String, false, false))
     }
 
     /// Takes out the object that was added with this record.
@@ -97,7 +97,7 @@ impl Objects {
             }
         }
         if self.all.is_empty() {
-            *self = Objects::default();
+            *self = ObjectIndex::default();
         }
     }
 
@@ -119,30 +119,30 @@ impl Objects {
         self.all.is_empty()
     }
 
-    fn find(&self, expr: &Expr) -> Found {
+    fn find(&self, expr: &SelectorExpr) -> FoundSlots {
         match expr {
-            Expr::Everything => self.everything(true),
-            Expr::Test(test) => self.test(test),
-            Expr::Not(inner) => self.complement(&self.find(inner)),
-            Expr::Any(parts) => parts
+            SelectorExpr::Everything => self.everything(true),
+            SelectorExpr::Test(test) => self.test(test),
+            SelectorExpr::Not(inner) => self.complement(&self.find(inner)),
+            SelectorExpr::Any(parts) => parts
                 .iter()
                 .map(|part| self.find(part))
-                .fold(Found::nothing(), Found::or),
-            Expr::All(parts) => self.find_all(parts),
+                .fold(FoundSlots::nothing(), FoundSlots::or),
+            SelectorExpr::All(parts) => self.find_all(parts),
         }
     }
 
-    fn everything(&self, exact: bool) -> Found {
-        Found {
+    fn everything(&self, exact: bool) -> FoundSlots {
+        FoundSlots {
             slots: self.all.clone(),
             exact,
         }
     }
 
     /// Only what is known exactly can be turned around.
-    fn complement(&self, found: &Found) -> Found {
+    fn complement(&self, found: &FoundSlots) -> FoundSlots {
         if found.exact {
-            Found {
+            FoundSlots {
                 slots: &self.all - &found.slots,
                 exact: true,
             }
@@ -152,20 +152,22 @@ impl Objects {
     }
 
     /// Joins the smallest sets first, and stops where verifying is cheaper.
-    fn find_all(&self, parts: &[Expr]) -> Found {
-        let mut order: Vec<(u64, u64, &Expr)> = Vec::with_capacity(parts.len());
+    fn find_all(&self, parts: &[SelectorExpr]) -> FoundSlots {
+        let mut order: Vec<(u64, u64, &SelectorExpr)> = Vec::with_capacity(parts.len());
         for part in parts {
             let (size, cost) = self.estimate(part);
             order.push((size, cost, part));
         }
         order.sort_by_key(|&(size, cost, _)| (size, cost));
-        let mut found: Option<Found> = None;
+        let mut found: Option<FoundSlots> = None;
         for (size, cost, part) in order {
             found = Some(match found {
                 None => self.find(part),
-                Some(so_far) if so_far.slots.len() <= VERIFIED_MAX.max(cost) => Found { exact: false, ..so_far },
+                Some(so_far) if so_far.slots.len() <= VERIFIED_MAX.max(cost) => FoundSlots { exact: false, ..so_far },
                 // All objects have it.
-                Some(so_far) if size >= self.len() && matches!(part, Expr::Test(test) if self.is_common(test)) => {
+                Some(so_far)
+                    if size >= self.len() && matches!(part, SelectorExpr::Test(test) if self.is_common(test)) =>
+                {
                     so_far
                 }
                 Some(so_far) => self.narrow(so_far, part),
@@ -174,10 +176,10 @@ impl Objects {
         found.unwrap_or_else(|| self.everything(true))
     }
 
-    fn narrow(&self, mut found: Found, part: &Expr) -> Found {
-        if let Expr::Test(Test {
+    fn narrow(&self, mut found: FoundSlots, part: &SelectorExpr) -> FoundSlots {
+        if let SelectorExpr::Test(AttributeTest {
             attr,
-            check: Check::Among { negated: false, items },
+            check: TestCheck::Among { negated: false, items },
         }) = part
             && items.len() == 1
             && let Some(posting) = self.column(attr).and_then(|column| column.value(items.iter().next()?))
@@ -186,15 +188,15 @@ impl Objects {
             return found;
         }
         let other = self.find(part);
-        Found {
+        FoundSlots {
             slots: found.slots & other.slots,
             exact: found.exact && other.exact,
         }
     }
 
     /// Is it an equality that every object passes?
-    fn is_common(&self, test: &Test) -> bool {
-        let Check::Among { negated: false, items } = &test.check else {
+    fn is_common(&self, test: &AttributeTest) -> bool {
+        let TestCheck::Among { negated: false, items } = &test.check else {
             return false;
         };
         let column = self.column(&test.attr);
@@ -206,33 +208,33 @@ impl Objects {
     }
 
     /// At most how many objects it finds, and what joining costs.
-    fn estimate(&self, expr: &Expr) -> (u64, u64) {
-        let Expr::Test(test) = expr else {
+    fn estimate(&self, expr: &SelectorExpr) -> (u64, u64) {
+        let SelectorExpr::Test(test) = expr else {
             return (self.len(), VERIFIED_MAX);
         };
         let Some(column) = self.column(&test.attr) else {
             return (0, 0);
         };
         match &test.check {
-            Check::Among { negated: false, items } => {
+            TestCheck::Among { negated: false, items } => {
                 let size = items
                     .iter()
                     .filter_map(|item| column.value(item))
-                    .map(Posting::len)
+                    .map(SlotSet::len)
                     .sum();
                 (size, items.len() as u64 * VALUE_COST)
             }
-            Check::Range { negated: false, range } => self.estimate_span(column, range.low(), range.high()),
-            Check::Compare(bound) => {
+            TestCheck::Range { negated: false, range } => self.estimate_span(column, range.low(), range.high()),
+            TestCheck::Compare(bound) => {
                 let (low, high) = bound.span();
                 self.estimate_span(column, low, high)
             }
-            Check::Exists => (column.present().map_or(self.len(), RoaringBitmap::len), VALUE_COST),
+            TestCheck::Exists => (column.present().map_or(self.len(), RoaringBitmap::len), VALUE_COST),
             _ => (self.len(), VERIFIED_MAX),
         }
     }
 
-    fn estimate_span(&self, column: &Column, low: i128, high: i128) -> (u64, u64) {
+    fn estimate_span(&self, column: &IndexColumn, low: i128, high: i128) -> (u64, u64) {
         // Counted only as far as it stays interesting.
         const COUNTED_MAX: usize = 256;
         let (mut size, mut values) = (0, 0);
@@ -247,42 +249,42 @@ impl Objects {
         }
     }
 
-    fn column(&self, attr: &Attr) -> Option<&Column> {
+    fn column(&self, attr: &TestedAttribute) -> Option<&IndexColumn> {
         if attr.id == AttrId::OPEN {
             return self.undeclared.get(&*attr.name);
         }
         self.declared.get(attr.id.index())?.as_ref()
     }
 
-    fn test(&self, test: &Test) -> Found {
+    fn test(&self, test: &AttributeTest) -> FoundSlots {
         let Some(column) = self.column(&test.attr) else {
-            return Found::nothing();
+            return FoundSlots::nothing();
         };
         match &test.check {
-            Check::Exists => Found {
+            TestCheck::Exists => FoundSlots {
                 slots: self.present(column),
                 exact: true,
             },
-            Check::Among { negated, items } => {
+            TestCheck::Among { negated, items } => {
                 let slots = union(items.iter().filter_map(|item| column.value(item)));
                 self.perhaps_not(*negated, column, slots)
             }
-            Check::Range { negated, range } => {
+            TestCheck::Range { negated, range } => {
                 let values = column
                     .between(range.low(), range.high())
                     .filter(|(number, _)| range.contains(*number));
                 self.perhaps_not(*negated, column, union(values.map(|(_, posting)| posting)))
             }
-            Check::Compare(bound) => {
+            TestCheck::Compare(bound) => {
                 let (low, high) = bound.span();
-                Found {
+                FoundSlots {
                     slots: union(column.between(low, high).map(|(_, posting)| posting)),
                     exact: true,
                 }
             }
-            Check::Like(_) => match column.passing(|text| test.holds(text)) {
-                Some(slots) => Found { slots, exact: true },
-                None => Found {
+            TestCheck::Like(_) => match column.passing(|text| test.holds(text)) {
+                Some(slots) => FoundSlots { slots, exact: true },
+                None => FoundSlots {
                     slots: self.present(column),
                     exact: false,
                 },
@@ -290,29 +292,29 @@ impl Objects {
         }
     }
 
-    fn present(&self, column: &Column) -> RoaringBitmap {
+    fn present(&self, column: &IndexColumn) -> RoaringBitmap {
         column.present().unwrap_or(&self.all).clone()
     }
 
     /// `!=`: those that have the attribute, without those that have one of the values.
-    fn perhaps_not(&self, negated: bool, column: &Column, slots: RoaringBitmap) -> Found {
-        Found {
+    fn perhaps_not(&self, negated: bool, column: &IndexColumn, slots: RoaringBitmap) -> FoundSlots {
+        FoundSlots {
             slots: if negated { self.present(column) - slots } else { slots },
             exact: true,
         }
     }
 }
 
-impl Found {
-    fn nothing() -> Found {
-        Found {
+impl FoundSlots {
+    fn nothing() -> FoundSlots {
+        FoundSlots {
             slots: RoaringBitmap::new(),
             exact: true,
         }
     }
 
-    fn or(self, other: Found) -> Found {
-        Found {
+    fn or(self, other: FoundSlots) -> FoundSlots {
+        FoundSlots {
             slots: self.slots | other.slots,
             exact: self.exact && other.exact,
         }

@@ -7,47 +7,47 @@ const FEW_MAX: usize = 16;
 
 /// A set of slots.
 #[derive(Clone, Debug)]
-pub(super) enum Posting {
+pub(super) enum SlotSet {
     One(u32),
     /// Sorted.
     Few(Vec<u32>),
     Many(Box<RoaringBitmap>),
 }
 
-impl Default for Posting {
+impl Default for SlotSet {
     fn default() -> Self {
-        Posting::Few(Vec::new())
+        SlotSet::Few(Vec::new())
     }
 }
 
-impl Posting {
+impl SlotSet {
     pub(super) fn len(&self) -> u64 {
         match self {
-            Posting::One(_) => 1,
-            Posting::Few(slots) => slots.len() as u64,
-            Posting::Many(slots) => slots.len(),
+            SlotSet::One(_) => 1,
+            SlotSet::Few(slots) => slots.len() as u64,
+            SlotSet::Many(slots) => slots.len(),
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        matches!(self, Posting::Few(slots) if slots.is_empty())
+        matches!(self, SlotSet::Few(slots) if slots.is_empty())
     }
 
     pub(super) fn insert(&mut self, slot: u32) {
         match self {
-            Posting::Many(slots) => {
+            SlotSet::Many(slots) => {
                 slots.insert(slot);
             }
-            Posting::One(one) if *one == slot => {}
-            Posting::One(one) => *self = Posting::Few(vec![slot.min(*one), slot.max(*one)]),
+            SlotSet::One(one) if *one == slot => {}
+            SlotSet::One(one) => *self = SlotSet::Few(vec![slot.min(*one), slot.max(*one)]),
 
-            Posting::Few(slots) if slots.is_empty() => *self = Posting::One(slot),
-            Posting::Few(slots) => {
+            SlotSet::Few(slots) if slots.is_empty() => *self = SlotSet::One(slot),
+            SlotSet::Few(slots) => {
                 if let Err(at) = slots.binary_search(&slot) {
                     slots.insert(at, slot);
                 }
                 if slots.len() > FEW_MAX {
-                    *self = Posting::Many(Box::new(slots.iter().copied().collect()));
+                    *self = SlotSet::Many(Box::new(slots.iter().copied().collect()));
                 }
             }
         }
@@ -55,14 +55,14 @@ impl Posting {
 
     pub(super) fn remove(&mut self, slot: u32) {
         match self {
-            Posting::One(one) if *one == slot => *self = Posting::default(),
-            Posting::One(_) => {}
-            Posting::Few(slots) => slots.retain(|&known| known != slot),
-            Posting::Many(slots) => {
+            SlotSet::One(one) if *one == slot => *self = SlotSet::default(),
+            SlotSet::One(_) => {}
+            SlotSet::Few(slots) => slots.retain(|&known| known != slot),
+            SlotSet::Many(slots) => {
                 slots.remove(slot);
                 // Its length is a sum over all its parts.
                 if slots.iter().nth(FEW_MAX / 2).is_none() {
-                    *self = Posting::Few(slots.iter().collect());
+                    *self = SlotSet::Few(slots.iter().collect());
                 }
             }
         }
@@ -71,24 +71,24 @@ impl Posting {
     #[cfg(test)]
     fn contains(&self, slot: u32) -> bool {
         match self {
-            Posting::One(one) => *one == slot,
-            Posting::Few(slots) => slots.binary_search(&slot).is_ok(),
-            Posting::Many(slots) => slots.contains(slot),
+            SlotSet::One(one) => *one == slot,
+            SlotSet::Few(slots) => slots.binary_search(&slot).is_ok(),
+            SlotSet::Many(slots) => slots.contains(slot),
         }
     }
 
     fn bitmap(&self) -> RoaringBitmap {
         match self {
-            Posting::One(slot) => RoaringBitmap::from_iter([*slot]),
-            Posting::Few(slots) => slots.iter().copied().collect(),
-            Posting::Many(slots) => (**slots).clone(),
+            SlotSet::One(slot) => RoaringBitmap::from_iter([*slot]),
+            SlotSet::Few(slots) => slots.iter().copied().collect(),
+            SlotSet::Many(slots) => (**slots).clone(),
         }
     }
 
     /// Keeps of `all` what is in here too.
     pub(super) fn narrow(&self, all: &mut RoaringBitmap) {
         match self {
-            Posting::Many(slots) => *all &= &**slots,
+            SlotSet::Many(slots) => *all &= &**slots,
             small => {
                 let kept: RoaringBitmap = small.small().filter(|&slot| all.contains(slot)).collect();
                 *all = kept;
@@ -98,21 +98,21 @@ impl Posting {
 
     fn small(&self) -> impl Iterator<Item = u32> {
         let slots: &[u32] = match self {
-            Posting::One(slot) => std::slice::from_ref(slot),
-            Posting::Few(slots) => slots,
-            Posting::Many(_) => &[],
+            SlotSet::One(slot) => std::slice::from_ref(slot),
+            SlotSet::Few(slots) => slots,
+            SlotSet::Many(_) => &[],
         };
         slots.iter().copied()
     }
 }
 
 /// The slots that are in any of them.
-pub(super) fn union<'p>(postings: impl Iterator<Item = &'p Posting>) -> RoaringBitmap {
+pub(super) fn union<'p>(postings: impl Iterator<Item = &'p SlotSet>) -> RoaringBitmap {
     let (mut small, mut all): (Vec<u32>, Option<RoaringBitmap>) = (Vec::new(), None);
     for posting in postings {
         match (posting, &mut all) {
-            (Posting::Many(slots), Some(all)) => *all |= &**slots,
-            (Posting::Many(_), None) => all = Some(posting.bitmap()),
+            (SlotSet::Many(slots), Some(all)) => *all |= &**slots,
+            (SlotSet::Many(_), None) => all = Some(posting.bitmap()),
             (posting, _) => small.extend(posting.small()),
         }
     }
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn grows_and_shrinks_as_a_set() {
-        let mut posting = Posting::default();
+        let mut posting = SlotSet::default();
         let slots: Vec<u32> = (0..100).map(|n| n * 7919 % 1000).collect();
         for (at, &slot) in slots.iter().enumerate() {
             posting.insert(slot);

@@ -28,15 +28,15 @@ const BITS: Range<u32> = 24..38;
 #[derive(Clone, Debug)]
 pub struct SplitTable<T> {
     /// The only table, until it is split.
-    first: Table<T>,
-    others: Vec<Table<T>>,
+    first: TableHalf<T>,
+    others: Vec<TableHalf<T>>,
     /// The table of each sequence of bits: 0 is the first one. Empty, while that is the only one.
     directory: Vec<u32>,
     len: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Table<T> {
+struct TableHalf<T> {
     entries: HashTable<T>,
     /// By how many bits its entries were chosen.
     bits: u32,
@@ -46,7 +46,7 @@ impl<T> Default for SplitTable<T> {
     fn default() -> Self {
         let entries = HashTable::new();
         Self {
-            first: Table { entries, bits: 0 },
+            first: TableHalf { entries, bits: 0 },
             others: Vec::new(),
             directory: Vec::new(),
             len: 0,
@@ -130,11 +130,11 @@ impl<T> SplitTable<T> {
         taken
     }
 
-    fn tables(&self) -> impl Iterator<Item = &Table<T>> {
+    fn tables(&self) -> impl Iterator<Item = &TableHalf<T>> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    fn table(&mut self, at: usize) -> &mut Table<T> {
+    fn table(&mut self, at: usize) -> &mut TableHalf<T> {
         match at {
             0 => &mut self.first,
             _ => &mut self.others[at - 1],
@@ -173,7 +173,7 @@ impl<T> SplitTable<T> {
         for (_, table) in places.filter(|(place, table)| **table == at as u32 && place >> bit & 1 == 1) {
             *table = new;
         }
-        self.others.push(Table { entries, bits: bit + 1 });
+        self.others.push(TableHalf { entries, bits: bit + 1 });
         true
     }
 }

@@ -28,24 +28,24 @@ pub(super) const ANY: u16 = u16::MAX;
 
 /// A small set of dimensions.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Dims([u64; 4]);
+pub(super) struct DimensionSet([u64; 4]);
 
-impl Dims {
+impl DimensionSet {
     pub(super) fn contains(self, dim: Dim) -> bool {
         self.0[usize::from(dim >> 6)] >> (dim & 63) & 1 == 1
     }
 
-    pub(super) fn with(mut self, dim: Dim) -> Dims {
+    pub(super) fn with(mut self, dim: Dim) -> DimensionSet {
         self.0[usize::from(dim >> 6)] |= 1 << (dim & 63);
         self
     }
 
-    pub(super) fn without(mut self, dim: Dim) -> Dims {
+    pub(super) fn without(mut self, dim: Dim) -> DimensionSet {
         self.0[usize::from(dim >> 6)] &= !(1 << (dim & 63));
         self
     }
 
-    pub(super) fn and(mut self, other: Dims) -> Dims {
+    pub(super) fn and(mut self, other: DimensionSet) -> DimensionSet {
         self.0.iter_mut().zip(other.0).for_each(|(word, other)| *word &= other);
         self
     }
@@ -89,27 +89,27 @@ pub(super) fn lane_bit(token: Token) -> u16 {
 }
 
 /// Which dimensions are asked about at all, and where their masks stand.
-pub(super) struct Asked {
+pub(super) struct AskedDimensions {
     counts: Vec<u32>,
-    lists: Dims,
+    lists: DimensionSet,
     lanes: [u8; DIMS],
     lanes_given: u8,
 }
 
 const NO_LANE: u8 = u8::MAX;
 
-impl Default for Asked {
+impl Default for AskedDimensions {
     fn default() -> Self {
-        Asked {
+        AskedDimensions {
             counts: vec![0; DIMS],
-            lists: Dims::default(),
+            lists: DimensionSet::default(),
             lanes: [NO_LANE; DIMS],
             lanes_given: 0,
         }
     }
 }
 
-impl Asked {
+impl AskedDimensions {
     /// A selector asks about this dimension, whose values may be lists.
     pub(super) fn add(&mut self, dim: Dim, list: bool) {
         self.counts[usize::from(dim)] += 1;
@@ -135,40 +135,40 @@ impl Asked {
 }
 
 /// The tokens of one object; filled again for each.
-pub(super) struct Tokens {
+pub(super) struct ObjectTokens {
     /// By dimension: the place of its first token in `list`, plus one.
     first: [u16; DIMS],
     list: Vec<(Token, Dim, u16)>,
     /// By lane: the bits of its tokens.
     pub(super) lanes: [u16; LANES],
     /// Those it has.
-    pub(super) dims: Dims,
+    pub(super) dims: DimensionSet,
     /// The numbers of its values, as far as they were asked for.
     numbers: RefCell<Vec<(AttrId, Option<i128>)>>,
 }
 
-impl Default for Tokens {
+impl Default for ObjectTokens {
     fn default() -> Self {
-        Tokens {
+        ObjectTokens {
             first: [0; DIMS],
             list: Vec::new(),
             lanes: [ABSENT; LANES],
-            dims: Dims::default(),
+            dims: DimensionSet::default(),
             numbers: RefCell::default(),
         }
     }
 }
 
-impl Tokens {
+impl ObjectTokens {
     /// Takes the values of a record in the dimensions that are asked about.
-    pub(super) fn fill(&mut self, record: RecordRef<'_>, asked: &Asked) {
+    pub(super) fn fill(&mut self, record: RecordRef<'_>, asked: &AskedDimensions) {
         for &(_, dim, _) in &self.list {
             self.first[usize::from(dim)] = 0;
         }
         self.list.clear();
         self.numbers.get_mut().clear();
         self.lanes = [ABSENT; LANES];
-        self.dims = Dims::default();
+        self.dims = DimensionSet::default();
         for (id, name, text) in record.iter() {
             let (dim, seed) = dimension(id, name.unwrap_or_default());
             if asked.counts[usize::from(dim)] == 0 {
@@ -184,7 +184,7 @@ impl Tokens {
         }
     }
 
-    fn push(&mut self, dim: Dim, token: Token, asked: &Asked) {
+    fn push(&mut self, dim: Dim, token: Token, asked: &AskedDimensions) {
         let before = self.first[usize::from(dim)];
         self.list.push((token, dim, before));
         // A list's text is at most 16 KiB, so there are fewer than 65,536.

@@ -19,11 +19,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::census::Census;
-use super::filed::Filed;
-use super::keys::{Hints, Keys, Ranks};
+use super::census::ValueCensus;
+use super::filed::FiledSelector;
+use super::keys::{BranchKeys, DimensionRanks, MaskHints};
 use super::split::SplitTable;
-use super::tokens::{Dim, Dims, Token, Tokens};
+use super::tokens::{Dim, DimensionSet, ObjectTokens, Token};
 use crate::record::RecordRef;
 
 /// More entries under one value are filed again.
@@ -36,56 +36,56 @@ const NODE_MIN: usize = 4;
 const LINEAR_MAX: usize = 64;
 
 /// A branch of a selector, where it is filed.
-pub(super) struct Entry<Id> {
-    pub(super) filed: Arc<Filed<Id>>,
+pub(super) struct BranchEntry<Id> {
+    pub(super) filed: Arc<FiledSelector<Id>>,
     branch: u16,
     /// Under how many values it stands, over its path.
     copies: u16,
-    hints: Hints,
+    hints: MaskHints,
 }
 
-impl<Id> Clone for Entry<Id> {
+impl<Id> Clone for BranchEntry<Id> {
     fn clone(&self) -> Self {
-        Entry {
+        BranchEntry {
             filed: Arc::clone(&self.filed),
             ..*self
         }
     }
 }
 
-impl<Id> Entry<Id> {
-    pub(super) fn new(filed: &Arc<Filed<Id>>, branch: u16) -> Entry<Id> {
-        Entry {
+impl<Id> BranchEntry<Id> {
+    pub(super) fn new(filed: &Arc<FiledSelector<Id>>, branch: u16) -> BranchEntry<Id> {
+        BranchEntry {
             filed: Arc::clone(filed),
             branch,
             copies: 1,
-            hints: Hints::NONE,
+            hints: MaskHints::NONE,
         }
     }
 
-    pub(super) fn keys(&self) -> &Keys {
+    pub(super) fn keys(&self) -> &BranchKeys {
         &self.filed.keys[usize::from(self.branch)]
     }
 
     /// As it is before it is filed.
-    pub(super) fn anew(&self) -> Entry<Id> {
-        Entry::new(&self.filed, self.branch)
+    pub(super) fn anew(&self) -> BranchEntry<Id> {
+        BranchEntry::new(&self.filed, self.branch)
     }
 
     /// False where a look shows that the selector does not match the record with these tokens.
-    pub(super) fn may_match(&self, tokens: &Tokens, record: RecordRef<'_>) -> bool {
+    pub(super) fn may_match(&self, tokens: &ObjectTokens, record: RecordRef<'_>) -> bool {
         self.hints.accept(&tokens.lanes) && self.filed.may_match(record, tokens) && self.keys().accept(&tokens.lanes)
     }
 
-    pub(super) fn is(&self, other: &Entry<Id>) -> bool {
+    pub(super) fn is(&self, other: &BranchEntry<Id>) -> bool {
         Arc::ptr_eq(&self.filed, &other.filed) && self.branch == other.branch
     }
 
-    fn with_copies(&self, times: usize) -> Entry<Id> {
+    fn with_copies(&self, times: usize) -> BranchEntry<Id> {
         let copies = usize::from(self.copies)
             .saturating_mul(times)
             .min(usize::from(u16::MAX));
-        Entry {
+        BranchEntry {
             copies: copies as u16,
             ..self.clone()
         }
@@ -93,179 +93,179 @@ impl<Id> Entry<Id> {
 }
 
 /// Entries that stand together.
-enum List<Id> {
-    One(Entry<Id>),
-    Few(Vec<Entry<Id>>),
-    Many(BTreeMap<(Id, u16), Entry<Id>>),
+enum EntryGroup<Id> {
+    One(BranchEntry<Id>),
+    Few(Vec<BranchEntry<Id>>),
+    Many(BTreeMap<(Id, u16), BranchEntry<Id>>),
 }
 
-impl<Id> Default for List<Id> {
+impl<Id> Default for EntryGroup<Id> {
     fn default() -> Self {
-        List::Few(Vec::new())
+        EntryGroup::Few(Vec::new())
     }
 }
 
-impl<Id: Copy + Ord> List<Id> {
-    fn of(mut entries: Vec<Entry<Id>>) -> List<Id> {
+impl<Id: Copy + Ord> EntryGroup<Id> {
+    fn of(mut entries: Vec<BranchEntry<Id>>) -> EntryGroup<Id> {
         if entries.len() > LINEAR_MAX {
             let keyed = entries.into_iter().map(|entry| ((entry.filed.id, entry.branch), entry));
-            return List::Many(keyed.collect());
+            return EntryGroup::Many(keyed.collect());
         }
         match entries.pop() {
-            Some(only) if entries.is_empty() => List::One(only),
+            Some(only) if entries.is_empty() => EntryGroup::One(only),
             Some(last) => {
                 entries.push(last);
-                List::Few(entries)
+                EntryGroup::Few(entries)
             }
-            None => List::default(),
+            None => EntryGroup::default(),
         }
     }
 
-    fn into_entries(self) -> Vec<Entry<Id>> {
+    fn into_entries(self) -> Vec<BranchEntry<Id>> {
         match self {
-            List::One(entry) => vec![entry],
-            List::Few(entries) => entries,
-            List::Many(entries) => entries.into_values().collect(),
+            EntryGroup::One(entry) => vec![entry],
+            EntryGroup::Few(entries) => entries,
+            EntryGroup::Many(entries) => entries.into_values().collect(),
         }
     }
 
     fn len(&self) -> usize {
         match self {
-            List::One(_) => 1,
-            List::Few(entries) => entries.len(),
-            List::Many(entries) => entries.len(),
+            EntryGroup::One(_) => 1,
+            EntryGroup::Few(entries) => entries.len(),
+            EntryGroup::Many(entries) => entries.len(),
         }
     }
 
-    fn for_each(&self, visit: &mut impl FnMut(&Entry<Id>)) {
+    fn for_each(&self, visit: &mut impl FnMut(&BranchEntry<Id>)) {
         match self {
-            List::One(entry) => visit(entry),
-            List::Few(entries) => entries.iter().for_each(visit),
-            List::Many(entries) => entries.values().for_each(visit),
+            EntryGroup::One(entry) => visit(entry),
+            EntryGroup::Few(entries) => entries.iter().for_each(visit),
+            EntryGroup::Many(entries) => entries.values().for_each(visit),
         }
     }
 
-    fn pick(&self, number: usize) -> Option<&Entry<Id>> {
+    fn pick(&self, number: usize) -> Option<&BranchEntry<Id>> {
         match self {
-            List::One(entry) => Some(entry),
-            List::Few(entries) => entries.get(number.checked_rem(entries.len())?),
-            List::Many(entries) => entries.values().nth(number % entries.len().clamp(1, LINEAR_MAX)),
+            EntryGroup::One(entry) => Some(entry),
+            EntryGroup::Few(entries) => entries.get(number.checked_rem(entries.len())?),
+            EntryGroup::Many(entries) => entries.values().nth(number % entries.len().clamp(1, LINEAR_MAX)),
         }
     }
 
-    fn push(&mut self, entry: Entry<Id>) {
+    fn push(&mut self, entry: BranchEntry<Id>) {
         match self {
-            List::Many(entries) => {
+            EntryGroup::Many(entries) => {
                 entries.insert((entry.filed.id, entry.branch), entry);
             }
-            List::Few(entries) if !entries.is_empty() && entries.len() < LINEAR_MAX => entries.push(entry),
+            EntryGroup::Few(entries) if !entries.is_empty() && entries.len() < LINEAR_MAX => entries.push(entry),
             _ => {
                 let mut entries = std::mem::take(self).into_entries();
                 entries.push(entry);
-                *self = List::of(entries);
+                *self = EntryGroup::of(entries);
             }
         }
     }
 
-    fn remove(&mut self, entry: &Entry<Id>) -> bool {
+    fn remove(&mut self, entry: &BranchEntry<Id>) -> bool {
         let (found, left) = match self {
-            List::One(only) if only.is(entry) => {
-                *self = List::default();
+            EntryGroup::One(only) if only.is(entry) => {
+                *self = EntryGroup::default();
                 return true;
             }
-            List::One(_) => return false,
-            List::Few(entries) => {
+            EntryGroup::One(_) => return false,
+            EntryGroup::Few(entries) => {
                 let at = entries.iter().position(|known| known.is(entry));
                 at.map(|at| entries.swap_remove(at));
                 (at.is_some(), entries.len())
             }
-            List::Many(entries) => (entries.remove(&(entry.filed.id, entry.branch)).is_some(), entries.len()),
+            EntryGroup::Many(entries) => (entries.remove(&(entry.filed.id, entry.branch)).is_some(), entries.len()),
         };
         // Another form is smaller by now.
         if found && (left == 1 || left == LINEAR_MAX / 4 || left == LINEAR_MAX / 2) {
             let mut entries = std::mem::take(self).into_entries();
             entries.shrink_to_fit();
-            *self = List::of(entries);
+            *self = EntryGroup::of(entries);
         }
         found
     }
 }
 
 /// What stands under one value.
-struct Bucket<Id> {
+struct ValueBucket<Id> {
     token: Token,
-    body: Body<Id>,
+    body: NodeBody<Id>,
 }
 
-enum Body<Id> {
-    List(List<Id>),
-    Node(Box<Node<Id>>),
+enum NodeBody<Id> {
+    List(EntryGroup<Id>),
+    Node(Box<ValueNode<Id>>),
 }
 
-impl<Id: Copy + Ord> Body<Id> {
+impl<Id: Copy + Ord> NodeBody<Id> {
     /// One of its entries, another for most other numbers.
-    fn pick(&self, number: usize) -> Option<&Entry<Id>> {
+    fn pick(&self, number: usize) -> Option<&BranchEntry<Id>> {
         match self {
-            Body::List(list) => list.pick(number),
-            Body::Node(node) => node.pick(number),
+            NodeBody::List(list) => list.pick(number),
+            NodeBody::Node(node) => node.pick(number),
         }
     }
 }
 
 /// Entries by one value each.
-pub(super) struct Node<Id> {
-    buckets: SplitTable<Bucket<Id>>,
+pub(super) struct ValueNode<Id> {
+    buckets: SplitTable<ValueBucket<Id>>,
     /// The dimensions in use.
-    dims: Dims,
+    dims: DimensionSet,
     /// By how many entries each.
     uses: Vec<(Dim, u32)>,
     /// Entries that have no more values to be filed under.
-    rest: List<Id>,
+    rest: EntryGroup<Id>,
     count: usize,
 }
 
-impl<Id> Default for Node<Id> {
+impl<Id> Default for ValueNode<Id> {
     fn default() -> Self {
-        Node {
+        ValueNode {
             buckets: SplitTable::default(),
-            dims: Dims::default(),
+            dims: DimensionSet::default(),
             uses: Vec::new(),
-            rest: List::default(),
+            rest: EntryGroup::default(),
             count: 0,
         }
     }
 }
 
-impl<Id: Copy + Ord> Node<Id> {
+impl<Id: Copy + Ord> ValueNode<Id> {
     /// Shows every entry that an object with these tokens meets, some perhaps twice.
-    pub(super) fn walk(&self, tokens: &Tokens, visit: &mut impl FnMut(&Entry<Id>)) {
+    pub(super) fn walk(&self, tokens: &ObjectTokens, visit: &mut impl FnMut(&BranchEntry<Id>)) {
         self.rest.for_each(visit);
         for dim in self.dims.and(tokens.dims).iter() {
             for token in tokens.of(dim) {
                 match self.body(token) {
-                    Some(Body::List(list)) => list.for_each(visit),
-                    Some(Body::Node(node)) => node.walk(tokens, visit),
+                    Some(NodeBody::List(list)) => list.for_each(visit),
+                    Some(NodeBody::Node(node)) => node.walk(tokens, visit),
                     None => {}
                 }
             }
         }
     }
 
-    fn body(&self, token: Token) -> Option<&Body<Id>> {
+    fn body(&self, token: Token) -> Option<&NodeBody<Id>> {
         let bucket = self.buckets.find(token, |bucket| bucket.token == token)?;
         Some(&bucket.body)
     }
 
     /// Appends an entry of each bucket that an object with these tokens looks into, and the dimension that it stands under;
     /// another entry for most other numbers.
-    pub(super) fn survey(&self, tokens: &Tokens, number: usize, out: &mut Vec<(Dim, Entry<Id>)>) {
+    pub(super) fn survey(&self, tokens: &ObjectTokens, number: usize, out: &mut Vec<(Dim, BranchEntry<Id>)>) {
         for dim in self.dims.and(tokens.dims).iter() {
             let bodies = tokens.of(dim).filter_map(|token| self.body(token));
             out.extend(bodies.filter_map(|body| Some((dim, body.pick(number)?.anew()))));
         }
     }
 
-    fn pick(&self, number: usize) -> Option<&Entry<Id>> {
+    fn pick(&self, number: usize) -> Option<&BranchEntry<Id>> {
         // What is left of the number picks below: the same again would always go the same way.
         let count = self.buckets.len().max(1);
         let bucket = self.buckets.iter().nth(number % count);
@@ -273,8 +273,14 @@ impl<Id: Copy + Ord> Node<Id> {
     }
 
     /// Files an entry again that stands under this dimension.
-    pub(super) fn refile(&mut self, entry: &Entry<Id>, dim: Dim, ranks: &Ranks, census: &Census) -> bool {
-        let path = Dims::default();
+    pub(super) fn refile(
+        &mut self,
+        entry: &BranchEntry<Id>,
+        dim: Dim,
+        ranks: &DimensionRanks,
+        census: &ValueCensus,
+    ) -> bool {
+        let path = DimensionSet::default();
         let found = self.remove_under(entry, dim, ranks, path);
         if found {
             self.count -= 1;
@@ -284,22 +290,35 @@ impl<Id: Copy + Ord> Node<Id> {
     }
 
     /// Files an entry; `path` has the dimensions used above.
-    pub(super) fn insert(&mut self, entry: &Entry<Id>, ranks: &Ranks, path: Dims, census: &Census) {
+    pub(super) fn insert(
+        &mut self,
+        entry: &BranchEntry<Id>,
+        ranks: &DimensionRanks,
+        path: DimensionSet,
+        census: &ValueCensus,
+    ) {
         self.count += 1;
         match ranks.open(path, entry.copies).next() {
             Some(dim) => self.place(entry, dim, ranks, path, census),
-            None => self.rest.push(Entry {
+            None => self.rest.push(BranchEntry {
                 hints: entry.keys().hints(ranks, path),
                 ..entry.clone()
             }),
         }
     }
 
-    fn place(&mut self, entry: &Entry<Id>, dim: Dim, ranks: &Ranks, path: Dims, census: &Census) {
+    fn place(
+        &mut self,
+        entry: &BranchEntry<Id>,
+        dim: Dim,
+        ranks: &DimensionRanks,
+        path: DimensionSet,
+        census: &ValueCensus,
+    ) {
         self.use_dim(dim, 1);
         let tokens = entry.keys().tokens(dim);
         let below = path.with(dim);
-        let entry = Entry {
+        let entry = BranchEntry {
             hints: entry.keys().hints(ranks, below),
             ..entry.with_copies(tokens.len())
         };
@@ -308,13 +327,13 @@ impl<Id: Copy + Ord> Node<Id> {
         for &token in tokens {
             match self.buckets.find_mut(token, |bucket| bucket.token == token) {
                 None => {
-                    let body = Body::List(List::One(entry.clone()));
+                    let body = NodeBody::List(EntryGroup::One(entry.clone()));
                     self.buckets
-                        .insert_unique(token, Bucket { token, body }, |bucket| bucket.token);
+                        .insert_unique(token, ValueBucket { token, body }, |bucket| bucket.token);
                 }
                 Some(bucket) => match &mut bucket.body {
-                    Body::Node(node) => node.insert(&entry, ranks, below, census),
-                    Body::List(list) => {
+                    NodeBody::Node(node) => node.insert(&entry, ranks, below, census),
+                    NodeBody::List(list) => {
                         list.push(entry.clone());
                         let len = list.len();
                         if movable && len > LIST_MAX && len <= RETRIED_MAX + 1 && (len - 1).is_power_of_two() {
@@ -330,7 +349,7 @@ impl<Id: Copy + Ord> Node<Id> {
     }
 
     /// Files again what stands under a value: at rarer values here, or deeper.
-    fn outgrown(&mut self, token: Token, dim: Dim, path: Dims, census: &Census) {
+    fn outgrown(&mut self, token: Token, dim: Dim, path: DimensionSet, census: &ValueCensus) {
         let Some(list) = self.take_list(token) else { return };
         let (mut staying, mut leaving) = (Vec::new(), Vec::new());
         for entry in list.into_entries() {
@@ -347,17 +366,18 @@ impl<Id: Copy + Ord> Node<Id> {
                 .iter()
                 .any(|(entry, _)| entry.keys().has_more(below, entry.copies))
         {
-            let mut node = Node::default();
+            let mut node = ValueNode::default();
             for (entry, ranks) in &staying {
                 node.insert(entry, ranks, below, census);
             }
-            Some(Body::Node(Box::new(node)))
+            Some(NodeBody::Node(Box::new(node)))
         } else {
-            (!staying.is_empty()).then(|| Body::List(List::of(staying.into_iter().map(|(entry, _)| entry).collect())))
+            (!staying.is_empty())
+                .then(|| NodeBody::List(EntryGroup::of(staying.into_iter().map(|(entry, _)| entry).collect())))
         };
         if let Some(body) = body {
             self.buckets
-                .insert_unique(token, Bucket { token, body }, |bucket| bucket.token);
+                .insert_unique(token, ValueBucket { token, body }, |bucket| bucket.token);
         }
         for (entry, ranks, better) in leaving {
             self.place(&entry, better, &ranks, path, census);
@@ -365,14 +385,14 @@ impl<Id: Copy + Ord> Node<Id> {
     }
 
     /// Takes the bucket of a value out, if it is a list.
-    fn take_list(&mut self, token: Token) -> Option<List<Id>> {
-        let is_it = |bucket: &Bucket<Id>| bucket.token == token;
-        if matches!(self.buckets.find(token, is_it)?.body, Body::Node(_)) {
+    fn take_list(&mut self, token: Token) -> Option<EntryGroup<Id>> {
+        let is_it = |bucket: &ValueBucket<Id>| bucket.token == token;
+        if matches!(self.buckets.find(token, is_it)?.body, NodeBody::Node(_)) {
             return None;
         }
         match self.buckets.remove(token, is_it, |bucket| bucket.token)?.body {
-            Body::List(list) => Some(list),
-            Body::Node(_) => None,
+            NodeBody::List(list) => Some(list),
+            NodeBody::Node(_) => None,
         }
     }
 
@@ -394,14 +414,14 @@ impl<Id: Copy + Ord> Node<Id> {
     }
 
     /// Takes an entry out. Gives memory back: nodes of few become lists, what is empty goes.
-    pub(super) fn remove(&mut self, entry: &Entry<Id>, ranks: &Ranks, path: Dims) -> bool {
+    pub(super) fn remove(&mut self, entry: &BranchEntry<Id>, ranks: &DimensionRanks, path: DimensionSet) -> bool {
         let mut dims = ranks.open(path, entry.copies);
         let found = dims.any(|dim| self.remove_under(entry, dim, ranks, path)) || self.rest.remove(entry);
         self.count -= usize::from(found);
         found
     }
 
-    fn remove_under(&mut self, entry: &Entry<Id>, dim: Dim, ranks: &Ranks, path: Dims) -> bool {
+    fn remove_under(&mut self, entry: &BranchEntry<Id>, dim: Dim, ranks: &DimensionRanks, path: DimensionSet) -> bool {
         if !self.dims.contains(dim) {
             return false;
         }
@@ -417,42 +437,48 @@ impl<Id: Copy + Ord> Node<Id> {
         true
     }
 
-    fn remove_at(&mut self, entry: &Entry<Id>, token: Token, ranks: &Ranks, below: Dims) -> bool {
-        let is_it = |bucket: &Bucket<Id>| bucket.token == token;
+    fn remove_at(
+        &mut self,
+        entry: &BranchEntry<Id>,
+        token: Token,
+        ranks: &DimensionRanks,
+        below: DimensionSet,
+    ) -> bool {
+        let is_it = |bucket: &ValueBucket<Id>| bucket.token == token;
         let Some(bucket) = self.buckets.find_mut(token, is_it) else {
             return false;
         };
         let body = &mut bucket.body;
         let found = match body {
-            Body::List(list) => list.remove(entry),
-            Body::Node(node) => node.remove(entry, ranks, below),
+            NodeBody::List(list) => list.remove(entry),
+            NodeBody::Node(node) => node.remove(entry, ranks, below),
         };
-        if let Body::Node(node) = body
+        if let NodeBody::Node(node) = body
             && node.count <= NODE_MIN
         {
             let mut entries = Vec::new();
             std::mem::take(&mut **node).drain(entry.copies, &mut entries);
-            *body = Body::List(List::of(entries));
+            *body = NodeBody::List(EntryGroup::of(entries));
         }
-        if matches!(body, Body::List(list) if list.len() == 0) {
+        if matches!(body, NodeBody::List(list) if list.len() == 0) {
             self.buckets.remove(token, is_it, |bucket| bucket.token);
         }
         found
     }
 
     /// Moves all entries out, each once.
-    fn drain(self, copies: u16, out: &mut Vec<Entry<Id>>) {
-        let mut take = |entry: Entry<Id>| {
+    fn drain(self, copies: u16, out: &mut Vec<BranchEntry<Id>>) {
+        let mut take = |entry: BranchEntry<Id>| {
             if !out.iter().any(|known| known.is(&entry)) {
-                out.push(Entry { copies, ..entry });
+                out.push(BranchEntry { copies, ..entry });
             }
         };
         self.rest.into_entries().into_iter().for_each(&mut take);
         let mut nodes = Vec::new();
         for bucket in self.buckets.into_entries() {
             match bucket.body {
-                Body::List(list) => list.into_entries().into_iter().for_each(&mut take),
-                Body::Node(node) => nodes.push(node),
+                NodeBody::List(list) => list.into_entries().into_iter().for_each(&mut take),
+                NodeBody::Node(node) => nodes.push(node),
             }
         }
         for node in nodes {

@@ -1,12 +1,12 @@
 //! The server's side: are these bytes a canonical record of this schema? Asked of every offer that arrives.
 
 use super::fill::{bits, check_allowed};
-use super::{Entry, RecordRef, Texts, raw_items};
+use super::{RecordEntry, RecordRef, RecordTexts, raw_items};
 use crate::error::{Code, Error, Result};
 use crate::limits::{ATTRIBUTES_MAX, KEY_BYTES_MAX, LIST_BYTES_MAX, RECORD_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::schema::{AttrId, Attribute, AttributeBits, Schema, is_name};
 use crate::text::{quote_into, unquote};
-use crate::value::{Given, Shown, Type, writes};
+use crate::value::{Given, ShownValue, Type, writes};
 
 impl Schema {
     /// Proves that the bytes are what [`Schema::record`] writes for some attributes: entries in order, every value
@@ -35,11 +35,11 @@ impl Schema {
             ));
         }
         let (mut rest, mut seen, mut key_end) = (bytes, AttributeBits::default(), 0);
-        let texts = Texts::of(bytes);
+        let texts = RecordTexts::of(bytes);
         let mut open = OpenSeen { last: &[], count: 0 };
         while !rest.is_empty() {
             let position = bytes.len() - rest.len();
-            let (entry, after) = Entry::split(rest).ok_or_else(|| corrupt("an entry is cut off").at(position))?;
+            let (entry, after) = RecordEntry::split(rest).ok_or_else(|| corrupt("an entry is cut off").at(position))?;
             let checked = if entry.id == AttrId::OPEN {
                 open.check(self, &entry)
             } else {
@@ -57,7 +57,7 @@ impl Schema {
         Ok(RecordRef::trusted(bytes))
     }
 
-    fn check_declared<'a>(&self, entry: &Entry<'a>, texts: Texts<'a>, seen: AttributeBits) -> Result<()> {
+    fn check_declared<'a>(&self, entry: &RecordEntry<'a>, texts: RecordTexts<'a>, seen: AttributeBits) -> Result<()> {
         let attribute = self
             .attributes()
             .get(entry.id.index())
@@ -103,7 +103,7 @@ struct OpenSeen<'a> {
 }
 
 impl<'a> OpenSeen<'a> {
-    fn check(&mut self, schema: &Schema, entry: &Entry<'a>) -> Result<()> {
+    fn check(&mut self, schema: &Schema, entry: &RecordEntry<'a>) -> Result<()> {
         if !schema.is_open() {
             return Err(Error::new(
                 Code::SchemaMismatch,
@@ -187,6 +187,6 @@ fn corrupt(why: &str) -> Error {
 
 #[cold]
 fn not_canonical(attribute: &Attribute, text: &str) -> Error {
-    let why = format!("{} is no canonical {}", Shown(Given::Text(text)), attribute.kind);
+    let why = format!("{} is no canonical {}", ShownValue(Given::Text(text)), attribute.kind);
     Error::new(Code::TypeMismatch, &attribute.name, why)
 }

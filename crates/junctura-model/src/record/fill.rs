@@ -5,7 +5,7 @@ use crate::error::{Code, Error, Result};
 use crate::limits::{ATTRIBUTES_MAX, KEY_BYTES_MAX, LIST_BYTES_MAX, RECORD_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::schema::{AttrId, Attribute, AttributeBits, Schema, is_name};
 use crate::text::quote_into;
-use crate::value::{Count, Given, Shown, Type};
+use crate::value::{CountingSink, Given, ShownValue, Type};
 
 impl Schema {
     /// Writes the record of what was given into `out`, which is cleared first and left empty on an error. Resolves aliases,
@@ -37,7 +37,7 @@ impl Schema {
         whole: bool,
     ) -> Result<()> {
         out.clear();
-        let mut filling = Filling {
+        let mut filling = RecordFilling {
             schema: self,
             out,
             seen: 0,
@@ -63,14 +63,14 @@ impl Schema {
         if !self.may_key_be_too_long(key_bytes.len()) {
             return false;
         }
-        let mut count = Count::default();
+        let mut count = CountingSink::default();
         self.write_key(RecordRef::trusted(key_bytes), 3, &mut count);
         count.0 > KEY_BYTES_MAX
     }
 }
 
 /// A record in the making.
-struct Filling<'s, 'a> {
+struct RecordFilling<'s, 'a> {
     schema: &'s Schema,
     out: &'s mut Vec<u8>,
     /// One bit for each declared attribute that is there.
@@ -83,7 +83,7 @@ struct Filling<'s, 'a> {
     open: Vec<(&'a str, &'a str)>,
 }
 
-impl<'a> Filling<'_, 'a> {
+impl<'a> RecordFilling<'_, 'a> {
     fn take_all(&mut self, given: impl IntoIterator<Item = (&'a str, Given<'a>)>) -> Result<()> {
         for (count, (name, value)) in given.into_iter().enumerate() {
             if count == ATTRIBUTES_MAX {
@@ -173,7 +173,7 @@ impl<'a> Filling<'_, 'a> {
             ));
         }
         let Given::Text(text) = value else {
-            let why = format!("{} is no string, as undeclared attributes are", Shown(value));
+            let why = format!("{} is no string, as undeclared attributes are", ShownValue(value));
             return Err(Error::new(Code::TypeMismatch, name, why));
         };
         check_len(name, text.len(), VALUE_BYTES_MAX)?;
@@ -337,7 +337,7 @@ pub(super) fn check_allowed(attribute: &Attribute, canonical: &str) -> Result<()
     };
     let why = format!(
         "{} is not allowed (the schema allows {allowed})",
-        Shown(Given::Text(canonical))
+        ShownValue(Given::Text(canonical))
     );
     Err(Error::new(Code::SchemaMismatch, &attribute.name, why))
 }
@@ -349,7 +349,7 @@ fn type_mismatch(attribute: &Attribute, why: String) -> Error {
 
 #[cold]
 fn not_a_list(attribute: &Attribute, value: Given<'_>) -> String {
-    format!("{} is no {}", Shown(value), attribute.kind)
+    format!("{} is no {}", ShownValue(value), attribute.kind)
 }
 
 #[cold]

@@ -94,7 +94,7 @@ impl<'a> RecordRef<'a> {
 
     /// Each attribute in the order of the bytes: its id, its name where it is undeclared, its canonical text.
     pub fn iter(self) -> impl Iterator<Item = (AttrId, Option<&'a str>, &'a str)> {
-        let texts = Texts::of(self.bytes);
+        let texts = RecordTexts::of(self.bytes);
         self.entries().map(move |entry| {
             (
                 entry.id,
@@ -108,7 +108,7 @@ impl<'a> RecordRef<'a> {
     #[must_use]
     pub fn key_bytes(self, key_len: usize) -> &'a [u8] {
         let mut rest = self.bytes;
-        while let Some((entry, after)) = Entry::split(rest) {
+        while let Some((entry, after)) = RecordEntry::split(rest) {
             if entry.id.index() >= key_len {
                 break;
             }
@@ -117,8 +117,8 @@ impl<'a> RecordRef<'a> {
         &self.bytes[..self.bytes.len() - rest.len()]
     }
 
-    fn entries(self) -> Entries<'a> {
-        Entries(self.bytes)
+    fn entries(self) -> RecordEntries<'a> {
+        RecordEntries(self.bytes)
     }
 
     /// All bytes.
@@ -136,15 +136,15 @@ pub(crate) fn text_of(bytes: &[u8]) -> &str {
 /// The texts within a record's bytes. Nearly always the record is UTF-8 as a whole, lengths included, and looking at all of
 /// it once is much less than looking at each value.
 #[derive(Clone, Copy)]
-struct Texts<'a>(Option<&'a str>);
+struct RecordTexts<'a>(Option<&'a str>);
 
-impl<'a> Texts<'a> {
-    fn of(bytes: &'a [u8]) -> Texts<'a> {
-        Texts(std::str::from_utf8(bytes).ok())
+impl<'a> RecordTexts<'a> {
+    fn of(bytes: &'a [u8]) -> RecordTexts<'a> {
+        RecordTexts(std::str::from_utf8(bytes).ok())
     }
 
     /// The text of an entry of these bytes, if it is one.
-    fn of_entry(self, entry: &Entry<'a>) -> Option<&'a str> {
+    fn of_entry(self, entry: &RecordEntry<'a>) -> Option<&'a str> {
         let within = |whole: &'a str| {
             let end = whole.len().checked_sub(entry.behind)?;
             whole.get(end.checked_sub(entry.text.len())?..end)
@@ -154,7 +154,7 @@ impl<'a> Texts<'a> {
 }
 
 /// One attribute, not looked into.
-pub(crate) struct Entry<'a> {
+pub(crate) struct RecordEntry<'a> {
     pub(crate) id: AttrId,
     /// Only of undeclared attributes.
     name: &'a [u8],
@@ -163,9 +163,9 @@ pub(crate) struct Entry<'a> {
     behind: usize,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> RecordEntry<'a> {
     /// The entry at the front, and what follows it.
-    pub(crate) fn split(bytes: &'a [u8]) -> Option<(Entry<'a>, &'a [u8])> {
+    pub(crate) fn split(bytes: &'a [u8]) -> Option<(RecordEntry<'a>, &'a [u8])> {
         let (&id, mut rest) = bytes.split_first()?;
         let mut name = &rest[..0];
         if id == AttrId::OPEN.0 {
@@ -175,7 +175,7 @@ impl<'a> Entry<'a> {
         let (len, rest) = rest.split_first_chunk::<2>()?;
         let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*len)))?;
         Some((
-            Entry {
+            RecordEntry {
                 id: AttrId(id),
                 name,
                 text,
@@ -187,13 +187,13 @@ impl<'a> Entry<'a> {
 }
 
 /// The entries of a record that was checked; ends at bytes that are none.
-struct Entries<'a>(&'a [u8]);
+struct RecordEntries<'a>(&'a [u8]);
 
-impl<'a> Iterator for Entries<'a> {
-    type Item = Entry<'a>;
+impl<'a> Iterator for RecordEntries<'a> {
+    type Item = RecordEntry<'a>;
 
-    fn next(&mut self) -> Option<Entry<'a>> {
-        let (entry, rest) = Entry::split(self.0)?;
+    fn next(&mut self) -> Option<RecordEntry<'a>> {
+        let (entry, rest) = RecordEntry::split(self.0)?;
         self.0 = rest;
         Some(entry)
     }

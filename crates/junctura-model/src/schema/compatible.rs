@@ -14,7 +14,7 @@ impl Schema {
         );
         for attribute in &self.attributes[..self.key_len()] {
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "{}", Essence(attribute));
+            let _ = writeln!(text, "{}", KeyEssence(attribute));
         }
         text
     }
@@ -33,7 +33,7 @@ impl Schema {
             .or_else(|| {
                 let (ours, theirs) = (&self.attributes[..self.key_len()], &other.attributes[..other.key_len()]);
                 (0..ours.len().max(theirs.len())).find_map(|at| match (ours.get(at), theirs.get(at)) {
-                    (Some(a), Some(b)) => differ("key attribute", &Essence(a), &Essence(b)),
+                    (Some(a), Some(b)) => differ("key attribute", &KeyEssence(a), &KeyEssence(b)),
                     (Some(a), None) => Some(format!("key attribute {}: here, but not there", a.name)),
                     (None, Some(b)) => Some(format!("key attribute {}: there, but not here", b.name)),
                     (None, None) => None,
@@ -43,9 +43,9 @@ impl Schema {
 }
 
 /// What identity depends on in one attribute of the key.
-struct Essence<'a>(&'a Attribute);
+struct KeyEssence<'a>(&'a Attribute);
 
-impl std::fmt::Display for Essence<'_> {
+impl std::fmt::Display for KeyEssence<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Attribute {
             name,

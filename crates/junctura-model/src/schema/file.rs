@@ -2,11 +2,11 @@
 
 use std::str::FromStr;
 
-use super::{Attribute, Durability, LEVELS, Parts, Retention, SameKey, Schema, is_name, retaining};
+use super::{Attribute, Durability, LEVELS, Retention, SameKey, Schema, SchemaParts, is_name, retaining};
 use crate::error::{Code, Error, Result};
 use crate::limits::{ALIASES_MAX, ALLOWED_VALUES_MAX, ATTRIBUTES_MAX, SCHEMA_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::value::{Given, Kind, Type};
-use crate::yaml::{self, Entry, Fields, Node, Read, Trouble};
+use crate::yaml::{self, Read, YamlEntry, YamlFault, YamlFields, YamlNode};
 
 impl Schema {
     /// Reads a schema file, as `docs/formats/key.md` describes it.
@@ -21,7 +21,7 @@ impl Schema {
                 format!("more than {SCHEMA_BYTES_MAX} bytes"),
             ));
         }
-        let trouble = |t: Trouble| Error::new(Code::InvalidArgument, format!("schema line {}", t.line), t.why);
+        let trouble = |t: YamlFault| Error::new(Code::InvalidArgument, format!("schema line {}", t.line), t.why);
         yaml::parse(text).and_then(|root| schema(&root)).map_err(trouble)
     }
 }
@@ -40,12 +40,12 @@ const FIELDS: [&str; 10] = [
 ];
 const ATTRIBUTE_FIELDS: [&str; 7] = ["type", "unit", "values", "range", "aliases", "default", "doc"];
 
-fn schema(root: &Node) -> Read<Schema> {
-    let fields = Fields::new(root, "a schema", &FIELDS)?;
+fn schema(root: &YamlNode) -> Read<Schema> {
+    let fields = YamlFields::new(root, "a schema", &FIELDS)?;
     let name = fields.need("name")?;
     let keyed = keyed_names(fields.need("key")?)?;
     let (attributes, level_ends) = attributes(fields.need("attributes")?, &keyed)?;
-    let parts = Parts {
+    let parts = SchemaParts {
         name: name_of(name.text("name")?, name.line)?,
         generation: fields
             .read("generation", "a number from 1", |text| {
@@ -68,7 +68,7 @@ fn schema(root: &Node) -> Read<Schema> {
         attributes,
         level_ends,
     };
-    let twice = |name: String| Trouble::new(root.line, format!("{name} names two attributes"));
+    let twice = |name: String| YamlFault::new(root.line, format!("{name} names two attributes"));
     let mut schema = Schema::of(parts).map_err(twice)?;
     if let Some(node) = fields.get("retention_by_dataset") {
         schema.retention_rules = retaining::rules(node, &schema)?;
@@ -81,7 +81,7 @@ fn name_of(text: &str, line: usize) -> Read<String> {
         return Ok(text.to_owned());
     }
     let rule = "up to 64 letters, digits and _.:-, the first a letter or _, and no word that selectors use";
-    Err(Trouble::new(line, format!("{text:?} is no name ({rule})")))
+    Err(YamlFault::new(line, format!("{text:?} is no name ({rule})")))
 }
 
 fn same_key(text: &str) -> Option<SameKey> {
@@ -102,25 +102,25 @@ fn durability(text: &str) -> Option<Durability> {
 }
 
 /// An attribute that the key names.
-struct Keyed<'a> {
+struct KeyedAttribute<'a> {
     name: &'a str,
     line: usize,
     level: usize,
     optional: bool,
 }
 
-fn keyed_names(node: &Node) -> Read<Vec<Keyed<'_>>> {
-    let levels = Fields::new(node, "the key", &LEVELS)?;
-    let mut keyed: Vec<Keyed<'_>> = Vec::new();
+fn keyed_names(node: &YamlNode) -> Read<Vec<KeyedAttribute<'_>>> {
+    let levels = YamlFields::new(node, "the key", &LEVELS)?;
+    let mut keyed: Vec<KeyedAttribute<'_>> = Vec::new();
     for (level, level_name) in LEVELS.into_iter().enumerate() {
         let Some(node) = levels.get(level_name) else { continue };
         for item in node.list(level_name)? {
             let text = item.text(level_name)?;
             let name = text.strip_suffix('?').unwrap_or(text);
             if keyed.iter().any(|other| other.name == name) {
-                return Err(Trouble::new(item.line, format!("{name} stands twice in the key")));
+                return Err(YamlFault::new(item.line, format!("{name} stands twice in the key")));
             }
-            keyed.push(Keyed {
+            keyed.push(KeyedAttribute {
                 name,
                 line: item.line,
                 level,
@@ -129,16 +129,16 @@ fn keyed_names(node: &Node) -> Read<Vec<Keyed<'_>>> {
         }
     }
     if keyed.is_empty() {
-        return Err(Trouble::new(node.line, "the key needs at least one attribute"));
+        return Err(YamlFault::new(node.line, "the key needs at least one attribute"));
     }
     Ok(keyed)
 }
 
 /// All attributes by id, and where the levels of the key end.
-fn attributes(node: &Node, keyed: &[Keyed<'_>]) -> Read<(Vec<Attribute>, [usize; 3])> {
+fn attributes(node: &YamlNode, keyed: &[KeyedAttribute<'_>]) -> Read<(Vec<Attribute>, [usize; 3])> {
     let entries = node.map("attributes")?;
     if entries.len() > ATTRIBUTES_MAX {
-        return Err(Trouble::new(
+        return Err(YamlFault::new(
             node.line,
             format!("more than {ATTRIBUTES_MAX} attributes"),
         ));
@@ -146,7 +146,7 @@ fn attributes(node: &Node, keyed: &[Keyed<'_>]) -> Read<(Vec<Attribute>, [usize;
     let mut all = Vec::with_capacity(entries.len());
     for key in keyed {
         let missing = || {
-            Trouble::new(
+            YamlFault::new(
                 key.line,
                 format!("the key names {}, which is not among the attributes", key.name),
             )
@@ -167,18 +167,18 @@ fn attributes(node: &Node, keyed: &[Keyed<'_>]) -> Read<(Vec<Attribute>, [usize;
     Ok((all, [end(0), end(1), end(2)]))
 }
 
-fn attribute(entry: &Entry, key: Option<&Keyed<'_>>) -> Read<Attribute> {
-    let named = |trouble: Trouble| Trouble::new(trouble.line, format!("{}: {}", entry.name, trouble.why));
+fn attribute(entry: &YamlEntry, key: Option<&KeyedAttribute<'_>>) -> Read<Attribute> {
+    let named = |trouble: YamlFault| YamlFault::new(trouble.line, format!("{}: {}", entry.name, trouble.why));
     attribute_fields(entry, key).map_err(named)
 }
 
-fn attribute_fields(entry: &Entry, key: Option<&Keyed<'_>>) -> Read<Attribute> {
+fn attribute_fields(entry: &YamlEntry, key: Option<&KeyedAttribute<'_>>) -> Read<Attribute> {
     let name = name_of(&entry.name, entry.line)?;
-    let fields = Fields::new(&entry.value, "an attribute", &ATTRIBUTE_FIELDS)?;
+    let fields = YamlFields::new(&entry.value, "an attribute", &ATTRIBUTE_FIELDS)?;
     let kind_node = fields.need("type")?;
     let kind = kind_of(kind_node.text("type")?, kind_node.line)?;
     if key.is_some() && (kind.list || kind.scalar == Type::Float) {
-        return Err(Trouble::new(
+        return Err(YamlFault::new(
             kind_node.line,
             format!("a {kind} cannot be part of the key"),
         ));
@@ -206,13 +206,13 @@ fn attribute_fields(entry: &Entry, key: Option<&Keyed<'_>>) -> Read<Attribute> {
 fn kind_of(text: &str, line: usize) -> Read<Kind> {
     let known = || Type::ALL.map(Type::name).join(", ");
     Kind::from_name(text)
-        .ok_or_else(|| Trouble::new(line, format!("{text:?} is no type ({}, or list of one)", known())))
+        .ok_or_else(|| YamlFault::new(line, format!("{text:?} is no type ({}, or list of one)", known())))
 }
 
-fn canonical(node: &Node, what: &str, scalar: Type) -> Read<String> {
+fn canonical(node: &YamlNode, what: &str, scalar: Type) -> Read<String> {
     let text = node.text(what)?;
     if text.len() > VALUE_BYTES_MAX {
-        return Err(Trouble::new(
+        return Err(YamlFault::new(
             node.line,
             format!("{what}: more than {VALUE_BYTES_MAX} bytes"),
         ));
@@ -220,51 +220,51 @@ fn canonical(node: &Node, what: &str, scalar: Type) -> Read<String> {
     let mut out = String::new();
     scalar
         .canonical(Given::Text(text), &mut out)
-        .map_err(|why| Trouble::new(node.line, format!("{what}: {why}")))?;
+        .map_err(|why| YamlFault::new(node.line, format!("{what}: {why}")))?;
     Ok(out)
 }
 
-fn canonical_list(fields: &Fields<'_>, what: &str, scalar: Type, most: usize) -> Read<Vec<String>> {
+fn canonical_list(fields: &YamlFields<'_>, what: &str, scalar: Type, most: usize) -> Read<Vec<String>> {
     let Some(node) = fields.get(what) else {
         return Ok(Vec::new());
     };
     let items = node.list(what)?;
     if items.is_empty() || items.len() > most {
-        return Err(Trouble::new(node.line, format!("{what} must have 1 to {most} items")));
+        return Err(YamlFault::new(node.line, format!("{what} must have 1 to {most} items")));
     }
     items.iter().map(|item| canonical(item, what, scalar)).collect()
 }
 
 type Range = ((String, String), (i128, i128));
 
-fn range(fields: &Fields<'_>, scalar: Type) -> Read<Option<Range>> {
+fn range(fields: &YamlFields<'_>, scalar: Type) -> Read<Option<Range>> {
     let Some(node) = fields.get("range") else {
         return Ok(None);
     };
     let ends: [String; 2] = canonical_list(fields, "range", scalar, 2)?
         .try_into()
-        .map_err(|_| Trouble::new(node.line, "range must be [smallest, largest]"))?;
+        .map_err(|_| YamlFault::new(node.line, "range must be [smallest, largest]"))?;
     let [smallest, largest] = ends;
     match (scalar.order(&smallest), scalar.order(&largest)) {
         (Some(low), Some(high)) if low <= high => Ok(Some(((smallest, largest), (low, high)))),
-        (Some(_), Some(_)) => Err(Trouble::new(
+        (Some(_), Some(_)) => Err(YamlFault::new(
             node.line,
             "range: the largest is smaller than the smallest",
         )),
-        _ => Err(Trouble::new(
+        _ => Err(YamlFault::new(
             node.line,
             format!("range: {smallest:?} to {largest:?} of {scalar} has no order"),
         )),
     }
 }
 
-fn aliases(fields: &Fields<'_>) -> Read<Vec<String>> {
+fn aliases(fields: &YamlFields<'_>) -> Read<Vec<String>> {
     let Some(node) = fields.get("aliases") else {
         return Ok(Vec::new());
     };
     let items = node.list("aliases")?;
     if items.len() > ALIASES_MAX {
-        return Err(Trouble::new(node.line, format!("more than {ALIASES_MAX} aliases")));
+        return Err(YamlFault::new(node.line, format!("more than {ALIASES_MAX} aliases")));
     }
     items
         .iter()
@@ -272,13 +272,16 @@ fn aliases(fields: &Fields<'_>) -> Read<Vec<String>> {
         .collect()
 }
 
-fn default(node: &Node, attribute: &Attribute) -> Read<String> {
+fn default(node: &YamlNode, attribute: &Attribute) -> Read<String> {
     if attribute.level.is_none() {
-        return Err(Trouble::new(node.line, "only attributes of the key may have a default"));
+        return Err(YamlFault::new(
+            node.line,
+            "only attributes of the key may have a default",
+        ));
     }
     let text = canonical(node, "default", attribute.kind.scalar)?;
     let allowed = attribute.allows(&text);
     allowed
         .then_some(text)
-        .ok_or_else(|| Trouble::new(node.line, "the default is not among the allowed values"))
+        .ok_or_else(|| YamlFault::new(node.line, "the default is not among the allowed values"))
 }

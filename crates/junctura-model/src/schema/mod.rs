@@ -21,8 +21,8 @@ use std::fmt;
 
 use crate::value::Kind;
 pub use fdb::{fdb_key, fdb_value};
-use names::Names;
-use parts::Parts;
+use names::NameTable;
+use parts::SchemaParts;
 pub use retention::{Consumers, Retention};
 
 /// Which attribute of a schema: those of the key first, in key order, then the others in schema order.
@@ -66,9 +66,9 @@ pub enum Durability {
 
 /// What two sides compare at connect: equal where keys mean the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Fingerprint(pub u128);
+pub struct SchemaFingerprint(pub u128);
 
-impl fmt::Display for Fingerprint {
+impl fmt::Display for SchemaFingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)
     }
@@ -187,11 +187,11 @@ pub struct Schema {
     same_key: SameKey,
     retention: Retention,
     /// What goes before it for some datasets: the first that matches.
-    retention_rules: Vec<retaining::Rule>,
+    retention_rules: Vec<retaining::RetentionRule>,
     durability: Durability,
     attributes: Vec<Attribute>,
     level_ends: [usize; 3],
-    names: Names,
+    names: NameTable,
     /// One bit for each attribute that every record has.
     required: AttributeBits,
     /// One bit for each attribute with a default.
@@ -202,7 +202,7 @@ pub struct Schema {
     key_frame_len: usize,
     /// What stands in front of a key's text where it is hashed.
     hash_prefix: Vec<u8>,
-    fingerprint: Fingerprint,
+    fingerprint: SchemaFingerprint,
 }
 
 impl Schema {
@@ -227,7 +227,7 @@ impl Schema {
     /// What two sides compare at connect: covers the name, the generation, whether it is open, and the key's attributes
     /// with their levels, types, defaults, and whether they may be left out.
     #[must_use]
-    pub fn fingerprint(&self) -> Fingerprint {
+    pub fn fingerprint(&self) -> SchemaFingerprint {
         self.fingerprint
     }
 

@@ -5,15 +5,15 @@ use crate::nearest;
 
 /// Names and aliases, in a table with open addressing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Names {
-    entries: Vec<Entry>,
+pub(super) struct NameTable {
+    entries: Vec<NameEntry>,
     /// Index into `entries` plus one; 0 = empty. A power of two long, at most a quarter full.
     slots: Vec<u16>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
-    ends: Ends,
+struct NameEntry {
+    ends: NameEnds,
     name: String,
     id: AttrId,
 }
@@ -21,24 +21,24 @@ struct Entry {
 /// A name's first and last bytes and its length: all there is of a short one, in three numbers, since calling a function to
 /// compare some bytes takes longer than everything else here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Ends {
+struct NameEnds {
     first: u64,
     last: u64,
     len: usize,
 }
 
-impl Ends {
+impl NameEnds {
     /// Names up to this length are the same where their ends are.
     const WHOLE_MAX: usize = 16;
 
-    fn of(name: &str) -> Ends {
+    fn of(name: &str) -> NameEnds {
         let bytes = name.as_bytes();
         let (first, last) = match (bytes.first_chunk(), bytes.last_chunk()) {
             (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
             _ => Self::of_short(bytes),
         };
         let len = bytes.len();
-        Ends { first, last, len }
+        NameEnds { first, last, len }
     }
 
     /// Of fewer than eight bytes.
@@ -58,11 +58,11 @@ impl Ends {
     }
 }
 
-impl Names {
+impl NameTable {
     /// The table of these names; the first that comes twice is the error.
-    pub(super) fn new(entries: Vec<(String, AttrId)>) -> Result<Names, String> {
+    pub(super) fn new(entries: Vec<(String, AttrId)>) -> Result<NameTable, String> {
         let slots = vec![0; (entries.len() * 4).next_power_of_two().max(16)];
-        let mut names = Names {
+        let mut names = NameTable {
             entries: Vec::with_capacity(entries.len()),
             slots,
         };
@@ -70,25 +70,25 @@ impl Names {
             if names.find(&name).is_some() {
                 return Err(name);
             }
-            let ends = Ends::of(&name);
+            let ends = NameEnds::of(&name);
             let mut slot = ends.mixed() & (names.slots.len() - 1);
             while names.slots[slot] != 0 {
                 slot = (slot + 1) & (names.slots.len() - 1);
             }
-            names.entries.push(Entry { ends, name, id });
+            names.entries.push(NameEntry { ends, name, id });
             names.slots[slot] = names.entries.len() as u16;
         }
         Ok(names)
     }
 
     pub(super) fn find(&self, name: &str) -> Option<AttrId> {
-        let ends = Ends::of(name);
+        let ends = NameEnds::of(name);
         let mut slot = ends.mixed();
         loop {
             slot &= self.slots.len() - 1;
             let index = usize::from(self.slots[slot]).checked_sub(1)?;
             let entry = &self.entries[index];
-            if entry.ends == ends && (ends.len <= Ends::WHOLE_MAX || entry.name == name) {
+            if entry.ends == ends && (ends.len <= NameEnds::WHOLE_MAX || entry.name == name) {
                 return Some(entry.id);
             }
             slot += 1;
@@ -105,8 +105,8 @@ impl Names {
 mod tests {
     use super::*;
 
-    fn table(names: &[&str]) -> Result<Names, String> {
-        Names::new(
+    fn table(names: &[&str]) -> Result<NameTable, String> {
+        NameTable::new(
             names
                 .iter()
                 .enumerate()

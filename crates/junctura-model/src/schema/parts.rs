@@ -2,12 +2,12 @@
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::names::Names;
-use super::{AttrId, Attribute, AttributeBits, Durability, Fingerprint, Retention, SameKey, Schema};
+use super::names::NameTable;
+use super::{AttrId, Attribute, AttributeBits, Durability, Retention, SameKey, Schema, SchemaFingerprint};
 use crate::key::HASH_NAME;
 
 /// See the module. Attributes stand in the order of their ids.
-pub(super) struct Parts {
+pub(super) struct SchemaParts {
     pub(super) name: String,
     pub(super) generation: u32,
     pub(super) doc: String,
@@ -21,7 +21,7 @@ pub(super) struct Parts {
 
 impl Schema {
     /// Puts a schema together. The error is a name or alias of two attributes.
-    pub(super) fn of(parts: Parts) -> Result<Schema, String> {
+    pub(super) fn of(parts: SchemaParts) -> Result<Schema, String> {
         let attributes = parts.attributes;
         let schema = Schema {
             name: parts.name,
@@ -40,7 +40,7 @@ impl Schema {
             key_frames: Vec::new(),
             key_frame_len: 0,
             hash_prefix: Vec::new(),
-            fingerprint: Fingerprint(0),
+            fingerprint: SchemaFingerprint(0),
             level_ends: parts.level_ends,
             attributes,
         };
@@ -54,7 +54,7 @@ impl Schema {
         // Besides the frames: the closing braces, and `{}` for empty levels.
         self.key_frame_len = 6 + self.key_frames.iter().map(|frame| frame[0].len()).sum::<usize>();
         self.hash_prefix = format!("{HASH_NAME}\0{}\0{}\0", self.name, self.generation).into_bytes();
-        self.fingerprint = Fingerprint(xxh3_128(self.essence().as_bytes()));
+        self.fingerprint = SchemaFingerprint(xxh3_128(self.essence().as_bytes()));
         self
     }
 }
@@ -67,12 +67,12 @@ fn bits(attributes: &[Attribute], which: impl Fn(&Attribute) -> bool) -> Attribu
         .fold(0, |bits, (at, _)| bits | 1 << at)
 }
 
-fn names(attributes: &[Attribute]) -> Result<Names, String> {
+fn names(attributes: &[Attribute]) -> Result<NameTable, String> {
     let mut entries = Vec::new();
     for (at, attribute) in attributes.iter().enumerate() {
         let id = AttrId(at as u8);
         entries.push((attribute.name.clone(), id));
         entries.extend(attribute.aliases.iter().map(|alias| (alias.clone(), id)));
     }
-    Names::new(entries)
+    NameTable::new(entries)
 }

@@ -14,17 +14,17 @@ use crate::limits::RETENTION_RULES_MAX;
 use crate::record::RecordRef;
 use crate::schema::Consumers;
 use crate::selector::Selector;
-use crate::yaml::{Fields, Node, Read, Trouble};
+use crate::yaml::{Read, YamlFault, YamlFields, YamlNode};
 
 /// What holds for some datasets.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Rule {
+pub(super) struct RetentionRule {
     pub(super) selector: Selector,
     pub(super) retention: Retention,
 }
 
 // A selector has no floats in it: what it asks is text and whole numbers.
-impl Eq for Rule {}
+impl Eq for RetentionRule {}
 
 impl Schema {
     /// How long objects stay by default, where no rule holds for their dataset.
@@ -49,7 +49,7 @@ impl Schema {
 }
 
 /// Reads `withdrawn`, `archived`, `{released: 2}`, `{released_by: [archive]}` or `{for: 10min}`.
-pub(super) fn retention(node: &Node) -> Read<Retention> {
+pub(super) fn retention(node: &YamlNode) -> Read<Retention> {
     match node.text("retention") {
         Ok("withdrawn") => return Ok(Retention::UntilWithdrawn),
         Ok("archived") => return Ok(Retention::until_archived()),
@@ -57,9 +57,9 @@ pub(super) fn retention(node: &Node) -> Read<Retention> {
     }
     let expected = || {
         let forms = "withdrawn, or archived, or {released: N} with N from 1, or {released_by: [NAME, ...]}, or {for: TIME} with a time such as 10min";
-        Trouble::new(node.line, format!("retention must be {forms}"))
+        YamlFault::new(node.line, format!("retention must be {forms}"))
     };
-    let given = Fields::new(node, "retention", &["released", "released_by", "for"]).map_err(|_| expected())?;
+    let given = YamlFields::new(node, "retention", &["released", "released_by", "for"]).map_err(|_| expected())?;
     let released = given.read("released", "a number from 1", |text| {
         text.parse().ok().filter(|&n| n > 0).map(Retention::Released)
     })?;
@@ -74,14 +74,14 @@ pub(super) fn retention(node: &Node) -> Read<Retention> {
     }
 }
 
-fn consumers(node: &Node) -> Read<Retention> {
+fn consumers(node: &YamlNode) -> Read<Retention> {
     let items = node.list("released_by")?;
     let names = items
         .iter()
         .map(|item| item.text("released_by"))
         .collect::<Read<Vec<_>>>()?;
     let trouble = |error: crate::Error| {
-        Trouble::new(
+        YamlFault::new(
             node.line,
             format!("released_by: {}: {}", error.subject(), error.cause()),
         )
@@ -90,10 +90,10 @@ fn consumers(node: &Node) -> Read<Retention> {
 }
 
 /// Reads the rules of a schema that is complete but for them.
-pub(super) fn rules(node: &Node, schema: &Schema) -> Read<Vec<Rule>> {
+pub(super) fn rules(node: &YamlNode, schema: &Schema) -> Read<Vec<RetentionRule>> {
     let items = node.list("retention_by_dataset")?;
     if items.len() > RETENTION_RULES_MAX {
-        return Err(Trouble::new(
+        return Err(YamlFault::new(
             node.line,
             format!("more than {RETENTION_RULES_MAX} rules"),
         ));
@@ -101,16 +101,16 @@ pub(super) fn rules(node: &Node, schema: &Schema) -> Read<Vec<Rule>> {
     items.iter().map(|item| rule(item, schema)).collect()
 }
 
-fn rule(node: &Node, schema: &Schema) -> Read<Rule> {
-    let fields = Fields::new(node, "a rule of retention", &["where", "retention"])?;
+fn rule(node: &YamlNode, schema: &Schema) -> Read<RetentionRule> {
+    let fields = YamlFields::new(node, "a rule of retention", &["where", "retention"])?;
     let which = fields.need("where")?;
-    let trouble = |why: String| Trouble::new(which.line, format!("where: {why}"));
+    let trouble = |why: String| YamlFault::new(which.line, format!("where: {why}"));
     let selector = Selector::parse(which.text("where")?, schema).map_err(|error| trouble(error.to_string()))?;
     let first_level = schema.level_ends()[0];
     if let Some(name) = selector.asks_beyond(first_level) {
         return Err(trouble(format!("{name} is no attribute of the first level of the key")));
     }
-    Ok(Rule {
+    Ok(RetentionRule {
         selector,
         retention: retention(fields.need("retention")?)?,
     })

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use super::items::Items;
-use super::patterns::Pattern;
-use super::range::Range;
+use super::items::ItemList;
+use super::patterns::RegexPattern;
+use super::range::NumberRange;
 use crate::record::RecordRef;
 use crate::schema::AttrId;
 use crate::text::quote;
@@ -15,24 +15,24 @@ use crate::value::Type;
 
 /// What a selector asks.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Expr {
+pub(crate) enum SelectorExpr {
     Everything,
-    All(Vec<Expr>),
-    Any(Vec<Expr>),
-    Not(Box<Expr>),
-    Test(Test),
+    All(Vec<SelectorExpr>),
+    Any(Vec<SelectorExpr>),
+    Not(Box<SelectorExpr>),
+    Test(AttributeTest),
 }
 
 /// What it asks of one attribute.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Test {
-    pub(crate) attr: Attr,
-    pub(crate) check: Check,
+pub(crate) struct AttributeTest {
+    pub(crate) attr: TestedAttribute,
+    pub(crate) check: TestCheck,
 }
 
 /// Which attribute, and how its values are read.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Attr {
+pub(crate) struct TestedAttribute {
     pub(crate) id: AttrId,
     pub(crate) name: Arc<str>,
     pub(crate) scalar: Type,
@@ -40,17 +40,17 @@ pub(crate) struct Attr {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Check {
+pub(crate) enum TestCheck {
     Exists,
-    Among { negated: bool, items: Items },
-    Range { negated: bool, range: Box<Range> },
-    Compare(Box<Bound>),
-    Like(Pattern),
+    Among { negated: bool, items: ItemList },
+    Range { negated: bool, range: Box<NumberRange> },
+    Compare(Box<PrintedBound>),
+    Like(RegexPattern),
 }
 
 /// `<` and its kin, with the bound as it prints and as a number.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bound {
+pub(crate) struct PrintedBound {
     pub(crate) op: Comparison,
     pub(crate) text: Box<str>,
     pub(crate) number: i128,
@@ -75,7 +75,7 @@ impl Comparison {
     }
 }
 
-impl Bound {
+impl PrintedBound {
     /// Smallest and largest number for which it holds.
     pub(crate) fn span(&self) -> (i128, i128) {
         match self.op {
@@ -87,66 +87,72 @@ impl Bound {
     }
 }
 
-impl Expr {
+impl SelectorExpr {
     /// The first attribute that it asks for whose id is not below `end`.
     pub(crate) fn attribute_beyond(&self, end: usize) -> Option<&str> {
         match self {
-            Expr::Everything => None,
-            Expr::All(parts) | Expr::Any(parts) => parts.iter().find_map(|part| part.attribute_beyond(end)),
-            Expr::Not(inner) => inner.attribute_beyond(end),
-            Expr::Test(test) => (test.attr.id.index() >= end).then_some(&test.attr.name),
+            SelectorExpr::Everything => None,
+            SelectorExpr::All(parts) | SelectorExpr::Any(parts) => {
+                parts.iter().find_map(|part| part.attribute_beyond(end))
+            }
+            SelectorExpr::Not(inner) => inner.attribute_beyond(end),
+            SelectorExpr::Test(test) => (test.attr.id.index() >= end).then_some(&test.attr.name),
         }
     }
 
     /// Adds the attributes that it asks for and the schema does not declare.
     pub(crate) fn open_attributes<'a>(&'a self, names: &mut Vec<&'a str>) {
         match self {
-            Expr::All(parts) | Expr::Any(parts) => parts.iter().for_each(|part| part.open_attributes(names)),
-            Expr::Not(inner) => inner.open_attributes(names),
-            Expr::Test(test) if test.attr.id == AttrId::OPEN => names.push(&test.attr.name),
-            Expr::Everything | Expr::Test(_) => {}
+            SelectorExpr::All(parts) | SelectorExpr::Any(parts) => {
+                for part in parts {
+                    part.open_attributes(names);
+                }
+            }
+            SelectorExpr::Not(inner) => inner.open_attributes(names),
+            SelectorExpr::Test(test) if test.attr.id == AttrId::OPEN => names.push(&test.attr.name),
+            SelectorExpr::Everything | SelectorExpr::Test(_) => {}
         }
     }
 
     /// About how many bytes of memory it takes where it stands in an index.
     pub(crate) fn standing_bytes(&self) -> usize {
         match self {
-            Expr::Everything => 0,
-            Expr::All(parts) | Expr::Any(parts) => parts.iter().map(Expr::standing_bytes).sum(),
-            Expr::Not(inner) => size_of::<Expr>() + inner.standing_bytes(),
-            Expr::Test(test) => test.standing_bytes(),
+            SelectorExpr::Everything => 0,
+            SelectorExpr::All(parts) | SelectorExpr::Any(parts) => parts.iter().map(SelectorExpr::standing_bytes).sum(),
+            SelectorExpr::Not(inner) => size_of::<SelectorExpr>() + inner.standing_bytes(),
+            SelectorExpr::Test(test) => test.standing_bytes(),
         }
     }
 
     /// All of them; flat, and without a conjunction where there is only one.
-    pub(crate) fn all(parts: Vec<Expr>) -> Expr {
+    pub(crate) fn all(parts: Vec<SelectorExpr>) -> SelectorExpr {
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
             match part {
-                Expr::All(inner) => flat.extend(inner),
+                SelectorExpr::All(inner) => flat.extend(inner),
                 other => flat.push(other),
             }
         }
-        Self::single(flat, Expr::All)
+        Self::single(flat, SelectorExpr::All)
     }
 
     /// Any of them; likewise.
-    pub(crate) fn any(parts: Vec<Expr>) -> Expr {
+    pub(crate) fn any(parts: Vec<SelectorExpr>) -> SelectorExpr {
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
             match part {
-                Expr::Any(inner) => flat.extend(inner),
+                SelectorExpr::Any(inner) => flat.extend(inner),
                 other => flat.push(other),
             }
         }
-        Self::single(flat, Expr::Any)
+        Self::single(flat, SelectorExpr::Any)
     }
 
-    fn single(mut parts: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
+    fn single(mut parts: Vec<SelectorExpr>, join: fn(Vec<SelectorExpr>) -> SelectorExpr) -> SelectorExpr {
         // What is asked twice in succession is asked once: so what `widen` writes out reads back equal.
         parts.dedup();
         match parts.len() {
-            0 => Expr::Everything,
+            0 => SelectorExpr::Everything,
             1 => parts.swap_remove(0),
             _ => join(parts),
         }
@@ -154,23 +160,23 @@ impl Expr {
 
     pub(crate) fn matches(&self, record: RecordRef<'_>) -> bool {
         match self {
-            Expr::Everything => true,
-            Expr::All(parts) => parts.iter().all(|part| part.matches(record)),
-            Expr::Any(parts) => parts.iter().any(|part| part.matches(record)),
-            Expr::Not(inner) => !inner.matches(record),
+            SelectorExpr::Everything => true,
+            SelectorExpr::All(parts) => parts.iter().all(|part| part.matches(record)),
+            SelectorExpr::Any(parts) => parts.iter().any(|part| part.matches(record)),
+            SelectorExpr::Not(inner) => !inner.matches(record),
             // What is asked for most, and whether it is there: bytes tell that, and nobody has to look at them as text.
-            Expr::Test(Test {
-                attr: attr @ Attr { list: false, .. },
-                check: Check::Among { negated, items },
+            SelectorExpr::Test(AttributeTest {
+                attr: attr @ TestedAttribute { list: false, .. },
+                check: TestCheck::Among { negated, items },
             }) if attr.id != AttrId::OPEN => record
                 .bytes_of(attr.id)
                 .is_some_and(|bytes| *negated != items.contains(bytes)),
-            Expr::Test(test) => test.attr.value(record).is_some_and(|text| test.holds(text)),
+            SelectorExpr::Test(test) => test.attr.value(record).is_some_and(|text| test.holds(text)),
         }
     }
 }
 
-impl Attr {
+impl TestedAttribute {
     /// The attribute's text in the record.
     pub(crate) fn value<'r>(&self, record: RecordRef<'r>) -> Option<&'r str> {
         if self.id == AttrId::OPEN {
@@ -181,47 +187,47 @@ impl Attr {
     }
 }
 
-impl Test {
+impl AttributeTest {
     fn standing_bytes(&self) -> usize {
         /// What a value takes besides its text: its places in the list, and in the index.
         const VALUE_BYTES: usize = 120;
         /// The same for a value that stands alone.
         const LONE_VALUE_BYTES: usize = 48;
         let check = match &self.check {
-            Check::Exists => 0,
-            Check::Among {
-                items: Items::One(only),
+            TestCheck::Exists => 0,
+            TestCheck::Among {
+                items: ItemList::One(only),
                 ..
             } => only.len() + LONE_VALUE_BYTES,
-            Check::Among { items, .. } => items.iter().map(|item| item.len() + VALUE_BYTES).sum(),
-            Check::Range { .. } => size_of::<Range>() + VALUE_BYTES,
-            Check::Compare(bound) => size_of::<Bound>() + bound.text.len(),
-            Check::Like(pattern) => pattern.bytes(),
+            TestCheck::Among { items, .. } => items.iter().map(|item| item.len() + VALUE_BYTES).sum(),
+            TestCheck::Range { .. } => size_of::<NumberRange>() + VALUE_BYTES,
+            TestCheck::Compare(bound) => size_of::<PrintedBound>() + bound.text.len(),
+            TestCheck::Like(pattern) => pattern.bytes(),
         };
-        size_of::<Expr>() + self.attr.name.len() + check
+        size_of::<SelectorExpr>() + self.attr.name.len() + check
     }
 
     /// Does a value that is there pass? Of a list, one element must; with `!=`, none may.
     pub(crate) fn holds(&self, text: &str) -> bool {
         match &self.check {
-            Check::Exists => true,
-            Check::Among { negated, items } => *negated != self.one(text, |item| items.contains(item.as_bytes())),
-            Check::Range { negated, range } => {
+            TestCheck::Exists => true,
+            TestCheck::Among { negated, items } => *negated != self.one(text, |item| items.contains(item.as_bytes())),
+            TestCheck::Range { negated, range } => {
                 *negated
                     != self.one(text, |item| {
                         self.attr.scalar.order(item).is_some_and(|x| range.contains(x))
                     })
             }
-            Check::Compare(bound) => {
+            TestCheck::Compare(bound) => {
                 let (low, high) = bound.span();
                 self.one(text, |item| {
                     self.attr.scalar.order(item).is_some_and(|x| low <= x && x <= high)
                 })
             }
-            Check::Like(pattern) if self.attr.list => {
+            TestCheck::Like(pattern) if self.attr.list => {
                 crate::record::list_items(text).any(|item| pattern.is_match(&item))
             }
-            Check::Like(pattern) => pattern.is_match(text),
+            TestCheck::Like(pattern) => pattern.is_match(text),
         }
     }
 

@@ -7,24 +7,24 @@ const LINEAR_MAX: usize = 8;
 
 /// Distinct texts, in the order in which they were given. Most lists have one.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Items {
+pub(crate) enum ItemList {
     One(Box<str>),
-    Many(Box<Many>),
+    Many(Box<ManyItems>),
 }
 
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Many {
+pub(crate) struct ManyItems {
     text: Box<str>,
     ends: Box<[u32]>,
     /// Places in order of their texts; empty for short lists.
     sorted: Box<[u32]>,
 }
 
-impl Items {
+impl ItemList {
     /// Keeps the first of equal texts.
-    pub(crate) fn new<T: AsRef<str>>(texts: &[T]) -> Items {
+    pub(crate) fn new<T: AsRef<str>>(texts: &[T]) -> ItemList {
         if let [only] = texts {
-            return Items::One(only.as_ref().into());
+            return ItemList::One(only.as_ref().into());
         }
         let mut seen = HashSet::with_capacity(texts.len());
         let (mut text, mut ends) = (String::new(), Vec::with_capacity(texts.len()));
@@ -35,9 +35,9 @@ impl Items {
             }
         }
         if ends.len() == 1 {
-            return Items::One(text.into());
+            return ItemList::One(text.into());
         }
-        let mut many = Many {
+        let mut many = ManyItems {
             text: text.into(),
             ends: ends.into(),
             sorted: Box::default(),
@@ -47,33 +47,33 @@ impl Items {
             sorted.sort_unstable_by(|&a, &b| many.get(a as usize).cmp(many.get(b as usize)));
             many.sorted = sorted.into();
         }
-        Items::Many(Box::new(many))
+        ItemList::Many(Box::new(many))
     }
 
     pub(crate) fn len(&self) -> usize {
         match self {
-            Items::One(_) => 1,
-            Items::Many(many) => many.ends.len(),
+            ItemList::One(_) => 1,
+            ItemList::Many(many) => many.ends.len(),
         }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(move |at| match self {
-            Items::One(text) => &**text,
-            Items::Many(many) => many.get(at),
+            ItemList::One(text) => &**text,
+            ItemList::Many(many) => many.get(at),
         })
     }
 
     /// Whether one of them has these bytes.
     pub(crate) fn contains(&self, text: &[u8]) -> bool {
         match self {
-            Items::One(only) => only.as_bytes() == text,
-            Items::Many(many) => many.contains(text),
+            ItemList::One(only) => only.as_bytes() == text,
+            ItemList::Many(many) => many.contains(text),
         }
     }
 }
 
-impl Many {
+impl ManyItems {
     fn get(&self, at: usize) -> &str {
         let start = if at == 0 { 0 } else { self.ends[at - 1] as usize };
         &self.text[start..self.ends[at] as usize]
@@ -95,7 +95,7 @@ impl Many {
     }
 }
 
-impl std::fmt::Debug for Items {
+impl std::fmt::Debug for ItemList {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }
@@ -109,7 +109,7 @@ mod tests {
     fn short_and_long_lists_find_the_same() {
         for len in [1, 8, 9, 500] {
             let texts: Vec<String> = (0..len).map(|n| (n * 7919 % 1000).to_string()).collect();
-            let items = Items::new(&[texts.clone(), texts.clone()].concat());
+            let items = ItemList::new(&[texts.clone(), texts.clone()].concat());
             assert_eq!(items.iter().collect::<Vec<_>>(), texts);
             assert!(texts.iter().all(|text| items.contains(text.as_bytes())));
             assert!(!items.contains(b"") && !items.contains(b"x"));

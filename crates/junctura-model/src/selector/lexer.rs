@@ -12,7 +12,7 @@ pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// What stands somewhere in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Token {
+pub(crate) enum SelectorToken {
     Word,
     Quoted,
     To,
@@ -36,45 +36,45 @@ pub(crate) enum Token {
     End,
 }
 
-impl Token {
+impl SelectorToken {
     /// How people write it.
     pub(crate) fn sign(self) -> &'static str {
         match self {
-            Token::Word => "a word",
-            Token::Quoted => "a quoted text",
-            Token::To => "`to`",
-            Token::By => "`by`",
-            Token::And => "`and`",
-            Token::Or => "`or`",
-            Token::Not => "`not`",
-            Token::Exists => "`exists`",
-            Token::Equal => "`=`",
-            Token::Unequal => "`!=`",
-            Token::Less => "`<`",
-            Token::AtMost => "`<=`",
-            Token::Greater => "`>`",
-            Token::AtLeast => "`>=`",
-            Token::Like => "`~`",
-            Token::Slash => "`/`",
-            Token::Comma => "`,`",
-            Token::Open => "`(`",
-            Token::Close => "`)`",
-            Token::Star => "`*`",
-            Token::End => "the end",
+            SelectorToken::Word => "a word",
+            SelectorToken::Quoted => "a quoted text",
+            SelectorToken::To => "`to`",
+            SelectorToken::By => "`by`",
+            SelectorToken::And => "`and`",
+            SelectorToken::Or => "`or`",
+            SelectorToken::Not => "`not`",
+            SelectorToken::Exists => "`exists`",
+            SelectorToken::Equal => "`=`",
+            SelectorToken::Unequal => "`!=`",
+            SelectorToken::Less => "`<`",
+            SelectorToken::AtMost => "`<=`",
+            SelectorToken::Greater => "`>`",
+            SelectorToken::AtLeast => "`>=`",
+            SelectorToken::Like => "`~`",
+            SelectorToken::Slash => "`/`",
+            SelectorToken::Comma => "`,`",
+            SelectorToken::Open => "`(`",
+            SelectorToken::Close => "`)`",
+            SelectorToken::Star => "`*`",
+            SelectorToken::End => "the end",
         }
     }
 }
 
 /// A token, the text it stands for (quotes and escapes resolved) and where it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Lexeme<'a> {
-    pub(crate) token: Token,
+pub(crate) struct TextLexeme<'a> {
+    pub(crate) token: SelectorToken,
     pub(crate) text: Cow<'a, str>,
     pub(crate) at: usize,
 }
 
-/// The whole text; the last lexeme is always [`Token::End`], where the last visible character ends.
-pub(crate) fn lex(text: &str) -> Result<Vec<Lexeme<'_>>> {
+/// The whole text; the last lexeme is always [`SelectorToken::End`], where the last visible character ends.
+pub(crate) fn lex(text: &str) -> Result<Vec<TextLexeme<'_>>> {
     if text.len() > TEXT_BYTES_MAX {
         let cause = format!("{} bytes of text, at most {TEXT_BYTES_MAX} are read", text.len());
         return Err(Error::new(Code::LimitExceeded, "selector", cause));
@@ -87,15 +87,15 @@ pub(crate) fn lex(text: &str) -> Result<Vec<Lexeme<'_>>> {
         let skipped = rest.len() - rest.trim_start_matches(is_space).len();
         at += skipped;
         let (token, resolved, len) = next(&text[at..], at)?;
-        lexemes.push(Lexeme {
+        lexemes.push(TextLexeme {
             token,
             text: resolved,
             at,
         });
         at += len;
     }
-    lexemes.push(Lexeme {
-        token: Token::End,
+    lexemes.push(TextLexeme {
+        token: SelectorToken::End,
         text: Cow::Borrowed(""),
         at,
     });
@@ -108,10 +108,10 @@ fn is_space(c: char) -> bool {
 }
 
 /// The token at the beginning of `rest`, which is not empty.
-fn next(rest: &str, at: usize) -> Result<(Token, Cow<'_, str>, usize)> {
+fn next(rest: &str, at: usize) -> Result<(SelectorToken, Cow<'_, str>, usize)> {
     if rest.starts_with('"') {
         let (text, len) = unquote(rest).map_err(|error| invalid(at + error.at, error.why))?;
-        return Ok((Token::Quoted, text, len));
+        return Ok((SelectorToken::Quoted, text, len));
     }
     let len = rest.bytes().take_while(|&byte| is_bare_byte(byte)).count();
     if len > 0 {
@@ -128,36 +128,36 @@ fn next(rest: &str, at: usize) -> Result<(Token, Cow<'_, str>, usize)> {
     Ok((token, Cow::Borrowed(&rest[..len]), len))
 }
 
-fn sign(rest: &[u8]) -> Option<(Token, usize)> {
+fn sign(rest: &[u8]) -> Option<(SelectorToken, usize)> {
     let followed = rest.get(1) == Some(&b'=');
     Some(match (rest.first()?, followed) {
-        (b'!', true) => (Token::Unequal, 2),
-        (b'<', true) => (Token::AtMost, 2),
-        (b'>', true) => (Token::AtLeast, 2),
-        (b'=', _) => (Token::Equal, 1),
-        (b'<', _) => (Token::Less, 1),
-        (b'>', _) => (Token::Greater, 1),
-        (b'~', _) => (Token::Like, 1),
-        (b'/', _) => (Token::Slash, 1),
-        (b',', _) => (Token::Comma, 1),
-        (b'(', _) => (Token::Open, 1),
-        (b')', _) => (Token::Close, 1),
-        (b'*', _) => (Token::Star, 1),
+        (b'!', true) => (SelectorToken::Unequal, 2),
+        (b'<', true) => (SelectorToken::AtMost, 2),
+        (b'>', true) => (SelectorToken::AtLeast, 2),
+        (b'=', _) => (SelectorToken::Equal, 1),
+        (b'<', _) => (SelectorToken::Less, 1),
+        (b'>', _) => (SelectorToken::Greater, 1),
+        (b'~', _) => (SelectorToken::Like, 1),
+        (b'/', _) => (SelectorToken::Slash, 1),
+        (b',', _) => (SelectorToken::Comma, 1),
+        (b'(', _) => (SelectorToken::Open, 1),
+        (b')', _) => (SelectorToken::Close, 1),
+        (b'*', _) => (SelectorToken::Star, 1),
         _ => return None,
     })
 }
 
-fn word_token(word: &str) -> Token {
+fn word_token(word: &str) -> SelectorToken {
     if !is_reserved(word) {
-        return Token::Word;
+        return SelectorToken::Word;
     }
     match word.to_ascii_lowercase().as_str() {
-        "to" => Token::To,
-        "by" => Token::By,
-        "and" => Token::And,
-        "or" => Token::Or,
-        "not" => Token::Not,
-        _ => Token::Exists,
+        "to" => SelectorToken::To,
+        "by" => SelectorToken::By,
+        "and" => SelectorToken::And,
+        "or" => SelectorToken::Or,
+        "not" => SelectorToken::Not,
+        _ => SelectorToken::Exists,
     }
 }
 

@@ -30,7 +30,7 @@ mod widen;
 pub use lexer::TEXT_BYTES_MAX;
 pub use parser::{DEPTH_MAX, ITEMS_MAX};
 pub use patterns::is_costly;
-pub use question::{Asked, Question};
+pub use question::{AttributeQuestion, SelectorQuestion};
 pub use set::SelectorSet;
 
 use crate::error::{Code, Error, Result};
@@ -38,10 +38,10 @@ use crate::mars;
 use crate::record::RecordRef;
 use crate::schema::{AttrId, Schema};
 use crate::text::quote;
-use expr::{Check, Expr, Test};
-use items::Items;
-use patterns::Patterns;
-use print::Printed;
+use expr::{AttributeTest, SelectorExpr, TestCheck};
+use items::ItemList;
+use patterns::PatternCache;
+use print::PrintedExpr;
 
 /// No selector begins like this.
 fn is_key(text: &str) -> bool {
@@ -50,7 +50,7 @@ fn is_key(text: &str) -> bool {
 
 /// What reading a selector may know besides the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Context {
+pub struct SelectorContext {
     /// Today's date as the number `YYYYMMDD`, for relative dates (`-1` = yesterday). None: they are refused.
     pub today: Option<u32>,
 }
@@ -60,7 +60,7 @@ pub struct Context {
 /// Cheap to clone. Its `Display` is the canonical text.
 #[derive(Clone, PartialEq)]
 pub struct Selector {
-    expr: Arc<Expr>,
+    expr: Arc<SelectorExpr>,
 }
 
 impl Selector {
@@ -69,11 +69,11 @@ impl Selector {
     /// # Errors
     /// `InvalidSelector` with the byte it is about; `LimitExceeded` for what is too long, too deep or too large.
     pub fn parse(text: &str, schema: &Schema) -> Result<Selector> {
-        Self::parse_with(text, schema, &Context::default())
+        Self::parse_with(text, schema, &SelectorContext::default())
     }
 
     /// The same, with what the context knows.
-    pub fn parse_with(text: &str, schema: &Schema, context: &Context) -> Result<Selector> {
+    pub fn parse_with(text: &str, schema: &Schema, context: &SelectorContext) -> Result<Selector> {
         if is_key(text) {
             return Self::parse_key(text, schema);
         }
@@ -82,7 +82,7 @@ impl Selector {
         } else {
             parser::parse(text)?
         };
-        let mut patterns = Patterns::default();
+        let mut patterns = PatternCache::default();
         Ok(Self::of(typed::type_by(&syntax, schema, context, &mut patterns)?))
     }
 
@@ -101,13 +101,13 @@ impl Selector {
     /// Matches every object.
     #[must_use]
     pub fn everything() -> Selector {
-        Self::of(Expr::Everything)
+        Self::of(SelectorExpr::Everything)
     }
 
     /// Does it ask nothing?
     #[must_use]
     pub fn is_everything(&self) -> bool {
-        *self.expr == Expr::Everything
+        *self.expr == SelectorExpr::Everything
     }
 
     /// Matches the objects with the key of this one: every attribute of the key is equal, and absent where absent here.
@@ -118,19 +118,19 @@ impl Selector {
             let attr = typed::attr_of(schema, id);
             match record.get(id) {
                 Some(text) => {
-                    let check = Check::Among {
+                    let check = TestCheck::Among {
                         negated: false,
-                        items: Items::new(&[text]),
+                        items: ItemList::new(&[text]),
                     };
-                    Expr::Test(Test { attr, check })
+                    SelectorExpr::Test(AttributeTest { attr, check })
                 }
-                None => Expr::Not(Box::new(Expr::Test(Test {
+                None => SelectorExpr::Not(Box::new(SelectorExpr::Test(AttributeTest {
                     attr,
-                    check: Check::Exists,
+                    check: TestCheck::Exists,
                 }))),
             }
         });
-        Self::of(Expr::all(tests.collect()))
+        Self::of(SelectorExpr::all(tests.collect()))
     }
 
     /// Is this object what it asks for? The record is one of the selector's schema. Allocates nothing, except to match a
@@ -143,7 +143,7 @@ impl Selector {
     /// Its text with ranges written out, for people; it need not read back.
     #[must_use]
     pub fn explain(&self) -> String {
-        Printed {
+        PrintedExpr {
             expr: &self.expr,
             expanded: true,
         }
@@ -162,18 +162,18 @@ impl Selector {
         self.expr.attribute_beyond(end)
     }
 
-    pub(crate) fn expr(&self) -> &Expr {
+    pub(crate) fn expr(&self) -> &SelectorExpr {
         &self.expr
     }
 
-    fn of(expr: Expr) -> Selector {
+    fn of(expr: SelectorExpr) -> Selector {
         Selector { expr: Arc::new(expr) }
     }
 }
 
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Printed {
+        PrintedExpr {
             expr: &self.expr,
             expanded: false,
         }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::lexer::{Lexeme, Token, invalid, lex};
+use super::lexer::{SelectorToken, TextLexeme, invalid, lex};
 use crate::error::{Code, Error, Result};
 
 /// How deep parentheses and `not` may nest.
@@ -15,75 +15,75 @@ pub const ITEMS_MAX: usize = 10_000;
 
 /// A selector as it is written.
 #[derive(Clone, Debug)]
-pub(crate) enum Syntax<'a> {
+pub(crate) enum SelectorSyntax<'a> {
     Everything,
-    All(Vec<Syntax<'a>>),
-    Any(Vec<Syntax<'a>>),
-    Not(Box<Syntax<'a>>),
-    Test { name: Item<'a>, ask: Ask<'a> },
+    All(Vec<SelectorSyntax<'a>>),
+    Any(Vec<SelectorSyntax<'a>>),
+    Not(Box<SelectorSyntax<'a>>),
+    Test { name: SyntaxItem<'a>, ask: SyntaxTest<'a> },
 }
 
 /// What is asked of one attribute.
 #[derive(Clone, Debug)]
-pub(crate) enum Ask<'a> {
+pub(crate) enum SyntaxTest<'a> {
     Exists,
     Among {
         negated: bool,
-        items: Vec<Item<'a>>,
+        items: Vec<SyntaxItem<'a>>,
     },
     Range {
         negated: bool,
-        first: Item<'a>,
-        last: Item<'a>,
-        by: Option<Item<'a>>,
+        first: SyntaxItem<'a>,
+        last: SyntaxItem<'a>,
+        by: Option<SyntaxItem<'a>>,
     },
     Compare {
-        op: Token,
+        op: SelectorToken,
         op_at: usize,
-        bound: Item<'a>,
+        bound: SyntaxItem<'a>,
     },
-    Like(Item<'a>),
+    Like(SyntaxItem<'a>),
 }
 
 /// A name or a value, and where it stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Item<'a> {
+pub(crate) struct SyntaxItem<'a> {
     pub(crate) text: Cow<'a, str>,
     pub(crate) at: usize,
 }
 
 /// Reads a selector.
-pub(crate) fn parse(text: &str) -> Result<Syntax<'_>> {
-    let mut parser = Parser::new(lex(text)?);
-    if parser.peek() == Token::End || parser.is_lone_star() {
-        return Ok(Syntax::Everything);
+pub(crate) fn parse(text: &str) -> Result<SelectorSyntax<'_>> {
+    let mut parser = SelectorParser::new(lex(text)?);
+    if parser.peek() == SelectorToken::End || parser.is_lone_star() {
+        return Ok(SelectorSyntax::Everything);
     }
     let syntax = parser.selector()?;
-    parser.take(&[Token::End], "`,`, `and`, `or` or the end")?;
+    parser.take(&[SelectorToken::End], "`,`, `and`, `or` or the end")?;
     Ok(syntax)
 }
 
-pub(crate) struct Parser<'a> {
-    lexemes: Vec<Lexeme<'a>>,
+pub(crate) struct SelectorParser<'a> {
+    lexemes: Vec<TextLexeme<'a>>,
     next: usize,
     depth: usize,
     items: usize,
 }
 
-const VALUE: &[Token] = &[Token::Word, Token::Quoted];
-const OPERATORS: &[Token] = &[
-    Token::Equal,
-    Token::Unequal,
-    Token::Less,
-    Token::AtMost,
-    Token::Greater,
-    Token::AtLeast,
-    Token::Like,
+const VALUE: &[SelectorToken] = &[SelectorToken::Word, SelectorToken::Quoted];
+const OPERATORS: &[SelectorToken] = &[
+    SelectorToken::Equal,
+    SelectorToken::Unequal,
+    SelectorToken::Less,
+    SelectorToken::AtMost,
+    SelectorToken::Greater,
+    SelectorToken::AtLeast,
+    SelectorToken::Like,
 ];
 
-impl<'a> Parser<'a> {
-    pub(crate) fn new(lexemes: Vec<Lexeme<'a>>) -> Parser<'a> {
-        Parser {
+impl<'a> SelectorParser<'a> {
+    pub(crate) fn new(lexemes: Vec<TextLexeme<'a>>) -> SelectorParser<'a> {
+        SelectorParser {
             lexemes,
             next: 0,
             depth: 0,
@@ -91,58 +91,74 @@ impl<'a> Parser<'a> {
         }
     }
 
-    pub(crate) fn peek(&self) -> Token {
+    pub(crate) fn peek(&self) -> SelectorToken {
         self.lexemes[self.next].token
     }
 
     fn is_lone_star(&self) -> bool {
-        matches!(self.lexemes[..], [Lexeme { token: Token::Star, .. }, _])
+        matches!(
+            self.lexemes[..],
+            [
+                TextLexeme {
+                    token: SelectorToken::Star,
+                    ..
+                },
+                _
+            ]
+        )
     }
 
     /// Takes the next lexeme, which must be one of `wanted`; the end is never passed.
-    pub(crate) fn take(&mut self, wanted: &[Token], expected: &str) -> Result<Item<'a>> {
+    pub(crate) fn take(&mut self, wanted: &[SelectorToken], expected: &str) -> Result<SyntaxItem<'a>> {
         let lexeme = &mut self.lexemes[self.next];
         if !wanted.contains(&lexeme.token) {
             let found = match lexeme.token {
-                Token::Word | Token::Quoted => format!("{:?}", lexeme.text),
+                SelectorToken::Word | SelectorToken::Quoted => format!("{:?}", lexeme.text),
                 token => token.sign().to_owned(),
             };
             let hint = match lexeme.token {
-                Token::To | Token::By | Token::And | Token::Or | Token::Not | Token::Exists if wanted == VALUE => {
+                SelectorToken::To
+                | SelectorToken::By
+                | SelectorToken::And
+                | SelectorToken::Or
+                | SelectorToken::Not
+                | SelectorToken::Exists
+                    if wanted == VALUE =>
+                {
                     " (as a value it stands in double quotes)"
                 }
                 _ => "",
             };
             return Err(invalid(lexeme.at, format!("expected {expected}, found {found}{hint}")));
         }
-        let item = Item {
+        let item = SyntaxItem {
             text: std::mem::take(&mut lexeme.text),
             at: lexeme.at,
         };
-        if lexeme.token != Token::End {
+        if lexeme.token != SelectorToken::End {
             self.next += 1;
         }
         Ok(item)
     }
 
-    fn selector(&mut self) -> Result<Syntax<'a>> {
-        self.chain(Token::Comma, Self::either, Syntax::All)
+    fn selector(&mut self) -> Result<SelectorSyntax<'a>> {
+        self.chain(SelectorToken::Comma, Self::either, SelectorSyntax::All)
     }
 
-    fn either(&mut self) -> Result<Syntax<'a>> {
-        self.chain(Token::Or, Self::both, Syntax::Any)
+    fn either(&mut self) -> Result<SelectorSyntax<'a>> {
+        self.chain(SelectorToken::Or, Self::both, SelectorSyntax::Any)
     }
 
-    fn both(&mut self) -> Result<Syntax<'a>> {
-        self.chain(Token::And, Self::unit, Syntax::All)
+    fn both(&mut self) -> Result<SelectorSyntax<'a>> {
+        self.chain(SelectorToken::And, Self::unit, SelectorSyntax::All)
     }
 
     fn chain(
         &mut self,
-        separator: Token,
-        part: fn(&mut Self) -> Result<Syntax<'a>>,
-        join: fn(Vec<Syntax<'a>>) -> Syntax<'a>,
-    ) -> Result<Syntax<'a>> {
+        separator: SelectorToken,
+        part: fn(&mut Self) -> Result<SelectorSyntax<'a>>,
+        join: fn(Vec<SelectorSyntax<'a>>) -> SelectorSyntax<'a>,
+    ) -> Result<SelectorSyntax<'a>> {
         let first = part(self)?;
         if self.peek() != separator {
             return Ok(first);
@@ -155,27 +171,30 @@ impl<'a> Parser<'a> {
         Ok(join(parts))
     }
 
-    fn unit(&mut self) -> Result<Syntax<'a>> {
+    fn unit(&mut self) -> Result<SelectorSyntax<'a>> {
         match self.peek() {
-            Token::Not => {
+            SelectorToken::Not => {
                 self.enter()?;
                 let inner = self.unit()?;
                 self.depth -= 1;
-                Ok(Syntax::Not(Box::new(inner)))
+                Ok(SelectorSyntax::Not(Box::new(inner)))
             }
-            Token::Open => {
+            SelectorToken::Open => {
                 self.enter()?;
                 let inner = self.selector()?;
-                self.take(&[Token::Close], "`,`, `and`, `or` or `)`")?;
+                self.take(&[SelectorToken::Close], "`,`, `and`, `or` or `)`")?;
                 self.depth -= 1;
                 Ok(inner)
             }
-            Token::Exists => {
+            SelectorToken::Exists => {
                 self.next += 1;
-                self.take(&[Token::Open], "`(`")?;
-                let name = self.take(&[Token::Word], "the name of an attribute")?;
-                self.take(&[Token::Close], "`)`")?;
-                Ok(Syntax::Test { name, ask: Ask::Exists })
+                self.take(&[SelectorToken::Open], "`(`")?;
+                let name = self.take(&[SelectorToken::Word], "the name of an attribute")?;
+                self.take(&[SelectorToken::Close], "`)`")?;
+                Ok(SelectorSyntax::Test {
+                    name,
+                    ask: SyntaxTest::Exists,
+                })
             }
             _ => self.comparison(),
         }
@@ -192,59 +211,62 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn comparison(&mut self) -> Result<Syntax<'a>> {
-        let name = self.take(&[Token::Word], "the name of an attribute, `not`, `exists(` or `(`")?;
+    fn comparison(&mut self) -> Result<SelectorSyntax<'a>> {
+        let name = self.take(
+            &[SelectorToken::Word],
+            "the name of an attribute, `not`, `exists(` or `(`",
+        )?;
         let op = self.peek();
         let op_at = self.take(OPERATORS, "one of `=` `!=` `<` `<=` `>` `>=` `~`")?.at;
         let ask = match op {
-            Token::Like => Ask::Like(self.take(VALUE, "a regular expression")?),
-            Token::Equal | Token::Unequal => self.among(op == Token::Unequal)?,
-            _ => Ask::Compare {
+            SelectorToken::Like => SyntaxTest::Like(self.take(VALUE, "a regular expression")?),
+            SelectorToken::Equal | SelectorToken::Unequal => self.among(op == SelectorToken::Unequal)?,
+            _ => SyntaxTest::Compare {
                 op,
                 op_at,
                 bound: self.item("a value")?,
             },
         };
-        Ok(Syntax::Test { name, ask })
+        Ok(SelectorSyntax::Test { name, ask })
     }
 
     /// What stands right of `=` and `!=`: `*`, a list or a range.
-    fn among(&mut self, negated: bool) -> Result<Ask<'a>> {
-        if self.peek() == Token::Star && !negated {
+    fn among(&mut self, negated: bool) -> Result<SyntaxTest<'a>> {
+        if self.peek() == SelectorToken::Star && !negated {
             self.next += 1;
-            return Ok(Ask::Exists);
+            return Ok(SyntaxTest::Exists);
         }
         let first = self.item(if negated { "a value" } else { "a value or `*`" })?;
         let mut items = vec![first];
-        while self.peek() == Token::Slash {
+        while self.peek() == SelectorToken::Slash {
             self.next += 1;
-            if self.peek() == Token::To && items.len() == 1 {
+            if self.peek() == SelectorToken::To && items.len() == 1 {
                 return self.range(negated, items.swap_remove(0));
             }
             items.push(self.item(if items.len() == 1 { "a value or `to`" } else { "a value" })?);
         }
-        Ok(Ask::Among { negated, items })
+        Ok(SyntaxTest::Among { negated, items })
     }
 
     /// From `to` on.
-    fn range(&mut self, negated: bool, first: Item<'a>) -> Result<Ask<'a>> {
+    fn range(&mut self, negated: bool, first: SyntaxItem<'a>) -> Result<SyntaxTest<'a>> {
         self.next += 1;
-        self.take(&[Token::Slash], "`/`")?;
+        self.take(&[SelectorToken::Slash], "`/`")?;
         let last = self.item("the last value of the range")?;
         let mut by = None;
-        if self.peek() == Token::Slash {
+        if self.peek() == SelectorToken::Slash {
             self.next += 1;
-            self.take(&[Token::By], "`by`")?;
-            self.take(&[Token::Slash], "`/`")?;
+            self.take(&[SelectorToken::By], "`by`")?;
+            self.take(&[SelectorToken::Slash], "`/`")?;
             by = Some(self.item("the width of the range's steps")?);
         }
-        if self.peek() == Token::Slash {
+        if self.peek() == SelectorToken::Slash {
             return Err(invalid(
                 self.lexemes[self.next].at,
                 "a range ends here; lists and ranges do not mix",
             ));
         }
-        Ok(Ask::Range {
+        Ok(SyntaxTest::Range {
             negated,
             first,
             last,
@@ -253,18 +275,18 @@ impl<'a> Parser<'a> {
     }
 
     /// What stands right of `=` in a request, and where its quoted values stand.
-    pub(crate) fn request_values(&mut self) -> Result<(Ask<'a>, Vec<usize>)> {
+    pub(crate) fn request_values(&mut self) -> Result<(SyntaxTest<'a>, Vec<usize>)> {
         let from = self.next;
         let ask = self.among(false)?;
         let taken = &self.lexemes[from..self.next];
         let quoted = taken
             .iter()
-            .filter(|lexeme| lexeme.token == Token::Quoted)
+            .filter(|lexeme| lexeme.token == SelectorToken::Quoted)
             .map(|lexeme| lexeme.at);
         Ok((ask, quoted.collect()))
     }
 
-    fn item(&mut self, expected: &str) -> Result<Item<'a>> {
+    fn item(&mut self, expected: &str) -> Result<SyntaxItem<'a>> {
         let item = self.take(VALUE, expected)?;
         self.items += 1;
         if self.items > ITEMS_MAX {

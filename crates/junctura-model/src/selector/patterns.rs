@@ -11,7 +11,7 @@ use std::sync::Arc;
 use regex_automata::meta;
 
 use super::lexer::invalid;
-use super::parser::{self, Ask, Item, Syntax};
+use super::parser::{self, SelectorSyntax, SyntaxItem, SyntaxTest};
 use crate::error::{Code, Error, Result};
 use crate::limits::{PATTERN_BYTES_MAX, PATTERN_CLASSES_MAX, PATTERN_TEXT_BYTES_MAX, PATTERNS_BYTES_MAX, PATTERNS_MAX};
 
@@ -26,15 +26,15 @@ const STATES_BYTES_MAX: usize = 256 * 1024;
 
 /// A compiled regular expression; equal when its text is.
 #[derive(Clone, Debug)]
-pub(crate) struct Pattern(Arc<Compiled>);
+pub(crate) struct RegexPattern(Arc<CompiledPattern>);
 
 #[derive(Debug)]
-struct Compiled {
+struct CompiledPattern {
     text: Box<str>,
     regex: meta::Regex,
 }
 
-impl Pattern {
+impl RegexPattern {
     pub(crate) fn text(&self) -> &str {
         &self.0.text
     }
@@ -46,31 +46,31 @@ impl Pattern {
     /// Bytes of memory that it takes, with some for the states that matching meets.
     pub(crate) fn bytes(&self) -> usize {
         const STATES_BYTES: usize = 32 * 1024;
-        size_of::<Compiled>() + self.text().len() + self.0.regex.memory_usage() + STATES_BYTES
+        size_of::<CompiledPattern>() + self.text().len() + self.0.regex.memory_usage() + STATES_BYTES
     }
 }
 
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Pattern) -> bool {
+impl PartialEq for RegexPattern {
+    fn eq(&self, other: &RegexPattern) -> bool {
         self.text() == other.text()
     }
 }
 
 /// The expressions of one selector, for all schemas that it is typed by.
 #[derive(Default)]
-pub(crate) struct Patterns {
-    compiled: HashMap<Box<str>, Result<Pattern>>,
+pub(crate) struct PatternCache {
+    compiled: HashMap<Box<str>, Result<RegexPattern>>,
     text_bytes: usize,
     classes: usize,
     bytes: usize,
 }
 
-impl Patterns {
+impl PatternCache {
     /// The expression of an item, compiled unless it was.
     ///
     /// # Errors
     /// `LimitExceeded` beyond one of the limits, `InvalidSelector` for what is no regular expression.
-    pub(crate) fn compile(&mut self, item: &Item<'_>) -> Result<Pattern> {
+    pub(crate) fn compile(&mut self, item: &SyntaxItem<'_>) -> Result<RegexPattern> {
         let outcome = if let Some(known) = self.compiled.get(&*item.text) {
             known.clone()
         } else {
@@ -95,7 +95,7 @@ impl Patterns {
         within(self.classes, PATTERN_CLASSES_MAX, "is the weight of the classes of all")
     }
 
-    fn compile_new(&mut self, text: &str) -> Result<Pattern> {
+    fn compile_new(&mut self, text: &str) -> Result<RegexPattern> {
         let left = PATTERNS_BYTES_MAX.saturating_sub(self.bytes);
         let config = meta::Config::new()
             .nfa_size_limit(Some(left.min(PATTERN_BYTES_MAX)))
@@ -119,7 +119,7 @@ impl Patterns {
             return Err(too_large());
         }
         let text = text.into();
-        Ok(Pattern(Arc::new(Compiled { text, regex })))
+        Ok(RegexPattern(Arc::new(CompiledPattern { text, regex })))
     }
 }
 
@@ -132,17 +132,20 @@ pub fn is_costly(selector: &str) -> bool {
 }
 
 /// What is left of so many bytes of texts that compile quickly; `None`: not so much, or a text that may not.
-fn cheap_bytes(syntax: &Syntax<'_>, left: usize) -> Option<usize> {
+fn cheap_bytes(syntax: &SelectorSyntax<'_>, left: usize) -> Option<usize> {
     match syntax {
-        Syntax::Test {
-            ask: Ask::Like(item), ..
+        SelectorSyntax::Test {
+            ask: SyntaxTest::Like(item),
+            ..
         } => {
             let is_cheap = classes_weight(&item.text) == 0 && !item.text.contains(['{', '.']);
             left.checked_sub(item.text.len()).filter(|_| is_cheap)
         }
-        Syntax::All(parts) | Syntax::Any(parts) => parts.iter().try_fold(left, |left, part| cheap_bytes(part, left)),
-        Syntax::Not(part) => cheap_bytes(part, left),
-        Syntax::Everything | Syntax::Test { .. } => Some(left),
+        SelectorSyntax::All(parts) | SelectorSyntax::Any(parts) => {
+            parts.iter().try_fold(left, |left, part| cheap_bytes(part, left))
+        }
+        SelectorSyntax::Not(part) => cheap_bytes(part, left),
+        SelectorSyntax::Everything | SelectorSyntax::Test { .. } => Some(left),
     }
 }
 
@@ -191,8 +194,8 @@ fn ignores_case(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn item(text: &str) -> Item<'_> {
-        Item {
+    fn item(text: &str) -> SyntaxItem<'_> {
+        SyntaxItem {
             text: text.into(),
             at: 7,
         }
@@ -200,7 +203,7 @@ mod tests {
 
     #[test]
     fn equal_expressions_are_compiled_once() {
-        let mut patterns = Patterns::default();
+        let mut patterns = PatternCache::default();
         let first = patterns.compile(&item(r"\w{20}")).unwrap();
         let bytes = patterns.bytes;
         let again = patterns.compile(&item(r"\w{20}")).unwrap();
@@ -213,14 +216,14 @@ mod tests {
 
     #[test]
     fn what_expressions_compile_to_is_bounded_together() {
-        let mut patterns = Patterns::default();
+        let mut patterns = PatternCache::default();
         let texts = (10..).map(|n| format!(r"\w{{{n}}}"));
         let refused = texts
             .map(|text| patterns.compile(&item(&text)))
             .find_map(Result::err)
             .unwrap();
         assert_eq!(refused.code(), Code::LimitExceeded, "{refused}");
-        let kept: usize = patterns.compiled.values().flatten().map(Pattern::bytes).sum();
+        let kept: usize = patterns.compiled.values().flatten().map(RegexPattern::bytes).sum();
         assert!(kept < PATTERNS_BYTES_MAX + (PATTERNS_MAX << 16), "{kept}");
     }
 

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::expr::{Attr, Check, Expr, Test};
-use super::range::Range;
+use super::expr::{AttributeTest, SelectorExpr, TestCheck, TestedAttribute};
+use super::range::NumberRange;
 use crate::text::quote;
 
 /// Ranges of more values are only described.
@@ -11,7 +11,7 @@ const EXPANDED_MAX: usize = 1000;
 
 /// What may stand somewhere without parentheses, from the widest to the narrowest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum PrintContext {
     /// The whole, or all inside parentheses: commas.
     Selector,
     /// Between commas: `or`.
@@ -23,38 +23,42 @@ enum Place {
 }
 
 /// An expression in one of the two forms.
-pub(crate) struct Printed<'a> {
-    pub(crate) expr: &'a Expr,
+pub(crate) struct PrintedExpr<'a> {
+    pub(crate) expr: &'a SelectorExpr,
     pub(crate) expanded: bool,
 }
 
-impl Display for Printed<'_> {
+impl Display for PrintedExpr<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.print(self.expr, Place::Selector, f)
+        self.print(self.expr, PrintContext::Selector, f)
     }
 }
 
-impl Printed<'_> {
-    fn print(&self, expr: &Expr, place: Place, f: &mut Formatter<'_>) -> fmt::Result {
+impl PrintedExpr<'_> {
+    fn print(&self, expr: &SelectorExpr, place: PrintContext, f: &mut Formatter<'_>) -> fmt::Result {
         match expr {
-            Expr::Everything => f.write_str("*"),
-            Expr::All(parts) if place == Place::Selector => self.join(parts, ",", Place::Either, f),
-            Expr::All(parts) if place <= Place::Both => self.join(parts, " and ", Place::Unit, f),
-            Expr::Any(parts) if place <= Place::Either => self.join(parts, " or ", Place::Both, f),
-            Expr::All(_) | Expr::Any(_) => {
+            SelectorExpr::Everything => f.write_str("*"),
+            SelectorExpr::All(parts) if place == PrintContext::Selector => {
+                self.join(parts, ",", PrintContext::Either, f)
+            }
+            SelectorExpr::All(parts) if place <= PrintContext::Both => self.join(parts, " and ", PrintContext::Unit, f),
+            SelectorExpr::Any(parts) if place <= PrintContext::Either => {
+                self.join(parts, " or ", PrintContext::Both, f)
+            }
+            SelectorExpr::All(_) | SelectorExpr::Any(_) => {
                 f.write_char('(')?;
-                self.print(expr, Place::Selector, f)?;
+                self.print(expr, PrintContext::Selector, f)?;
                 f.write_char(')')
             }
-            Expr::Not(inner) => {
+            SelectorExpr::Not(inner) => {
                 f.write_str("not ")?;
-                self.print(inner, Place::Unit, f)
+                self.print(inner, PrintContext::Unit, f)
             }
-            Expr::Test(test) => f.write_str(&self.test(test)),
+            SelectorExpr::Test(test) => f.write_str(&self.test(test)),
         }
     }
 
-    fn join(&self, parts: &[Expr], separator: &str, place: Place, f: &mut Formatter<'_>) -> fmt::Result {
+    fn join(&self, parts: &[SelectorExpr], separator: &str, place: PrintContext, f: &mut Formatter<'_>) -> fmt::Result {
         for (at, part) in parts.iter().enumerate() {
             if at > 0 {
                 f.write_str(separator)?;
@@ -64,12 +68,12 @@ impl Printed<'_> {
         Ok(())
     }
 
-    fn test(&self, test: &Test) -> String {
+    fn test(&self, test: &AttributeTest) -> String {
         let name = &test.attr.name;
         let mut out = String::from(&**name);
         match &test.check {
-            Check::Exists => return format!("exists({name})"),
-            Check::Among { negated, items } => {
+            TestCheck::Exists => return format!("exists({name})"),
+            TestCheck::Among { negated, items } => {
                 out.push_str(equals(*negated));
                 for (at, item) in items.iter().enumerate() {
                     if at > 0 {
@@ -83,15 +87,15 @@ impl Printed<'_> {
                     }
                 }
             }
-            Check::Range { negated, range } => {
+            TestCheck::Range { negated, range } => {
                 out.push_str(equals(*negated));
                 self.range(&test.attr, range, &mut out);
             }
-            Check::Compare(bound) => {
+            TestCheck::Compare(bound) => {
                 out.push_str(bound.op.sign());
                 quote(&bound.text, &mut out);
             }
-            Check::Like(pattern) => {
+            TestCheck::Like(pattern) => {
                 out.push('~');
                 quote(pattern.text(), &mut out);
             }
@@ -99,7 +103,7 @@ impl Printed<'_> {
         out
     }
 
-    fn range(&self, attr: &Attr, range: &Range, out: &mut String) {
+    fn range(&self, attr: &TestedAttribute, range: &NumberRange, out: &mut String) {
         if self.expanded
             && let Some(values) = range.values(attr.scalar, EXPANDED_MAX)
         {

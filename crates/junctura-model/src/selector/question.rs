@@ -3,55 +3,55 @@
 use std::borrow::Cow;
 
 use super::Selector;
-use super::expr::{Attr, Check, Expr, Test};
-use super::items::Items;
+use super::expr::{AttributeTest, SelectorExpr, TestCheck, TestedAttribute};
+use super::items::ItemList;
 use crate::schema::AttrId;
 
 /// What a selector asks, part by part.
 ///
-/// An [`Asked`] is false of an object without the attribute, so that [`Question::Not`] of it is true.
+/// An [`AttributeQuestion`] is false of an object without the attribute, so that [`SelectorQuestion::Not`] of it is true.
 #[derive(Clone, Debug)]
-pub enum Question<'a> {
+pub enum SelectorQuestion<'a> {
     /// Nothing: every object is one.
     Everything,
     /// All of these.
-    All(Vec<Question<'a>>),
+    All(Vec<SelectorQuestion<'a>>),
     /// Any of these.
-    Any(Vec<Question<'a>>),
+    Any(Vec<SelectorQuestion<'a>>),
     /// Not this.
-    Not(Box<Question<'a>>),
+    Not(Box<SelectorQuestion<'a>>),
     /// Something of one attribute.
-    Test(Asked<'a>),
+    Test(AttributeQuestion<'a>),
 }
 
 /// What is asked of one attribute.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
-    test: &'a Test,
+pub struct AttributeQuestion<'a> {
+    test: &'a AttributeTest,
 }
 
 impl Selector {
     /// Its parts.
     #[must_use]
-    pub fn question(&self) -> Question<'_> {
-        Question::of(self.expr())
+    pub fn question(&self) -> SelectorQuestion<'_> {
+        SelectorQuestion::of(self.expr())
     }
 }
 
-impl<'a> Question<'a> {
-    fn of(expr: &'a Expr) -> Self {
-        let all = |parts: &'a [Expr]| parts.iter().map(Self::of).collect();
+impl<'a> SelectorQuestion<'a> {
+    fn of(expr: &'a SelectorExpr) -> Self {
+        let all = |parts: &'a [SelectorExpr]| parts.iter().map(Self::of).collect();
         match expr {
-            Expr::Everything => Self::Everything,
-            Expr::All(parts) => Self::All(all(parts)),
-            Expr::Any(parts) => Self::Any(all(parts)),
-            Expr::Not(inner) => Self::Not(Box::new(Self::of(inner))),
-            Expr::Test(test) => Self::Test(Asked { test }),
+            SelectorExpr::Everything => Self::Everything,
+            SelectorExpr::All(parts) => Self::All(all(parts)),
+            SelectorExpr::Any(parts) => Self::Any(all(parts)),
+            SelectorExpr::Not(inner) => Self::Not(Box::new(Self::of(inner))),
+            SelectorExpr::Test(test) => Self::Test(AttributeQuestion { test }),
         }
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> AttributeQuestion<'a> {
     /// The attribute; [`AttrId::OPEN`] for one that the schema does not declare.
     #[must_use]
     pub fn attribute(self) -> AttrId {
@@ -74,8 +74,8 @@ impl<'a> Asked<'a> {
     #[must_use]
     pub fn named_count(self) -> Option<u128> {
         match &self.test.check {
-            Check::Among { negated: false, items } => Some(Items::iter(items).count() as u128),
-            Check::Range { negated: false, range } => range.count(),
+            TestCheck::Among { negated: false, items } => Some(ItemList::iter(items).count() as u128),
+            TestCheck::Range { negated: false, range } => range.count(),
             _ => None,
         }
     }
@@ -84,11 +84,11 @@ impl<'a> Asked<'a> {
     #[must_use]
     pub fn named(self, most: usize) -> Option<Vec<Cow<'a, str>>> {
         match &self.test.check {
-            Check::Among { negated: false, items } => {
-                let values: Vec<_> = Items::iter(items).map(Cow::Borrowed).collect();
+            TestCheck::Among { negated: false, items } => {
+                let values: Vec<_> = ItemList::iter(items).map(Cow::Borrowed).collect();
                 (values.len() <= most).then_some(values)
             }
-            Check::Range { negated: false, range } => {
+            TestCheck::Range { negated: false, range } => {
                 let values = range.values(self.attr().scalar, most)?;
                 Some(values.into_iter().map(Cow::Owned).collect())
             }
@@ -100,30 +100,30 @@ impl<'a> Asked<'a> {
     #[must_use]
     pub fn texts(self) -> Option<impl Iterator<Item = &'a str>> {
         match &self.test.check {
-            Check::Among { negated: false, items } if !self.attr().list => Some(Items::iter(items)),
+            TestCheck::Among { negated: false, items } if !self.attr().list => Some(ItemList::iter(items)),
             _ => None,
         }
     }
 
-    fn attr(self) -> &'a Attr {
+    fn attr(self) -> &'a TestedAttribute {
         &self.test.attr
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Random, random_record, random_selector};
+    use super::super::testing::{TestRandom, random_record, random_selector};
     use super::*;
     use crate::record::RecordRef;
     use crate::schema::Schema;
 
-    fn answer(question: &Question<'_>, record: RecordRef<'_>) -> bool {
+    fn answer(question: &SelectorQuestion<'_>, record: RecordRef<'_>) -> bool {
         match question {
-            Question::Everything => true,
-            Question::All(parts) => parts.iter().all(|part| answer(part, record)),
-            Question::Any(parts) => parts.iter().any(|part| answer(part, record)),
-            Question::Not(inner) => !answer(inner, record),
-            Question::Test(asked) => {
+            SelectorQuestion::Everything => true,
+            SelectorQuestion::All(parts) => parts.iter().all(|part| answer(part, record)),
+            SelectorQuestion::Any(parts) => parts.iter().any(|part| answer(part, record)),
+            SelectorQuestion::Not(inner) => !answer(inner, record),
+            SelectorQuestion::Test(asked) => {
                 let value = match asked.attribute() {
                     AttrId::OPEN => record.get_open(asked.name()),
                     id => record.get(id),
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn its_parts_say_what_it_says() {
         let schema = Schema::builtin("mars").unwrap();
-        let mut random = Random(7);
+        let mut random = TestRandom(7);
         for _ in 0..2000 {
             let selector = Selector::parse(&random_selector(&mut random, &schema), &schema).unwrap();
             let record = random_record(&mut random, &schema);
@@ -150,7 +150,7 @@ mod tests {
         let schema = Schema::builtin("mars").unwrap();
         let named = |text: &str| {
             let selector = Selector::parse(text, &schema).unwrap();
-            let Question::Test(asked) = selector.question() else {
+            let SelectorQuestion::Test(asked) = selector.question() else {
                 panic!("one test");
             };
             let (count, values) = (asked.named_count()?, asked.named(3));

@@ -7,7 +7,7 @@ use crate::value::{Given, Type};
 
 /// A range as numbers, and as it prints.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Range {
+pub(crate) struct NumberRange {
     pub(crate) first: Box<str>,
     pub(crate) last: Box<str>,
     /// The width as it prints; None where it is the type's own.
@@ -25,7 +25,7 @@ const HOUR: i128 = 3600;
 const DAYS_MAX: u64 = 10_000_000;
 const DAY_MINUTES: u64 = 24 * 60;
 
-impl Range {
+impl NumberRange {
     pub(crate) fn low(&self) -> i128 {
         self.start.min(self.end)
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::patterns::Patterns;
-use super::{Context, Selector, parser, typed};
+use super::patterns::PatternCache;
+use super::{Selector, SelectorContext, parser, typed};
 use crate::error::{Code, Error, Result};
 use crate::mars;
 use crate::record::RecordRef;
@@ -25,11 +25,11 @@ impl SelectorSet {
     /// # Errors
     /// No schema can read it: the error of the one that got furthest.
     pub fn parse(text: &str, schemas: &[Arc<Schema>]) -> Result<SelectorSet> {
-        Self::parse_with(text, schemas, &Context::default())
+        Self::parse_with(text, schemas, &SelectorContext::default())
     }
 
     /// The same, with what the context knows.
-    pub fn parse_with(text: &str, schemas: &[Arc<Schema>], context: &Context) -> Result<SelectorSet> {
+    pub fn parse_with(text: &str, schemas: &[Arc<Schema>], context: &SelectorContext) -> Result<SelectorSet> {
         let results = if mars::is_request(text) || super::is_key(text) {
             schemas
                 .iter()
@@ -37,7 +37,7 @@ impl SelectorSet {
                 .collect::<Vec<_>>()
         } else {
             let syntax = parser::parse(text)?;
-            let mut patterns = Patterns::default();
+            let mut patterns = PatternCache::default();
             schemas
                 .iter()
                 .map(|schema| typed::type_by(&syntax, schema, context, &mut patterns).map(Selector::of))

@@ -9,9 +9,9 @@ use crate::value::{Given, Type};
 
 /// A small generator of numbers (splitmix64).
 #[derive(Clone, Debug)]
-pub struct Random(pub u64);
+pub struct TestRandom(pub u64);
 
-impl Random {
+impl TestRandom {
     /// The next number.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -73,14 +73,14 @@ const UNDECLARED: &[&str] = &["run", "member", "x_1", "CamelCase", "z9"];
 
 /// A value as somebody might write it, often one that others have too; strings are what the schema allows.
 #[must_use]
-pub fn random_value(random: &mut Random, attribute: &Attribute) -> String {
+pub fn random_value(random: &mut TestRandom, attribute: &Attribute) -> String {
     if !attribute.values.is_empty() {
         return attribute.values[random.below(attribute.values.len())].clone();
     }
     random_scalar(random, attribute.kind.scalar)
 }
 
-fn random_scalar(random: &mut Random, scalar: Type) -> String {
+fn random_scalar(random: &mut TestRandom, scalar: Type) -> String {
     let small = random.below(12);
     match scalar {
         Type::String => random.pick(WORDS).to_owned(),
@@ -106,7 +106,7 @@ fn random_scalar(random: &mut Random, scalar: Type) -> String {
 
 /// The text of a selector that the schema can read, in all sorts of spellings.
 #[must_use]
-pub fn random_selector(random: &mut Random, schema: &Schema) -> String {
+pub fn random_selector(random: &mut TestRandom, schema: &Schema) -> String {
     if random.once_in(50) {
         return random.pick(&["", " ", "*", "  * "]).to_owned();
     }
@@ -116,7 +116,7 @@ pub fn random_selector(random: &mut Random, schema: &Schema) -> String {
     text
 }
 
-fn put_selector(random: &mut Random, schema: &Schema, depth: usize, out: &mut String) {
+fn put_selector(random: &mut TestRandom, schema: &Schema, depth: usize, out: &mut String) {
     if depth == 0 {
         return put_test(random, schema, out);
     }
@@ -149,7 +149,7 @@ fn put_selector(random: &mut Random, schema: &Schema, depth: usize, out: &mut St
 }
 
 /// Something that stands between any two separators.
-fn put_unit(random: &mut Random, schema: &Schema, depth: usize, out: &mut String) {
+fn put_unit(random: &mut TestRandom, schema: &Schema, depth: usize, out: &mut String) {
     if depth == 0 || random.once_in(4) {
         return put_test(random, schema, out);
     }
@@ -158,7 +158,7 @@ fn put_unit(random: &mut Random, schema: &Schema, depth: usize, out: &mut String
     out.push(')');
 }
 
-fn put_test(random: &mut Random, schema: &Schema, out: &mut String) {
+fn put_test(random: &mut TestRandom, schema: &Schema, out: &mut String) {
     if schema.is_open() && (schema.attributes().is_empty() || random.once_in(2)) {
         let (name, value) = (random.pick(UNDECLARED), random.pick(WORDS));
         out.push_str(name);
@@ -172,7 +172,7 @@ fn put_test(random: &mut Random, schema: &Schema, out: &mut String) {
         .collect();
     let name = random.pick(&names);
     let scalar = attribute.kind.scalar;
-    let value = |random: &mut Random| quoted(&random_value(random, attribute));
+    let value = |random: &mut TestRandom| quoted(&random_value(random, attribute));
     let done = match random.below(10) {
         0 => write!(out, "exists({name})"),
         1 => write!(out, "{name} = *"),
@@ -196,7 +196,7 @@ fn put_test(random: &mut Random, schema: &Schema, out: &mut String) {
 }
 
 /// A value that can be compared with.
-fn bound(random: &mut Random, attribute: &Attribute) -> String {
+fn bound(random: &mut TestRandom, attribute: &Attribute) -> String {
     loop {
         let text = random_value(random, attribute);
         let mut canonical = String::new();
@@ -207,7 +207,7 @@ fn bound(random: &mut Random, attribute: &Attribute) -> String {
     }
 }
 
-fn by(random: &mut Random, scalar: Type) -> String {
+fn by(random: &mut TestRandom, scalar: Type) -> String {
     let widths: &[&str] = match scalar {
         Type::Integer => &["", "/by/2", "/by/1", "/BY/5"],
         Type::Decimal => &["", "/by/0.25", "/by/50"],
@@ -224,7 +224,7 @@ fn by(random: &mut Random, scalar: Type) -> String {
 /// # Panics
 /// When the schema refuses what its own attributes allow.
 #[must_use]
-pub fn random_record(random: &mut Random, schema: &Schema) -> Record {
+pub fn random_record(random: &mut TestRandom, schema: &Schema) -> Record {
     let mut given: Vec<(&str, Vec<String>, bool)> = Vec::new();
     for attribute in schema.attributes() {
         if attribute.optional && random.once_in(3) {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::Context;
-use super::expr::{Attr, Bound, Check, Comparison, Expr, Test, stored_form};
-use super::items::Items;
-use super::lexer::{Token, invalid};
-use super::parser::{Ask, Item, Syntax};
-use super::patterns::Patterns;
-use super::range::{Range, date_text, stride};
+use super::SelectorContext;
+use super::expr::{AttributeTest, Comparison, PrintedBound, SelectorExpr, TestCheck, TestedAttribute, stored_form};
+use super::items::ItemList;
+use super::lexer::{SelectorToken, invalid};
+use super::parser::{SelectorSyntax, SyntaxItem, SyntaxTest};
+use super::patterns::PatternCache;
+use super::range::{NumberRange, date_text, stride};
 use super::widen::{narrow, widen};
 use crate::error::Result;
 use crate::limits::VALUE_BYTES_MAX;
@@ -17,12 +17,12 @@ use crate::value::{Given, Type};
 
 /// Reads `syntax` by `schema`; the regular expressions of the selector are compiled once for all schemas.
 pub(crate) fn type_by(
-    syntax: &Syntax<'_>,
+    syntax: &SelectorSyntax<'_>,
     schema: &Schema,
-    context: &Context,
-    patterns: &mut Patterns,
-) -> Result<Expr> {
-    let mut typer = Typer {
+    context: &SelectorContext,
+    patterns: &mut PatternCache,
+) -> Result<SelectorExpr> {
+    let mut typer = SelectorTyper {
         schema,
         context,
         patterns,
@@ -30,38 +30,38 @@ pub(crate) fn type_by(
     typer.expr(syntax)
 }
 
-struct Typer<'a> {
+struct SelectorTyper<'a> {
     schema: &'a Schema,
-    context: &'a Context,
-    patterns: &'a mut Patterns,
+    context: &'a SelectorContext,
+    patterns: &'a mut PatternCache,
 }
 
-impl Typer<'_> {
-    fn expr(&mut self, syntax: &Syntax<'_>) -> Result<Expr> {
+impl SelectorTyper<'_> {
+    fn expr(&mut self, syntax: &SelectorSyntax<'_>) -> Result<SelectorExpr> {
         Ok(match syntax {
-            Syntax::Everything => Expr::Everything,
-            Syntax::All(parts) => Expr::all(narrow(self.schema, self.exprs(parts)?)),
-            Syntax::Any(parts) => Expr::any(self.exprs(parts)?),
-            Syntax::Not(inner) => Expr::Not(Box::new(self.expr(inner)?)),
-            Syntax::Test { name, ask } => {
+            SelectorSyntax::Everything => SelectorExpr::Everything,
+            SelectorSyntax::All(parts) => SelectorExpr::all(narrow(self.schema, self.exprs(parts)?)),
+            SelectorSyntax::Any(parts) => SelectorExpr::any(self.exprs(parts)?),
+            SelectorSyntax::Not(inner) => SelectorExpr::Not(Box::new(self.expr(inner)?)),
+            SelectorSyntax::Test { name, ask } => {
                 let attr = self.attr(name)?;
                 let check = self.check(&attr, ask)?;
-                widen(self.schema, Test { attr, check })
+                widen(self.schema, AttributeTest { attr, check })
             }
         })
     }
 
-    fn exprs(&mut self, parts: &[Syntax<'_>]) -> Result<Vec<Expr>> {
+    fn exprs(&mut self, parts: &[SelectorSyntax<'_>]) -> Result<Vec<SelectorExpr>> {
         parts.iter().map(|part| self.expr(part)).collect()
     }
 
-    fn attr(&self, name: &Item<'_>) -> Result<Attr> {
+    fn attr(&self, name: &SyntaxItem<'_>) -> Result<TestedAttribute> {
         if let Some(id) = self.schema.find(&name.text) {
             return Ok(attr_of(self.schema, id));
         }
         if self.schema.is_open() && is_name(&name.text) {
             let name = Arc::from(&*name.text);
-            return Ok(Attr {
+            return Ok(TestedAttribute {
                 id: AttrId::OPEN,
                 name,
                 scalar: Type::String,
@@ -83,37 +83,37 @@ impl Typer<'_> {
         Err(invalid(name.at, cause))
     }
 
-    fn check(&mut self, attr: &Attr, ask: &Ask<'_>) -> Result<Check> {
+    fn check(&mut self, attr: &TestedAttribute, ask: &SyntaxTest<'_>) -> Result<TestCheck> {
         Ok(match ask {
-            Ask::Exists => Check::Exists,
-            Ask::Among { negated, items } => {
+            SyntaxTest::Exists => TestCheck::Exists,
+            SyntaxTest::Among { negated, items } => {
                 let mut texts = Vec::with_capacity(items.len());
                 for item in items {
                     let mut stored = String::new();
                     stored_form(&self.canonical(attr, item)?, attr.list, &mut stored);
                     texts.push(stored);
                 }
-                Check::Among {
+                TestCheck::Among {
                     negated: *negated,
-                    items: Items::new(&texts),
+                    items: ItemList::new(&texts),
                 }
             }
-            Ask::Range {
+            SyntaxTest::Range {
                 negated,
                 first,
                 last,
                 by,
-            } => Check::Range {
+            } => TestCheck::Range {
                 negated: *negated,
                 range: Box::new(self.range(attr, first, last, by.as_ref())?),
             },
-            Ask::Compare { op, op_at, bound } => self.compare(attr, *op, *op_at, bound)?,
-            Ask::Like(item) => Check::Like(self.patterns.compile(item)?),
+            SyntaxTest::Compare { op, op_at, bound } => self.compare(attr, *op, *op_at, bound)?,
+            SyntaxTest::Like(item) => TestCheck::Like(self.patterns.compile(item)?),
         })
     }
 
     /// The canonical text of a value; allowed values and ranges of the schema do not restrict a question.
-    fn canonical(&self, attr: &Attr, item: &Item<'_>) -> Result<String> {
+    fn canonical(&self, attr: &TestedAttribute, item: &SyntaxItem<'_>) -> Result<String> {
         let problem = |why: String| invalid(item.at, format!("{}: {why}", attr.name));
         if attr.scalar == Type::Date
             && let Some(days_back) = relative(&item.text)
@@ -137,11 +137,17 @@ impl Typer<'_> {
         Ok(text)
     }
 
-    fn compare(&self, attr: &Attr, op: Token, op_at: usize, bound: &Item<'_>) -> Result<Check> {
+    fn compare(
+        &self,
+        attr: &TestedAttribute,
+        op: SelectorToken,
+        op_at: usize,
+        bound: &SyntaxItem<'_>,
+    ) -> Result<TestCheck> {
         let op = match op {
-            Token::Less => Comparison::Less,
-            Token::AtMost => Comparison::AtMost,
-            Token::Greater => Comparison::Greater,
+            SelectorToken::Less => Comparison::Less,
+            SelectorToken::AtMost => Comparison::AtMost,
+            SelectorToken::Greater => Comparison::Greater,
             _ => Comparison::AtLeast,
         };
         if !attr.scalar.is_ordered() {
@@ -154,11 +160,11 @@ impl Typer<'_> {
             return Err(invalid(op_at, cause));
         }
         let (text, number) = self.bound(attr, bound)?;
-        Ok(Check::Compare(Box::new(Bound { op, text, number })))
+        Ok(TestCheck::Compare(Box::new(PrintedBound { op, text, number })))
     }
 
     /// A value as the end of something.
-    fn bound(&self, attr: &Attr, item: &Item<'_>) -> Result<(Box<str>, i128)> {
+    fn bound(&self, attr: &TestedAttribute, item: &SyntaxItem<'_>) -> Result<(Box<str>, i128)> {
         let text = self.canonical(attr, item)?;
         let number = attr.scalar.order(&text).ok_or_else(|| {
             invalid(
@@ -169,7 +175,13 @@ impl Typer<'_> {
         Ok((text.into(), number))
     }
 
-    fn range(&self, attr: &Attr, first: &Item<'_>, last: &Item<'_>, by: Option<&Item<'_>>) -> Result<Range> {
+    fn range(
+        &self,
+        attr: &TestedAttribute,
+        first: &SyntaxItem<'_>,
+        last: &SyntaxItem<'_>,
+        by: Option<&SyntaxItem<'_>>,
+    ) -> Result<NumberRange> {
         if !attr.scalar.is_ordered() {
             let cause = format!("{}: a {} has no ranges; write a list", attr.name, attr.scalar);
             return Err(invalid(first.at, cause));
@@ -179,7 +191,7 @@ impl Typer<'_> {
         let at = by.map_or(last.at, |by| by.at);
         let (stride, by) =
             stride(attr.scalar, by.map(|by| &*by.text)).map_err(|why| invalid(at, format!("{}: {why}", attr.name)))?;
-        Ok(Range {
+        Ok(NumberRange {
             first,
             last: last_text,
             by: by.map(Into::into),
@@ -191,9 +203,9 @@ impl Typer<'_> {
 }
 
 /// A declared attribute, ready for tests.
-pub(crate) fn attr_of(schema: &Schema, id: AttrId) -> Attr {
+pub(crate) fn attr_of(schema: &Schema, id: AttrId) -> TestedAttribute {
     let attribute = schema.attribute(id);
-    Attr {
+    TestedAttribute {
         id,
         name: Arc::from(&*attribute.name),
         scalar: attribute.kind.scalar,
@@ -215,7 +227,7 @@ fn relative(text: &str) -> Option<u32> {
         .then(|| digits.parse().ok())?
 }
 
-impl Context {
+impl SelectorContext {
     fn day_before(&self, days_back: u32) -> Option<String> {
         let today = Type::Date.order(&format!("{:08}", self.today?))?;
         let text = date_text(i64::try_from(today).ok()? - i64::from(days_back));

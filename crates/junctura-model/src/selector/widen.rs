@@ -4,8 +4,8 @@
 //! `paramId=167`. A control forecast has no number in MARS: a test that member 0 passes also matches objects of type `cf`
 //! without a number. The result prints as it is evaluated, and reads back equal.
 
-use super::expr::{Check, Expr, Test};
-use super::items::Items;
+use super::expr::{AttributeTest, SelectorExpr, TestCheck};
+use super::items::ItemList;
 use super::typed::attr_of;
 use crate::schema::Schema;
 
@@ -13,64 +13,63 @@ const SCHEMA: &str = "mars";
 const CONTROL: &str = "cf";
 const DIGITS_MAX: usize = 9;
 
-pub(super) fn widen(schema: &Schema, test: Test) -> Expr {
+pub(super) fn widen(schema: &Schema, test: AttributeTest) -> SelectorExpr {
     if schema.name() != SCHEMA {
-        return Expr::Test(test);
+        return SelectorExpr::Test(test);
     }
     match &*test.attr.name {
         "param" => by_identifier(schema, test),
         "number" => with_control(schema, test),
-        _ => Expr::Test(test),
+        _ => SelectorExpr::Test(test),
     }
 }
 
 /// Where the type of all objects that match is another, no control forecast is added.
-pub(super) fn narrow(schema: &Schema, parts: Vec<Expr>) -> Vec<Expr> {
-    let excludes_control = |part: &Expr| match part {
-        Expr::Test(Test {
+pub(super) fn narrow(schema: &Schema, parts: Vec<SelectorExpr>) -> Vec<SelectorExpr> {
+    let excludes_control = |part: &SelectorExpr| match part {
+        SelectorExpr::Test(AttributeTest {
             attr,
-            check: Check::Among { negated: false, items },
-        }) => &*attr.name == "type" && !Items::iter(items).any(|kind| kind == CONTROL),
+            check: TestCheck::Among { negated: false, items },
+        }) => &*attr.name == "type" && !ItemList::iter(items).any(|kind| kind == CONTROL),
         _ => false,
     };
     if schema.name() != SCHEMA || !parts.iter().any(excludes_control) {
         return parts;
     }
     let numbered = |part| match part {
-        Expr::Any(mut either) if is_with_control(&either) => either.swap_remove(0),
+        SelectorExpr::Any(mut either) if is_with_control(&either) => either.swap_remove(0),
         part => part,
     };
     parts.into_iter().map(numbered).collect()
 }
 
-fn is_with_control(either: &[Expr]) -> bool {
-    let [Expr::Test(test), Expr::All(control)] = either else {
+fn is_with_control(either: &[SelectorExpr]) -> bool {
+    let [SelectorExpr::Test(test), SelectorExpr::All(control)] = either else {
         return false;
     };
-    let is_control =
-        |part: &Expr| matches!(part, Expr::Test(test) if &*test.attr.name == "type" && test.holds(CONTROL));
+    let is_control = |part: &SelectorExpr| matches!(part, SelectorExpr::Test(test) if &*test.attr.name == "type" && test.holds(CONTROL));
     &*test.attr.name == "number" && control.len() == 2 && control.first().is_some_and(is_control)
 }
 
-fn by_identifier(schema: &Schema, test: Test) -> Expr {
-    let Check::Among { negated, items } = &test.check else {
-        return Expr::Test(test);
+fn by_identifier(schema: &Schema, test: AttributeTest) -> SelectorExpr {
+    let TestCheck::Among { negated, items } = &test.check else {
+        return SelectorExpr::Test(test);
     };
     let negated = *negated;
-    let identifiers: Vec<String> = Items::iter(items).filter_map(identifier).collect();
+    let identifiers: Vec<String> = ItemList::iter(items).filter_map(identifier).collect();
     let Some(attribute) = schema.find("paramId").filter(|_| !identifiers.is_empty()) else {
-        return Expr::Test(test);
+        return SelectorExpr::Test(test);
     };
-    let check = Check::Among {
+    let check = TestCheck::Among {
         negated: false,
-        items: Items::new(&identifiers),
+        items: ItemList::new(&identifiers),
     };
     let attr = attr_of(schema, attribute);
-    let same = Expr::Test(Test { attr, check });
+    let same = SelectorExpr::Test(AttributeTest { attr, check });
     if negated {
-        Expr::all(vec![Expr::Test(test), Expr::Not(Box::new(same))])
+        SelectorExpr::all(vec![SelectorExpr::Test(test), SelectorExpr::Not(Box::new(same))])
     } else {
-        Expr::any(vec![Expr::Test(test), same])
+        SelectorExpr::any(vec![SelectorExpr::Test(test), same])
     }
 }
 
@@ -88,26 +87,26 @@ fn identifier(text: &str) -> Option<String> {
     (parameter < 1000).then(|| (table * 1000 + parameter).to_string())
 }
 
-fn with_control(schema: &Schema, test: Test) -> Expr {
+fn with_control(schema: &Schema, test: AttributeTest) -> SelectorExpr {
     let asks_value = matches!(
         test.check,
-        Check::Among { .. } | Check::Range { .. } | Check::Compare(_)
+        TestCheck::Among { .. } | TestCheck::Range { .. } | TestCheck::Compare(_)
     );
     let kind = schema.find("type").filter(|_| asks_value && test.holds("0"));
     let Some(kind) = kind else {
-        return Expr::Test(test);
+        return SelectorExpr::Test(test);
     };
-    let is_control = Expr::Test(Test {
+    let is_control = SelectorExpr::Test(AttributeTest {
         attr: attr_of(schema, kind),
-        check: Check::Among {
+        check: TestCheck::Among {
             negated: false,
-            items: Items::new(&[CONTROL.to_owned()]),
+            items: ItemList::new(&[CONTROL.to_owned()]),
         },
     });
-    let has_number = Expr::Test(Test {
+    let has_number = SelectorExpr::Test(AttributeTest {
         attr: test.attr.clone(),
-        check: Check::Exists,
+        check: TestCheck::Exists,
     });
-    let control = Expr::all(vec![is_control, Expr::Not(Box::new(has_number))]);
-    Expr::any(vec![Expr::Test(test), control])
+    let control = SelectorExpr::all(vec![is_control, SelectorExpr::Not(Box::new(has_number))]);
+    SelectorExpr::any(vec![SelectorExpr::Test(test), control])
 }

@@ -1,14 +1,14 @@
 //! Days, times of day and points in time, in the calendar of ISO 8601, years 1 to 9999.
 
-use super::{Given, Scalar, Sink, put_digits, read_digits};
+use super::{Given, ScalarType, TextSink, put_digits, read_digits};
 
 /// Days since 1970-01-01.
 #[derive(Clone, Copy)]
-pub(super) struct Date(i64);
+pub(super) struct CalendarDate(i64);
 
-impl Date {
+impl CalendarDate {
     /// The day of year, month and day, if the calendar has it.
-    fn of(year: u64, month: u64, day: u64) -> Option<Date> {
+    fn of(year: u64, month: u64, day: u64) -> Option<CalendarDate> {
         let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
         let days = match month {
             2 => 28 + u64::from(leap),
@@ -17,16 +17,16 @@ impl Date {
             _ => return None,
         };
         let exists = (1..=9999).contains(&year) && (1..=days).contains(&day);
-        exists.then(|| Date(days_before(year as i64, month as i64) + day as i64 - 1))
+        exists.then(|| CalendarDate(days_before(year as i64, month as i64) + day as i64 - 1))
     }
 
-    fn read_text(text: &[u8]) -> Option<Date> {
+    fn read_text(text: &[u8]) -> Option<CalendarDate> {
         let (year, month, day) = match *text {
             [_, _, _, _, _, _, _, _] => (&text[..4], &text[4..6], &text[6..]),
             [_, _, _, _, b'-', _, _, b'-', _, _] => (&text[..4], &text[5..7], &text[8..]),
             _ => return None,
         };
-        Date::of(read_digits(year)?, read_digits(month)?, read_digits(day)?)
+        CalendarDate::of(read_digits(year)?, read_digits(month)?, read_digits(day)?)
     }
 
     fn parts(self) -> (u128, u128, u128) {
@@ -58,7 +58,7 @@ fn days_before(year: i64, month: i64) -> i64 {
     year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + (months * 153 + 2) / 5 - 719_468
 }
 
-impl Scalar for Date {
+impl ScalarType for CalendarDate {
     const EXPECTED: &'static str = "a day such as 2026-11-20 or 20261120";
     const QUICK: bool = true;
 
@@ -67,13 +67,13 @@ impl Scalar for Date {
             Given::Text(text) => Self::read_text(text.as_bytes()),
             Given::Integer(number @ 10_000_101..=99_991_231) => {
                 let number = number as u64;
-                Date::of(number / 10_000, number / 100 % 100, number % 100)
+                CalendarDate::of(number / 10_000, number / 100 % 100, number % 100)
             }
             _ => None,
         }
     }
 
-    fn write(&self, out: &mut (impl Sink + ?Sized)) {
+    fn write(&self, out: &mut (impl TextSink + ?Sized)) {
         let (year, month, day) = self.parts();
         put_digits(year * 10_000 + month * 100 + day, 8, out);
     }
@@ -88,38 +88,38 @@ impl Scalar for Date {
 }
 
 /// Minutes since midnight.
-pub(super) struct Time(u64);
+pub(super) struct DayTime(u64);
 
-impl Time {
-    fn of(hour: u64, minute: u64) -> Option<Time> {
-        (hour < 24 && minute < 60).then_some(Time(hour * 60 + minute))
+impl DayTime {
+    fn of(hour: u64, minute: u64) -> Option<DayTime> {
+        (hour < 24 && minute < 60).then_some(DayTime(hour * 60 + minute))
     }
 
-    fn read_text(text: &[u8]) -> Option<Time> {
+    fn read_text(text: &[u8]) -> Option<DayTime> {
         let (hour, minute) = match *text {
             [_] | [_, _] => (text, &b"0"[..]),
             [_, b':', _, _] | [_, _, b':', _, _] => (&text[..text.len() - 3], &text[text.len() - 2..]),
             [_, _, _] | [_, _, _, _] => text.split_at(text.len() - 2),
             _ => return None,
         };
-        Time::of(read_digits(hour)?, read_digits(minute)?)
+        DayTime::of(read_digits(hour)?, read_digits(minute)?)
     }
 }
 
-impl Scalar for Time {
+impl ScalarType for DayTime {
     const EXPECTED: &'static str = "a time of day such as 12, 1200 or 12:00";
     const QUICK: bool = true;
 
     fn read(given: Given<'_>) -> Option<Self> {
         match given {
             Given::Text(text) => Self::read_text(text.as_bytes()),
-            Given::Integer(hour @ 0..=99) => Time::of(hour as u64, 0),
-            Given::Integer(number @ 100..=9999) => Time::of(number as u64 / 100, number as u64 % 100),
+            Given::Integer(hour @ 0..=99) => DayTime::of(hour as u64, 0),
+            Given::Integer(number @ 100..=9999) => DayTime::of(number as u64 / 100, number as u64 % 100),
             _ => None,
         }
     }
 
-    fn write(&self, out: &mut (impl Sink + ?Sized)) {
+    fn write(&self, out: &mut (impl TextSink + ?Sized)) {
         put_digits(u128::from(self.0 / 60 * 100 + self.0 % 60), 4, out);
     }
 
@@ -146,7 +146,7 @@ impl Timestamp {
         let (day, rest) = text.split_once(['T', 't'])?;
         let date = Some(day)
             .filter(|day| day.len() == 10)
-            .and_then(|day| Date::read_text(day.as_bytes()))?;
+            .and_then(|day| CalendarDate::read_text(day.as_bytes()))?;
         let (clock, rest) = rest.split_at_checked(8)?;
         let (hour, minute, second) = match clock.as_bytes() {
             [h1, h2, b':', m1, m2, b':', s1, s2] => (two(*h1, *h2)?, two(*m1, *m2)?, two(*s1, *s2)?),
@@ -189,7 +189,7 @@ fn zone_seconds(zone: &str) -> Option<i64> {
     }
 }
 
-impl Scalar for Timestamp {
+impl ScalarType for Timestamp {
     const EXPECTED: &'static str = "a time with its offset, such as 2026-11-20T12:00:00Z";
 
     fn read(given: Given<'_>) -> Option<Self> {
@@ -197,8 +197,8 @@ impl Scalar for Timestamp {
         Self::read_text(text)
     }
 
-    fn write(&self, out: &mut (impl Sink + ?Sized)) {
-        let (year, month, day) = Date(self.seconds.div_euclid(DAY)).parts();
+    fn write(&self, out: &mut (impl TextSink + ?Sized)) {
+        let (year, month, day) = CalendarDate(self.seconds.div_euclid(DAY)).parts();
         let second = self.seconds.rem_euclid(DAY) as u128;
         let parts = [
             (year, 4, b'-'),

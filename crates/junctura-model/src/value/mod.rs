@@ -15,11 +15,11 @@ mod span;
 
 use std::fmt;
 
-use calendar::{Date, Time, Timestamp};
+use calendar::{CalendarDate, DayTime, Timestamp};
 use number::{Decimal, Float, Integer};
-pub(crate) use sink::{Count, Sink, writes};
+pub(crate) use sink::{CountingSink, TextSink, writes};
 pub(crate) use span::step_ends;
-use span::{Duration, Step};
+use span::{ForecastStep, TimeSpan};
 
 /// A scalar type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,11 +71,11 @@ pub enum Given<'a> {
 }
 
 /// One scalar type: how it is read, written and ordered.
-trait Scalar: Sized {
+trait ScalarType: Sized {
     /// What is expected, for messages.
     const EXPECTED: &'static str;
     fn read(given: Given<'_>) -> Option<Self>;
-    fn write(&self, out: &mut (impl Sink + ?Sized));
+    fn write(&self, out: &mut (impl TextSink + ?Sized));
     fn order(&self) -> Option<i128>;
 
     fn expected() -> &'static str {
@@ -85,7 +85,7 @@ trait Scalar: Sized {
     /// Is it quicker to see that a text is canonical than to read and write it?
     const QUICK: bool = false;
 
-    fn canonical(given: Given<'_>, out: &mut impl Sink) -> Option<()> {
+    fn canonical(given: Given<'_>, out: &mut impl TextSink) -> Option<()> {
         match given {
             Given::Text(text) if Self::QUICK && Self::is_canonical(text) => out.put(text),
             given => Self::read(given)?.write(out),
@@ -104,7 +104,7 @@ trait Scalar: Sized {
 
 /// Reads a length of time such as `1h30m`.
 pub(crate) fn nanoseconds(text: &str) -> Option<u64> {
-    u64::try_from(Duration::order_of(text)?).ok()
+    u64::try_from(TimeSpan::order_of(text)?).ok()
 }
 
 /// Calls the same function of whichever scalar the type is; strings and bools are dealt with by the caller.
@@ -115,11 +115,11 @@ macro_rules! scalar {
             Type::Bool => $bool,
             Type::Integer => Integer::$function($($argument),*),
             Type::Decimal => Decimal::$function($($argument),*),
-            Type::Date => Date::$function($($argument),*),
-            Type::Time => Time::$function($($argument),*),
-            Type::Step => Step::$function($($argument),*),
+            Type::Date => CalendarDate::$function($($argument),*),
+            Type::Time => DayTime::$function($($argument),*),
+            Type::Step => ForecastStep::$function($($argument),*),
             Type::Timestamp => Timestamp::$function($($argument),*),
-            Type::Duration => Duration::$function($($argument),*),
+            Type::Duration => TimeSpan::$function($($argument),*),
             Type::Float => Float::$function($($argument),*),
         }
     };
@@ -171,7 +171,7 @@ impl Type {
         self.canonical_into(given, out)
     }
 
-    pub(crate) fn canonical_into(self, given: Given<'_>, out: &mut impl Sink) -> Result<(), String> {
+    pub(crate) fn canonical_into(self, given: Given<'_>, out: &mut impl TextSink) -> Result<(), String> {
         let done = scalar!(
             self,
             canonical(given, out),
@@ -183,7 +183,7 @@ impl Type {
 
     fn why_not(self, given: Given<'_>) -> String {
         let expected = scalar!(self, expected(), "a text", "true or false");
-        format!("{} is no {self} (expected {expected})", Shown(given))
+        format!("{} is no {self} (expected {expected})", ShownValue(given))
     }
 
     /// Is this text canonical for this type? No allocation.
@@ -207,13 +207,13 @@ impl Type {
     }
 }
 
-fn put_string(given: Given<'_>, out: &mut impl Sink) -> Option<()> {
+fn put_string(given: Given<'_>, out: &mut impl TextSink) -> Option<()> {
     let Given::Text(text) = given else { return None };
     out.put(text);
     Some(())
 }
 
-fn put_bool(given: Given<'_>, out: &mut impl Sink) -> Option<()> {
+fn put_bool(given: Given<'_>, out: &mut impl TextSink) -> Option<()> {
     out.put(match given {
         Given::Bool(true) | Given::Text("true") => "true",
         Given::Bool(false) | Given::Text("false") => "false",
@@ -223,7 +223,7 @@ fn put_bool(given: Given<'_>, out: &mut impl Sink) -> Option<()> {
 }
 
 /// Appends a whole number in decimal digits.
-fn put_digits(number: u128, width: usize, out: &mut (impl Sink + ?Sized)) {
+fn put_digits(number: u128, width: usize, out: &mut (impl TextSink + ?Sized)) {
     const DIGITS_MAX: usize = 39;
     // Most numbers are small, and dividing 128 bits is slow.
     let Ok(mut small) = u64::try_from(number) else {
@@ -293,9 +293,9 @@ impl fmt::Display for Kind {
 }
 
 /// What was given, short enough for a message.
-pub(crate) struct Shown<'a>(pub(crate) Given<'a>);
+pub(crate) struct ShownValue<'a>(pub(crate) Given<'a>);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for ShownValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN_MAX: usize = 60;
         match self.0 {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Given, Scalar, Sink, put_digits, read_digits};
+use super::{Given, ScalarType, TextSink, put_digits, read_digits};
 
 /// What `order` multiplies integers and decimals with, so that both share one scale.
 const SCALE: i128 = 1_000_000_000_000_000_000;
@@ -10,7 +10,7 @@ const DIGITS_MAX: usize = 18;
 
 pub(super) struct Integer(i64);
 
-impl Scalar for Integer {
+impl ScalarType for Integer {
     const EXPECTED: &'static str = "a whole number of 64 bits, such as 12 or -3";
     const QUICK: bool = true;
 
@@ -22,7 +22,7 @@ impl Scalar for Integer {
         }
     }
 
-    fn write(&self, out: &mut (impl Sink + ?Sized)) {
+    fn write(&self, out: &mut (impl TextSink + ?Sized)) {
         put_sign(self.0 < 0, out);
         put_digits(u128::from(self.0.unsigned_abs()), 1, out);
     }
@@ -37,7 +37,7 @@ impl Scalar for Integer {
     }
 }
 
-fn put_sign(negative: bool, out: &mut (impl Sink + ?Sized)) {
+fn put_sign(negative: bool, out: &mut (impl TextSink + ?Sized)) {
     if negative {
         out.put_ascii(b'-');
     }
@@ -57,7 +57,7 @@ pub(super) struct Decimal {
     places: usize,
 }
 
-impl Scalar for Decimal {
+impl ScalarType for Decimal {
     const EXPECTED: &'static str = "an exact number of up to 18 digits, such as 500 or 0.5";
     const QUICK: bool = true;
 
@@ -82,7 +82,7 @@ impl Scalar for Decimal {
         }
     }
 
-    fn write(&self, out: &mut (impl Sink + ?Sized)) {
+    fn write(&self, out: &mut (impl TextSink + ?Sized)) {
         put_sign(self.negative, out);
         put_digits(u128::from(self.whole), 1, out);
         if self.places > 0 {
@@ -134,7 +134,7 @@ impl Decimal {
 
 pub(super) struct Float(f64);
 
-impl Scalar for Float {
+impl ScalarType for Float {
     const EXPECTED: &'static str = "a finite number, such as 0.5 or 1e-05";
 
     fn read(given: Given<'_>) -> Option<Self> {
@@ -148,7 +148,7 @@ impl Scalar for Float {
         number.is_finite().then_some(Float(number + 0.0))
     }
 
-    fn write(&self, out: &mut (impl Sink + ?Sized)) {
+    fn write(&self, out: &mut (impl TextSink + ?Sized)) {
         if let Some(text) = repr(self.0) {
             out.put(text.as_str());
         }
@@ -175,12 +175,12 @@ fn read_float(text: &str) -> Option<f64> {
 }
 
 /// A short text on the stack.
-struct Short {
+struct ShortText {
     bytes: [u8; 32],
     len: usize,
 }
 
-impl Short {
+impl ShortText {
     fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
     }
@@ -193,17 +193,17 @@ impl Short {
     }
 }
 
-impl std::fmt::Write for Short {
+impl std::fmt::Write for ShortText {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         self.push(text).ok_or(std::fmt::Error)
     }
 }
 
 /// The shortest digits that read back as this number, as `d.ddde±x`; of two equally near, the even one, as Python has it.
-fn shortest(number: f64) -> Option<Short> {
+fn shortest(number: f64) -> Option<ShortText> {
     /// Fewer digits than this are never those of two numbers.
     const TIE_DIGITS_MIN: usize = 16;
-    let mut text = Short { bytes: [0; 32], len: 0 };
+    let mut text = ShortText { bytes: [0; 32], len: 0 };
     write!(text, "{number:e}").ok()?;
     let digits = text
         .as_str()
@@ -215,7 +215,7 @@ fn shortest(number: f64) -> Option<Short> {
         return Some(text);
     }
     // Rounded to as many digits, ties go to the even one.
-    let mut even = Short { bytes: [0; 32], len: 0 };
+    let mut even = ShortText { bytes: [0; 32], len: 0 };
     write!(even, "{number:.*e}", digits - 1).ok()?;
     Some(if even.as_str().parse() == Ok(number) {
         even
@@ -226,7 +226,7 @@ fn shortest(number: f64) -> Option<Short> {
 
 /// The shortest text that reads back as this finite number, laid out as Python's `repr` does: `0.5`, `7.0`, `1e-05`, `1e+16`.
 /// The longest is 24 bytes.
-fn repr(number: f64) -> Option<Short> {
+fn repr(number: f64) -> Option<ShortText> {
     const ZEROS: &str = "0000000000000000";
     let scientific = shortest(number)?;
     let (mantissa, exponent) = scientific.as_str().split_once('e')?;
@@ -238,7 +238,7 @@ fn repr(number: f64) -> Option<Short> {
     };
     let (first, rest) = mantissa.split_once('.').unwrap_or((mantissa, ""));
 
-    let mut out = Short { bytes: [0; 32], len: 0 };
+    let mut out = ShortText { bytes: [0; 32], len: 0 };
     out.push(sign)?;
     match exponent {
         0..16 => {

@@ -1,7 +1,7 @@
 //! Where canonical text goes: into a text, into the bytes of a record, into a count, or nowhere but a comparison.
 
 /// Where canonical text goes: a `String` for those who read it, bytes for records.
-pub(crate) trait Sink {
+pub(crate) trait TextSink {
     fn put(&mut self, text: &str);
     /// Only for ASCII bytes.
     fn put_ascii(&mut self, byte: u8);
@@ -14,12 +14,12 @@ pub(crate) trait Sink {
 }
 
 /// A sink that stores nothing and compares: was exactly this text written?
-pub(crate) struct Expect<'a> {
+pub(crate) struct ComparingSink<'a> {
     rest: &'a [u8],
     same: bool,
 }
 
-impl Sink for Expect<'_> {
+impl TextSink for ComparingSink<'_> {
     fn put(&mut self, text: &str) {
         self.put_ascii_text(text.as_bytes());
     }
@@ -38,8 +38,8 @@ impl Sink for Expect<'_> {
 }
 
 /// Does `write` write exactly `text`?
-pub(crate) fn writes(text: &str, write: impl FnOnce(&mut Expect<'_>)) -> bool {
-    let mut expect = Expect {
+pub(crate) fn writes(text: &str, write: impl FnOnce(&mut ComparingSink<'_>)) -> bool {
+    let mut expect = ComparingSink {
         rest: text.as_bytes(),
         same: true,
     };
@@ -49,9 +49,9 @@ pub(crate) fn writes(text: &str, write: impl FnOnce(&mut Expect<'_>)) -> bool {
 
 /// A sink that only counts bytes.
 #[derive(Default)]
-pub(crate) struct Count(pub(crate) usize);
+pub(crate) struct CountingSink(pub(crate) usize);
 
-impl Sink for Count {
+impl TextSink for CountingSink {
     fn put(&mut self, text: &str) {
         self.0 += text.len();
     }
@@ -60,7 +60,7 @@ impl Sink for Count {
     }
 }
 
-impl Sink for String {
+impl TextSink for String {
     fn put(&mut self, text: &str) {
         self.push_str(text);
     }
@@ -69,7 +69,7 @@ impl Sink for String {
     }
 }
 
-impl Sink for Vec<u8> {
+impl TextSink for Vec<u8> {
     fn put(&mut self, text: &str) {
         self.extend_from_slice(text.as_bytes());
     }

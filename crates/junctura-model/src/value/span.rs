@@ -1,9 +1,9 @@
 //! Lengths of time: forecast steps (single or a range) and durations.
 
-use super::{Given, Scalar, Sink, put_digits, read_digits};
+use super::{Given, ScalarType, TextSink, put_digits, read_digits};
 
 /// Seconds since the base time of the forecast: of a moment, or from `first` to `last`. A moment before it is negative.
-pub(super) struct Step {
+pub(super) struct ForecastStep {
     first: i128,
     last: Option<i128>,
 }
@@ -18,13 +18,14 @@ pub(crate) fn step_ends(text: &str) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + 1..]))
 }
 
-impl Step {
-    fn read_text(text: &str) -> Option<Step> {
+impl ForecastStep {
+    fn read_text(text: &str) -> Option<ForecastStep> {
         let (first, last) = match step_ends(text) {
             Some((first, last)) => (step_seconds(first)?, Some(step_seconds(last)?)),
             None => (step_seconds(text)?, None),
         };
-        last.is_none_or(|last| first <= last).then_some(Step { first, last })
+        last.is_none_or(|last| first <= last)
+            .then_some(ForecastStep { first, last })
     }
 }
 
@@ -52,14 +53,14 @@ fn step_seconds(text: &str) -> Option<i128> {
     Some(if text.starts_with('-') { -size } else { size })
 }
 
-fn put_step(seconds: i128, out: &mut (impl Sink + ?Sized)) {
+fn put_step(seconds: i128, out: &mut (impl TextSink + ?Sized)) {
     if seconds < 0 {
         out.put_ascii(b'-');
     }
     put_digits(seconds.unsigned_abs(), 1, out);
 }
 
-impl Scalar for Step {
+impl ScalarType for ForecastStep {
     const EXPECTED: &'static str = "a step or a range of steps, such as 6, 90m, -6 or 0-24";
     const QUICK: bool = true;
 
@@ -69,14 +70,14 @@ impl Scalar for Step {
             Given::Integer(hours) => {
                 hours.unsigned_abs().checked_mul(HOUR)?;
                 let first = i128::from(hours) * HOURS;
-                Some(Step { first, last: None })
+                Some(ForecastStep { first, last: None })
             }
             _ => None,
         }
     }
 
     /// In hours where both ends are whole hours, else in minutes, else in seconds.
-    fn write(&self, out: &mut (impl Sink + ?Sized)) {
+    fn write(&self, out: &mut (impl TextSink + ?Sized)) {
         let whole = |unit: i128| self.first % unit == 0 && self.last.unwrap_or(0) % unit == 0;
         let (unit, suffix) = if whole(HOURS) {
             (HOURS, "")
@@ -110,7 +111,7 @@ impl Scalar for Step {
 }
 
 /// Nanoseconds.
-pub(super) struct Duration(i128);
+pub(super) struct TimeSpan(i128);
 
 /// The units, largest first.
 const UNITS: [(&str, i128); 7] = [
@@ -129,7 +130,7 @@ fn unit_of(total: i128) -> (&'static str, i128) {
     *UNITS.iter().find(divides).unwrap_or(&UNITS[3])
 }
 
-impl Scalar for Duration {
+impl ScalarType for TimeSpan {
     const EXPECTED: &'static str = "a length of time such as 90m, 1h30m or 1500ms";
 
     fn read(given: Given<'_>) -> Option<Self> {
@@ -150,11 +151,11 @@ impl Scalar for Duration {
         // A sum may have more digits than any of its parts: only what reads back is a length of time.
         let (_, nanos) = unit_of(total);
         u64::try_from(total / nanos).ok()?;
-        Some(Duration(total))
+        Some(TimeSpan(total))
     }
 
     /// In the largest unit that divides it.
-    fn write(&self, out: &mut (impl Sink + ?Sized)) {
+    fn write(&self, out: &mut (impl TextSink + ?Sized)) {
         let (unit, nanos) = unit_of(self.0);
         put_digits((self.0 / nanos) as u128, 1, out);
         out.put(unit);

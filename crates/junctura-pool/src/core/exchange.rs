@@ -7,40 +7,40 @@ use std::sync::Arc;
 
 use junctura_model::Result;
 
-use crate::Config;
-use crate::core::bundles::Bundles;
+use crate::PoolConfig;
+use crate::core::bundles::BundleTable;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::deferred::DeferredWork;
-use crate::core::durability::Durability;
+use crate::core::durability::DurableOffers;
 use crate::core::memory::payload::PayloadMemory;
 use crate::core::objects::retention_by_name::RetentionByName;
 use crate::core::objects::table::ObjectTable;
-use crate::core::objects::withdrawals::Withdrawals;
+use crate::core::objects::withdrawals::WithdrawalQueue;
 
 /// See the module's page.
 pub(in crate::core) struct ObjectExchange {
-    pub(in crate::core) config: Arc<Config>,
+    pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) asked: ClientRequests,
     pub(in crate::core) objects: ObjectTable,
     pub(in crate::core) memory: PayloadMemory,
-    pub(in crate::core) bundles: Bundles,
+    pub(in crate::core) bundles: BundleTable,
     pub(in crate::core) retention: RetentionByName,
-    pub(in crate::core) withdrawals: Withdrawals,
-    pub(in crate::core) durability: Durability,
+    pub(in crate::core) withdrawals: WithdrawalQueue,
+    pub(in crate::core) durability: DurableOffers,
     pub(in crate::core) deferred: DeferredWork,
 }
 
 impl ObjectExchange {
-    pub(in crate::core) fn new(config: &Arc<Config>) -> Result<Self> {
+    pub(in crate::core) fn new(config: &Arc<PoolConfig>) -> Result<Self> {
         Ok(Self {
             config: Arc::clone(config),
             asked: ClientRequests::new(config),
             objects: ObjectTable::new(config),
             memory: PayloadMemory::new(config),
-            bundles: Bundles::new(config),
+            bundles: BundleTable::new(config),
             retention: RetentionByName::of_schemas(&config.schemas)?,
-            withdrawals: Withdrawals::default(),
-            durability: Durability::default(),
+            withdrawals: WithdrawalQueue::default(),
+            durability: DurableOffers::default(),
             deferred: DeferredWork::default(),
         })
     }

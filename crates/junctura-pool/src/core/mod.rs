@@ -31,9 +31,9 @@ mod objects;
 #[cfg(test)]
 mod tests;
 
-pub use clients::client::Peer;
-pub use clients::stat::Stat;
-pub use deferred::{Departing, Unfinished, UnfinishedChange};
+pub use clients::client::ClientPeer;
+pub use clients::stat::PoolStat;
+pub use deferred::{DepartingObject, UnfinishedChange, UnfinishedWork};
 pub use engine::Core;
 pub use engine::timers::Nanoseconds;
-pub use interests::interest::Prepared;
+pub use interests::interest::PreparedSelector;

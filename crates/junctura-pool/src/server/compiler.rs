@@ -8,33 +8,33 @@ use std::thread::JoinHandle;
 use junctura_model::{Code, Error, Result, Schema, SelectorSet};
 
 use super::poller;
-use crate::core::Prepared;
+use crate::core::PreparedSelector;
 
 /// A selector of a client, to be read.
-struct Task {
+struct CompileTask {
     client: u32,
     text: String,
 }
 
 /// The thread, and the selectors that it has read. One client has at most one of them.
-pub(super) struct Compiler {
-    tasks: Option<Sender<Task>>,
-    done: Receiver<(u32, Prepared)>,
+pub(super) struct SelectorCompiler {
+    tasks: Option<Sender<CompileTask>>,
+    done: Receiver<(u32, PreparedSelector)>,
     bell: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Compiler {
+impl SelectorCompiler {
     pub(super) fn start(schemas: Vec<Arc<Schema>>) -> Result<Self> {
         let bell = Arc::new(poller::eventfd()?);
-        let ((tasks, incoming), (outgoing, done)) = (channel::<Task>(), channel());
+        let ((tasks, incoming), (outgoing, done)) = (channel::<CompileTask>(), channel());
         let its_bell = Arc::clone(&bell);
         let thread = std::thread::Builder::new()
             .name("junctura-regex".to_owned())
             .spawn(move || {
-                for Task { client, text } in incoming {
+                for CompileTask { client, text } in incoming {
                     let selectors = SelectorSet::parse(&text, &schemas);
-                    if outgoing.send((client, Prepared { text, selectors })).is_err() {
+                    if outgoing.send((client, PreparedSelector { text, selectors })).is_err() {
                         return;
                     }
                     let woken = rustix::io::write(&*its_bell, &1u64.to_ne_bytes());
@@ -57,7 +57,10 @@ impl Compiler {
 
     /// Orders that a client's selector is read; does not wait.
     pub(super) fn order(&self, client: u32, text: String) {
-        let sent = self.tasks.as_ref().map(|tasks| tasks.send(Task { client, text }));
+        let sent = self
+            .tasks
+            .as_ref()
+            .map(|tasks| tasks.send(CompileTask { client, text }));
         debug_assert!(
             sent.is_some_and(|sent| sent.is_ok()),
             "the thread takes tasks until its end"
@@ -65,7 +68,7 @@ impl Compiler {
     }
 
     /// Selectors that were read, and whose they are.
-    pub(super) fn take_done(&self) -> impl Iterator<Item = (u32, Prepared)> {
+    pub(super) fn take_done(&self) -> impl Iterator<Item = (u32, PreparedSelector)> {
         let mut count = [0; 8];
         // Nothing to read: another look has taken what this ring was for.
         let _ = rustix::io::read(&*self.bell, &mut count);
@@ -73,7 +76,7 @@ impl Compiler {
     }
 }
 
-impl Drop for Compiler {
+impl Drop for SelectorCompiler {
     fn drop(&mut self) {
         self.tasks = None;
         if let Some(thread) = self.thread.take() {

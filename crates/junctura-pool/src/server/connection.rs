@@ -3,18 +3,18 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use junctura_model::{Error, Result};
-use junctura_transport::{Carrier, Inbox, LocalCarrier, Outbox, Parts, Received, Rings, UnixCarrier};
+use junctura_transport::{Carrier, ConnectionRings, Inbox, LocalCarrier, Outbox, Parts, ReceiveResult, UnixCarrier};
 use junctura_wire::Reply;
 
-use super::poller::Ready;
-use super::traffic::Traffic;
+use super::poller::ReadyEvents;
+use super::traffic::ServerTraffic;
 use super::turn::ReadTurn;
 
 /// A client with more than this unread is not read itself, until it has caught up.
 const BACKLOG_BYTES_PAUSE: usize = 4 << 20;
 const BACKLOG_BYTES_RESUME: usize = 1 << 20;
 
-pub(super) struct Connection {
+pub(super) struct ClientConnection {
     pub(super) carrier: LocalCarrier,
     pub(super) inbox: Inbox,
     pub(super) outbox: Outbox,
@@ -29,10 +29,10 @@ pub(super) struct Connection {
     pub(super) turn: ReadTurn,
     /// Its client has died; what it said before is still read.
     pub(super) last_words: Option<LastWords>,
-    waits_for: Ready,
+    waits_for: ReadyEvents,
 }
 
-impl Connection {
+impl ClientConnection {
     pub(super) fn new(carrier: UnixCarrier, death: Option<OwnedFd>) -> Self {
         Self {
             carrier: LocalCarrier::new(carrier),
@@ -44,15 +44,15 @@ impl Connection {
             is_closing: false,
             turn: ReadTurn::default(),
             last_words: None,
-            waits_for: Ready {
+            waits_for: ReadyEvents {
                 readable: true,
-                ..Ready::default()
+                ..ReadyEvents::default()
             },
         }
     }
 
     /// The connection goes on through rings once everything up to here has gone over the socket.
-    pub(super) fn switch_to_rings(&mut self, rings: (Rings, Parts)) -> Result<()> {
+    pub(super) fn switch_to_rings(&mut self, rings: (ConnectionRings, Parts)) -> Result<()> {
         self.carrier.pass_rings(&mut self.outbox, rings)
     }
 
@@ -70,9 +70,9 @@ impl Connection {
     }
 
     /// Takes what has come, as far as there is room; nothing while frames of before are left over.
-    pub(super) fn receive(&mut self, inbox: &mut Inbox) -> Result<Received> {
+    pub(super) fn receive(&mut self, inbox: &mut Inbox) -> Result<ReceiveResult> {
         if self.turn.has_leftover {
-            return Ok(Received::Full);
+            return Ok(ReceiveResult::Full);
         }
         self.carrier.receive(inbox)
     }
@@ -90,7 +90,7 @@ impl Connection {
     }
 
     /// Sends what is queued, as far as the client takes it. Whether it is read again, after a pause.
-    pub(super) fn flush(&mut self, traffic: &mut Traffic) -> Result<bool> {
+    pub(super) fn flush(&mut self, traffic: &mut ServerTraffic) -> Result<bool> {
         if !self.outbox.is_empty() {
             let before = self.outbox.len();
             self.carrier.send(&mut self.outbox)?;
@@ -110,8 +110,8 @@ impl Connection {
     }
 
     /// What is to be waited for from now on, if it is not what was waited for.
-    pub(super) fn changed_interest(&mut self) -> Option<Ready> {
-        let interest = Ready {
+    pub(super) fn changed_interest(&mut self) -> Option<ReadyEvents> {
+        let interest = ReadyEvents {
             readable: self.is_heard() && !self.turn.waits_for_selector(),
             writable: !self.outbox.is_empty() && self.carrier.outgoing().waits_for_socket(),
             ended: false,

@@ -3,16 +3,16 @@
 use std::thread::JoinHandle;
 
 use junctura_model::{Code, Error, Result};
-use junctura_transport::{Address, Name};
+use junctura_transport::{ServerAddress, ServerName};
 
-use super::{Server, ServerOptions, Stopper};
+use super::{Server, ServerOptions, ServerStopper};
 
 /// A server on a thread of this process. It ends when this value is dropped, or with the process. In a forked child the
 /// value is without effect: the thread lives in the parent.
 #[derive(Debug)]
-pub struct Embedded {
-    address: Address,
-    stopper: Stopper,
+pub struct EmbeddedServer {
+    address: ServerAddress,
+    stopper: ServerStopper,
     thread: Option<JoinHandle<()>>,
     process: u32,
 }
@@ -22,7 +22,7 @@ impl Server {
     ///
     /// # Errors
     /// What [`Server::bind`] says, and `Io` when the system gives no thread.
-    pub fn start_embedded(options: ServerOptions) -> Result<Embedded> {
+    pub fn start_embedded(options: ServerOptions) -> Result<EmbeddedServer> {
         let server = Server::bind(&private_address()?, options)?;
         let (address, stopper) = (server.address().clone(), server.stopper());
         let thread = std::thread::Builder::new()
@@ -33,7 +33,7 @@ impl Server {
                 }
             })
             .map_err(|error| Error::new(Code::Io, "thread", error.to_string()))?;
-        Ok(Embedded {
+        Ok(EmbeddedServer {
             address,
             stopper,
             thread: Some(thread),
@@ -42,15 +42,15 @@ impl Server {
     }
 }
 
-impl Embedded {
+impl EmbeddedServer {
     /// Where it listens: what children connect to.
     #[must_use]
-    pub fn address(&self) -> &Address {
+    pub fn address(&self) -> &ServerAddress {
         &self.address
     }
 }
 
-impl Drop for Embedded {
+impl Drop for EmbeddedServer {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         if self.process == std::process::id() {
@@ -68,10 +68,10 @@ impl Drop for Embedded {
 ///
 /// # Errors
 /// `Io` when the system gives no random numbers.
-pub fn private_address() -> Result<Address> {
+pub fn private_address() -> Result<ServerAddress> {
     let mut random = [0u8; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
         .map_err(|errno| super::io("random numbers", errno))?;
     let name = format!("junctura-{}-{:032x}", std::process::id(), u128::from_ne_bytes(random));
-    Ok(Address::Abstract(Name::new(name)?))
+    Ok(ServerAddress::Abstract(ServerName::new(name)?))
 }

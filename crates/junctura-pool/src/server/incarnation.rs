@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use junctura_transport::Address;
+use junctura_transport::ServerAddress;
 
 /// The number of the life that begins now, in microseconds of the clock: pools that begin at almost the same time are told
 /// apart, so that a cursor of one is refused by the other. Within a process no number comes twice. For an address with a
 /// directory the last one is kept beside the socket, so that a clock that was set back does not bring an old number again.
-pub(super) fn next(address: &Address) -> u64 {
+pub(super) fn next(address: &ServerAddress) -> u64 {
     let clock = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_micros() as u64);
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn pools_that_begin_together_are_told_apart() {
-        let address: Address = "unix:@incarnations".parse().unwrap();
+        let address: ServerAddress = "unix:@incarnations".parse().unwrap();
         let many: Vec<u64> = (0..1000).map(|_| next(&address)).collect();
         assert!(many.is_sorted_by(|a, b| a < b), "{many:?}");
     }

@@ -24,22 +24,22 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use junctura_model::requirements::Written;
+use junctura_model::requirements::WrittenRequirement;
 use junctura_model::{Code, Error, Result, Schema};
-use junctura_transport::{Address, Carrier, Listener, Parts, Rings, UnixCarrier, for_clients};
+use junctura_transport::{Carrier, ConnectionRings, Parts, ServerAddress, ServerListener, UnixCarrier, for_clients};
 use junctura_wire::Request;
 use junctura_wire::body::Hello;
 
-use crate::Config;
+use crate::PoolConfig;
 use crate::core::{Core, Nanoseconds};
-use compiler::Compiler;
-use connection::{Connection, LastWords};
-pub use embedded::{Embedded, private_address};
-use newcomers::Newcomers;
-use poller::{Poller, Wakeup};
-use spiller::Spiller;
-use turn::{Crowd, Preparation, Share, Turn};
-use world::World;
+use compiler::SelectorCompiler;
+use connection::{ClientConnection, LastWords};
+pub use embedded::{EmbeddedServer, private_address};
+use newcomers::ServerNewcomers;
+use poller::{EventPoller, WakeupSource};
+use spiller::SpillThread;
+use turn::{ActiveClients, ClientTurn, FairShare, SelectorPreparation};
+use world::ServerEffects;
 
 /// What was put off is made up for when nobody has said anything for so long.
 const IDLE_WORK_AFTER: Nanoseconds = 20_000_000;
@@ -48,15 +48,15 @@ const IDLE_WORK_AFTER: Nanoseconds = 20_000_000;
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// The pool's configuration. Its incarnation is set by the server.
-    pub config: Config,
+    pub config: PoolConfig,
     /// End when nobody has been here and nothing has lain here for this long; `None`: go on until stopped.
     pub end_when_idle: Option<Duration>,
     /// Look for work this long before sleeping, where that pays: lower latency for a core that is busy so much longer.
     pub spin: Duration,
-    /// How long [`Stopper::drain`] gives those who are owed something.
+    /// How long [`ServerStopper::drain`] gives those who are owed something.
     pub drain_timeout: Duration,
     /// Requirements with names that stand before the first client comes.
-    pub requirements: Vec<Written>,
+    pub requirements: Vec<WrittenRequirement>,
     /// Time after which other clients get their turn, whatever else one client has sent; a quarter of it while more than four are at
     /// work. All clients together whose requests take long have a quarter of it. A request that has begun ends.
     pub turn: Duration,
@@ -74,7 +74,7 @@ impl ServerOptions {
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
-            config: Config::default(),
+            config: PoolConfig::default(),
             end_when_idle: None,
             spin: Self::SPIN,
             drain_timeout: Self::DRAIN_TIMEOUT,
@@ -87,36 +87,36 @@ impl Default for ServerOptions {
 /// A pool that listens.
 pub struct Server {
     core: Core,
-    world: World,
-    listener: Listener,
-    poller: Poller,
+    world: ServerEffects,
+    listener: ServerListener,
+    poller: EventPoller,
     wakeup: Arc<OwnedFd>,
     began: Instant,
     options: ServerOptions,
     deserted_since: Option<Instant>,
-    newcomers: Newcomers,
-    compiler: Compiler,
+    newcomers: ServerNewcomers,
+    compiler: SelectorCompiler,
     /// Why it ends was said.
     is_left: bool,
     /// Clients whose inboxes or rings hold more than was taken out in their turn.
     unfinished: VecDeque<u32>,
     /// Clients whose next request waits for the turn of heavy ones.
     deferred: VecDeque<u32>,
-    share: Share,
-    crowd: Crowd,
+    share: FairShare,
+    crowd: ActiveClients,
     /// Clients that have left, of which the core has yet to let go.
-    leaving: VecDeque<Leaving>,
+    leaving: VecDeque<LeavingClient>,
     /// When something last came from a client.
     heard_at: Nanoseconds,
 }
 
 /// A client that has left.
-struct Leaving {
+struct LeavingClient {
     client: u32,
-    farewell: Farewell,
+    farewell: FarewellState,
 }
 
-enum Farewell {
+enum FarewellState {
     /// Its request of that number.
     Goodbye(u64),
     /// It said none; why it left.
@@ -125,9 +125,9 @@ enum Farewell {
 
 /// Ends a server from another thread, or from a signal handler's thread. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Stopper(Arc<OwnedFd>);
+pub struct ServerStopper(Arc<OwnedFd>);
 
-impl Stopper {
+impl ServerStopper {
     /// What is added to the eventfd: so the sum tells whether the server was ever told to end at once.
     const DRAIN: u64 = 1;
     const STOP: u64 = 1 << 32;
@@ -159,10 +159,10 @@ impl Server {
     /// Binds an address; clients can connect from here on, and are served once [`Server::run`] is called.
     ///
     /// # Errors
-    /// What [`Listener::bind`] says, `InvalidArgument` for a configuration that makes no pool, and what is wrong with a requirement,
+    /// What [`ServerListener::bind`] says, `InvalidArgument` for a configuration that makes no pool, and what is wrong with a requirement,
     /// with its line.
-    pub fn bind(address: &Address, mut options: ServerOptions) -> Result<Self> {
-        let listener = Listener::bind(address)?;
+    pub fn bind(address: &ServerAddress, mut options: ServerOptions) -> Result<Self> {
+        let listener = ServerListener::bind(address)?;
         options.config.incarnation = incarnation::next(address);
         options.config.pid = std::process::id();
         options.config.host = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -174,32 +174,32 @@ impl Server {
         for written in &options.requirements {
             core.require_from_the_start(written)?;
         }
-        let poller = Poller::new()?;
+        let poller = EventPoller::new()?;
         let wakeup = Arc::new(poller::eventfd()?);
-        poller.add(listener.as_fd(), Wakeup::Listener)?;
-        poller.add(wakeup.as_fd(), Wakeup::Stop)?;
-        let compiler = Compiler::start(options.config.schemas.clone())?;
-        poller.add(compiler.bell(), Wakeup::Compiled)?;
-        let spiller = options.config.spill.as_ref().map(Spiller::start).transpose()?;
+        poller.add(listener.as_fd(), WakeupSource::Listener)?;
+        poller.add(wakeup.as_fd(), WakeupSource::Stop)?;
+        let compiler = SelectorCompiler::start(options.config.schemas.clone())?;
+        poller.add(compiler.bell(), WakeupSource::Compiled)?;
+        let spiller = options.config.spill.as_ref().map(SpillThread::start).transpose()?;
         if let Some(spiller) = &spiller {
-            poller.add(spiller.bell(), Wakeup::Spilled)?;
+            poller.add(spiller.bell(), WakeupSource::Spilled)?;
         }
         Ok(Self {
             core,
-            world: World::with(spiller),
+            world: ServerEffects::with(spiller),
             listener,
             poller,
             wakeup,
             began: Instant::now(),
             options,
             deserted_since: None,
-            newcomers: Newcomers::default(),
+            newcomers: ServerNewcomers::default(),
             compiler,
             is_left: false,
             unfinished: VecDeque::new(),
             deferred: VecDeque::new(),
-            share: Share::default(),
-            crowd: Crowd::default(),
+            share: FairShare::default(),
+            crowd: ActiveClients::default(),
             leaving: VecDeque::new(),
             heard_at: 0,
         })
@@ -207,7 +207,7 @@ impl Server {
 
     /// Where it listens.
     #[must_use]
-    pub fn address(&self) -> &Address {
+    pub fn address(&self) -> &ServerAddress {
         self.listener.address()
     }
 
@@ -219,8 +219,8 @@ impl Server {
 
     /// What ends it.
     #[must_use]
-    pub fn stopper(&self) -> Stopper {
-        Stopper(Arc::clone(&self.wakeup))
+    pub fn stopper(&self) -> ServerStopper {
+        ServerStopper(Arc::clone(&self.wakeup))
     }
 
     /// Serves until it is stopped, has drained or, if so asked, is deserted. Clients that are still connected see their
@@ -240,20 +240,20 @@ impl Server {
             self.wait(&mut ready)?;
             let awake = self.now();
             self.crowd.look();
-            if ready == [Wakeup::Alarm] && self.is_quiet() {
+            if ready == [WakeupSource::Alarm] && self.is_quiet() {
                 self.core.idle();
             }
             for wakeup in ready.drain(..) {
                 match wakeup {
-                    Wakeup::Alarm => self.poller.answer_alarm(),
-                    Wakeup::Stop if Stopper::is_urgent(&self.wakeup) => return Ok(()),
-                    Wakeup::Stop => self.drain(),
-                    Wakeup::Listener => self.accept(),
-                    Wakeup::Client { client, ready } => self.serve(client, ready),
-                    Wakeup::Bell { client } => self.serve(client, poller::Ready::BOTH),
-                    Wakeup::Death { client } => self.died(client, "its process ended"),
-                    Wakeup::Spilled => self.note_spilled(),
-                    Wakeup::Compiled => self.note_compiled(),
+                    WakeupSource::Alarm => self.poller.answer_alarm(),
+                    WakeupSource::Stop if ServerStopper::is_urgent(&self.wakeup) => return Ok(()),
+                    WakeupSource::Stop => self.drain(),
+                    WakeupSource::Listener => self.accept(),
+                    WakeupSource::Client { client, ready } => self.serve(client, ready),
+                    WakeupSource::Bell { client } => self.serve(client, poller::ReadyEvents::BOTH),
+                    WakeupSource::Death { client } => self.died(client, "its process ended"),
+                    WakeupSource::Spilled => self.note_spilled(),
+                    WakeupSource::Compiled => self.note_compiled(),
                 }
             }
             self.read_unfinished();
@@ -269,7 +269,7 @@ impl Server {
         Ok(())
     }
 
-    fn wait(&mut self, ready: &mut Vec<Wakeup>) -> Result<()> {
+    fn wait(&mut self, ready: &mut Vec<WakeupSource>) -> Result<()> {
         let core_waits = !self.core.is_behind() && !self.core.is_delivering();
         let heavy = (!self.deferred.is_empty()).then(|| self.began + Duration::from_nanos(self.share.due_at()));
         let heavy_wait = heavy.is_none_or(|due| due > Instant::now());
@@ -306,7 +306,7 @@ impl Server {
     }
 
     fn note_spilled(&mut self) {
-        let done: Vec<_> = self.world.spiller.iter().flat_map(Spiller::take_done).collect();
+        let done: Vec<_> = self.world.spiller.iter().flat_map(SpillThread::take_done).collect();
         let now = self.now();
         for (job, outcome) in done {
             if let Err(error) = &outcome {
@@ -321,7 +321,7 @@ impl Server {
         let done: Vec<_> = self.compiler.take_done().collect();
         for (client, prepared) in done {
             if let Some(connection) = self.world.connections.get_mut(&client) {
-                connection.turn.selector = Preparation::Done(prepared);
+                connection.turn.selector = SelectorPreparation::Done(prepared);
                 self.world.touch(client);
                 self.read_again(client);
             }
@@ -408,15 +408,17 @@ impl Server {
         let death = carrier.watch_peer();
         self.poller.add(
             carrier.as_fd(),
-            Wakeup::Client {
+            WakeupSource::Client {
                 client,
-                ready: poller::Ready::default(),
+                ready: poller::ReadyEvents::default(),
             },
         )?;
         if let Some(death) = &death {
-            self.poller.add(death.as_fd(), Wakeup::Death { client })?;
+            self.poller.add(death.as_fd(), WakeupSource::Death { client })?;
         }
-        self.world.connections.insert(client, Connection::new(carrier, death));
+        self.world
+            .connections
+            .insert(client, ClientConnection::new(carrier, death));
         self.newcomers.add(client, self.now());
         Ok(())
     }
@@ -447,7 +449,7 @@ impl Server {
 
     /// Whether a client is here, and has not introduced itself in what has come from it either.
     fn is_still_new(&mut self, client: u32) -> bool {
-        self.read(client, Turn::First);
+        self.read(client, ClientTurn::First);
         !self.core.has_joined(client) && self.world.connections.contains_key(&client)
     }
 
@@ -462,8 +464,8 @@ impl Server {
         self.lost(client, &error.to_string());
     }
 
-    fn serve(&mut self, client: u32, ready: poller::Ready) {
-        let is_unheard = |connection: &Connection| !connection.is_heard();
+    fn serve(&mut self, client: u32, ready: poller::ReadyEvents) {
+        let is_unheard = |connection: &ClientConnection| !connection.is_heard();
         if ready.ended && self.world.connections.get(&client).is_some_and(is_unheard) {
             // It waits for a peer that will never read again, and its end would be told for ever.
             return self.died(client, "its connection ended");
@@ -471,9 +473,9 @@ impl Server {
         if ready.writable {
             self.world.touch(client);
         }
-        let waits_for_turn = |connection: &Connection| connection.turn.is_noted;
+        let waits_for_turn = |connection: &ClientConnection| connection.turn.is_noted;
         if ready.readable && !self.world.connections.get(&client).is_some_and(waits_for_turn) {
-            self.read(client, Turn::First);
+            self.read(client, ClientTurn::First);
         }
     }
 
@@ -507,7 +509,10 @@ impl Server {
     fn greet(&mut self, now: Nanoseconds, client: u32, number: u64, hello: Hello<'_>) {
         let ring_bytes = hello.ring_bytes.filter(|_| !self.core.has_joined(client));
         // Before the client is welcome: this process may be able to open no more descriptors.
-        let rings = match ring_bytes.map(|bytes| Rings::create(bytes as usize)).transpose() {
+        let rings = match ring_bytes
+            .map(|bytes| ConnectionRings::create(bytes as usize))
+            .transpose()
+        {
             Ok(rings) => rings,
             Err(error) => return self.turn_away(client, number, &for_clients(&error)),
         };
@@ -521,7 +526,7 @@ impl Server {
         }
     }
 
-    fn switch_to_rings(&mut self, client: u32, rings: (Rings, Parts)) {
+    fn switch_to_rings(&mut self, client: u32, rings: (ConnectionRings, Parts)) {
         let Some(connection) = self.world.connections.get_mut(&client) else {
             return;
         };
@@ -529,7 +534,7 @@ impl Server {
         let switched = connection.switch_to_rings(rings);
         self.world.unread_bytes = self.world.unread_bytes + connection.outbox.len() - before;
         let switched = switched.and_then(|()| match connection.bell() {
-            Some(bell) => self.poller.add(bell, Wakeup::Bell { client }),
+            Some(bell) => self.poller.add(bell, WakeupSource::Bell { client }),
             None => Ok(()),
         });
         if let Err(error) = switched {
@@ -541,8 +546,8 @@ impl Server {
         self.newcomers.remove(client);
         if let Some(connection) = self.world.connections.remove(&client) {
             self.forget(connection);
-            let farewell = Farewell::None(reason.to_owned());
-            self.let_leave(Leaving { client, farewell });
+            let farewell = FarewellState::None(reason.to_owned());
+            self.let_leave(LeavingClient { client, farewell });
         }
     }
 
@@ -553,8 +558,8 @@ impl Server {
             connection.turn.is_last = true;
             self.world.touch(client);
         }
-        let farewell = Farewell::Goodbye(number);
-        self.leaving.push_back(Leaving { client, farewell });
+        let farewell = FarewellState::Goodbye(number);
+        self.leaving.push_back(LeavingClient { client, farewell });
     }
 
     /// Goes on with the end of the client that has waited longest for its turn to leave.
@@ -565,17 +570,17 @@ impl Server {
     }
 
     /// Ends some of what a client has; with the last of it, the client has left. Until then it waits for its next turn.
-    fn let_leave(&mut self, leaving: Leaving) {
+    fn let_leave(&mut self, leaving: LeavingClient) {
         let (now, client) = (self.now(), leaving.client);
         if self.core.wind_down(now, client, &mut self.world) {
             return self.leaving.push_back(leaving);
         }
         match leaving.farewell {
-            Farewell::Goodbye(number) => {
+            FarewellState::Goodbye(number) => {
                 self.core
                     .request(now, client, number, Request::Goodbye, &mut self.world);
             }
-            Farewell::None(reason) => self.core.leave(now, client, &reason, &mut self.world),
+            FarewellState::None(reason) => self.core.leave(now, client, &reason, &mut self.world),
         }
     }
 
@@ -613,9 +618,9 @@ impl Server {
                 }
                 let connection = self.world.connections.get(&client);
                 if let Some((interest, connection)) = interest.zip(connection) {
-                    let wakeup = Wakeup::Client {
+                    let wakeup = WakeupSource::Client {
                         client,
-                        ready: poller::Ready::default(),
+                        ready: poller::ReadyEvents::default(),
                     };
                     let waited = self.poller.change(connection.carrier.as_fd(), wakeup, interest);
                     if let Err(error) = waited {
@@ -627,7 +632,7 @@ impl Server {
         }
     }
 
-    fn forget(&mut self, mut connection: Connection) {
+    fn forget(&mut self, mut connection: ClientConnection) {
         self.world.unread_bytes -= connection.outbox.len();
         self.poller.remove(connection.carrier.as_fd());
         if let Some(bell) = connection.bell() {

@@ -15,12 +15,12 @@ const HELLO_TIME_MAX_NS: Nanoseconds = 10_000_000_000;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Newcomers {
+pub(super) struct ServerNewcomers {
     /// The oldest first.
     waiting: VecDeque<(u32, Nanoseconds)>,
 }
 
-impl Newcomers {
+impl ServerNewcomers {
     /// Adds a client that has connected.
     pub(super) fn add(&mut self, client: u32, now: Nanoseconds) {
         self.waiting.push_back((client, now));
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_oldest_goes_first_and_when_its_time_is_over() {
-        let mut newcomers = Newcomers::default();
+        let mut newcomers = ServerNewcomers::default();
         assert_eq!((newcomers.deadline(), newcomers.take_overdue(u64::MAX)), (None, None));
         for client in 1..=NEWCOMERS_MAX as u32 {
             assert!(!newcomers.are_too_many());

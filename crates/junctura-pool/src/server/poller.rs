@@ -5,14 +5,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use junctura_model::Result;
-use junctura_transport::Alarm;
+use junctura_transport::WakeTimer;
 use rustix::event::{Timespec, epoll};
 
 use super::io;
 
 /// What a connection is ready for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ready {
+pub(super) struct ReadyEvents {
     /// Something has come, or the end.
     pub(super) readable: bool,
     pub(super) writable: bool,
@@ -22,13 +22,13 @@ pub(super) struct Ready {
 
 /// Who woke the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wakeup {
+pub(super) enum WakeupSource {
     Alarm,
     Stop,
     Listener,
     Client {
         client: u32,
-        ready: Ready,
+        ready: ReadyEvents,
     },
     Death {
         client: u32,
@@ -43,7 +43,7 @@ pub(super) enum Wakeup {
     Compiled,
 }
 
-impl Ready {
+impl ReadyEvents {
     pub(super) const BOTH: Self = Self {
         readable: true,
         writable: true,
@@ -62,7 +62,7 @@ const BELL: u64 = 6;
 const SPILLED: u64 = 7;
 const COMPILED: u64 = 8;
 
-impl Wakeup {
+impl WakeupSource {
     fn token(self) -> u64 {
         match self {
             Self::Alarm => ALARM << 32,
@@ -87,7 +87,7 @@ impl Wakeup {
                 let readable = ended || flags.contains(epoll::EventFlags::IN);
                 Some(Self::Client {
                     client,
-                    ready: Ready {
+                    ready: ReadyEvents {
                         readable,
                         writable: flags.contains(epoll::EventFlags::OUT),
                         ended,
@@ -103,21 +103,21 @@ impl Wakeup {
     }
 }
 
-pub(super) struct Poller {
+pub(super) struct EventPoller {
     epoll: OwnedFd,
-    alarm: Alarm,
-    patience: Patience,
+    alarm: WakeTimer,
+    patience: PollPatience,
 }
 
 /// Whether it pays to look for work before sleeping. Where clients answer at once it does; where they have no core to answer
 /// on, looking only keeps theirs busy.
-struct Patience {
+struct PollPatience {
     /// The part of the last looks that found work, in 256ths.
     found: u32,
     waits: u32,
 }
 
-impl Patience {
+impl PollPatience {
     /// Looking goes on while it finds work one time in so many.
     const ONE_IN: u32 = 4;
     /// Else one wait in so many begins with a look.
@@ -137,29 +137,29 @@ impl Patience {
     }
 }
 
-impl Poller {
+impl EventPoller {
     pub(super) fn new() -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| io("epoll", errno))?;
         let poller = Self {
             epoll,
-            alarm: Alarm::new()?,
-            patience: Patience::new(),
+            alarm: WakeTimer::new()?,
+            patience: PollPatience::new(),
         };
-        poller.add(poller.alarm.as_fd(), Wakeup::Alarm)?;
+        poller.add(poller.alarm.as_fd(), WakeupSource::Alarm)?;
         Ok(poller)
     }
 
-    pub(super) fn add(&self, fd: BorrowedFd<'_>, wakeup: Wakeup) -> Result<()> {
+    pub(super) fn add(&self, fd: BorrowedFd<'_>, wakeup: WakeupSource) -> Result<()> {
         // A bell tells each ringing once, so nobody has to answer it.
         let flags = match wakeup {
-            Wakeup::Bell { .. } => epoll::EventFlags::IN | epoll::EventFlags::ET,
+            WakeupSource::Bell { .. } => epoll::EventFlags::IN | epoll::EventFlags::ET,
             _ => epoll::EventFlags::IN,
         };
         epoll::add(&self.epoll, fd, epoll::EventData::new_u64(wakeup.token()), flags)
             .map_err(|errno| io("waiting for a descriptor", errno))
     }
 
-    pub(super) fn change(&self, fd: BorrowedFd<'_>, wakeup: Wakeup, interest: Ready) -> Result<()> {
+    pub(super) fn change(&self, fd: BorrowedFd<'_>, wakeup: WakeupSource, interest: ReadyEvents) -> Result<()> {
         let mut flags = epoll::EventFlags::empty();
         flags.set(epoll::EventFlags::IN, interest.readable);
         flags.set(epoll::EventFlags::OUT, interest.writable);
@@ -173,13 +173,18 @@ impl Poller {
     }
 
     /// Looks what is ready, without waiting.
-    pub(super) fn look(&self, ready: &mut Vec<Wakeup>) -> Result<()> {
+    pub(super) fn look(&self, ready: &mut Vec<WakeupSource>) -> Result<()> {
         self.wait_once(ready, Some(&Timespec::default()))
     }
 
     /// Waits until something is ready, or until `deadline` or before; first looks again and again for `spin`, if that has
     /// been worth it. Whether it slept.
-    pub(super) fn wait(&mut self, ready: &mut Vec<Wakeup>, deadline: Option<Instant>, spin: Duration) -> Result<bool> {
+    pub(super) fn wait(
+        &mut self,
+        ready: &mut Vec<WakeupSource>,
+        deadline: Option<Instant>,
+        spin: Duration,
+    ) -> Result<bool> {
         if let Some(deadline) = deadline {
             self.alarm.set(deadline)?;
         }
@@ -193,7 +198,7 @@ impl Poller {
         self.wait_once(ready, None).map(|()| true)
     }
 
-    fn look_for(&self, ready: &mut Vec<Wakeup>, time: Duration) -> Result<()> {
+    fn look_for(&self, ready: &mut Vec<WakeupSource>, time: Duration) -> Result<()> {
         let began = Instant::now();
         while ready.is_empty() && began.elapsed() < time {
             self.look(ready)?;
@@ -207,14 +212,14 @@ impl Poller {
         self.alarm.answer();
     }
 
-    fn wait_once(&self, ready: &mut Vec<Wakeup>, timeout: Option<&Timespec>) -> Result<()> {
+    fn wait_once(&self, ready: &mut Vec<WakeupSource>, timeout: Option<&Timespec>) -> Result<()> {
         let mut buffer = [MaybeUninit::uninit(); EVENTS_AT_ONCE];
         match epoll::wait(&self.epoll, &mut buffer, timeout) {
             Ok((events, _)) => {
                 ready.extend(
                     events
                         .iter()
-                        .filter_map(|event| Wakeup::from_event(event.data.u64(), event.flags)),
+                        .filter_map(|event| WakeupSource::from_event(event.data.u64(), event.flags)),
                 );
                 Ok(())
             }
@@ -235,10 +240,10 @@ mod tests {
 
     #[test]
     fn looking_ends_where_it_finds_nothing_and_begins_again_where_it_does() {
-        let mut patience = Patience::new();
+        let mut patience = PollPatience::new();
         let mut looks = |found: bool| {
             let mut count = 0;
-            for _ in 0..10 * Patience::SELDOM {
+            for _ in 0..10 * PollPatience::SELDOM {
                 if patience.has_some() {
                     patience.looked(found);
                     count += 1;
@@ -247,6 +252,6 @@ mod tests {
             count
         };
         assert!(looks(false) < 32);
-        assert!(looks(true) > 8 * Patience::SELDOM);
+        assert!(looks(true) > 8 * PollPatience::SELDOM);
     }
 }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use junctura_model::{Result, selector};
-use junctura_transport::{Inbox, Received};
+use junctura_transport::{Inbox, ReceiveResult};
 use junctura_wire::Request;
-use junctura_wire::fixed::Holding;
+use junctura_wire::fixed::ReleasedHolding;
 
 use super::Server;
 use super::connection::LastWords;
-use super::turn::{Clock, Preparation, ReadTurn, Turn, is_quick};
+use super::turn::{ClientTurn, ReadTurn, SelectorPreparation, TurnClock, is_quick};
 use crate::core::Nanoseconds;
 
 /// Clients that get another turn between two looks at sockets and timers, at most.
@@ -19,7 +19,7 @@ const UNFINISHED_MAX: usize = 64;
 const RELEASED_AT_ONCE: usize = 128;
 
 /// What became of the frames of an inbox.
-enum Done {
+enum ReadOutcomes {
     All,
     /// The turn was over before.
     Leftover,
@@ -27,14 +27,14 @@ enum Done {
 
 impl Server {
     /// Takes what has come from a client, for one turn: others get theirs before it is read again.
-    pub(super) fn read(&mut self, client: u32, turn: Turn) {
+    pub(super) fn read(&mut self, client: u32, turn: ClientTurn) {
         let Some(connection) = self.world.connections.get_mut(&client) else {
             return;
         };
         if connection.turn.waits_for_selector() {
             return;
         }
-        connection.turn.next = Turn::Further;
+        connection.turn.next = ClientTurn::Further;
         if !connection.is_heard() {
             if let Some(reason) = connection.last_words.take().map(LastWords::reason) {
                 self.lost(client, &reason);
@@ -43,22 +43,22 @@ impl Server {
         }
         let mut inbox = std::mem::take(&mut connection.inbox);
         let received = connection.receive(&mut inbox);
-        if let Ok(Received::Bytes(bytes)) = received {
+        if let Ok(ReceiveResult::Bytes(bytes)) = received {
             self.world.traffic.read(bytes);
         }
         let quick_at_once = connection.turn.quick_at_once;
         let now = self.now();
         self.crowd.note();
-        let mut clock = Clock::start(now, self.time_of(turn), quick_at_once);
+        let mut clock = TurnClock::start(now, self.time_of(turn), quick_at_once);
         let done = self.answer_all(now, client, &mut inbox, turn, &mut clock);
-        let has_come = matches!(received, Ok(Received::Bytes(_) | Received::Full));
+        let has_come = matches!(received, Ok(ReceiveResult::Bytes(_) | ReceiveResult::Full));
         if has_come {
             self.heard_at = now;
         }
         if let Some(connection) = self.world.connections.get_mut(&client) {
             connection.inbox = inbox;
             connection.turn.quick_at_once = clock.quick_at_once;
-            connection.turn.has_leftover = matches!(done, Ok(Done::Leftover));
+            connection.turn.has_leftover = matches!(done, Ok(ReadOutcomes::Leftover));
             let goes_on = connection.has_more() || connection.last_words.is_some();
             if goes_on && !connection.turn.waits_for_selector() {
                 self.read_again(client);
@@ -66,11 +66,11 @@ impl Server {
         }
         match (done, received) {
             // An end is met again when nothing is left over.
-            (Ok(Done::Leftover), _) => {}
+            (Ok(ReadOutcomes::Leftover), _) => {}
             (Err(error), _) => self.core.garbage(now, client, 0, &error, &mut self.world),
-            (Ok(Done::All), Ok(Received::End)) => self.lost(client, "its connection ended"),
-            (Ok(Done::All), Err(error)) => self.lost(client, &error.to_string()),
-            (Ok(Done::All), Ok(_)) => self.note_last_words(client, has_come),
+            (Ok(ReadOutcomes::All), Ok(ReceiveResult::End)) => self.lost(client, "its connection ended"),
+            (Ok(ReadOutcomes::All), Err(error)) => self.lost(client, &error.to_string()),
+            (Ok(ReadOutcomes::All), Ok(_)) => self.note_last_words(client, has_come),
         }
     }
 
@@ -80,8 +80,8 @@ impl Server {
             && !std::mem::replace(&mut connection.turn.is_noted, true)
         {
             match connection.turn.next {
-                Turn::Heavy => self.deferred.push_back(client),
-                Turn::First | Turn::Further => self.unfinished.push_back(client),
+                ClientTurn::Heavy => self.deferred.push_back(client),
+                ClientTurn::First | ClientTurn::Further => self.unfinished.push_back(client),
             }
         }
     }
@@ -91,10 +91,10 @@ impl Server {
         if self.unfinished.is_empty() {
             return;
         }
-        let clock = Clock::start(self.now(), self.time_of(Turn::Further), 1);
+        let clock = TurnClock::start(self.now(), self.time_of(ClientTurn::Further), 1);
         for _ in 0..self.unfinished.len().min(UNFINISHED_MAX) {
             if let Some(client) = self.unfinished.pop_front() {
-                self.read_next(client, Turn::Further);
+                self.read_next(client, ClientTurn::Further);
             }
             if clock.is_over(self.now()) {
                 return;
@@ -111,10 +111,10 @@ impl Server {
         if began < self.share.due_at() {
             return;
         }
-        let clock = Clock::start(began, self.time_of(Turn::Heavy), 1);
+        let clock = TurnClock::start(began, self.time_of(ClientTurn::Heavy), 1);
         for _ in 0..self.deferred.len().min(UNFINISHED_MAX) {
             if let Some(client) = self.deferred.pop_front() {
-                self.read_next(client, Turn::Heavy);
+                self.read_next(client, ClientTurn::Heavy);
             }
             if clock.is_over(self.now()) {
                 break;
@@ -123,17 +123,17 @@ impl Server {
         self.share.note_turn(began, self.now());
     }
 
-    fn time_of(&self, turn: Turn) -> Duration {
+    fn time_of(&self, turn: ClientTurn) -> Duration {
         match turn {
-            Turn::First | Turn::Further => {
+            ClientTurn::First | ClientTurn::Further => {
                 let waiting = self.unfinished.len() + self.deferred.len();
                 self.crowd.turn(self.options.turn, waiting)
             }
-            Turn::Heavy => self.options.turn / 4,
+            ClientTurn::Heavy => self.options.turn / 4,
         }
     }
 
-    fn read_next(&mut self, client: u32, turn: Turn) {
+    fn read_next(&mut self, client: u32, turn: ClientTurn) {
         if let Some(its) = self.turn_of(client) {
             its.is_noted = false;
         }
@@ -146,9 +146,9 @@ impl Server {
         now: Nanoseconds,
         client: u32,
         inbox: &mut Inbox,
-        turn: Turn,
-        clock: &mut Clock,
-    ) -> Result<Done> {
+        turn: ClientTurn,
+        clock: &mut TurnClock,
+    ) -> Result<ReadOutcomes> {
         while let Some(frame) = inbox.peek()? {
             let request = Request::decode(&frame);
             let quick = request.as_ref().is_ok_and(is_quick);
@@ -157,22 +157,22 @@ impl Server {
                 && !self.may_answer(client, request, turn, clock)
             {
                 if let Some(its) = self.turn_of(client) {
-                    its.next = Turn::Heavy;
+                    its.next = ClientTurn::Heavy;
                 }
-                return Ok(Done::Leftover);
+                return Ok(ReadOutcomes::Leftover);
             }
-            if turn != Turn::Heavy {
+            if turn != ClientTurn::Heavy {
                 self.share.note_others(now);
             }
             match request {
                 Ok(Request::Hello(hello)) => self.greet(now, client, frame.request, hello),
                 Ok(Request::Goodbye) if self.core.wind_down(now, client, &mut self.world) => {
                     self.take_leave(client, frame.request);
-                    return Ok(Done::All);
+                    return Ok(ReadOutcomes::All);
                 }
                 Ok(Request::Release(holdings)) if holdings.len() > RELEASED_AT_ONCE => {
                     if !self.release_in_parts(now, client, frame.request, holdings, clock) {
-                        return Ok(Done::Leftover);
+                        return Ok(ReadOutcomes::Leftover);
                     }
                 }
                 Ok(request) if quick => self.core.request(now, client, frame.request, request, &mut self.world),
@@ -182,11 +182,11 @@ impl Server {
             drop(inbox.next_frame()?);
             self.world.traffic.frames_read += 1;
             if clock.counts(quick) && !inbox.is_empty() && clock.look(self.now()) {
-                return Ok(Done::Leftover);
+                return Ok(ReadOutcomes::Leftover);
             }
         }
         // Descriptors that no frame announces are an error.
-        inbox.next_frame().map(|_| Done::All)
+        inbox.next_frame().map(|_| ReadOutcomes::All)
     }
 
     /// Releases objects until its client's turn is over; whether all are.
@@ -195,8 +195,8 @@ impl Server {
         now: Nanoseconds,
         client: u32,
         number: u64,
-        holdings: &[Holding],
-        clock: &mut Clock,
+        holdings: &[ReleasedHolding],
+        clock: &mut TurnClock,
     ) -> bool {
         let before = self
             .turn_of(client)
@@ -218,19 +218,19 @@ impl Server {
 
     /// Whether a request that is not quick is answered in this turn. One whose selector takes long to read waits for that, and one
     /// that looks at very many objects is prepared, as far as there is time.
-    fn may_answer(&mut self, client: u32, request: &Request<'_>, turn: Turn, clock: &Clock) -> bool {
+    fn may_answer(&mut self, client: u32, request: &Request<'_>, turn: ClientTurn, clock: &TurnClock) -> bool {
         let Some(connection) = self.world.connections.get_mut(&client) else {
             return true;
         };
         if !connection.turn.takes(request, turn) {
             return false;
         }
-        let is_prepared = matches!(connection.turn.selector, Preparation::Done(_));
+        let is_prepared = matches!(connection.turn.selector, SelectorPreparation::Done(_));
         let costly = request
             .selector()
             .filter(|text| !is_prepared && selector::is_costly(text));
         if let Some(text) = costly {
-            connection.turn.selector = Preparation::Ordered;
+            connection.turn.selector = SelectorPreparation::Ordered;
             self.compiler.order(client, text.to_owned());
             // Its socket is not looked at meanwhile.
             self.world.touch(client);
@@ -240,7 +240,7 @@ impl Server {
     }
 
     /// Prepares a request until its client's turn is over; whether it is ready.
-    fn look_ahead(&mut self, client: u32, request: &Request<'_>, clock: &Clock) -> bool {
+    fn look_ahead(&mut self, client: u32, request: &Request<'_>, clock: &TurnClock) -> bool {
         let prepared = self.turn_of(client).and_then(ReadTurn::take_prepared);
         let before = self.core.prepare(prepared);
         debug_assert!(before.is_none(), "it is of one request");
@@ -254,7 +254,7 @@ impl Server {
         if let Some(prepared) = self.core.prepare(None)
             && let Some(turn) = self.turn_of(client)
         {
-            turn.selector = Preparation::Done(prepared);
+            turn.selector = SelectorPreparation::Done(prepared);
         }
         is_ready
     }

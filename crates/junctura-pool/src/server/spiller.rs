@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use junctura_memory::{Segment, SpillFile};
+use junctura_memory::{SealedSegment, SpillFile};
 use junctura_model::{Code, Error, Result};
 
 use super::poller;
-use crate::Spill;
+use crate::SpillConfig;
 
 /// What the thread does, one after the other.
-pub(super) enum Task {
+pub(super) enum SpillRequest {
     /// Copies a payload out of a segment.
     Copy {
         job: u32,
-        segment: Arc<Segment>,
+        segment: Arc<SealedSegment>,
         offset: u64,
         length: u64,
         at: u64,
@@ -28,16 +28,16 @@ pub(super) enum Task {
 }
 
 /// The thread, its file, and what it has done.
-pub(super) struct Spiller {
+pub(super) struct SpillThread {
     file: Arc<SpillFile>,
-    tasks: Option<Sender<Task>>,
+    tasks: Option<Sender<SpillRequest>>,
     done: Receiver<(u32, Result<u32>)>,
     bell: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Spiller {
-    pub(super) fn start(spill: &Spill) -> Result<Self> {
+impl SpillThread {
+    pub(super) fn start(spill: &SpillConfig) -> Result<Self> {
         let file = Arc::new(SpillFile::create(&spill.directory)?);
         let bell = Arc::new(poller::eventfd()?);
         let ((tasks, incoming), (outgoing, done)) = (channel(), channel());
@@ -76,7 +76,7 @@ impl Spiller {
         self.file.readonly()
     }
 
-    pub(super) fn order(&self, task: Task) {
+    pub(super) fn order(&self, task: SpillRequest) {
         let sent = self.tasks.as_ref().map(|tasks| tasks.send(task));
         debug_assert!(
             sent.is_some_and(|sent| sent.is_ok()),
@@ -93,7 +93,7 @@ impl Spiller {
     }
 }
 
-impl Drop for Spiller {
+impl Drop for SpillThread {
     fn drop(&mut self) {
         self.tasks = None;
         if let Some(thread) = self.thread.take() {
@@ -103,17 +103,17 @@ impl Drop for Spiller {
     }
 }
 
-fn carry_out(file: &SpillFile, task: Task) -> Option<(u32, Result<u32>)> {
+fn carry_out(file: &SpillFile, task: SpillRequest) -> Option<(u32, Result<u32>)> {
     match task {
-        Task::Copy {
+        SpillRequest::Copy {
             job,
             segment,
             offset,
             length,
             at,
         } => Some((job, file.copy(&segment, offset, length, at))),
-        Task::Write { job, payload, at } => Some((job, file.write(&payload, at))),
-        Task::Punch { at, length } => {
+        SpillRequest::Write { job, payload, at } => Some((job, file.write(&payload, at))),
+        SpillRequest::Punch { at, length } => {
             if let Err(error) = file.punch(at, length) {
                 tracing::warn!(%error, "room in the file tier could not be given back");
             }

@@ -1,25 +1,25 @@
 //! Clients that connect and do not introduce themselves, made by hand, before a server on a thread.
 
 use junctura_model::{Code, Error};
-use junctura_transport::{Carrier, Inbox, Interest, Outbox, Received, UnixCarrier, wait};
-use junctura_wire::fixed::Holding;
+use junctura_transport::{Carrier, Inbox, Outbox, PollInterest, ReceiveResult, UnixCarrier, wait};
+use junctura_wire::fixed::ReleasedHolding;
 use junctura_wire::{Reply, Request, VERSION, body};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::{Embedded, Preparation, Server, ServerOptions, Share, Turn, private_address};
-use crate::{Config, Limits};
+use super::{ClientTurn, EmbeddedServer, FairShare, SelectorPreparation, Server, ServerOptions, private_address};
+use crate::{PoolConfig, PoolLimits};
 
 /// A server for so many clients.
-fn served(clients: usize) -> Embedded {
+fn served(clients: usize) -> EmbeddedServer {
     let options = ServerOptions {
-        config: Config {
-            limits: Limits {
+        config: PoolConfig {
+            limits: PoolLimits {
                 clients,
-                ..Limits::default()
+                ..PoolLimits::default()
             },
-            ..Config::default()
+            ..PoolConfig::default()
         },
         ..ServerOptions::default()
     };
@@ -50,8 +50,8 @@ fn hear(client: &mut UnixCarrier) -> Result<(), Error> {
             }
         }
         match client.receive(&mut inbox).unwrap() {
-            Received::End => panic!("the server gives a reason before it closes"),
-            Received::Nothing => drop(wait(client.as_fd(), Interest::READ).unwrap()),
+            ReceiveResult::End => panic!("the server gives a reason before it closes"),
+            ReceiveResult::Nothing => drop(wait(client.as_fd(), PollInterest::READ).unwrap()),
             _ => {}
         }
     }
@@ -129,12 +129,12 @@ fn without_descriptors_for_rings_a_client_is_told_so() {
 fn stepped(clients: usize) -> Server {
     let options = ServerOptions {
         turn: Duration::MAX,
-        config: Config {
-            limits: Limits {
+        config: PoolConfig {
+            limits: PoolLimits {
                 clients,
-                ..Limits::default()
+                ..PoolLimits::default()
             },
-            ..Config::default()
+            ..PoolConfig::default()
         },
         ..ServerOptions::default()
     };
@@ -164,8 +164,8 @@ fn introduction<'a>(demands: usize) -> Vec<Request<'a>> {
         ..body::Hello::default()
     };
     let demand = || {
-        Request::Demand(body::Demand {
-            target: body::Target::selector("name=none"),
+        Request::Demand(body::DemandRequest {
+            target: body::TargetBody::selector("name=none"),
             timeout_ms: None,
             requirement: None,
             requirement_name: None,
@@ -185,7 +185,7 @@ fn the_connection_of_one_that_says_goodbye_ends_when_the_pool_has_let_go_of_it()
     requests.push(Request::Goodbye);
     ask(&mut client, requests);
     while server.leaving.is_empty() {
-        server.read(1, Turn::Heavy);
+        server.read(1, ClientTurn::Heavy);
     }
     let mut turns = 0;
     while server.core.has_joined(1) {
@@ -205,7 +205,7 @@ fn one_that_is_turned_away_makes_room_while_another_leaves_in_parts() {
     let mut heavy = connected(&mut server);
     ask(&mut heavy, introduction(900));
     while server.core.stat().interests.standing < 900 {
-        server.read(1, Turn::Heavy);
+        server.read(1, ClientTurn::Heavy);
     }
     server.lost(1, "its connection ended");
     let _silent = connected(&mut server);
@@ -230,7 +230,7 @@ fn one_that_is_given_up_is_no_newcomer() {
     let mut server = stepped(4);
     let mut client = connected(&mut server);
     ask(&mut client, vec![Request::Stat]);
-    server.read(1, Turn::Heavy);
+    server.read(1, ClientTurn::Heavy);
     server.flush();
     assert!(!server.world.connections.contains_key(&1));
     assert_eq!(server.newcomers.deadline(), None);
@@ -257,14 +257,14 @@ fn what_is_not_quick_waits_until_sockets_were_looked_at() {
     let mut server = stepped(4);
     let mut client = connected(&mut server);
     ask(&mut client, introduction(1));
-    server.read(1, Turn::First);
+    server.read(1, ClientTurn::First);
     assert!(server.core.has_joined(1) && server.core.stat().interests.standing == 0);
     assert!(server.unfinished.is_empty() && server.deferred == [1]);
     server.share.note_turn(u64::MAX - 1, u64::MAX);
     server.share.note_others(u64::MAX);
     server.read_deferred();
     assert_eq!(server.core.stat().interests.standing, 0, "others are at work");
-    server.share = Share::default();
+    server.share = FairShare::default();
     server.read_deferred();
     assert_eq!(server.core.stat().interests.standing, 1);
 }
@@ -277,7 +277,7 @@ fn go_on(server: &mut Server) {
 
 /// A subscription whose expressions take long to compile.
 fn costly<'a>() -> Request<'a> {
-    Request::Subscribe(body::Subscribe {
+    Request::Subscribe(body::SubscribeRequest {
         selector: r#"name~"[a-z]{3}""#.into(),
         events: body::events::OFFERED,
     })
@@ -290,25 +290,28 @@ fn nothing_waits_for_expressions_but_their_client() {
     let mut requests = introduction(0);
     requests.extend([costly(), Request::Stat, costly()]);
     ask(&mut client, requests);
-    server.read(1, Turn::Heavy);
+    server.read(1, ClientTurn::Heavy);
     let waits = |server: &Server| server.world.connections[&1].turn.waits_for_selector();
     let standing = |server: &Server| server.core.stat().interests.standing;
     assert!(waits(&server) && server.core.has_joined(1) && standing(&server) == 0);
     ask(&mut other, introduction(1));
-    server.read(2, Turn::Heavy);
+    server.read(2, ClientTurn::Heavy);
     assert_eq!(standing(&server), 1);
     // One that is not read waits for nothing else, either.
-    server.read(1, Turn::Heavy);
+    server.read(1, ClientTurn::Heavy);
     server.flush();
     assert!(waits(&server) && server.unfinished.is_empty() && server.deferred.is_empty());
     for count in [2, 3] {
-        wait(server.compiler.bell(), Interest::READ).unwrap();
+        wait(server.compiler.bell(), PollInterest::READ).unwrap();
         server.note_compiled();
         assert!(!waits(&server));
         go_on(&mut server);
         assert_eq!(standing(&server), count);
     }
-    assert!(matches!(server.world.connections[&1].turn.selector, Preparation::None));
+    assert!(matches!(
+        server.world.connections[&1].turn.selector,
+        SelectorPreparation::None
+    ));
 }
 
 #[test]
@@ -318,14 +321,14 @@ fn one_that_dies_while_its_expressions_are_compiled_is_heard_to_the_end() {
     let mut requests = introduction(0);
     requests.extend([costly(), costly(), Request::Goodbye]);
     ask(&mut client, requests);
-    server.read(1, Turn::Heavy);
+    server.read(1, ClientTurn::Heavy);
     drop(client);
     server.died(1, "its process ended");
     go_on(&mut server);
     assert!(server.core.has_joined(1) && server.unfinished.is_empty() && server.deferred.is_empty());
     for _ in 0..2 {
         assert!(server.core.has_joined(1));
-        wait(server.compiler.bell(), Interest::READ).unwrap();
+        wait(server.compiler.bell(), PollInterest::READ).unwrap();
         server.note_compiled();
         go_on(&mut server);
     }
@@ -336,9 +339,9 @@ fn one_that_dies_while_its_expressions_are_compiled_is_heard_to_the_end() {
     let mut requests = introduction(0);
     requests.push(costly());
     ask(&mut client, requests);
-    server.read(2, Turn::Heavy);
+    server.read(2, ClientTurn::Heavy);
     server.lost(2, "its connection ended");
-    wait(server.compiler.bell(), Interest::READ).unwrap();
+    wait(server.compiler.bell(), PollInterest::READ).unwrap();
     server.note_compiled();
     assert!(!server.core.has_joined(2) && !server.deferred.contains(&2));
 }
@@ -348,20 +351,20 @@ fn a_release_of_very_many_takes_several_turns_and_is_one_frame() {
     let mut server = stepped(4);
     let mut client = connected(&mut server);
     ask(&mut client, introduction(0));
-    server.read(1, Turn::First);
-    let holding = Holding::default();
+    server.read(1, ClientTurn::First);
+    let holding = ReleasedHolding::default();
     ask(
         &mut client,
         vec![Request::Release(&vec![holding; 3 * 128 + 1]), Request::Stat],
     );
     server.options.turn = Duration::ZERO;
     for released in [128, 256, 384] {
-        server.read(1, Turn::First);
+        server.read(1, ClientTurn::First);
         assert_eq!(server.world.connections[&1].turn.released, released);
         assert!(server.world.connections[&1].turn.has_leftover);
     }
     let frames = server.world.traffic.frames_read;
-    server.read(1, Turn::First);
+    server.read(1, ClientTurn::First);
     assert_eq!(server.world.connections[&1].turn.released, 0);
     assert_eq!(server.world.traffic.frames_read, frames + 1);
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// What a server has read and written since it began, all clients together.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(super) struct Traffic {
+pub(super) struct ServerTraffic {
     /// Times that the server slept and was woken.
     pub(super) wakeups: u64,
     /// Times that it took from a client what had come.
@@ -21,7 +21,7 @@ pub(super) struct Traffic {
     pub(super) longest_turn_ns: u64,
 }
 
-impl Traffic {
+impl ServerTraffic {
     pub(super) fn read(&mut self, bytes: usize) {
         self.reads += 1;
         self.bytes_read += bytes as u64;

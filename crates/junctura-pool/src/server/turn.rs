@@ -15,9 +15,9 @@
 use std::time::Duration;
 
 use junctura_wire::Request;
-use junctura_wire::body::Target;
+use junctura_wire::body::TargetBody;
 
-use crate::core::{Nanoseconds, Prepared};
+use crate::core::{Nanoseconds, PreparedSelector};
 
 /// A request that takes so long makes its client heavy.
 const HEAVY_REQUEST: Nanoseconds = 50_000;
@@ -39,8 +39,8 @@ pub(super) struct ReadTurn {
     /// Its client has said goodbye, and the pool has yet to let go of what it had: nothing more is taken from it.
     pub(super) is_last: bool,
     /// In which turn what is left is read.
-    pub(super) next: Turn,
-    pub(super) selector: Preparation,
+    pub(super) next: ClientTurn,
+    pub(super) selector: SelectorPreparation,
     /// Quick requests that are answered before the clock is looked at.
     pub(super) quick_at_once: u32,
     /// Of the release that is next, so many objects are released.
@@ -50,12 +50,12 @@ pub(super) struct ReadTurn {
 
 /// The selector of the frame that is next, where reading it takes long.
 #[derive(Default)]
-pub(super) enum Preparation {
+pub(super) enum SelectorPreparation {
     #[default]
     None,
     /// Nothing more is taken from the client until it was read.
     Ordered,
-    Done(Prepared),
+    Done(PreparedSelector),
 }
 
 impl Default for ReadTurn {
@@ -64,8 +64,8 @@ impl Default for ReadTurn {
             has_leftover: false,
             is_noted: false,
             is_last: false,
-            next: Turn::Further,
-            selector: Preparation::None,
+            next: ClientTurn::Further,
+            selector: SelectorPreparation::None,
             quick_at_once: 1,
             released: 0,
             heavy_for: HEAVY_FOR,
@@ -75,13 +75,13 @@ impl Default for ReadTurn {
 
 impl ReadTurn {
     pub(super) fn waits_for_selector(&self) -> bool {
-        matches!(self.selector, Preparation::Ordered)
+        matches!(self.selector, SelectorPreparation::Ordered)
     }
 
     /// The selector that was read for the next frame.
-    pub(super) fn take_prepared(&mut self) -> Option<Prepared> {
+    pub(super) fn take_prepared(&mut self) -> Option<PreparedSelector> {
         match std::mem::take(&mut self.selector) {
-            Preparation::Done(prepared) => Some(prepared),
+            SelectorPreparation::Done(prepared) => Some(prepared),
             other => {
                 self.selector = other;
                 None
@@ -90,8 +90,8 @@ impl ReadTurn {
     }
 
     /// Whether a request is answered in this turn.
-    pub(super) fn takes(&self, request: &Request<'_>, turn: Turn) -> bool {
-        turn == Turn::Heavy || self.heavy_for == 0 || is_quick(request)
+    pub(super) fn takes(&self, request: &Request<'_>, turn: ClientTurn) -> bool {
+        turn == ClientTurn::Heavy || self.heavy_for == 0 || is_quick(request)
     }
 
     /// A request that is not quick took so long.
@@ -106,7 +106,7 @@ impl ReadTurn {
 
 /// Which turn of a client it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum ClientTurn {
     /// Something has come from it.
     First,
     /// It has more to say.
@@ -117,14 +117,14 @@ pub(super) enum Turn {
 
 /// When heavy clients get their turn.
 #[derive(Default)]
-pub(super) struct Share {
+pub(super) struct FairShare {
     /// When others were last answered.
     others_at: Nanoseconds,
     /// When heavy clients get their next turn, if others are at work.
     next_at: Nanoseconds,
 }
 
-impl Share {
+impl FairShare {
     /// Others are at work until they say nothing for so long.
     const PAUSE: Nanoseconds = 1_000_000;
     /// Others get so many times what the last turn of heavy clients took.
@@ -153,12 +153,12 @@ impl Share {
 
 /// How many clients are at work, which the length of a turn follows.
 #[derive(Default)]
-pub(super) struct Crowd {
+pub(super) struct ActiveClients {
     now: usize,
     before: usize,
 }
 
-impl Crowd {
+impl ActiveClients {
     /// A client gets a turn.
     pub(super) fn note(&mut self) {
         self.now += 1;
@@ -181,7 +181,7 @@ impl Crowd {
 
 /// The time of a turn, looked at no more often than it matters: after each request that is not quick, and after some that are. Where
 /// those took long, because much stands in the pool that they concern, it is looked at after each of them.
-pub(super) struct Clock {
+pub(super) struct TurnClock {
     began: Nanoseconds,
     limit: Nanoseconds,
     looked: Nanoseconds,
@@ -189,7 +189,7 @@ pub(super) struct Clock {
     pub(super) quick_at_once: u32,
 }
 
-impl Clock {
+impl TurnClock {
     pub(super) fn start(now: Nanoseconds, limit: Duration, quick_at_once: u32) -> Self {
         Self {
             began: now,
@@ -237,7 +237,7 @@ pub(super) fn is_quick(request: &Request<'_>) -> bool {
         | Request::Stage { .. }
         | Request::Release(_)
         | Request::Return(_) => true,
-        Request::Demand(demand) => matches!(demand.target, Target::Key { .. }),
+        Request::Demand(demand) => matches!(demand.target, TargetBody::Key { .. }),
         _ => false,
     }
 }
@@ -249,20 +249,20 @@ mod tests {
     #[test]
     fn a_client_is_light_after_requests_that_take_little() {
         let mut turn = ReadTurn::default();
-        let takes = |turn: &ReadTurn| turn.takes(&Request::Stat, Turn::First);
+        let takes = |turn: &ReadTurn| turn.takes(&Request::Stat, ClientTurn::First);
         for _ in 0..HEAVY_FOR {
-            assert!(!takes(&turn) && turn.takes(&Request::Stat, Turn::Heavy));
+            assert!(!takes(&turn) && turn.takes(&Request::Stat, ClientTurn::Heavy));
             turn.note_request(HEAVY_REQUEST - 1);
         }
         assert!(takes(&turn));
         turn.note_request(HEAVY_REQUEST);
         assert!(!takes(&turn));
-        assert!(turn.takes(&Request::Release(&[]), Turn::First), "it is quick");
+        assert!(turn.takes(&Request::Release(&[]), ClientTurn::First), "it is quick");
     }
 
     #[test]
     fn heavy_clients_get_a_fifth_of_the_time_while_others_are_at_work() {
-        let mut share = Share::default();
+        let mut share = FairShare::default();
         share.note_turn(5_000_000, 5_200_000);
         assert_eq!(share.due_at(), 0, "there are no others");
         share.note_others(5_900_000);
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_turn_looks_at_the_clock_after_some_quick_requests() {
-        let mut clock = Clock::start(0, Duration::from_secs(1), 1);
+        let mut clock = TurnClock::start(0, Duration::from_secs(1), 1);
         let mut looks = |nanoseconds_each: u64, requests: u64| {
             let mut now = clock.looked;
             let mut looks = 0;
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn turns_are_short_while_many_are_at_work() {
-        let mut crowd = Crowd::default();
+        let mut crowd = ActiveClients::default();
         let limit = Duration::from_millis(1);
         (0..FEW).for_each(|_| crowd.note());
         assert_eq!(crowd.turn(limit, 0), limit);

@@ -4,22 +4,22 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use junctura_memory::segment::Segment;
+use junctura_memory::segment::SealedSegment;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::fixed::{FILE_TIER, SegmentHead};
 
-use super::connection::Connection;
-use super::spiller::{Spiller, Task};
-use super::traffic::Traffic;
+use super::connection::ClientConnection;
+use super::spiller::{SpillRequest, SpillThread};
+use super::traffic::ServerTraffic;
 use crate::{BrokenRequirement, Effects, SpillFrom, SpillJob};
 
 #[derive(Default)]
-pub(super) struct World {
-    pub(super) connections: HashMap<u32, Connection>,
-    segments: HashMap<u32, Arc<Segment>>,
-    pub(super) spiller: Option<Spiller>,
-    pub(super) traffic: Traffic,
+pub(super) struct ServerEffects {
+    pub(super) connections: HashMap<u32, ClientConnection>,
+    segments: HashMap<u32, Arc<SealedSegment>>,
+    pub(super) spiller: Option<SpillThread>,
+    pub(super) traffic: ServerTraffic,
     /// Bytes in all outboxes.
     pub(super) unread_bytes: usize,
     /// Connections with something to send: first those that were given objects.
@@ -27,8 +27,8 @@ pub(super) struct World {
     others: Vec<u32>,
 }
 
-impl World {
-    pub(super) fn with(spiller: Option<Spiller>) -> Self {
+impl ServerEffects {
+    pub(super) fn with(spiller: Option<SpillThread>) -> Self {
         Self {
             spiller,
             ..Self::default()
@@ -58,7 +58,7 @@ impl World {
 
     fn descriptor(&self, head: SegmentHead) -> Option<BorrowedFd<'_>> {
         if head.segment.get() == FILE_TIER {
-            return self.spiller.as_ref().map(Spiller::readonly);
+            return self.spiller.as_ref().map(SpillThread::readonly);
         }
         let segment = self.segments.get(&head.segment.get())?;
         Some(match head.writable.get() {
@@ -67,7 +67,7 @@ impl World {
         })
     }
 
-    fn queue(&mut self, client: u32, is_delivery: bool, write: impl FnOnce(&mut Connection) -> Result<()>) {
+    fn queue(&mut self, client: u32, is_delivery: bool, write: impl FnOnce(&mut ClientConnection) -> Result<()>) {
         let Some(connection) = self.connections.get_mut(&client) else {
             return;
         };
@@ -93,7 +93,7 @@ impl World {
     }
 }
 
-impl Effects for World {
+impl Effects for ServerEffects {
     fn reply(&mut self, client: u32, request: u64, reply: &Reply<'_>) {
         let is_delivery = matches!(reply, Reply::Delivered { .. });
         self.queue(client, is_delivery, |connection| {
@@ -125,7 +125,7 @@ impl Effects for World {
     }
 
     fn create_segment(&mut self, segment: u32, bytes: u64) -> Result<()> {
-        self.segments.insert(segment, Arc::new(Segment::create(bytes)?));
+        self.segments.insert(segment, Arc::new(SealedSegment::create(bytes)?));
         Ok(())
     }
 
@@ -141,7 +141,7 @@ impl Effects for World {
     fn spill(&mut self, SpillJob { job, from, length, at }: SpillJob<'_>) {
         let Some(spiller) = &self.spiller else { return };
         match from {
-            SpillFrom::Bytes(payload) => spiller.order(Task::Write {
+            SpillFrom::Bytes(payload) => spiller.order(SpillRequest::Write {
                 job,
                 payload: payload.to_vec(),
                 at,
@@ -149,7 +149,7 @@ impl Effects for World {
             SpillFrom::Segment { segment, offset } => {
                 if let Some(segment) = self.segments.get(&segment) {
                     let segment = Arc::clone(segment);
-                    spiller.order(Task::Copy {
+                    spiller.order(SpillRequest::Copy {
                         job,
                         segment,
                         offset,
@@ -163,7 +163,7 @@ impl Effects for World {
 
     fn unspill(&mut self, at: u64, length: u64) {
         if let Some(spiller) = &self.spiller {
-            spiller.order(Task::Punch { at, length });
+            spiller.order(SpillRequest::Punch { at, length });
         }
     }
 

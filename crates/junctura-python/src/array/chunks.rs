@@ -3,17 +3,17 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::Layout;
+use super::PyLayout;
 use crate::error::OrRaise;
-use crate::given::Attributes;
+use crate::given::GivenAttributes;
 use crate::interpreter::module;
 use crate::options::timeout as read_timeout;
-use crate::pool::Pool;
-use crate::target::Target;
+use crate::pool::PyPool;
+use crate::target::PyTarget;
 use crate::values;
 
 #[pymethods]
-impl Pool {
+impl PyPool {
     /// Offers an array that Dask has in chunks, or xarray in Dask's: each chunk is a piece, offered by the task that computes it, wherever that
     /// runs. Returns when all are there: then the array is visible. No process has all of it.
     ///
@@ -61,7 +61,7 @@ impl Pool {
         options.set_item("schema", schema)?;
         options.set_item("retention", retention)?;
         // Checked here, given there.
-        Attributes::read(attributes, keywords)?;
+        GivenAttributes::read(attributes, keywords)?;
         let all = PyDict::new(py);
         if let Some(attributes) = attributes {
             all.update(attributes.cast()?)?;
@@ -115,10 +115,10 @@ impl Pool {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let timeout = read_timeout(py, timeout)?;
-        let target = Target::read(py, target, key, schema)?;
+        let target = PyTarget::read(py, target, key, schema)?;
         let pool = &slf.get().inner;
         let array = target.ask(py, |target| pool.demand_array(target, timeout))?;
-        let (object, layout) = (array.object(), Layout(array.layout().clone()));
+        let (object, layout) = (array.object(), PyLayout(array.layout().clone()));
         let attributes = values::attributes(py, object.schema(), object.attributes())?;
         let element = array.element().to_string();
         let found = (object.key(), object.schema().name(), layout, element, attributes);

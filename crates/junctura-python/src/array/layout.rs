@@ -32,11 +32,11 @@ use crate::error::{OrRaise, invalid};
 /// >>> layout = junctura.Layout(shape=(100, 60), grid=(2, 3))
 /// >>> print(layout, layout.ranks, layout.extents(4), layout.locate((99, 0)))
 /// shape=100x60 grid=2x3 block=50x20 order=C 6 [(50, 20)] (3, 980)
-#[pyclass(module = "junctura", frozen)]
-pub(crate) struct Layout(pub(crate) Arc<junctura::Layout>);
+#[pyclass(module = "junctura", name = "Layout", frozen)]
+pub(crate) struct PyLayout(pub(crate) Arc<junctura::Layout>);
 
 #[pymethods]
-impl Layout {
+impl PyLayout {
     #[new]
     #[pyo3(signature = (text=None, /, **parts))]
     fn new(py: Python<'_>, text: Option<&str>, parts: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -148,7 +148,7 @@ impl Layout {
     }
 }
 
-impl Layout {
+impl PyLayout {
     fn known(&self, py: Python<'_>, rank: i64) -> PyResult<u64> {
         known(py, &self.0, rank)
     }
@@ -156,13 +156,13 @@ impl Layout {
 
 /// A layout, or the text of one.
 pub(super) fn read(given: &Bound<'_, PyAny>) -> PyResult<Arc<junctura::Layout>> {
-    if let Ok(layout) = given.cast::<Layout>() {
+    if let Ok(layout) = given.cast::<PyLayout>() {
         return Ok(Arc::clone(&layout.get().0));
     }
     let Ok(text) = given.cast::<PyString>() else {
         return Err(PyTypeError::new_err("a Layout, or the text of one, is expected"));
     };
-    Ok(Layout::new(given.py(), Some(text.to_str()?), None)?.0)
+    Ok(PyLayout::new(given.py(), Some(text.to_str()?), None)?.0)
 }
 
 /// A rank that the layout has.

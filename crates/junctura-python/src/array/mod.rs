@@ -6,5 +6,5 @@ mod offering;
 mod plan;
 mod taking;
 
-pub(crate) use layout::Layout;
-pub(crate) use plan::Plan;
+pub(crate) use layout::PyLayout;
+pub(crate) use plan::PyPlan;

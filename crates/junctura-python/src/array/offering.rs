@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use junctura::{Element, OfferOptions, Piece};
+use junctura::{ArrayPiece, Element, OfferOptions};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::layout;
-use crate::allocation::{Allocation, Filled};
-use crate::buffer::Lent;
+use crate::allocation::{FilledPayload, PyAllocation};
+use crate::buffer::LentBuffer;
 use crate::data::arrays;
 use crate::error::{OrRaise, invalid};
-use crate::given::Attributes;
+use crate::given::GivenAttributes;
 use crate::options::offer_options;
-use crate::pool::Pool;
+use crate::pool::PyPool;
 
 #[pymethods]
-impl Pool {
+impl PyPool {
     /// Offers one rank's part of an array that lies over many; returns when it is there. The array becomes visible, as one object of
     /// the key that all ranks give, when all of them have offered theirs.
     ///
@@ -87,19 +87,19 @@ impl Pool {
         let layout = layout::read(layout)?;
         let rank = layout::rank_of(py, &layout, rank, comm)?;
         let options = offer_options(schema, retention, false, None)?;
-        let attributes = Attributes::read(attributes, keywords)?;
-        let piece = |element: Element| Piece {
+        let attributes = GivenAttributes::read(attributes, keywords)?;
+        let piece = |element: Element| ArrayPiece {
             layout: &layout,
             element,
             rank,
             epoch,
         };
-        if let Ok(allocation) = data.cast::<Allocation>() {
+        if let Ok(allocation) = data.cast::<PyAllocation>() {
             let element = element_of(py, allocation.get(), dtype)?;
             return self.offer_allocated(py, &piece(element), &attributes, options, allocation.get());
         }
         let (flat, dtype) = flat(data, &layout, rank, dtype)?;
-        let lent = Lent::new(PyUntypedBuffer::get(&flat)?);
+        let lent = LentBuffer::new(PyUntypedBuffer::get(&flat)?);
         let piece = piece(dtype.parse().or_raise(py)?);
         let lists = attributes.lists(py)?;
         let given = attributes.given(py, &lists)?;
@@ -111,22 +111,22 @@ impl Pool {
     }
 }
 
-impl Pool {
+impl PyPool {
     fn offer_allocated(
         &self,
         py: Python<'_>,
-        piece: &Piece<'_>,
-        attributes: &Attributes<'_>,
+        piece: &ArrayPiece<'_>,
+        attributes: &GivenAttributes<'_>,
         options: OfferOptions<'_>,
-        allocation: &Allocation,
+        allocation: &PyAllocation,
     ) -> PyResult<()> {
         let lists = attributes.lists(py)?;
         let given = attributes.given(py, &lists)?;
         let given = given.iter().copied();
         let filled = allocation.take(py)?;
         py.detach(|| match filled {
-            Filled::Own(bytes) => self.inner.offer_piece_with(piece, given, bytes, options),
-            Filled::Slot(slot) => self.inner.offer_piece_allocation(piece, given, slot, options),
+            FilledPayload::Own(bytes) => self.inner.offer_piece_with(piece, given, bytes, options),
+            FilledPayload::Slot(slot) => self.inner.offer_piece_allocation(piece, given, slot, options),
         })
         .or_raise(py)
     }
@@ -143,12 +143,14 @@ fn flat<'py>(
     let locals = layout.locals(rank);
     let boxes = locals.iter().map(|local| PyTuple::new(py, &local.extents));
     let boxes = boxes.collect::<PyResult<Vec<_>>>()?;
-    let order = layout::Layout(Arc::clone(layout)).into_pyobject(py)?.getattr("order")?;
+    let order = layout::PyLayout(Arc::clone(layout))
+        .into_pyobject(py)?
+        .getattr("order")?;
     let given = (data, boxes, order, layout.room(rank), dtype);
     arrays(py)?.call_method1("flat", given)?.extract()
 }
 
-fn element_of(py: Python<'_>, allocation: &Allocation, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<Element> {
+fn element_of(py: Python<'_>, allocation: &PyAllocation, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<Element> {
     let name = match (dtype, allocation.form()) {
         (Some(dtype), _) => arrays(py)?.call_method1("dtype_text", (dtype,))?.extract()?,
         (None, Some(form)) => form.dtype.to_string(),

@@ -1,10 +1,10 @@
 //! Who gives what to whom.
 
-use junctura::Side;
+use junctura::PlanSide;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::layout::{Layout, known, read};
+use super::layout::{PyLayout, known, read};
 use crate::error::{OrRaise, invalid};
 
 /// A box as Python has it: the peer, the first indices, and those behind the last.
@@ -13,11 +13,11 @@ type Shared<'py> = (u64, Bound<'py, PyTuple>, Bound<'py, PyTuple>);
 const BOXES_MAX: u64 = 10_000_000;
 
 /// What one rank shares with those of another layout; made by `Layout.plan`. Printed, it lists its runs.
-#[pyclass(module = "junctura", frozen)]
-pub(crate) struct Plan(junctura::Plan);
+#[pyclass(module = "junctura", name = "Plan", frozen)]
+pub(crate) struct PyPlan(junctura::Plan);
 
 #[pymethods]
-impl Layout {
+impl PyLayout {
     /// plan(to, rank, *, side="to", origin=None)
     /// --
     ///
@@ -37,22 +37,22 @@ impl Layout {
         rank: i64,
         side: &str,
         origin: Option<Vec<u64>>,
-    ) -> PyResult<Plan> {
+    ) -> PyResult<PyPlan> {
         let side = match side {
-            "to" => Side::To,
-            "from" => Side::From,
+            "to" => PlanSide::To,
+            "from" => PlanSide::From,
             other => return Err(invalid(py, "side", format!("\"from\" or \"to\", not {other:?}"))),
         };
         let to = read(to)?;
-        let rank = known(py, if side == Side::To { &to } else { &self.0 }, rank)?;
+        let rank = known(py, if side == PlanSide::To { &to } else { &self.0 }, rank)?;
         let origin = origin.unwrap_or_else(|| vec![0; to.shape().len()]);
         let plan = py.detach(|| junctura::Plan::new(&self.0, &to, &origin, side, rank));
-        plan.map(Plan).or_raise(py)
+        plan.map(PyPlan).or_raise(py)
     }
 }
 
 #[pymethods]
-impl Plan {
+impl PyPlan {
     /// Whose it is.
     #[getter]
     fn rank(&self) -> u64 {
@@ -63,8 +63,8 @@ impl Plan {
     #[getter]
     fn side(&self) -> &'static str {
         match self.0.side() {
-            Side::From => "from",
-            Side::To => "to",
+            PlanSide::From => "from",
+            PlanSide::To => "to",
         }
     }
 

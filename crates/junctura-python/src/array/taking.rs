@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use junctura::{DemandedArray, Part};
+use junctura::{ArrayPart, DemandedArray};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -12,18 +12,18 @@ use crate::buffer::LentMut;
 use crate::data::arrays;
 use crate::error::{OrRaise, invalid};
 use crate::options::timeout as read_timeout;
-use crate::pool::Pool;
-use crate::target::Target;
+use crate::pool::PyPool;
+use crate::target::PyTarget;
 
 /// What is wanted of an array.
-struct Wanted {
+struct WantedArray {
     layout: Arc<junctura::Layout>,
     rank: u64,
     origin: Vec<u64>,
 }
 
 /// What was said of it.
-struct Said<'a, 'py> {
+struct TakeArguments<'a, 'py> {
     layout: Option<&'a Bound<'py, PyAny>>,
     rank: Option<i64>,
     comm: Option<&'a Bound<'py, PyAny>>,
@@ -32,7 +32,7 @@ struct Said<'a, 'py> {
 }
 
 #[pymethods]
-impl Pool {
+impl PyPool {
     /// An array, or one rank's part of it, in the layout that is asked for, whatever the one is that it was offered in; waits until all its
     /// pieces are there. The bytes are copied once, from where the producers put them into the array that is returned.
     ///
@@ -106,8 +106,8 @@ impl Pool {
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let timeout = read_timeout(py, timeout)?;
-        let target = Target::read(py, target, key, schema)?;
-        let said = Said {
+        let target = PyTarget::read(py, target, key, schema)?;
+        let said = TakeArguments {
             layout,
             rank,
             comm,
@@ -119,7 +119,7 @@ impl Pool {
         let wanted = said.of(py, &array)?;
         let dtype = dtype.map(|dtype| arrays(py)?.call_method1("dtype_text", (dtype,))?.extract::<String>());
         let element = dtype.transpose()?.map(|dtype| dtype.parse().or_raise(py)).transpose()?;
-        let part = Part {
+        let part = ArrayPart {
             layout: &wanted.layout,
             rank: wanted.rank,
             origin: &wanted.origin,
@@ -138,7 +138,7 @@ impl Pool {
 fn take<'py>(
     py: Python<'py>,
     array: &DemandedArray,
-    part: &Part<'_>,
+    part: &ArrayPart<'_>,
     out: Option<&Bound<'py, PyAny>>,
     threads: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -158,7 +158,7 @@ fn take<'py>(
     Ok(local)
 }
 
-impl Said<'_, '_> {
+impl TakeArguments<'_, '_> {
     /// What is wrong whatever the array is, before anybody waits for it.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         if let Some(layout) = self.layout {
@@ -170,7 +170,7 @@ impl Said<'_, '_> {
         Ok(())
     }
 
-    fn of(&self, py: Python<'_>, array: &DemandedArray) -> PyResult<Wanted> {
+    fn of(&self, py: Python<'_>, array: &DemandedArray) -> PyResult<WantedArray> {
         let shape = array.layout().shape();
         if let Some(slab) = self.slab {
             let whole = PyTuple::new(py, shape)?;
@@ -185,9 +185,9 @@ impl Said<'_, '_> {
         self.wanted(py, layout, self.origin.clone().unwrap_or_default())
     }
 
-    fn wanted(&self, py: Python<'_>, layout: Arc<junctura::Layout>, origin: Vec<u64>) -> PyResult<Wanted> {
+    fn wanted(&self, py: Python<'_>, layout: Arc<junctura::Layout>, origin: Vec<u64>) -> PyResult<WantedArray> {
         let rank = layout::rank_of(py, &layout, self.rank, self.comm)?;
-        Ok(Wanted { layout, rank, origin })
+        Ok(WantedArray { layout, rank, origin })
     }
 
     /// All for one, or the first dimension split over the ranks of a communicator.

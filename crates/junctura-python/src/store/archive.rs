@@ -12,11 +12,11 @@ use pyo3::exceptions::{PyRuntimeWarning, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::home::Home;
-use super::{Flushed, Store};
-use crate::data::{Prepared, Room};
+use super::home::ProcessStore;
+use super::{PyFlushed, PyStore};
+use crate::data::{CopyRoom, PreparedData};
 use crate::error::{OrRaise, invalid, raise};
-use crate::given::{Attributes, type_name};
+use crate::given::{GivenAttributes, type_name};
 use crate::interrupt;
 
 /// Objects, and bytes of them, that are handed over at once, so that the interpreter is let go of once for many.
@@ -26,7 +26,7 @@ const BATCH_BYTES: usize = 4 << 20;
 const ROUND: Duration = Duration::from_millis(100);
 
 #[pymethods]
-impl Store {
+impl PyStore {
     /// archive(data, attributes=None, /, *, schema=None, **keywords)
     /// --
     ///
@@ -75,7 +75,7 @@ impl Store {
     ) -> PyResult<()> {
         let home = self.home(py)?;
         let schema = home.store().schema(schema).or_raise(py)?;
-        let prepared = Prepared::read(Room::Own, Arc::clone(schema), data, attributes, keywords)?;
+        let prepared = PreparedData::read(CopyRoom::Own, Arc::clone(schema), data, attributes, keywords)?;
         let lists = prepared.attributes.lists(py)?;
         let given = prepared.attributes.given(py, &lists)?;
         let payload = prepared.lent();
@@ -189,7 +189,7 @@ impl Store {
         keep_messages: bool,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<u64> {
-        let attributes = Attributes::read(attributes, keywords)?;
+        let attributes = GivenAttributes::read(attributes, keywords)?;
         let lists = attributes.lists(py)?;
         let mut set = Vec::new();
         for (name, value) in attributes.given(py, &lists)? {
@@ -223,9 +223,9 @@ impl Store {
     /// Io, Denied
     ///     What the system refuses: nothing of it is visible, and a later flush tries again, unless the error says that the
     ///     store has to be opened again.
-    pub(super) fn flush(&self, py: Python<'_>) -> PyResult<Flushed> {
+    pub(super) fn flush(&self, py: Python<'_>) -> PyResult<PyFlushed> {
         let home = self.home(py)?;
-        py.detach(|| home.flush()).or_raise(py).map(Flushed::from)
+        py.detach(|| home.flush()).or_raise(py).map(PyFlushed::from)
     }
 
     /// discard()
@@ -250,7 +250,7 @@ impl Store {
     }
 }
 
-impl Store {
+impl PyStore {
     pub(super) fn archive_file(
         &self,
         py: Python<'_>,
@@ -312,20 +312,20 @@ fn now_and_then() -> impl Fn() -> junctura::Result<()> {
     }
 }
 
-fn prepare<'py>(schema: &Arc<junctura::Schema>, object: &Bound<'py, PyAny>) -> PyResult<Prepared<'py>> {
+fn prepare<'py>(schema: &Arc<junctura::Schema>, object: &Bound<'py, PyAny>) -> PyResult<PreparedData<'py>> {
     let Ok((data, attributes)) = object.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>() else {
         let cause = format!("a pair (data, attributes) is expected, not {}", type_name(object));
         return Err(invalid(object.py(), "object", cause));
     };
-    Prepared::read(Room::Own, Arc::clone(schema), &data, Some(&attributes), None)
+    PreparedData::read(CopyRoom::Own, Arc::clone(schema), &data, Some(&attributes), None)
 }
 
 /// Archives all of them, and says how many they were; `before` of the same call are archived.
 fn hand_over(
     py: Python<'_>,
-    home: &Home,
+    home: &ProcessStore,
     schema: &junctura::Schema,
-    batch: &[Prepared<'_>],
+    batch: &[PreparedData<'_>],
     before: usize,
 ) -> PyResult<usize> {
     let lists = batch
@@ -358,9 +358,9 @@ fn hand_over(
 /// Warns of an array whose key another one has that was archived since the last flush: only the last one will be found.
 fn warn_of_another(
     py: Python<'_>,
-    home: &Home,
+    home: &ProcessStore,
     schema: &junctura::Schema,
-    one: &Prepared<'_>,
+    one: &PreparedData<'_>,
     given: &[(&str, Given<'_>)],
 ) -> PyResult<()> {
     if !one.is_array() {

@@ -6,19 +6,19 @@ use junctura::{ArchiverOptions, ArchiverThread, Code};
 use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 
-use super::Store;
+use super::PyStore;
 use crate::error::{OrRaise, invalid};
 use crate::interrupt;
 use crate::options::{length_of_time, timeout as read_timeout};
-use crate::pool::Pool;
+use crate::pool::PyPool;
 
 /// Python is asked for its signals so often, at least.
 const ROUND: Duration = Duration::from_millis(200);
 
 /// What an archiver has done.
-#[pyclass(module = "junctura", frozen, get_all, eq)]
+#[pyclass(module = "junctura", name = "ArchiverCounts", frozen, get_all, eq)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ArchiverCounts {
+pub(crate) struct PyArchiverCounts {
     /// Objects that are in the store, flushed.
     archived: u64,
     /// Their bytes.
@@ -31,7 +31,7 @@ pub(crate) struct ArchiverCounts {
     failed: u64,
 }
 
-impl From<junctura::ArchiverCounts> for ArchiverCounts {
+impl From<junctura::ArchiverCounts> for PyArchiverCounts {
     fn from(counts: junctura::ArchiverCounts) -> Self {
         Self {
             archived: counts.archived,
@@ -44,7 +44,7 @@ impl From<junctura::ArchiverCounts> for ArchiverCounts {
 }
 
 #[pymethods]
-impl ArchiverCounts {
+impl PyArchiverCounts {
     fn __repr__(&self) -> String {
         let Self {
             archived,
@@ -110,8 +110,8 @@ impl ArchiverCounts {
 /// (3, 18)
 /// >>> [obj["name"] for obj in store.list()]
 /// ['0', '10', '20']
-#[pyclass(module = "junctura", frozen, weakref)]
-pub(crate) struct Archiver {
+#[pyclass(module = "junctura", name = "Archiver", frozen, weakref)]
+pub(crate) struct PyArchiver {
     inner: ArchiverThread,
     what: String,
 }
@@ -129,14 +129,14 @@ fn selector_of(given: &Bound<'_, PyAny>) -> PyResult<String> {
 }
 
 #[pymethods]
-impl Archiver {
+impl PyArchiver {
     #[new]
     #[pyo3(signature = (pool, store, selector, *, requirement="archive", every=1, flush_every=None, flush_interval=None, until_live=false, checkpoint_every=1000, window=1024))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
-        pool: &Bound<'_, Pool>,
-        store: &Bound<'_, Store>,
+        pool: &Bound<'_, PyPool>,
+        store: &Bound<'_, PyStore>,
         selector: &Bound<'_, PyAny>,
         requirement: &str,
         every: u64,
@@ -169,7 +169,7 @@ impl Archiver {
 
     /// What it has done so far.
     #[getter]
-    fn counts(&self) -> ArchiverCounts {
+    fn counts(&self) -> PyArchiverCounts {
         self.inner.counts().into()
     }
 
@@ -204,7 +204,7 @@ impl Archiver {
     /// Io, Unavailable, Expired, Disconnected
     ///     The disk, or the server. What was not archived stays in the pool.
     #[pyo3(signature = (timeout=None))]
-    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<ArchiverCounts> {
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<PyArchiverCounts> {
         let until = read_timeout(py, timeout)?.and_then(|time| Instant::now().checked_add(time));
         let ended = py.detach(|| {
             loop {
@@ -237,7 +237,7 @@ impl Archiver {
     /// Timeout, Gone, Closed, SchemaMismatch, NotFound, Io, Unavailable, Expired, Disconnected
     ///     As `wait`.
     #[pyo3(signature = (timeout=None))]
-    fn stop(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<ArchiverCounts> {
+    fn stop(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<PyArchiverCounts> {
         py.detach(|| self.inner.begin_stop());
         self.wait(py, timeout)
     }
@@ -267,7 +267,7 @@ impl Archiver {
     }
 }
 
-impl Drop for Archiver {
+impl Drop for PyArchiver {
     /// It ends by itself, and nobody is told what went wrong.
     fn drop(&mut self) {
         if self.inner.is_over() || crate::ending::is_ending() {

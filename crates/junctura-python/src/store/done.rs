@@ -5,9 +5,9 @@ use pyo3::prelude::*;
 use crate::error::raise;
 
 /// What a flush made visible.
-#[pyclass(module = "junctura", frozen, get_all, eq)]
+#[pyclass(module = "junctura", name = "Flushed", frozen, get_all, eq)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flushed {
+pub(crate) struct PyFlushed {
     /// The number of its commit: of two objects of one key, that of the later commit masks the other. That of the last commit when
     /// there was nothing to flush; 0 before the first.
     commit: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Flushed {
     objects: u64,
 }
 
-impl From<junctura_store::Flushed> for Flushed {
+impl From<junctura_store::Flushed> for PyFlushed {
     fn from(flushed: junctura_store::Flushed) -> Self {
         Self {
             commit: flushed.commit,
@@ -25,16 +25,16 @@ impl From<junctura_store::Flushed> for Flushed {
 }
 
 #[pymethods]
-impl Flushed {
+impl PyFlushed {
     fn __repr__(&self) -> String {
         format!("Flushed(commit={}, objects={})", self.commit, self.objects)
     }
 }
 
 /// What was removed.
-#[pyclass(module = "junctura", frozen, get_all, eq)]
+#[pyclass(module = "junctura", name = "Removed", frozen, get_all, eq)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Removed {
+pub(crate) struct PyRemoved {
     /// The number of the commit that removed it; 0 when there was nothing to remove.
     commit: u64,
     /// How many objects.
@@ -43,7 +43,7 @@ pub(crate) struct Removed {
     nbytes: u64,
 }
 
-impl From<junctura_store::Removed> for Removed {
+impl From<junctura_store::Removed> for PyRemoved {
     fn from(removed: junctura_store::Removed) -> Self {
         Self {
             commit: removed.commit,
@@ -54,7 +54,7 @@ impl From<junctura_store::Removed> for Removed {
 }
 
 #[pymethods]
-impl Removed {
+impl PyRemoved {
     fn __repr__(&self) -> String {
         format!(
             "Removed(commit={}, objects={}, nbytes={})",
@@ -64,8 +64,8 @@ impl Removed {
 }
 
 /// What was moved.
-#[pyclass(module = "junctura", frozen, get_all)]
-pub(crate) struct Moved {
+#[pyclass(module = "junctura", name = "Moved", frozen, get_all)]
+pub(crate) struct PyMoved {
     /// The number of the last commit that moved something; 0 when there was nothing to move.
     commit: u64,
     /// How many objects.
@@ -78,7 +78,7 @@ pub(crate) struct Moved {
     damaged_count: u64,
 }
 
-impl Moved {
+impl PyMoved {
     pub(super) fn new(py: Python<'_>, moved: junctura_store::Moved) -> Self {
         Self {
             commit: moved.commit,
@@ -91,7 +91,7 @@ impl Moved {
 }
 
 #[pymethods]
-impl Moved {
+impl PyMoved {
     fn __repr__(&self) -> String {
         format!(
             "<junctura.Moved {} objects, {} bytes, {} damaged>",
@@ -107,8 +107,8 @@ fn damages(py: Python<'_>, damaged: Vec<(String, junctura::Error)>) -> Vec<(Stri
 }
 
 /// What a check found.
-#[pyclass(module = "junctura", frozen, get_all)]
-pub(crate) struct Checked {
+#[pyclass(module = "junctura", name = "Checked", frozen, get_all)]
+pub(crate) struct PyChecked {
     /// Objects that were read.
     objects: u64,
     /// Their bytes.
@@ -121,7 +121,7 @@ pub(crate) struct Checked {
     unnamed: Vec<String>,
 }
 
-impl Checked {
+impl PyChecked {
     pub(super) fn new(py: Python<'_>, checked: junctura_store::Checked) -> Self {
         Self {
             objects: checked.objects,
@@ -134,7 +134,7 @@ impl Checked {
 }
 
 #[pymethods]
-impl Checked {
+impl PyChecked {
     fn __repr__(&self) -> String {
         format!(
             "<junctura.Checked {} objects, {} damaged, {} files without a name>",
@@ -146,9 +146,9 @@ impl Checked {
 }
 
 /// What a checkpoint covers.
-#[pyclass(module = "junctura", frozen, get_all, eq)]
+#[pyclass(module = "junctura", name = "Checkpointed", frozen, get_all, eq)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Checkpointed {
+pub(crate) struct PyCheckpointed {
     /// The last commit that it covers.
     commit: u64,
     /// Its files.
@@ -159,7 +159,7 @@ pub(crate) struct Checkpointed {
     written_rows: u64,
 }
 
-impl From<junctura_store::Checkpointed> for Checkpointed {
+impl From<junctura_store::Checkpointed> for PyCheckpointed {
     fn from(done: junctura_store::Checkpointed) -> Self {
         Self {
             commit: done.commit,
@@ -171,7 +171,7 @@ impl From<junctura_store::Checkpointed> for Checkpointed {
 }
 
 #[pymethods]
-impl Checkpointed {
+impl PyCheckpointed {
     fn __repr__(&self) -> String {
         format!(
             "Checkpointed(commit={}, segments={}, rows={}, written_rows={})",
@@ -181,15 +181,15 @@ impl Checkpointed {
 }
 
 /// What a compaction did.
-#[pyclass(module = "junctura", frozen, get_all)]
-pub(crate) struct Compacted {
+#[pyclass(module = "junctura", name = "Compacted", frozen, get_all)]
+pub(crate) struct PyCompacted {
     /// The checkpoint that it made.
-    checkpoint: Checkpointed,
+    checkpoint: PyCheckpointed,
     /// Files that it removed, by their names in the store.
     removed: Vec<String>,
 }
 
-impl From<junctura_store::Compacted> for Compacted {
+impl From<junctura_store::Compacted> for PyCompacted {
     fn from(done: junctura_store::Compacted) -> Self {
         Self {
             checkpoint: done.checkpoint.into(),
@@ -199,7 +199,7 @@ impl From<junctura_store::Compacted> for Compacted {
 }
 
 #[pymethods]
-impl Compacted {
+impl PyCompacted {
     fn __repr__(&self) -> String {
         format!(
             "<junctura.Compacted {}, {} files removed>",

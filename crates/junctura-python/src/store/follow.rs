@@ -5,26 +5,31 @@ use std::time::Duration;
 use junctura::{Code, Error};
 use pyo3::prelude::*;
 
-use super::place::Place;
-use super::{Listing, Stored};
+use super::place::StorePlace;
+use super::{PyListing, PyStored};
 use crate::error::OrRaise;
 use crate::interrupt;
 
 /// An iterator over what is committed, as it is: `Store.follow`.
 #[pyclass(module = "junctura", name = "_Following")]
-pub(crate) struct Following {
-    inner: junctura_store::Follow,
+pub(crate) struct PyFollowing {
+    inner: junctura_store::StoreFollower,
     selector: String,
     timeout: Option<Duration>,
-    place: Place,
+    place: StorePlace,
     /// What is new, and the next of it.
-    new: Option<(Py<Listing>, usize)>,
+    new: Option<(Py<PyListing>, usize)>,
     /// Up to which commit everything was given before that.
     before: u64,
 }
 
-impl Following {
-    pub(super) fn new(inner: junctura_store::Follow, selector: &str, timeout: Option<Duration>, place: &Place) -> Self {
+impl PyFollowing {
+    pub(super) fn new(
+        inner: junctura_store::StoreFollower,
+        selector: &str,
+        timeout: Option<Duration>,
+        place: &StorePlace,
+    ) -> Self {
         Self {
             inner,
             selector: selector.to_owned(),
@@ -37,7 +42,7 @@ impl Following {
 }
 
 #[pymethods]
-impl Following {
+impl PyFollowing {
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }
@@ -51,13 +56,13 @@ impl Following {
         }
     }
 
-    fn __next__(&mut self, py: Python<'_>) -> PyResult<Stored> {
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<PyStored> {
         loop {
             if let Some((listing, next)) = &mut self.new
                 && *next < listing.get().len()
             {
                 *next += 1;
-                return Ok(Stored::new(listing.clone_ref(py), *next - 1));
+                return Ok(PyStored::new(listing.clone_ref(py), *next - 1));
             }
             self.before = self.inner.commit();
             let new = py.detach(|| self.inner.next_within(self.timeout, interrupt::check));
@@ -65,7 +70,7 @@ impl Following {
                 let cause = "nothing new was committed in that time";
                 Error::new(Code::Timeout, &*self.selector, cause)
             });
-            let listing = Listing::new(new.or_raise(py)?, Vec::new(), &self.place);
+            let listing = PyListing::new(new.or_raise(py)?, Vec::new(), &self.place);
             self.new = Some((Py::new(py, listing)?, 0));
         }
     }

@@ -14,25 +14,25 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use junctura::{Code, Error, Result};
-use junctura_store::{Store, Writer};
+use junctura_store::{Store, StoreWriter};
 
-use super::place::Place;
+use super::place::StorePlace;
 
 /// See the module.
-pub(crate) struct Home {
-    place: Place,
+pub(crate) struct ProcessStore {
+    place: StorePlace,
     process: u32,
     store: Store,
     /// Waited for without the interpreter only.
-    writer: Mutex<Option<Writer>>,
+    writer: Mutex<Option<StoreWriter>>,
     /// Hashes of the keys of arrays that were archived and not flushed.
     arrays: Mutex<HashSet<u64>>,
     hashes: RandomState,
-    after_fork: OnceLock<Box<Home>>,
+    after_fork: OnceLock<Box<ProcessStore>>,
 }
 
-impl Home {
-    pub(crate) fn new(place: Place, store: Store) -> Self {
+impl ProcessStore {
+    pub(crate) fn new(place: StorePlace, store: Store) -> Self {
         Self {
             place,
             process: std::process::id(),
@@ -44,7 +44,7 @@ impl Home {
         }
     }
 
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &StorePlace {
         &self.place
     }
 
@@ -86,7 +86,7 @@ impl Home {
     ///
     /// # Errors
     /// Those of the work; `Io` when the system has no random numbers.
-    pub(crate) fn write<R>(&self, work: impl FnOnce(&mut Writer) -> Result<R>) -> Result<R> {
+    pub(crate) fn write<R>(&self, work: impl FnOnce(&mut StoreWriter) -> Result<R>) -> Result<R> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if writer.is_none() {
             *writer = Some(self.store.writer()?);
@@ -107,7 +107,7 @@ impl Home {
     /// # Errors
     /// As [`Self::write`].
     pub(crate) fn flush(&self) -> Result<junctura_store::Flushed> {
-        let flushed = self.write(Writer::flush)?;
+        let flushed = self.write(StoreWriter::flush)?;
         self.forget_arrays();
         Ok(flushed)
     }
@@ -125,6 +125,6 @@ impl Home {
 
     pub(crate) fn pending(&self) -> u64 {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        writer.as_ref().map_or(0, Writer::pending)
+        writer.as_ref().map_or(0, StoreWriter::pending)
     }
 }

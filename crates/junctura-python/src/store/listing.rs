@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatchIterator;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use junctura_store::What;
+use junctura_store::DifferenceKind;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
 
-use super::payload::Payload;
+use super::payload::PyPayload;
 use super::payloads::own_bytes;
-use super::place::Place;
-use super::{Payloads, Stored};
+use super::place::StorePlace;
+use super::{PyPayloads, PyStored};
 use crate::error::OrRaise;
 use crate::interpreter::{called, module};
 use crate::interrupt;
 use crate::options::size;
-use crate::schema::Schema;
+use crate::schema::PySchema;
 use crate::values;
 
 /// Bytes that `payloads` reads at once, if nothing else is said.
@@ -37,22 +37,22 @@ const RUN_BYTES_MAX: u64 = 64 << 20;
 /// >>> listing = store.list("name=b/c")
 /// >>> len(listing), listing[-1].key, [obj.read() for obj in listing]
 /// (2, '{space=default}{}{name=c}', [b'b', b'c'])
-#[pyclass(module = "junctura", frozen, sequence)]
-pub(crate) struct Listing {
+#[pyclass(module = "junctura", name = "Listing", frozen, sequence)]
+pub(crate) struct PyListing {
     inner: junctura_store::Listing,
     len: usize,
     missing: Vec<String>,
-    place: Place,
+    place: StorePlace,
 }
 
 #[derive(FromPyObject)]
-enum Index<'py> {
+enum ListingIndex<'py> {
     One(isize),
     Some(Bound<'py, PySlice>),
 }
 
-impl Listing {
-    pub(super) fn new(inner: junctura_store::Listing, missing: Vec<String>, place: &Place) -> Self {
+impl PyListing {
+    pub(super) fn new(inner: junctura_store::Listing, missing: Vec<String>, place: &StorePlace) -> Self {
         Self {
             len: inner.len(),
             inner,
@@ -71,7 +71,7 @@ impl Listing {
 }
 
 #[pymethods]
-impl Listing {
+impl PyListing {
     /// What was asked for and is not there, by the attributes that the selector names value by value: `{step=6,param=t}`. Only
     /// `retrieve` with `partial=True` tells it.
     #[getter]
@@ -198,14 +198,14 @@ impl Listing {
         let (both, found) = py
             .detach(|| differences(&first.inner, &second.inner, &ignore))
             .or_raise(py)?;
-        let stored = |listing: &Bound<'py, Self>, at: usize| Stored::new(listing.clone().unbind(), at);
+        let stored = |listing: &Bound<'py, Self>, at: usize| PyStored::new(listing.clone().unbind(), at);
         let told = PyList::empty(py);
         for (key, side) in found {
             match side {
-                Sides::First(at) => told.append(("first", key, stored(slf, at), py.None()))?,
-                Sides::Second(at) => told.append(("second", key, py.None(), stored(other, at)))?,
-                Sides::Bytes(one, two) => told.append(("bytes", key, stored(slf, one), stored(other, two)))?,
-                Sides::Attributes(all) => told.append(("attributes", key, all, py.None()))?,
+                ComparedSides::First(at) => told.append(("first", key, stored(slf, at), py.None()))?,
+                ComparedSides::Second(at) => told.append(("second", key, py.None(), stored(other, at)))?,
+                ComparedSides::Bytes(one, two) => told.append(("bytes", key, stored(slf, one), stored(other, two)))?,
+                ComparedSides::Attributes(all) => told.append(("attributes", key, all, py.None()))?,
             }
         }
         Ok((both, told))
@@ -213,10 +213,12 @@ impl Listing {
 
     /// The schemas of the objects.
     #[getter]
-    fn _schemas(&self) -> Vec<Schema> {
+    fn _schemas(&self) -> Vec<PySchema> {
         let all = self.inner.schemas();
         let used: BTreeSet<usize> = self.inner.iter().map(|object| object.schema_index()).collect();
-        used.into_iter().map(|index| Schema(Arc::clone(&all[index]))).collect()
+        used.into_iter()
+            .map(|index| PySchema(Arc::clone(&all[index])))
+            .collect()
     }
 
     /// The distinct values of an attribute, and which of them each object has, as 32-bit integers; -1: none.
@@ -242,7 +244,7 @@ impl Listing {
 
     /// Where its store is, as `Store` takes it.
     #[getter]
-    fn _place(&self) -> &Place {
+    fn _place(&self) -> &StorePlace {
         &self.place
     }
 
@@ -318,9 +320,9 @@ impl Listing {
     /// b b'b'
     /// c b'c'
     #[pyo3(signature = (*, run_nbytes=None))]
-    fn payloads(slf: Bound<'_, Self>, run_nbytes: Option<&Bound<'_, PyAny>>) -> PyResult<Payloads> {
+    fn payloads(slf: Bound<'_, Self>, run_nbytes: Option<&Bound<'_, PyAny>>) -> PyResult<PyPayloads> {
         let bytes_max = run_nbytes.map_or(Ok(RUN_BYTES_MAX), size)?;
-        Ok(Payloads::new(slf.unbind(), bytes_max))
+        Ok(PyPayloads::new(slf.unbind(), bytes_max))
     }
 
     /// map()
@@ -350,26 +352,26 @@ impl Listing {
     fn map<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyMemoryView>>> {
         let all = py.detach(|| self.inner.map()).or_raise(py)?;
         all.into_iter()
-            .map(|mapped| PyMemoryView::from(Bound::new(py, Payload::new(mapped))?.as_any()))
+            .map(|mapped| PyMemoryView::from(Bound::new(py, PyPayload::new(mapped))?.as_any()))
             .collect()
     }
 
-    fn __getitem__<'py>(slf: &Bound<'py, Self>, index: Index<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, index: ListingIndex<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (py, len) = (slf.py(), slf.get().len as isize);
         match index {
-            Index::One(index) => {
+            ListingIndex::One(index) => {
                 let at = if index < 0 { index + len } else { index };
                 if at < 0 || at >= len {
                     return Err(PyIndexError::new_err(format!("{index} of {len} objects")));
                 }
-                Ok(Bound::new(py, Stored::new(slf.clone().unbind(), at as usize))?.into_any())
+                Ok(Bound::new(py, PyStored::new(slf.clone().unbind(), at as usize))?.into_any())
             }
-            Index::Some(slice) => {
+            ListingIndex::Some(slice) => {
                 let range = slice.indices(len)?;
                 let list = PyList::empty(py);
                 let mut at = range.start;
                 for _ in 0..range.slicelength {
-                    list.append(Stored::new(slf.clone().unbind(), at as usize))?;
+                    list.append(PyStored::new(slf.clone().unbind(), at as usize))?;
                     at += range.step;
                 }
                 Ok(list.into_any())
@@ -377,8 +379,8 @@ impl Listing {
         }
     }
 
-    fn __iter__(slf: Bound<'_, Self>) -> Objects {
-        Objects {
+    fn __iter__(slf: Bound<'_, Self>) -> PyObjects {
+        PyObjects {
             listing: slf.unbind(),
             next: 0,
         }
@@ -390,7 +392,7 @@ impl Listing {
 }
 
 /// On which sides something is, by its place there.
-enum Sides {
+enum ComparedSides {
     First(usize),
     Second(usize),
     Bytes(usize, usize),
@@ -401,15 +403,15 @@ fn differences(
     first: &junctura_store::Listing,
     second: &junctura_store::Listing,
     ignore: &[String],
-) -> junctura::Result<(u64, Vec<(String, Sides)>)> {
+) -> junctura::Result<(u64, Vec<(String, ComparedSides)>)> {
     let left_out: Vec<&str> = ignore.iter().map(String::as_str).collect();
     let mut found = Vec::new();
     let compared = first.compare(second, &left_out, |difference| {
         let sides = match &difference.what {
-            What::OnlyFirst(object) => Sides::First(object.index()),
-            What::OnlySecond(object) => Sides::Second(object.index()),
-            What::Bytes(one, two) => Sides::Bytes(one.index(), two.index()),
-            What::Attributes(all) => Sides::Attributes(all.clone()),
+            DifferenceKind::OnlyFirst(object) => ComparedSides::First(object.index()),
+            DifferenceKind::OnlySecond(object) => ComparedSides::Second(object.index()),
+            DifferenceKind::Bytes(one, two) => ComparedSides::Bytes(one.index(), two.index()),
+            DifferenceKind::Attributes(all) => ComparedSides::Attributes(all.clone()),
         };
         found.push((difference.key.to_owned(), sides));
         Ok(())
@@ -419,23 +421,23 @@ fn differences(
 
 /// The objects of a listing, one after the other.
 #[pyclass(module = "junctura", name = "_Objects")]
-pub(crate) struct Objects {
-    listing: Py<Listing>,
+pub(crate) struct PyObjects {
+    listing: Py<PyListing>,
     next: usize,
 }
 
 #[pymethods]
-impl Objects {
+impl PyObjects {
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }
 
-    fn __next__(&mut self, py: Python<'_>) -> Option<Stored> {
+    fn __next__(&mut self, py: Python<'_>) -> Option<PyStored> {
         let at = self.next;
         if at >= self.listing.get().len {
             return None;
         }
         self.next += 1;
-        Some(Stored::new(self.listing.clone_ref(py), at))
+        Some(PyStored::new(self.listing.clone_ref(py), at))
     }
 }

@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{Checked, Checkpointed, Compacted, Following, Listing, Removed, Snapshot, Store};
+use super::{PyChecked, PyCheckpointed, PyCompacted, PyFollowing, PyListing, PyRemoved, PySnapshot, PyStore};
 use crate::error::OrRaise;
 use crate::interrupt;
 use crate::options;
 
 /// How long something is waited for.
 #[derive(FromPyObject)]
-enum Wait {
+enum WaitLimit {
     Whether(bool),
     Seconds(f64),
 }
 
 #[pymethods]
-impl Store {
+impl PyStore {
     /// snapshot()
     /// --
     ///
@@ -27,10 +27,10 @@ impl Store {
     /// Returns
     /// -------
     /// Snapshot
-    fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
+    fn snapshot(&self, py: Python<'_>) -> PyResult<PySnapshot> {
         let home = self.home(py)?;
         let taken = py.detach(|| home.store().snapshot()).or_raise(py)?;
-        Ok(Snapshot::new(home.place(), taken))
+        Ok(PySnapshot::new(home.place(), taken))
     }
 
     /// list(selector='', *, all_versions=False, after=None)
@@ -38,7 +38,7 @@ impl Store {
     ///
     /// As `Snapshot.list`, of what is visible now.
     #[pyo3(signature = (selector="", *, all_versions=false, after=None))]
-    fn list(&self, py: Python<'_>, selector: &str, all_versions: bool, after: Option<u64>) -> PyResult<Listing> {
+    fn list(&self, py: Python<'_>, selector: &str, all_versions: bool, after: Option<u64>) -> PyResult<PyListing> {
         self.snapshot(py)?.list(py, selector, all_versions, after)
     }
 
@@ -53,7 +53,7 @@ impl Store {
     /// ...     store.archive(b"bytes", name="a")
     /// ...     [obj.key for obj in store.committed(store.flush().commit)]
     /// ['{space=default}{}{name=a}']
-    fn committed(&self, py: Python<'_>, commit: u64) -> PyResult<Listing> {
+    fn committed(&self, py: Python<'_>, commit: u64) -> PyResult<PyListing> {
         self.snapshot(py)?.committed(py, commit)
     }
 
@@ -85,11 +85,11 @@ impl Store {
     /// Timeout
     ///     Something is still missing; it is named.
     #[pyo3(signature = (selector, *, partial=false, wait=None))]
-    fn retrieve(&self, py: Python<'_>, selector: &str, partial: bool, wait: Option<Wait>) -> PyResult<Listing> {
+    fn retrieve(&self, py: Python<'_>, selector: &str, partial: bool, wait: Option<WaitLimit>) -> PyResult<PyListing> {
         let timeout = match wait {
-            None | Some(Wait::Whether(false)) => return self.snapshot(py)?.retrieve(py, selector, partial),
-            Some(Wait::Whether(true)) => None,
-            Some(Wait::Seconds(seconds)) => options::timeout(py, Some(seconds))?,
+            None | Some(WaitLimit::Whether(false)) => return self.snapshot(py)?.retrieve(py, selector, partial),
+            Some(WaitLimit::Whether(true)) => None,
+            Some(WaitLimit::Seconds(seconds)) => options::timeout(py, Some(seconds))?,
         };
         let home = self.home(py)?;
         let found = py.detach(|| {
@@ -100,7 +100,7 @@ impl Store {
             found.complete_in_time(selector).map(|listing| (listing, Vec::new()))
         });
         let (listing, missing) = found.or_raise_about(py, selector)?;
-        Ok(Listing::new(listing, missing, home.place()))
+        Ok(PyListing::new(listing, missing, home.place()))
     }
 
     /// follow(selector='', *, after=None, timeout=None)
@@ -137,10 +137,16 @@ impl Store {
     /// >>> [next(store.follow("name=b")).commit, next(store.follow(after=0)).key]
     /// [2, '{space=default}{}{name=a}']
     #[pyo3(signature = (selector="", *, after=None, timeout=None))]
-    fn follow(&self, py: Python<'_>, selector: &str, after: Option<u64>, timeout: Option<f64>) -> PyResult<Following> {
+    fn follow(
+        &self,
+        py: Python<'_>,
+        selector: &str,
+        after: Option<u64>,
+        timeout: Option<f64>,
+    ) -> PyResult<PyFollowing> {
         let (home, timeout) = (self.home(py)?, options::timeout(py, timeout)?);
         let follow = home.store().follow(selector, after);
-        Ok(Following::new(follow, selector, timeout, home.place()))
+        Ok(PyFollowing::new(follow, selector, timeout, home.place()))
     }
 
     /// check(selector='', *, sample=None)
@@ -148,7 +154,7 @@ impl Store {
     ///
     /// As `Snapshot.check`, of what is visible now.
     #[pyo3(signature = (selector="", *, sample=None))]
-    fn check(&self, py: Python<'_>, selector: &str, sample: Option<u64>) -> PyResult<Checked> {
+    fn check(&self, py: Python<'_>, selector: &str, sample: Option<u64>) -> PyResult<PyChecked> {
         self.snapshot(py)?.check(py, selector, sample)
     }
 
@@ -175,10 +181,10 @@ impl Store {
     /// InvalidSelector
     ///     Pointing at the character.
     #[pyo3(signature = (selector=""))]
-    fn purge(&self, py: Python<'_>, selector: &str) -> PyResult<Removed> {
+    fn purge(&self, py: Python<'_>, selector: &str) -> PyResult<PyRemoved> {
         let home = self.home(py)?;
         let removed = py.detach(|| home.store().purge(selector));
-        removed.or_raise_about(py, selector).map(Removed::from)
+        removed.or_raise_about(py, selector).map(PyRemoved::from)
     }
 
     /// wipe(selector)
@@ -202,10 +208,10 @@ impl Store {
     /// ...     store.archive(b"payload", name="a")
     /// >>> store.wipe("name=a")
     /// Removed(commit=2, objects=1, nbytes=7)
-    fn wipe(&self, py: Python<'_>, selector: &str) -> PyResult<Removed> {
+    fn wipe(&self, py: Python<'_>, selector: &str) -> PyResult<PyRemoved> {
         let home = self.home(py)?;
         let removed = py.detach(|| home.store().wipe(selector));
-        removed.or_raise_about(py, selector).map(Removed::from)
+        removed.or_raise_about(py, selector).map(PyRemoved::from)
     }
 
     /// remove(listing)
@@ -226,10 +232,10 @@ impl Store {
     /// ------
     /// InvalidArgument
     ///     The listing is of another store.
-    fn remove(&self, py: Python<'_>, listing: &Listing) -> PyResult<Removed> {
+    fn remove(&self, py: Python<'_>, listing: &PyListing) -> PyResult<PyRemoved> {
         let home = self.home(py)?;
         let removed = py.detach(|| home.store().remove(listing.inner()));
-        removed.or_raise(py).map(Removed::from)
+        removed.or_raise(py).map(PyRemoved::from)
     }
 
     /// checkpoint()
@@ -246,11 +252,11 @@ impl Store {
     /// ------
     /// Expired
     ///     It took longer than the ages of the store allow; the checkpoint of before is as good as it was.
-    fn checkpoint(&self, py: Python<'_>) -> PyResult<Checkpointed> {
+    fn checkpoint(&self, py: Python<'_>) -> PyResult<PyCheckpointed> {
         let home = self.home(py)?;
         py.detach(|| home.store().checkpoint())
             .or_raise(py)
-            .map(Checkpointed::from)
+            .map(PyCheckpointed::from)
     }
 
     /// compact()
@@ -267,9 +273,9 @@ impl Store {
     /// ------
     /// Expired
     ///     As `checkpoint`.
-    fn compact(&self, py: Python<'_>) -> PyResult<Compacted> {
+    fn compact(&self, py: Python<'_>) -> PyResult<PyCompacted> {
         let home = self.home(py)?;
-        py.detach(|| home.store().compact()).or_raise(py).map(Compacted::from)
+        py.detach(|| home.store().compact()).or_raise(py).map(PyCompacted::from)
     }
 }
 

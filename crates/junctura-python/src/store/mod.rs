@@ -21,25 +21,25 @@ use std::time::Duration;
 
 use junctura::Code;
 use junctura_cli::FileOptions;
-use junctura_store::{Commits, Compression, Layout, Packing};
+use junctura_store::{Commits, Compression, PackingRule, StoreLayout};
 use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{OrRaise, invalid};
 use crate::options::{length_of_time, sources};
-use crate::schema::Schema;
+use crate::schema::PySchema;
 
-pub(crate) use archiver::{Archiver, ArchiverCounts};
-pub(crate) use done::{Checked, Checkpointed, Compacted, Flushed, Moved, Removed};
-pub(crate) use follow::Following;
-use home::Home;
-pub(crate) use listing::{Listing, Objects};
-pub(crate) use payload::Payload;
-pub(crate) use payloads::Payloads;
-pub(crate) use place::Place;
-pub(crate) use snapshot::Snapshot;
-pub(crate) use stored::{Location, Stored};
+pub(crate) use archiver::{PyArchiver, PyArchiverCounts};
+pub(crate) use done::{PyChecked, PyCheckpointed, PyCompacted, PyFlushed, PyMoved, PyRemoved};
+pub(crate) use follow::PyFollowing;
+use home::ProcessStore;
+pub(crate) use listing::{PyListing, PyObjects};
+pub(crate) use payload::PyPayload;
+pub(crate) use payloads::PyPayloads;
+pub(crate) use place::StorePlace;
+pub(crate) use snapshot::PySnapshot;
+pub(crate) use stored::{PyLocation, PyStored};
 
 /// A place where objects last: kept under the same keys, and found by the same selectors, as in a pool.
 ///
@@ -75,23 +75,23 @@ pub(crate) use stored::{Location, Stored};
 /// ...     store.archive(b"payload", name="a", colour="red")
 /// >>> [(obj["name"], obj.read()) for obj in store.list("colour=red")]
 /// [('a', b'payload')]
-#[pyclass(module = "junctura", frozen, weakref)]
-pub(crate) struct Store {
-    home: Home,
+#[pyclass(module = "junctura", name = "Store", frozen, weakref)]
+pub(crate) struct PyStore {
+    home: ProcessStore,
 }
 
-impl Store {
-    fn of(place: Place, store: junctura_store::Store) -> Self {
+impl PyStore {
+    fn of(place: StorePlace, store: junctura_store::Store) -> Self {
         Self {
-            home: Home::new(place, store),
+            home: ProcessStore::new(place, store),
         }
     }
 
-    fn home(&self, py: Python<'_>) -> PyResult<&Home> {
+    fn home(&self, py: Python<'_>) -> PyResult<&ProcessStore> {
         self.home.here().or_raise(py)
     }
 
-    fn open(py: Python<'_>, place: Place, create: bool) -> PyResult<Self> {
+    fn open(py: Python<'_>, place: StorePlace, create: bool) -> PyResult<Self> {
         let opened = py.detach(|| match place.open() {
             Err(error) if error.code() == Code::NotFound && create => make_default(&place),
             other => other,
@@ -100,7 +100,7 @@ impl Store {
     }
 }
 
-impl Drop for Store {
+impl Drop for PyStore {
     /// Nobody will see what was not flushed: who forgot it is told.
     fn drop(&mut self) {
         let left = self.home.left();
@@ -123,8 +123,8 @@ impl Drop for Store {
 }
 
 /// Makes one, or opens what another one has made meanwhile.
-fn make_default(place: &Place) -> junctura::Result<junctura_store::Store> {
-    match place.create(&builtin(), Layout::default()) {
+fn make_default(place: &StorePlace) -> junctura::Result<junctura_store::Store> {
+    match place.create(&builtin(), StoreLayout::default()) {
         Err(error) if error.code() == Code::AlreadyExists => place.open(),
         other => other,
     }
@@ -149,7 +149,7 @@ fn order(given: &Bound<'_, PyAny>) -> PyResult<Commits> {
 }
 
 /// How datasets are packed: one text for all, or a dict of selectors.
-fn packings(given: &Bound<'_, PyAny>) -> PyResult<Vec<Packing>> {
+fn packings(given: &Bound<'_, PyAny>) -> PyResult<Vec<PackingRule>> {
     let py = given.py();
     if let Ok(codec) = given.extract::<&str>() {
         return Ok(vec![codec.parse::<Compression>().or_raise(py)?.into()]);
@@ -159,7 +159,7 @@ fn packings(given: &Bound<'_, PyAny>) -> PyResult<Vec<Packing>> {
         return Err(invalid(py, "compression", cause));
     };
     let packing = |(datasets, codec): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-        Ok(Packing {
+        Ok(PackingRule {
             datasets: datasets.extract()?,
             compression: codec.extract::<&str>()?.parse().or_raise(py)?,
         })
@@ -168,11 +168,11 @@ fn packings(given: &Bound<'_, PyAny>) -> PyResult<Vec<Packing>> {
 }
 
 #[pymethods]
-impl Store {
+impl PyStore {
     #[new]
     #[pyo3(signature = (path, *, create=false))]
     fn new(path: &Bound<'_, PyAny>, create: bool) -> PyResult<Self> {
-        Self::open(path.py(), Place::of(path)?, create)
+        Self::open(path.py(), StorePlace::of(path)?, create)
     }
 
     /// Makes a store in a folder, which is made, too, where it is not there; or in another place that a URL names. A bucket has to be
@@ -228,7 +228,7 @@ impl Store {
         compression: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let py = path.py();
-        let place = Place::of(path)?;
+        let place = StorePlace::of(path)?;
         let schemas = match schema {
             Some(given) => {
                 let mut schemas = Vec::new();
@@ -239,9 +239,9 @@ impl Store {
             }
             None => builtin(),
         };
-        let mut layout = Layout {
+        let mut layout = StoreLayout {
             commits: commits.map(order).transpose()?,
-            ..Layout::default()
+            ..StoreLayout::default()
         };
         if let Some(given) = snapshot_max_age {
             layout.ages.snapshot_max = length_of_time(given, "snapshot_max_age")?;
@@ -250,7 +250,7 @@ impl Store {
             layout.ages.unflushed_max = length_of_time(given, "unflushed_max_age")?;
         }
         if let Some(given) = data {
-            layout.data = Some(Place::of(given)?.text().or_raise(py)?.to_owned());
+            layout.data = Some(StorePlace::of(given)?.text().or_raise(py)?.to_owned());
         }
         if let Some(given) = compression {
             layout.compression = packings(given)?;
@@ -286,7 +286,7 @@ impl Store {
                 .map(|file| file?.extract())
                 .collect::<PyResult<Vec<PathBuf>>>()?,
         };
-        let store = Self::open(py, Place::of(path)?, true)?;
+        let store = Self::open(py, StorePlace::of(path)?, true)?;
         for file in files {
             store.archive_file(py, &file, None, &[], FileOptions::default())?;
         }
@@ -317,9 +317,9 @@ impl Store {
 
     /// The schemas of what it keeps; the first one is meant where none is named.
     #[getter]
-    fn schemas(&self, py: Python<'_>) -> PyResult<Vec<Schema>> {
+    fn schemas(&self, py: Python<'_>) -> PyResult<Vec<PySchema>> {
         let schemas = self.home(py)?.store().schemas();
-        Ok(schemas.iter().cloned().map(Schema).collect())
+        Ok(schemas.iter().cloned().map(PySchema).collect())
     }
 
     /// How long what a snapshot shows can be read.

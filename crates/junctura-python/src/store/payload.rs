@@ -6,26 +6,26 @@ use std::ops::Deref;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::buffer::Views;
+use crate::buffer::ViewCount;
 
 /// The bytes of an object, verified: read, or mapped where they lie.
 #[pyclass(module = "junctura", name = "_Payload", frozen)]
-pub(crate) struct Payload {
+pub(crate) struct PyPayload {
     bytes: Box<dyn Deref<Target = [u8]> + Send + Sync>,
-    views: Views,
+    views: ViewCount,
 }
 
-impl Payload {
+impl PyPayload {
     pub(super) fn new(bytes: impl Deref<Target = [u8]> + Send + Sync + 'static) -> Self {
         Self {
             bytes: Box::new(bytes),
-            views: Views::default(),
+            views: ViewCount::default(),
         }
     }
 }
 
 #[pymethods]
-impl Payload {
+impl PyPayload {
     fn __len__(&self) -> usize {
         self.bytes.len()
     }

@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::{Listing, Stored};
+use super::{PyListing, PyStored};
 use crate::error::OrRaise;
 use crate::interrupt;
 
 /// An iterator over objects and their bytes: `Listing.payloads`. It reads runs of them, each when the one before has been given.
 #[pyclass(module = "junctura", name = "_Payloads")]
-pub(crate) struct Payloads {
-    listing: Py<Listing>,
+pub(crate) struct PyPayloads {
+    listing: Py<PyListing>,
     run_bytes_max: u64,
     /// The next one of the listing that is given.
     next: usize,
@@ -20,8 +20,8 @@ pub(crate) struct Payloads {
     read: VecDeque<junctura::Result<Py<PyBytes>>>,
 }
 
-impl Payloads {
-    pub(super) fn new(listing: Py<Listing>, run_bytes_max: u64) -> Self {
+impl PyPayloads {
+    pub(super) fn new(listing: Py<PyListing>, run_bytes_max: u64) -> Self {
         Self {
             listing,
             run_bytes_max,
@@ -58,13 +58,13 @@ impl Payloads {
 }
 
 #[pymethods]
-impl Payloads {
+impl PyPayloads {
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }
 
     /// What is wrong with an object is raised when it is its turn; whoever asks again gets the one behind it.
-    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<(Stored, Py<PyBytes>)>> {
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<(PyStored, Py<PyBytes>)>> {
         if self.read.is_empty() {
             self.read_run(py)?;
         }
@@ -74,7 +74,7 @@ impl Payloads {
         let at = self.next;
         self.next += 1;
         let payload = payload.or_raise(py)?;
-        Ok(Some((Stored::new(self.listing.clone_ref(py), at), payload)))
+        Ok(Some((PyStored::new(self.listing.clone_ref(py), at), payload)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use junctura::{Code, Error, Result};
-use junctura_store::{Layout, Store};
+use junctura_store::{Store, StoreLayout};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -14,13 +14,13 @@ use crate::error::invalid;
 
 /// See the module. Whoever has it, in whatever process, finds the same store.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum StorePlace {
     /// By its absolute path, which need not be text.
     Folder(PathBuf),
     Url(String),
 }
 
-impl Place {
+impl StorePlace {
     pub(crate) fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = given.py();
         let text = given.cast::<PyString>().ok().map(|text| text.to_str()).transpose()?;
@@ -59,7 +59,7 @@ impl Place {
 
     /// # Errors
     /// Those of [`Store::create_url`].
-    pub(super) fn create(&self, schemas: &[Arc<junctura::Schema>], layout: Layout) -> Result<Store> {
+    pub(super) fn create(&self, schemas: &[Arc<junctura::Schema>], layout: StoreLayout) -> Result<Store> {
         match self {
             Self::Folder(path) => Store::create(path, schemas, layout),
             Self::Url(url) => Store::create_url(url, schemas, &layout),
@@ -88,7 +88,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StorePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(path) => path.display().fmt(f),
@@ -98,20 +98,20 @@ impl fmt::Display for Place {
 }
 
 /// A path is a `pathlib.Path`, a URL a `str`.
-impl<'py> IntoPyObject<'py> for &Place {
+impl<'py> IntoPyObject<'py> for &StorePlace {
     type Target = PyAny;
     type Output = Bound<'py, PyAny>;
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self {
-            Place::Folder(path) => path.into_bound_py_any(py),
-            Place::Url(url) => url.into_bound_py_any(py),
+            StorePlace::Folder(path) => path.into_bound_py_any(py),
+            StorePlace::Url(url) => url.into_bound_py_any(py),
         }
     }
 }
 
-fn local(py: Python<'_>, path: &str) -> PyResult<Place> {
+fn local(py: Python<'_>, path: &str) -> PyResult<StorePlace> {
     if path.is_empty() {
         return Err(invalid(py, "store", "the URL names no folder"));
     }
@@ -120,6 +120,6 @@ fn local(py: Python<'_>, path: &str) -> PyResult<Place> {
 }
 
 /// It is the same folder also when the working directory is another one.
-fn absolute(path: PathBuf) -> PyResult<Place> {
-    std::path::absolute(path).map(Place::Folder).map_err(PyErr::from)
+fn absolute(path: PathBuf) -> PyResult<StorePlace> {
+    std::path::absolute(path).map(StorePlace::Folder).map_err(PyErr::from)
 }

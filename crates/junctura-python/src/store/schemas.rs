@@ -2,12 +2,12 @@
 
 use pyo3::prelude::*;
 
-use super::Store;
+use super::PyStore;
 use crate::error::OrRaise;
 use crate::options::sources;
 
 #[pymethods]
-impl Store {
+impl PyStore {
     /// set_schema(schema)
     /// --
     ///

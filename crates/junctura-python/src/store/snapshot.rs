@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::look::owners;
-use super::place::Place;
-use super::{Checked, Listing};
+use super::place::StorePlace;
+use super::{PyChecked, PyListing};
 use crate::error::OrRaise;
 use crate::interrupt;
 use crate::values;
@@ -21,15 +21,15 @@ use crate::values;
 /// ...     store.archive(b"later", name="a")
 /// >>> len(snapshot.list()), len(store.list())
 /// (0, 1)
-#[pyclass(module = "junctura", frozen)]
-pub(crate) struct Snapshot {
+#[pyclass(module = "junctura", name = "Snapshot", frozen)]
+pub(crate) struct PySnapshot {
     inner: junctura_store::Snapshot,
     schemas: Vec<std::sync::Arc<junctura::Schema>>,
-    place: Place,
+    place: StorePlace,
 }
 
-impl Snapshot {
-    pub(super) fn new(place: &Place, inner: junctura_store::Snapshot) -> Self {
+impl PySnapshot {
+    pub(super) fn new(place: &StorePlace, inner: junctura_store::Snapshot) -> Self {
         let schemas = inner.schemas().to_vec();
         Self {
             inner,
@@ -40,7 +40,7 @@ impl Snapshot {
 }
 
 #[pymethods]
-impl Snapshot {
+impl PySnapshot {
     /// The number of its last commit; 0 for an empty store.
     #[getter]
     fn commit(&self) -> u64 {
@@ -85,14 +85,14 @@ impl Snapshot {
         selector: &str,
         all_versions: bool,
         after: Option<u64>,
-    ) -> PyResult<Listing> {
+    ) -> PyResult<PyListing> {
         let found = py.detach(|| match (all_versions, after) {
             (false, None) => self.inner.list(selector),
             (false, Some(commit)) => self.inner.list(selector).map(|listing| listing.after(commit)),
             (true, None) => self.inner.list_all(selector),
             (true, Some(commit)) => self.inner.list_after(selector, commit),
         });
-        Ok(Listing::new(
+        Ok(PyListing::new(
             found.or_raise_about(py, selector)?,
             Vec::new(),
             &self.place,
@@ -117,9 +117,9 @@ impl Snapshot {
     /// ------
     /// Expired
     ///     The snapshot has outlived its time.
-    pub(super) fn committed(&self, py: Python<'_>, commit: u64) -> PyResult<Listing> {
+    pub(super) fn committed(&self, py: Python<'_>, commit: u64) -> PyResult<PyListing> {
         let found = py.detach(|| self.inner.committed(commit)).or_raise(py)?;
-        Ok(Listing::new(found, Vec::new(), &self.place))
+        Ok(PyListing::new(found, Vec::new(), &self.place))
     }
 
     /// versions(selector='')
@@ -136,9 +136,9 @@ impl Snapshot {
     /// InvalidSelector, Expired
     ///     As `list`.
     #[pyo3(signature = (selector=""))]
-    fn versions(&self, py: Python<'_>, selector: &str) -> PyResult<Listing> {
+    fn versions(&self, py: Python<'_>, selector: &str) -> PyResult<PyListing> {
         let found = py.detach(|| self.inner.versions(selector));
-        Ok(Listing::new(
+        Ok(PyListing::new(
             found.or_raise_about(py, selector)?,
             Vec::new(),
             &self.place,
@@ -159,9 +159,9 @@ impl Snapshot {
     /// InvalidSelector, Expired
     ///     As `list`.
     #[pyo3(signature = (selector=""))]
-    fn masked(&self, py: Python<'_>, selector: &str) -> PyResult<Listing> {
+    fn masked(&self, py: Python<'_>, selector: &str) -> PyResult<PyListing> {
         let found = py.detach(|| self.inner.masked(selector));
-        Ok(Listing::new(
+        Ok(PyListing::new(
             found.or_raise_about(py, selector)?,
             Vec::new(),
             &self.place,
@@ -246,7 +246,7 @@ impl Snapshot {
     /// >>> store.retrieve("name=a/b", partial=True).missing
     /// ['{name=b}']
     #[pyo3(signature = (selector, *, partial=false))]
-    pub(super) fn retrieve(&self, py: Python<'_>, selector: &str, partial: bool) -> PyResult<Listing> {
+    pub(super) fn retrieve(&self, py: Python<'_>, selector: &str, partial: bool) -> PyResult<PyListing> {
         let found = py.detach(|| {
             if partial {
                 self.inner
@@ -257,7 +257,7 @@ impl Snapshot {
             }
         });
         let (listing, missing) = found.or_raise_about(py, selector)?;
-        Ok(Listing::new(listing, missing, &self.place))
+        Ok(PyListing::new(listing, missing, &self.place))
     }
 
     /// check(selector='', *, sample=None)
@@ -281,9 +281,9 @@ impl Snapshot {
     /// InvalidSelector, Expired
     ///     As `list`.
     #[pyo3(signature = (selector="", *, sample=None))]
-    pub(super) fn check(&self, py: Python<'_>, selector: &str, sample: Option<u64>) -> PyResult<Checked> {
+    pub(super) fn check(&self, py: Python<'_>, selector: &str, sample: Option<u64>) -> PyResult<PyChecked> {
         let checked = py.detach(|| self.inner.check(selector, sample, |_, _| interrupt::check().is_ok()));
-        Ok(Checked::new(py, checked.or_raise_about(py, selector)?))
+        Ok(PyChecked::new(py, checked.or_raise_about(py, selector)?))
     }
 
     /// stats()

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use junctura::{Code, Described, Error};
-use junctura_store::Buffer;
+use junctura_store::ReadBuffer;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView};
 
 use super::payloads::LARGE_BYTES;
-use super::{Listing, Payload};
+use super::{PyListing, PyPayload};
 use crate::data::arrays;
 use crate::error::OrRaise;
 use crate::interpreter::called;
-use crate::object::{Own, no_attribute};
-use crate::schema::Schema;
+use crate::object::{PayloadForm, no_attribute};
+use crate::schema::PySchema;
 use crate::values;
-use crate::version::Version;
+use crate::version::PyVersion;
 
 /// An object of a listing: its attributes, and its payload when it is asked for.
 ///
@@ -27,18 +27,18 @@ use crate::version::Version;
 /// >>> obj = store.list()[0]
 /// >>> obj.key, obj["colour"], obj.nbytes, obj.read()
 /// ('{space=default}{}{name=a}', 'red', 7, b'payload')
-#[pyclass(module = "junctura", frozen)]
-pub(crate) struct Stored {
-    listing: Py<Listing>,
+#[pyclass(module = "junctura", name = "Stored", frozen)]
+pub(crate) struct PyStored {
+    listing: Py<PyListing>,
     index: usize,
 }
 
-impl Stored {
-    pub(super) fn new(listing: Py<Listing>, index: usize) -> Self {
+impl PyStored {
+    pub(super) fn new(listing: Py<PyListing>, index: usize) -> Self {
         Self { listing, index }
     }
 
-    fn object(&self) -> junctura::Result<junctura_store::Object<'_>> {
+    fn object(&self) -> junctura::Result<junctura_store::StoredObject<'_>> {
         let found = self.listing.get().inner().get(self.index);
         found.ok_or_else(|| Error::new(Code::NotFound, "object", "its listing has no such object"))
     }
@@ -47,17 +47,17 @@ impl Stored {
         Ok(self.object().or_raise(py)?.describe())
     }
 
-    fn payload(&self, py: Python<'_>) -> PyResult<Payload> {
+    fn payload(&self, py: Python<'_>) -> PyResult<PyPayload> {
         let read = py.detach(|| {
-            let mut buffer = Buffer::new();
+            let mut buffer = ReadBuffer::new();
             self.object()?.read_into(&mut buffer).map(|()| buffer)
         });
-        read.or_raise(py).map(Payload::new)
+        read.or_raise(py).map(PyPayload::new)
     }
 }
 
 #[pymethods]
-impl Stored {
+impl PyStored {
     /// Names and values of its attributes, those of the key first: a new dictionary each time, as `Object.attributes`.
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -73,8 +73,8 @@ impl Stored {
 
     /// The schema that describes it.
     #[getter]
-    fn schema(&self, py: Python<'_>) -> PyResult<Schema> {
-        Ok(Schema(Arc::clone(self.described(py)?.schema())))
+    fn schema(&self, py: Python<'_>) -> PyResult<PySchema> {
+        Ok(PySchema(Arc::clone(self.described(py)?.schema())))
     }
 
     /// The number of the commit that it came with: of two of one key, the one with the higher number masks the other.
@@ -85,8 +85,8 @@ impl Stored {
 
     /// Which version of a pool it is; None, where no pool archived it.
     #[getter]
-    fn version(&self, py: Python<'_>) -> PyResult<Option<Version>> {
-        Ok(self.object().or_raise(py)?.version().map(Version))
+    fn version(&self, py: Python<'_>) -> PyResult<Option<PyVersion>> {
+        Ok(self.object().or_raise(py)?.version().map(PyVersion))
     }
 
     /// Where its bytes lie, for whoever reads them there without junctura.
@@ -103,10 +103,10 @@ impl Stored {
     /// ...     print(file.read(3))
     /// b'end'
     #[getter]
-    fn location(&self, py: Python<'_>) -> PyResult<Location> {
+    fn location(&self, py: Python<'_>) -> PyResult<PyLocation> {
         let object = self.object().or_raise(py)?;
         let found = object.location();
-        Ok(Location {
+        Ok(PyLocation {
             uri: object.uri(),
             file: found.file.to_string(),
             offset: found.offset,
@@ -202,7 +202,7 @@ impl Stored {
     /// np.float64(19999.0)
     fn map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
         let mapped = py.detach(|| self.object()?.map()).or_raise(py)?;
-        PyMemoryView::from(Bound::new(py, Payload::new(mapped))?.as_any())
+        PyMemoryView::from(Bound::new(py, PyPayload::new(mapped))?.as_any())
     }
 
     /// open(*, verified=True)
@@ -274,7 +274,7 @@ impl Stored {
         if dtype.is_some() {
             return arrays(py)?.call_method1("seen", (payload, dtype, shape));
         }
-        Own::of(object.schema(), |name| object.get(name).map(str::to_owned)).view(&payload, shape)
+        PayloadForm::of(object.schema(), |name| object.get(name).map(str::to_owned)).view(&payload, shape)
     }
 
     /// to_xarray()
@@ -297,7 +297,7 @@ impl Stored {
     }
 
     /// All of its bytes, with a buffer.
-    fn _payload(&self, py: Python<'_>) -> PyResult<Payload> {
+    fn _payload(&self, py: Python<'_>) -> PyResult<PyPayload> {
         self.payload(py)
     }
 
@@ -340,9 +340,9 @@ impl Stored {
 }
 
 /// Where an object's bytes lie.
-#[pyclass(module = "junctura", frozen, get_all, eq, hash)]
+#[pyclass(module = "junctura", name = "Location", frozen, get_all, eq, hash)]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Location {
+pub(crate) struct PyLocation {
     /// The file, as other programs open it, wherever the store has it: `file:///...`, `s3://BUCKET/...`.
     uri: String,
     /// The file, by its name in the store.
@@ -356,7 +356,7 @@ pub(crate) struct Location {
 }
 
 #[pymethods]
-impl Location {
+impl PyLocation {
     fn __repr__(&self) -> String {
         let codec = match &self.codec {
             Some(codec) => format!(", codec={codec:?}"),

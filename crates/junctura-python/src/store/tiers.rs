@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
 
-use super::{Moved, Place, Store};
+use super::{PyMoved, PyStore, StorePlace};
 use crate::error::OrRaise;
 use crate::interrupt;
 
 #[pymethods]
-impl Store {
+impl PyStore {
     /// add_tier(name, place)
     /// --
     ///
@@ -29,7 +29,7 @@ impl Store {
     /// InvalidArgument
     ///     What is no name, or no place, or not the same one for everybody.
     fn add_tier(&self, py: Python<'_>, name: &str, place: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (home, place) = (self.home(py)?, Place::of(place)?);
+        let (home, place) = (self.home(py)?, StorePlace::of(place)?);
         let url = place.text().or_raise(py)?;
         py.detach(|| home.store().add_tier(name, url)).or_raise(py)
     }
@@ -93,10 +93,10 @@ impl Store {
     /// <junctura.Moved 1 objects, 100000 bytes, 0 damaged>
     /// >>> list(store.tiers), len(store.list()[0].read())
     /// (['cold'], 100000)
-    fn move_to(&self, py: Python<'_>, selector: &str, tier: &str) -> PyResult<Moved> {
+    fn move_to(&self, py: Python<'_>, selector: &str, tier: &str) -> PyResult<PyMoved> {
         let home = self.home(py)?;
         let moved = py.detach(|| home.store().move_to(selector, tier, |_, _| interrupt::check().is_ok()));
-        Ok(Moved::new(py, moved.or_raise_about(py, selector)?))
+        Ok(PyMoved::new(py, moved.or_raise_about(py, selector)?))
     }
 
     /// gather()
@@ -109,9 +109,9 @@ impl Store {
     /// Returns
     /// -------
     /// Moved
-    fn gather(&self, py: Python<'_>) -> PyResult<Moved> {
+    fn gather(&self, py: Python<'_>) -> PyResult<PyMoved> {
         let home = self.home(py)?;
         let moved = py.detach(|| home.store().gather(|_, _| interrupt::check().is_ok()));
-        Ok(Moved::new(py, moved.or_raise(py)?))
+        Ok(PyMoved::new(py, moved.or_raise(py)?))
     }
 }

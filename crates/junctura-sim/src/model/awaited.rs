@@ -1,7 +1,7 @@
 //! Objects that are retained for names: they wait for those that stand for nothing yet. For the others, requirements do.
 
 use junctura_model::Code;
-use junctura_pool::core::Stat;
+use junctura_pool::core::PoolStat;
 
 use super::{Checked, Fate, Model, Want};
 use crate::ask::{NAMES, Offer, Stays, requirement_name};
@@ -59,7 +59,7 @@ impl Model {
         }
     }
 
-    pub(super) fn compare_awaited(&self, stat: &Stat) -> Checked {
+    pub(super) fn compare_awaited(&self, stat: &PoolStat) -> Checked {
         let due = (0..NAMES).filter_map(|name| {
             let of_name = |&&sequence: &&u64| self.object(sequence).absent & 1 << name != 0;
             let objects = self.visible.values().filter(of_name);

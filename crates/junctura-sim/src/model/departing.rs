@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use junctura_pool::core::Departing;
+use junctura_pool::core::DepartingObject;
 
 use super::{Checked, Fate, Model, Want};
 
@@ -13,9 +13,9 @@ use super::{Checked, Fate, Model, Want};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Departings {
     /// What has yet to go now, in the order of its turns.
-    left: Vec<Departing>,
+    left: Vec<DepartingObject>,
     /// The same when the event began: nobody sees it.
-    before: Vec<Departing>,
+    before: Vec<DepartingObject>,
     /// Of that, what somebody took out.
     withdrawn: BTreeSet<u64>,
     /// Answers that may come when all has gone.
@@ -25,26 +25,26 @@ pub(super) struct Departings {
 impl Departings {
     /// Its time may be over, and was not noticed.
     pub(super) fn has_time(&self, sequence: u64) -> bool {
-        self.left.contains(&Departing::Time(sequence))
+        self.left.contains(&DepartingObject::Time(sequence))
     }
 
     /// It is out of sight, and has yet to go.
     pub(super) fn has_object(&self, sequence: u64) -> bool {
-        self.left.contains(&Departing::Object(sequence))
+        self.left.contains(&DepartingObject::Object(sequence))
     }
 
     /// It has gone, and its payload has yet to be given back.
     pub(super) fn has_payload(&self, sequence: u64) -> bool {
-        self.left.contains(&Departing::Payload(sequence))
+        self.left.contains(&DepartingObject::Payload(sequence))
     }
 
     /// What has yet to go now.
-    pub(super) fn left(&self) -> &[Departing] {
+    pub(super) fn left(&self) -> &[DepartingObject] {
         &self.left
     }
 
     /// What had yet to go when the event began.
-    pub(super) fn before(&self) -> &[Departing] {
+    pub(super) fn before(&self) -> &[DepartingObject] {
         &self.before
     }
 
@@ -56,7 +56,7 @@ impl Departings {
 
 impl Model {
     /// What the core has yet to let go, in the order of its turns, after the event that is to be judged.
-    pub fn note_departing(&mut self, left: Vec<Departing>) {
+    pub fn note_departing(&mut self, left: Vec<DepartingObject>) {
         self.departing.left = left;
     }
 
@@ -69,8 +69,8 @@ impl Model {
     pub(super) fn is_out_of_sight(&self, sequence: u64) -> bool {
         let object = self.object(sequence);
         let before = &self.departing.before;
-        let is_over = object.owed == 0 && before.contains(&Departing::Time(sequence));
-        object.fate == Fate::Visible && (is_over || before.contains(&Departing::Object(sequence)))
+        let is_over = object.owed == 0 && before.contains(&DepartingObject::Time(sequence));
+        object.fate == Fate::Visible && (is_over || before.contains(&DepartingObject::Object(sequence)))
     }
 
     /// What will have become of it.
@@ -88,7 +88,7 @@ impl Model {
         let later = self.departing.has_object(sequence) && self.object(sequence).fate == Fate::Visible;
         let object = self.object(sequence);
         let is_over = object.releases_left == Some(0) && object.owed == 0;
-        if later && !is_over && !self.departing.before.contains(&Departing::Object(sequence)) {
+        if later && !is_over && !self.departing.before.contains(&DepartingObject::Object(sequence)) {
             self.departing.withdrawn.insert(sequence);
         }
         later
@@ -97,26 +97,26 @@ impl Model {
     /// What was left for later and has gone since goes first of all.
     pub(super) fn catch_up(&mut self, is_tick: bool) -> Checked {
         let before = std::mem::take(&mut self.departing.before);
-        let is_gone = |one: &&Departing| match one {
-            Departing::Part(number) => is_tick && self.parts.has_gone_on(*number),
+        let is_gone = |one: &&DepartingObject| match one {
+            DepartingObject::Part(number) => is_tick && self.parts.has_gone_on(*number),
             _ => !self.departing.left.contains(one),
         };
-        let gone: Vec<Departing> = before.iter().filter(is_gone).copied().collect();
+        let gone: Vec<DepartingObject> = before.iter().filter(is_gone).copied().collect();
         self.departing.before = before;
         if is_tick && gone.is_empty() && !self.departing.before.is_empty() {
             return Err("nothing goes, and something has yet to go".to_owned());
         }
         for one in gone {
             match one {
-                Departing::Object(sequence) | Departing::Time(sequence)
+                DepartingObject::Object(sequence) | DepartingObject::Time(sequence)
                     if self.object(sequence).fate != Fate::Visible => {}
-                Departing::Object(sequence) => {
+                DepartingObject::Object(sequence) => {
                     let is_withdrawn = self.departing.withdrawn.remove(&sequence);
                     self.remove(sequence, if is_withdrawn { Fate::Withdrawn } else { Fate::Expired });
                 }
-                Departing::Time(sequence) => self.end_time(sequence),
-                Departing::Payload(_) => {}
-                Departing::Part(number) => self.take_turns(number),
+                DepartingObject::Time(sequence) => self.end_time(sequence),
+                DepartingObject::Payload(_) => {}
+                DepartingObject::Part(number) => self.take_turns(number),
             }
         }
         Ok(())
@@ -150,18 +150,18 @@ impl Model {
 
     /// What has yet to go is to go.
     pub(super) fn check_departing(&self) -> Checked {
-        let stays = |one: &&Departing| match **one {
-            Departing::Object(sequence) => {
+        let stays = |one: &&DepartingObject| match **one {
+            DepartingObject::Object(sequence) => {
                 let object = self.object(sequence);
                 let is_over = object.releases_left == Some(0) && object.owed == 0;
                 object.fate != Fate::Visible || !is_over && !self.departing.withdrawn.contains(&sequence)
             }
-            Departing::Time(sequence) => {
+            DepartingObject::Time(sequence) => {
                 let object = self.object(sequence);
                 object.fate != Fate::Visible || object.until.is_none_or(|until| until > self.now)
             }
-            Departing::Part(_) => false,
-            Departing::Payload(sequence) => {
+            DepartingObject::Part(_) => false,
+            DepartingObject::Payload(sequence) => {
                 let object = self.object(sequence);
                 object.fate == Fate::Visible || object.owed > 0 || object.holders > 0 || object.freed
             }

@@ -1,7 +1,7 @@
 //! After an event: is anything due that was not said, and do the sums agree?
 
 use junctura_model::Code;
-use junctura_pool::core::Stat;
+use junctura_pool::core::PoolStat;
 
 use super::memory::Verdict;
 use super::{Checked, Fate, Going, Model, Number};
@@ -167,7 +167,7 @@ impl Model {
     ///
     /// # Errors
     /// The first that differs.
-    pub fn compare(&self, stat: &Stat) -> Checked {
+    pub fn compare(&self, stat: &PoolStat) -> Checked {
         let visible_bytes: u64 = self
             .visible
             .values()
@@ -249,7 +249,7 @@ impl Model {
         }
     }
 
-    fn compare_bundles(&self, stat: &Stat) -> Checked {
+    fn compare_bundles(&self, stat: &PoolStat) -> Checked {
         let said = &stat.bundles;
         let said = [
             said.open,

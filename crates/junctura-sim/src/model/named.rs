@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use junctura_model::Code;
-use junctura_pool::core::Stat;
+use junctura_pool::core::PoolStat;
 use junctura_wire::body::events;
 
 use super::parts::LateBeginning;
@@ -293,7 +293,7 @@ impl Model {
         Ok(())
     }
 
-    pub(super) fn compare_named(&self, stat: &Stat) -> Checked {
+    pub(super) fn compare_named(&self, stat: &PoolStat) -> Checked {
         let names = self.names();
         if stat.named_requirements.len() != names.len() {
             return Err(format!(

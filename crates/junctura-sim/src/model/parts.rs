@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use junctura_model::Code;
-use junctura_pool::core::{Unfinished, UnfinishedChange};
+use junctura_pool::core::{UnfinishedChange, UnfinishedWork};
 
 use super::{Checked, Fate, Going, Model, NOBODY, Number, Requirement, Want};
 use crate::ask::requirement_name;
@@ -16,7 +16,7 @@ use crate::universe::Query;
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnfinishedParts {
     /// What the core has yet to do, after the event that is judged.
-    told: Vec<Unfinished>,
+    told: Vec<UnfinishedWork>,
     /// How many turns each had when the event began.
     turns: BTreeMap<u64, u64>,
     /// By their numbers: what requirements were owed that have ended, and is still to be let go.
@@ -68,11 +68,11 @@ impl Requirement {
 
 impl UnfinishedParts {
     /// What the core has yet to do.
-    pub(super) fn all_told(&self) -> Vec<Unfinished> {
+    pub(super) fn all_told(&self) -> Vec<UnfinishedWork> {
         self.told.clone()
     }
 
-    fn told(&self, number: u64) -> Option<&Unfinished> {
+    fn told(&self, number: u64) -> Option<&UnfinishedWork> {
         self.told.iter().find(|one| one.number == number)
     }
 
@@ -89,12 +89,12 @@ impl UnfinishedParts {
 
 impl Model {
     /// What the core has yet to do in parts, after the event that is to be judged.
-    pub fn note_unfinished(&mut self, told: Vec<Unfinished>) {
+    pub fn note_unfinished(&mut self, told: Vec<UnfinishedWork>) {
         self.parts.told = told;
     }
 
     /// What the core has yet to do in parts before the next event: it may have gone on with what follows are to read.
-    pub fn see_ahead(&mut self, told: &[Unfinished]) {
+    pub fn see_ahead(&mut self, told: &[UnfinishedWork]) {
         for one in told
             .iter()
             .filter(|one| matches!(one.change, UnfinishedChange::Begin(_)))
@@ -127,7 +127,7 @@ impl Model {
     }
 
     /// What the core has to do in parts from this event on, where it is so much.
-    fn told_of(&mut self, change: &UnfinishedChange, all: &BTreeSet<u64>) -> Option<Unfinished> {
+    fn told_of(&mut self, change: &UnfinishedChange, all: &BTreeSet<u64>) -> Option<UnfinishedWork> {
         if all.len() <= self.rules.changed_at_once {
             return None;
         }
@@ -351,7 +351,7 @@ impl Model {
         if owed.len() <= self.rules.changed_at_once {
             return BTreeSet::new();
         }
-        let is_new = |one: &&Unfinished| {
+        let is_new = |one: &&UnfinishedWork| {
             one.change == UnfinishedChange::End
                 && !self.parts.turns.contains_key(&one.number)
                 && !self.parts.ended.contains_key(&one.number)
@@ -388,7 +388,7 @@ impl Model {
     /// A name has come: objects that are looked at later wait for it until then.
     pub(super) fn comes_later(&mut self, name: usize) -> BTreeSet<u64> {
         let text = requirement_name(name);
-        let is_new = |one: &&Unfinished| {
+        let is_new = |one: &&UnfinishedWork| {
             matches!(&one.change, UnfinishedChange::Come(names) if names.contains(&text))
                 && !self.parts.turns.contains_key(&one.number)
         };

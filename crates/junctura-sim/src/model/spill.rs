@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use junctura_pool::core::Departing;
+use junctura_pool::core::DepartingObject;
 use junctura_wire::body::events;
 
 use super::{Checked, Fate, Model};
@@ -112,9 +112,11 @@ impl Model {
     }
 
     /// Payloads in memory that are needed, and that nobody holds.
-    fn spillable(&self, departing: &[Departing]) -> Vec<&Offer> {
-        let departs = |one: Departing| departing.contains(&one);
-        let stays = |&sequence: &u64| !departs(Departing::Object(sequence)) && !departs(Departing::Payload(sequence));
+    fn spillable(&self, departing: &[DepartingObject]) -> Vec<&Offer> {
+        let departs = |one: DepartingObject| departing.contains(&one);
+        let stays = |&sequence: &u64| {
+            !departs(DepartingObject::Object(sequence)) && !departs(DepartingObject::Payload(sequence))
+        };
         let unfreed = self.unfreed.iter().copied().filter(stays);
         let versions = unfreed.map(|sequence| self.object(sequence));
         let unheld = versions.filter(|object| object.holders == 0 && (object.fate == Fate::Visible || object.owed > 0));

@@ -12,12 +12,12 @@ use junctura_model::{Code, Error, Result, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Emptied;
-use crate::catalogue::row_overlay::Live;
-use crate::catalogue::segment::{self, Checks, SegmentFile};
-use crate::catalogue::table::Table;
-use crate::catalogue::unreadable::{Datasets, Lost, gone};
-use crate::log::{Position, first_of};
-use crate::storage::{Disk, Draft, check_readable, publish_new, read_whole, refused, write_all};
+use crate::catalogue::row_overlay::RowOverlay;
+use crate::catalogue::segment::{self, PartChecks, SegmentFile};
+use crate::catalogue::table::RowTable;
+use crate::catalogue::unreadable::{RowDatasets, UnreadableRows, gone};
+use crate::log::{LogPosition, first_of};
+use crate::storage::{FileDraft, StorageDisk, check_readable, publish_new, read_whole, refused, write_all};
 use crate::version;
 
 pub(crate) const FOLDER: &str = "checkpoints";
@@ -32,7 +32,7 @@ const SEGMENT_BYTES_MAX: u64 = 64 << 30;
 
 /// A file of rows.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct Segment {
+pub(crate) struct CheckpointSegment {
     pub(crate) path: String,
     /// Which of the store's schemas its rows are of.
     pub(crate) schema: usize,
@@ -42,10 +42,10 @@ pub(crate) struct Segment {
     pub(crate) checksum: u32,
     /// What its parts have to be; without that it is read whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    parts: Option<Checks>,
+    parts: Option<PartChecks>,
     /// Of which datasets its rows are, where they are few: for whoever finds that it cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    datasets: Option<Datasets>,
+    datasets: Option<RowDatasets>,
 }
 
 /// See the module.
@@ -63,21 +63,21 @@ pub(crate) struct Checkpoint {
     /// The paths of the segments alone, for those who read them.
     files: Vec<String>,
     /// The segments: for each schema the oldest rows first.
-    pub(crate) segments: Vec<Segment>,
+    pub(crate) segments: Vec<CheckpointSegment>,
     #[serde(flatten)]
-    rest: Rest,
+    rest: CheckpointRest,
 }
 
 /// What else is known at a commit.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Rest {
+pub(crate) struct CheckpointRest {
     /// Rows of each schema that were ever committed.
     counts: Vec<u64>,
     /// Data files of which nothing is left, and since when: milliseconds since 1970 (UTC).
     emptied: BTreeMap<String, u64>,
 }
 
-impl Rest {
+impl CheckpointRest {
     pub(crate) fn new(counts: &[u64], emptied: Emptied) -> Self {
         let milliseconds = |at: Duration| u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
         Self {
@@ -91,7 +91,13 @@ impl Rest {
 }
 
 impl Checkpoint {
-    pub(crate) fn new(position: Position, log: String, at_ms: u64, segments: Vec<Segment>, rest: Rest) -> Self {
+    pub(crate) fn new(
+        position: LogPosition,
+        log: String,
+        at_ms: u64,
+        segments: Vec<CheckpointSegment>,
+        rest: CheckpointRest,
+    ) -> Self {
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -130,8 +136,8 @@ impl Checkpoint {
     }
 
     /// Where in the log what it does not cover begins.
-    pub(crate) fn position(&self) -> Position {
-        Position {
+    pub(crate) fn position(&self) -> LogPosition {
+        LogPosition {
             log: first_of(&self.log).unwrap_or_default(),
             end: self.log_end,
             number: self.commit,
@@ -149,7 +155,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// `Corrupt` for a segment that is not what was written; `NotFound` for one that is gone.
-    pub(crate) fn files(&self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<BTreeSet<Arc<str>>> {
+    pub(crate) fn files(&self, disk: &dyn StorageDisk, schemas: &[Arc<Schema>]) -> Result<BTreeSet<Arc<str>>> {
         let mut files = BTreeSet::new();
         for segment in &self.segments {
             for piece in segment.open(disk, schemas)? {
@@ -168,13 +174,13 @@ impl Checkpoint {
     ///
     /// # Errors
     /// `LimitExceeded` for one that nobody would read; what the system refuses.
-    pub(crate) fn publish(&self, disk: &dyn Disk) -> Result<bool> {
+    pub(crate) fn publish(&self, disk: &dyn StorageDisk) -> Result<bool> {
         let mut text =
             serde_json::to_vec_pretty(self).map_err(|error| Error::new(Code::Io, "checkpoint", error.to_string()))?;
         text.push(b'\n');
         let name = self.path();
         check_readable(&name, &text, BYTES_MAX)?;
-        let draft = Draft {
+        let draft = FileDraft {
             beside: format!("{FOLDER}/.{}", crate::hex(&crate::random()?)),
             bytes: text,
         };
@@ -190,7 +196,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// `Corrupt`, `Unsupported` for one that cannot be read; what the system refuses.
-    pub(crate) fn newest(disk: &dyn Disk) -> Result<Option<Self>> {
+    pub(crate) fn newest(disk: &dyn StorageDisk) -> Result<Option<Self>> {
         let mut tried = None;
         loop {
             let Some(name) = names(disk)?.pop() else {
@@ -206,7 +212,7 @@ impl Checkpoint {
 
     /// # Errors
     /// `Corrupt`, `Unsupported` for one that cannot be read; what the system refuses.
-    pub(crate) fn read(disk: &dyn Disk, path: &str) -> Result<Self> {
+    pub(crate) fn read(disk: &dyn StorageDisk, path: &str) -> Result<Self> {
         let text = read_whole(disk, path, BYTES_MAX)?;
         version::check(path, &text, FORMAT, VERSION)?;
         let read: Self =
@@ -241,7 +247,7 @@ fn number_of(path: &str) -> &str {
 ///
 /// # Errors
 /// What the system refuses.
-pub(crate) fn newest_commit(disk: &dyn Disk) -> Result<u64> {
+pub(crate) fn newest_commit(disk: &dyn StorageDisk) -> Result<u64> {
     let newest = names(disk)?.pop();
     Ok(newest.map_or(0, |name| commit_of(&name)))
 }
@@ -250,7 +256,7 @@ pub(crate) fn newest_commit(disk: &dyn Disk) -> Result<u64> {
 ///
 /// # Errors
 /// What the system refuses.
-pub(crate) fn make_last(disk: &dyn Disk) -> Result<()> {
+pub(crate) fn make_last(disk: &dyn StorageDisk) -> Result<()> {
     let synced = disk.sync_names(FOLDER);
     synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))
 }
@@ -270,7 +276,7 @@ fn is_number(text: &str) -> bool {
 ///
 /// # Errors
 /// What the system refuses.
-pub(crate) fn names(disk: &dyn Disk) -> Result<Vec<String>> {
+pub(crate) fn names(disk: &dyn StorageDisk) -> Result<Vec<String>> {
     let names = disk
         .list(FOLDER)
         .map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
@@ -291,12 +297,12 @@ pub(crate) fn is_segment(path: &str) -> bool {
         .is_some_and(|name| crate::is_hex(name, 16))
 }
 
-impl Segment {
+impl CheckpointSegment {
     /// Writes a table's rows into a file of their own, which nobody knows before a checkpoint names it.
     ///
     /// # Errors
     /// What the system refuses.
-    pub(crate) fn write(disk: &dyn Disk, index: usize, schema: &Schema, table: &Table) -> Result<Self> {
+    pub(crate) fn write(disk: &dyn StorageDisk, index: usize, schema: &Schema, table: &RowTable) -> Result<Self> {
         let (bytes, checks) = segment::encode(table, schema)?;
         let path = format!("{SEGMENTS}/{}.parquet", crate::hex(&crate::random()?));
         let make = || {
@@ -316,7 +322,7 @@ impl Segment {
             bytes: bytes.len() as u64,
             checksum: crate::checksum(&bytes),
             parts: Some(checks),
-            datasets: Datasets::of(table, schema),
+            datasets: RowDatasets::of(table, schema),
             path,
         })
     }
@@ -325,14 +331,14 @@ impl Segment {
     ///
     /// # Errors
     /// `Corrupt` when it is not what was written; `NotFound` when it is gone.
-    pub(crate) fn open(&self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Vec<Live>> {
+    pub(crate) fn open(&self, disk: &dyn StorageDisk, schemas: &[Arc<Schema>]) -> Result<Vec<RowOverlay>> {
         let schema = self.schema(schemas)?;
-        let pieces: Vec<Live> = match &self.parts {
+        let pieces: Vec<RowOverlay> = match &self.parts {
             Some(checks) => {
                 let file = disk.open(&self.path);
                 let file = file.map_err(|error| refused(&*self.path, "cannot be read", &error))?;
                 let file = SegmentFile::open(&self.path, file, self.bytes, checks, schema)?;
-                file.groups().map(Live::from).collect()
+                file.groups().map(RowOverlay::from).collect()
             }
             None => vec![self.read(disk, schema)?.into()],
         };
@@ -346,9 +352,9 @@ impl Segment {
     ///
     /// # Errors
     /// `SchemaMismatch` when the store had no such schema.
-    pub(crate) fn lost(&self, schemas: &[Arc<Schema>], commit: u64, error: &Error) -> Result<Live> {
+    pub(crate) fn lost(&self, schemas: &[Arc<Schema>], commit: u64, error: &Error) -> Result<RowOverlay> {
         let schema = self.schema(schemas)?;
-        Ok(Live::from(Lost {
+        Ok(RowOverlay::from(UnreadableRows {
             error: gone(error),
             // No table has more.
             rows: self.rows.min(u32::MAX.into()) as usize,
@@ -364,7 +370,7 @@ impl Segment {
     }
 
     /// All of its rows.
-    fn read(&self, disk: &dyn Disk, schema: &Arc<Schema>) -> Result<Table> {
+    fn read(&self, disk: &dyn StorageDisk, schema: &Arc<Schema>) -> Result<RowTable> {
         let bytes = read_whole(disk, &self.path, SEGMENT_BYTES_MAX)?;
         if crate::checksum(&bytes) != self.checksum {
             return Err(self.corrupt("its bytes are not what was written"));

@@ -18,21 +18,21 @@ use std::time::Duration;
 use hashbrown::HashSet;
 use junctura_model::{Code, Error, Result, Schema};
 
-use crate::catalogue::checkpoint::{Checkpoint, Segment};
+use crate::catalogue::checkpoint::{Checkpoint, CheckpointSegment};
 use crate::catalogue::names::Names;
-use crate::catalogue::row_overlay::Live;
-use crate::catalogue::table::{Encoded, JOINED_NAMES_MAX, Table};
+use crate::catalogue::row_overlay::RowOverlay;
+use crate::catalogue::table::{EncodedRows, JOINED_NAMES_MAX, RowTable};
 use crate::data;
-use crate::log::commit::{COMMIT, Commit};
+use crate::log::commit::{COMMIT, CommitRecord};
 use crate::log::leb128::Run;
-use crate::log::relocation::{RELOCATION, Relocated, Relocation};
-use crate::log::removal::{REMOVAL, Removal};
-use crate::log::{Log, Position, Said, first_of};
-use crate::maintenance::auto_checkpoint::Backlog;
-use crate::storage::Disk;
+use crate::log::relocation::{RELOCATION, RelocatedRows, RelocationRecord};
+use crate::log::removal::{REMOVAL, RemovalRecord};
+use crate::log::{CommitLog, LogPosition, ReadRecord, first_of};
+use crate::maintenance::auto_checkpoint::CheckpointBacklog;
+use crate::storage::StorageDisk;
 
 /// The tables of each schema of the store, the oldest rows first.
-pub(crate) type Tables = Vec<Vec<Live>>;
+pub(crate) type Tables = Vec<Vec<RowOverlay>>;
 /// Data files of which nothing is left, by name, and since when.
 pub(crate) type Emptied = BTreeMap<Arc<str>, Duration>;
 
@@ -40,14 +40,14 @@ pub(crate) type Emptied = BTreeMap<Arc<str>, Duration>;
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     /// Where the log is read on; nothing was read yet without it.
-    position: Option<Position>,
+    position: Option<LogPosition>,
     is_checked: bool,
     /// The newest checkpoint, by its name, when that was looked for the last time, and when that was.
     newest: Option<String>,
     looked: Duration,
     /// The rows and commits that the checkpoint covers that it began with.
-    begun: Backlog,
-    held: Vec<Vec<Held>>,
+    begun: CheckpointBacklog,
+    held: Vec<Vec<HeldRows>>,
     /// Rows of each schema that were ever committed.
     counts: Vec<u64>,
     emptied: Emptied,
@@ -58,13 +58,13 @@ pub(crate) struct Catalogue {
 
 /// Rows that follow each other, in one piece or as they lie in a file, and the file that has the same rows.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
-    pub(crate) pieces: Vec<Live>,
-    pub(crate) segment: Option<Arc<Segment>>,
+pub(crate) struct HeldRows {
+    pub(crate) pieces: Vec<RowOverlay>,
+    pub(crate) segment: Option<Arc<CheckpointSegment>>,
 }
 
-impl Held {
-    fn new(rows: impl Into<Live>) -> Self {
+impl HeldRows {
+    fn new(rows: impl Into<RowOverlay>) -> Self {
         Self {
             pieces: vec![rows.into()],
             segment: None,
@@ -72,12 +72,12 @@ impl Held {
     }
 
     fn len(&self) -> usize {
-        self.pieces.iter().map(Live::len).sum()
+        self.pieces.iter().map(RowOverlay::len).sum()
     }
 
     /// Whether nothing has been removed from it.
     pub(crate) fn is_whole(&self) -> bool {
-        self.pieces.iter().all(Live::is_whole)
+        self.pieces.iter().all(RowOverlay::is_whole)
     }
 
     /// Whether both are the same rows.
@@ -89,12 +89,12 @@ impl Held {
     /// Whether both may be one table: of so many names that a file can have a column for each.
     fn may_join(&self, newer: &Self) -> bool {
         let pieces = || self.pieces.iter().chain(&newer.pieces);
-        let text_bytes = pieces().map(Live::text_bytes_max).sum();
-        if !Table::may_have(self.len() + newer.len(), text_bytes) {
+        let text_bytes = pieces().map(RowOverlay::text_bytes_max).sum();
+        if !RowTable::may_have(self.len() + newer.len(), text_bytes) {
             return false;
         }
         let mut names = HashSet::new();
-        pieces().flat_map(Live::open_names).all(|name| {
+        pieces().flat_map(RowOverlay::open_names).all(|name| {
             names.insert(name);
             names.len() <= JOINED_NAMES_MAX
         })
@@ -103,9 +103,9 @@ impl Held {
     /// The rows that are left, in one table; none when none is.
     ///
     /// # Errors
-    /// As [`Table::append`]; what reading them says.
-    pub(crate) fn condensed(&self) -> Result<Option<Arc<Table>>> {
-        let mut joined: Option<Arc<Table>> = None;
+    /// As [`RowTable::append`]; what reading them says.
+    pub(crate) fn condensed(&self) -> Result<Option<Arc<RowTable>>> {
+        let mut joined: Option<Arc<RowTable>> = None;
         for piece in &self.pieces {
             joined = match (joined, piece.condensed()?) {
                 (Some(before), Some(table)) => Some(join(before, &table)?),
@@ -117,7 +117,7 @@ impl Held {
 }
 
 /// All rows of both. Others may hold the older one; where nobody does, its rows stay where they are.
-fn join(older: Arc<Table>, newer: &Table) -> Result<Arc<Table>> {
+fn join(older: Arc<RowTable>, newer: &RowTable) -> Result<Arc<RowTable>> {
     let mut rows = Arc::unwrap_or_clone(older);
     rows.append(newer)?;
     Ok(Arc::new(rows))
@@ -130,7 +130,7 @@ impl Catalogue {
             is_checked: false,
             newest: None,
             looked: Duration::ZERO,
-            begun: Backlog { rows: 0, commits: 0 },
+            begun: CheckpointBacklog { rows: 0, commits: 0 },
             held: vec![Vec::new(); schemas],
             counts: vec![0; schemas],
             emptied: Emptied::new(),
@@ -150,19 +150,19 @@ impl Catalogue {
     }
 
     /// Behind the last commit that is known.
-    pub(crate) fn position(&self) -> Position {
+    pub(crate) fn position(&self) -> LogPosition {
         self.position.unwrap_or_default()
     }
 
     /// What all known commits say.
     pub(crate) fn tables(&self) -> Tables {
-        let tables = |held: &Vec<Held>| held.iter().flat_map(|held| held.pieces.iter().cloned()).collect();
+        let tables = |held: &Vec<HeldRows>| held.iter().flat_map(|held| held.pieces.iter().cloned()).collect();
         self.held.iter().map(tables).collect()
     }
 
     /// The names of undeclared attributes that rows of each schema have.
     pub(crate) fn open_names(&self) -> Vec<Names> {
-        let of_schema = |held: &Vec<Held>| {
+        let of_schema = |held: &Vec<HeldRows>| {
             let mut names = Names::default();
             for piece in held.iter().flat_map(|held| &held.pieces) {
                 piece.each_open_name(|name| _ = names.get_or_insert_with(name, |name| name.into()));
@@ -172,14 +172,14 @@ impl Catalogue {
         self.held.iter().map(of_schema).collect()
     }
 
-    pub(crate) fn held(&self) -> Vec<Vec<Held>> {
+    pub(crate) fn held(&self) -> Vec<Vec<HeldRows>> {
         self.held.clone()
     }
 
     /// What was committed since the checkpoint that it began with.
-    pub(crate) fn backlog(&self) -> Backlog {
+    pub(crate) fn backlog(&self) -> CheckpointBacklog {
         let rows = sum(&self.counts);
-        Backlog {
+        CheckpointBacklog {
             rows: rows.saturating_sub(self.begun.rows),
             commits: self.position().number.saturating_sub(self.begun.commits),
         }
@@ -207,9 +207,9 @@ impl Catalogue {
     /// Those of the log; `Corrupt`, `Unsupported` for what cannot be read. What was known before stays known, or is read again.
     pub(crate) fn refresh(
         &mut self,
-        disk: &dyn Disk,
+        disk: &dyn StorageDisk,
         schemas: &[Arc<Schema>],
-        log: &Log,
+        log: &CommitLog,
         now: Duration,
         age_max: Duration,
     ) -> Result<()> {
@@ -223,7 +223,7 @@ impl Catalogue {
                 self.position = Some(self.begin(disk, schemas)?);
             }
             let mut position = self.position();
-            let mut news = News::new(schemas, self.counts.clone());
+            let mut news = LogNews::new(schemas, self.counts.clone());
             let mut is_taken = true;
             let read = log.read(&mut position, &mut |said| {
                 is_taken = false;
@@ -255,9 +255,9 @@ impl Catalogue {
 
     /// Begins anew where files that are still to be read could be gone before a snapshot of now is too old: they stay for twice its
     /// age from when another checkpoint than the one that names them is made.
-    fn look_again(&mut self, disk: &dyn Disk, now: Duration, age_max: Duration) -> Result<()> {
+    fn look_again(&mut self, disk: &dyn StorageDisk, now: Duration, age_max: Duration) -> Result<()> {
         let mut pieces = self.held.iter().flatten().flat_map(|held| &held.pieces);
-        if now.saturating_sub(self.looked) <= age_max / 2 || pieces.all(Live::is_in_memory) {
+        if now.saturating_sub(self.looked) <= age_max / 2 || pieces.all(RowOverlay::is_in_memory) {
             return Ok(());
         }
         if checkpoint::names(disk)?.pop() == self.newest {
@@ -269,7 +269,7 @@ impl Catalogue {
     }
 
     /// Whether nothing behind the commit that it has come to is cut off. Who has come so far sees what comes next.
-    fn check_once(&mut self, log: &Log, number: u64) -> Result<()> {
+    fn check_once(&mut self, log: &CommitLog, number: u64) -> Result<()> {
         if !self.is_checked {
             log.check(number)?;
             self.is_checked = true;
@@ -278,7 +278,7 @@ impl Catalogue {
     }
 
     /// All is known of what was read before it failed; the rest is left out, if that is wanted.
-    fn leave_out(&mut self, read: Result<()>, disk: &dyn Disk) -> Result<()> {
+    fn leave_out(&mut self, read: Result<()>, disk: &dyn StorageDisk) -> Result<()> {
         let Err(error) = read else { return Ok(()) };
         let damage = match error.code() {
             Code::Corrupt if self.until_damage => error,
@@ -290,8 +290,8 @@ impl Catalogue {
     }
 
     /// Whether a segment can be opened that could not be.
-    fn has_come_back(&self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> bool {
-        let is_unopened = |piece: &Live| piece.lost().is_some_and(|lost| lost.is_unopened);
+    fn has_come_back(&self, disk: &dyn StorageDisk, schemas: &[Arc<Schema>]) -> bool {
+        let is_unopened = |piece: &RowOverlay| piece.lost().is_some_and(|lost| lost.is_unopened);
         let mut missing = self
             .held
             .iter()
@@ -304,11 +304,11 @@ impl Catalogue {
         })
     }
 
-    fn add(&mut self, news: News<'_>) -> Result<()> {
+    fn add(&mut self, news: LogNews<'_>) -> Result<()> {
         for (held, new) in self.held.iter_mut().zip(news.tables) {
             for new in new.into_iter().filter(|new| !new.is_empty()) {
                 new.files().iter().for_each(|file| _ = self.emptied.remove(file));
-                held.push(Held::new(new));
+                held.push(HeldRows::new(new));
             }
         }
         self.counts = news.counts;
@@ -321,12 +321,12 @@ impl Catalogue {
     }
 
     /// Takes rows out, or says where they lie now. Tells the files in which they did lie.
-    fn change(&mut self, schema: usize, change: &Change, mut tell: impl FnMut(&Arc<str>)) -> Result<()> {
+    fn change(&mut self, schema: usize, change: &RowChange, mut tell: impl FnMut(&Arc<str>)) -> Result<()> {
         let mut pieces = self.held[schema].iter_mut().flat_map(|held| &mut held.pieces);
         match change {
-            Change::Removed(runs) => pieces
+            RowChange::Removed(runs) => pieces
                 .try_for_each(|piece| piece.remove(runs, |table, place| tell(&table.files()[place.file as usize]))),
-            Change::Relocated(relocated) => {
+            RowChange::Relocated(relocated) => {
                 relocated.files.iter().for_each(|file| _ = self.emptied.remove(file));
                 pieces.try_for_each(|piece| piece.relocate(relocated, &mut tell))
             }
@@ -353,7 +353,7 @@ impl Catalogue {
         Ok(())
     }
 
-    fn begin(&mut self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Position> {
+    fn begin(&mut self, disk: &dyn StorageDisk, schemas: &[Arc<Schema>]) -> Result<LogPosition> {
         match self.begin_newest(disk, schemas) {
             Err(error) if self.until_damage && error.code() == Code::Corrupt => {
                 self.damage.get_or_insert(error);
@@ -364,7 +364,7 @@ impl Catalogue {
     }
 
     /// Begins with the newest checkpoint but the last one that can be read, or with the first commit.
-    fn begin_before(&mut self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Position> {
+    fn begin_before(&mut self, disk: &dyn StorageDisk, schemas: &[Arc<Schema>]) -> Result<LogPosition> {
         let mut names = checkpoint::names(disk)?;
         self.newest = names.pop();
         while let Some(name) = names.pop() {
@@ -374,15 +374,15 @@ impl Catalogue {
                 begun => return begun,
             }
         }
-        Ok(Position::default())
+        Ok(LogPosition::default())
     }
 
     /// Begins with the newest checkpoint. While it is read, a newer one may be made, and this one removed.
-    fn begin_newest(&mut self, disk: &dyn Disk, schemas: &[Arc<Schema>]) -> Result<Position> {
+    fn begin_newest(&mut self, disk: &dyn StorageDisk, schemas: &[Arc<Schema>]) -> Result<LogPosition> {
         let mut tried = None;
         loop {
             let Some(name) = checkpoint::names(disk)?.pop() else {
-                return Ok(Position::default());
+                return Ok(LogPosition::default());
             };
             let read = Checkpoint::read(disk, &name);
             // Nobody removes what the newest one names: what was gone before it was asked for again is lost.
@@ -401,10 +401,10 @@ impl Catalogue {
     fn begin_with(
         &mut self,
         checkpoint: &Checkpoint,
-        disk: &dyn Disk,
+        disk: &dyn StorageDisk,
         schemas: &[Arc<Schema>],
         is_newest: bool,
-    ) -> Result<Position> {
+    ) -> Result<LogPosition> {
         let mut held = vec![Vec::new(); schemas.len()];
         for segment in &checkpoint.segments {
             let pieces = match segment.open(disk, schemas) {
@@ -413,7 +413,7 @@ impl Catalogue {
                 }
                 pieces => pieces?,
             };
-            held[segment.schema].push(Held {
+            held[segment.schema].push(HeldRows {
                 pieces,
                 segment: Some(Arc::new(segment.clone())),
             });
@@ -421,7 +421,7 @@ impl Catalogue {
         self.counts = checkpoint.counts(schemas.len())?;
         self.emptied = checkpoint.emptied();
         self.held = held;
-        self.begun = Backlog {
+        self.begun = CheckpointBacklog {
             rows: sum(&self.counts),
             commits: checkpoint.commit,
         };
@@ -441,7 +441,7 @@ impl Catalogue {
     }
 
     /// What was held has been written: these rows, in this file.
-    pub(crate) fn is_written(&mut self, held: &Held, written: &Arc<Table>, segment: &Arc<Segment>) {
+    pub(crate) fn is_written(&mut self, held: &HeldRows, written: &Arc<RowTable>, segment: &Arc<CheckpointSegment>) {
         let all = self.held.iter_mut().flatten();
         if let Some(known) = all.into_iter().find(|known| known.is(held)) {
             known.pieces = vec![Arc::clone(written).into()];
@@ -461,22 +461,22 @@ fn sum(counts: &[u64]) -> u64 {
 }
 
 /// What the log says that was not known before.
-struct News<'s> {
+struct LogNews<'s> {
     schemas: &'s [Arc<Schema>],
     /// Of each schema one, and more where one is full.
-    tables: Vec<Vec<Table>>,
+    tables: Vec<Vec<RowTable>>,
     counts: Vec<u64>,
     /// When, of which schema, what has changed.
-    changes: Vec<(Duration, usize, Change)>,
+    changes: Vec<(Duration, usize, RowChange)>,
 }
 
 /// What has changed of rows that were there.
-enum Change {
+enum RowChange {
     Removed(Vec<Run>),
-    Relocated(Relocated),
+    Relocated(RelocatedRows),
 }
 
-impl<'s> News<'s> {
+impl<'s> LogNews<'s> {
     fn new(schemas: &'s [Arc<Schema>], counts: Vec<u64>) -> Self {
         Self {
             schemas,
@@ -486,7 +486,7 @@ impl<'s> News<'s> {
         }
     }
 
-    fn take(&mut self, said: &Said<'_>) -> Result<()> {
+    fn take(&mut self, said: &ReadRecord<'_>) -> Result<()> {
         match said.kind {
             COMMIT => self.take_commit(said),
             REMOVAL => self.take_removal(said),
@@ -498,18 +498,18 @@ impl<'s> News<'s> {
         }
     }
 
-    fn take_commit(&mut self, said: &Said<'_>) -> Result<()> {
-        let commit = Commit::read(said.payload)?;
+    fn take_commit(&mut self, said: &ReadRecord<'_>) -> Result<()> {
+        let commit = CommitRecord::read(said.payload)?;
         for part in &commit.parts {
             let schema = self.known(part.schema as usize, said)?;
             let (tables, count) = (&mut self.tables[schema], &mut self.counts[schema]);
-            if tables.last().is_none_or(Table::is_full) {
-                tables.push(Table::default());
+            if tables.last().is_none_or(RowTable::is_full) {
+                tables.push(RowTable::default());
             }
             let Some(table) = tables.last_mut() else { continue };
             let before = table.len();
             let payloads_at = part.payloads.as_ptr().addr() - said.payload.as_ptr().addr();
-            table.decode(Encoded {
+            table.decode(EncodedRows {
                 rows: part.rows,
                 schema: &self.schemas[schema],
                 file: said.file,
@@ -522,29 +522,29 @@ impl<'s> News<'s> {
         Ok(())
     }
 
-    fn take_removal(&mut self, said: &Said<'_>) -> Result<()> {
-        let removal = Removal::read(said.payload)?;
+    fn take_removal(&mut self, said: &ReadRecord<'_>) -> Result<()> {
+        let removal = RemovalRecord::read(said.payload)?;
         for part in removal.runs() {
             let (schema, runs) = part?;
             let schema = self.known(schema, said)?;
             self.changes
-                .push((Duration::from_nanos(removal.at), schema, Change::Removed(runs)));
+                .push((Duration::from_nanos(removal.at), schema, RowChange::Removed(runs)));
         }
         Ok(())
     }
 
-    fn take_relocation(&mut self, said: &Said<'_>) -> Result<()> {
-        let relocation = Relocation::read(said.payload)?;
+    fn take_relocation(&mut self, said: &ReadRecord<'_>) -> Result<()> {
+        let relocation = RelocationRecord::read(said.payload)?;
         for part in relocation.relocated() {
             let (schema, relocated) = part?;
             let schema = self.known(schema, said)?;
             let at = Duration::from_nanos(relocation.at);
-            self.changes.push((at, schema, Change::Relocated(relocated)));
+            self.changes.push((at, schema, RowChange::Relocated(relocated)));
         }
         Ok(())
     }
 
-    fn known(&self, schema: usize, said: &Said<'_>) -> Result<usize> {
+    fn known(&self, schema: usize, said: &ReadRecord<'_>) -> Result<usize> {
         if schema < self.tables.len() {
             return Ok(schema);
         }
@@ -553,7 +553,7 @@ impl<'s> News<'s> {
 }
 
 /// Each is more than twice as long as the next one, but for those that have too much to be one.
-fn join_small(held: &mut Vec<Held>) -> Result<()> {
+fn join_small(held: &mut Vec<HeldRows>) -> Result<()> {
     while let [.., older, newer] = &**held
         && older.len() <= 2 * newer.len()
         && older.may_join(newer)
@@ -571,7 +571,7 @@ fn join_small(held: &mut Vec<Held>) -> Result<()> {
                 None => continue,
             },
         };
-        held.push(Held::new(joined));
+        held.push(HeldRows::new(joined));
     }
     Ok(())
 }

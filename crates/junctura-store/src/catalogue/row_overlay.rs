@@ -2,92 +2,92 @@
 
 use std::sync::Arc;
 
-use junctura_model::selector::Question;
+use junctura_model::selector::SelectorQuestion;
 use junctura_model::{AttrId, Code, Error, Result, Selector};
 
-use crate::catalogue::segment::Group;
-use crate::catalogue::table::{Key, Place, Rows, Table, select, select_keys};
-use crate::catalogue::unreadable::Lost;
+use crate::catalogue::segment::RowGroup;
+use crate::catalogue::table::{ObjectLocation, RowSet, RowTable, SoughtKey, select, select_keys};
+use crate::catalogue::unreadable::UnreadableRows;
 use crate::log::leb128::Run;
-use crate::log::relocation::Relocated;
+use crate::log::relocation::RelocatedRows;
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(crate) struct Live {
-    rows: Source,
-    gone: Option<Arc<Rows>>,
+pub(crate) struct RowOverlay {
+    rows: RowSource,
+    gone: Option<Arc<RowSet>>,
     /// Some lie elsewhere than where they were written.
     is_relocated: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
-    Table(Arc<Table>),
+enum RowSource {
+    Table(Arc<RowTable>),
     /// Nothing of it is gone as long as it is not in memory, and nothing is relocated.
-    Group(Arc<Group>),
+    Group(Arc<RowGroup>),
     /// They cannot be read.
-    Lost(Arc<Lost>),
+    Lost(Arc<UnreadableRows>),
 }
 
 /// What a question may go by.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum By {
+pub(crate) enum OverlayFilter {
     /// All attributes.
     All,
     /// Those of the key, so many: what it finds are all rows with the key of one that is asked for, and others.
     Key(usize),
 }
 
-impl From<Arc<Table>> for Live {
-    fn from(table: Arc<Table>) -> Self {
+impl From<Arc<RowTable>> for RowOverlay {
+    fn from(table: Arc<RowTable>) -> Self {
         Self {
-            rows: Source::Table(table),
+            rows: RowSource::Table(table),
             gone: None,
             is_relocated: false,
         }
     }
 }
 
-impl From<Table> for Live {
-    fn from(table: Table) -> Self {
+impl From<RowTable> for RowOverlay {
+    fn from(table: RowTable) -> Self {
         Arc::new(table).into()
     }
 }
 
-impl From<Group> for Live {
-    fn from(group: Group) -> Self {
+impl From<RowGroup> for RowOverlay {
+    fn from(group: RowGroup) -> Self {
         Self {
-            rows: Source::Group(Arc::new(group)),
+            rows: RowSource::Group(Arc::new(group)),
             gone: None,
             is_relocated: false,
         }
     }
 }
 
-impl From<Lost> for Live {
-    fn from(lost: Lost) -> Self {
+impl From<UnreadableRows> for RowOverlay {
+    fn from(lost: UnreadableRows) -> Self {
         Self {
-            rows: Source::Lost(Arc::new(lost)),
+            rows: RowSource::Lost(Arc::new(lost)),
             gone: None,
             is_relocated: false,
         }
     }
 }
 
-impl Live {
+impl RowOverlay {
     /// How many rows, those that have been removed, too.
     pub(crate) fn len(&self) -> usize {
         match &self.rows {
-            Source::Table(table) => table.len(),
-            Source::Group(group) => group.len(),
-            Source::Lost(lost) => lost.rows,
+            RowSource::Table(table) => table.len(),
+            RowSource::Group(group) => group.len(),
+            RowSource::Lost(lost) => lost.rows,
         }
     }
 
     /// Why it cannot be read, where that is known.
-    pub(crate) fn lost(&self) -> Option<&Lost> {
+    pub(crate) fn lost(&self) -> Option<&UnreadableRows> {
         match &self.rows {
-            Source::Lost(lost) => Some(lost),
+            RowSource::Lost(lost) => Some(lost),
             _ => None,
         }
     }
@@ -95,19 +95,19 @@ impl Live {
     /// The number of the newest commit that a row can have come with.
     pub(crate) fn last_commit(&self) -> u64 {
         match &self.rows {
-            Source::Table(table) => table.last_commit(),
-            Source::Group(group) => group.last_commit(),
-            Source::Lost(lost) => lost.last_commit,
+            RowSource::Table(table) => table.last_commit(),
+            RowSource::Group(group) => group.last_commit(),
+            RowSource::Lost(lost) => lost.last_commit,
         }
     }
 
     /// Whether it needs no file any more.
     pub(crate) fn is_in_memory(&self) -> bool {
         match &self.rows {
-            Source::Table(_) => true,
-            Source::Group(group) => group.in_memory().is_some(),
+            RowSource::Table(_) => true,
+            RowSource::Group(group) => group.in_memory().is_some(),
             // Perhaps there is a newer checkpoint that does not need it.
-            Source::Lost(_) => false,
+            RowSource::Lost(_) => false,
         }
     }
 
@@ -119,29 +119,29 @@ impl Live {
     /// Whether both are the same rows.
     pub(crate) fn is(&self, other: &Self) -> bool {
         let is_same = match (&self.rows, &other.rows) {
-            (Source::Table(one), Source::Table(other)) => Arc::ptr_eq(one, other),
-            (Source::Group(one), Source::Group(other)) => Arc::ptr_eq(one, other),
-            (Source::Lost(one), Source::Lost(other)) => Arc::ptr_eq(one, other),
+            (RowSource::Table(one), RowSource::Table(other)) => Arc::ptr_eq(one, other),
+            (RowSource::Group(one), RowSource::Group(other)) => Arc::ptr_eq(one, other),
+            (RowSource::Lost(one), RowSource::Lost(other)) => Arc::ptr_eq(one, other),
             _ => false,
         };
         is_same && self.gone.as_ref().map(Arc::as_ptr) == other.gone.as_ref().map(Arc::as_ptr)
     }
 
     /// All rows, those that have been removed, too.
-    fn table(&self) -> Result<Arc<Table>> {
+    fn table(&self) -> Result<Arc<RowTable>> {
         match &self.rows {
-            Source::Table(table) => Ok(Arc::clone(table)),
-            Source::Group(group) => group.table(),
-            Source::Lost(lost) => Err(lost.error.clone()),
+            RowSource::Table(table) => Ok(Arc::clone(table)),
+            RowSource::Group(group) => group.table(),
+            RowSource::Lost(lost) => Err(lost.error.clone()),
         }
     }
 
     /// The same, of which some are to go or to lie elsewhere; none where they cannot be read: what is to be changed of those is lost, too.
-    fn table_to_change(&mut self) -> Result<Option<Arc<Table>>> {
+    fn table_to_change(&mut self) -> Result<Option<Arc<RowTable>>> {
         match self.table() {
             Err(error) if error.code() == Code::Corrupt => {
                 if self.lost().is_none() {
-                    *self = Self::from(Lost {
+                    *self = Self::from(UnreadableRows {
                         error,
                         rows: self.len(),
                         last_commit: self.last_commit(),
@@ -160,18 +160,18 @@ impl Live {
     ///
     /// # Errors
     /// What reading them says.
-    pub(crate) fn find(&self, question: &Question<'_>, by: By) -> Result<(Arc<Table>, Vec<u32>)> {
+    pub(crate) fn find(&self, question: &SelectorQuestion<'_>, by: OverlayFilter) -> Result<(Arc<RowTable>, Vec<u32>)> {
         let group = match &self.rows {
-            Source::Table(table) => return self.find_in(table, question, by),
-            Source::Lost(lost) => return lost.ask(question).map(|()| Default::default()),
-            Source::Group(group) => group,
+            RowSource::Table(table) => return self.find_in(table, question, by),
+            RowSource::Lost(lost) => return lost.ask(question).map(|()| Default::default()),
+            RowSource::Group(group) => group,
         };
         if let Some(table) = group.in_memory() {
             return self.find_in(table, question, by);
         }
         let rows: Vec<u32> = match by {
-            By::All => select(&**group, question)?,
-            By::Key(length) => select_keys(&**group, question, length)?,
+            OverlayFilter::All => select(&**group, question)?,
+            OverlayFilter::Key(length) => select_keys(&**group, question, length)?,
         }
         .iter()
         .collect();
@@ -188,15 +188,15 @@ impl Live {
     ///
     /// # Errors
     /// What reading them says.
-    pub(crate) fn find_key(&self, key: &Key<'_>, selector: &Selector) -> Result<(Arc<Table>, Vec<u32>)> {
+    pub(crate) fn find_key(&self, key: &SoughtKey<'_>, selector: &Selector) -> Result<(Arc<RowTable>, Vec<u32>)> {
         let table = match &self.rows {
-            Source::Table(table) => Some(table),
-            Source::Group(group) => group.in_memory(),
-            Source::Lost(_) => None,
+            RowSource::Table(table) => Some(table),
+            RowSource::Group(group) => group.in_memory(),
+            RowSource::Lost(_) => None,
         };
         let indexed = table.and_then(|table| Some((table, table.rows_of_key(key)?)));
         let Some((table, mut rows)) = indexed else {
-            return self.find(&selector.question(), By::All);
+            return self.find(&selector.question(), OverlayFilter::All);
         };
         if let Some(gone) = &self.gone {
             rows.retain(|&row| !gone.contains(row));
@@ -204,10 +204,15 @@ impl Live {
         Ok((Arc::clone(table), rows))
     }
 
-    fn find_in(&self, table: &Arc<Table>, question: &Question<'_>, by: By) -> Result<(Arc<Table>, Vec<u32>)> {
+    fn find_in(
+        &self,
+        table: &Arc<RowTable>,
+        question: &SelectorQuestion<'_>,
+        by: OverlayFilter,
+    ) -> Result<(Arc<RowTable>, Vec<u32>)> {
         let found = match by {
-            By::All => select(&**table, question)?,
-            By::Key(length) => select_keys(&**table, question, length)?,
+            OverlayFilter::All => select(&**table, question)?,
+            OverlayFilter::Key(length) => select_keys(&**table, question, length)?,
         };
         Ok((Arc::clone(table), self.left_of(found).iter().collect()))
     }
@@ -215,12 +220,12 @@ impl Live {
     /// Whether its rows have no attributes but the first ones of their schema, so many.
     pub(crate) fn has_keys_only(&self, key_len: usize) -> bool {
         match &self.rows {
-            Source::Table(table) => table
+            RowSource::Table(table) => table
                 .columns()
                 .iter()
                 .all(|column| column.id().index() < key_len || column.values_len() == 0),
-            Source::Group(group) => group.has_keys_only(key_len),
-            Source::Lost(_) => true,
+            RowSource::Group(group) => group.has_keys_only(key_len),
+            RowSource::Lost(_) => true,
         }
     }
 
@@ -228,11 +233,11 @@ impl Live {
     ///
     /// # Errors
     /// What reading them says.
-    pub(crate) fn each_value(&self, question: &Question<'_>, mut take: impl FnMut(AttrId, &str)) -> Result<()> {
+    pub(crate) fn each_value(&self, question: &SelectorQuestion<'_>, mut take: impl FnMut(AttrId, &str)) -> Result<()> {
         let table = match &self.rows {
-            Source::Table(table) => table,
-            Source::Lost(lost) => return lost.ask(question),
-            Source::Group(group) => match group.in_memory() {
+            RowSource::Table(table) => table,
+            RowSource::Lost(lost) => return lost.ask(question),
+            RowSource::Group(group) => match group.in_memory() {
                 Some(table) => table,
                 None => return group.each_value(question, take),
             },
@@ -244,7 +249,7 @@ impl Live {
         Ok(())
     }
 
-    fn left_of(&self, mut rows: Rows) -> Rows {
+    fn left_of(&self, mut rows: RowSet) -> RowSet {
         if let Some(gone) = &self.gone {
             rows.leave_out(gone);
         }
@@ -256,7 +261,7 @@ impl Live {
     /// # Errors
     /// What reading them says.
     pub(crate) fn files(&self) -> Result<Vec<Arc<str>>> {
-        if let Source::Group(group) = &self.rows
+        if let RowSource::Group(group) = &self.rows
             && !self.is_in_memory()
         {
             return group.files();
@@ -264,7 +269,7 @@ impl Live {
         let table = self.table()?;
         let mut used = vec![self.is_whole(); table.files().len()];
         if !self.is_whole() {
-            for row in self.left_of(Rows::all(table.len())).iter() {
+            for row in self.left_of(RowSet::all(table.len())).iter() {
                 used[table.place(row).file as usize] = true;
             }
         }
@@ -279,8 +284,8 @@ impl Live {
     ///
     /// # Errors
     /// What reading them says; then nothing is taken out.
-    pub(crate) fn remove(&mut self, runs: &[Run], mut tell: impl FnMut(&Table, Place)) -> Result<()> {
-        if let Source::Group(group) = &self.rows
+    pub(crate) fn remove(&mut self, runs: &[Run], mut tell: impl FnMut(&RowTable, ObjectLocation)) -> Result<()> {
+        if let RowSource::Group(group) = &self.rows
             && !group.may_have(runs)
         {
             return Ok(());
@@ -291,8 +296,8 @@ impl Live {
         let mut gone = None;
         for row in runs.iter().flat_map(|run| table.rows_numbered(run)) {
             let gone = gone.get_or_insert_with(|| match &self.gone {
-                Some(gone) => Rows::clone(gone),
-                None => Rows::none(table.len()),
+                Some(gone) => RowSet::clone(gone),
+                None => RowSet::none(table.len()),
             });
             if !gone.contains(row) {
                 gone.insert(row);
@@ -309,8 +314,8 @@ impl Live {
     ///
     /// # Errors
     /// What reading them says; then nothing has changed.
-    pub(crate) fn relocate(&mut self, relocated: &Relocated, mut tell: impl FnMut(&Arc<str>)) -> Result<()> {
-        if let Source::Group(group) = &self.rows
+    pub(crate) fn relocate(&mut self, relocated: &RelocatedRows, mut tell: impl FnMut(&Arc<str>)) -> Result<()> {
+        if let RowSource::Group(group) = &self.rows
             && !group.may_have(&relocated.runs)
         {
             return Ok(());
@@ -342,12 +347,12 @@ impl Live {
         for (row, ..) in &rows {
             tell(table.file_of(*row));
         }
-        if matches!(self.rows, Source::Group(_)) {
-            self.rows = Source::Table(Arc::clone(&table));
+        if matches!(self.rows, RowSource::Group(_)) {
+            self.rows = RowSource::Table(Arc::clone(&table));
         }
         drop(table);
         // Those who hold a snapshot keep the table as it was.
-        if let Source::Table(table) = &mut self.rows {
+        if let RowSource::Table(table) = &mut self.rows {
             let table = Arc::make_mut(table);
             for (row, file, offset) in rows {
                 table.relocate(row, file, offset);
@@ -360,24 +365,24 @@ impl Live {
     /// The names of the undeclared attributes that its rows have, or have had.
     pub(crate) fn open_names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
         match &self.rows {
-            Source::Table(table) => Box::new(table.open_names().map(|name| &**name)),
-            Source::Group(group) => Box::new(group.open_names()),
-            Source::Lost(_) => Box::new(std::iter::empty()),
+            RowSource::Table(table) => Box::new(table.open_names().map(|name| &**name)),
+            RowSource::Group(group) => Box::new(group.open_names()),
+            RowSource::Lost(_) => Box::new(std::iter::empty()),
         }
     }
 
     /// Hands over the names of the undeclared attributes that rows have which are left.
     pub(crate) fn each_open_name(&self, mut take: impl FnMut(&str)) {
         let table = match &self.rows {
-            Source::Table(table) => Some(table),
-            Source::Group(group) => group.in_memory(),
-            Source::Lost(_) => None,
+            RowSource::Table(table) => Some(table),
+            RowSource::Group(group) => group.in_memory(),
+            RowSource::Lost(_) => None,
         };
         let (Some(table), Some(_)) = (table, &self.gone) else {
             self.open_names().for_each(take);
             return;
         };
-        let rows = self.left_of(Rows::all(table.len()));
+        let rows = self.left_of(RowSet::all(table.len()));
         let open = table.columns().iter().filter(|column| column.id() == AttrId::OPEN);
         let used = open.filter(|column| column.used_values(&rows).next().is_some());
         used.for_each(|column| take(column.name()));
@@ -386,22 +391,22 @@ impl Live {
     /// Bytes of the texts of the column that has most, as far as that is known.
     pub(crate) fn text_bytes_max(&self) -> usize {
         match &self.rows {
-            Source::Table(table) => table.text_bytes_max(),
-            Source::Group(group) => group.in_memory().map_or(0, |table| table.text_bytes_max()),
-            Source::Lost(_) => 0,
+            RowSource::Table(table) => table.text_bytes_max(),
+            RowSource::Group(group) => group.in_memory().map_or(0, |table| table.text_bytes_max()),
+            RowSource::Lost(_) => 0,
         }
     }
 
     /// The rows that are left, in a table of their own if some are not as they were written; none when none is left.
     ///
     /// # Errors
-    /// As [`Table::append`]; what reading them says.
-    pub(crate) fn condensed(&self) -> Result<Option<Arc<Table>>> {
+    /// As [`RowTable::append`]; what reading them says.
+    pub(crate) fn condensed(&self) -> Result<Option<Arc<RowTable>>> {
         let table = self.table()?;
         if self.is_whole() {
             return Ok(Some(table));
         }
-        let rows: Vec<u32> = self.left_of(Rows::all(table.len())).iter().collect();
+        let rows: Vec<u32> = self.left_of(RowSet::all(table.len())).iter().collect();
         if rows.is_empty() {
             return Ok(None);
         }

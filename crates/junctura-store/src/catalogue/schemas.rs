@@ -11,7 +11,7 @@ use junctura_model::{Code, Error, Result, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::root::check;
-use crate::storage::{Disk, Draft, check_readable, publish_new, read_whole, refused};
+use crate::storage::{FileDraft, StorageDisk, check_readable, publish_new, read_whole, refused};
 use crate::store::Store;
 use crate::version;
 
@@ -23,7 +23,7 @@ const VERSION: u32 = 1;
 const BYTES_MAX: u64 = if cfg!(test) { 4 << 20 } else { 64 << 20 };
 
 #[derive(Deserialize, Serialize)]
-struct Written {
+struct WrittenSchemas {
     format: String,
     version: u32,
     /// The store, by the number in its root.
@@ -32,15 +32,15 @@ struct Written {
 }
 
 /// What the last change made of them, and its number.
-pub(crate) struct Newest {
+pub(crate) struct NewestSchema {
     number: u32,
     pub(crate) schemas: Vec<Arc<Schema>>,
 }
 
-impl Newest {
+impl NewestSchema {
     /// # Errors
     /// `Corrupt`, `Unsupported` for what cannot be read; what the system refuses.
-    pub(crate) fn read(disk: &dyn Disk, owner: &str) -> Result<Option<Self>> {
+    pub(crate) fn read(disk: &dyn StorageDisk, owner: &str) -> Result<Option<Self>> {
         let names = disk
             .list(FOLDER)
             .map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
@@ -51,7 +51,7 @@ impl Newest {
         let text = read_whole(disk, &path, BYTES_MAX)?;
         version::check(&path, &text, FORMAT, VERSION)?;
         let corrupt = |cause: &str| Error::new(Code::Corrupt, &path, cause);
-        let written: Written = serde_json::from_slice(&text).map_err(|error| corrupt(&error.to_string()))?;
+        let written: WrittenSchemas = serde_json::from_slice(&text).map_err(|error| corrupt(&error.to_string()))?;
         if written.owner != owner {
             return Err(corrupt("it is not of this store"));
         }
@@ -59,8 +59,8 @@ impl Newest {
         Ok(Some(Self { number, schemas }))
     }
 
-    fn write(&self, disk: &dyn Disk, owner: &str) -> Result<()> {
-        let written = Written {
+    fn write(&self, disk: &dyn StorageDisk, owner: &str) -> Result<()> {
+        let written = WrittenSchemas {
             format: FORMAT.to_owned(),
             version: VERSION,
             owner: owner.to_owned(),
@@ -73,7 +73,7 @@ impl Newest {
         check_readable(&path, &bytes, BYTES_MAX)?;
         parse(&written.schemas)?;
         let beside = format!("{FOLDER}/.{}", crate::hex(&crate::random()?));
-        publish_new(disk, &Draft { beside, bytes }, &path).map_err(|error| refused(&path, "cannot be made", &error))
+        publish_new(disk, &FileDraft { beside, bytes }, &path).map_err(|error| refused(&path, "cannot be made", &error))
     }
 }
 
@@ -104,11 +104,11 @@ impl Store {
     ///
     /// ```
     /// use junctura_model::Schema;
-    /// use junctura_store::{Ages, Store};
+    /// use junctura_store::{RetentionAges, Store};
     /// # fn main() -> junctura_model::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// let schema = "name: runs\nkey: {dataset: [], collocation: [], element: [run]}\nattributes:\n  run: {type: integer}\n";
-    /// let store = Store::create(folder.path(), &[Schema::parse_yaml(schema)?.into()], Ages::default())?;
+    /// let store = Store::create(folder.path(), &[Schema::parse_yaml(schema)?.into()], RetentionAges::default())?;
     /// let more = format!("{schema}  owner: {{type: string}}\n");
     /// let store = store.set_schema(&Schema::parse_yaml(&more)?)?;
     /// store.writer()?.archive([("run", "1"), ("owner", "ada")], b"")?;
@@ -121,8 +121,8 @@ impl Store {
     /// columns; `LimitExceeded` when all schemas are more than 64 MiB, or have changed 99,999,999 times; what the system refuses.
     pub fn set_schema(&self, schema: &Schema) -> Result<Self> {
         loop {
-            let newest = Newest::read(self.disk(), &self.root().id)?;
-            let mut next = Newest {
+            let newest = NewestSchema::read(self.disk(), &self.root().id)?;
+            let mut next = NewestSchema {
                 number: newest.as_ref().map_or(1, |newest| newest.number + 1),
                 schemas: newest.map_or_else(|| self.schemas().to_vec(), |newest| newest.schemas),
             };

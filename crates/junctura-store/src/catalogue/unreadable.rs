@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use junctura_model::selector::{Asked, Question};
+use junctura_model::selector::{AttributeQuestion, SelectorQuestion};
 use junctura_model::{AttrId, Code, Error, Result, Schema};
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::table::{Asking, Column, Passing, Table, passing, select_keys};
+use crate::catalogue::table::{PassingValues, RowColumns, RowTable, TextColumn, passing, select_keys};
 
 /// Of a segment with more datasets nobody notes which they are.
 const DATASETS_MAX: usize = 64;
@@ -17,20 +17,20 @@ const TEXT_BYTES_MAX: usize = 8 << 10;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Lost {
+pub(crate) struct UnreadableRows {
     pub(crate) error: Error,
     pub(crate) rows: usize,
     /// No row came with a later commit.
     pub(crate) last_commit: u64,
     /// Whether the file itself cannot be opened: then it may come back.
     pub(crate) is_unopened: bool,
-    pub(crate) datasets: Option<Known>,
+    pub(crate) datasets: Option<KnownUnreadable>,
 }
 
-impl Lost {
+impl UnreadableRows {
     /// # Errors
     /// `Corrupt` when one of its rows may be asked for.
-    pub(crate) fn ask(&self, question: &Question<'_>) -> Result<()> {
+    pub(crate) fn ask(&self, question: &SelectorQuestion<'_>) -> Result<()> {
         match &self.datasets {
             Some(datasets) if select_keys(datasets, question, datasets.columns.len())?.is_empty() => Ok(()),
             _ => Err(self.error.clone()),
@@ -52,21 +52,21 @@ pub(crate) fn gone(error: &Error) -> Error {
 /// The datasets of some rows, as a checkpoint has them: the values of the first level of their keys, by the names of attributes.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub(crate) struct Datasets(Vec<BTreeMap<String, String>>);
+pub(crate) struct RowDatasets(Vec<BTreeMap<String, String>>);
 
 /// The same, to be asked.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownUnreadable {
     /// One for each attribute, a row for each dataset.
-    columns: Vec<Column>,
+    columns: Vec<TextColumn>,
     rows: usize,
 }
 
-impl Datasets {
+impl RowDatasets {
     /// Those of a table, where they are few.
-    pub(crate) fn of(table: &Table, schema: &Schema) -> Option<Self> {
+    pub(crate) fn of(table: &RowTable, schema: &Schema) -> Option<Self> {
         let ids = (0..schema.level_ends()[0]).map(|at| AttrId(at as u8));
-        let columns: Vec<(AttrId, Option<&Column>)> = ids.map(|id| (id, table.column(id, ""))).collect();
+        let columns: Vec<(AttrId, Option<&TextColumn>)> = ids.map(|id| (id, table.column(id, ""))).collect();
         let (mut seen, mut all, mut bytes) = (HashSet::new(), Vec::new(), 0);
         let numbers = |row| {
             columns
@@ -98,9 +98,9 @@ impl Datasets {
     }
 
     /// None where they are none of this schema.
-    pub(crate) fn known(&self, schema: &Schema) -> Option<Known> {
+    pub(crate) fn known(&self, schema: &Schema) -> Option<KnownUnreadable> {
         let ids = (0..schema.level_ends()[0]).map(|at| AttrId(at as u8));
-        let mut columns: Vec<Column> = ids.map(|id| Column::new(id, "")).collect();
+        let mut columns: Vec<TextColumn> = ids.map(|id| TextColumn::new(id, "")).collect();
         for (row, values) in self.0.iter().enumerate() {
             for (name, text) in values {
                 let column = columns.get_mut(schema.find(name)?.index())?;
@@ -109,21 +109,21 @@ impl Datasets {
             }
         }
         let rows = self.0.len();
-        (rows > 0).then_some(Known { columns, rows })
+        (rows > 0).then_some(KnownUnreadable { columns, rows })
     }
 }
 
-impl Asking for Known {
+impl RowColumns for KnownUnreadable {
     fn rows(&self) -> usize {
         self.rows
     }
 
-    fn passing(&self, asked: Asked<'_>) -> Result<Option<Passing>> {
+    fn passing(&self, asked: AttributeQuestion<'_>) -> Result<Option<PassingValues>> {
         let column = self.columns.get(asked.attribute().index());
         Ok(column.map(|column| passing(column, asked)))
     }
 
-    fn with_numbers(&self, asked: Asked<'_>, take: &mut dyn FnMut(&Column)) -> Result<()> {
+    fn with_numbers(&self, asked: AttributeQuestion<'_>, take: &mut dyn FnMut(&TextColumn)) -> Result<()> {
         if let Some(column) = self.columns.get(asked.attribute().index()) {
             take(column);
         }
@@ -137,7 +137,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::catalogue::table::Place;
+    use crate::catalogue::table::ObjectLocation;
 
     const SCHEMA: &str = "
 name: cube
@@ -150,14 +150,14 @@ attributes:
   step: {type: integer}
 ";
 
-    fn table(schema: &Schema, rows: &[&str]) -> Table {
-        let mut table = Table::default();
+    fn table(schema: &Schema, rows: &[&str]) -> RowTable {
+        let mut table = RowTable::default();
         for row in rows {
             let pairs = row.split(',').filter_map(|pair| pair.split_once('='));
             let mut record = Vec::new();
             let given = pairs.map(|(name, value)| (name, junctura_model::Given::Text(value)));
             schema.record(given, &mut record).unwrap();
-            let place = Place {
+            let place = ObjectLocation {
                 file: table.file_number(&"file".into()),
                 offset: 0,
                 length: 0,
@@ -179,11 +179,11 @@ attributes:
             "run=b,step=0",
             "run=a,part=1,step=9",
         ];
-        let datasets = Datasets::of(&table(&schema, &rows), &schema).unwrap();
+        let datasets = RowDatasets::of(&table(&schema, &rows), &schema).unwrap();
         assert_eq!(datasets.0.len(), 2);
         let text = serde_json::to_string(&datasets).unwrap();
-        let again: Datasets = serde_json::from_str(&text).unwrap();
-        let lost = Lost {
+        let again: RowDatasets = serde_json::from_str(&text).unwrap();
+        let lost = UnreadableRows {
             error: Error::new(Code::Corrupt, "segments/one", "it is gone"),
             rows: 4,
             last_commit: 1,
@@ -214,17 +214,17 @@ attributes:
     fn what_is_of_no_such_schema_or_too_much_says_nothing() {
         let schema = Schema::parse_yaml(SCHEMA).unwrap();
         for text in ["[]", r#"[{"step": "0"}]"#, r#"[{"run": "a"}, {"other": "1"}]"#] {
-            let datasets: Datasets = serde_json::from_str(text).unwrap();
+            let datasets: RowDatasets = serde_json::from_str(text).unwrap();
             assert!(datasets.known(&schema).is_none(), "{text}");
         }
         let rows: Vec<String> = (0..=DATASETS_MAX)
             .map(|part| format!("run=a,part={part},step=0"))
             .collect();
         let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
-        assert!(Datasets::of(&table(&schema, &rows), &schema).is_none());
-        assert!(Datasets::of(&table(&schema, &rows[1..]), &schema).is_some());
+        assert!(RowDatasets::of(&table(&schema, &rows), &schema).is_none());
+        assert!(RowDatasets::of(&table(&schema, &rows[1..]), &schema).is_some());
         let long: Vec<String> = (0..9).map(|run| format!("run={run:01000},step=0")).collect();
         let long: Vec<&str> = long.iter().map(String::as_str).collect();
-        assert!(Datasets::of(&table(&schema, &long), &schema).is_none());
+        assert!(RowDatasets::of(&table(&schema, &long), &schema).is_none());
     }
 }

@@ -41,15 +41,15 @@ pub(crate) fn room(length: usize) -> Result<Vec<u8>> {
     Ok(memory)
 }
 
-/// Memory that bytes are read into, used again from one read to the next: see [`Object::read_into`](crate::Object::read_into).
+/// Memory that bytes are read into, used again from one read to the next: see [`Object::read_into`](crate::StoredObject::read_into).
 #[derive(Debug, Default)]
-pub struct Buffer {
+pub struct ReadBuffer {
     memory: Vec<u8>,
     start: usize,
     length: usize,
 }
 
-impl Buffer {
+impl ReadBuffer {
     /// Without any memory yet.
     #[must_use]
     pub fn new() -> Self {
@@ -93,7 +93,7 @@ impl Buffer {
 }
 
 /// What was read.
-impl Deref for Buffer {
+impl Deref for ReadBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn its_bytes_begin_where_a_cache_line_does() {
-        let mut buffer = Buffer::new();
+        let mut buffer = ReadBuffer::new();
         assert!(buffer.is_empty());
         for length in [10, 3, 0, 100, 1_000_000, 5] {
             buffer.room(length).unwrap().fill(length as u8);
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn more_leaves_what_was_there() {
-        let mut buffer = Buffer::new();
+        let mut buffer = ReadBuffer::new();
         buffer.room(0).unwrap();
         for number in 0..200_u8 {
             buffer.more_room(100).unwrap().fill(number);
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn more_than_there_is_is_refused() {
-        let mut buffer = Buffer::new();
+        let mut buffer = ReadBuffer::new();
         for length in [1 << 60, usize::MAX] {
             assert_eq!(reserved(length).unwrap_err().code(), Code::TooLarge);
             assert_eq!(room(length).unwrap_err().code(), Code::TooLarge);

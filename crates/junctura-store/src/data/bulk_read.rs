@@ -7,9 +7,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use junctura_model::{Code, Error, Result};
 
-use crate::data::buffer::Buffer;
+use crate::data::buffer::ReadBuffer;
 use crate::data::read_exact;
-use crate::query::listing::{Listing, Object};
+use crate::query::listing::{Listing, StoredObject};
 
 /// A read of several objects has no more bytes, and no more objects.
 const READ_BYTES_MAX: u64 = 4 << 20;
@@ -30,9 +30,9 @@ impl Listing {
     ///
     /// ```
     /// # use junctura_model::Schema;
-    /// # use junctura_store::{Layout, Store};
+    /// # use junctura_store::{StoreLayout, Store};
     /// # fn main() -> junctura_model::Result<()> {
-    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default())?;
+    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &StoreLayout::default())?;
     /// # let mut writer = store.writer()?;
     /// # writer.archive([("name", "a")], b"one")?;
     /// # writer.archive([("name", "b")], b"other")?;
@@ -48,9 +48,9 @@ impl Listing {
     /// ```
     ///
     /// # Errors
-    /// What `take` says, which ends it. For one object: those of [`Object::read`].
-    pub fn for_each_payload(&self, take: impl FnMut(Object<'_>, Result<&[u8]>) -> Result<()>) -> Result<()> {
-        for_each_payload(self.iter(), self.reads_at_once(), Bytes::Archived, take)
+    /// What `take` says, which ends it. For one object: those of [`StoredObject::read`].
+    pub fn for_each_payload(&self, take: impl FnMut(StoredObject<'_>, Result<&[u8]>) -> Result<()>) -> Result<()> {
+        for_each_payload(self.iter(), self.reads_at_once(), ByteRange::Archived, take)
     }
 
     /// The same of some of its objects, in this order: of a run of very many, or of all of them in another order. What lies side by side
@@ -58,16 +58,16 @@ impl Listing {
     ///
     /// ```
     /// # use junctura_model::Schema;
-    /// # use junctura_store::{Layout, Object, Store};
+    /// # use junctura_store::{StoreLayout, StoredObject, Store};
     /// # fn main() -> junctura_model::Result<()> {
-    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default())?;
+    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &StoreLayout::default())?;
     /// # let mut writer = store.writer()?;
     /// # for name in ["a", "b", "c"] {
     /// #     writer.archive([("name", name)], name.as_bytes())?;
     /// # }
     /// # writer.flush()?;
     /// let listing = store.snapshot()?.list("")?;
-    /// let mut last: Vec<Object<'_>> = listing.iter().skip(1).collect();
+    /// let mut last: Vec<StoredObject<'_>> = listing.iter().skip(1).collect();
     /// last.reverse();
     /// let mut all = Vec::new();
     /// listing.for_each_payload_of(&last, |_, payload| {
@@ -83,16 +83,16 @@ impl Listing {
     /// As [`Self::for_each_payload`].
     pub fn for_each_payload_of(
         &self,
-        objects: &[Object<'_>],
-        take: impl FnMut(Object<'_>, Result<&[u8]>) -> Result<()>,
+        objects: &[StoredObject<'_>],
+        take: impl FnMut(StoredObject<'_>, Result<&[u8]>) -> Result<()>,
     ) -> Result<()> {
-        for_each_payload(objects.iter().copied(), self.reads_at_once(), Bytes::Archived, take)
+        for_each_payload(objects.iter().copied(), self.reads_at_once(), ByteRange::Archived, take)
     }
 }
 
 /// Which bytes of an object are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bytes {
+pub(crate) enum ByteRange {
     /// Those that were archived.
     Archived,
     /// Those that lie in its file, which may be packed. They are verified all the same.
@@ -106,23 +106,23 @@ pub(crate) enum Bytes {
 /// # Errors
 /// As [`Listing::for_each_payload`].
 pub(crate) fn for_each_payload<'a>(
-    objects: impl Iterator<Item = Object<'a>> + Clone + Send,
+    objects: impl Iterator<Item = StoredObject<'a>> + Clone + Send,
     reads_at_once: usize,
-    which: Bytes,
-    mut take: impl FnMut(Object<'_>, Result<&[u8]>) -> Result<()>,
+    which: ByteRange,
+    mut take: impl FnMut(StoredObject<'_>, Result<&[u8]>) -> Result<()>,
 ) -> Result<()> {
-    let mut runs = Runs(objects.peekable());
+    let mut runs = ReadRuns(objects.peekable());
     if reads_at_once == 1 || !runs.are_several() {
-        let mut buffer = Buffer::new();
+        let mut buffer = ReadBuffer::new();
         for run in &mut runs {
-            buffer = Read::of(run, which, buffer).hand_over(&mut take)?;
+            buffer = ObjectRead::of(run, which, buffer).hand_over(&mut take)?;
         }
         return Ok(());
     }
-    let queue = Queue::new(runs, which, AHEAD * reads_at_once);
+    let queue = ReadQueue::new(runs, which, AHEAD * reads_at_once);
     std::thread::scope(|scope| {
         // Whatever happens, nobody waits for what does not come.
-        let _end = End(&queue);
+        let _end = EndOnDrop(&queue);
         let begun = (0..reads_at_once).map(|_| std::thread::Builder::new().spawn_scoped(scope, || queue.work()));
         if begun.flatten().count() == 0 {
             let cause = "the system gives no thread to read with";
@@ -137,21 +137,21 @@ pub(crate) fn for_each_payload<'a>(
 }
 
 /// Objects in their order, those together that lie side by side.
-struct Runs<'a, I: Iterator<Item = Object<'a>>>(Peekable<I>);
+struct ReadRuns<'a, I: Iterator<Item = StoredObject<'a>>>(Peekable<I>);
 
-impl<'a, I: Iterator<Item = Object<'a>> + Clone> Runs<'a, I> {
+impl<'a, I: Iterator<Item = StoredObject<'a>> + Clone> ReadRuns<'a, I> {
     /// Whether one read does not bring them all.
     fn are_several(&self) -> bool {
-        let mut runs = Runs(self.0.clone());
+        let mut runs = ReadRuns(self.0.clone());
         runs.next();
         runs.next().is_some()
     }
 }
 
-impl<'a, I: Iterator<Item = Object<'a>>> Iterator for Runs<'a, I> {
-    type Item = Vec<Object<'a>>;
+impl<'a, I: Iterator<Item = StoredObject<'a>>> Iterator for ReadRuns<'a, I> {
+    type Item = Vec<StoredObject<'a>>;
 
-    fn next(&mut self) -> Option<Vec<Object<'a>>> {
+    fn next(&mut self) -> Option<Vec<StoredObject<'a>>> {
         let first = self.0.next()?;
         let (start, mut end) = (first.place().offset, first.place().offset + first.place().length);
         let mut run = vec![first];
@@ -177,28 +177,28 @@ impl<'a, I: Iterator<Item = Object<'a>>> Iterator for Runs<'a, I> {
 }
 
 /// Objects, and where their bytes are.
-struct Read<'a> {
+struct ObjectRead<'a> {
     bytes: u64,
-    objects: Vec<(Object<'a>, Result<Found>)>,
+    objects: Vec<(StoredObject<'a>, Result<ReadObject>)>,
     /// What was read.
-    buffer: Buffer,
+    buffer: ReadBuffer,
 }
 
 /// The bytes of one object.
-enum Found {
+enum ReadObject {
     /// As they were read.
     Read(Range<usize>),
     Unpacked(Vec<u8>),
 }
 
-impl<'a> Read<'a> {
-    fn of(run: Vec<Object<'a>>, which: Bytes, mut buffer: Buffer) -> Self {
+impl<'a> ObjectRead<'a> {
+    fn of(run: Vec<StoredObject<'a>>, which: ByteRange, mut buffer: ReadBuffer) -> Self {
         let bytes = bytes_of(&run);
-        if let (Bytes::None, [object]) = (which, &run[..])
+        if let (ByteRange::None, [object]) = (which, &run[..])
             && object.place().length > READ_BYTES_MAX
         {
             let age = object.snapshot().check_age();
-            let found = object.verify_stored().and(age).map(|()| Found::Read(0..0));
+            let found = object.verify_stored().and(age).map(|()| ReadObject::Read(0..0));
             let objects = vec![(*object, found)];
             return Self { bytes, objects, buffer };
         }
@@ -208,7 +208,7 @@ impl<'a> Read<'a> {
             // Who outstays a snapshot may find anything, and is told only that.
             (Err(expired), _) => run.into_iter().map(|object| (object, Err(expired.clone()))).collect(),
             (Ok(()), Some(ranges)) => {
-                let verified = |(object, range): (Object<'a>, Range<usize>)| {
+                let verified = |(object, range): (StoredObject<'a>, Range<usize>)| {
                     (object, verified(&object, &buffer[range.clone()], range, which))
                 };
                 run.into_iter().zip(ranges).map(verified).collect()
@@ -219,11 +219,11 @@ impl<'a> Read<'a> {
     }
 
     /// Gives the buffer back.
-    fn hand_over(self, take: &mut impl FnMut(Object<'_>, Result<&[u8]>) -> Result<()>) -> Result<Buffer> {
+    fn hand_over(self, take: &mut impl FnMut(StoredObject<'_>, Result<&[u8]>) -> Result<()>) -> Result<ReadBuffer> {
         for (object, bytes) in self.objects {
             match bytes {
-                Ok(Found::Read(range)) => take(object, Ok(&self.buffer[range]))?,
-                Ok(Found::Unpacked(bytes)) => take(object, Ok(&bytes))?,
+                Ok(ReadObject::Read(range)) => take(object, Ok(&self.buffer[range]))?,
+                Ok(ReadObject::Unpacked(bytes)) => take(object, Ok(&bytes))?,
                 Err(error) => take(object, Err(error))?,
             }
         }
@@ -232,18 +232,18 @@ impl<'a> Read<'a> {
 }
 
 /// What was read of an object, from this range of the buffer: as it is, or unpacked.
-fn verified(object: &Object<'_>, read: &[u8], range: Range<usize>, which: Bytes) -> Result<Found> {
+fn verified(object: &StoredObject<'_>, read: &[u8], range: Range<usize>, which: ByteRange) -> Result<ReadObject> {
     if object.place().packed.is_none() {
-        return object.verify(read).map(|()| Found::Read(range));
+        return object.verify(read).map(|()| ReadObject::Read(range));
     }
     match which {
-        Bytes::Archived => object.unpacked(read).map(Found::Unpacked),
-        Bytes::Stored | Bytes::None => object.verify_packed(read).map(|()| Found::Read(range)),
+        ByteRange::Archived => object.unpacked(read).map(ReadObject::Unpacked),
+        ByteRange::Stored | ByteRange::None => object.verify_packed(read).map(|()| ReadObject::Read(range)),
     }
 }
 
 /// Where each has its bytes in the buffer, if one read brought them.
-fn read_run(run: &[Object<'_>], buffer: &mut Buffer) -> Option<Vec<Range<usize>>> {
+fn read_run(run: &[StoredObject<'_>], buffer: &mut ReadBuffer) -> Option<Vec<Range<usize>>> {
     let (first, last) = (run.first()?.place(), run.last()?.place());
     let length = usize::try_from(last.offset + last.length - first.offset).ok()?;
     if length > 0 {
@@ -253,7 +253,7 @@ fn read_run(run: &[Object<'_>], buffer: &mut Buffer) -> Option<Vec<Range<usize>>
     } else {
         buffer.room(0).ok()?;
     }
-    let range = |object: &Object<'_>| {
+    let range = |object: &StoredObject<'_>| {
         let place = object.place();
         let start = (place.offset - first.offset) as usize;
         start..start + place.length as usize
@@ -262,9 +262,13 @@ fn read_run(run: &[Object<'_>], buffer: &mut Buffer) -> Option<Vec<Range<usize>>
 }
 
 /// One by one, so that each is told what is wrong with it.
-fn read_each<'a>(run: Vec<Object<'a>>, which: Bytes, buffer: &mut Buffer) -> Vec<(Object<'a>, Result<Found>)> {
+fn read_each<'a>(
+    run: Vec<StoredObject<'a>>,
+    which: ByteRange,
+    buffer: &mut ReadBuffer,
+) -> Vec<(StoredObject<'a>, Result<ReadObject>)> {
     buffer.clear();
-    let read = |object: Object<'a>| {
+    let read = |object: StoredObject<'a>| {
         let start = buffer.len();
         // Of an empty one there is perhaps no file.
         let read = match object.place().length {
@@ -279,30 +283,30 @@ fn read_each<'a>(run: Vec<Object<'a>>, which: Bytes, buffer: &mut Buffer) -> Vec
 }
 
 /// Reads on their way from those who read to the one who takes them, in their order.
-struct Queue<'a, I: Iterator<Item = Object<'a>>> {
-    state: Mutex<State<'a, I>>,
-    which: Bytes,
+struct ReadQueue<'a, I: Iterator<Item = StoredObject<'a>>> {
+    state: Mutex<ReadState<'a, I>>,
+    which: ByteRange,
     ahead_max: usize,
     done: Condvar,
     room: Condvar,
 }
 
-struct State<'a, I: Iterator<Item = Object<'a>>> {
-    runs: Runs<'a, I>,
+struct ReadState<'a, I: Iterator<Item = StoredObject<'a>>> {
+    runs: ReadRuns<'a, I>,
     begun: usize,
-    read: BTreeMap<usize, Read<'a>>,
+    read: BTreeMap<usize, ObjectRead<'a>>,
     taken: usize,
     /// Bytes that were begun and not taken.
     ahead_bytes: u64,
     is_over: bool,
     has_panicked: bool,
-    spare: Vec<Buffer>,
+    spare: Vec<ReadBuffer>,
 }
 
-impl<'a, I: Iterator<Item = Object<'a>>> Queue<'a, I> {
-    fn new(runs: Runs<'a, I>, which: Bytes, ahead_max: usize) -> Self {
+impl<'a, I: Iterator<Item = StoredObject<'a>>> ReadQueue<'a, I> {
+    fn new(runs: ReadRuns<'a, I>, which: ByteRange, ahead_max: usize) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(ReadState {
                 runs,
                 begun: 0,
                 read: BTreeMap::new(),
@@ -319,7 +323,7 @@ impl<'a, I: Iterator<Item = Object<'a>>> Queue<'a, I> {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<'a, I>> {
+    fn state(&self) -> MutexGuard<'_, ReadState<'a, I>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -341,14 +345,14 @@ impl<'a, I: Iterator<Item = Object<'a>>> Queue<'a, I> {
             state.begun += 1;
             state.ahead_bytes = state.ahead_bytes.saturating_add(bytes_of(&run));
             drop(state);
-            let read = Read::of(run, self.which, buffer);
+            let read = ObjectRead::of(run, self.which, buffer);
             self.state().read.insert(number, read);
             self.done.notify_one();
         }
     }
 
     /// The next one; none behind the last.
-    fn next(&self) -> Option<Read<'a>> {
+    fn next(&self) -> Option<ObjectRead<'a>> {
         let mut state = self.state();
         loop {
             let number = state.taken;
@@ -365,14 +369,14 @@ impl<'a, I: Iterator<Item = Object<'a>>> Queue<'a, I> {
         }
     }
 
-    fn give_back(&self, buffer: Buffer) {
+    fn give_back(&self, buffer: ReadBuffer) {
         if buffer.len() as u64 <= READ_BYTES_MAX {
             self.state().spare.push(buffer);
         }
     }
 }
 
-impl<'a, I: Iterator<Item = Object<'a>>> State<'a, I> {
+impl<'a, I: Iterator<Item = StoredObject<'a>>> ReadState<'a, I> {
     fn is_ahead(&self, ahead_max: usize) -> bool {
         let ahead = self.begun - self.taken;
         ahead >= ahead_max || ahead > 0 && self.ahead_bytes >= AHEAD_BYTES_MAX
@@ -380,19 +384,19 @@ impl<'a, I: Iterator<Item = Object<'a>>> State<'a, I> {
 }
 
 /// Bytes of a read, with what lies between objects, and those that are unpacked then.
-fn bytes_of(run: &[Object<'_>]) -> u64 {
+fn bytes_of(run: &[StoredObject<'_>]) -> u64 {
     let (Some(first), Some(last)) = (run.first(), run.last()) else {
         return 0;
     };
     let read = last.place().offset + last.place().length - first.place().offset;
-    let unpacked = |object: &Object<'_>| Some(object.place().packed?.length);
+    let unpacked = |object: &StoredObject<'_>| Some(object.place().packed?.length);
     run.iter().filter_map(unpacked).fold(read, u64::saturating_add)
 }
 
 /// Ends the work when it is dropped.
-struct End<'q, 'a, I: Iterator<Item = Object<'a>>>(&'q Queue<'a, I>);
+struct EndOnDrop<'q, 'a, I: Iterator<Item = StoredObject<'a>>>(&'q ReadQueue<'a, I>);
 
-impl<'a, I: Iterator<Item = Object<'a>>> Drop for End<'_, 'a, I> {
+impl<'a, I: Iterator<Item = StoredObject<'a>>> Drop for EndOnDrop<'_, 'a, I> {
     fn drop(&mut self) {
         self.0.state().is_over = true;
         self.0.room.notify_all();
@@ -400,9 +404,9 @@ impl<'a, I: Iterator<Item = Object<'a>>> Drop for End<'_, 'a, I> {
 }
 
 /// A thread that panics does not keep the others waiting; the scope hands the panic on.
-struct EndOfPanic<'q, 'a, I: Iterator<Item = Object<'a>>>(&'q Queue<'a, I>);
+struct EndOfPanic<'q, 'a, I: Iterator<Item = StoredObject<'a>>>(&'q ReadQueue<'a, I>);
 
-impl<'a, I: Iterator<Item = Object<'a>>> Drop for EndOfPanic<'_, 'a, I> {
+impl<'a, I: Iterator<Item = StoredObject<'a>>> Drop for EndOfPanic<'_, 'a, I> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.state().has_panicked = true;
@@ -417,18 +421,18 @@ mod tests {
     use std::sync::Arc;
 
     use junctura_model::Schema;
-    use junctura_model::selector::testing::Random;
+    use junctura_model::selector::testing::TestRandom;
 
     use super::*;
-    use crate::root::Root;
-    use crate::storage::{Disk, MemoryDisk};
-    use crate::{Commits, Layout, Store};
+    use crate::root::StoreRoot;
+    use crate::storage::{MemoryDisk, StorageDisk};
+    use crate::{Commits, Store, StoreLayout};
 
     /// Objects of several datasets, one behind the other and not, empty ones and large ones.
-    fn filled(random: &mut Random) -> (Arc<dyn Disk>, Listing) {
-        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+    fn filled(random: &mut TestRandom) -> (Arc<dyn StorageDisk>, Listing) {
+        let disk: Arc<dyn StorageDisk> = Arc::new(MemoryDisk::default());
         let schemas = [Schema::builtin("free").unwrap()];
-        Root::create(&*disk, &schemas, Commits::Appended, &Layout::default()).unwrap();
+        StoreRoot::create(&*disk, &schemas, Commits::Appended, &StoreLayout::default()).unwrap();
         let store = Store::open_on(Arc::clone(&disk), || std::time::Duration::ZERO).unwrap();
         let mut writer = store.writer().unwrap();
         for number in 0..400 {
@@ -452,7 +456,7 @@ mod tests {
 
     fn indices(listing: &Listing, reads_at_once: usize) -> Vec<(usize, std::result::Result<(), Code>)> {
         let mut found = Vec::new();
-        for_each_payload(listing.iter(), reads_at_once, Bytes::Archived, |object, payload| {
+        for_each_payload(listing.iter(), reads_at_once, ByteRange::Archived, |object, payload| {
             let is_right = |payload: &[u8]| assert!(payload == object.read().unwrap(), "{}", object.key());
             found.push((object.index(), payload.map(is_right).map_err(|error| error.code())));
             Ok(())
@@ -464,7 +468,7 @@ mod tests {
     #[test]
     fn each_comes_once_and_in_order() {
         for seed in 0..3 {
-            let (_, listing) = filled(&mut Random(seed));
+            let (_, listing) = filled(&mut TestRandom(seed));
             for reads_at_once in [1, 2, 5] {
                 let expected: Vec<_> = (0..listing.len()).map(|index| (index, Ok(()))).collect();
                 assert_eq!(indices(&listing, reads_at_once), expected);
@@ -474,7 +478,7 @@ mod tests {
 
     #[test]
     fn what_is_damaged_is_told_of_each_and_of_no_other() {
-        let (disk, listing) = filled(&mut Random(7));
+        let (disk, listing) = filled(&mut TestRandom(7));
         let mut large = listing.iter().filter(|object| object.bytes() > 50_000);
         let changed = large.next().unwrap();
         let gone = large.find(|object| object.file_name() != changed.file_name()).unwrap();
@@ -493,17 +497,17 @@ mod tests {
 
     #[test]
     fn who_takes_them_may_end_it() {
-        let (_, listing) = filled(&mut Random(8));
+        let (_, listing) = filled(&mut TestRandom(8));
         for reads_at_once in [1, 4] {
             let mut left = 100;
-            let ended = for_each_payload(listing.iter(), reads_at_once, Bytes::Archived, |_, _| {
+            let ended = for_each_payload(listing.iter(), reads_at_once, ByteRange::Archived, |_, _| {
                 left -= 1;
                 let error = Error::new(Code::Interrupted, "test", "it was enough");
                 if left == 0 { Err(error) } else { Ok(()) }
             });
             assert_eq!(ended.unwrap_err().code(), Code::Interrupted);
             let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                for_each_payload(listing.iter(), reads_at_once, Bytes::Archived, |_, _| {
+                for_each_payload(listing.iter(), reads_at_once, ByteRange::Archived, |_, _| {
                     panic!("of who takes it")
                 })
             }));

@@ -6,8 +6,8 @@ use crate::catalogue::checkpoint;
 use crate::data;
 use crate::log::{Commits, first_of};
 use crate::maintenance::tier;
-use crate::query::stats::Amount;
-use crate::storage::{Unfinished, files_in, refused};
+use crate::query::stats::ObjectAmount;
+use crate::storage::{UnfinishedFile, files_in, refused};
 use crate::store::Store;
 
 /// Lists the files of a store.
@@ -34,7 +34,7 @@ impl<'a> FileInventory<'a> {
     }
 
     /// Those that somebody has begun, and that are none yet.
-    pub(crate) fn unfinished_files(&self) -> Result<Vec<Unfinished>> {
+    pub(crate) fn unfinished_files(&self) -> Result<Vec<UnfinishedFile>> {
         let mut files = Vec::new();
         for folder in self
             .data_folders()?
@@ -72,8 +72,8 @@ impl<'a> FileInventory<'a> {
     }
 
     /// How many of these files are there, and their bytes. Others may remove some meanwhile.
-    pub(crate) fn amount(&self, files: &[String]) -> Result<Amount> {
-        let mut amount = Amount::default();
+    pub(crate) fn amount(&self, files: &[String]) -> Result<ObjectAmount> {
+        let mut amount = ObjectAmount::default();
         for file in files {
             match self.0.disk().len(file) {
                 Ok(bytes) => amount.add(bytes),

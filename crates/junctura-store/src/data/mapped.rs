@@ -8,42 +8,42 @@ use std::thread;
 use junctura_memory::FileMap;
 use junctura_model::Result;
 
-use crate::query::listing::{Listing, Object};
+use crate::query::listing::{Listing, StoredObject};
 
 /// Whoever has fewer bytes to verify does it alone.
 const SHARE_BYTES_MIN: u64 = 4 << 20;
 
 /// The bytes of an object, as they lie in its file, or as they were read where that cannot be mapped.
 #[derive(Debug)]
-pub struct Mapped(Shown);
+pub struct MappedPayload(MappedBytes);
 
 #[derive(Debug)]
-enum Shown {
+enum MappedBytes {
     Map(Arc<FileMap>, Range<u64>),
     Read(Vec<u8>),
 }
 
-impl Mapped {
+impl MappedPayload {
     /// Whether they lie in their file, and were not copied.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
-        matches!(self.0, Shown::Map(..))
+        matches!(self.0, MappedBytes::Map(..))
     }
 }
 
-impl Deref for Mapped {
+impl Deref for MappedPayload {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
             // The range was looked at when it was made.
-            Shown::Map(map, range) => map.slice(range.start, range.end - range.start).unwrap_or_default(),
-            Shown::Read(bytes) => bytes,
+            MappedBytes::Map(map, range) => map.slice(range.start, range.end - range.start).unwrap_or_default(),
+            MappedBytes::Read(bytes) => bytes,
         }
     }
 }
 
-impl Object<'_> {
+impl StoredObject<'_> {
     /// Its bytes, as they lie in its file: nothing is copied where it is on a file system of this machine. They are compared with the
     /// checksum, as [`Self::read`] does; otherwise, and where they lie packed, they are read. The map is the file's, shared by all of its objects that
     /// are mapped. The store keeps it for those who come back, which is several times as quick: the system enters a page into the map
@@ -54,33 +54,33 @@ impl Object<'_> {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn map(&self) -> Result<Mapped> {
+    pub fn map(&self) -> Result<MappedPayload> {
         let mapped = self.map_verified();
         self.snapshot().check_age()?;
         mapped
     }
 
-    fn map_verified(&self) -> Result<Mapped> {
+    fn map_verified(&self) -> Result<MappedPayload> {
         let Some((map, range)) = self.place_in_map()? else {
-            return Ok(Mapped(Shown::Read(self.read()?)));
+            return Ok(MappedPayload(MappedBytes::Read(self.read()?)));
         };
-        let mapped = Mapped(Shown::Map(map, range));
+        let mapped = MappedPayload(MappedBytes::Map(map, range));
         self.verify(&mapped)?;
         Ok(mapped)
     }
 }
 
 impl Listing {
-    /// The bytes of each object, in the order of the listing, as [`Object::map`] shows them. Of many, all cores verify some: a page
+    /// The bytes of each object, in the order of the listing, as [`StoredObject::map`] shows them. Of many, all cores verify some: a page
     /// is entered into the map when it is first looked at, and that takes as long as looking at it.
     ///
     /// Takes the address space of each file that an object is in, and memory for what cannot be mapped; with
     /// [`Self::for_each_payload`] only a few objects are in memory at a time.
     ///
     /// # Errors
-    /// Those of [`Object::map`], for the first object that has one.
-    pub fn map(&self) -> Result<Vec<Mapped>> {
-        let objects: Vec<Object<'_>> = self.iter().collect();
+    /// Those of [`StoredObject::map`], for the first object that has one.
+    pub fn map(&self) -> Result<Vec<MappedPayload>> {
+        let objects: Vec<StoredObject<'_>> = self.iter().collect();
         let shares = shares(&objects, thread::available_parallelism().map_or(1, usize::from));
         let Some((last, others)) = shares.split_last() else {
             return Ok(Vec::new());
@@ -103,18 +103,18 @@ impl Listing {
     }
 }
 
-fn map_each(objects: &[Object<'_>]) -> Result<Vec<Mapped>> {
-    objects.iter().map(Object::map).collect()
+fn map_each(objects: &[StoredObject<'_>]) -> Result<Vec<MappedPayload>> {
+    objects.iter().map(StoredObject::map).collect()
 }
 
 /// Of objects at most so many parts that lie one behind the other, each of about as many bytes; one at least.
-fn shares<'o, 'l>(objects: &'o [Object<'l>], count_max: usize) -> Vec<&'o [Object<'l>]> {
-    let total: u64 = objects.iter().map(Object::bytes).sum();
+fn shares<'o, 'l>(objects: &'o [StoredObject<'l>], count_max: usize) -> Vec<&'o [StoredObject<'l>]> {
+    let total: u64 = objects.iter().map(StoredObject::bytes).sum();
     let share = (total / count_max.max(1) as u64).max(SHARE_BYTES_MIN);
     let (mut found, mut left) = (Vec::new(), objects);
     while found.len() + 1 < count_max {
         let mut bytes = 0;
-        let is_in = |object: &&Object<'_>| {
+        let is_in = |object: &&StoredObject<'_>| {
             bytes += object.bytes();
             bytes <= share
         };
@@ -134,11 +134,11 @@ mod tests {
     use junctura_model::Schema;
 
     use super::*;
-    use crate::{Layout, Store};
+    use crate::{Store, StoreLayout};
 
     fn listing(sizes: &[usize]) -> Listing {
         let schema = Schema::builtin("free").unwrap();
-        let store = Store::create_url("memory:", &[schema], &Layout::default()).unwrap();
+        let store = Store::create_url("memory:", &[schema], &StoreLayout::default()).unwrap();
         let mut writer = store.writer().unwrap();
         for (number, &size) in sizes.iter().enumerate() {
             let payload = vec![number as u8; size];

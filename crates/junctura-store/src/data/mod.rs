@@ -18,7 +18,7 @@ use hashbrown::Equivalent;
 use junctura_model::{Code, Error, Result};
 
 use crate::maintenance::tier;
-use crate::storage::{Disk, File, refused, sync_range, write_all};
+use crate::storage::{StorageDisk, StorageFile, refused, sync_range, write_all};
 
 /// Where they lie, but for those of tiers.
 pub(crate) const FOLDER: &str = "data";
@@ -66,13 +66,13 @@ impl Equivalent<DatasetName> for DatasetRef<'_> {
 
 /// The names of the files of one writer: nobody else has them.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct DataFileNames {
     /// Of the writer, in the names of its files.
     writer: String,
     made: u64,
 }
 
-impl Names {
+impl DataFileNames {
     pub(crate) fn new(writer: &[u8; 16]) -> Self {
         Self {
             writer: crate::hex(&writer[..8]),
@@ -93,7 +93,7 @@ impl Names {
 #[derive(Debug)]
 pub(crate) struct DataFile {
     name: Arc<str>,
-    file: Option<Arc<dyn File>>,
+    file: Option<Arc<dyn StorageFile>>,
     /// Everything up to here is committed.
     committed: u64,
     /// Up to here it was handed to the system.
@@ -165,7 +165,7 @@ impl DataFile {
     ///
     /// # Errors
     /// What the system refuses; then the object is not there, and may be given again.
-    pub(crate) fn append(&mut self, bytes: &[u8], disk: &dyn Disk) -> Result<()> {
+    pub(crate) fn append(&mut self, bytes: &[u8], disk: &dyn StorageDisk) -> Result<()> {
         if bytes.len() >= DIRECT_BYTES {
             self.write_out(disk)?;
             self.write(bytes, disk)?;
@@ -178,7 +178,7 @@ impl DataFile {
         Ok(())
     }
 
-    fn write_out(&mut self, disk: &dyn Disk) -> Result<()> {
+    fn write_out(&mut self, disk: &dyn StorageDisk) -> Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let written = if buffer.is_empty() {
             Ok(())
@@ -192,7 +192,7 @@ impl DataFile {
         written
     }
 
-    fn write(&mut self, bytes: &[u8], disk: &dyn Disk) -> Result<()> {
+    fn write(&mut self, bytes: &[u8], disk: &dyn StorageDisk) -> Result<()> {
         let file = self.opened(disk);
         let written = file.and_then(|file| write_all(&*file, bytes, self.written));
         if let Err(error) = written {
@@ -203,7 +203,7 @@ impl DataFile {
         Ok(())
     }
 
-    fn opened(&mut self, disk: &dyn Disk) -> io::Result<Arc<dyn File>> {
+    fn opened(&mut self, disk: &dyn StorageDisk) -> io::Result<Arc<dyn StorageFile>> {
         if let Some(file) = &self.file {
             return Ok(Arc::clone(file));
         }
@@ -218,7 +218,7 @@ impl DataFile {
 
     /// Gives the room back of what was written behind a place, and of the file if nothing is before it. Where that cannot be done, it goes
     /// with a compaction.
-    fn cut_off(&mut self, disk: &dyn Disk, end: u64) {
+    fn cut_off(&mut self, disk: &dyn StorageDisk, end: u64) {
         if !disk.grows(&self.name) {
             return;
         }
@@ -240,7 +240,7 @@ impl DataFile {
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn close(&mut self, disk: &dyn Disk) -> Result<Result<()>> {
+    pub(crate) fn close(&mut self, disk: &dyn StorageDisk) -> Result<Result<()>> {
         if disk.grows(&self.name)
             && let Err(unknown) = self.sync(disk)?
         {
@@ -253,7 +253,7 @@ impl DataFile {
     }
 
     /// Gives the room back of what no commit names, and will not.
-    pub(crate) fn take_back(&mut self, disk: &dyn Disk) {
+    pub(crate) fn take_back(&mut self, disk: &dyn StorageDisk) {
         self.buffer.clear();
         if self.written > self.committed {
             self.cut_off(disk, self.committed);
@@ -265,7 +265,7 @@ impl DataFile {
     ///
     /// # Errors
     /// What the system refuses; `Err(Err(…))` when it is not known what is on the disk.
-    pub(crate) fn sync(&mut self, disk: &dyn Disk) -> Result<Result<()>> {
+    pub(crate) fn sync(&mut self, disk: &dyn StorageDisk) -> Result<Result<()>> {
         self.write_out(disk)?;
         let Some(file) = self.file.as_ref().filter(|_| !self.is_sealed) else {
             return Ok(Ok(()));
@@ -294,7 +294,7 @@ impl DataFile {
     }
 
     /// What it was given and is not committed is forgotten.
-    pub(crate) fn forget(&mut self, disk: &dyn Disk) {
+    pub(crate) fn forget(&mut self, disk: &dyn StorageDisk) {
         // Others may be removing it: what comes next goes into another file.
         self.is_sealed |= self.written > self.committed;
         self.take_back(disk);
@@ -307,7 +307,7 @@ impl DataFile {
 ///
 /// # Errors
 /// `Corrupt` when the file is shorter, or not there.
-pub(crate) fn read_exact(file: &dyn File, name: &str, into: &mut [u8], at: u64) -> Result<()> {
+pub(crate) fn read_exact(file: &dyn StorageFile, name: &str, into: &mut [u8], at: u64) -> Result<()> {
     read_named(file, name, into, at).map_err(|error| match error.code() {
         Code::NotFound => Error::new(Code::Corrupt, name, format!("it is gone: {}", error.cause())),
         _ => error,
@@ -318,7 +318,7 @@ pub(crate) fn read_exact(file: &dyn File, name: &str, into: &mut [u8], at: u64) 
 ///
 /// # Errors
 /// `NotFound` when it went after it was opened, or a cache, which opens it only now, does not find it; `Corrupt` when it is shorter.
-pub(crate) fn read_named(file: &dyn File, name: &str, into: &mut [u8], at: u64) -> Result<()> {
+pub(crate) fn read_named(file: &dyn StorageFile, name: &str, into: &mut [u8], at: u64) -> Result<()> {
     let read = crate::storage::read_full(file, into, at);
     let read = read.map_err(|error| refused(name, "cannot be read", &error))?;
     if read < into.len() {

@@ -8,36 +8,36 @@ use hashbrown::HashMap;
 use junctura_memory::FileMap;
 use junctura_model::Result;
 
-use crate::storage::{Disk, File, refused};
+use crate::storage::{StorageDisk, StorageFile, refused};
 
 /// Files that stay open when nobody reads from them.
 const FILES_MAX: usize = 256;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Files(Mutex<HashMap<Arc<str>, Opened>>);
+pub(crate) struct OpenFiles(Mutex<HashMap<Arc<str>, OpenedFile>>);
 
 #[derive(Debug)]
-struct Opened {
-    file: Arc<dyn File>,
+struct OpenedFile {
+    file: Arc<dyn StorageFile>,
     /// What it was opened for: the bytes before this one are committed.
     end: u64,
     map: Option<Arc<FileMap>>,
 }
 
-impl Opened {
+impl OpenedFile {
     /// Maps last without the file that they are of.
     fn is_used(&self) -> bool {
         Arc::strong_count(&self.file) > 1
     }
 }
 
-impl Files {
+impl OpenFiles {
     /// A file of which the bytes before `end` are committed.
     ///
     /// # Errors
     /// What opening it says.
-    pub(crate) fn open(&self, disk: &dyn Disk, name: &Arc<str>, end: u64) -> Result<Arc<dyn File>> {
+    pub(crate) fn open(&self, disk: &dyn StorageDisk, name: &Arc<str>, end: u64) -> Result<Arc<dyn StorageFile>> {
         if let Some(known) = self.all().get(name).filter(|known| known.end >= end) {
             return Ok(Arc::clone(&known.file));
         }
@@ -48,7 +48,7 @@ impl Files {
         if files.len() >= FILES_MAX {
             files.retain(|_, opened| opened.is_used());
         }
-        let opened = Opened {
+        let opened = OpenedFile {
             file: Arc::clone(&file),
             end,
             map: None,
@@ -58,7 +58,7 @@ impl Files {
     }
 
     /// A map that reaches to this byte of a file, where there can be one.
-    pub(crate) fn map(&self, name: &str, file: &Arc<dyn File>, end: u64) -> Option<Arc<FileMap>> {
+    pub(crate) fn map(&self, name: &str, file: &Arc<dyn StorageFile>, end: u64) -> Option<Arc<FileMap>> {
         let mut files = self.all();
         // Somebody may have closed it meanwhile.
         let Some(opened) = files.get_mut(name) else {
@@ -88,7 +88,7 @@ impl Files {
         self.all().clear();
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<Arc<str>, Opened>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<Arc<str>, OpenedFile>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

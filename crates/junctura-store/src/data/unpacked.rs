@@ -5,9 +5,9 @@ use std::fmt;
 use std::io::{self, BufReader, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::catalogue::table::Place;
-use crate::data::packing::{Codec, Unpacker};
-use crate::storage::File;
+use crate::catalogue::table::ObjectLocation;
+use crate::data::packing::{PayloadCodec, StreamUnpacker};
+use crate::storage::StorageFile;
 
 /// A larger object is unpacked as a stream, and those that are kept have no more together.
 pub(crate) const WHOLE_BYTES_MAX: u64 = 1 << 30;
@@ -18,26 +18,26 @@ pub(crate) const FRAME_BYTES: usize = 1 << 20;
 
 /// What is kept of a listing, by the index of the object; the newest first.
 #[derive(Debug, Default)]
-pub(crate) struct Unpacked(Mutex<VecDeque<(usize, Arc<Kept>)>>);
+pub(crate) struct UnpackedCache(Mutex<VecDeque<(usize, Arc<KeptBytes>)>>);
 
 /// What is kept of an object.
 #[derive(Debug)]
-pub(crate) enum Kept {
+pub(crate) enum KeptBytes {
     Whole(Vec<u8>),
     Stream(StreamLock),
 }
 
 /// A stream that threads share.
 #[derive(Debug, Default)]
-pub(crate) struct StreamLock(Mutex<Option<Stream>>);
+pub(crate) struct StreamLock(Mutex<Option<UnpackStream>>);
 
 impl StreamLock {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Stream>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<UnpackStream>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl KeptBytes {
     pub(crate) fn stream() -> Self {
         Self::Stream(StreamLock::default())
     }
@@ -50,13 +50,13 @@ impl Kept {
     }
 }
 
-impl Unpacked {
-    pub(crate) fn get(&self, index: usize) -> Option<Arc<Kept>> {
+impl UnpackedCache {
+    pub(crate) fn get(&self, index: usize) -> Option<Arc<KeptBytes>> {
         find(&self.all(), index)
     }
 
     /// Keeps one, and returns that of another thread that was quicker.
-    pub(crate) fn keep(&self, index: usize, kept: Kept) -> Arc<Kept> {
+    pub(crate) fn keep(&self, index: usize, kept: KeptBytes) -> Arc<KeptBytes> {
         let mut all = self.all();
         if let Some(known) = find(&all, index) {
             return known;
@@ -70,31 +70,31 @@ impl Unpacked {
         kept
     }
 
-    fn all(&self) -> MutexGuard<'_, VecDeque<(usize, Arc<Kept>)>> {
+    fn all(&self) -> MutexGuard<'_, VecDeque<(usize, Arc<KeptBytes>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn find(all: &VecDeque<(usize, Arc<Kept>)>, index: usize) -> Option<Arc<Kept>> {
+fn find(all: &VecDeque<(usize, Arc<KeptBytes>)>, index: usize) -> Option<Arc<KeptBytes>> {
     let known = all.iter().find(|(of, _)| *of == index);
     known.map(|(_, kept)| Arc::clone(kept))
 }
 
 /// An object that is unpacked as it is read.
-pub(crate) struct Stream {
-    unpacker: Unpacker<BufReader<Pieces>>,
+pub(crate) struct UnpackStream {
+    unpacker: StreamUnpacker<BufReader<FilePieces>>,
     at: u64,
 }
 
-impl fmt::Debug for Stream {
+impl fmt::Debug for UnpackStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stream").field("at", &self.at).finish_non_exhaustive()
     }
 }
 
-impl Stream {
-    pub(crate) fn new(codec: Codec, frame: Pieces) -> io::Result<Self> {
-        let unpacker = Unpacker::new(codec, BufReader::with_capacity(FRAME_BYTES, frame))?;
+impl UnpackStream {
+    pub(crate) fn new(codec: PayloadCodec, frame: FilePieces) -> io::Result<Self> {
+        let unpacker = StreamUnpacker::new(codec, BufReader::with_capacity(FRAME_BYTES, frame))?;
         Ok(Self { unpacker, at: 0 })
     }
 
@@ -122,16 +122,16 @@ impl Stream {
 }
 
 /// What lies in a file between two bytes.
-pub(crate) struct Pieces {
-    file: Arc<dyn File>,
+pub(crate) struct FilePieces {
+    file: Arc<dyn StorageFile>,
     at: u64,
     end: u64,
     /// Why a read failed first.
     refused: Option<io::Error>,
 }
 
-impl Pieces {
-    pub(crate) fn new(file: Arc<dyn File>, place: &Place) -> Self {
+impl FilePieces {
+    pub(crate) fn new(file: Arc<dyn StorageFile>, place: &ObjectLocation) -> Self {
         Self {
             file,
             at: place.offset,
@@ -145,7 +145,7 @@ impl Pieces {
     }
 }
 
-impl Read for Pieces {
+impl Read for FilePieces {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.end - self.at)
             .unwrap_or(usize::MAX)

@@ -17,11 +17,11 @@ use std::time::Duration;
 
 use junctura_model::{Code, Error, Result};
 
-use super::log_file::{LogFile, Walked, name_of};
-use super::{Failed, Order, Position, Record, Take, Written, end_of, is_late, too_late};
+use super::log_file::{LogFile, WalkEnd, name_of};
+use super::{AppendError, LogOrder, LogPosition, PendingRecord, Take, Written, end_of, is_late, too_late};
 use crate::catalogue::checkpoint::Checkpoint;
 use crate::log::frame;
-use crate::storage::Disk;
+use crate::storage::StorageDisk;
 
 /// A file that has so many bytes is not written on.
 const FILE_BYTES_MAX: u64 = if cfg!(test) { 128 << 10 } else { 64 << 20 };
@@ -32,49 +32,49 @@ const OPEN_MAX: usize = 2;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Appended {
-    disk: Arc<dyn Disk>,
+pub(super) struct AppendedLog {
+    disk: Arc<dyn StorageDisk>,
     clock: fn() -> Duration,
     open: Mutex<Vec<Arc<LogFile>>>,
-    known: Mutex<Known>,
+    known: Mutex<KnownEnd>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownEnd {
     /// The last end that is known here.
-    tail: Position,
+    tail: LogPosition,
     /// The last file that was synced by this process, and up to where.
     synced: (u64, u64),
 }
 
 /// What an attempt to write has brought.
-enum Attempt {
+enum WriteAttempt {
     /// Behind what was written, and behind what stands there now; whether it may have come too late.
-    Written(Position, u64, bool),
+    Written(LogPosition, u64, bool),
     /// One of the records is too old now.
     Late(Duration),
     /// The log goes on elsewhere, behind this byte.
-    GoesOn(Position, u64),
+    GoesOn(LogPosition, u64),
 }
 
-impl Appended {
+impl AppendedLog {
     /// Makes an empty one, if there is none.
     ///
     /// # Errors
     /// What the system refuses.
-    pub(super) fn create(disk: &dyn Disk) -> Result<()> {
+    pub(super) fn create(disk: &dyn StorageDisk) -> Result<()> {
         LogFile::create(disk, FIRST)
     }
 
-    pub(super) fn new(disk: Arc<dyn Disk>, clock: fn() -> Duration) -> Self {
+    pub(super) fn new(disk: Arc<dyn StorageDisk>, clock: fn() -> Duration) -> Self {
         Self {
             disk,
             clock,
             open: Mutex::default(),
-            known: Mutex::new(Known {
-                tail: Position {
+            known: Mutex::new(KnownEnd {
+                tail: LogPosition {
                     log: FIRST,
-                    ..Position::default()
+                    ..LogPosition::default()
                 },
                 synced: (0, 0),
             }),
@@ -102,7 +102,7 @@ impl Appended {
     }
 
     /// The file where the last end lies that is known; where it has been removed, that of the newest checkpoint.
-    fn last(&self) -> Result<(Arc<LogFile>, Known)> {
+    fn last(&self) -> Result<(Arc<LogFile>, KnownEnd)> {
         let known = *self.known();
         match self.file(known.tail.log) {
             Err(error) if error.code() == Code::NotFound => {}
@@ -126,16 +126,16 @@ impl Appended {
     fn attempt(
         &self,
         file: &LogFile,
-        batch: &mut Vec<Record>,
-        known: Position,
-    ) -> std::result::Result<Attempt, Failed> {
+        batch: &mut Vec<PendingRecord>,
+        known: LogPosition,
+    ) -> std::result::Result<WriteAttempt, AppendError> {
         let mut tail = known;
         let marked = file.marked()?;
         let length = file.length_from(tail.end)?;
         let walked = file.walk_until(&mut tail, length, &mut |_| Ok(()))?;
         file.check_tail(walked, tail.number, marked)?;
         if let Some(next) = walked.next {
-            return Ok(Attempt::GoesOn(next, walked.end));
+            return Ok(WriteAttempt::GoesOn(next, walked.end));
         }
         if length > tail.end {
             file.cut(tail.end)?;
@@ -144,7 +144,7 @@ impl Appended {
         if batch.iter().any(|record| record.term.is_some()) {
             let now = (self.clock)();
             if is_late(batch, now) {
-                return Ok(Attempt::Late(now));
+                return Ok(WriteAttempt::Late(now));
             }
         }
         let end_of_term = end_of(batch);
@@ -162,12 +162,12 @@ impl Appended {
         file.write(&bytes, tail.end)?;
         let is_too_late = end_of_term.is_some_and(|end| (self.clock)() > end);
         let end = tail.end + bytes.len() as u64;
-        let tail = Position { end, number, ..tail };
-        Ok(Attempt::Written(tail, self.closed(file, tail), is_too_late))
+        let tail = LogPosition { end, number, ..tail };
+        Ok(WriteAttempt::Written(tail, self.closed(file, tail), is_too_late))
     }
 
     /// Lets the log go on elsewhere when a file is long. Where that cannot be, it is written on. Says where what stands there ends.
-    fn closed(&self, file: &LogFile, tail: Position) -> u64 {
+    fn closed(&self, file: &LogFile, tail: LogPosition) -> u64 {
         if tail.end < FILE_BYTES_MAX {
             return tail.end;
         }
@@ -177,14 +177,14 @@ impl Appended {
         closed.unwrap_or(tail.end)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownEnd> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl KnownEnd {
     /// A file is synced up to here, and goes on there.
-    fn learn(&mut self, log: u64, end: u64, tail: Position) {
+    fn learn(&mut self, log: u64, end: u64, tail: LogPosition) {
         self.synced = self.synced.max((log, end));
         if (self.tail.log, self.tail.end) < (tail.log, tail.end) {
             self.tail = tail;
@@ -197,28 +197,30 @@ impl Known {
     }
 }
 
-impl Order for Appended {
-    fn write(&self, batch: &mut Vec<Record>) -> Written {
+impl LogOrder for AppendedLog {
+    fn write(&self, batch: &mut Vec<PendingRecord>) -> Written {
         loop {
-            let (file, known) = self.last().map_err(Failed::Clean)?;
-            file.lock().map_err(Failed::Clean)?;
+            let (file, known) = self.last().map_err(AppendError::Clean)?;
+            file.lock().map_err(AppendError::Clean)?;
             let tried = self.attempt(&file, batch, known.tail);
             let unlocked = file.unlock();
-            if matches!(&tried, Err(Failed::Clean(error)) if error.code() == Code::NotFound) && !batch.is_empty() {
+            if matches!(&tried, Err(AppendError::Clean(error)) if error.code() == Code::NotFound) && !batch.is_empty() {
                 // It was removed while it was open here.
                 self.forget(file.first);
                 continue;
             }
             let (tail, end, is_written, is_too_late) = match tried? {
-                Attempt::Written(tail, end, is_too_late) => (tail, end, true, is_too_late),
-                Attempt::GoesOn(next, end) => (next, end, false, false),
-                Attempt::Late(at) => return Err(unlocked.map_or_else(Failed::Clean, |()| Failed::Late(at))),
+                WriteAttempt::Written(tail, end, is_too_late) => (tail, end, true, is_too_late),
+                WriteAttempt::GoesOn(next, end) => (next, end, false, false),
+                WriteAttempt::Late(at) => {
+                    return Err(unlocked.map_or_else(AppendError::Clean, |()| AppendError::Late(at)));
+                }
             };
             let unknown = |error: Error| {
                 if is_written {
-                    Failed::Unknown(error)
+                    AppendError::Unknown(error)
                 } else {
-                    Failed::Clean(error)
+                    AppendError::Clean(error)
                 }
             };
             unlocked.map_err(unknown)?;
@@ -226,7 +228,7 @@ impl Order for Appended {
             self.known().learn(file.first, end, tail);
             file.set_mark(end);
             if is_too_late {
-                return Err(Failed::Unknown(too_late(&file.name)));
+                return Err(AppendError::Unknown(too_late(&file.name)));
             }
             if is_written {
                 return Ok(tail);
@@ -234,14 +236,14 @@ impl Order for Appended {
         }
     }
 
-    fn read(&self, from: &mut Position, take: Take<'_>) -> Result<()> {
+    fn read(&self, from: &mut LogPosition, take: Take<'_>) -> Result<()> {
         from.log = from.log.max(FIRST);
         loop {
             let file = self.file(from.log)?;
             let marked = file.marked()?;
             let length = file.length_from(from.end)?;
             let began = from.end;
-            let walked: Walked = file.walk_until(from, length, take)?;
+            let walked: WalkEnd = file.walk_until(from, length, take)?;
             file.check_tail(walked, from.number, marked)?;
             // Synced after it was read: what was there by then is on the disk now.
             if (file.first, walked.end) > self.known().synced {
@@ -260,7 +262,7 @@ impl Order for Appended {
         Ok(())
     }
 
-    fn name(&self, at: Position) -> String {
+    fn name(&self, at: LogPosition) -> String {
         name_of(at.log.max(FIRST))
     }
 }
@@ -273,9 +275,9 @@ mod tests {
     use junctura_model::Schema;
 
     use super::super::first_of;
-    use crate::root::{Ages, Root};
-    use crate::storage::{Disk, MemoryDisk};
-    use crate::writer::Writer;
+    use crate::root::{RetentionAges, StoreRoot};
+    use crate::storage::{MemoryDisk, StorageDisk};
+    use crate::writer::StoreWriter;
     use crate::{Commits, Store};
 
     use super::*;
@@ -291,30 +293,30 @@ mod tests {
 
     const AGE: u64 = 100_000;
 
-    fn store() -> (Arc<dyn Disk>, Store) {
-        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+    fn store() -> (Arc<dyn StorageDisk>, Store) {
+        let disk: Arc<dyn StorageDisk> = Arc::new(MemoryDisk::default());
         let age = Duration::from_secs(AGE);
-        let ages = Ages {
+        let ages = RetentionAges {
             snapshot_max: age,
             unflushed_max: age,
         };
         let schemas = [Schema::builtin("free").unwrap()];
-        Root::create(&*disk, &schemas, Commits::Appended, &ages.into()).unwrap();
+        StoreRoot::create(&*disk, &schemas, Commits::Appended, &ages.into()).unwrap();
         let store = Store::open_on(Arc::clone(&disk), clock).unwrap();
         (disk, store)
     }
 
-    fn open(disk: &Arc<dyn Disk>) -> Store {
+    fn open(disk: &Arc<dyn StorageDisk>) -> Store {
         Store::open_on(Arc::clone(disk), clock).unwrap()
     }
 
-    fn archive(writer: &mut Writer, number: u64) -> u64 {
+    fn archive(writer: &mut StoreWriter, number: u64) -> u64 {
         let payload = vec![number as u8; 3000];
         writer.archive([("name", &*number.to_string())], &payload).unwrap();
         writer.flush().unwrap().commit
     }
 
-    fn logs(disk: &Arc<dyn Disk>) -> Vec<u64> {
+    fn logs(disk: &Arc<dyn StorageDisk>) -> Vec<u64> {
         let names = disk.list("log").unwrap();
         let mut logs: Vec<u64> = names
             .iter()
@@ -382,7 +384,7 @@ mod tests {
         assert_eq!(disk.list("log").unwrap().len(), 2 * logs(&disk).len());
         // Whoever would have made the store does not bring its beginning back.
         let schemas = [Schema::builtin("free").unwrap()];
-        let made = Root::create(&*disk, &schemas, Commits::Appended, &Ages::default().into());
+        let made = StoreRoot::create(&*disk, &schemas, Commits::Appended, &RetentionAges::default().into());
         assert_eq!(made.unwrap_err().code(), Code::AlreadyExists);
         assert_eq!(logs(&disk).first(), before.last());
         let mut all = expected;

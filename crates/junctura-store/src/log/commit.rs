@@ -18,18 +18,18 @@ pub(crate) const PARTS_MAX: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
 #[derive(Debug, Decode, Encode, PartialEq)]
 #[cbor(map)]
-pub(crate) struct Commit<'b> {
+pub(crate) struct CommitRecord<'b> {
     #[n(0)]
     pub(crate) at: u64,
     #[n(1)]
     pub(crate) writer: ByteArray<16>,
     #[b(2)]
-    pub(crate) parts: Vec<Part<'b>>,
+    pub(crate) parts: Vec<CommitPart<'b>>,
 }
 
 #[derive(Debug, Decode, Encode, PartialEq)]
 #[cbor(map)]
-pub(crate) struct Part<'b> {
+pub(crate) struct CommitPart<'b> {
     #[n(0)]
     pub(crate) schema: u32,
     #[b(1)]
@@ -38,7 +38,7 @@ pub(crate) struct Part<'b> {
     pub(crate) payloads: &'b ByteSlice,
 }
 
-impl<'b> Commit<'b> {
+impl<'b> CommitRecord<'b> {
     pub(crate) fn encode_into(&self, out: &mut Vec<u8>) {
         let result = minicbor::encode(self, out);
         debug_assert!(result.is_ok(), "writing to a vector does not fail");

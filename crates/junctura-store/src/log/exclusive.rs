@@ -11,8 +11,8 @@
 //!
 //! Old objects are removed some day, one here and one there, and then a name is free that was given. What is removed has been covered by a checkpoint for
 //! twice an age of the store, and there is always a newer one. So who found within the last age that nothing stood behind a commit may believe what he
-//! finds there now, or take its number; who was away for longer asks for the newest checkpoint ([`Exclusive::knows_all_behind`]), and
-//! where that is a later one he begins anew with it. Who was stopped just before he took a number finds out afterwards ([`Exclusive::may_be_stray`]).
+//! finds there now, or take its number; who was away for longer asks for the newest checkpoint ([`ExclusiveLog::knows_all_behind`]), and
+//! where that is a later one he begins anew with it. Who was stopped just before he took a number finds out afterwards ([`ExclusiveLog::may_be_stray`]).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,10 +22,12 @@ use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
 
-use super::{Failed, Order, Position, Record, Said, Take, Trust, Written, end_of, is_late, too_late};
+use super::{
+    AppendError, EndTrust, LogOrder, LogPosition, PendingRecord, ReadRecord, Take, Written, end_of, is_late, too_late,
+};
 use crate::catalogue::checkpoint::{self, Checkpoint};
-use crate::log::frame::{self, FRAME_BYTES, Found};
-use crate::storage::{Disk, Draft, refused};
+use crate::log::frame::{self, FRAME_BYTES, FrameState};
+use crate::storage::{FileDraft, StorageDisk, refused};
 
 /// Where they lie.
 pub(crate) const FOLDER: &str = "commits";
@@ -46,25 +48,25 @@ const FOUND_ONE_BY_ONE: usize = 2;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Exclusive {
-    disk: Arc<dyn Disk>,
-    trust: Trust,
+pub(super) struct ExclusiveLog {
+    disk: Arc<dyn StorageDisk>,
+    trust: EndTrust,
     /// The last commit that is known here to last.
-    tail: Mutex<Position>,
+    tail: Mutex<LogPosition>,
     /// How many seem to commit at the same time: twice as many with each number that is lost, fewer with each that is taken.
     crowd: AtomicU32,
 }
 
 /// What one attempt to take a number brought.
-enum Tried {
+enum NumberAttempt {
     /// Nothing behind it was there at this time.
     Taken(Duration),
     /// It belongs to somebody else.
     Lost,
 }
 
-impl Exclusive {
-    pub(super) fn new(disk: Arc<dyn Disk>, trust: Trust) -> Self {
+impl ExclusiveLog {
+    pub(super) fn new(disk: Arc<dyn StorageDisk>, trust: EndTrust) -> Self {
         Self {
             disk,
             trust,
@@ -73,11 +75,11 @@ impl Exclusive {
         }
     }
 
-    fn tail(&self) -> MutexGuard<'_, Position> {
+    fn tail(&self) -> MutexGuard<'_, LogPosition> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn learn(&self, end: Position) {
+    fn learn(&self, end: LogPosition) {
         let mut tail = self.tail();
         if (end.number, end.as_of) > (tail.number, tail.as_of) {
             *tail = end;
@@ -89,7 +91,7 @@ impl Exclusive {
     }
 
     /// Whether nothing behind a position that was not there when it was learnt can be gone already.
-    fn is_fresh(&self, known: Position) -> bool {
+    fn is_fresh(&self, known: LogPosition) -> bool {
         // A clock that was set back says nothing.
         let age = known.as_of.and_then(|as_of| self.now().checked_sub(as_of));
         age.is_some_and(|age| age <= self.trust.age_max)
@@ -99,47 +101,47 @@ impl Exclusive {
     ///
     /// # Errors
     /// What the system refuses.
-    fn knows_all_behind(&self, known: Position) -> Result<bool> {
+    fn knows_all_behind(&self, known: LogPosition) -> Result<bool> {
         Ok(self.is_fresh(known) || checkpoint::newest_commit(&*self.disk)? <= known.number)
     }
 
     /// Takes the first number that is free.
-    fn publish(&self, draft: &Draft, batch: &[Record]) -> Written {
+    fn publish(&self, draft: &FileDraft, batch: &[PendingRecord]) -> Written {
         let end_of_term = end_of(batch);
         let mut tail = *self.tail();
         let mut crowd = self.crowd.load(Ordering::Relaxed);
         for losses in 0..TRIES_MAX {
-            tail = self.trusted(tail).map_err(Failed::Clean)?;
+            tail = self.trusted(tail).map_err(AppendError::Clean)?;
             let now = self.now();
             if is_late(batch, now) {
-                return Err(Failed::Late(now));
+                return Err(AppendError::Late(now));
             }
             let began = Instant::now();
             match self.attempt(draft, tail, end_of_term)? {
-                Tried::Taken(at) => {
+                NumberAttempt::Taken(at) => {
                     let end = behind(tail.number + batch.len() as u64, Some(at));
                     self.learn(end);
                     self.crowd.store((crowd / 2).max(1), Ordering::Relaxed);
                     return Ok(end);
                 }
-                Tried::Lost => {
+                NumberAttempt::Lost => {
                     crowd = (crowd * 2).min(CROWD_MAX);
-                    wait(began.elapsed() * crowd).map_err(Failed::Clean)?;
-                    tail = self.behind(tail, losses).map_err(Failed::Clean)?;
+                    wait(began.elapsed() * crowd).map_err(AppendError::Clean)?;
+                    tail = self.behind(tail, losses).map_err(AppendError::Clean)?;
                 }
             }
         }
         let cause = format!("{TRIES_MAX} commits of others came first");
-        Err(Failed::Clean(Error::new(Code::Unavailable, FOLDER, cause)))
+        Err(AppendError::Clean(Error::new(Code::Unavailable, FOLDER, cause)))
     }
 
     /// Tries to take the number behind this one.
     fn attempt(
         &self,
-        draft: &Draft,
-        tail: Position,
+        draft: &FileDraft,
+        tail: LogPosition,
         end_of_term: Option<Duration>,
-    ) -> std::result::Result<Tried, Failed> {
+    ) -> std::result::Result<NumberAttempt, AppendError> {
         let name = name_of(tail.number + 1);
         let at = self.now();
         match self.disk.publish(draft, &name) {
@@ -147,27 +149,27 @@ impl Exclusive {
                 let was_in_time = self.is_fresh(tail);
                 let is_too_late = end_of_term.is_some_and(|end| self.now() > end);
                 let synced = self.disk.sync_names(FOLDER);
-                synced.map_err(|error| Failed::Unknown(refused(FOLDER, "cannot be synced", &error)))?;
-                if !was_in_time && self.may_be_stray(tail.number + 1).map_err(Failed::Unknown)? {
+                synced.map_err(|error| AppendError::Unknown(refused(FOLDER, "cannot be synced", &error)))?;
+                if !was_in_time && self.may_be_stray(tail.number + 1).map_err(AppendError::Unknown)? {
                     let cause = "it took so long that the number may have been given before: then nobody reads it";
-                    return Err(Failed::Unknown(Error::new(Code::Unavailable, name, cause)));
+                    return Err(AppendError::Unknown(Error::new(Code::Unavailable, name, cause)));
                 }
                 if is_too_late {
-                    return Err(Failed::Unknown(too_late(&name)));
+                    return Err(AppendError::Unknown(too_late(&name)));
                 }
-                Ok(Tried::Taken(at))
+                Ok(NumberAttempt::Taken(at))
             }
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(Tried::Lost),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(NumberAttempt::Lost),
             // Whoever compacts takes a draft of so long ago for what a dead writer has left.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let cause = "it took so long that others have removed its draft";
-                Err(Failed::Clean(Error::new(Code::Expired, name, cause)))
+                Err(AppendError::Clean(Error::new(Code::Expired, name, cause)))
             }
             // It was asked for, and nobody said what became of it.
             Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
-                Err(Failed::Unknown(refused(name, "cannot be written", &error)))
+                Err(AppendError::Unknown(refused(name, "cannot be written", &error)))
             }
-            Err(error) => Err(Failed::Clean(refused(name, "cannot be written", &error))),
+            Err(error) => Err(AppendError::Clean(refused(name, "cannot be written", &error))),
         }
     }
 
@@ -190,7 +192,7 @@ impl Exclusive {
     }
 
     /// A position behind which a number may be taken now: this one, or the end.
-    fn trusted(&self, tail: Position) -> Result<Position> {
+    fn trusted(&self, tail: LogPosition) -> Result<LogPosition> {
         match tail.as_of {
             _ if self.is_fresh(tail) => Ok(tail),
             Some(_) => self.behind(tail, LOSSES_ONE_BY_ONE),
@@ -199,7 +201,7 @@ impl Exclusive {
     }
 
     /// Behind the last commit, wherever that is.
-    fn end(&self) -> Result<Position> {
+    fn end(&self) -> Result<LogPosition> {
         loop {
             let newest = checkpoint::newest_commit(&*self.disk)?;
             if let Some(end) = self.listed_end(behind(newest, None))? {
@@ -209,7 +211,7 @@ impl Exclusive {
     }
 
     /// Behind the last commit behind this one.
-    fn behind(&self, tail: Position, losses: u32) -> Result<Position> {
+    fn behind(&self, tail: LogPosition, losses: u32) -> Result<LogPosition> {
         let found = if losses >= LOSSES_ONE_BY_ONE {
             self.listed_end(tail)?
         } else {
@@ -224,7 +226,7 @@ impl Exclusive {
 
     /// Behind the last commit behind this one; none where some of them may be gone. Of the objects, the last one that a list shows is
     /// read: all before it have been there, since its number was taken.
-    fn listed_end(&self, tail: Position) -> Result<Option<Position>> {
+    fn listed_end(&self, tail: LogPosition) -> Result<Option<LogPosition>> {
         let listed = self.disk.list_after(FOLDER, leaf(&name_of(tail.number)));
         let listed = listed.map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
         let last = listed.iter().filter_map(|name| number_of(name)).max();
@@ -234,7 +236,7 @@ impl Exclusive {
 
     /// Reads what stands behind a position; false where some of what stood behind `known` may be gone, and then what was read
     /// is not to be believed.
-    fn read_on(&self, known: Position, from: &mut Position, take: Take<'_>) -> Result<bool> {
+    fn read_on(&self, known: LogPosition, from: &mut LogPosition, take: Take<'_>) -> Result<bool> {
         let began = from.number;
         let walked = self.walk(from, take);
         if !self.knows_all_behind(known)? {
@@ -251,7 +253,7 @@ impl Exclusive {
     }
 
     /// Hands over what follows. Says when it looked for the last time.
-    fn walk(&self, from: &mut Position, take: Take<'_>) -> Result<Duration> {
+    fn walk(&self, from: &mut LogPosition, take: Take<'_>) -> Result<Duration> {
         let mut ahead = BTreeMap::new();
         let mut found = 0;
         let mut asks_ahead = true;
@@ -294,13 +296,13 @@ impl Exclusive {
     }
 }
 
-impl Order for Exclusive {
-    fn write(&self, batch: &mut Vec<Record>) -> Written {
-        let draft = object_of(batch).map_err(Failed::Clean)?;
+impl LogOrder for ExclusiveLog {
+    fn write(&self, batch: &mut Vec<PendingRecord>) -> Written {
+        let draft = object_of(batch).map_err(AppendError::Clean)?;
         let staged = self.disk.stage(&draft);
         let written = match staged {
             Ok(()) => self.publish(&draft, batch),
-            Err(error) => Err(Failed::Clean(refused(&*draft.beside, "cannot be written", &error))),
+            Err(error) => Err(AppendError::Clean(refused(&*draft.beside, "cannot be written", &error))),
         };
         if written.is_err() {
             self.disk.discard(&draft);
@@ -308,7 +310,7 @@ impl Order for Exclusive {
         written
     }
 
-    fn read(&self, from: &mut Position, take: Take<'_>) -> Result<()> {
+    fn read(&self, from: &mut LogPosition, take: Take<'_>) -> Result<()> {
         let known = *from;
         if self.read_on(known, from, take)? {
             return Ok(());
@@ -329,16 +331,16 @@ impl Order for Exclusive {
         Ok(())
     }
 
-    fn name(&self, _: Position) -> String {
+    fn name(&self, _: LogPosition) -> String {
         FOLDER.to_owned()
     }
 }
 
-fn behind(number: u64, as_of: Option<Duration>) -> Position {
-    Position {
+fn behind(number: u64, as_of: Option<Duration>) -> LogPosition {
+    LogPosition {
         number,
         as_of,
-        ..Position::default()
+        ..LogPosition::default()
     }
 }
 
@@ -367,7 +369,7 @@ pub(crate) fn object_number(path: &str) -> Option<u64> {
 }
 
 /// One object of some commits, which stay as they are.
-fn object_of(batch: &mut [Record]) -> Result<Draft> {
+fn object_of(batch: &mut [PendingRecord]) -> Result<FileDraft> {
     let id = crate::random()?;
     let mut bytes = Vec::new();
     frame::open(&mut bytes);
@@ -379,14 +381,14 @@ fn object_of(batch: &mut [Record]) -> Result<Draft> {
         bytes.extend_from_slice(&record.bytes);
     }
     let beside = format!("{FOLDER}/.{}", crate::hex(&id));
-    Ok(Draft { beside, bytes })
+    Ok(FileDraft { beside, bytes })
 }
 
 /// Hands over all commits of an object. It was whole before it had its name: whatever is not whole in it is damaged.
-fn take_all(name: &Arc<str>, bytes: &[u8], from: &mut Position, take: Take<'_>) -> Result<()> {
+fn take_all(name: &Arc<str>, bytes: &[u8], from: &mut LogPosition, take: Take<'_>) -> Result<()> {
     let damaged = || Error::new(Code::Corrupt, &**name, "its bytes are not what was written");
     let record_at = |at: usize| match frame::read(&bytes[at..], at as u64) {
-        Found::Whole(record) => Ok((record.kind, record.payload)),
+        FrameState::Whole(record) => Ok((record.kind, record.payload)),
         _ => Err(damaged()),
     };
     let (HEAD, head) = record_at(0)? else {
@@ -399,7 +401,7 @@ fn take_all(name: &Arc<str>, bytes: &[u8], from: &mut Position, take: Take<'_>) 
     let mut at = FRAME_BYTES + head.len();
     for _ in 0..count.filter(|&count| count > 0).ok_or_else(damaged)? {
         let (kind, payload) = record_at(at)?;
-        take(&Said {
+        take(&ReadRecord {
             number: from.number + 1,
             kind,
             payload,
@@ -430,11 +432,11 @@ fn wait(longest: Duration) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn record(text: &[u8]) -> Record {
+    fn record(text: &[u8]) -> PendingRecord {
         let mut bytes = Vec::new();
         frame::open(&mut bytes);
         bytes.extend_from_slice(text);
-        Record {
+        PendingRecord {
             kind: 1,
             bytes,
             term: None,

@@ -20,15 +20,15 @@ pub(crate) const MAGIC: [u8; 4] = *b"JRec";
 
 /// A whole record.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct LogFrame<'a> {
     pub(crate) kind: u32,
     pub(crate) payload: &'a [u8],
 }
 
 /// What stands at a place of a log.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found<'a> {
-    Whole(Frame<'a>),
+pub(crate) enum FrameState<'a> {
+    Whole(LogFrame<'a>),
     /// The beginning of one: so many bytes are needed to say more.
     Needs(usize),
     /// Nothing that was ever whole, or not any more.
@@ -71,20 +71,22 @@ pub(crate) fn check_length(record: &[u8]) -> Result<usize> {
 }
 
 /// What the bytes at `place` of a log are.
-pub(crate) fn read(bytes: &[u8], place: u64) -> Found<'_> {
+pub(crate) fn read(bytes: &[u8], place: u64) -> FrameState<'_> {
     let word = |at: usize| bytes[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
     if bytes.len() < FRAME_BYTES {
-        return Found::Needs(FRAME_BYTES);
+        return FrameState::Needs(FRAME_BYTES);
     }
     let (length, kind) = (word(4), word(12));
     if bytes[..4] != MAGIC || length as usize > PAYLOAD_BYTES_MAX {
-        return Found::Torn;
+        return FrameState::Torn;
     }
     let end = FRAME_BYTES + length as usize;
     match bytes.get(FRAME_BYTES..end) {
-        None => Found::Needs(end),
-        Some(payload) if check(place, length, kind, payload) == word(8) => Found::Whole(Frame { kind, payload }),
-        Some(_) => Found::Torn,
+        None => FrameState::Needs(end),
+        Some(payload) if check(place, length, kind, payload) == word(8) => {
+            FrameState::Whole(LogFrame { kind, payload })
+        }
+        Some(_) => FrameState::Torn,
     }
 }
 
@@ -115,28 +117,28 @@ mod tests {
     fn a_record_reads_back_at_its_place_alone() {
         let bytes = record(4096);
         let (kind, payload) = (7, &b"what was said"[..]);
-        assert_eq!(read(&bytes, 4096), Found::Whole(Frame { kind, payload }));
-        assert_eq!(read(&bytes, 4097), Found::Torn);
+        assert_eq!(read(&bytes, 4096), FrameState::Whole(LogFrame { kind, payload }));
+        assert_eq!(read(&bytes, 4097), FrameState::Torn);
     }
 
     #[test]
     fn no_part_of_it_and_no_flipped_bit_passes() {
         let bytes = record(0);
         for end in 0..bytes.len() {
-            assert!(matches!(read(&bytes[..end], 0), Found::Needs(_)), "{end}");
+            assert!(matches!(read(&bytes[..end], 0), FrameState::Needs(_)), "{end}");
         }
         for bit in 0..8 * bytes.len() {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(!matches!(read(&flipped, 0), Found::Whole(_)), "{bit}");
+            assert!(!matches!(read(&flipped, 0), FrameState::Whole(_)), "{bit}");
         }
-        assert_eq!(read(&[0; 64], 0), Found::Torn);
+        assert_eq!(read(&[0; 64], 0), FrameState::Torn);
     }
 
     #[test]
     fn a_length_that_nobody_wrote_is_torn() {
         let mut bytes = record(0);
         bytes[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert_eq!(read(&bytes, 0), Found::Torn);
+        assert_eq!(read(&bytes, 0), FrameState::Torn);
     }
 }

@@ -8,12 +8,12 @@ use junctura_model::{Code, Error, Result};
 pub(crate) type Run = Range<u64>;
 
 /// Reads what [`put`] and its like wrote, and says of what it is part when it is not that.
-pub(crate) struct Reader<'a> {
+pub(crate) struct VarintReader<'a> {
     bytes: &'a [u8],
     what: &'static str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> VarintReader<'a> {
     pub(crate) fn new(bytes: &'a [u8], what: &'static str) -> Self {
         Self { bytes, what }
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
 
-use super::{Failed, Position, Said, Take};
-use crate::log::frame::{self, FRAME_BYTES, Found};
-use crate::storage::{Disk, File, read_full, refused, sync_range, write_all};
+use super::{AppendError, LogPosition, ReadRecord, Take};
+use crate::log::frame::{self, FRAME_BYTES, FrameState};
+use crate::storage::{StorageDisk, StorageFile, read_full, refused, sync_range, write_all};
 
 /// Where they lie.
 pub(crate) const FOLDER: &str = "log";
@@ -25,17 +25,17 @@ pub(super) struct LogFile {
     pub(super) name: Arc<str>,
     /// The number of its first commit.
     pub(super) first: u64,
-    file: Arc<dyn File>,
-    mark: Arc<dyn File>,
+    file: Arc<dyn StorageFile>,
+    mark: Arc<dyn StorageFile>,
 }
 
 /// Where a walk has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Walked {
+pub(super) struct WalkEnd {
     /// Behind the last whole record.
     pub(super) end: u64,
     /// Where the log goes on, if not there.
-    pub(super) next: Option<Position>,
+    pub(super) next: Option<LogPosition>,
 }
 
 /// The name of the file whose first commit has a number.
@@ -61,7 +61,7 @@ impl LogFile {
     ///
     /// # Errors
     /// What the system refuses.
-    pub(super) fn create(disk: &dyn Disk, first: u64) -> Result<()> {
+    pub(super) fn create(disk: &dyn StorageDisk, first: u64) -> Result<()> {
         let name = name_of(first);
         for name in [&mark_of(&name), &name] {
             let made = disk.create(name).and_then(|file| file.sync());
@@ -78,7 +78,7 @@ impl LogFile {
 
     /// # Errors
     /// `NotFound` where there is none; what the system refuses.
-    pub(super) fn open(disk: &dyn Disk, first: u64) -> Result<Self> {
+    pub(super) fn open(disk: &dyn StorageDisk, first: u64) -> Result<Self> {
         let name = name_of(first);
         let open = |name: &str| {
             disk.open(name)
@@ -106,17 +106,17 @@ impl LogFile {
     ///
     /// # Errors
     /// What the system refuses; unknown where their beginning may be there, and could not be cut off.
-    pub(super) fn write(&self, records: &[u8], at: u64) -> std::result::Result<(), Failed> {
+    pub(super) fn write(&self, records: &[u8], at: u64) -> std::result::Result<(), AppendError> {
         let (magic, rest) = records.split_at(records.len().min(frame::MAGIC.len()));
         let refused = |error: io::Error| self.refused("cannot be written", &error);
         if let Err(error) = write_all(&*self.file, rest, at + magic.len() as u64) {
             // What is left of it is no record; the next writer would cut it off, too.
             let _ = self.cut(at);
-            return Err(Failed::Clean(refused(error)));
+            return Err(AppendError::Clean(refused(error)));
         }
         write_all(&*self.file, magic, at).map_err(|error| match self.cut(at) {
-            Ok(()) => Failed::Clean(refused(error)),
-            Err(_) => Failed::Unknown(refused(error)),
+            Ok(()) => AppendError::Clean(refused(error)),
+            Err(_) => AppendError::Unknown(refused(error)),
         })
     }
 
@@ -126,7 +126,7 @@ impl LogFile {
         frame::open(&mut record);
         record.extend_from_slice(&next.to_le_bytes());
         frame::close(&mut record, 0, CONTINUED, at)?;
-        self.write(&record, at).map_err(Failed::into_error)?;
+        self.write(&record, at).map_err(AppendError::into_error)?;
         Ok(at + record.len() as u64)
     }
 
@@ -137,11 +137,11 @@ impl LogFile {
     }
 
     /// Reads whole records, up to byte `end`.
-    pub(super) fn walk_until(&self, from: &mut Position, end: u64, take: Take<'_>) -> Result<Walked> {
+    pub(super) fn walk_until(&self, from: &mut LogPosition, end: u64, take: Take<'_>) -> Result<WalkEnd> {
         let mut buffer = Vec::new();
         let mut wanted = PIECE_BYTES;
         loop {
-            let here = |from: &Position| Walked {
+            let here = |from: &LogPosition| WalkEnd {
                 end: from.end,
                 next: None,
             };
@@ -154,31 +154,31 @@ impl LogFile {
             let read = read.map_err(|error| self.refused("cannot be read", &error))?;
             let start = from.end;
             wanted = match self.take_whole(&buffer[..read], from, take)? {
-                Taken::All(walked) => return Ok(walked),
+                PieceRead::All(walked) => return Ok(walked),
                 // The buffer is walked through; what it ends in is read again.
-                Taken::Needs(needs) if from.end > start => needs.max(PIECE_BYTES),
-                Taken::Needs(needs) if needs > left && (left as u64) < end - from.end => needs,
+                PieceRead::Needs(needs) if from.end > start => needs.max(PIECE_BYTES),
+                PieceRead::Needs(needs) if needs > left && (left as u64) < end - from.end => needs,
                 _ => return Ok(here(from)),
             };
         }
     }
 
     /// Hands over the whole records in front.
-    fn take_whole(&self, bytes: &[u8], from: &mut Position, take: Take<'_>) -> Result<Taken> {
+    fn take_whole(&self, bytes: &[u8], from: &mut LogPosition, take: Take<'_>) -> Result<PieceRead> {
         let mut done = 0;
         loop {
             match frame::read(&bytes[done..], from.end) {
-                Found::Needs(bytes) => return Ok(Taken::Needs(bytes)),
-                Found::Torn => return Ok(Taken::Torn),
-                Found::Whole(record) if record.kind == CONTINUED => {
+                FrameState::Needs(bytes) => return Ok(PieceRead::Needs(bytes)),
+                FrameState::Torn => return Ok(PieceRead::Torn),
+                FrameState::Whole(record) if record.kind == CONTINUED => {
                     let next = record.payload.first_chunk().map(|next| u64::from_le_bytes(*next));
                     // A file has a commit at least before it goes on: else it would go on in itself.
                     if next != Some(from.number + 1) || from.number < self.first {
                         return Err(Error::new(Code::Corrupt, &*self.name, "it goes on with another commit"));
                     }
-                    return Ok(Taken::All(Walked {
+                    return Ok(PieceRead::All(WalkEnd {
                         end: from.end + (FRAME_BYTES + record.payload.len()) as u64,
-                        next: Some(Position {
+                        next: Some(LogPosition {
                             log: from.number + 1,
                             end: 0,
                             number: from.number,
@@ -186,8 +186,8 @@ impl LogFile {
                         }),
                     }));
                 }
-                Found::Whole(record) => {
-                    take(&Said {
+                FrameState::Whole(record) => {
+                    take(&ReadRecord {
                         number: from.number + 1,
                         kind: record.kind,
                         payload: record.payload,
@@ -227,7 +227,7 @@ impl LogFile {
 
     /// # Errors
     /// `Corrupt` when no record can be read where one was.
-    pub(super) fn check_tail(&self, walked: Walked, number: u64, marked: u64) -> Result<()> {
+    pub(super) fn check_tail(&self, walked: WalkEnd, number: u64, marked: u64) -> Result<()> {
         if walked.end >= marked {
             return Ok(());
         }
@@ -263,9 +263,9 @@ impl LogFile {
 }
 
 /// What a piece of a file has brought.
-enum Taken {
+enum PieceRead {
     /// All that there is.
-    All(Walked),
+    All(WalkEnd),
     /// The next record needs so many bytes.
     Needs(usize),
     /// There is no next record.
@@ -282,9 +282,9 @@ mod tests {
 
     /// A file of a disk that is full after so many bytes, and of which nothing can be cut off.
     #[derive(Debug)]
-    struct Full(Arc<dyn File>, AtomicU64);
+    struct Full(Arc<dyn StorageFile>, AtomicU64);
 
-    impl File for Full {
+    impl StorageFile for Full {
         fn len(&self) -> io::Result<u64> {
             self.0.len()
         }
@@ -342,8 +342,8 @@ mod tests {
             assert_eq!(is_written, room == all.len() as u64);
             // Only of what was begun with is it not known.
             let is_begun = room >= (all.len() - frame::MAGIC.len()) as u64;
-            assert_eq!(matches!(written, Err(Failed::Unknown(_))), is_begun && !is_written);
-            let mut seen = Position::default();
+            assert_eq!(matches!(written, Err(AppendError::Unknown(_))), is_begun && !is_written);
+            let mut seen = LogPosition::default();
             log.walk_until(&mut seen, log.length_from(0).unwrap(), &mut |_| Ok(()))
                 .unwrap();
             assert_eq!(seen.number, if is_written { 3 } else { 0 }, "room for {room} bytes");

@@ -23,10 +23,10 @@ use std::time::Duration;
 
 use junctura_model::{Code, Error, Result};
 
-use crate::storage::Disk;
+use crate::storage::StorageDisk;
 
-use appended::Appended;
-use exclusive::Exclusive;
+use appended::AppendedLog;
+use exclusive::ExclusiveLog;
 pub(crate) use exclusive::{FOLDER as COMMITS_FOLDER, object_number};
 pub(crate) use log_file::{FOLDER as LOG_FOLDER, first_of};
 
@@ -55,15 +55,15 @@ impl Commits {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Log {
-    order: Box<dyn Order>,
-    state: Mutex<State>,
+pub(crate) struct CommitLog {
+    order: Box<dyn LogOrder>,
+    state: Mutex<LogState>,
     done: Condvar,
 }
 
 /// A place between two records, and the number of the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Position {
+pub(crate) struct LogPosition {
     /// The number of the first commit of the file that they are appended to; 0 where they are not.
     pub(crate) log: u64,
     /// Byte of that file.
@@ -75,14 +75,14 @@ pub(crate) struct Position {
 
 /// What is known of the end of the commits may be so old, by this clock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Trust {
+pub(crate) struct EndTrust {
     pub(crate) clock: fn() -> Duration,
     pub(crate) age_max: Duration,
 }
 
 /// How long a record may wait until it is written: what it names is kept for some time only.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Term {
+pub(crate) struct WriteTerm {
     /// When the first of it was taken.
     pub(crate) since: Duration,
     /// It is not written when that is longer ago.
@@ -91,7 +91,7 @@ pub(crate) struct Term {
     pub(crate) names_files: bool,
 }
 
-impl Term {
+impl WriteTerm {
     /// # Errors
     /// `Expired` when it is over.
     pub(crate) fn check(self, now: Duration) -> Result<()> {
@@ -112,7 +112,7 @@ impl Term {
 
 /// A record as a reader is given it.
 #[derive(Debug)]
-pub(crate) struct Said<'a> {
+pub(crate) struct ReadRecord<'a> {
     pub(crate) number: u64,
     pub(crate) kind: u32,
     pub(crate) payload: &'a [u8],
@@ -124,25 +124,25 @@ pub(crate) struct Said<'a> {
 
 /// A record that is to be written, with room for its header in front.
 #[derive(Debug)]
-struct Record {
+struct PendingRecord {
     kind: u32,
     bytes: Vec<u8>,
-    term: Option<Term>,
+    term: Option<WriteTerm>,
 }
 
-impl Record {
+impl PendingRecord {
     fn check(&self, now: Duration) -> Result<()> {
         self.term.map_or(Ok(()), |term| term.check(now))
     }
 }
 
 /// Whether one of them may not be written any more. To be asked when nothing is left to be waited for.
-fn is_late(batch: &[Record], now: Duration) -> bool {
+fn is_late(batch: &[PendingRecord], now: Duration) -> bool {
     batch.iter().any(|record| record.check(now).is_err())
 }
 
 /// Until when they have to be written, if that matters. To be compared afterwards, since anybody may be stopped anywhere.
-fn end_of(batch: &[Record]) -> Option<Duration> {
+fn end_of(batch: &[PendingRecord]) -> Option<Duration> {
     batch.iter().filter_map(|record| record.term?.end()).min()
 }
 
@@ -153,18 +153,18 @@ fn too_late(subject: &str) -> Error {
 }
 
 /// Behind what was written, or why nothing was.
-type Written = std::result::Result<Position, Failed>;
+type Written = std::result::Result<LogPosition, AppendError>;
 
 /// Why an append failed, and whether it is known to have left nothing.
 #[derive(Debug)]
-enum Failed {
+enum AppendError {
     Clean(Error),
     Unknown(Error),
     /// At this time one of the records was too old. All of them are as they were.
     Late(Duration),
 }
 
-impl Failed {
+impl AppendError {
     fn into_error(self) -> Error {
         match self {
             Self::Clean(error) | Self::Unknown(error) => error,
@@ -173,30 +173,30 @@ impl Failed {
     }
 }
 
-impl From<Error> for Failed {
+impl From<Error> for AppendError {
     fn from(error: Error) -> Self {
         Self::Clean(error)
     }
 }
 
-type Take<'t> = &'t mut dyn FnMut(&Said<'_>) -> Result<()>;
+type Take<'t> = &'t mut dyn FnMut(&ReadRecord<'_>) -> Result<()>;
 
 /// How records get their numbers, and last.
-trait Order: Debug + Send + Sync {
+trait LogOrder: Debug + Send + Sync {
     /// Writes records behind all that others have written, one behind the other; they last when it returns.
-    fn write(&self, batch: &mut Vec<Record>) -> Written;
+    fn write(&self, batch: &mut Vec<PendingRecord>) -> Written;
     /// Hands over all records behind a position, and moves it behind them; they last when it returns, and are not to be believed
     /// before. `NotFound` when some are gone that a newer checkpoint has.
-    fn read(&self, from: &mut Position, take: Take<'_>) -> Result<()>;
+    fn read(&self, from: &mut LogPosition, take: Take<'_>) -> Result<()>;
     /// Whether what stands behind a commit that a reader has come to can be reached from there.
     fn check(&self, number: u64) -> Result<()>;
     /// Where the records behind a position lie, as a checkpoint names it.
-    fn name(&self, at: Position) -> String;
+    fn name(&self, at: LogPosition) -> String;
 }
 
 #[derive(Debug, Default)]
-struct State {
-    waiting: Vec<(u64, Record)>,
+struct LogState {
+    waiting: Vec<(u64, PendingRecord)>,
     answers: Vec<(u64, Result<u64>)>,
     is_writing: bool,
     tickets: u64,
@@ -204,28 +204,28 @@ struct State {
     broken: Option<Error>,
 }
 
-impl Log {
+impl CommitLog {
     /// Makes an empty one, if there is none.
     ///
     /// # Errors
     /// What the system refuses.
-    pub(crate) fn create(disk: &dyn Disk, commits: Commits) -> Result<()> {
+    pub(crate) fn create(disk: &dyn StorageDisk, commits: Commits) -> Result<()> {
         match commits {
-            Commits::Appended => Appended::create(disk),
+            Commits::Appended => AppendedLog::create(disk),
             // It begins with its first object.
             Commits::Exclusive => Ok(()),
         }
     }
 
     /// `refused`: why nothing may be appended, if that is so.
-    pub(crate) fn open(disk: &Arc<dyn Disk>, commits: Commits, trust: Trust, refused: Option<Error>) -> Self {
-        let order: Box<dyn Order> = match commits {
-            Commits::Appended => Box::new(Appended::new(Arc::clone(disk), trust.clock)),
-            Commits::Exclusive => Box::new(Exclusive::new(Arc::clone(disk), trust)),
+    pub(crate) fn open(disk: &Arc<dyn StorageDisk>, commits: Commits, trust: EndTrust, refused: Option<Error>) -> Self {
+        let order: Box<dyn LogOrder> = match commits {
+            Commits::Appended => Box::new(AppendedLog::new(Arc::clone(disk), trust.clock)),
+            Commits::Exclusive => Box::new(ExclusiveLog::new(Arc::clone(disk), trust)),
         };
-        let state = State {
+        let state = LogState {
             broken: refused,
-            ..State::default()
+            ..LogState::default()
         };
         Self {
             order,
@@ -235,7 +235,7 @@ impl Log {
     }
 
     /// Where what stands behind a position lies, as a checkpoint names it.
-    pub(crate) fn name(&self, at: Position) -> String {
+    pub(crate) fn name(&self, at: LogPosition) -> String {
         self.order.name(at)
     }
 
@@ -256,13 +256,13 @@ impl Log {
     /// # Errors
     /// `TooLarge`; `Expired` when its term was over before it was its turn; what the system refuses. After some it is not known whether the record is there, and the log takes no more
     /// until the store is opened again.
-    pub(crate) fn append(&self, kind: u32, bytes: Vec<u8>, term: Option<Term>) -> Result<u64> {
+    pub(crate) fn append(&self, kind: u32, bytes: Vec<u8>, term: Option<WriteTerm>) -> Result<u64> {
         // By itself, so that it fails none of those that are written with it.
         frame::check_length(&bytes)?;
         let mut state = self.state();
         let ticket = state.tickets;
         state.tickets += 1;
-        state.waiting.push((ticket, Record { kind, bytes, term }));
+        state.waiting.push((ticket, PendingRecord { kind, bytes, term }));
         loop {
             if let Some(at) = state.answers.iter().position(|(answered, _)| *answered == ticket) {
                 return state.answers.swap_remove(at).1;
@@ -276,16 +276,16 @@ impl Log {
             let broken = state.broken.clone();
             drop(state);
             let written = match broken {
-                Some(error) => Err(Failed::Unknown(error)),
+                Some(error) => Err(AppendError::Unknown(error)),
                 None => self.order.write(&mut batch),
             };
             state = self.state();
             state.is_writing = false;
             match written {
                 Ok(tail) => state.written(&tickets, tail),
-                Err(Failed::Late(at)) => state.leave_out(tickets, batch, at),
-                Err(Failed::Clean(error)) => state.fail(&tickets, &error),
-                Err(Failed::Unknown(error)) => {
+                Err(AppendError::Late(at)) => state.leave_out(tickets, batch, at),
+                Err(AppendError::Clean(error)) => state.fail(&tickets, &error),
+                Err(AppendError::Unknown(error)) => {
                     state.broken = Some(error.clone());
                     state.fail(&tickets, &error);
                 }
@@ -300,7 +300,11 @@ impl Log {
     /// # Errors
     /// `NotFound` when some are gone, which a newer checkpoint has; `Corrupt` when something else is gone that was there; what the
     /// system refuses; what `take` says.
-    pub(crate) fn read(&self, from: &mut Position, take: &mut dyn FnMut(&Said<'_>) -> Result<()>) -> Result<()> {
+    pub(crate) fn read(
+        &self,
+        from: &mut LogPosition,
+        take: &mut dyn FnMut(&ReadRecord<'_>) -> Result<()>,
+    ) -> Result<()> {
         self.order.read(from, take)
     }
 
@@ -312,14 +316,14 @@ impl Log {
         self.order.check(number)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl LogState {
     /// What is written together next.
-    fn next_batch(&mut self) -> (Vec<u64>, Vec<Record>) {
+    fn next_batch(&mut self) -> (Vec<u64>, Vec<PendingRecord>) {
         let mut bytes = 0;
         let mut count = 0;
         for (_, record) in &self.waiting {
@@ -333,7 +337,7 @@ impl State {
     }
 
     /// What was written together ends here.
-    fn written(&mut self, tickets: &[u64], tail: Position) {
+    fn written(&mut self, tickets: &[u64], tail: LogPosition) {
         let first = tail.number + 1 - tickets.len() as u64;
         let numbered = tickets.iter().zip(first..);
         self.answers
@@ -346,7 +350,7 @@ impl State {
     }
 
     /// Of what was to be written together some was too old at this time. The rest comes next.
-    fn leave_out(&mut self, tickets: Vec<u64>, batch: Vec<Record>, at: Duration) {
+    fn leave_out(&mut self, tickets: Vec<u64>, batch: Vec<PendingRecord>, at: Duration) {
         let mut rest = Vec::new();
         for (ticket, record) in tickets.into_iter().zip(batch) {
             match record.check(at) {
@@ -364,16 +368,16 @@ mod tests {
 
     #[test]
     fn one_that_is_too_old_is_told_and_the_others_come_next() {
-        let record = |since| Record {
+        let record = |since| PendingRecord {
             kind: 1,
             bytes: Vec::new(),
-            term: Some(Term {
+            term: Some(WriteTerm {
                 since: Duration::from_secs(since),
                 age_max: Duration::from_secs(10),
                 names_files: true,
             }),
         };
-        let mut state = State::default();
+        let mut state = LogState::default();
         state.waiting.push((4, record(9)));
         let at = Duration::from_secs(19);
         let batch = vec![record(9), record(8), record(19)];

@@ -18,7 +18,7 @@ use junctura_model::{Code, Error, Result};
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
 
-use crate::log::leb128::{Reader, Run, put, put_difference, put_runs, put_text};
+use crate::log::leb128::{Run, VarintReader, put, put_difference, put_runs, put_text};
 
 /// The kind of a log's record that is a relocation.
 pub(crate) const RELOCATION: u32 = 3;
@@ -26,16 +26,16 @@ const WHAT: &str = "relocation";
 
 #[derive(Debug, Decode, Encode, PartialEq)]
 #[cbor(map)]
-pub(crate) struct Relocation {
+pub(crate) struct RelocationRecord {
     #[n(0)]
     pub(crate) at: u64,
     #[n(1)]
-    parts: Vec<Part>,
+    parts: Vec<RelocationPart>,
 }
 
 #[derive(Debug, Decode, Encode, PartialEq)]
 #[cbor(map)]
-struct Part {
+struct RelocationPart {
     #[n(0)]
     schema: u32,
     #[n(1)]
@@ -46,7 +46,7 @@ struct Part {
 
 /// Rows of one schema, and where they lie now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Relocated {
+pub(crate) struct RelocatedRows {
     pub(crate) runs: Vec<Run>,
     pub(crate) files: Vec<Arc<str>>,
     /// For each row which of the files, and from which byte on.
@@ -56,13 +56,13 @@ pub(crate) struct Relocated {
 /// The rows of one schema, by their numbers, with the file and the byte of each.
 pub(crate) type Rows = Vec<(u64, Arc<str>, u64)>;
 
-impl Relocation {
+impl RelocationRecord {
     /// Of these rows of each schema.
     pub(crate) fn new(at: u64, rows: Vec<Rows>) -> Self {
         let parts = rows.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty());
         Self {
             at,
-            parts: parts.map(|(schema, rows)| Part::new(schema, rows)).collect(),
+            parts: parts.map(|(schema, rows)| RelocationPart::new(schema, rows)).collect(),
         }
     }
 
@@ -81,13 +81,13 @@ impl Relocation {
     ///
     /// # Errors
     /// `Corrupt` for bytes that are none.
-    pub(crate) fn relocated(&self) -> impl Iterator<Item = Result<(usize, Relocated)>> {
-        let decoded = |part: &Part| Ok((part.schema as usize, part.read()?));
+    pub(crate) fn relocated(&self) -> impl Iterator<Item = Result<(usize, RelocatedRows)>> {
+        let decoded = |part: &RelocationPart| Ok((part.schema as usize, part.read()?));
         self.parts.iter().map(decoded)
     }
 }
 
-impl Part {
+impl RelocationPart {
     fn new(schema: usize, mut rows: Rows) -> Self {
         rows.sort_unstable_by_key(|(number, ..)| *number);
         let mut files: Vec<&Arc<str>> = rows.iter().map(|(_, file, _)| file).collect();
@@ -116,9 +116,9 @@ impl Part {
         }
     }
 
-    fn read(&self) -> Result<Relocated> {
-        let runs = Reader::new(&self.rows, WHAT).runs()?;
-        let mut reader = Reader::new(&self.places, WHAT);
+    fn read(&self) -> Result<RelocatedRows> {
+        let runs = VarintReader::new(&self.rows, WHAT).runs()?;
+        let mut reader = VarintReader::new(&self.places, WHAT);
         let mut files: Vec<Arc<str>> = Vec::new();
         for _ in 0..reader.count(self.places.len())? {
             files.push(reader.text(self.places.len())?.into());
@@ -139,17 +139,17 @@ impl Part {
         if rows != Some(places.len() as u64) {
             return Err(reader.corrupt());
         }
-        Ok(Relocated { runs, files, places })
+        Ok(RelocatedRows { runs, files, places })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use junctura_model::selector::testing::Random;
+    use junctura_model::selector::testing::TestRandom;
 
     use super::*;
 
-    fn rows(random: &mut Random) -> Rows {
+    fn rows(random: &mut TestRandom) -> Rows {
         let mut number = 0;
         let mut rows = Rows::new();
         for _ in 0..random.below(200) {
@@ -166,12 +166,12 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let mut random = Random(1);
+        let mut random = TestRandom(1);
         for _ in 0..200 {
             let given = vec![rows(&mut random), Rows::new(), rows(&mut random)];
             let mut bytes = Vec::new();
-            Relocation::new(7, given.clone()).encode_into(&mut bytes);
-            let read = Relocation::read(&bytes).unwrap();
+            RelocationRecord::new(7, given.clone()).encode_into(&mut bytes);
+            let read = RelocationRecord::read(&bytes).unwrap();
             let mut found = vec![Rows::new(); 3];
             for part in read.relocated() {
                 let (schema, relocated) = part.unwrap();
@@ -187,18 +187,18 @@ mod tests {
 
     #[test]
     fn bytes_that_are_none_are_refused_or_harmless() {
-        let mut random = Random(2);
+        let mut random = TestRandom(2);
         let mut bytes = Vec::new();
         let given = vec![(1..20).map(|number| (number, "data/a/1".into(), number * 7)).collect()];
-        Relocation::new(7, given).encode_into(&mut bytes);
+        RelocationRecord::new(7, given).encode_into(&mut bytes);
         for end in 0..bytes.len() {
-            assert!(Relocation::read(&bytes[..end]).is_err());
+            assert!(RelocationRecord::read(&bytes[..end]).is_err());
         }
         for _ in 0..5000 {
             let mut damaged = bytes.clone();
             let at = random.below(damaged.len());
             damaged[at] ^= 1 << random.below(8);
-            if let Ok(read) = Relocation::read(&damaged) {
+            if let Ok(read) = RelocationRecord::read(&damaged) {
                 let _ = read.relocated().collect::<Result<Vec<_>>>();
             }
         }

@@ -12,7 +12,7 @@ use junctura_model::{Code, Error, Result};
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
 
-use crate::log::leb128::{Reader, Run, put_runs};
+use crate::log::leb128::{Run, VarintReader, put_runs};
 
 /// The kind of a log's record that is a removal.
 pub(crate) const REMOVAL: u32 = 2;
@@ -20,30 +20,30 @@ const WHAT: &str = "removal";
 
 #[derive(Debug, Decode, Encode, PartialEq)]
 #[cbor(map)]
-pub(crate) struct Removal {
+pub(crate) struct RemovalRecord {
     #[n(0)]
     pub(crate) at: u64,
     #[n(1)]
-    parts: Vec<Part>,
+    parts: Vec<RemovalPart>,
 }
 
 #[derive(Debug, Decode, Encode, PartialEq)]
 #[cbor(map)]
-struct Part {
+struct RemovalPart {
     #[n(0)]
     schema: u32,
     #[n(1)]
     rows: ByteVec,
 }
 
-impl Removal {
+impl RemovalRecord {
     /// Of these rows of each schema, whose numbers rise.
     pub(crate) fn new(at: u64, rows: &[Vec<u64>]) -> Self {
         let parts = rows.iter().enumerate().filter(|(_, rows)| !rows.is_empty());
         let part = |(schema, rows): (usize, &Vec<u64>)| {
             let mut runs = Vec::new();
             put_runs(rows, &mut runs);
-            Part {
+            RemovalPart {
                 schema: schema as u32,
                 rows: runs.into(),
             }
@@ -70,18 +70,18 @@ impl Removal {
     /// # Errors
     /// `Corrupt` for bytes that are none.
     pub(crate) fn runs(&self) -> impl Iterator<Item = Result<(usize, Vec<Run>)>> {
-        let decoded = |part: &Part| Ok((part.schema as usize, Reader::new(&part.rows, WHAT).runs()?));
+        let decoded = |part: &RemovalPart| Ok((part.schema as usize, VarintReader::new(&part.rows, WHAT).runs()?));
         self.parts.iter().map(decoded)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use junctura_model::selector::testing::Random;
+    use junctura_model::selector::testing::TestRandom;
 
     use super::*;
 
-    fn rows(random: &mut Random) -> Vec<u64> {
+    fn rows(random: &mut TestRandom) -> Vec<u64> {
         let mut rows = std::collections::BTreeSet::new();
         for _ in 0..random.below(20) {
             let start = random.below(1 << 20) as u64;
@@ -92,12 +92,12 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let mut random = Random(1);
+        let mut random = TestRandom(1);
         for _ in 0..200 {
             let given = [rows(&mut random), Vec::new(), rows(&mut random)];
             let mut bytes = Vec::new();
-            Removal::new(7, &given).encode_into(&mut bytes);
-            let read = Removal::read(&bytes).unwrap();
+            RemovalRecord::new(7, &given).encode_into(&mut bytes);
+            let read = RemovalRecord::read(&bytes).unwrap();
             let mut found = vec![Vec::new(); 3];
             for part in read.runs() {
                 let (schema, runs) = part.unwrap();
@@ -110,16 +110,16 @@ mod tests {
     #[test]
     fn bytes_that_are_none_are_refused_or_harmless() {
         let mut bytes = Vec::new();
-        Removal::new(7, &[vec![1, 2, 3, 1000, 1001, u64::MAX - 1]]).encode_into(&mut bytes);
+        RemovalRecord::new(7, &[vec![1, 2, 3, 1000, 1001, u64::MAX - 1]]).encode_into(&mut bytes);
         for end in 0..bytes.len() {
-            assert!(Removal::read(&bytes[..end]).is_err());
+            assert!(RemovalRecord::read(&bytes[..end]).is_err());
         }
-        let mut random = Random(2);
+        let mut random = TestRandom(2);
         for _ in 0..2000 {
             let mut damaged = bytes.clone();
             let at = random.below(damaged.len());
             damaged[at] ^= 1 << random.below(8);
-            if let Ok(read) = Removal::read(&damaged) {
+            if let Ok(read) = RemovalRecord::read(&damaged) {
                 let _ = read.runs().collect::<Result<Vec<_>>>();
             }
         }

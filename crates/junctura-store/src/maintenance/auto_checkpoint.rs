@@ -14,12 +14,12 @@ use junctura_model::Result;
 use crate::store::Store;
 
 /// What a process commits from one look at how much is in no checkpoint to the next one.
-const LOOK_AFTER: Backlog = Backlog {
+const LOOK_AFTER: CheckpointBacklog = CheckpointBacklog {
     rows: 25_000,
     commits: 1000,
 };
 /// More of either are worth a checkpoint: to read so many takes some hundredths of a second.
-const BACKLOG_MAX: Backlog = Backlog {
+const BACKLOG_MAX: CheckpointBacklog = CheckpointBacklog {
     rows: 100_000,
     commits: 10_000,
 };
@@ -28,12 +28,12 @@ const REST: u32 = 4;
 
 /// What is in no checkpoint, or was committed since somebody looked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Backlog {
+pub(crate) struct CheckpointBacklog {
     pub(crate) rows: u64,
     pub(crate) commits: u64,
 }
 
-impl Backlog {
+impl CheckpointBacklog {
     fn reaches(self, other: Self) -> bool {
         self.rows >= other.rows || self.commits >= other.commits
     }
@@ -41,24 +41,24 @@ impl Backlog {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Upkeep {
+pub(crate) struct AutoCheckpoint {
     rows: AtomicU64,
     commits: AtomicU64,
     is_busy: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<UpkeepState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct UpkeepState {
     rest_until: Option<Instant>,
     work: Option<JoinHandle<()>>,
 }
 
-impl Upkeep {
+impl AutoCheckpoint {
     /// So many rows of `store` were committed. Looks, if it is time for that, on a thread of its own; that a checkpoint could not be made
     /// is told by the next one that somebody asks for.
     pub(crate) fn committed(&self, rows: u64, store: &Store) {
-        let since = Backlog {
+        let since = CheckpointBacklog {
             rows: self.rows.fetch_add(rows, Ordering::Relaxed) + rows,
             commits: self.commits.fetch_add(1, Ordering::Relaxed) + 1,
         };
@@ -104,7 +104,7 @@ mod tests {
     use junctura_model::Schema;
 
     use super::*;
-    use crate::Layout;
+    use crate::StoreLayout;
     use crate::catalogue::checkpoint;
 
     fn settle(store: &Store) {
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn processes_that_write_make_checkpoints() {
         let free = [Schema::builtin("free").unwrap()];
-        let one = Store::create_url("memory:upkeep", &free, &Layout::default()).unwrap();
+        let one = Store::create_url("memory:upkeep", &free, &StoreLayout::default()).unwrap();
         let other = one.apart();
         // Neither alone has written what is worth one.
         assert_eq!(write(&one, 75_000, 25_000), 0);
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn many_commits_are_worth_one() {
         let free = [Schema::builtin("free").unwrap()];
-        let store = Store::create_url("memory:", &free, &Layout::default()).unwrap();
+        let store = Store::create_url("memory:", &free, &StoreLayout::default()).unwrap();
         assert_eq!(write(&store, 9_999, 1), 0);
         assert_eq!(write(&store, 1_001, 1), 1);
     }
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_writer_may_be_told_not_to() {
         let free = [Schema::builtin("free").unwrap()];
-        let store = Store::create_url("memory:", &free, &Layout::default()).unwrap();
+        let store = Store::create_url("memory:", &free, &StoreLayout::default()).unwrap();
         let mut writer = store.writer().unwrap();
         writer.set_upkeep(false);
         for _ in 0..BACKLOG_MAX.rows {

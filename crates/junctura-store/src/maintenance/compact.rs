@@ -16,7 +16,7 @@ use crate::maintenance::make_checkpoint::Checkpointed;
 use crate::maintenance::ownership::OwnershipCheck;
 use crate::maintenance::tier;
 use crate::query::snapshot::Snapshot;
-use crate::storage::{Unfinished, files_in, may_be_there, refused};
+use crate::storage::{UnfinishedFile, files_in, may_be_there, refused};
 use crate::store::Store;
 
 /// What a compaction did.
@@ -42,12 +42,12 @@ impl Store {
         let checkpoint = match self.checkpoint() {
             // There may be no room for one before what needs none is gone.
             Err(error) if error.code() == Code::Io => {
-                Compaction::begin(self).remove_unneeded(&mut removed)?;
+                CompactionRun::begin(self).remove_unneeded(&mut removed)?;
                 self.checkpoint()?
             }
             made => made?,
         };
-        Compaction::begin(self).remove_unneeded(&mut removed)?;
+        CompactionRun::begin(self).remove_unneeded(&mut removed)?;
         Ok(Compacted { checkpoint, removed })
     }
 
@@ -56,7 +56,7 @@ impl Store {
     /// # Errors
     /// As [`Self::snapshot`].
     pub fn unneeded(&self) -> Result<Vec<String>> {
-        let compaction = Compaction::begin(self);
+        let compaction = CompactionRun::begin(self);
         let mut files = compaction.unneeded_files()?;
         files.extend(compaction.given_up()?.into_iter().map(|file| file.path));
         Ok(files)
@@ -64,13 +64,13 @@ impl Store {
 }
 
 /// Finds and removes files that nothing needs.
-pub(crate) struct Compaction<'a> {
+pub(crate) struct CompactionRun<'a> {
     store: &'a Store,
     /// However long it takes, what is old was old before anything was asked for.
     began: Duration,
 }
 
-impl<'a> Compaction<'a> {
+impl<'a> CompactionRun<'a> {
     pub(crate) fn begin(store: &'a Store) -> Self {
         Self {
             store,
@@ -101,7 +101,7 @@ impl<'a> Compaction<'a> {
     }
 
     /// Uploads that nobody will end: who began them is too late to flush.
-    fn given_up(&self) -> Result<Vec<Unfinished>> {
+    fn given_up(&self) -> Result<Vec<UnfinishedFile>> {
         let mut files = FileInventory::of(self.store).unfinished_files()?;
         files.retain(|file| self.began.saturating_sub(file.since) > 2 * self.store.ages().unflushed_max);
         Ok(files)
@@ -291,9 +291,9 @@ mod tests {
     use super::*;
     use crate::log::Commits;
     use crate::query::snapshot::Snapshot;
-    use crate::root::{Ages, Root};
-    use crate::storage::{Disk, MemoryDisk};
-    use crate::writer::Writer;
+    use crate::root::{RetentionAges, StoreRoot};
+    use crate::storage::{MemoryDisk, StorageDisk};
+    use crate::writer::StoreWriter;
 
     const AGE: Duration = Duration::from_millis(30);
 
@@ -400,13 +400,13 @@ mod tests {
     #[test]
     fn compactions_at_once_do_not_disturb_each_other() {
         for commits in [Commits::Appended, Commits::Exclusive] {
-            let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::with_clock(clock_of_disk));
-            let ages = Ages {
+            let disk: Arc<dyn StorageDisk> = Arc::new(MemoryDisk::with_clock(clock_of_disk));
+            let ages = RetentionAges {
                 snapshot_max: AGE,
                 unflushed_max: AGE,
             };
             let schemas = [Schema::builtin("free").unwrap()];
-            Root::create(&*disk, &schemas, commits, &ages.into()).unwrap();
+            StoreRoot::create(&*disk, &schemas, commits, &ages.into()).unwrap();
             std::thread::scope(|scope| {
                 for name in ["a", "b", "c", "d"] {
                     let store = Store::open_on(Arc::clone(&disk), clock).unwrap();
@@ -436,16 +436,17 @@ mod tests {
 
     #[test]
     fn what_was_not_read_yet_is_there_for_as_long_as_a_snapshot() {
-        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
-        let ages = Ages {
+        let disk: Arc<dyn StorageDisk> = Arc::new(MemoryDisk::default());
+        let ages = RetentionAges {
             snapshot_max: Duration::from_secs(1),
             unflushed_max: Duration::from_secs(1),
         };
         let schemas = [Schema::builtin("free").unwrap()];
-        Root::create(&*disk, &schemas, Commits::Appended, &ages.into()).unwrap();
+        StoreRoot::create(&*disk, &schemas, Commits::Appended, &ages.into()).unwrap();
         let store = Store::open_on(Arc::clone(&disk), set_clock).unwrap();
         let mut writer = store.writer().unwrap();
-        let archive = |writer: &mut Writer, number: i32| writer.archive([("name", &number.to_string())], b"").unwrap();
+        let archive =
+            |writer: &mut StoreWriter, number: i32| writer.archive([("name", &number.to_string())], b"").unwrap();
         (0..ROWS).for_each(|number| archive(&mut writer, number));
         let (mut number, mut removed) = (ROWS, 0);
         // Time goes on, and files are written anew of which a row is gone.

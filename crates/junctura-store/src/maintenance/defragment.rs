@@ -10,8 +10,8 @@ use crate::data;
 use crate::log::{first_of, object_number};
 use crate::maintenance::relocate::{Moved, relocate};
 use crate::maintenance::tier;
-use crate::query::listing::{Listing, Object};
-use crate::storage::{Disk, refused};
+use crate::query::listing::{Listing, StoredObject};
+use crate::storage::{StorageDisk, refused};
 use crate::store::Store;
 
 /// Gathered is what lies in a file of which no more than one part of so many belongs to objects.
@@ -27,7 +27,7 @@ impl Store {
     /// As [`Self::move_to`].
     pub fn gather(&self, mut progress: impl FnMut(u64, u64) -> bool) -> Result<Moved> {
         let (listing, sparse) = sparse(self)?;
-        let mut of_tiers: BTreeMap<String, Vec<Object<'_>>> = BTreeMap::new();
+        let mut of_tiers: BTreeMap<String, Vec<StoredObject<'_>>> = BTreeMap::new();
         for object in listing.by_location() {
             if sparse.contains_key(object.file_name()) {
                 of_tiers
@@ -53,23 +53,23 @@ impl Store {
     /// As [`crate::Snapshot::list`].
     pub fn scattered(&self) -> Result<(u64, u64)> {
         let (_, sparse) = sparse(self)?;
-        let sum = |(objects, bytes): (u64, u64), used: &Used| (objects + used.objects, bytes + used.bytes);
+        let sum = |(objects, bytes): (u64, u64), used: &UsedParts| (objects + used.objects, bytes + used.bytes);
         Ok(sparse.values().fold((0, 0), sum))
     }
 }
 
 /// All objects, and the files that are mostly empty.
-fn sparse(store: &Store) -> Result<(Listing, HashMap<Arc<str>, Used>)> {
+fn sparse(store: &Store) -> Result<(Listing, HashMap<Arc<str>, UsedParts>)> {
     let began = store.now();
     let listing = store.snapshot()?.list_all("")?;
-    let mut files: HashMap<Arc<str>, Used> = HashMap::new();
+    let mut files: HashMap<Arc<str>, UsedParts> = HashMap::new();
     let mut closed = HashMap::new();
     let log = store.catalogue()?.position().log;
     // Nobody adds to what has its name once.
     let is_done = |file: &str| first_of(file).is_some_and(|first| first < log) || object_number(file).is_some();
     for object in &listing {
         if is_done(object.file_name()) {
-            let used: &mut Used = closed.entry(Arc::clone(object.file_name())).or_default();
+            let used: &mut UsedParts = closed.entry(Arc::clone(object.file_name())).or_default();
             used.objects += 1;
             used.bytes += object.place().length;
         }
@@ -89,7 +89,7 @@ fn sparse(store: &Store) -> Result<(Listing, HashMap<Arc<str>, Used>)> {
     Ok((listing, sparse))
 }
 
-fn is_sparse(disk: &dyn Disk, file: &str, used: &Used, quiet_since: std::time::Duration) -> Result<bool> {
+fn is_sparse(disk: &dyn StorageDisk, file: &str, used: &UsedParts, quiet_since: std::time::Duration) -> Result<bool> {
     let looked = disk.len(file).and_then(|bytes| Ok((bytes, disk.modified(file)?)));
     match looked {
         Ok((bytes, modified)) => Ok(used.bytes.saturating_mul(FULL) < bytes && modified < quiet_since),
@@ -101,7 +101,7 @@ fn is_sparse(disk: &dyn Disk, file: &str, used: &Used, quiet_since: std::time::D
 
 /// What of a file belongs to objects.
 #[derive(Clone, Copy, Debug, Default)]
-struct Used {
+struct UsedParts {
     objects: u64,
     bytes: u64,
 }
@@ -113,8 +113,8 @@ mod tests {
     use junctura_model::Schema;
 
     use super::*;
-    use crate::root::{Ages, Root};
-    use crate::storage::{Disk, MemoryDisk};
+    use crate::root::{RetentionAges, StoreRoot};
+    use crate::storage::{MemoryDisk, StorageDisk};
     use crate::{Commits, Snapshot};
 
     /// A day behind that of the disk, so that all files are quiet.
@@ -132,13 +132,13 @@ mod tests {
 
     #[test]
     fn what_is_left_of_files_goes_together() {
-        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
-        let ages = Ages {
+        let disk: Arc<dyn StorageDisk> = Arc::new(MemoryDisk::default());
+        let ages = RetentionAges {
             unflushed_max: Duration::from_hours(1),
-            ..Ages::default()
+            ..RetentionAges::default()
         };
         let schemas = [Schema::builtin("free").unwrap()];
-        Root::create(&*disk, &schemas, Commits::Appended, &ages.into()).unwrap();
+        StoreRoot::create(&*disk, &schemas, Commits::Appended, &ages.into()).unwrap();
         let store = Store::open_on(disk, clock).unwrap();
         store.add_tier("cold", "memory:what-is-left-of-files").unwrap();
         let mut writer = store.writer().unwrap();

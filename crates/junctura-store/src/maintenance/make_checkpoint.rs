@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use junctura_model::{Code, Error, Result};
 
-use crate::catalogue::checkpoint::{self, Checkpoint, Rest, Segment};
-use crate::catalogue::table::Table;
-use crate::catalogue::{Emptied, Held};
-use crate::storage::{Disk, may_be_there};
+use crate::catalogue::checkpoint::{self, Checkpoint, CheckpointRest, CheckpointSegment};
+use crate::catalogue::table::RowTable;
+use crate::catalogue::{Emptied, HeldRows};
+use crate::storage::{StorageDisk, may_be_there};
 use crate::store::Store;
 
 /// A table, its rows that were left, and the file that they were written into.
-type Written = (Held, Arc<Table>, Arc<Segment>);
+type Written = (HeldRows, Arc<RowTable>, Arc<CheckpointSegment>);
 
 /// What a checkpoint covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl<'a> CheckpointMaker<'a> {
         let (segments, written) = written?;
         let at_ms = u64::try_from(self.store.now().as_millis()).unwrap_or(u64::MAX);
         let (emptied, gone) = self.still_there(emptied);
-        let rest = Rest::new(&counts, emptied);
+        let rest = CheckpointRest::new(&counts, emptied);
         let checkpoint = Checkpoint::new(position, self.store.log().name(position), at_ms, segments, rest);
         let published = checkpoint.publish(self.store.disk());
         let is_known = published.as_ref().is_err_and(|error| error.code() != Code::Unavailable);
@@ -103,7 +103,11 @@ impl<'a> CheckpointMaker<'a> {
     }
 
     /// The segments of all tables; those that had none among `named`, too, with what was written for them.
-    fn write_missing(&self, held: &[Vec<Held>], named: &[Segment]) -> Result<(Vec<Segment>, Vec<Written>)> {
+    fn write_missing(
+        &self,
+        held: &[Vec<HeldRows>],
+        named: &[CheckpointSegment],
+    ) -> Result<(Vec<CheckpointSegment>, Vec<Written>)> {
         let (mut segments, mut written) = (Vec::new(), Vec::new());
         for (index, (schema, held)) in self.store.schemas().iter().zip(held).enumerate() {
             for held in held {
@@ -113,8 +117,9 @@ impl<'a> CheckpointMaker<'a> {
                     continue;
                 }
                 let made = held.condensed().and_then(|left| {
-                    let left = left
-                        .map(|left| Segment::write(self.store.disk(), index, schema, &left).map(|made| (left, made)));
+                    let left = left.map(|left| {
+                        CheckpointSegment::write(self.store.disk(), index, schema, &left).map(|made| (left, made))
+                    });
                     left.transpose()
                 });
                 match made {
@@ -158,7 +163,7 @@ impl<'a> CheckpointMaker<'a> {
 }
 
 /// Gives the room back of files of a checkpoint that is not made.
-fn remove_segments(disk: &dyn Disk, written: &[Written]) {
+fn remove_segments(disk: &dyn StorageDisk, written: &[Written]) {
     for (_, _, segment) in written {
         // What is left of them goes with a compaction.
         _ = disk.remove(&segment.path);

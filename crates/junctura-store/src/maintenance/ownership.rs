@@ -20,9 +20,9 @@ use crate::data;
 use crate::log::{COMMITS_FOLDER, LOG_FOLDER};
 use crate::maintenance::tier::{self, OWN};
 use crate::root;
-use crate::storage::{Disk, Draft, LocalDisk, check_readable, publish_new, read_whole, refused, write_all};
+use crate::storage::{FileDraft, LocalDisk, StorageDisk, check_readable, publish_new, read_whole, refused, write_all};
 use crate::store::Store;
-use crate::url::Place;
+use crate::url::StoreUrl;
 use crate::version;
 
 const FORMAT: &str = "junctura-tier";
@@ -31,7 +31,7 @@ pub(crate) const BYTES_MAX: u64 = 1 << 20;
 
 /// What such a file says, and that of a tier beside the catalogue.
 #[derive(Deserialize, Serialize)]
-pub(crate) struct Marked {
+pub(crate) struct OwnershipMark {
     format: String,
     version: u32,
     /// The store, by the number in its root.
@@ -55,7 +55,7 @@ pub(crate) struct Marked {
 pub(crate) struct OneCatalogue<'a> {
     /// The number in its root, which a copy has, too.
     pub(crate) id: &'a str,
-    pub(crate) disk: &'a dyn Disk,
+    pub(crate) disk: &'a dyn StorageDisk,
 }
 
 impl<'a> OneCatalogue<'a> {
@@ -66,16 +66,16 @@ impl<'a> OneCatalogue<'a> {
         }
     }
 
-    fn mark(&self) -> Marked {
-        Marked {
+    fn mark(&self) -> OwnershipMark {
+        OwnershipMark {
             store: Some(self.disk.address()),
             file: self.disk.identity(root::NAME),
-            ..Marked::new(self.id, None)
+            ..OwnershipMark::new(self.id, None)
         }
     }
 
     /// Whether a mark of a store with its number is of this catalogue, and of no copy.
-    fn is_of(&self, mark: &Marked) -> bool {
+    fn is_of(&self, mark: &OwnershipMark) -> bool {
         let Some(store) = &mark.store else { return true };
         match (&mark.file, self.disk.identity(root::NAME)) {
             // One that moved without a copy leaves nothing where it was.
@@ -84,7 +84,7 @@ impl<'a> OneCatalogue<'a> {
         }
     }
 
-    fn check(&self, mark: &Marked, subject: String) -> Result<()> {
+    fn check(&self, mark: &OwnershipMark, subject: String) -> Result<()> {
         if self.is_of(mark) {
             return Ok(());
         }
@@ -119,7 +119,7 @@ fn not_its(subject: String, cause: &str) -> Error {
     Error::new(Code::Conflict, subject, cause)
 }
 
-impl Marked {
+impl OwnershipMark {
     pub(crate) fn new(owner: &str, place: Option<&str>) -> Self {
         Self {
             format: FORMAT.to_owned(),
@@ -136,8 +136,8 @@ impl Marked {
     ///
     /// # Errors
     /// `AlreadyExists` where there is one; what the system refuses.
-    pub(crate) fn publish(&self, disk: &dyn Disk, path: &str, beside: String) -> Result<()> {
-        let draft = Draft {
+    pub(crate) fn publish(&self, disk: &dyn StorageDisk, path: &str, beside: String) -> Result<()> {
+        let draft = FileDraft {
             beside,
             bytes: self.bytes(path)?,
         };
@@ -145,7 +145,7 @@ impl Marked {
     }
 
     /// Where objects get their names with all of their bytes, and data may lie though a name is given twice.
-    fn put(&self, disk: &dyn Disk, path: &str) -> Result<()> {
+    fn put(&self, disk: &dyn StorageDisk, path: &str) -> Result<()> {
         let bytes = self.bytes(path)?;
         let put = disk.create(path).and_then(|file| {
             write_all(&*file, &bytes, 0)?;
@@ -164,21 +164,21 @@ impl Marked {
         Ok(bytes)
     }
 
-    pub(crate) fn read(disk: &dyn Disk, path: &str) -> Result<Self> {
+    pub(crate) fn read(disk: &dyn StorageDisk, path: &str) -> Result<Self> {
         let text = read_whole(disk, path, BYTES_MAX)?;
         version::check(path, &text, FORMAT, VERSION)?;
         serde_json::from_slice(&text).map_err(|error| Error::new(Code::Corrupt, path, error.to_string()))
     }
 
     /// The same, if there is one.
-    fn find(disk: &dyn Disk, path: &str) -> Result<Option<Self>> {
+    fn find(disk: &dyn StorageDisk, path: &str) -> Result<Option<Self>> {
         match Self::read(disk, path) {
             Err(error) if error.code() == Code::NotFound => Ok(None),
             read => read.map(Some),
         }
     }
 
-    fn is_other(&self, disk: &dyn Disk, name: &str) -> Error {
+    fn is_other(&self, disk: &dyn StorageDisk, name: &str) -> Error {
         let store = self.store.as_deref().unwrap_or("another place");
         let cause = match name {
             OWN => format!(
@@ -194,21 +194,21 @@ impl Marked {
 ///
 /// # Errors
 /// `AlreadyExists` when it says another one; `Conflict` when it says another catalogue of it; what the place refuses.
-pub(crate) fn mark(disk: &dyn Disk, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
+pub(crate) fn mark(disk: &dyn StorageDisk, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
     let path = path(name);
     let mark = catalogue.mark();
     if name == OWN && !disk.grows(&path) {
         mark.put(disk, &path)?;
     } else {
         // Named as data files are: what a killed one leaves is a file that no commit names.
-        let beside = data::Names::new(&crate::random()?).next(&tier::folder(name), 0, &[]);
+        let beside = data::DataFileNames::new(&crate::random()?).next(&tier::folder(name), 0, &[]);
         match mark.publish(disk, &path, beside) {
             // Another one who says the same may have been quicker.
             Err(error) if error.code() == Code::AlreadyExists => {}
             marked => return marked,
         }
     }
-    let there = Marked::read(disk, &path)?;
+    let there = OwnershipMark::read(disk, &path)?;
     if there.owner == catalogue.id {
         catalogue.check(&there, disk.uri(&path))
     } else {
@@ -220,23 +220,23 @@ pub(crate) fn mark(disk: &dyn Disk, name: &str, catalogue: OneCatalogue<'_>) -> 
 ///
 /// # Errors
 /// `AlreadyExists` when it is another store's; what the place refuses.
-pub(crate) fn remark(disk: &dyn Disk, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
+pub(crate) fn remark(disk: &dyn StorageDisk, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
     let path = path(name);
     check_marked(disk, &path, name, catalogue)?;
     put(disk, path, &tier::folder(name), catalogue)
 }
 
 /// Whether no mark of another store is there.
-fn check_marked(disk: &dyn Disk, path: &str, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
-    match Marked::find(disk, path)? {
+fn check_marked(disk: &dyn StorageDisk, path: &str, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
+    match OwnershipMark::find(disk, path)? {
         Some(there) if there.owner != catalogue.id => Err(there.is_other(disk, name)),
         _ => Ok(()),
     }
 }
 
-fn put(disk: &dyn Disk, path: String, folder: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
-    let draft = Draft {
-        beside: data::Names::new(&crate::random()?).next(folder, 0, &[]),
+fn put(disk: &dyn StorageDisk, path: String, folder: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
+    let draft = FileDraft {
+        beside: data::DataFileNames::new(&crate::random()?).next(folder, 0, &[]),
         bytes: catalogue.mark().bytes(&path)?,
     };
     let replaced = disk.replace(&draft, &path);
@@ -249,8 +249,8 @@ fn put(disk: &dyn Disk, path: String, folder: &str, catalogue: OneCatalogue<'_>)
 ///
 /// # Errors
 /// `Conflict` when it is that of another one; what the place refuses.
-pub(crate) fn check_catalogue(disk: &dyn Disk, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
-    match Marked::find(disk, &path(name))? {
+pub(crate) fn check_catalogue(disk: &dyn StorageDisk, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
+    match OwnershipMark::find(disk, &path(name))? {
         Some(there) => catalogue.check(&there, format!("files at {}", disk.uri(""))),
         // Made before places of data files said whose they are.
         None => Ok(()),
@@ -327,14 +327,14 @@ impl<'a> OwnershipCheck<'a> {
     pub(crate) fn check(&self) -> Result<()> {
         for (name, place) in self.places()? {
             let disk = place.disk(false)?;
-            if name == OWN && Marked::find(&*disk, &path(OWN))?.is_none() && has_data(&*disk)? {
+            if name == OWN && OwnershipMark::find(&*disk, &path(OWN))?.is_none() && has_data(&*disk)? {
                 let cause = "nothing there says that they are this store's";
                 return Err(not_its(format!("files at {}", disk.uri("")), cause));
             }
             check_catalogue(&*disk, &name, self.catalogue)?;
         }
         for link in self.links()? {
-            let there = Marked::find(self.store.disk(), &link_mark(&link))?;
+            let there = OwnershipMark::find(self.store.disk(), &link_mark(&link))?;
             let Some(there) = there.filter(|mark| !mark.claimed || mark.owner != self.catalogue.id) else {
                 let subject = format!("files behind the link or mount {}", self.store.disk().uri(&link));
                 return Err(not_its(subject, "nothing there says that they are this store's"));
@@ -358,7 +358,7 @@ impl<'a> OwnershipCheck<'a> {
             if !is_link {
                 continue;
             }
-            match Marked::find(disk, &link_mark(folder))? {
+            match OwnershipMark::find(disk, &link_mark(folder))? {
                 Some(there) => self.check_behind(folder, &there)?,
                 None if NUMBERED.contains(&folder) && disk.modified(folder).is_ok() => self.claim(folder)?,
                 None => {}
@@ -373,15 +373,15 @@ impl<'a> OwnershipCheck<'a> {
     /// As [`Self::check_ways`].
     fn claim(&self, folder: &str) -> Result<()> {
         let (disk, path) = (self.store.disk(), link_mark(folder));
-        let mark = Marked {
+        let mark = OwnershipMark {
             claimed: true,
             ..self.catalogue.mark()
         };
-        let beside = data::Names::new(&crate::random()?).next(folder, 0, &[]);
+        let beside = data::DataFileNames::new(&crate::random()?).next(folder, 0, &[]);
         match mark.publish(disk, &path, beside) {
             // Another writer was quicker: one of this store, or of another one.
             Err(error) if error.code() == Code::AlreadyExists => {
-                let there = Marked::read(disk, &path)?;
+                let there = OwnershipMark::read(disk, &path)?;
                 self.check_behind(folder, &there)
             }
             claimed => claimed,
@@ -389,7 +389,7 @@ impl<'a> OwnershipCheck<'a> {
     }
 
     /// Whether what a link leads to is this catalogue's, by its mark.
-    fn check_behind(&self, link: &str, mark: &Marked) -> Result<()> {
+    fn check_behind(&self, link: &str, mark: &OwnershipMark) -> Result<()> {
         let subject = format!("files behind the link or mount {}", self.store.disk().uri(link));
         if mark.owner == self.catalogue.id {
             return self.catalogue.check(mark, subject);
@@ -403,11 +403,13 @@ impl<'a> OwnershipCheck<'a> {
     }
 
     /// Its tiers, and where its data files lie elsewhere than its catalogue.
-    fn places(&self) -> Result<Vec<(String, Place)>> {
+    fn places(&self) -> Result<Vec<(String, StoreUrl)>> {
         let own = self.store.root().data.clone().map(|place| (OWN.to_owned(), place));
         let tiers = self.store.tiers()?.into_iter().map(|tier| (tier.name, tier.place));
         let places = own.into_iter().chain(tiers);
-        places.map(|(name, place)| Ok((name, Place::parse(&place)?))).collect()
+        places
+            .map(|(name, place)| Ok((name, StoreUrl::parse(&place)?)))
+            .collect()
     }
 
     /// Links where files of the store lie.
@@ -427,7 +429,7 @@ impl<'a> OwnershipCheck<'a> {
 ///
 /// # Errors
 /// As [`OwnershipCheck::check`].
-pub(crate) fn check_folder(disk: &dyn Disk, folder: &str) -> Result<()> {
+pub(crate) fn check_folder(disk: &dyn StorageDisk, folder: &str) -> Result<()> {
     let checked = disk.check_owner(folder);
     checked.map_err(|error| refused(format!("files in {folder}"), "cannot be committed", &error))
 }
@@ -452,7 +454,7 @@ fn link_mark(link: &str) -> String {
 }
 
 /// Takes back what [`mark`] has said of data files, since there will be no such store.
-pub(crate) fn unmark(disk: &dyn Disk) {
+pub(crate) fn unmark(disk: &dyn StorageDisk) {
     let _ = disk.remove(&path(OWN));
 }
 
@@ -460,12 +462,12 @@ pub(crate) fn unmark(disk: &dyn Disk) {
 ///
 /// # Errors
 /// `Unavailable` when it says another one, or nothing; what the place refuses.
-pub(crate) fn check(disk: &dyn Disk, name: &str, owner: &str, place: &str) -> Result<()> {
+pub(crate) fn check(disk: &dyn StorageDisk, name: &str, owner: &str, place: &str) -> Result<()> {
     let subject = match name {
         OWN => format!("the data at {place}"),
         _ => format!("tier {name} at {place}"),
     };
-    let cause = match Marked::find(disk, &path(name))? {
+    let cause = match OwnershipMark::find(disk, &path(name))? {
         Some(there) if there.owner == owner => return Ok(()),
         // One that was made before places of data files said whose they are.
         None if name == OWN && has_data(disk)? => return Ok(()),
@@ -479,7 +481,7 @@ pub(crate) fn check(disk: &dyn Disk, name: &str, owner: &str, place: &str) -> Re
 ///
 /// # Errors
 /// `AlreadyExists` when there is; what the place refuses.
-pub(crate) fn check_free(disk: &dyn Disk) -> Result<()> {
+pub(crate) fn check_free(disk: &dyn StorageDisk) -> Result<()> {
     if root::is_there(disk)? {
         return Err(Error::new(
             Code::AlreadyExists,
@@ -487,7 +489,7 @@ pub(crate) fn check_free(disk: &dyn Disk) -> Result<()> {
             "a store lies there",
         ));
     }
-    if let Some(there) = Marked::find(disk, &path(OWN))? {
+    if let Some(there) = OwnershipMark::find(disk, &path(OWN))? {
         return Err(there.is_other(disk, OWN));
     }
     if has_data(disk)? {
@@ -497,7 +499,7 @@ pub(crate) fn check_free(disk: &dyn Disk) -> Result<()> {
     Ok(())
 }
 
-fn has_data(disk: &dyn Disk) -> Result<bool> {
+fn has_data(disk: &dyn StorageDisk) -> Result<bool> {
     let names = disk.list(data::FOLDER);
     let names = names.map_err(|error| refused(data::FOLDER, "cannot be listed", &error))?;
     Ok(!names.is_empty())

@@ -6,14 +6,14 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use junctura_model::{Code, Error, Result};
 
-use crate::data::bulk_read::{Bytes, for_each_payload};
-use crate::data::{self, DataFile, DatasetName, DatasetRef, Names};
-use crate::log::relocation::{RELOCATION, Relocation, Rows};
-use crate::log::{Log, Term};
+use crate::data::bulk_read::{ByteRange, for_each_payload};
+use crate::data::{self, DataFile, DataFileNames, DatasetName, DatasetRef};
+use crate::log::relocation::{RELOCATION, RelocationRecord, Rows};
+use crate::log::{CommitLog, WriteTerm};
 use crate::maintenance::ownership;
 use crate::maintenance::tier;
 use crate::maintenance::verify::DAMAGES_MAX;
-use crate::query::listing::{Listing, Object};
+use crate::query::listing::{Listing, StoredObject};
 use crate::store::Store;
 
 /// A commit moves no more bytes, but for one object that is larger, and no more objects.
@@ -51,9 +51,9 @@ impl Store {
     ///
     /// ```
     /// # use junctura_model::Schema;
-    /// # use junctura_store::{Layout, Store};
+    /// # use junctura_store::{StoreLayout, Store};
     /// # fn main() -> junctura_model::Result<()> {
-    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default())?;
+    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &StoreLayout::default())?;
     /// # let mut writer = store.writer()?;
     /// # writer.archive([("space", "2025"), ("name", "a")], b"bytes")?;
     /// # writer.flush()?;
@@ -103,18 +103,18 @@ impl Moved {
 /// As [`Store::move_to`].
 pub(crate) fn relocate(
     store: &Store,
-    objects: &[Object<'_>],
+    objects: &[StoredObject<'_>],
     listing: &Listing,
     folder: &str,
     moved: &mut Moved,
     mut progress: impl FnMut(u64, u64) -> bool,
 ) -> Result<()> {
-    let mut copier = Copier::new(store, folder, moved)?;
+    let mut copier = ObjectCopier::new(store, folder, moved)?;
     let mut is_stopped = false;
     let read = for_each_payload(
         objects.iter().copied(),
         listing.reads_at_once(),
-        Bytes::Stored,
+        ByteRange::Stored,
         |object, stored| {
             copier.take(&object, stored)?;
             is_stopped = !progress(copier.moved.objects, copier.moved.bytes);
@@ -131,7 +131,7 @@ pub(crate) fn relocate(
 impl Listing {
     /// The objects as they are best read and written: by the place where they lie, and those that lie within commits, where the datasets
     /// are mixed, by dataset.
-    fn together(&self) -> Vec<Object<'_>> {
+    fn together(&self) -> Vec<StoredObject<'_>> {
         let (in_files, mut in_commits): (Vec<_>, Vec<_>) = self
             .by_location()
             .into_iter()
@@ -146,10 +146,10 @@ impl Listing {
 }
 
 /// Copies objects, and says where they lie when enough are copied.
-struct Copier<'s> {
+struct ObjectCopier<'s> {
     store: &'s Store,
     folder: &'s str,
-    names: Names,
+    names: DataFileNames,
     files: HashMap<DatasetName, DataFile>,
     /// What was copied since the last commit: rows of each schema, their number and bytes, and when it began.
     rows: Vec<Rows>,
@@ -159,10 +159,10 @@ struct Copier<'s> {
     moved: &'s mut Moved,
 }
 
-impl<'s> Copier<'s> {
+impl<'s> ObjectCopier<'s> {
     fn new(store: &'s Store, folder: &'s str, moved: &'s mut Moved) -> Result<Self> {
         Ok(Self {
-            names: Names::new(&crate::random()?),
+            names: DataFileNames::new(&crate::random()?),
             files: HashMap::new(),
             rows: vec![Rows::new(); store.schemas().len()],
             count: 0,
@@ -174,7 +174,7 @@ impl<'s> Copier<'s> {
         })
     }
 
-    fn take(&mut self, object: &Object<'_>, stored: Result<&[u8]>) -> Result<()> {
+    fn take(&mut self, object: &StoredObject<'_>, stored: Result<&[u8]>) -> Result<()> {
         let stored = match stored {
             Ok(stored) => stored,
             // What cannot be read there is not to keep all others there.
@@ -228,15 +228,15 @@ impl<'s> Copier<'s> {
         }
         ownership::check_folder(self.store.disk(), self.folder)?;
         // Files that no commit names are kept for some time only.
-        let term = Term {
+        let term = WriteTerm {
             since: self.since,
             age_max: self.store.ages().unflushed_max,
             names_files: true,
         };
         let at = u64::try_from(self.store.now().as_nanos()).unwrap_or(u64::MAX);
         let rows = std::mem::replace(&mut self.rows, vec![Rows::new(); self.store.schemas().len()]);
-        let mut record = Log::begin();
-        Relocation::new(at, rows).encode_into(&mut record);
+        let mut record = CommitLog::begin();
+        RelocationRecord::new(at, rows).encode_into(&mut record);
         let appended = self.store.append(RELOCATION, record, Some(term));
         // Where its end is not known, the commit may name them.
         if appended.is_ok() || self.store.log().is_broken() {
@@ -252,7 +252,7 @@ impl<'s> Copier<'s> {
     }
 }
 
-impl Drop for Copier<'_> {
+impl Drop for ObjectCopier<'_> {
     fn drop(&mut self) {
         for file in self.files.values_mut() {
             file.take_back(self.store.disk());
@@ -267,14 +267,14 @@ mod tests {
     use std::time::{SystemTime, UNIX_EPOCH};
 
     use junctura_model::Schema;
-    use junctura_model::selector::testing::Random;
+    use junctura_model::selector::testing::TestRandom;
 
     use super::*;
     use crate::data::inventory::FileInventory;
     use crate::data::packing::Compression;
     use crate::query::snapshot::Snapshot;
-    use crate::root::{Ages, Layout, Root};
-    use crate::storage::{Disk, MemoryDisk};
+    use crate::root::{RetentionAges, StoreLayout, StoreRoot};
+    use crate::storage::{MemoryDisk, StorageDisk};
     use crate::{Commits, Store};
 
     thread_local! {
@@ -294,24 +294,24 @@ mod tests {
 
     const AGE: u64 = 100_000;
 
-    fn store() -> (Arc<dyn Disk>, Store) {
-        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+    fn store() -> (Arc<dyn StorageDisk>, Store) {
+        let disk: Arc<dyn StorageDisk> = Arc::new(MemoryDisk::default());
         let age = Duration::from_secs(AGE);
-        let layout = Layout {
+        let layout = StoreLayout {
             compression: vec![Compression::Lz4.into()],
-            ..Layout::from(Ages {
+            ..StoreLayout::from(RetentionAges {
                 snapshot_max: age,
                 unflushed_max: age,
             })
         };
         let schemas = [Schema::builtin("free").unwrap()];
-        Root::create(&*disk, &schemas, Commits::Appended, &layout).unwrap();
+        StoreRoot::create(&*disk, &schemas, Commits::Appended, &layout).unwrap();
         let store = Store::open_on(Arc::clone(&disk), clock).unwrap();
         (disk, store)
     }
 
     /// Objects of two datasets, within commits and in files, packed and not, empty ones, and versions that are masked.
-    fn fill(store: &Store, random: &mut Random) {
+    fn fill(store: &Store, random: &mut TestRandom) {
         let mut writer = store.writer().unwrap();
         for number in 0..60 {
             let space = ["a", "b"][number % 2];
@@ -332,7 +332,8 @@ mod tests {
 
     fn shown(snapshot: &Snapshot) -> Vec<Object> {
         let listing = snapshot.list_all("").unwrap();
-        let one = |object: super::Object<'_>| (object.key(), object.commit(), object.number(), object.read().unwrap());
+        let one =
+            |object: super::StoredObject<'_>| (object.key(), object.commit(), object.number(), object.read().unwrap());
         listing.iter().map(one).collect()
     }
 
@@ -350,7 +351,7 @@ mod tests {
     #[test]
     fn nobody_who_reads_sees_it_and_old_files_go_in_time() {
         let (disk, store) = store();
-        let mut random = Random(1);
+        let mut random = TestRandom(1);
         fill(&store, &mut random);
         store.checkpoint().unwrap();
         fill(&store, &mut random);
@@ -410,7 +411,7 @@ mod tests {
     #[test]
     fn what_was_stopped_goes_on_where_it_was() {
         let (disk, store) = store();
-        fill(&store, &mut Random(2));
+        fill(&store, &mut TestRandom(2));
         let expected = shown(&store.snapshot().unwrap());
         store.add_tier("cold", "memory:what-was-stopped").unwrap();
         let mut left = 60;
@@ -442,7 +443,7 @@ mod tests {
     #[test]
     fn what_goes_meanwhile_is_gone_and_what_masks_it_masks_it() {
         let (disk, store) = store();
-        fill(&store, &mut Random(3));
+        fill(&store, &mut TestRandom(3));
         let listing = store.movable("", "cold-is-not-there").unwrap_err();
         assert_eq!(listing.code(), Code::NotFound);
         let listing = store.movable("", "data").unwrap();
@@ -477,7 +478,7 @@ mod tests {
     #[test]
     fn what_is_damaged_stays_and_is_told() {
         let (disk, store) = store();
-        fill(&store, &mut Random(4));
+        fill(&store, &mut TestRandom(4));
         store.add_tier("cold", "memory:what-is-damaged").unwrap();
         let listing = store.snapshot().unwrap().list_all("").unwrap();
         let mut in_files = listing.iter().filter(|object| object.location().length > 50_000);

@@ -2,8 +2,8 @@
 
 use junctura_model::{Code, Error, Result};
 
-use crate::log::Log;
-use crate::log::removal::{REMOVAL, Removal};
+use crate::log::CommitLog;
+use crate::log::removal::{REMOVAL, RemovalRecord};
 use crate::query::listing::Listing;
 use crate::query::snapshot::Snapshot;
 use crate::store::Store;
@@ -52,8 +52,8 @@ impl Store {
             return Ok(Removed::default());
         }
         let at = u64::try_from(self.now().as_nanos()).unwrap_or(u64::MAX);
-        let mut record = Log::begin();
-        Removal::new(at, &listing.numbers()).encode_into(&mut record);
+        let mut record = CommitLog::begin();
+        RemovalRecord::new(at, &listing.numbers()).encode_into(&mut record);
         let commit = self.append(REMOVAL, record, None)?;
         Ok(Removed {
             commit,
@@ -69,7 +69,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Self::list`].
     pub fn versions(&self, selector: &str) -> Result<Listing> {
-        self.find(selector, crate::query::snapshot::Which::OfKeys)
+        self.find(selector, crate::query::snapshot::VersionChoice::OfKeys)
     }
 
     /// Of those the ones that newer ones mask: what [`Store::purge`] removes.
@@ -77,6 +77,6 @@ impl Snapshot {
     /// # Errors
     /// As [`Self::list`].
     pub fn masked(&self, selector: &str) -> Result<Listing> {
-        self.find(selector, crate::query::snapshot::Which::Masked)
+        self.find(selector, crate::query::snapshot::VersionChoice::Masked)
     }
 }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
 
-use crate::maintenance::ownership::{self, Marked, OneCatalogue};
-use crate::storage::{Disk, Places, files_in, refused};
+use crate::maintenance::ownership::{self, OneCatalogue, OwnershipMark};
+use crate::storage::{DataPlaces, StorageDisk, files_in, refused};
 use crate::store::Store;
-use crate::url::{Cache, Place};
+use crate::url::{CacheUrl, StoreUrl};
 
 /// Where they are said, and what the data files of all begin with.
 pub(crate) const FOLDER: &str = "tiers";
@@ -41,7 +41,7 @@ impl Store {
         if has_tier(self.disk(), name, place)? {
             return sync_tiers(self.disk());
         }
-        let written = Marked::new(&self.root().id, Some(place));
+        let written = OwnershipMark::new(&self.root().id, Some(place));
         written.bytes(&path(name))?;
         let disk = place_of_tier(self.disk(), name, place)?.disk(true)?;
         disk.probe(false)?;
@@ -74,7 +74,7 @@ impl Store {
 ///
 /// # Errors
 /// `AlreadyExists` for one at another place.
-fn has_tier(disk: &dyn Disk, name: &str, place: &str) -> Result<bool> {
+fn has_tier(disk: &dyn StorageDisk, name: &str, place: &str) -> Result<bool> {
     match read(disk, name) {
         Ok(known) if known.place == place => Ok(true),
         Ok(known) => {
@@ -88,8 +88,8 @@ fn has_tier(disk: &dyn Disk, name: &str, place: &str) -> Result<bool> {
 
 /// # Errors
 /// `InvalidArgument` for what is no place, or not the same one for everybody.
-fn place_of_tier(disk: &dyn Disk, name: &str, place: &str) -> Result<Place> {
-    let parsed = Place::parse(place)?;
+fn place_of_tier(disk: &dyn StorageDisk, name: &str, place: &str) -> Result<StoreUrl> {
+    let parsed = StoreUrl::parse(place)?;
     let is_lasting = |uri: &str| !uri.starts_with("memory:");
     let cause = if !parsed.is_absolute() {
         "others, who open the store elsewhere, would look for it in another place"
@@ -122,7 +122,7 @@ pub(crate) fn folder_of(store: &Store, name: &str) -> Result<String> {
 }
 
 /// Makes last where they are said to be: whoever added one may have died before it did.
-pub(crate) fn sync_tiers(disk: &dyn Disk) -> Result<()> {
+pub(crate) fn sync_tiers(disk: &dyn StorageDisk) -> Result<()> {
     let synced = disk.sync_names(FOLDER);
     synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))
 }
@@ -143,11 +143,11 @@ pub(crate) struct OfStore {
     /// Where those are that were not moved, if not beside the catalogue.
     pub(crate) data: Option<String>,
     /// In front of all that say none of their own.
-    pub(crate) cache: Cache,
+    pub(crate) cache: CacheUrl,
 }
 
-impl Places for OfStore {
-    fn check_owner(&self, catalogue: &dyn Disk, name: &str, tier: &dyn Disk) -> io::Result<()> {
+impl DataPlaces for OfStore {
+    fn check_owner(&self, catalogue: &dyn StorageDisk, name: &str, tier: &dyn StorageDisk) -> io::Result<()> {
         let catalogue = OneCatalogue {
             id: &self.owner,
             disk: catalogue,
@@ -167,7 +167,7 @@ impl Places for OfStore {
         self.data.is_some()
     }
 
-    fn open(&self, catalogue: &dyn Disk, name: &str) -> io::Result<Arc<dyn Disk>> {
+    fn open(&self, catalogue: &dyn StorageDisk, name: &str) -> io::Result<Arc<dyn StorageDisk>> {
         self.reached(catalogue, name).map_err(|error| {
             let kind = match error.code() {
                 Code::NotFound => io::ErrorKind::NotFound,
@@ -181,16 +181,16 @@ impl Places for OfStore {
 }
 
 impl OfStore {
-    fn reached(&self, catalogue: &dyn Disk, name: &str) -> Result<Arc<dyn Disk>> {
+    fn reached(&self, catalogue: &dyn StorageDisk, name: &str) -> Result<Arc<dyn StorageDisk>> {
         let (owner, place) = match &self.data {
             Some(place) if name == OWN => (self.owner.clone(), place.clone()),
             _ => {
                 check_name(name)?;
-                let written = Marked::read(catalogue, &path(name))?;
+                let written = OwnershipMark::read(catalogue, &path(name))?;
                 (written.owner, written.place.unwrap_or_default())
             }
         };
-        let disk = Place::parse(&place)?.behind(&self.cache).disk(false)?;
+        let disk = StoreUrl::parse(&place)?.behind(&self.cache).disk(false)?;
         ownership::check(&*disk, name, &owner, &place)?;
         Ok(disk)
     }
@@ -205,8 +205,8 @@ fn path(name: &str) -> String {
     format!("{FOLDER}/{name}.json")
 }
 
-fn read(disk: &dyn Disk, name: &str) -> Result<Tier> {
-    let written = Marked::read(disk, &path(name))?;
+fn read(disk: &dyn StorageDisk, name: &str) -> Result<Tier> {
+    let written = OwnershipMark::read(disk, &path(name))?;
     Ok(Tier {
         name: name.to_owned(),
         place: written.place.unwrap_or_default(),

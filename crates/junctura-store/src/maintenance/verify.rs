@@ -2,10 +2,10 @@
 
 use junctura_model::{Code, Error, Result};
 
-use crate::data::bulk_read::{Bytes, for_each_payload};
+use crate::data::bulk_read::{ByteRange, for_each_payload};
 use crate::data::inventory::FileInventory;
-use crate::maintenance::compact::Compaction;
-use crate::query::listing::Object;
+use crate::maintenance::compact::CompactionRun;
+use crate::query::listing::StoredObject;
 use crate::query::snapshot::Snapshot;
 
 /// What a check found.
@@ -62,7 +62,7 @@ impl Snapshot {
         let mut chosen: Vec<usize> = chosen.map(|at| at as usize).collect();
         chosen.sort_unstable();
         let chosen = chosen.iter().map(|&at| objects[at]);
-        for_each_payload(chosen, listing.reads_at_once(), Bytes::None, |object, read| {
+        for_each_payload(chosen, listing.reads_at_once(), ByteRange::None, |object, read| {
             checked.take(&object, read.map(|_| ()))?;
             if progress(checked.objects, checked.bytes) {
                 return Ok(());
@@ -81,7 +81,7 @@ impl Snapshot {
         let mut unnamed = self.unnamed_files()?;
         // Of these it is known that nothing of them is left.
         unnamed.retain(|file| self.empty_since(file).is_none());
-        unnamed.extend(Compaction::begin(self.store()).unnamed_of_catalogue()?);
+        unnamed.extend(CompactionRun::begin(self.store()).unnamed_of_catalogue()?);
         let unfinished = FileInventory::of(self.store()).unfinished_files()?;
         unnamed.extend(unfinished.into_iter().map(|file| file.path));
         Ok(unnamed)
@@ -98,7 +98,7 @@ impl Snapshot {
 }
 
 impl Checked {
-    fn take(&mut self, object: &Object<'_>, read: Result<()>) -> Result<()> {
+    fn take(&mut self, object: &StoredObject<'_>, read: Result<()>) -> Result<()> {
         self.objects += 1;
         self.bytes += object.bytes();
         match read {

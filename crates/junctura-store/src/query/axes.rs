@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use junctura_model::selector::Question;
+use junctura_model::selector::SelectorQuestion;
 use junctura_model::{AttrId, Result, Schema, SelectorSet};
 
-use crate::catalogue::row_overlay::Live;
-use crate::catalogue::table::{Rows, Table};
+use crate::catalogue::row_overlay::RowOverlay;
+use crate::catalogue::table::{RowSet, RowTable};
 use crate::query::listing::Listing;
 use crate::query::snapshot::{Snapshot, asks_beyond, attributes};
 
 /// The values that objects have in one attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Axis {
+pub struct AttributeAxis {
     /// The attribute.
     pub name: String,
     /// Its values, in their canonical texts and in the order of the attribute's type.
@@ -25,7 +25,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub fn axes(&self, selector: &str) -> Result<Vec<Axis>> {
+    pub fn axes(&self, selector: &str) -> Result<Vec<AttributeAxis>> {
         let set = SelectorSet::parse(selector, self.schemas())?;
         self.check_age()?;
         let axes = self.axes_of_keys(&set);
@@ -38,7 +38,7 @@ impl Snapshot {
 
     /// The same where there is nothing but keys: versions that are masked have the same ones as those that mask them, so that nobody need
     /// know which is which. None where there is more.
-    fn axes_of_keys(&self, set: &SelectorSet) -> Result<Option<Vec<Axis>>> {
+    fn axes_of_keys(&self, set: &SelectorSet) -> Result<Option<Vec<AttributeAxis>>> {
         let asked: Vec<_> = self
             .schemas()
             .iter()
@@ -46,7 +46,7 @@ impl Snapshot {
             .enumerate()
             .filter_map(|(index, (schema, tables))| Some((&**schema, tables, set.of(index)?.question())))
             .collect();
-        let is_of_keys = |(schema, tables, question): &(&Schema, &Vec<Live>, Question<'_>)| {
+        let is_of_keys = |(schema, tables, question): &(&Schema, &Vec<RowOverlay>, SelectorQuestion<'_>)| {
             !asks_beyond(question, schema.key_len()) && tables.iter().all(|piece| piece.has_keys_only(schema.key_len()))
         };
         if !asked.iter().all(is_of_keys) {
@@ -54,7 +54,7 @@ impl Snapshot {
         }
         let mut axes = Vec::new();
         for (schema, tables, question) in asked {
-            let mut found = vec![Values::default(); schema.key_len()];
+            let mut found = vec![AttributeValues::default(); schema.key_len()];
             for piece in tables {
                 piece.each_value(&question, |id, text| found[id.index()].insert(schema, id, text))?;
             }
@@ -66,16 +66,16 @@ impl Snapshot {
 }
 
 impl Listing {
-    pub(crate) fn axes(&self) -> Vec<Axis> {
-        let mut axes: Vec<Axis> = Vec::new();
+    pub(crate) fn axes(&self) -> Vec<AttributeAxis> {
+        let mut axes: Vec<AttributeAxis> = Vec::new();
         for (index, schema) in self.schemas().iter().enumerate() {
             let of_schema = || self.parts().filter(|(of, ..)| *of == index);
-            let tables: Vec<&Table> = of_schema().map(|(_, table, _)| table).collect();
-            let listed: Vec<Rows> = of_schema()
-                .map(|(_, table, rows)| Rows::of(table.len(), rows))
+            let tables: Vec<&RowTable> = of_schema().map(|(_, table, _)| table).collect();
+            let listed: Vec<RowSet> = of_schema()
+                .map(|(_, table, rows)| RowSet::of(table.len(), rows))
                 .collect();
             for (id, name) in attributes(schema, &tables) {
-                let mut values = Values::default();
+                let mut values = AttributeValues::default();
                 for (table, rows) in tables.iter().zip(&listed) {
                     if let Some(column) = table.column(id, name) {
                         let used = column.used_values(rows);
@@ -91,9 +91,9 @@ impl Listing {
 
 /// Those of one attribute, in the order of its type.
 #[derive(Clone, Debug, Default)]
-struct Values(BTreeSet<(Option<i128>, String)>);
+struct AttributeValues(BTreeSet<(Option<i128>, String)>);
 
-impl Values {
+impl AttributeValues {
     fn insert(&mut self, schema: &Schema, id: AttrId, text: &str) {
         let kind = schema.attributes().get(id.index());
         let order = kind.and_then(|attribute| attribute.kind.scalar.order(text));
@@ -101,10 +101,10 @@ impl Values {
     }
 
     /// None where no object has the attribute.
-    fn axis(self, name: &str) -> Option<Axis> {
+    fn axis(self, name: &str) -> Option<AttributeAxis> {
         let values: Vec<String> = self.0.into_iter().map(|(_, text)| text).collect();
         let name = name.to_owned();
-        (!values.is_empty()).then_some(Axis { name, values })
+        (!values.is_empty()).then_some(AttributeAxis { name, values })
     }
 }
 
@@ -112,11 +112,11 @@ impl Values {
 mod tests {
     use std::sync::Arc;
 
-    use junctura_model::selector::testing::Random;
+    use junctura_model::selector::testing::TestRandom;
 
     use super::*;
-    use crate::root::{Layout, Root};
-    use crate::storage::{Disk, MemoryDisk};
+    use crate::root::{StoreLayout, StoreRoot};
+    use crate::storage::{MemoryDisk, StorageDisk};
     use crate::{Commits, Store};
 
     const SCHEMA: &str = "
@@ -131,12 +131,12 @@ attributes:
   unit: {type: string}
 ";
 
-    fn open(disk: &Arc<dyn Disk>) -> Store {
+    fn open(disk: &Arc<dyn StorageDisk>) -> Store {
         Store::open_on(Arc::clone(disk), || std::time::Duration::ZERO).unwrap()
     }
 
     /// Some versions of some keys, some of which are removed.
-    fn archive(store: &Store, random: &mut Random, unit: Option<&str>) {
+    fn archive(store: &Store, random: &mut TestRandom, unit: Option<&str>) {
         let mut writer = store.writer().unwrap();
         for _ in 0..random.below(200) {
             let (run, step) = (["a", "b", "c"][random.below(3)], random.below(30).to_string());
@@ -158,9 +158,15 @@ attributes:
     fn they_are_those_of_the_listing() {
         let schema = Arc::new(Schema::parse_yaml(SCHEMA).unwrap());
         for seed in 0..30 {
-            let mut random = Random(seed);
-            let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
-            Root::create(&*disk, &[Arc::clone(&schema)], Commits::Appended, &Layout::default()).unwrap();
+            let mut random = TestRandom(seed);
+            let disk: Arc<dyn StorageDisk> = Arc::new(MemoryDisk::default());
+            StoreRoot::create(
+                &*disk,
+                &[Arc::clone(&schema)],
+                Commits::Appended,
+                &StoreLayout::default(),
+            )
+            .unwrap();
             let store = open(&disk);
             for _ in 0..random.below(3) {
                 archive(&store, &mut random, None);

@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 use junctura_model::{AttrId, Code, Error, Result, Type};
 
 use crate::catalogue::segment::{self, own_arrays, own_fields};
-use crate::catalogue::table::{Column, Table};
+use crate::catalogue::table::{RowTable, TextColumn};
 use crate::query::listing::Listing;
 use crate::query::snapshot::attributes;
 
@@ -26,11 +26,11 @@ pub(crate) const OPEN_VALUES_MAX: u64 = if cfg!(test) { 1 << 16 } else { 1 << 30
 const NONE: i32 = -1;
 
 /// One attribute in all tables.
-struct Attribute<'a> {
+struct AttributeColumns<'a> {
     name: String,
     kind: Type,
     /// Which parts of the listing have it, and where.
-    columns: Vec<(usize, &'a Column)>,
+    columns: Vec<(usize, &'a TextColumn)>,
 }
 
 impl Listing {
@@ -117,12 +117,12 @@ impl Listing {
         })
     }
 
-    fn attributes(&self) -> Vec<Attribute<'_>> {
-        let mut found: Vec<Attribute<'_>> = Vec::new();
+    fn attributes(&self) -> Vec<AttributeColumns<'_>> {
+        let mut found: Vec<AttributeColumns<'_>> = Vec::new();
         let mut known: HashMap<String, usize> = HashMap::new();
         for (index, schema) in self.snapshot().store().schemas().iter().enumerate() {
             let parts = || self.parts().enumerate().filter(|(_, (of, ..))| *of == index);
-            let tables: Vec<&Table> = parts().map(|(_, (_, table, _))| table).collect();
+            let tables: Vec<&RowTable> = parts().map(|(_, (_, table, _))| table).collect();
             if tables.is_empty() {
                 continue;
             }
@@ -134,7 +134,7 @@ impl Listing {
                 };
                 let at = *known.entry_ref(&name_there).or_insert(found.len());
                 if at == found.len() {
-                    found.push(Attribute {
+                    found.push(AttributeColumns {
                         name: name_there,
                         kind,
                         columns: Vec::new(),
@@ -156,8 +156,8 @@ impl Listing {
     }
 
     /// The values of all objects in one column.
-    fn joined(&self, attribute: &Attribute<'_>) -> Result<Column> {
-        let mut joined = Column::new(AttrId::OPEN, "");
+    fn joined(&self, attribute: &AttributeColumns<'_>) -> Result<TextColumn> {
+        let mut joined = TextColumn::new(AttrId::OPEN, "");
         let mut columns = attribute.columns.iter().peekable();
         let mut first = 0;
         for (part, (_, _, rows)) in self.parts().enumerate() {
@@ -216,7 +216,7 @@ impl Listing {
     }
 }
 
-impl Attribute<'_> {
+impl AttributeColumns<'_> {
     fn is_open(&self) -> bool {
         self.name.starts_with('@')
     }

@@ -9,11 +9,11 @@ use junctura_model::{AttrId, Code, Error, Result, Schema};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::catalogue::table::KeyTexts;
-use crate::query::listing::{Listing, Object};
+use crate::query::listing::{Listing, StoredObject};
 
 /// How many objects were compared, and how many are not the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Compared {
+pub struct ComparedObjects {
     /// Keys that both have.
     pub both: u64,
     /// Keys that only the first one has.
@@ -26,7 +26,7 @@ pub struct Compared {
     pub bytes: u64,
 }
 
-impl Compared {
+impl ComparedObjects {
     /// Whether there is no difference.
     #[must_use]
     pub fn is_same(&self) -> bool {
@@ -36,24 +36,24 @@ impl Compared {
 
 /// One of them.
 #[derive(Clone, Debug)]
-pub struct Difference<'a> {
+pub struct ObjectDifference<'a> {
     /// The key, without what is left out.
     pub key: &'a str,
     /// What is not the same.
-    pub what: What<'a>,
+    pub what: DifferenceKind<'a>,
 }
 
 /// What is not the same.
 #[derive(Clone, Debug)]
-pub enum What<'a> {
+pub enum DifferenceKind<'a> {
     /// Only the first one has it.
-    OnlyFirst(Object<'a>),
+    OnlyFirst(StoredObject<'a>),
     /// Only the second one has it.
-    OnlySecond(Object<'a>),
+    OnlySecond(StoredObject<'a>),
     /// Attributes outside the key: the name of each, and its value in both, where they have one.
     Attributes(Vec<(String, Option<String>, Option<String>)>),
     /// The bytes.
-    Bytes(Object<'a>, Object<'a>),
+    Bytes(StoredObject<'a>, StoredObject<'a>),
 }
 
 /// Objects by prints of their schemas and keys.
@@ -70,8 +70,8 @@ impl Listing {
         &self,
         other: &Self,
         left_out: &[&str],
-        mut tell: impl FnMut(&Difference<'_>) -> Result<()>,
-    ) -> Result<Compared> {
+        mut tell: impl FnMut(&ObjectDifference<'_>) -> Result<()>,
+    ) -> Result<ComparedObjects> {
         if let Some(name) = left_out.iter().find(|name| !self.knows(name) && !other.knows(name)) {
             return Err(Error::new(
                 Code::InvalidArgument,
@@ -80,25 +80,25 @@ impl Listing {
             ));
         }
         let (mut theirs, _) = (other.by_key(left_out)?, self.by_key(left_out)?);
-        let mut compared = Compared::default();
+        let mut compared = ComparedObjects::default();
         self.each_key(left_out, &mut |_, key, first| {
             let Some(index) = theirs.remove(&print(&first, key)) else {
                 compared.only_first += 1;
-                let what = What::OnlyFirst(first);
-                return tell(&Difference { key, what });
+                let what = DifferenceKind::OnlyFirst(first);
+                return tell(&ObjectDifference { key, what });
             };
             let Some(second) = other.get(index) else { return Ok(()) };
             compared.both += 1;
             let attributes = differing(&first, &second, left_out);
             if !attributes.is_empty() {
                 compared.attributes += 1;
-                let what = What::Attributes(attributes);
-                tell(&Difference { key, what })?;
+                let what = DifferenceKind::Attributes(attributes);
+                tell(&ObjectDifference { key, what })?;
             }
             if (first.bytes(), first.checksum()) != (second.bytes(), second.checksum()) {
                 compared.bytes += 1;
-                let what = What::Bytes(first, second);
-                tell(&Difference { key, what })?;
+                let what = DifferenceKind::Bytes(first, second);
+                tell(&ObjectDifference { key, what })?;
             }
             Ok(())
         })?;
@@ -107,8 +107,8 @@ impl Listing {
             if !theirs.contains_key(&print(&second, key)) {
                 return Ok(());
             }
-            let what = What::OnlySecond(second);
-            tell(&Difference { key, what })
+            let what = DifferenceKind::OnlySecond(second);
+            tell(&ObjectDifference { key, what })
         })?;
         Ok(compared)
     }
@@ -136,7 +136,7 @@ impl Listing {
     fn each_key<'a>(
         &'a self,
         left_out: &[&str],
-        take: &mut dyn FnMut(usize, &str, Object<'a>) -> Result<()>,
+        take: &mut dyn FnMut(usize, &str, StoredObject<'a>) -> Result<()>,
     ) -> Result<()> {
         let mut text = String::new();
         let mut index = 0;
@@ -159,15 +159,15 @@ fn ids_of(schema: &Schema, names: &[&str]) -> Vec<AttrId> {
     names.iter().filter_map(|name| schema.find(name)).collect()
 }
 
-fn print(object: &Object<'_>, key: &str) -> u128 {
+fn print(object: &StoredObject<'_>, key: &str) -> u128 {
     let schema = xxh3_128(object.schema().name().as_bytes());
     schema.wrapping_mul(3).wrapping_add(xxh3_128(key.as_bytes()))
 }
 
 /// Attributes outside the key that are not the same.
 fn differing(
-    first: &Object<'_>,
-    second: &Object<'_>,
+    first: &StoredObject<'_>,
+    second: &StoredObject<'_>,
     left_out: &[&str],
 ) -> Vec<(String, Option<String>, Option<String>)> {
     let [first, second] = [first, second].map(|object| outside_key(object, left_out));
@@ -188,7 +188,7 @@ fn differing(
 
 type Attributes = std::collections::BTreeMap<String, String>;
 
-fn outside_key(object: &Object<'_>, left_out: &[&str]) -> Attributes {
+fn outside_key(object: &StoredObject<'_>, left_out: &[&str]) -> Attributes {
     let (schema, record) = (object.schema(), object.record());
     let ids = ids_of(schema, left_out);
     let mut outside = Attributes::new();

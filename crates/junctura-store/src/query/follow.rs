@@ -10,7 +10,7 @@ use crate::store::Store;
 
 /// What a selector matches, as it is committed: see [`Store::follow`].
 #[derive(Debug)]
-pub struct Follow {
+pub struct StoreFollower {
     store: Store,
     selector: String,
     /// Everything up to this commit was given; nothing was, without it.
@@ -20,14 +20,14 @@ pub struct Follow {
 impl Store {
     /// What a selector matches: first the newest version of each key that is there, then every version as it is committed, by whomever.
     /// With `after`, every version that came with a later commit than that one, and so on; who keeps
-    /// [`Follow::commit`] goes on there in another life. A version that is purged or wiped before it was given is not given.
+    /// [`StoreFollower::commit`] goes on there in another life. A version that is purged or wiped before it was given is not given.
     ///
     /// ```
     /// # use junctura_model::Schema;
-    /// # use junctura_store::{Layout, Store};
+    /// # use junctura_store::{StoreLayout, Store};
     /// # use std::time::Duration;
     /// # fn main() -> junctura_model::Result<()> {
-    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default())?;
+    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &StoreLayout::default())?;
     /// # let mut writer = store.writer()?;
     /// writer.archive([("name", "a")], b"first")?;
     /// writer.flush()?;
@@ -45,8 +45,8 @@ impl Store {
     /// # }
     /// ```
     #[must_use]
-    pub fn follow(&self, selector: &str, after: Option<u64>) -> Follow {
-        Follow {
+    pub fn follow(&self, selector: &str, after: Option<u64>) -> StoreFollower {
+        StoreFollower {
             store: self.clone(),
             selector: selector.to_owned(),
             given: after,
@@ -54,7 +54,7 @@ impl Store {
     }
 }
 
-impl Follow {
+impl StoreFollower {
     /// Up to which commit everything was given; 0 before the first.
     #[must_use]
     pub fn commit(&self) -> u64 {

@@ -8,42 +8,42 @@ use std::sync::Arc;
 use junctura_memory::FileMap;
 use junctura_model::{AttrId, Code, Described, Error, Record, Result, Schema, Version};
 
-use crate::catalogue::table::{KeyTexts, Place, Table};
-use crate::data::buffer::{self, Buffer, reserved};
-use crate::data::packing::{self, Codec, Packed};
+use crate::catalogue::table::{KeyTexts, ObjectLocation, RowTable};
+use crate::data::buffer::{self, ReadBuffer, reserved};
+use crate::data::packing::{self, PackedObject, PayloadCodec};
 use crate::data::read_exact;
-use crate::data::unpacked::{FRAME_BYTES, Kept, Pieces, Stream, Unpacked, WHOLE_BYTES_MAX};
+use crate::data::unpacked::{FRAME_BYTES, FilePieces, KeptBytes, UnpackStream, UnpackedCache, WHOLE_BYTES_MAX};
 use crate::query::snapshot::Snapshot;
-use crate::storage::{File, refused};
+use crate::storage::{StorageFile, refused};
 use crate::store::Store;
 
 /// Objects of a snapshot, in the order in which they were committed.
 #[derive(Clone, Debug)]
 pub struct Listing {
     snapshot: Snapshot,
-    parts: Vec<Part>,
-    unpacked: Arc<Unpacked>,
+    parts: Vec<ListingPart>,
+    unpacked: Arc<UnpackedCache>,
 }
 
 /// Rows of one table.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct ListingPart {
     schema: usize,
-    table: Arc<Table>,
+    table: Arc<RowTable>,
     rows: Vec<u32>,
 }
 
 /// One object of a listing.
 #[derive(Clone, Copy, Debug)]
-pub struct Object<'a> {
+pub struct StoredObject<'a> {
     listing: &'a Listing,
-    part: &'a Part,
+    part: &'a ListingPart,
     row: u32,
 }
 
 /// Where an object's bytes lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Location {
+pub struct StoredLocation {
     /// The file, by its name in the store.
     pub file: Arc<str>,
     /// The first byte of the object in it.
@@ -51,11 +51,11 @@ pub struct Location {
     /// How many bytes it has there.
     pub length: u64,
     /// How they are packed, if they are: then the object has more.
-    pub codec: Option<Codec>,
+    pub codec: Option<PayloadCodec>,
 }
 
 /// `FILE:OFFSET+LENGTH`, and ` (CODEC)` behind it where it lies packed.
-impl fmt::Display for Location {
+impl fmt::Display for StoredLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}+{}", self.file, self.offset, self.length)?;
         match self.codec {
@@ -66,7 +66,7 @@ impl fmt::Display for Location {
 }
 
 impl Listing {
-    pub(crate) fn new(snapshot: Snapshot, parts: Vec<Part>) -> Self {
+    pub(crate) fn new(snapshot: Snapshot, parts: Vec<ListingPart>) -> Self {
         Self {
             snapshot,
             parts,
@@ -82,9 +82,9 @@ impl Listing {
     ///
     /// ```
     /// # use junctura_model::Schema;
-    /// # use junctura_store::{Layout, Store};
+    /// # use junctura_store::{StoreLayout, Store};
     /// # fn main() -> junctura_model::Result<()> {
-    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default())?;
+    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &StoreLayout::default())?;
     /// # let mut writer = store.writer()?;
     /// # writer.archive([("name", "old")], b"")?;
     /// # writer.flush()?;
@@ -131,12 +131,12 @@ impl Listing {
 
     /// One of the objects, counted from 0.
     #[must_use]
-    pub fn get(&self, mut index: usize) -> Option<Object<'_>> {
+    pub fn get(&self, mut index: usize) -> Option<StoredObject<'_>> {
         for part in &self.parts {
             match part.rows.get(index) {
                 Some(&row) => {
                     let listing = self;
-                    return Some(Object { listing, part, row });
+                    return Some(StoredObject { listing, part, row });
                 }
                 None => index -= part.rows.len(),
             }
@@ -145,12 +145,12 @@ impl Listing {
     }
 
     /// The objects.
-    pub fn iter(&self) -> impl Iterator<Item = Object<'_>> + Clone {
+    pub fn iter(&self) -> impl Iterator<Item = StoredObject<'_>> + Clone {
         self.parts.iter().flat_map(move |part| self.objects_of(part))
     }
 
     /// Hands over the canonical text of each key, and the object. Quicker than asking each object for its key.
-    pub fn for_each_key(&self, mut take: impl FnMut(&str, Object<'_>)) {
+    pub fn for_each_key(&self, mut take: impl FnMut(&str, StoredObject<'_>)) {
         let mut text = String::new();
         for part in &self.parts {
             let keys = KeyTexts::new(&part.table, self.schema(part));
@@ -158,24 +158,24 @@ impl Listing {
                 text.clear();
                 keys.write(row, &mut text);
                 let listing = self;
-                take(&text, Object { listing, part, row });
+                take(&text, StoredObject { listing, part, row });
             }
         }
     }
 
     /// The objects in the order in which their bytes lie on the disk: to read many of them, that is the quickest.
     #[must_use]
-    pub fn by_location(&self) -> Vec<Object<'_>> {
-        let mut objects: Vec<Object<'_>> = self.iter().collect();
+    pub fn by_location(&self) -> Vec<StoredObject<'_>> {
+        let mut objects: Vec<StoredObject<'_>> = self.iter().collect();
         objects.sort_by(|one, other| {
             let place =
-                |object: &Object<'_>| (Arc::clone(object.part.table.file_of(object.row)), object.place().offset);
+                |object: &StoredObject<'_>| (Arc::clone(object.part.table.file_of(object.row)), object.place().offset);
             place(one).cmp(&place(other))
         });
         objects
     }
 
-    /// The schemas of the store: [`Object::schema_index`] is a place in them.
+    /// The schemas of the store: [`StoredObject::schema_index`] is a place in them.
     #[must_use]
     pub fn schemas(&self) -> &[Arc<Schema>] {
         self.snapshot.schemas()
@@ -191,7 +191,7 @@ impl Listing {
     }
 
     /// Those of its objects for which this is true.
-    pub(crate) fn only(mut self, is_one: impl Fn(&Object<'_>) -> bool) -> Self {
+    pub(crate) fn only(mut self, is_one: impl Fn(&StoredObject<'_>) -> bool) -> Self {
         let rows: Vec<Vec<u32>> = self
             .parts
             .iter()
@@ -206,18 +206,18 @@ impl Listing {
     }
 
     /// The parts of which it is.
-    pub(crate) fn whole_parts(&self) -> &[Part] {
+    pub(crate) fn whole_parts(&self) -> &[ListingPart] {
         &self.parts
     }
 
     /// The objects of one of its parts.
-    pub(crate) fn objects_of<'a>(&'a self, part: &'a Part) -> impl Iterator<Item = Object<'a>> + Clone {
+    pub(crate) fn objects_of<'a>(&'a self, part: &'a ListingPart) -> impl Iterator<Item = StoredObject<'a>> + Clone {
         let listing = self;
-        part.rows.iter().map(move |&row| Object { listing, part, row })
+        part.rows.iter().map(move |&row| StoredObject { listing, part, row })
     }
 
     /// The rows of each table: the number of their schema, the table, and which they are.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = (usize, &Table, &[u32])> + Clone {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (usize, &RowTable, &[u32])> + Clone {
         self.parts.iter().map(|part| (part.schema, &*part.table, &*part.rows))
     }
 
@@ -237,32 +237,32 @@ impl Listing {
         numbers
     }
 
-    pub(crate) fn schema(&self, part: &Part) -> &Schema {
+    pub(crate) fn schema(&self, part: &ListingPart) -> &Schema {
         &self.store().schemas()[part.schema]
     }
 }
 
-impl Part {
+impl ListingPart {
     /// Rows of a table of this schema, which rise.
-    pub(crate) fn new(schema: usize, table: Arc<Table>, rows: Vec<u32>) -> Self {
+    pub(crate) fn new(schema: usize, table: Arc<RowTable>, rows: Vec<u32>) -> Self {
         Self { schema, table, rows }
     }
 
-    pub(crate) fn table(&self) -> &Table {
+    pub(crate) fn table(&self) -> &RowTable {
         &self.table
     }
 }
 
 impl<'a> IntoIterator for &'a Listing {
-    type Item = Object<'a>;
-    type IntoIter = std::vec::IntoIter<Object<'a>>;
+    type Item = StoredObject<'a>;
+    type IntoIter = std::vec::IntoIter<StoredObject<'a>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter().collect::<Vec<_>>().into_iter()
     }
 }
 
-impl Object<'_> {
+impl StoredObject<'_> {
     /// The canonical text of its key.
     #[must_use]
     pub fn key(&self) -> String {
@@ -322,9 +322,9 @@ impl Object<'_> {
 
     /// Where its bytes lie.
     #[must_use]
-    pub fn location(&self) -> Location {
+    pub fn location(&self) -> StoredLocation {
         let place = self.place();
-        Location {
+        StoredLocation {
             file: Arc::clone(self.part.table.file_of(self.row)),
             offset: place.offset,
             length: place.length,
@@ -383,7 +383,7 @@ impl Object<'_> {
     ///
     /// # Errors
     /// As [`Self::read`]; what the buffer then has means nothing.
-    pub fn read_into(&self, buffer: &mut Buffer) -> Result<()> {
+    pub fn read_into(&self, buffer: &mut ReadBuffer) -> Result<()> {
         let read = self.read_verified(|length| buffer.room(length));
         // Who outstays a snapshot may find anything, and is told only that.
         self.snapshot().check_age()?;
@@ -414,8 +414,8 @@ impl Object<'_> {
         }
         if place.packed.is_some() {
             match &*self.kept()? {
-                Kept::Whole(whole) => bytes[..count].copy_from_slice(&whole[from as usize..][..count]),
-                Kept::Stream(stream) => self.read_on(&mut stream.lock(), from, &mut bytes[..count])?,
+                KeptBytes::Whole(whole) => bytes[..count].copy_from_slice(&whole[from as usize..][..count]),
+                KeptBytes::Stream(stream) => self.read_on(&mut stream.lock(), from, &mut bytes[..count])?,
             }
         } else {
             let (file, name) = self.file()?;
@@ -452,17 +452,17 @@ impl Object<'_> {
     }
 
     /// Its bytes, or a stream of them, which stay with the listing. Nobody waits for one who unpacks.
-    fn kept(&self) -> Result<Arc<Kept>> {
+    fn kept(&self) -> Result<Arc<KeptBytes>> {
         let (index, unpacked) = (self.index(), &self.listing.unpacked);
         if let Some(known) = unpacked.get(index) {
             return Ok(known);
         }
         let kept = if self.bytes() > WHOLE_BYTES_MAX {
-            Kept::stream()
+            KeptBytes::stream()
         } else {
             match self.read_whole() {
-                Ok(bytes) => Kept::Whole(bytes),
-                Err(error) if error.code() == Code::TooLarge => Kept::stream(),
+                Ok(bytes) => KeptBytes::Whole(bytes),
+                Err(error) if error.code() == Code::TooLarge => KeptBytes::stream(),
                 Err(error) => return Err(error),
             }
         };
@@ -470,7 +470,7 @@ impl Object<'_> {
     }
 
     /// Reads from a stream of its bytes, which is begun anew where it is behind the first one.
-    fn read_on(&self, stream: &mut Option<Stream>, from: u64, into: &mut [u8]) -> Result<()> {
+    fn read_on(&self, stream: &mut Option<UnpackStream>, from: u64, into: &mut [u8]) -> Result<()> {
         let mut current = match stream.take().filter(|stream| stream.at() <= from) {
             Some(current) => current,
             None => self.stream()?,
@@ -487,13 +487,13 @@ impl Object<'_> {
         }
     }
 
-    fn stream(&self) -> Result<Stream> {
+    fn stream(&self) -> Result<UnpackStream> {
         let place = self.place();
         let Some(packed) = place.packed else {
             return Err(self.garbled("it is not packed"));
         };
         let (file, _) = self.file()?;
-        Stream::new(packed.codec, Pieces::new(file, &place)).map_err(|error| self.garbled(&error.to_string()))
+        UnpackStream::new(packed.codec, FilePieces::new(file, &place)).map_err(|error| self.garbled(&error.to_string()))
     }
 
     /// The map that it lies in, and where; none where its bytes have to be read.
@@ -501,7 +501,7 @@ impl Object<'_> {
         let place = self.place();
         let range = place.offset..place.offset + place.length;
         let map = match place {
-            Place { length: 0, .. } | Place { packed: Some(_), .. } => None,
+            ObjectLocation { length: 0, .. } | ObjectLocation { packed: Some(_), .. } => None,
             _ => {
                 let (file, name) = self.file()?;
                 self.listing.store().files().map(name, &file, range.end)
@@ -575,7 +575,7 @@ impl Object<'_> {
     pub(crate) fn verify_stored(&self) -> Result<()> {
         let place = self.place();
         let (file, name) = self.file()?;
-        let mut pieces = Pieces::new(file, &place);
+        let mut pieces = FilePieces::new(file, &place);
         let found = match place.packed {
             Some(packed) => {
                 let summed = packing::checksum_of(packed, BufReader::with_capacity(FRAME_BYTES, &mut pieces));
@@ -600,7 +600,7 @@ impl Object<'_> {
     }
 
     /// How it is packed, if a frame can be that of so many bytes.
-    fn packed(&self, frame: &[u8]) -> Result<Packed> {
+    fn packed(&self, frame: &[u8]) -> Result<PackedObject> {
         let Some(packed) = self.place().packed else {
             return Err(self.garbled("it is not packed"));
         };
@@ -611,7 +611,7 @@ impl Object<'_> {
     }
 
     /// Before memory is reserved for an object that claims much more than its frame has.
-    fn check_excess(&self, packed: Packed, frame: &[u8]) -> Result<()> {
+    fn check_excess(&self, packed: PackedObject, frame: &[u8]) -> Result<()> {
         if packing::is_excessive(packed, frame.len() as u64) {
             return self.verify_packed(frame);
         }
@@ -650,7 +650,7 @@ impl Object<'_> {
     }
 
     /// The file that has all of its bytes.
-    pub(crate) fn file(&self) -> Result<(Arc<dyn File>, &Arc<str>)> {
+    pub(crate) fn file(&self) -> Result<(Arc<dyn StorageFile>, &Arc<str>)> {
         let place = self.place();
         let name = self.part.table.file_of(self.row);
         let end = self.part.table.end_of_file(self.row);
@@ -706,7 +706,7 @@ impl Object<'_> {
         self.part.table.file_of(self.row)
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> ObjectLocation {
         self.part.table.place(self.row)
     }
 }

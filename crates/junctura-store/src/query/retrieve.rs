@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use junctura_model::selector::Question;
+use junctura_model::selector::SelectorQuestion;
 use junctura_model::text::quote;
 use junctura_model::{AttrId, Code, Error, Result, Schema, SelectorSet};
 
-use crate::query::listing::{Listing, Object};
+use crate::query::listing::{Listing, StoredObject};
 use crate::query::snapshot::Snapshot;
 
 /// Combinations that one retrieval may expect.
@@ -22,14 +22,14 @@ const NAMED_MAX: usize = 5;
 
 /// What a request found, and what it did not.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct RetrieveResult {
     /// The objects that are there.
     pub listing: Listing,
     /// What is not, by the attributes that the selector names value by value: `{step=6,param=t}`.
     pub missing: Vec<String>,
 }
 
-impl Found {
+impl RetrieveResult {
     /// Whether all that was asked for is there, and something is.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -72,7 +72,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Self::retrieve`], but that nothing has to be there.
-    pub fn retrieve_partial(&self, selector: &str) -> Result<Found> {
+    pub fn retrieve_partial(&self, selector: &str) -> Result<RetrieveResult> {
         let listing = self.list(selector)?;
         let schemas = self.store().schemas();
         let set = SelectorSet::parse(selector, schemas)?;
@@ -91,7 +91,7 @@ impl Snapshot {
                 missing = Some(lacks);
             }
         }
-        Ok(Found {
+        Ok(RetrieveResult {
             listing,
             missing: missing.unwrap_or_default(),
         })
@@ -99,10 +99,10 @@ impl Snapshot {
 }
 
 /// Of a conjunction, what each part names.
-fn collect<'a>(question: &Question<'a>, named: &mut Named<'a>) -> Result<()> {
+fn collect<'a>(question: &SelectorQuestion<'a>, named: &mut Named<'a>) -> Result<()> {
     match question {
-        Question::All(parts) => parts.iter().try_for_each(|part| collect(part, named)),
-        Question::Test(asked) if asked.attribute() != AttrId::OPEN && asked.named_count().is_some() => {
+        SelectorQuestion::All(parts) => parts.iter().try_for_each(|part| collect(part, named)),
+        SelectorQuestion::Test(asked) if asked.attribute() != AttrId::OPEN && asked.named_count().is_some() => {
             let values: BTreeSet<_> = asked.named(EXPECTED_MAX).ok_or_else(too_many)?.into_iter().collect();
             match named.entry(asked.attribute().0) {
                 Entry::Occupied(mut before) => before.get_mut().retain(|value| values.contains(value)),
@@ -110,12 +110,16 @@ fn collect<'a>(question: &Question<'a>, named: &mut Named<'a>) -> Result<()> {
             }
             Ok(())
         }
-        Question::Any(parts) => match parts.as_slice() {
+        SelectorQuestion::Any(parts) => match parts.as_slice() {
             // The other words for a parameter and for the control forecast: `values_of` gives the value that was asked for.
-            [Question::Test(asked), Question::Test(same)] if (asked.name(), same.name()) == ("param", "paramId") => {
+            [SelectorQuestion::Test(asked), SelectorQuestion::Test(same)]
+                if (asked.name(), same.name()) == ("param", "paramId") =>
+            {
                 collect(&parts[0], named)
             }
-            [Question::Test(asked), Question::All(_)] if asked.name() == "number" => collect(&parts[0], named),
+            [SelectorQuestion::Test(asked), SelectorQuestion::All(_)] if asked.name() == "number" => {
+                collect(&parts[0], named)
+            }
             _ => Ok(()),
         },
         _ => Ok(()),
@@ -149,7 +153,7 @@ fn lacking(listing: &Listing, index: usize, schema: &Schema, named: &Named<'_>) 
     Ok(missing)
 }
 
-fn values_of(object: &Object<'_>, schema: &Schema, named: &Named<'_>) -> Vec<String> {
+fn values_of(object: &StoredObject<'_>, schema: &Schema, named: &Named<'_>) -> Vec<String> {
     let value = |(&id, asked): (&u8, &BTreeSet<Cow<'_, str>>)| {
         let value = object.value(AttrId(id));
         let of = |name| schema.find(name).and_then(|id| object.value(id));

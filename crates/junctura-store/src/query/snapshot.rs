@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use junctura_model::selector::Question;
+use junctura_model::selector::SelectorQuestion;
 use junctura_model::{AttrId, Code, Error, IntoGiven, RecordRef, Result, Schema, Selector, SelectorSet, Version};
 
-use crate::catalogue::row_overlay::{By, Live};
-use crate::catalogue::table::{Column, Key, Seen, Table, select};
+use crate::catalogue::row_overlay::{OverlayFilter, RowOverlay};
+use crate::catalogue::table::{RowTable, SeenRows, SoughtKey, TextColumn, select};
 use crate::catalogue::{Emptied, Tables};
-use crate::query::listing::{Listing, Part};
+use crate::query::listing::{Listing, ListingPart};
 use crate::store::Store;
 
 /// Everything that was visible at one commit. It can be read for as long as the store keeps snapshots, and says so afterwards.
@@ -26,7 +26,7 @@ pub struct Snapshot {
 
 /// Which versions are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum VersionChoice {
     /// Of each key the newest, if the selector matches it.
     Newest,
     /// All that the selector matches.
@@ -40,7 +40,7 @@ pub(crate) enum Which {
 }
 
 /// Tables, and rows of each, which rise.
-type Found = Vec<(Arc<Table>, Vec<u32>)>;
+type Found = Vec<(Arc<RowTable>, Vec<u32>)>;
 
 impl Snapshot {
     pub(crate) fn new(
@@ -85,7 +85,7 @@ impl Snapshot {
     /// `InvalidSelector`, `LimitExceeded` for what is no selector; `Corrupt` that names a file of the catalogue in which some of what is
     /// asked for may have stood, and which is damaged or gone; `Expired` when the snapshot has outlived its time.
     pub fn list(&self, selector: &str) -> Result<Listing> {
-        self.find(selector, Which::Newest)
+        self.find(selector, VersionChoice::Newest)
     }
 
     /// The same with all versions, those that are masked by newer ones, too.
@@ -93,7 +93,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Self::list`].
     pub fn list_all(&self, selector: &str) -> Result<Listing> {
-        self.find(selector, Which::All)
+        self.find(selector, VersionChoice::All)
     }
 
     /// All versions that came with a later commit than this one, those that are masked by newer ones, too. As
@@ -102,7 +102,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Self::list`].
     pub fn list_after(&self, selector: &str, commit: u64) -> Result<Listing> {
-        Ok(self.find(selector, Which::After(commit))?.after(commit))
+        Ok(self.find(selector, VersionChoice::After(commit))?.after(commit))
     }
 
     /// What came with this commit, and has not been removed since, with keys and places: what a flush has brought, by the number that it
@@ -110,9 +110,9 @@ impl Snapshot {
     ///
     /// ```
     /// # use junctura_model::Schema;
-    /// # use junctura_store::{Layout, Store};
+    /// # use junctura_store::{StoreLayout, Store};
     /// # fn main() -> junctura_model::Result<()> {
-    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default())?;
+    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &StoreLayout::default())?;
     /// # let mut writer = store.writer()?;
     /// writer.archive([("name", "a")], b"bytes")?;
     /// let flushed = writer.flush()?;
@@ -138,7 +138,7 @@ impl Snapshot {
         let at = self.store.schema_index(schema)?;
         self.check_age()?;
         let schema = &self.store.schemas()[at];
-        let (key, selector) = (Key::new(schema, key), Selector::exact_key(key, schema));
+        let (key, selector) = (SoughtKey::new(schema, key), Selector::exact_key(key, schema));
         let found = self.tables[at].iter().map(|table| table.find_key(&key, &selector));
         let found = found.collect::<Result<Found>>();
         self.check_age()?;
@@ -166,12 +166,12 @@ impl Snapshot {
         Ok(found.map(|object| object.commit()))
     }
 
-    pub(crate) fn find(&self, selector: &str, which: Which) -> Result<Listing> {
+    pub(crate) fn find(&self, selector: &str, which: VersionChoice) -> Result<Listing> {
         let set = SelectorSet::parse(selector, self.store.schemas())?;
         self.find_set(&set, which)
     }
 
-    fn find_set(&self, set: &SelectorSet, which: Which) -> Result<Listing> {
+    fn find_set(&self, set: &SelectorSet, which: VersionChoice) -> Result<Listing> {
         self.check_age()?;
         let found = self.find_parts(set, which);
         // Who outstays a snapshot may find anything, and is told only that.
@@ -179,22 +179,23 @@ impl Snapshot {
         Ok(Listing::new(self.clone(), found?))
     }
 
-    fn find_parts(&self, set: &SelectorSet, which: Which) -> Result<Vec<Part>> {
+    fn find_parts(&self, set: &SelectorSet, which: VersionChoice) -> Result<Vec<ListingPart>> {
         let schemas = self.store.schemas();
         let mut parts = Vec::new();
         for (index, (schema, tables)) in schemas.iter().zip(&*self.tables).enumerate() {
             let Some(selector) = set.of(index) else { continue };
             let question = selector.question();
-            let with_keys = || find(tables, &question, By::Key(schema.key_len()));
+            let with_keys = || find(tables, &question, OverlayFilter::Key(schema.key_len()));
             let found = match which {
-                Which::All => find(tables, &question, By::All)?,
-                Which::After(commit) => {
+                VersionChoice::All => find(tables, &question, OverlayFilter::All)?,
+                VersionChoice::After(commit) => {
                     let new = tables.iter().filter(|table| table.last_commit() > commit);
-                    new.map(|table| table.find(&question, By::All)).collect::<Result<_>>()?
+                    new.map(|table| table.find(&question, OverlayFilter::All))
+                        .collect::<Result<_>>()?
                 }
-                Which::Newest => newest(with_keys()?, schema, &question)?,
-                Which::OfKeys => of_keys(&with_keys()?, schema, &question)?,
-                Which::Masked => masked(&with_keys()?, schema, &question)?,
+                VersionChoice::Newest => newest(with_keys()?, schema, &question)?,
+                VersionChoice::OfKeys => of_keys(&with_keys()?, schema, &question)?,
+                VersionChoice::Masked => masked(&with_keys()?, schema, &question)?,
             };
             parts.extend(non_empty(index, found));
         }
@@ -206,7 +207,7 @@ impl Snapshot {
     /// # Errors
     /// What reading the catalogue says.
     pub(crate) fn files(&self) -> Result<BTreeSet<Arc<str>>> {
-        let all = self.tables.iter().flatten().map(Live::files);
+        let all = self.tables.iter().flatten().map(RowOverlay::files);
         let files = all.collect::<Result<Vec<_>>>();
         self.check_age()?;
         Ok(files?.into_iter().flatten().collect())
@@ -214,9 +215,9 @@ impl Snapshot {
 
     /// The same without the segments that cannot be read, and why they cannot.
     pub(crate) fn readable(&self) -> (Self, Vec<Error>) {
-        let lost = self.tables.iter().flatten().filter_map(Live::lost);
+        let lost = self.tables.iter().flatten().filter_map(RowOverlay::lost);
         let errors = lost.map(|lost| &lost.error).chain(&self.damage).cloned().collect();
-        let left = |tables: &Vec<Live>| tables.iter().filter(|table| table.lost().is_none()).cloned().collect();
+        let left = |tables: &Vec<RowOverlay>| tables.iter().filter(|table| table.lost().is_none()).cloned().collect();
         let tables = Arc::new(self.tables.iter().map(left).collect());
         let readable = Self { tables, ..self.clone() };
         (readable, errors)
@@ -254,22 +255,22 @@ impl Snapshot {
 }
 
 /// What was found of a schema.
-fn non_empty(schema: usize, found: Found) -> impl Iterator<Item = Part> {
+fn non_empty(schema: usize, found: Found) -> impl Iterator<Item = ListingPart> {
     let found = found.into_iter().filter(|(_, rows)| !rows.is_empty());
-    found.map(move |(table, rows)| Part::new(schema, table, rows))
+    found.map(move |(table, rows)| ListingPart::new(schema, table, rows))
 }
 
-fn find(tables: &[Live], question: &Question<'_>, by: By) -> Result<Found> {
+fn find(tables: &[RowOverlay], question: &SelectorQuestion<'_>, by: OverlayFilter) -> Result<Found> {
     tables.iter().map(|table| table.find(question, by)).collect()
 }
 
-fn seen<'s>(found: &Found, schema: &'s Schema) -> Seen<'s> {
+fn seen<'s>(found: &Found, schema: &'s Schema) -> SeenRows<'s> {
     let count = found.iter().map(|(_, rows)| rows.len()).sum();
-    Seen::new(&found.iter().map(|(table, _)| &**table), schema, count)
+    SeenRows::new(&found.iter().map(|(table, _)| &**table), schema, count)
 }
 
 /// Of these rows those that it asks for and that no newer one of the same key masks.
-fn newest(among: Found, schema: &Schema, question: &Question<'_>) -> Result<Found> {
+fn newest(among: Found, schema: &Schema, question: &SelectorQuestion<'_>) -> Result<Found> {
     let asks_beyond_key = asks_beyond(question, schema.key_len());
     let mut found = among;
     let mut seen = seen(&found, schema);
@@ -284,7 +285,7 @@ fn newest(among: Found, schema: &Schema, question: &Question<'_>) -> Result<Foun
 }
 
 /// Of these rows all with the key of one that is asked for and that no newer one masks.
-fn of_keys(among: &Found, schema: &Schema, question: &Question<'_>) -> Result<Found> {
+fn of_keys(among: &Found, schema: &Schema, question: &SelectorQuestion<'_>) -> Result<Found> {
     let newest = newest(among.clone(), schema, question)?;
     let mut seen = seen(&newest, schema);
     for (table, mut rows) in newest {
@@ -298,7 +299,7 @@ fn of_keys(among: &Found, schema: &Schema, question: &Question<'_>) -> Result<Fo
 }
 
 /// The same but the newest of each key.
-fn masked(among: &Found, schema: &Schema, question: &Question<'_>) -> Result<Found> {
+fn masked(among: &Found, schema: &Schema, question: &SelectorQuestion<'_>) -> Result<Found> {
     let newest = newest(among.clone(), schema, question)?;
     let mut found = of_keys(among, schema, question)?;
     for ((_, rows), (_, newest)) in found.iter_mut().zip(&newest) {
@@ -308,17 +309,19 @@ fn masked(among: &Found, schema: &Schema, question: &Question<'_>) -> Result<Fou
 }
 
 /// Whether it asks for an attribute behind the first ones of a schema, so many.
-pub(crate) fn asks_beyond(question: &Question<'_>, key_len: usize) -> bool {
+pub(crate) fn asks_beyond(question: &SelectorQuestion<'_>, key_len: usize) -> bool {
     match question {
-        Question::Everything => false,
-        Question::All(parts) | Question::Any(parts) => parts.iter().any(|part| asks_beyond(part, key_len)),
-        Question::Not(inner) => asks_beyond(inner, key_len),
-        Question::Test(asked) => asked.attribute().index() >= key_len,
+        SelectorQuestion::Everything => false,
+        SelectorQuestion::All(parts) | SelectorQuestion::Any(parts) => {
+            parts.iter().any(|part| asks_beyond(part, key_len))
+        }
+        SelectorQuestion::Not(inner) => asks_beyond(inner, key_len),
+        SelectorQuestion::Test(asked) => asked.attribute().index() >= key_len,
     }
 }
 
 /// Attributes in the order in which people want to see them, with those that the schema does not declare behind.
-pub(crate) fn attributes<'a>(schema: &'a Schema, tables: &[&'a Table]) -> Vec<(AttrId, &'a str)> {
+pub(crate) fn attributes<'a>(schema: &'a Schema, tables: &[&'a RowTable]) -> Vec<(AttrId, &'a str)> {
     let declared = schema.attributes().iter().enumerate();
     let mut all: Vec<(AttrId, &str)> = declared
         .map(|(at, attribute)| (AttrId(at as u8), &*attribute.name))
@@ -326,7 +329,7 @@ pub(crate) fn attributes<'a>(schema: &'a Schema, tables: &[&'a Table]) -> Vec<(A
     let columns = tables.iter().flat_map(|table| table.columns());
     let mut open: Vec<&str> = columns
         .filter(|column| column.id() == AttrId::OPEN)
-        .map(Column::name)
+        .map(TextColumn::name)
         .collect();
     open.sort_unstable();
     open.dedup();

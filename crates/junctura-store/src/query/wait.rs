@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
 
-use crate::query::retrieve::Found;
+use crate::query::retrieve::RetrieveResult;
 use crate::query::snapshot::Snapshot;
 use crate::storage::refused;
 use crate::store::Store;
@@ -24,10 +24,10 @@ impl Store {
     ///
     /// ```
     /// # use junctura_model::Schema;
-    /// # use junctura_store::{Layout, Store};
+    /// # use junctura_store::{StoreLayout, Store};
     /// # use std::time::Duration;
     /// # fn main() -> junctura_model::Result<()> {
-    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &Layout::default())?;
+    /// # let store = Store::create_url("memory:", &[Schema::builtin("free").unwrap()], &StoreLayout::default())?;
     /// # let mut writer = store.writer()?;
     /// writer.archive([("name", "a")], b"")?;
     /// writer.flush()?;
@@ -42,7 +42,7 @@ impl Store {
         selector: &str,
         timeout: Option<Duration>,
         ask: impl FnMut() -> Result<()>,
-    ) -> Result<Found> {
+    ) -> Result<RetrieveResult> {
         let mut last = None;
         let complete = wait_within(self, timeout, ask, |snapshot| {
             let found = snapshot.retrieve_partial(selector)?;
@@ -93,7 +93,7 @@ pub(crate) fn wait_within<T>(
     }
 }
 
-impl Found {
+impl RetrieveResult {
     /// What is there, if it is all that was asked for, and was waited for.
     ///
     /// # Errors

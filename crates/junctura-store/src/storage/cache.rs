@@ -6,7 +6,7 @@
 //! ```
 //! Kept are blocks of data files and segments, whose bytes never change once they are named. Where a data file is written on, as in a
 //! folder, only what is committed never changes: behind that may be what another writer has half written, or writes anew after an
-//! error. So of such a file no more is kept than whoever opens it knows to be committed ([`Disk::open_committed`]). Each is made beside its place and renamed; a
+//! error. So of such a file no more is kept than whoever opens it knows to be committed ([`StorageDisk::open_committed`]). Each is made beside its place and renamed; a
 //! block that is not what its checksum says is none. Several processes may share a folder, and whoever likes may remove
 //! from it what he likes at any time. Where it cannot be written, everything is read as if there were none.
 
@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 use junctura_model::Result;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Disk, Draft, File, Unfinished, Watch, read_full};
+use super::{FileDraft, FolderWatch, StorageDisk, StorageFile, UnfinishedFile, read_full};
 
 const BLOCK_BYTES: u64 = 1 << 20;
 /// Behind each block.
@@ -36,13 +36,13 @@ const LEFT_PERCENT: u64 = 90;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct CacheDisk {
-    slow: Arc<dyn Disk>,
-    room: Arc<Room>,
+    slow: Arc<dyn StorageDisk>,
+    room: Arc<CacheRoom>,
 }
 
 /// The part of a cache that belongs to one place.
 #[derive(Debug)]
-struct Room {
+struct CacheRoom {
     /// That of all places.
     cache: PathBuf,
     folder: PathBuf,
@@ -54,10 +54,10 @@ struct Room {
 #[derive(Debug)]
 struct CachedFile {
     path: String,
-    disk: Arc<dyn Disk>,
+    disk: Arc<dyn StorageDisk>,
     /// The file in the slower place, when it was needed.
-    slow: OnceLock<Arc<dyn File>>,
-    room: Arc<Room>,
+    slow: OnceLock<Arc<dyn StorageFile>>,
+    room: Arc<CacheRoom>,
     folder: PathBuf,
     /// How long it is, where that does not change.
     length: Option<u64>,
@@ -71,9 +71,9 @@ struct CachedFile {
 
 impl CacheDisk {
     /// With no more than about so many bytes below `folder`, which is made when it is needed.
-    pub(crate) fn new(slow: Arc<dyn Disk>, folder: &Path, bytes_max: u64) -> Self {
+    pub(crate) fn new(slow: Arc<dyn StorageDisk>, folder: &Path, bytes_max: u64) -> Self {
         let cache = folder.join("junctura-store");
-        let room = Room {
+        let room = CacheRoom {
             folder: cache.join(named(&slow.uri(""))),
             cache,
             bytes_max,
@@ -102,12 +102,12 @@ fn is_segment(path: &str) -> bool {
     path.starts_with("segments/")
 }
 
-impl Disk for CacheDisk {
-    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+impl StorageDisk for CacheDisk {
+    fn open(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
         self.open_committed(path, 0)
     }
 
-    fn open_committed(&self, path: &str, end: u64) -> io::Result<Arc<dyn File>> {
+    fn open_committed(&self, path: &str, end: u64) -> io::Result<Arc<dyn StorageFile>> {
         if !is_kept(path) {
             return self.slow.open(path);
         }
@@ -150,19 +150,19 @@ impl Disk for CacheDisk {
         self.slow.probe(is_exclusive)
     }
 
-    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
         self.slow.create(path)
     }
 
-    fn stage(&self, draft: &Draft) -> io::Result<()> {
+    fn stage(&self, draft: &FileDraft) -> io::Result<()> {
         self.slow.stage(draft)
     }
 
-    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+    fn publish(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
         self.slow.publish(draft, to)
     }
 
-    fn discard(&self, draft: &Draft) {
+    fn discard(&self, draft: &FileDraft) {
         self.slow.discard(draft);
     }
 
@@ -222,15 +222,15 @@ impl Disk for CacheDisk {
         self.slow.store_above(folder)
     }
 
-    fn replace(&self, draft: &Draft, to: &str) -> io::Result<()> {
+    fn replace(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
         self.slow.replace(draft, to)
     }
 
-    fn unfinished(&self, folder: &str) -> io::Result<Vec<Unfinished>> {
+    fn unfinished(&self, folder: &str) -> io::Result<Vec<UnfinishedFile>> {
         self.slow.unfinished(folder)
     }
 
-    fn end_unfinished(&self, one: &Unfinished) -> io::Result<()> {
+    fn end_unfinished(&self, one: &UnfinishedFile) -> io::Result<()> {
         self.slow.end_unfinished(one)
     }
 
@@ -238,7 +238,7 @@ impl Disk for CacheDisk {
         self.slow.reads_at_once(path)
     }
 
-    fn watch(&self, folder: &str) -> Box<dyn Watch> {
+    fn watch(&self, folder: &str) -> Box<dyn FolderWatch> {
         self.slow.watch(folder)
     }
 
@@ -248,7 +248,7 @@ impl Disk for CacheDisk {
 }
 
 impl CachedFile {
-    fn slow(&self) -> io::Result<&Arc<dyn File>> {
+    fn slow(&self) -> io::Result<&Arc<dyn StorageFile>> {
         if let Some(file) = self.slow.get() {
             return Ok(file);
         }
@@ -301,7 +301,7 @@ fn copy(from: &[u8], start: usize, into: &mut [u8]) -> usize {
     count
 }
 
-impl File for CachedFile {
+impl StorageFile for CachedFile {
     fn len(&self) -> io::Result<u64> {
         match self.length {
             Some(length) => Ok(length),
@@ -381,7 +381,7 @@ fn kept_length(folder: &Path) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_le_bytes)
 }
 
-impl Room {
+impl CacheRoom {
     /// Keeps bytes if that is possible, and lets go of what was not used for longest if there is too much.
     fn keep(&self, folder: &Path, name: &str, bytes: &[u8]) {
         let Ok(random) = crate::random() else { return };
@@ -404,7 +404,7 @@ impl Room {
 
     /// Removes what was not used for longest, if there is too much.
     fn make_room(&self) {
-        let mut files: Vec<Kept> = kept_files(&self.cache).collect();
+        let mut files: Vec<CacheEntries> = kept_files(&self.cache).collect();
         files.sort_by_key(|file| file.used);
         let mut left: u64 = files.iter().map(|file| file.bytes).sum();
         if left <= self.bytes_max {
@@ -434,7 +434,7 @@ fn note(path: &Path) {
 }
 
 /// A file of the cache.
-struct Kept {
+struct CacheEntries {
     used: SystemTime,
     bytes: u64,
     path: PathBuf,
@@ -449,7 +449,7 @@ fn is_ours(path: &Path) -> bool {
 }
 
 /// All files of a cache: those of each file of each place.
-fn kept_files(cache: &Path) -> impl Iterator<Item = Kept> {
+fn kept_files(cache: &Path) -> impl Iterator<Item = CacheEntries> {
     let within = |folder: &Path| {
         fs::read_dir(folder)
             .into_iter()
@@ -462,7 +462,7 @@ fn kept_files(cache: &Path) -> impl Iterator<Item = Kept> {
         .flat_map(move |file| within(&file));
     files.filter(|path| is_ours(path)).filter_map(|path| {
         let metadata = fs::metadata(&path).ok()?;
-        Some(Kept {
+        Some(CacheEntries {
             used: metadata.modified().ok()?,
             bytes: metadata.len(),
             path,
@@ -483,24 +483,24 @@ mod tests {
     }
 
     /// A place whose files do not grow, with one of these.
-    fn slow(path: &str, bytes: &[u8]) -> Arc<dyn Disk> {
-        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::still());
+    fn slow(path: &str, bytes: &[u8]) -> Arc<dyn StorageDisk> {
+        let disk: Arc<dyn StorageDisk> = Arc::new(MemoryDisk::still());
         add(&*disk, path, bytes);
         disk
     }
 
-    fn add(disk: &dyn Disk, path: &str, bytes: &[u8]) {
+    fn add(disk: &dyn StorageDisk, path: &str, bytes: &[u8]) {
         write_all(&*disk.create(path).unwrap(), bytes, 0).unwrap();
     }
 
-    fn read(disk: &dyn Disk, path: &str) -> Vec<u8> {
+    fn read(disk: &dyn StorageDisk, path: &str) -> Vec<u8> {
         let file = disk.open(path).unwrap();
         let mut bytes = vec![0; file.len().unwrap() as usize];
         assert_eq!(read_full(&*file, &mut bytes, 0).unwrap(), bytes.len());
         bytes
     }
 
-    fn cached(slow: &Arc<dyn Disk>, folder: &Path, bytes_max: u64) -> CacheDisk {
+    fn cached(slow: &Arc<dyn StorageDisk>, folder: &Path, bytes_max: u64) -> CacheDisk {
         CacheDisk::new(Arc::clone(slow), folder, bytes_max)
     }
 
@@ -508,12 +508,12 @@ mod tests {
     fn it_is_a_place_as_any_other() {
         for slow in [MemoryDisk::default(), MemoryDisk::still()] {
             let folder = tempfile::tempdir().unwrap();
-            let disk: Arc<dyn Disk> = Arc::new(CacheDisk::new(Arc::new(slow), folder.path(), 1 << 30));
+            let disk: Arc<dyn StorageDisk> = Arc::new(CacheDisk::new(Arc::new(slow), folder.path(), 1 << 30));
             conformance::all(&disk);
         }
         let (folder, slow) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let slow = Arc::new(LocalDisk::new(slow.path()));
-        let disk: Arc<dyn Disk> = Arc::new(CacheDisk::new(slow, folder.path(), 1 << 30));
+        let disk: Arc<dyn StorageDisk> = Arc::new(CacheDisk::new(slow, folder.path(), 1 << 30));
         conformance::all(&disk);
     }
 
@@ -534,7 +534,7 @@ mod tests {
         assert_eq!(disk.open("data/a/other").unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
-    fn read_committed(disk: &dyn Disk, path: &str, bytes: usize) -> Vec<u8> {
+    fn read_committed(disk: &dyn StorageDisk, path: &str, bytes: usize) -> Vec<u8> {
         let file = disk.open_committed(path, bytes as u64).unwrap();
         assert!(file.len().unwrap() >= bytes as u64);
         let mut read = vec![0; bytes];
@@ -545,7 +545,7 @@ mod tests {
     #[test]
     fn of_what_grows_all_is_kept_that_is_committed_and_nothing_else() {
         let (folder, mut bytes) = (tempfile::tempdir().unwrap(), bytes_of(2_700_000, 1));
-        let slow: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+        let slow: Arc<dyn StorageDisk> = Arc::new(MemoryDisk::default());
         add(&*slow, PATH, &bytes);
         let disk = cached(&slow, folder.path(), 1 << 30);
         let committed = 1_500_000;
@@ -574,7 +574,7 @@ mod tests {
     #[test]
     fn one_opening_reads_on_in_a_block_whose_beginning_was_kept() {
         let (folder, bytes) = (tempfile::tempdir().unwrap(), bytes_of(900_000, 5));
-        let slow: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+        let slow: Arc<dyn StorageDisk> = Arc::new(MemoryDisk::default());
         add(&*slow, PATH, &bytes);
         let disk = cached(&slow, folder.path(), 1 << 30);
         read_committed(&disk, PATH, 1000);

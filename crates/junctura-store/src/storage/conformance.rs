@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::faulty::FaultyDisk;
-use super::{Disk, Draft, File, LocalDisk, MemoryDisk, Places, TieredDisk, read_full, write_all};
+use super::{DataPlaces, FileDraft, LocalDisk, MemoryDisk, StorageDisk, StorageFile, TieredDisk, read_full, write_all};
 
-fn draft(name: &str, bytes: &[u8]) -> Draft {
-    Draft {
+fn draft(name: &str, bytes: &[u8]) -> FileDraft {
+    FileDraft {
         beside: format!("beside/.{name}"),
         bytes: bytes.to_vec(),
     }
 }
 
-fn write(disk: &dyn Disk, path: &str, bytes: &[u8]) -> Arc<dyn File> {
+fn write(disk: &dyn StorageDisk, path: &str, bytes: &[u8]) -> Arc<dyn StorageFile> {
     let file = disk.create(path).unwrap();
     write_all(&*file, bytes, 0).unwrap();
     file.sync().unwrap();
@@ -27,7 +27,7 @@ fn sorted(mut names: Vec<String>) -> Vec<String> {
     names
 }
 
-pub(crate) fn all(disk: &Arc<dyn Disk>) {
+pub(crate) fn all(disk: &Arc<dyn StorageDisk>) {
     a_file_is_replaced(&**disk);
     a_file_reads_back(&**disk);
     names_are_listed(&**disk);
@@ -37,7 +37,7 @@ pub(crate) fn all(disk: &Arc<dyn Disk>) {
     some_grow(&**disk);
 }
 
-fn a_file_reads_back(disk: &dyn Disk) {
+fn a_file_reads_back(disk: &dyn StorageDisk) {
     let bytes: Vec<u8> = (0..300_000_u32).map(|at| (at * 7) as u8).collect();
     for (name, length) in [("empty", 0), ("one", 1), ("many", bytes.len())] {
         let path = format!("data/reads/{name}");
@@ -59,7 +59,7 @@ fn a_file_reads_back(disk: &dyn Disk) {
     );
 }
 
-fn a_file_is_replaced(disk: &dyn Disk) {
+fn a_file_is_replaced(disk: &dyn StorageDisk) {
     for bytes in [&b"of the first"[..], b"of", b""] {
         disk.replace(&draft("mark", bytes), "beside/mark").unwrap();
         disk.sync_names("beside").unwrap();
@@ -69,7 +69,7 @@ fn a_file_is_replaced(disk: &dyn Disk) {
     disk.remove("beside/mark").unwrap();
 }
 
-fn names_are_listed(disk: &dyn Disk) {
+fn names_are_listed(disk: &dyn StorageDisk) {
     for path in ["lists/a/1", "lists/b", "lists/c", "lists/a/2", "lists-not/x"] {
         write(disk, path, b"bytes");
     }
@@ -87,7 +87,7 @@ fn names_are_listed(disk: &dyn Disk) {
     );
 }
 
-fn what_is_not_there_is_told(disk: &dyn Disk) {
+fn what_is_not_there_is_told(disk: &dyn StorageDisk) {
     for error in [
         disk.open("data/nothing").err(),
         disk.read("data/nothing", 1).err(),
@@ -97,7 +97,7 @@ fn what_is_not_there_is_told(disk: &dyn Disk) {
     }
 }
 
-fn a_name_is_given_once(disk: &dyn Disk) {
+fn a_name_is_given_once(disk: &dyn StorageDisk) {
     let (one, other) = (draft("one", b"of one"), draft("other", b"of another"));
     disk.stage(&one).unwrap();
     disk.stage(&other).unwrap();
@@ -116,7 +116,7 @@ fn a_name_is_given_once(disk: &dyn Disk) {
     assert_eq!(sorted(disk.list("beside").unwrap()), ["1", "2"]);
 }
 
-fn of_many_that_race_one_gets_the_name(disk: &Arc<dyn Disk>) {
+fn of_many_that_race_one_gets_the_name(disk: &Arc<dyn StorageDisk>) {
     const WRITERS: u32 = 16;
     for round in 0..10 {
         let name = format!("beside/race-{round}");
@@ -146,7 +146,7 @@ fn of_many_that_race_one_gets_the_name(disk: &Arc<dyn Disk>) {
     }
 }
 
-fn some_grow(disk: &dyn Disk) {
+fn some_grow(disk: &dyn StorageDisk) {
     let path = "data/grows";
     let file = write(disk, path, b"one");
     if disk.grows(path) {
@@ -160,24 +160,24 @@ fn some_grow(disk: &dyn Disk) {
 #[test]
 fn on_a_file_system() {
     let folder = tempfile::tempdir().unwrap();
-    all(&(Arc::new(LocalDisk::new(folder.path())) as Arc<dyn Disk>));
+    all(&(Arc::new(LocalDisk::new(folder.path())) as Arc<dyn StorageDisk>));
 }
 
 #[test]
 fn in_memory() {
-    all(&(Arc::new(MemoryDisk::default()) as Arc<dyn Disk>));
+    all(&(Arc::new(MemoryDisk::default()) as Arc<dyn StorageDisk>));
 }
 
 #[test]
 fn on_the_file_system_of_the_crash_tests() {
-    all(&(Arc::new(FaultyDisk::new(1)) as Arc<dyn Disk>));
+    all(&(Arc::new(FaultyDisk::new(1)) as Arc<dyn StorageDisk>));
 }
 
 #[derive(Debug)]
 struct DataOnly(Arc<MemoryDisk>);
 
-impl Places for DataOnly {
-    fn check_owner(&self, _: &dyn Disk, _: &str, _: &dyn Disk) -> std::io::Result<()> {
+impl DataPlaces for DataOnly {
+    fn check_owner(&self, _: &dyn StorageDisk, _: &str, _: &dyn StorageDisk) -> std::io::Result<()> {
         Ok(())
     }
 
@@ -185,9 +185,9 @@ impl Places for DataOnly {
         true
     }
 
-    fn open(&self, _catalogue: &dyn Disk, name: &str) -> std::io::Result<Arc<dyn Disk>> {
+    fn open(&self, _catalogue: &dyn StorageDisk, name: &str) -> std::io::Result<Arc<dyn StorageDisk>> {
         match name {
-            "data" => Ok(Arc::clone(&self.0) as Arc<dyn Disk>),
+            "data" => Ok(Arc::clone(&self.0) as Arc<dyn StorageDisk>),
             _ => Err(std::io::ErrorKind::NotFound.into()),
         }
     }
@@ -199,7 +199,7 @@ fn split_over_two_places() {
     let data = Arc::new(MemoryDisk::default());
     let catalogue = Arc::new(LocalDisk::new(folder.path()));
     let split = TieredDisk::new(catalogue, Box::new(DataOnly(Arc::clone(&data))));
-    all(&(Arc::new(split) as Arc<dyn Disk>));
+    all(&(Arc::new(split) as Arc<dyn StorageDisk>));
     assert!(!folder.path().join("data").exists());
     assert_eq!(data.list("").unwrap(), ["data"]);
 }
@@ -209,7 +209,7 @@ fn split_over_two_places() {
 fn buckets_of_one_name_at_two_servers_are_two_places() {
     let disk = |endpoint: &str| {
         let url = format!("s3://fields/store?endpoint={endpoint}");
-        crate::url::Place::parse(&url).unwrap().disk(false).unwrap()
+        crate::url::StoreUrl::parse(&url).unwrap().disk(false).unwrap()
     };
     let servers = [
         &["http://one:9000", "http://ONE:9000/"][..],
@@ -237,7 +237,7 @@ fn buckets_of_one_name_at_two_servers_are_two_places() {
 }
 
 #[cfg(feature = "s3")]
-fn a_file_that_is_replaced_is_always_there(disk: &dyn Disk) {
+fn a_file_that_is_replaced_is_always_there(disk: &dyn StorageDisk) {
     const LAST: usize = 40;
     let mark = |number: usize| vec![number as u8; number + 1];
     disk.replace(&draft("mark", &mark(0)), "beside/mark").unwrap();
@@ -261,7 +261,7 @@ fn a_file_that_is_replaced_is_always_there(disk: &dyn Disk) {
 #[ignore = "needs a server: tests/run.py store-s3"]
 fn on_s3() {
     let url = std::env::var("JUNCTURA_TEST_S3").expect("JUNCTURA_TEST_S3");
-    let place = crate::url::Place::parse(&url.replace("{}", "conformance")).unwrap();
+    let place = crate::url::StoreUrl::parse(&url.replace("{}", "conformance")).unwrap();
     let disk = place.disk(true).unwrap();
     disk.probe(true).unwrap();
     all(&disk);

@@ -7,65 +7,65 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use junctura_model::selector::testing::Random;
+use junctura_model::selector::testing::TestRandom;
 
-use super::{Disk, Draft, File};
+use super::{FileDraft, StorageDisk, StorageFile};
 
 /// What is kept or lost at once.
 const SECTOR_BYTES: usize = 512;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct FaultyDisk(Arc<Shared>);
+pub(crate) struct FaultyDisk(Arc<FaultyShared>);
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct FaultyShared {
+    state: Mutex<FaultyState>,
     unlocked: Condvar,
 }
 
 #[derive(Debug)]
 struct FaultyFile {
-    shared: Arc<Shared>,
+    shared: Arc<FaultyShared>,
     inode: usize,
     opening: u64,
 }
 
 #[derive(Debug)]
-struct State {
+struct FaultyState {
     names: BTreeMap<String, usize>,
     /// What would be there after a loss of power.
     names_synced: BTreeMap<String, usize>,
-    inodes: Vec<Inode>,
+    inodes: Vec<FaultyInode>,
     openings: u64,
-    random: Random,
+    random: TestRandom,
     /// Calls until something goes wrong.
     fault_in: Option<u64>,
-    fault: Fault,
+    fault: DiskFault,
     /// The machine has stopped: nothing works.
     is_down: bool,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Inode {
+struct FaultyInode {
     bytes: Vec<u8>,
     synced: Vec<u8>,
     /// What was done since the last sync.
-    unsynced: Vec<Change>,
+    unsynced: Vec<DiskChange>,
     locked_by: Option<u64>,
     /// By the clock of the tests.
     modified: Duration,
 }
 
 #[derive(Clone, Debug)]
-enum Change {
+enum DiskChange {
     Write(usize, Vec<u8>),
     Length(usize),
 }
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum DiskFault {
     /// The process, or the machine, stops.
     Stop,
     /// The disk is full, once.
@@ -76,7 +76,7 @@ pub(crate) enum Fault {
 
 /// What a stop takes along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loss {
+pub(crate) enum StopLoss {
     /// Nothing that the system was given: the process was killed.
     Nothing,
     /// What was not synced, or a part of it: the power was lost.
@@ -99,28 +99,28 @@ pub(crate) fn at_place(name: &str) -> Option<Arc<FaultyDisk>> {
 
 impl FaultyDisk {
     pub(crate) fn new(seed: u64) -> Self {
-        Self::of(BTreeMap::new(), Vec::new(), Random(seed))
+        Self::of(BTreeMap::new(), Vec::new(), TestRandom(seed))
     }
 
-    fn of(names: BTreeMap<String, usize>, inodes: Vec<Inode>, random: Random) -> Self {
-        let state = State {
+    fn of(names: BTreeMap<String, usize>, inodes: Vec<FaultyInode>, random: TestRandom) -> Self {
+        let state = FaultyState {
             names_synced: names.clone(),
             names,
             inodes,
             openings: 0,
             random,
             fault_in: None,
-            fault: Fault::Stop,
+            fault: DiskFault::Stop,
             is_down: false,
         };
-        Self(Arc::new(Shared {
+        Self(Arc::new(FaultyShared {
             state: Mutex::new(state),
             unlocked: Condvar::new(),
         }))
     }
 
     /// After so many calls this goes wrong.
-    pub(crate) fn fault_in(&self, calls: u64, fault: Fault) {
+    pub(crate) fn fault_in(&self, calls: u64, fault: DiskFault) {
         let mut state = self.0.lock();
         state.fault_in = Some(calls);
         state.fault = fault;
@@ -136,23 +136,23 @@ impl FaultyDisk {
     }
 
     /// What a new start finds.
-    pub(crate) fn after(&self, loss: Loss) -> Self {
+    pub(crate) fn after(&self, loss: StopLoss) -> Self {
         let mut state = self.0.lock();
         let seed = state.random.number();
-        let mut random = Random(seed);
+        let mut random = TestRandom(seed);
         let (names, mut inodes) = match loss {
-            Loss::Nothing => (state.names.clone(), state.inodes.clone()),
-            Loss::Unsynced => (lose_names(&state, &mut random), state.inodes.clone()),
+            StopLoss::Nothing => (state.names.clone(), state.inodes.clone()),
+            StopLoss::Unsynced => (lose_names(&state, &mut random), state.inodes.clone()),
         };
         for inode in &mut inodes {
-            if loss == Loss::Unsynced {
+            if loss == StopLoss::Unsynced {
                 inode.bytes = lose(inode, &mut random);
                 inode.unsynced.clear();
                 inode.synced = inode.bytes.clone();
             }
             inode.locked_by = None;
         }
-        let names_synced = if loss == Loss::Unsynced {
+        let names_synced = if loss == StopLoss::Unsynced {
             names.clone()
         } else {
             state.names_synced.clone()
@@ -164,7 +164,7 @@ impl FaultyDisk {
 }
 
 /// Names that were not synced are there or not.
-fn lose_names(state: &State, random: &mut Random) -> BTreeMap<String, usize> {
+fn lose_names(state: &FaultyState, random: &mut TestRandom) -> BTreeMap<String, usize> {
     let mut names = state.names_synced.clone();
     for (name, &inode) in &state.names {
         if random.once_in(2) {
@@ -180,13 +180,13 @@ fn lose_names(state: &State, random: &mut Random) -> BTreeMap<String, usize> {
 }
 
 /// Of what was not synced, some sectors are there.
-fn lose(inode: &Inode, random: &mut Random) -> Vec<u8> {
+fn lose(inode: &FaultyInode, random: &mut TestRandom) -> Vec<u8> {
     let mut bytes = inode.synced.clone();
     for change in &inode.unsynced {
         match change {
-            Change::Length(length) if random.once_in(2) => bytes.resize(*length, 0),
-            Change::Length(_) => {}
-            Change::Write(at, written) => {
+            DiskChange::Length(length) if random.once_in(2) => bytes.resize(*length, 0),
+            DiskChange::Length(_) => {}
+            DiskChange::Write(at, written) => {
                 for (piece, sector) in written.chunks(SECTOR_BYTES).enumerate() {
                     if random.once_in(2) {
                         put(&mut bytes, at + piece * SECTOR_BYTES, sector);
@@ -206,20 +206,20 @@ fn put(bytes: &mut Vec<u8>, at: usize, written: &[u8]) {
     bytes[at..end].copy_from_slice(written);
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl FaultyShared {
+    fn lock(&self) -> MutexGuard<'_, FaultyState> {
         self.state.lock().unwrap()
     }
 
     /// One more call; whether it goes wrong, and how.
-    fn call(&self) -> io::Result<(MutexGuard<'_, State>, Option<Fault>)> {
+    fn call(&self) -> io::Result<(MutexGuard<'_, FaultyState>, Option<DiskFault>)> {
         let mut state = self.lock();
         let mut fault = None;
         if let Some(left) = state.fault_in {
             state.fault_in = left.checked_sub(1);
             if left == 0 {
                 fault = Some(state.fault);
-                state.is_down |= state.fault == Fault::Stop;
+                state.is_down |= state.fault == DiskFault::Stop;
             }
         }
         // A write that is under way when the machine stops may be there in part.
@@ -230,7 +230,7 @@ impl Shared {
     }
 
     /// A call that fails as a whole.
-    fn plain_call(&self) -> io::Result<MutexGuard<'_, State>> {
+    fn plain_call(&self) -> io::Result<MutexGuard<'_, FaultyState>> {
         match self.call()? {
             (state, None) => Ok(state),
             (_, Some(fault)) => Err(error(fault)),
@@ -238,15 +238,15 @@ impl Shared {
     }
 }
 
-fn error(fault: Fault) -> io::Error {
+fn error(fault: DiskFault) -> io::Error {
     match fault {
-        Fault::Stop => io::Error::other("the machine has stopped"),
-        Fault::Full => io::ErrorKind::StorageFull.into(),
-        Fault::Error => io::Error::from_raw_os_error(5),
+        DiskFault::Stop => io::Error::other("the machine has stopped"),
+        DiskFault::Full => io::ErrorKind::StorageFull.into(),
+        DiskFault::Error => io::Error::from_raw_os_error(5),
     }
 }
 
-fn open(shared: &Arc<Shared>, state: &mut State, inode: usize) -> Arc<dyn File> {
+fn open(shared: &Arc<FaultyShared>, state: &mut FaultyState, inode: usize) -> Arc<dyn StorageFile> {
     state.openings += 1;
     Arc::new(FaultyFile {
         shared: Arc::clone(shared),
@@ -255,28 +255,28 @@ fn open(shared: &Arc<Shared>, state: &mut State, inode: usize) -> Arc<dyn File> 
     })
 }
 
-impl Disk for FaultyDisk {
-    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+impl StorageDisk for FaultyDisk {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
         let mut state = self.0.plain_call()?;
         if state.names.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let inode = state.inodes.len();
-        state.inodes.push(Inode {
+        state.inodes.push(FaultyInode {
             modified: crate::tests::crash::clock(),
-            ..Inode::default()
+            ..FaultyInode::default()
         });
         state.names.insert(path.to_owned(), inode);
         Ok(open(&self.0, &mut state, inode))
     }
 
-    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+    fn open(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
         let mut state = self.0.plain_call()?;
         let inode = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
         Ok(open(&self.0, &mut state, inode))
     }
 
-    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+    fn publish(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
         {
             let mut state = self.0.plain_call()?;
             if state.names.contains_key(to) {
@@ -339,7 +339,7 @@ impl Disk for FaultyDisk {
     }
 }
 
-impl File for FaultyFile {
+impl StorageFile for FaultyFile {
     fn len(&self) -> io::Result<u64> {
         let state = self.shared.plain_call()?;
         Ok(state.inodes[self.inode].bytes.len() as u64)
@@ -374,7 +374,7 @@ impl File for FaultyFile {
         put(&mut inode.bytes, at as usize, &bytes[..written]);
         inode
             .unsynced
-            .push(Change::Write(at as usize, bytes[..written].to_vec()));
+            .push(DiskChange::Write(at as usize, bytes[..written].to_vec()));
         match fault {
             Some(fault) => Err(error(fault)),
             None => Ok(written),
@@ -385,7 +385,7 @@ impl File for FaultyFile {
         let mut state = self.shared.plain_call()?;
         let inode = &mut state.inodes[self.inode];
         inode.bytes.resize(bytes as usize, 0);
-        inode.unsynced.push(Change::Length(bytes as usize));
+        inode.unsynced.push(DiskChange::Length(bytes as usize));
         Ok(())
     }
 
@@ -396,16 +396,16 @@ impl File for FaultyFile {
             None => {
                 for change in std::mem::take(&mut inode.unsynced) {
                     match change {
-                        Change::Write(at, bytes) => put(&mut inode.synced, at, &bytes),
-                        Change::Length(length) => inode.synced.resize(length, 0),
+                        DiskChange::Write(at, bytes) => put(&mut inode.synced, at, &bytes),
+                        DiskChange::Length(length) => inode.synced.resize(length, 0),
                     }
                 }
                 Ok(())
             }
-            Some(Fault::Error) => {
+            Some(DiskFault::Error) => {
                 // The system counts as written what it could not write.
                 inode.unsynced.clear();
-                Err(error(Fault::Error))
+                Err(error(DiskFault::Error))
             }
             Some(fault) => Err(error(fault)),
         }

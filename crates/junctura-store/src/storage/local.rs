@@ -13,7 +13,7 @@ use junctura_memory::FileMap;
 use rustix::fs::{FlockOperation, flock};
 
 use super::mounts::{is_mount_point, other_paths};
-use super::{Disk, Draft, File, Notices, Pause, Watch};
+use super::{FileDraft, FolderNotices, FolderWatch, PollingPause, StorageDisk, StorageFile};
 
 /// NFS, SMB and CIFS, as `statfs(2)` calls them.
 const REMOTE: [u32; 4] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42];
@@ -35,25 +35,25 @@ struct LocalFile {
     /// What the system said of writing, where the file could be opened for reading only.
     refused: Option<i32>,
     /// By which way it was opened; whether that leads into another store is looked at when it is first written to.
-    way: Way,
-    stray: OnceLock<Option<Stray>>,
+    way: RootedPath,
+    stray: OnceLock<Option<StrayMount>>,
 }
 
 /// A path within a root.
 #[derive(Debug)]
-struct Way {
+struct RootedPath {
     root: Arc<Path>,
     path: String,
 }
 
 /// A link or mount point on such a way, and the other store that it leads into.
 #[derive(Debug)]
-struct Stray {
+struct StrayMount {
     link: PathBuf,
     store: PathBuf,
 }
 
-impl Way {
+impl RootedPath {
     /// All links and mount points.
     fn links(&self) -> impl Iterator<Item = PathBuf> {
         let parts = Path::new(&self.path).components();
@@ -66,15 +66,15 @@ impl Way {
         folders.flatten()
     }
 
-    fn stray(&self) -> Option<Stray> {
+    fn stray(&self) -> Option<StrayMount> {
         self.links().find_map(|link| {
             let store = store_above(&link, &self.root)?;
-            Some(Stray { link, store })
+            Some(StrayMount { link, store })
         })
     }
 }
 
-impl Stray {
+impl StrayMount {
     fn refused(&self) -> io::Error {
         let (link, store) = (self.link.display(), self.store.display());
         let cause = format!(
@@ -102,8 +102,8 @@ impl LocalDisk {
         }
     }
 
-    fn way(&self, path: &str) -> Way {
-        Way {
+    fn way(&self, path: &str) -> RootedPath {
+        RootedPath {
             root: Arc::clone(&self.root),
             path: path.to_owned(),
         }
@@ -112,7 +112,7 @@ impl LocalDisk {
     /// Whether a file of this path may be made.
     ///
     /// # Errors
-    /// As [`Disk::check_way`].
+    /// As [`StorageDisk::check_way`].
     fn check_new(&self, path: &str) -> io::Result<()> {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let own = || self.own.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,8 +144,8 @@ fn is_one_file(one: &Path, other: &Path) -> bool {
     matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-impl Disk for LocalDisk {
-    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+impl StorageDisk for LocalDisk {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
         let way = self.way(path);
         let path = self.path(path)?;
         self.check_new(&way.path)?;
@@ -165,7 +165,7 @@ impl Disk for LocalDisk {
         }))
     }
 
-    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+    fn open(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
         let way = self.way(path);
         let path = self.path(path)?;
         let (file, refused) = match fs::File::options().read(true).write(true).open(&path) {
@@ -187,7 +187,7 @@ impl Disk for LocalDisk {
         }))
     }
 
-    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+    fn publish(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
         self.check_new(to)?;
         let (from, to) = (self.path(&draft.beside)?, self.path(to)?);
         let linked = fs::hard_link(&from, &to);
@@ -231,9 +231,12 @@ impl Disk for LocalDisk {
         format!("file://{}", path.display())
     }
 
-    fn watch(&self, folder: &str) -> Box<dyn Watch> {
-        let told = self.path(folder).and_then(|path| Notices::of(&path));
-        told.map_or_else(|_| Box::new(Pause) as Box<dyn Watch>, |told| Box::new(told))
+    fn watch(&self, folder: &str) -> Box<dyn FolderWatch> {
+        let told = self.path(folder).and_then(|path| FolderNotices::of(&path));
+        told.map_or_else(
+            |_| Box::new(PollingPause) as Box<dyn FolderWatch>,
+            |told| Box::new(told),
+        )
     }
 
     fn is_at(&self, uri: &str) -> bool {
@@ -285,7 +288,7 @@ impl Disk for LocalDisk {
         Some(store.display().to_string())
     }
 
-    fn replace(&self, draft: &Draft, to: &str) -> io::Result<()> {
+    fn replace(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
         self.check_new(to)?;
         let (from, to) = (self.path(&draft.beside)?, self.path(to)?);
         self.stage(draft)?;
@@ -316,7 +319,7 @@ impl LocalFile {
     }
 }
 
-impl File for LocalFile {
+impl StorageFile for LocalFile {
     fn len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }

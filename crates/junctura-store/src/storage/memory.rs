@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{Disk, Draft, File};
+use super::{FileDraft, StorageDisk, StorageFile};
 
 /// Those that have a name, while somebody has them open.
 static NAMED: LazyLock<Mutex<HashMap<String, Weak<Names>>>> = LazyLock::new(Mutex::default);
@@ -23,10 +23,10 @@ pub(crate) struct MemoryDisk {
 /// The time since 1970.
 type Clock = fn() -> Duration;
 
-type Names = Mutex<BTreeMap<String, Arc<Content>>>;
+type Names = Mutex<BTreeMap<String, Arc<FileContent>>>;
 
 #[derive(Debug, Default)]
-struct Content {
+struct FileContent {
     /// None when it has been removed: as in an object store, who has it open reads nothing any more.
     bytes: RwLock<Option<Vec<u8>>>,
     /// Nanoseconds since 1970.
@@ -38,7 +38,7 @@ struct Content {
 }
 
 #[derive(Debug)]
-struct MemoryFile(Arc<Content>);
+struct MemoryFile(Arc<FileContent>);
 
 impl MemoryDisk {
     /// The one of this name; it is empty when nobody has it open.
@@ -78,20 +78,20 @@ impl MemoryDisk {
         }
     }
 
-    fn content(&self, path: &str) -> io::Result<Arc<Content>> {
+    fn content(&self, path: &str) -> io::Result<Arc<FileContent>> {
         let names = lock(&self.names);
         Ok(Arc::clone(names.get(path).ok_or(io::ErrorKind::NotFound)?))
     }
 
-    fn insert(&self, path: &str, bytes: Vec<u8>) -> io::Result<Arc<Content>> {
+    fn insert(&self, path: &str, bytes: Vec<u8>) -> io::Result<Arc<FileContent>> {
         let mut names = lock(&self.names);
         if names.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        let content = Arc::new(Content {
+        let content = Arc::new(FileContent {
             bytes: RwLock::new(Some(bytes)),
             clock: self.clock,
-            ..Content::default()
+            ..FileContent::default()
         });
         content.touch();
         names.insert(path.to_owned(), Arc::clone(&content));
@@ -99,7 +99,7 @@ impl MemoryDisk {
     }
 }
 
-impl Content {
+impl FileContent {
     fn read<T>(&self, read: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
         let bytes = self.bytes.read().unwrap_or_else(PoisonError::into_inner);
         Ok(read(bytes.as_ref().ok_or(io::ErrorKind::NotFound)?))
@@ -123,25 +123,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Disk for MemoryDisk {
-    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+impl StorageDisk for MemoryDisk {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
         Ok(Arc::new(MemoryFile(self.insert(path, Vec::new())?)))
     }
 
-    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+    fn open(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
         Ok(Arc::new(MemoryFile(self.content(path)?)))
     }
 
-    fn stage(&self, _draft: &Draft) -> io::Result<()> {
+    fn stage(&self, _draft: &FileDraft) -> io::Result<()> {
         Ok(())
     }
 
-    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+    fn publish(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
         self.insert(to, draft.bytes.clone())?;
         Ok(())
     }
 
-    fn discard(&self, _draft: &Draft) {}
+    fn discard(&self, _draft: &FileDraft) {}
 
     fn grows(&self, _path: &str) -> bool {
         !self.is_still
@@ -181,7 +181,7 @@ impl Disk for MemoryDisk {
     }
 }
 
-impl File for MemoryFile {
+impl StorageFile for MemoryFile {
     fn len(&self) -> io::Result<u64> {
         self.0.read(|bytes| bytes.len() as u64)
     }

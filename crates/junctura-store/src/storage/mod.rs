@@ -36,15 +36,15 @@ pub(crate) use local::LocalDisk;
 pub(crate) use memory::MemoryDisk;
 #[cfg(feature = "s3")]
 pub(crate) use s3::S3Disk;
-pub(crate) use tiered::{Places, TieredDisk};
-pub(crate) use watch::{Notices, Pause, Watch};
+pub(crate) use tiered::{DataPlaces, TieredDisk};
+pub(crate) use watch::{FolderNotices, FolderWatch, PollingPause};
 
 /// More at once are no quicker where what is read comes from memory, and seldom where it comes from a disk.
 const LOCAL_READS_MAX: usize = 4;
 
 /// Bytes that are to have a name, all at once.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct FileDraft {
     /// Where a file system keeps them until then; nobody else's name.
     pub(crate) beside: String,
     pub(crate) bytes: Vec<u8>,
@@ -52,7 +52,7 @@ pub(crate) struct Draft {
 
 /// A file that somebody has begun and has not ended.
 #[derive(Clone, Debug)]
-pub(crate) struct Unfinished {
+pub(crate) struct UnfinishedFile {
     pub(crate) path: String,
     /// Tells it from others of the same name.
     #[cfg(feature = "s3")]
@@ -62,7 +62,7 @@ pub(crate) struct Unfinished {
 }
 
 /// A folder and what lies in it.
-pub(crate) trait Disk: Debug + Send + Sync {
+pub(crate) trait StorageDisk: Debug + Send + Sync {
     /// Whether a store can be made here; `is_exclusive`: whose commits need names that are given only once.
     ///
     /// # Errors
@@ -71,15 +71,15 @@ pub(crate) trait Disk: Debug + Send + Sync {
         Ok(())
     }
     /// Makes a file that was not there (`AlreadyExists` otherwise), and the folders above it.
-    fn create(&self, path: &str) -> io::Result<Arc<dyn File>>;
+    fn create(&self, path: &str) -> io::Result<Arc<dyn StorageFile>>;
     /// Opens a file, for writing too where that is allowed.
-    fn open(&self, path: &str) -> io::Result<Arc<dyn File>>;
+    fn open(&self, path: &str) -> io::Result<Arc<dyn StorageFile>>;
     /// The same, to read the bytes before this one: they are committed, and stay what they are.
-    fn open_committed(&self, path: &str, _end: u64) -> io::Result<Arc<dyn File>> {
+    fn open_committed(&self, path: &str, _end: u64) -> io::Result<Arc<dyn StorageFile>> {
         self.open(path)
     }
     /// Does for a draft what can be done before it has its name.
-    fn stage(&self, draft: &Draft) -> io::Result<()> {
+    fn stage(&self, draft: &FileDraft) -> io::Result<()> {
         let file = self.create(&draft.beside)?;
         write_all(&*file, &draft.bytes, 0)?;
         file.sync()
@@ -87,9 +87,9 @@ pub(crate) trait Disk: Debug + Send + Sync {
     /// Gives a draft a name that must be free: whoever sees the name sees all of its bytes. `AlreadyExists`: the name is that of
     /// something else, and another may be tried. `TimedOut`: it is not known whether it has the name, now or later. After any
     /// other error it does not have it.
-    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()>;
+    fn publish(&self, draft: &FileDraft, to: &str) -> io::Result<()>;
     /// Removes what is left of a draft that was not published.
-    fn discard(&self, draft: &Draft) {
+    fn discard(&self, draft: &FileDraft) {
         let _ = self.remove(&draft.beside);
     }
     /// Removes a file.
@@ -158,7 +158,7 @@ pub(crate) trait Disk: Debug + Send + Sync {
         None
     }
     /// Gives a draft a name that may be that of another file, which is gone then.
-    fn replace(&self, draft: &Draft, to: &str) -> io::Result<()> {
+    fn replace(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
         match self.remove(to) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -178,11 +178,11 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn sync_names(&self, folder: &str) -> io::Result<()>;
     /// Files below a folder that somebody has begun and that nobody can see: they stay if he has died. None where there is no such thing, or
     /// nobody says.
-    fn unfinished(&self, _folder: &str) -> io::Result<Vec<Unfinished>> {
+    fn unfinished(&self, _folder: &str) -> io::Result<Vec<UnfinishedFile>> {
         Ok(Vec::new())
     }
     /// Ends one, without what was written.
-    fn end_unfinished(&self, _one: &Unfinished) -> io::Result<()> {
+    fn end_unfinished(&self, _one: &UnfinishedFile) -> io::Result<()> {
         Ok(())
     }
     /// How many reads of such files at once bring more than one.
@@ -192,13 +192,13 @@ pub(crate) trait Disk: Debug + Send + Sync {
             .min(LOCAL_READS_MAX)
     }
     /// Tells, if it can, when something is written into a folder from now on.
-    fn watch(&self, _folder: &str) -> Box<dyn Watch> {
-        Box::new(Pause)
+    fn watch(&self, _folder: &str) -> Box<dyn FolderWatch> {
+        Box::new(PollingPause)
     }
 }
 
 /// A file that is open.
-pub(crate) trait File: Debug + Send + Sync {
+pub(crate) trait StorageFile: Debug + Send + Sync {
     /// Bytes.
     fn len(&self) -> io::Result<u64>;
     /// Reads what is there, perhaps less than asked for; nothing at the end.
@@ -220,7 +220,7 @@ pub(crate) trait File: Debug + Send + Sync {
 }
 
 /// Writes all of it.
-pub(crate) fn write_all(file: &dyn File, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
+pub(crate) fn write_all(file: &dyn StorageFile, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write_at(bytes, at)? {
             0 => return Err(io::ErrorKind::WriteZero.into()),
@@ -234,7 +234,7 @@ pub(crate) fn write_all(file: &dyn File, mut bytes: &[u8], mut at: u64) -> io::R
 }
 
 /// Reads until the space is full or the file ends; says how much it was.
-pub(crate) fn read_full(file: &dyn File, into: &mut [u8], at: u64) -> io::Result<usize> {
+pub(crate) fn read_full(file: &dyn StorageFile, into: &mut [u8], at: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < into.len() {
         match file.read_at(&mut into[done..], at + done as u64)? {
@@ -247,7 +247,7 @@ pub(crate) fn read_full(file: &dyn File, into: &mut [u8], at: u64) -> io::Result
 
 /// Makes last what a file has from one byte to another, where nobody changes it any more. When a sync fails, the system forgets what
 /// it could not write, and the next one would succeed without it: so it is written once more, and synced again.
-pub(crate) fn sync_range(file: &dyn File, from: u64, end: u64) -> io::Result<()> {
+pub(crate) fn sync_range(file: &dyn StorageFile, from: u64, end: u64) -> io::Result<()> {
     const PIECE_BYTES: usize = 1 << 20;
     if file.sync().is_ok() {
         return Ok(());
@@ -275,7 +275,7 @@ fn check_size(bytes: u64, bytes_max: u64) -> io::Result<()> {
 }
 
 /// Names in a folder, as paths from the root.
-pub(crate) fn files_in(disk: &dyn Disk, folder: &str) -> Result<Vec<String>> {
+pub(crate) fn files_in(disk: &dyn StorageDisk, folder: &str) -> Result<Vec<String>> {
     let names = disk
         .list(folder)
         .map_err(|error| refused(folder, "cannot be listed", &error))?;
@@ -290,13 +290,13 @@ pub(crate) fn files_in(disk: &dyn Disk, folder: &str) -> Result<Vec<String>> {
 }
 
 /// Whether it is not known that there is no such file.
-pub(crate) fn may_be_there(disk: &dyn Disk, file: &str) -> bool {
+pub(crate) fn may_be_there(disk: &dyn StorageDisk, file: &str) -> bool {
     let looked = disk.modified(file);
     !looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// All that a file has, if it has no more than `bytes_max`.
-pub(crate) fn read_whole(disk: &dyn Disk, path: &str, bytes_max: u64) -> Result<Vec<u8>> {
+pub(crate) fn read_whole(disk: &dyn StorageDisk, path: &str, bytes_max: u64) -> Result<Vec<u8>> {
     disk.read(path, bytes_max)
         .map_err(|error| refused(path, "cannot be read", &error))
 }
@@ -317,7 +317,7 @@ pub(crate) fn check_readable(path: &str, bytes: &[u8], bytes_max: u64) -> Result
 }
 
 /// Makes an object of these bytes, under a name that must be free, and makes it last.
-pub(crate) fn publish_new(disk: &dyn Disk, draft: &Draft, to: &str) -> io::Result<()> {
+pub(crate) fn publish_new(disk: &dyn StorageDisk, draft: &FileDraft, to: &str) -> io::Result<()> {
     let published = disk.stage(draft).and_then(|()| disk.publish(draft, to));
     if published.is_err() {
         disk.discard(draft);

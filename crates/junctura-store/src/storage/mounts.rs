@@ -37,7 +37,7 @@ pub(super) fn other_paths(real: &Path) -> Vec<PathBuf> {
 }
 
 /// One line of the list.
-struct Mount {
+struct MountLine {
     id: u64,
     /// The file system, by its device.
     device: String,
@@ -46,7 +46,7 @@ struct Mount {
     point: PathBuf,
 }
 
-impl Mount {
+impl MountLine {
     fn parse(line: &str) -> Option<Self> {
         let mut fields = line.split(' ');
         let id = fields.next()?.parse().ok()?;
@@ -62,7 +62,7 @@ impl Mount {
 }
 
 fn others(mounts: &str, mount: u64, real: &Path) -> Vec<PathBuf> {
-    let all: Vec<Mount> = mounts.lines().filter_map(Mount::parse).collect();
+    let all: Vec<MountLine> = mounts.lines().filter_map(MountLine::parse).collect();
     let Some(own) = all.iter().find(|one| one.id == mount) else {
         return Vec::new();
     };

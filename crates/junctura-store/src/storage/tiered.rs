@@ -7,34 +7,34 @@ use std::time::Duration;
 
 use hashbrown::{HashMap, HashSet};
 
-use super::{Disk, Draft, File, Pause, Unfinished, Watch};
+use super::{FileDraft, FolderWatch, PollingPause, StorageDisk, StorageFile, UnfinishedFile};
 
 /// Where data files lie that lie elsewhere than the catalogue.
-pub(crate) trait Places: std::fmt::Debug + Send + Sync {
+pub(crate) trait DataPlaces: std::fmt::Debug + Send + Sync {
     /// Whether those lie there that were not moved: the tier [`OWN`](crate::maintenance::tier::OWN).
     fn has_data(&self) -> bool;
     /// What the tier of this name is reached through.
-    fn open(&self, catalogue: &dyn Disk, name: &str) -> io::Result<Arc<dyn Disk>>;
+    fn open(&self, catalogue: &dyn StorageDisk, name: &str) -> io::Result<Arc<dyn StorageDisk>>;
     /// Whether what lies in the tier of this name may be changed from this catalogue.
     ///
     /// # Errors
     /// `ResourceBusy` when it is that of another one.
-    fn check_owner(&self, catalogue: &dyn Disk, name: &str, tier: &dyn Disk) -> io::Result<()>;
+    fn check_owner(&self, catalogue: &dyn StorageDisk, name: &str, tier: &dyn StorageDisk) -> io::Result<()>;
 }
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct TieredDisk {
-    catalogue: Arc<dyn Disk>,
-    places: Box<dyn Places>,
+    catalogue: Arc<dyn StorageDisk>,
+    places: Box<dyn DataPlaces>,
     /// Those that were asked for.
-    tiers: Mutex<HashMap<String, Arc<dyn Disk>>>,
+    tiers: Mutex<HashMap<String, Arc<dyn StorageDisk>>>,
     /// Those that were the store's when a commit named files there, or the first file was made.
     owned: Mutex<HashSet<String>>,
 }
 
 impl TieredDisk {
-    pub(crate) fn new(catalogue: Arc<dyn Disk>, places: Box<dyn Places>) -> Self {
+    pub(crate) fn new(catalogue: Arc<dyn StorageDisk>, places: Box<dyn DataPlaces>) -> Self {
         Self {
             catalogue,
             places,
@@ -54,7 +54,7 @@ impl TieredDisk {
         is_in_tier.then(|| rest.split_once('/').map_or(rest, |(name, _)| name))
     }
 
-    fn of(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
+    fn of(&self, path: &str) -> io::Result<Arc<dyn StorageDisk>> {
         match self.tier_of(path) {
             Some(name) => self.tier(name),
             None => Ok(Arc::clone(&self.catalogue)),
@@ -62,7 +62,7 @@ impl TieredDisk {
     }
 
     /// The same, to make or to remove a file there.
-    fn to_change(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
+    fn to_change(&self, path: &str) -> io::Result<Arc<dyn StorageDisk>> {
         let disk = self.of(path)?;
         let Some(name) = self.tier_of(path) else {
             return Ok(disk);
@@ -73,7 +73,7 @@ impl TieredDisk {
         Ok(disk)
     }
 
-    fn check_place(&self, name: &str, disk: &dyn Disk) -> io::Result<()> {
+    fn check_place(&self, name: &str, disk: &dyn StorageDisk) -> io::Result<()> {
         let checked = self.places.check_owner(&*self.catalogue, name, disk);
         let mut owned = self.owned();
         match &checked {
@@ -87,7 +87,7 @@ impl TieredDisk {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tier(&self, name: &str) -> io::Result<Arc<dyn Disk>> {
+    fn tier(&self, name: &str) -> io::Result<Arc<dyn StorageDisk>> {
         let mut tiers = self.tiers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = tiers.get(name) {
             return Ok(Arc::clone(known));
@@ -98,28 +98,28 @@ impl TieredDisk {
     }
 }
 
-impl Disk for TieredDisk {
-    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+impl StorageDisk for TieredDisk {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
         self.to_change(path)?.create(path)
     }
 
-    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+    fn open(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
         self.of(path)?.open(path)
     }
 
-    fn open_committed(&self, path: &str, end: u64) -> io::Result<Arc<dyn File>> {
+    fn open_committed(&self, path: &str, end: u64) -> io::Result<Arc<dyn StorageFile>> {
         self.of(path)?.open_committed(path, end)
     }
 
-    fn stage(&self, draft: &Draft) -> io::Result<()> {
+    fn stage(&self, draft: &FileDraft) -> io::Result<()> {
         self.to_change(&draft.beside)?.stage(draft)
     }
 
-    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+    fn publish(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
         self.to_change(to)?.publish(draft, to)
     }
 
-    fn discard(&self, draft: &Draft) {
+    fn discard(&self, draft: &FileDraft) {
         if let Ok(disk) = self.of(&draft.beside) {
             disk.discard(draft);
         }
@@ -190,7 +190,7 @@ impl Disk for TieredDisk {
         self.of(folder).ok()?.store_above(folder)
     }
 
-    fn replace(&self, draft: &Draft, to: &str) -> io::Result<()> {
+    fn replace(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
         self.of(to)?.replace(draft, to)
     }
 
@@ -205,10 +205,10 @@ impl Disk for TieredDisk {
         self.of(path).map_or(1, |disk| disk.reads_at_once(path))
     }
 
-    fn watch(&self, folder: &str) -> Box<dyn Watch> {
+    fn watch(&self, folder: &str) -> Box<dyn FolderWatch> {
         match self.of(folder) {
             Ok(disk) => disk.watch(folder),
-            Err(_) => Box::new(Pause),
+            Err(_) => Box::new(PollingPause),
         }
     }
 
@@ -216,11 +216,11 @@ impl Disk for TieredDisk {
         self.of(folder)?.sync_names(folder)
     }
 
-    fn unfinished(&self, folder: &str) -> io::Result<Vec<Unfinished>> {
+    fn unfinished(&self, folder: &str) -> io::Result<Vec<UnfinishedFile>> {
         self.of(folder)?.unfinished(folder)
     }
 
-    fn end_unfinished(&self, one: &Unfinished) -> io::Result<()> {
+    fn end_unfinished(&self, one: &UnfinishedFile) -> io::Result<()> {
         self.to_change(&one.path)?.end_unfinished(one)
     }
 }

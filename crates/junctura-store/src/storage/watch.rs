@@ -12,16 +12,16 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
 
 /// Whoever waits for a folder. What others write on other machines is perhaps not told: so nobody waits for long.
-pub(crate) trait Watch: Debug + Send {
+pub(crate) trait FolderWatch: Debug + Send {
     /// Waits until something is written, or so long; perhaps less.
     fn wait(&mut self, time: Duration) -> io::Result<()>;
 }
 
 /// Of a place that tells nobody: the time goes by.
 #[derive(Debug)]
-pub(crate) struct Pause;
+pub(crate) struct PollingPause;
 
-impl Watch for Pause {
+impl FolderWatch for PollingPause {
     fn wait(&mut self, time: Duration) -> io::Result<()> {
         thread::park_timeout(time);
         Ok(())
@@ -30,9 +30,9 @@ impl Watch for Pause {
 
 /// What the kernel tells of a folder of this machine.
 #[derive(Debug)]
-pub(crate) struct Notices(OwnedFd);
+pub(crate) struct FolderNotices(OwnedFd);
 
-impl Notices {
+impl FolderNotices {
     /// # Errors
     /// What the system refuses: it keeps so many for a user, and no more.
     pub(crate) fn of(folder: &Path) -> io::Result<Self> {
@@ -43,7 +43,7 @@ impl Notices {
     }
 }
 
-impl Watch for Notices {
+impl FolderWatch for FolderNotices {
     fn wait(&mut self, time: Duration) -> io::Result<()> {
         let time = Timespec::try_from(time).ok();
         match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], time.as_ref()) {

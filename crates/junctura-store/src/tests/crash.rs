@@ -7,18 +7,18 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use junctura_model::selector::testing::Random;
+use junctura_model::selector::testing::TestRandom;
 use junctura_model::{Code, Given, Schema};
 
-use crate::data::packing::{Compression, Packing};
+use crate::data::packing::{Compression, PackingRule};
 use crate::log::Commits;
 use crate::maintenance::relocate;
 use crate::maintenance::remove::Removed;
-use crate::root::{Layout, Root};
-use crate::storage::Disk;
-use crate::storage::faulty::{Fault, FaultyDisk, Loss};
+use crate::root::{StoreLayout, StoreRoot};
+use crate::storage::StorageDisk;
+use crate::storage::faulty::{DiskFault, FaultyDisk, StopLoss};
 use crate::store::Store;
-use crate::writer::Writer;
+use crate::writer::StoreWriter;
 
 /// Stories of the gate; a run without `JUNCTURA_SEEDS=all` tells a few.
 fn seeds() -> u64 {
@@ -74,7 +74,7 @@ pub(crate) fn let_it_be(time: Duration) {
 }
 
 pub(crate) fn bytes_of(seed: u64) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = TestRandom(seed);
     // Few are large: copying and comparing their bytes would take most of the time.
     let length = match random.below(32) {
         0..4 => 0,
@@ -91,7 +91,7 @@ pub(crate) fn bytes_of(seed: u64) -> Vec<u8> {
     bytes
 }
 
-pub(crate) fn archive(writer: &mut Writer, step: u32, seed: u64) -> junctura_model::Result<()> {
+pub(crate) fn archive(writer: &mut StoreWriter, step: u32, seed: u64) -> junctura_model::Result<()> {
     let dataset = if step.is_multiple_of(3) { "0001" } else { "0002" };
     let step = step.to_string();
     let attributes = [
@@ -115,31 +115,31 @@ pub(crate) fn archive(writer: &mut Writer, step: u32, seed: u64) -> junctura_mod
 pub(crate) fn opened(disk: FaultyDisk, commits: Commits) -> (Arc<FaultyDisk>, Option<Store>) {
     let disk = Arc::new(disk);
     let schemas = [Schema::builtin("mars").unwrap()];
-    let opened = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).or_else(|_| {
+    let opened = Store::open_on(Arc::clone(&disk) as Arc<dyn StorageDisk>, clock).or_else(|_| {
         // Of the two datasets, one.
-        let packing = Packing {
+        let packing = PackingRule {
             datasets: "expver=0002".to_owned(),
             compression: Compression::Lz4,
         };
-        let layout = Layout {
+        let layout = StoreLayout {
             compression: vec![packing],
-            ..Layout::default()
+            ..StoreLayout::default()
         };
-        Root::create(&*disk, &schemas, commits, &layout)?;
-        Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock)
+        StoreRoot::create(&*disk, &schemas, commits, &layout)?;
+        Store::open_on(Arc::clone(&disk) as Arc<dyn StorageDisk>, clock)
     });
     (disk, opened.ok())
 }
 
 /// One life of a machine: writers archive and flush until it stops.
-fn live(random: &mut Random, disk: &Arc<FaultyDisk>, store: &Store, past: &mut Past) {
+fn live(random: &mut TestRandom, disk: &Arc<FaultyDisk>, store: &Store, past: &mut Past) {
     // Where there is no lock that a failure would leave behind, as two processes.
     let other = match store.commits() {
         Commits::Appended => Ok(store.clone()),
-        Commits::Exclusive => Store::open_on(Arc::clone(disk) as Arc<dyn Disk>, clock),
+        Commits::Exclusive => Store::open_on(Arc::clone(disk) as Arc<dyn StorageDisk>, clock),
     };
     let Ok(other) = other else { return };
-    let mut writers: Vec<(Writer, Objects)> = Vec::new();
+    let mut writers: Vec<(StoreWriter, Objects)> = Vec::new();
     for _ in 0..30 {
         if disk.is_down() {
             return;
@@ -189,7 +189,7 @@ fn live(random: &mut Random, disk: &Arc<FaultyDisk>, store: &Store, past: &mut P
 }
 
 /// Takes out one step, or all that is masked. None: the machine has stopped, or it is not known whether that was made.
-fn remove(random: &mut Random, disk: &FaultyDisk, store: &Store, past: &mut Past) -> Option<()> {
+fn remove(random: &mut TestRandom, disk: &FaultyDisk, store: &Store, past: &mut Past) -> Option<()> {
     let Ok(shown) = shown(store) else {
         return (!disk.is_down()).then_some(());
     };
@@ -224,7 +224,7 @@ fn remove(random: &mut Random, disk: &FaultyDisk, store: &Store, past: &mut Past
 }
 
 /// Moves some objects into other files, which nobody who reads sees.
-fn relocate(random: &mut Random, store: &Store) -> junctura_model::Result<()> {
+fn relocate(random: &mut TestRandom, store: &Store) -> junctura_model::Result<()> {
     let some = format!("step>={}", random.below(20));
     let listing = store.snapshot()?.list_all(&some)?;
     let left = random.below(30);
@@ -330,14 +330,14 @@ fn newest(store: &Store, attempts: &[Attempt]) {
 }
 
 fn story(seed: u64, commits: Commits) {
-    let mut random = Random(seed);
+    let mut random = TestRandom(seed);
     let mut disk = FaultyDisk::new(random.number());
     let mut past = Past::default();
     for _ in 0..STOPS {
         let fault = match random.below(4) {
-            0 => Fault::Full,
-            1 => Fault::Error,
-            _ => Fault::Stop,
+            0 => DiskFault::Full,
+            1 => DiskFault::Error,
+            _ => DiskFault::Stop,
         };
         disk.fault_in(random.below(600) as u64, fault);
         let (shared, store) = opened(disk, commits);
@@ -345,18 +345,18 @@ fn story(seed: u64, commits: Commits) {
             live(&mut random, &shared, store, &mut past);
         }
         let loss = if random.once_in(2) {
-            Loss::Nothing
+            StopLoss::Nothing
         } else {
-            Loss::Unsynced
+            StopLoss::Unsynced
         };
         disk = shared.after(loss);
         let (shared, store) = opened(disk, commits);
         check(&store.expect("a store that opens"), &mut past);
         // What a reader has seen stays, even if nobody writes and the power is lost then.
-        disk = shared.after(Loss::Unsynced);
+        disk = shared.after(StopLoss::Unsynced);
         let (shared, store) = opened(disk, commits);
         check(&store.expect("a store that opens"), &mut past);
-        disk = shared.after(Loss::Nothing);
+        disk = shared.after(StopLoss::Nothing);
         if random.once_in(4) {
             disk = clean(disk, &mut random, &mut past);
         }
@@ -364,23 +364,23 @@ fn story(seed: u64, commits: Commits) {
 }
 
 /// Long after, nobody needs what was left behind; it goes, and the removal may be stopped, too.
-fn clean(disk: FaultyDisk, random: &mut Random, past: &mut Past) -> FaultyDisk {
+fn clean(disk: FaultyDisk, random: &mut TestRandom, past: &mut Past) -> FaultyDisk {
     let_a_year_pass();
-    disk.fault_in(random.below(200) as u64, Fault::Stop);
+    disk.fault_in(random.below(200) as u64, DiskFault::Stop);
     let disk = Arc::new(disk);
-    if let Ok(store) = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock) {
+    if let Ok(store) = Store::open_on(Arc::clone(&disk) as Arc<dyn StorageDisk>, clock) {
         let _ = store.compact();
     }
     let_a_year_pass();
-    let disk = Arc::new(disk.after(Loss::Unsynced));
-    let store = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).expect("a store that opens");
+    let disk = Arc::new(disk.after(StopLoss::Unsynced));
+    let store = Store::open_on(Arc::clone(&disk) as Arc<dyn StorageDisk>, clock).expect("a store that opens");
     store.compact().unwrap();
     check(&store, past);
     let checked = store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
     assert_eq!((checked.damaged_count, checked.unnamed.len()), (0, 0));
     // The newest, and the one of before, with which somebody may still begin.
     assert!(disk.list("checkpoints").unwrap().len() <= 2);
-    disk.after(Loss::Nothing)
+    disk.after(StopLoss::Nothing)
 }
 
 #[test]
@@ -441,18 +441,18 @@ fn nobody_goes_on_behind_a_file_that_may_not_last() {
         while disk.len("log/00000000000000000001").unwrap() < 80_000 {
             flush(0).unwrap();
         }
-        disk.fault_in(stop_at, Fault::Stop);
+        disk.fault_in(stop_at, DiskFault::Stop);
         let has_gone_on = flush(0).is_ok();
         // It may have stopped when only the mark was to be noted, without which nothing is lost.
         assert!(has_gone_on || disk.is_down());
         // The machine is still there.
-        let (disk, other) = opened(disk.after(Loss::Nothing), Commits::Appended);
+        let (disk, other) = opened(disk.after(StopLoss::Nothing), Commits::Appended);
         let mut writer = other.unwrap().writer().unwrap();
         archive(&mut writer, 1, small).unwrap();
         let commit = writer.flush().unwrap().commit;
         went_on += u32::from(!has_gone_on && disk.list("log").unwrap().len() > 2);
         for _ in 0..4 {
-            let (_, left) = opened(disk.after(Loss::Unsynced), Commits::Appended);
+            let (_, left) = opened(disk.after(StopLoss::Unsynced), Commits::Appended);
             let snapshot = left.unwrap().snapshot().unwrap();
             let found = snapshot.list("step=1").unwrap();
             assert_eq!(
@@ -527,13 +527,13 @@ fn full_while_compacting(calls: u64, commits: Commits) -> bool {
         }
     }
     let_a_year_pass();
-    disk.fault_in(calls, Fault::Full);
+    disk.fault_in(calls, DiskFault::Full);
     let compacted = store.compact();
     if disk.has_yet_to_fail() {
         compacted.unwrap();
         return false;
     }
-    let another = || Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).unwrap();
+    let another = || Store::open_on(Arc::clone(&disk) as Arc<dyn StorageDisk>, clock).unwrap();
     check(&store, &mut past);
     check(&another(), &mut past);
     // There is room again.
@@ -543,7 +543,7 @@ fn full_while_compacting(calls: u64, commits: Commits) -> bool {
         check(store, &mut past);
     }
     assert_eq!(disk.list("checkpoints").unwrap().len(), 1);
-    let (_, store) = opened(disk.after(Loss::Unsynced), commits);
+    let (_, store) = opened(disk.after(StopLoss::Unsynced), commits);
     check(&store.unwrap(), &mut past);
     true
 }
@@ -575,7 +575,7 @@ fn bytes_that_were_removed_go_when_no_snapshot_can_need_them() {
     );
     // Another one that opens the store knows it, too, from the checkpoint alone.
     let_a_year_pass();
-    let other = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).unwrap();
+    let other = Store::open_on(Arc::clone(&disk) as Arc<dyn StorageDisk>, clock).unwrap();
     let removed = other.compact().unwrap().removed;
     assert_eq!(
         removed.iter().filter(|file| file.starts_with("data/")).count(),
@@ -615,7 +615,7 @@ fn rows_go_from_checkpoints(commits: Commits) {
         "nothing is left to remove"
     );
     assert_eq!(store.checkpoint().unwrap().rows, 32);
-    let other = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).unwrap();
+    let other = Store::open_on(Arc::clone(&disk) as Arc<dyn StorageDisk>, clock).unwrap();
     assert_eq!(other.snapshot().unwrap().list_all("").unwrap().len(), 32);
     // Rows keep their numbers, whoever counts them.
     archive(&mut writer, 9, 2).unwrap();
@@ -624,7 +624,7 @@ fn rows_go_from_checkpoints(commits: Commits) {
     for store in [
         &store,
         &other,
-        &Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).unwrap(),
+        &Store::open_on(Arc::clone(&disk) as Arc<dyn StorageDisk>, clock).unwrap(),
     ] {
         let snapshot = store.snapshot().unwrap();
         assert_eq!(
@@ -646,10 +646,10 @@ fn a_stop_at_any_call_of_one_flush_leaves_all_or_nothing() {
 
 fn stop_at_any_call(commits: Commits) {
     for (small, loss) in [
-        (true, Loss::Nothing),
-        (true, Loss::Unsynced),
-        (false, Loss::Nothing),
-        (false, Loss::Unsynced),
+        (true, StopLoss::Nothing),
+        (true, StopLoss::Unsynced),
+        (false, StopLoss::Nothing),
+        (false, StopLoss::Unsynced),
     ] {
         let mut calls = 0;
         loop {
@@ -661,7 +661,7 @@ fn stop_at_any_call(commits: Commits) {
             writer.flush().unwrap();
             past.archived(vec![(1, 2)], true);
             let seeds = if small { [11, 12, 13] } else { [7, 8, 9] };
-            disk.fault_in(calls, Fault::Stop);
+            disk.fault_in(calls, DiskFault::Stop);
             let archived = seeds.iter().all(|&seed| archive(&mut writer, 2, seed).is_ok());
             let has_returned = archived && writer.flush().is_ok();
             if archived {

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use junctura_model::selector::testing::Random;
+use junctura_model::selector::testing::TestRandom;
 use junctura_model::{Code, Error, Result, Schema};
 
 use crate::log::{COMMITS_FOLDER, Commits, object_number};
-use crate::root::{Ages, Root};
-use crate::storage::{Disk, Draft, File, MemoryDisk};
+use crate::root::{RetentionAges, StoreRoot};
+use crate::storage::{FileDraft, MemoryDisk, StorageDisk, StorageFile};
 use crate::store::Store;
-use crate::writer::Writer;
+use crate::writer::StoreWriter;
 
 const AGE: Duration = Duration::from_secs(1000);
 
@@ -66,12 +66,12 @@ impl Stopped {
     }
 }
 
-impl Disk for Stopped {
-    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+impl StorageDisk for Stopped {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
         self.disk.create(path)
     }
 
-    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+    fn open(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
         let meanwhile = self.before_open.lock().unwrap().take_if(|(name, _)| name == path);
         if let Some((_, happens)) = meanwhile {
             happens();
@@ -79,14 +79,14 @@ impl Disk for Stopped {
         self.disk.open(path)
     }
 
-    fn stage(&self, draft: &Draft) -> io::Result<()> {
+    fn stage(&self, draft: &FileDraft) -> io::Result<()> {
         if draft.beside.starts_with(COMMITS_FOLDER) {
             Self::stop(&self.before_stage);
         }
         self.disk.stage(draft)
     }
 
-    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+    fn publish(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
         if !Self::is_commit(to) {
             return self.disk.publish(draft, to);
         }
@@ -96,7 +96,7 @@ impl Disk for Stopped {
         published
     }
 
-    fn discard(&self, draft: &Draft) {
+    fn discard(&self, draft: &FileDraft) {
         self.disk.discard(draft);
     }
 
@@ -130,17 +130,17 @@ fn place_with(commits: Commits) -> Arc<Stopped> {
         disk: MemoryDisk::with_clock(clock),
         ..Stopped::default()
     };
-    let ages = Ages {
+    let ages = RetentionAges {
         snapshot_max: AGE,
         unflushed_max: AGE,
     };
     let schemas = [Schema::builtin("free").unwrap()];
-    Root::create(&disk, &schemas, commits, &ages.into()).unwrap();
+    StoreRoot::create(&disk, &schemas, commits, &ages.into()).unwrap();
     Arc::new(disk)
 }
 
 fn open(disk: &Arc<Stopped>) -> Store {
-    Store::open_on(Arc::clone(disk) as Arc<dyn Disk>, clock).unwrap()
+    Store::open_on(Arc::clone(disk) as Arc<dyn StorageDisk>, clock).unwrap()
 }
 
 /// Those of which the name says that they are large lie in a file of their own.
@@ -149,19 +149,19 @@ fn bytes_of(name: &str) -> Vec<u8> {
     name.repeat(times).into_bytes()
 }
 
-fn try_write(writer: &mut Writer, name: &str) -> Result<u64> {
+fn try_write(writer: &mut StoreWriter, name: &str) -> Result<u64> {
     writer.archive([("name", name)], &bytes_of(name)).unwrap();
     writer.flush().map(|flushed| flushed.commit)
 }
 
-fn write(writer: &mut Writer, name: &str) -> u64 {
+fn write(writer: &mut StoreWriter, name: &str) -> u64 {
     try_write(writer, name).unwrap()
 }
 
 /// Names, and their commits. Each has the bytes that it was written with.
 fn try_shown(store: &Store) -> Result<BTreeMap<String, u64>> {
     let listing = store.snapshot()?.list("")?;
-    let one = |object: crate::Object<'_>| {
+    let one = |object: crate::StoredObject<'_>| {
         let key = object.key();
         let name = key.split_once("name=").unwrap().1.trim_end_matches('}').to_owned();
         assert!(object.read()? == bytes_of(&name), "{name}");
@@ -497,7 +497,7 @@ fn what_is_gone_and_in_no_checkpoint_is_told() {
 struct Crowd {
     disk: Arc<Stopped>,
     readers: Vec<Store>,
-    writers: Vec<Writer>,
+    writers: Vec<StoreWriter>,
     /// What was told to be written.
     written: BTreeMap<String, u64>,
     /// What may be there besides.
@@ -580,7 +580,7 @@ fn others_go_on(disk: &Arc<Stopped>, seed: u64) -> Meanwhile {
             // Threads that read payloads for somebody have another clock.
             return;
         }
-        let mut random = Random(seed);
+        let mut random = TestRandom(seed);
         for _ in 0..random.below(5) {
             let store = open(&disk);
             match random.below(5) {
@@ -593,7 +593,7 @@ fn others_go_on(disk: &Arc<Stopped>, seed: u64) -> Meanwhile {
 }
 
 fn story(seed: u64) -> u64 {
-    let mut random = Random(seed);
+    let mut random = TestRandom(seed);
     let mut crowd = Crowd::new();
     let mut cut = 0;
     for step in 0..150 {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use junctura_model::Schema;
 
 use crate::log::Commits;
-use crate::root::{Ages, Root};
-use crate::storage::{Disk, MemoryDisk};
+use crate::root::{RetentionAges, StoreRoot};
+use crate::storage::{MemoryDisk, StorageDisk};
 use crate::store::Store;
 use crate::tests::crash::{clock, let_a_year_pass};
 
@@ -15,9 +15,9 @@ const FOLDERS: [&str; 4] = ["log", "commits", "segments", "checkpoints"];
 
 /// Files, their bytes, and tables in memory of a store of the same objects, in so many commits.
 fn size(commits: Commits, count: usize) -> (usize, u64, usize) {
-    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::with_clock(clock));
+    let disk: Arc<dyn StorageDisk> = Arc::new(MemoryDisk::with_clock(clock));
     let schemas = [Schema::builtin("free").unwrap()];
-    Root::create(&*disk, &schemas, commits, &Ages::default().into()).unwrap();
+    StoreRoot::create(&*disk, &schemas, commits, &RetentionAges::default().into()).unwrap();
     let store = Store::open_on(Arc::clone(&disk), clock).unwrap();
     let mut writer = store.writer().unwrap();
     for number in 0..OBJECTS {

@@ -10,22 +10,22 @@ use std::time::Duration;
 use junctura_model::{Code, Schema};
 
 use crate::catalogue::Emptied;
-use crate::catalogue::checkpoint::{self, Checkpoint, Rest};
+use crate::catalogue::checkpoint::{self, Checkpoint, CheckpointRest};
 use crate::data::FILE_BYTES_MAX;
 use crate::log::commit::PARTS_MAX;
 use crate::log::frame;
-use crate::log::{Commits, Log, Position};
+use crate::log::{CommitLog, Commits, LogPosition};
 use crate::maintenance::ownership;
 use crate::maintenance::tier;
 use crate::maintenance::verify::DAMAGES_MAX;
 use crate::query::retrieve::EXPECTED_MAX;
-use crate::root::{self, Layout, Root};
-use crate::storage::{Disk, Draft, File, MemoryDisk, publish_new, write_all};
+use crate::root::{self, StoreLayout, StoreRoot};
+use crate::storage::{FileDraft, MemoryDisk, StorageDisk, StorageFile, publish_new, write_all};
 use crate::store::Store;
-use crate::writer::Writer;
+use crate::writer::StoreWriter;
 
 fn store(schema: &Schema) -> Store {
-    Store::create_url("memory:", &[Arc::new(schema.clone())], &Layout::default()).unwrap()
+    Store::create_url("memory:", &[Arc::new(schema.clone())], &StoreLayout::default()).unwrap()
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_flush_has_objects_of_so_many_datasets() {
     let store = store(&Schema::parse_yaml(text).unwrap());
     let mut writer = store.writer().unwrap();
     writer.set_upkeep(false);
-    let archive = |writer: &mut Writer, run: usize| writer.archive([("run", &*run.to_string())], b"x");
+    let archive = |writer: &mut StoreWriter, run: usize| writer.archive([("run", &*run.to_string())], b"x");
     for run in 0..PARTS_MAX {
         archive(&mut writer, run).unwrap();
     }
@@ -74,8 +74,8 @@ fn a_checkpoint_that_nobody_would_read_is_not_made() {
     let emptied: Emptied = (0..1_200_000)
         .map(|number| (name(number), Duration::from_secs(1)))
         .collect();
-    let (position, log) = (Position::default(), "log/00000000000000000001".to_owned());
-    let checkpoint = Checkpoint::new(position, log, 1, Vec::new(), Rest::new(&[0], emptied));
+    let (position, log) = (LogPosition::default(), "log/00000000000000000001".to_owned());
+    let checkpoint = Checkpoint::new(position, log, 1, Vec::new(), CheckpointRest::new(&[0], emptied));
     let refused = checkpoint.publish(&disk).unwrap_err();
     assert_eq!(refused.code(), Code::LimitExceeded, "{refused}");
     assert!(disk.list(checkpoint::FOLDER).unwrap().is_empty());
@@ -92,13 +92,13 @@ struct SmallDisk {
 struct Room {
     /// Of no limit: 0.
     bytes_max: AtomicU64,
-    files: Mutex<BTreeMap<String, Arc<dyn File>>>,
+    files: Mutex<BTreeMap<String, Arc<dyn StorageFile>>>,
     open: AtomicUsize,
     open_max: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct SmallFile(Arc<dyn File>, Arc<Room>);
+struct SmallFile(Arc<dyn StorageFile>, Arc<Room>);
 
 impl Room {
     fn used(&self) -> u64 {
@@ -110,7 +110,7 @@ impl Room {
             .sum()
     }
 
-    fn opened(self: &Arc<Self>, file: Arc<dyn File>) -> Arc<dyn File> {
+    fn opened(self: &Arc<Self>, file: Arc<dyn StorageFile>) -> Arc<dyn StorageFile> {
         let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
         self.open_max.fetch_max(open, Ordering::Relaxed);
         Arc::new(SmallFile(file, Arc::clone(self)))
@@ -123,7 +123,7 @@ impl Drop for SmallFile {
     }
 }
 
-impl File for SmallFile {
+impl StorageFile for SmallFile {
     fn len(&self) -> io::Result<u64> {
         self.0.len()
     }
@@ -157,8 +157,8 @@ impl File for SmallFile {
     }
 }
 
-impl Disk for SmallDisk {
-    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+impl StorageDisk for SmallDisk {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
         let file = self.inner.create(path)?;
         self.room
             .files
@@ -167,14 +167,14 @@ impl Disk for SmallDisk {
             .insert(path.to_owned(), Arc::clone(&file));
         Ok(self.room.opened(file))
     }
-    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+    fn open(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
         Ok(self.room.opened(self.inner.open(path)?))
     }
-    fn stage(&self, draft: &Draft) -> io::Result<()> {
+    fn stage(&self, draft: &FileDraft) -> io::Result<()> {
         let file = self.create(&draft.beside)?;
         write_all(&*file, &draft.bytes, 0)
     }
-    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+    fn publish(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
         self.inner.publish(draft, to)?;
         self.remove(&draft.beside)?;
         let file = self.inner.open(to)?;
@@ -214,13 +214,13 @@ fn on_small_disk() -> (Store, Arc<Room>) {
         room: Arc::default(),
     };
     let room = Arc::clone(&disk.room);
-    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let disk: Arc<dyn StorageDisk> = Arc::new(disk);
     let schemas = [Schema::builtin("free").unwrap()];
-    Root::create(&*disk, &schemas, Commits::Appended, &Layout::default()).unwrap();
+    StoreRoot::create(&*disk, &schemas, Commits::Appended, &StoreLayout::default()).unwrap();
     (Store::open_on(disk, clock).unwrap(), room)
 }
 
-fn archive(writer: &mut Writer, space: &str, bytes: usize) -> junctura_model::Result<()> {
+fn archive(writer: &mut StoreWriter, space: &str, bytes: usize) -> junctura_model::Result<()> {
     writer.archive([("space", space), ("name", "a")], &vec![1; bytes])
 }
 
@@ -296,9 +296,9 @@ fn reach(limit: u64, mut call: impl FnMut(u64) -> junctura_model::Result<()>, ex
 }
 
 fn in_memory(name: &str, data: &str) -> junctura_model::Result<Store> {
-    let layout = Layout {
+    let layout = StoreLayout {
         data: Some(format!("memory:{data}")),
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     Store::create_url(&format!("memory:{name}"), &[Schema::builtin("free").unwrap()], &layout)
 }
@@ -390,7 +390,7 @@ fn schemas_have_so_many_bytes_and_change_so_often() {
     let disk = store.disk();
     let bytes = disk.read("schemas/00000005.json", u64::MAX).unwrap();
     let beside = "schemas/.last".to_owned();
-    publish_new(disk, &Draft { beside, bytes }, "schemas/99999998.json").unwrap();
+    publish_new(disk, &FileDraft { beside, bytes }, "schemas/99999998.json").unwrap();
     store = store.set_schema(&schema(6, 1)).unwrap();
     let refused = store.set_schema(&schema(7, 1)).unwrap_err();
     assert_eq!(refused.code(), Code::LimitExceeded, "{refused}");
@@ -404,10 +404,12 @@ fn schemas_have_so_many_bytes_and_change_so_often() {
 fn a_record_of_the_log_has_so_many_bytes() {
     let store = store(&Schema::builtin("free").unwrap());
     let append = |bytes: u64| {
-        let mut record = Log::begin();
+        let mut record = CommitLog::begin();
         record.resize(record.len() + bytes as usize, 0);
         frame::close(&mut record, 0, 9, 0)?;
-        assert!(matches!(frame::read(&record, 0), frame::Found::Whole(whole) if whole.payload.len() as u64 == bytes));
+        assert!(
+            matches!(frame::read(&record, 0), frame::FrameState::Whole(whole) if whole.payload.len() as u64 == bytes)
+        );
         Ok(())
     };
     reach(frame::PAYLOAD_BYTES_MAX as u64, append, Code::TooLarge);

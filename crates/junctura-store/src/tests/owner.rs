@@ -10,10 +10,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use junctura_model::{Code, Schema};
 use tempfile::TempDir;
 
-use crate::root::{Ages, Layout};
+use crate::root::{RetentionAges, StoreLayout};
 use crate::storage::LocalDisk;
 use crate::store::Store;
-use crate::writer::Writer;
+use crate::writer::StoreWriter;
 
 /// So large that an object does not lie within a commit.
 const LARGE: usize = 100 << 10;
@@ -29,9 +29,9 @@ fn clock() -> Duration {
 
 fn create(root: &Path, data: Option<&Path>) -> Store {
     let hour = Duration::from_hours(1);
-    let layout = Layout {
+    let layout = StoreLayout {
         data: data.map(|place| place.display().to_string()),
-        ..Ages {
+        ..RetentionAges {
             snapshot_max: hour,
             unflushed_max: hour,
         }
@@ -45,7 +45,7 @@ fn open(root: &Path) -> Store {
     Store::open_on(Arc::new(LocalDisk::new(root)), clock).unwrap()
 }
 
-fn archived(store: &Store, names: &[&str]) -> Writer {
+fn archived(store: &Store, names: &[&str]) -> StoreWriter {
     let mut writer = store.writer().unwrap();
     writer.set_upkeep(false);
     for name in names {

@@ -9,9 +9,9 @@ use junctura_model::{Code, Result, Schema};
 use crate::data::packing::Compression;
 use crate::log::{Commits, LOG_FOLDER};
 use crate::maintenance::tier;
-use crate::root::{Layout, Root};
-use crate::storage::faulty::{Fault, FaultyDisk, Loss, be_a_place};
-use crate::storage::{Disk, files_in};
+use crate::root::{StoreLayout, StoreRoot};
+use crate::storage::faulty::{DiskFault, FaultyDisk, StopLoss, be_a_place};
+use crate::storage::{StorageDisk, files_in};
 use crate::store::Store;
 use crate::tests::crash::{Shown, archive, bytes_of, clock, let_a_year_pass, let_it_be, opened, shown, sorted};
 
@@ -22,11 +22,11 @@ fn stride() -> u64 {
     if crate::all_seeds() { 2 } else { 16 }
 }
 /// What can happen at a call, and what it takes along.
-const FAULTS: [(Fault, Loss); 4] = [
-    (Fault::Stop, Loss::Nothing),
-    (Fault::Stop, Loss::Unsynced),
-    (Fault::Full, Loss::Nothing),
-    (Fault::Error, Loss::Nothing),
+const FAULTS: [(DiskFault, StopLoss); 4] = [
+    (DiskFault::Stop, StopLoss::Nothing),
+    (DiskFault::Stop, StopLoss::Unsynced),
+    (DiskFault::Full, StopLoss::Nothing),
+    (DiskFault::Error, StopLoss::Nothing),
 ];
 /// What others archive when they go on.
 const OTHERS: u32 = 19;
@@ -161,14 +161,14 @@ fn filled(commits: Commits) -> FaultyDisk {
     store.checkpoint().unwrap();
     flush(&store, &[(4, SMALL)]).unwrap();
     let_a_year_pass();
-    disk.after(Loss::Nothing)
+    disk.after(StopLoss::Nothing)
 }
 
 /// One that lies on a disk, where its tiers lie, too.
 fn open(disk: FaultyDisk) -> (Arc<FaultyDisk>, Store) {
     let disk = Arc::new(disk);
     be_a_place("here", &disk);
-    let store = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).expect("a store that opens");
+    let store = Store::open_on(Arc::clone(&disk) as Arc<dyn StorageDisk>, clock).expect("a store that opens");
     (disk, store)
 }
 
@@ -185,7 +185,7 @@ impl Beginning {
         let before = shown(&store).unwrap();
         Self {
             at: clock(),
-            disk: disk.after(Loss::Nothing),
+            disk: disk.after(StopLoss::Nothing),
             before,
         }
     }
@@ -193,7 +193,7 @@ impl Beginning {
     fn open(&self) -> (Arc<FaultyDisk>, Store) {
         let_it_be(self.at);
         be_a_place("elsewhere", &Arc::new(FaultyDisk::new(1)));
-        open(self.disk.after(Loss::Nothing))
+        open(self.disk.after(StopLoss::Nothing))
     }
 
     /// What is shown when a verb is done.
@@ -214,7 +214,7 @@ impl Beginning {
     }
 
     /// Runs a verb, of which this goes wrong after so many calls, and then all that follows from it; whether there were so many.
-    fn step(&self, verb: &Verb, after: &[Shown], calls: u64, (fault, loss): (Fault, Loss)) -> bool {
+    fn step(&self, verb: &Verb, after: &[Shown], calls: u64, (fault, loss): (DiskFault, StopLoss)) -> bool {
         let (mut disk, mut store) = self.open();
         // What reads only changes nothing.
         store.snapshot().unwrap();
@@ -238,7 +238,7 @@ impl Beginning {
         if others_first {
             flush(&store, &[(OTHERS, SMALL)]).unwrap();
             expected.push(brought(&[(OTHERS, SMALL)]));
-            (disk, store) = open(disk.after(Loss::Unsynced));
+            (disk, store) = open(disk.after(StopLoss::Unsynced));
             assert!(shown(&store).unwrap() == expected, "what others have flushed");
         }
         (verb.run)(&store).unwrap();
@@ -247,7 +247,7 @@ impl Beginning {
         } else {
             expected = [after, &expected[found.len()..]].concat();
         }
-        (disk, store) = open(disk.after(Loss::Unsynced));
+        (disk, store) = open(disk.after(StopLoss::Unsynced));
         assert!((verb.is_done)(&store).unwrap(), "done when it is begun again");
         assert!(
             shown(&store).unwrap() == expected,
@@ -264,7 +264,7 @@ fn clean(disk: &FaultyDisk, store: &Store, expected: &[Shown]) {
         let_a_year_pass();
         store.compact().unwrap();
     }
-    let (disk, store) = open(disk.after(Loss::Unsynced));
+    let (disk, store) = open(disk.after(StopLoss::Unsynced));
     assert!(shown(&store).unwrap() == expected, "what is shown after all");
     store.compact().unwrap();
     let checked = store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
@@ -282,7 +282,7 @@ fn clean(disk: &FaultyDisk, store: &Store, expected: &[Shown]) {
 }
 
 /// Steps with faults at each call in turn, as long as there are so many: with each of them at every so-manieth.
-fn at_each_call(name: &str, stride: u64, mut step: impl FnMut(u64, (Fault, Loss)) -> bool) {
+fn at_each_call(name: &str, stride: u64, mut step: impl FnMut(u64, (DiskFault, StopLoss)) -> bool) {
     for (turn, fault) in FAULTS.into_iter().enumerate() {
         let mut calls = turn as u64 % stride;
         loop {
@@ -336,7 +336,7 @@ fn a_store_whose_making_stops_at_any_call_is_there_or_can_be_made_again() {
 }
 
 /// Whether it went on for so many calls.
-fn make_in_steps(calls: u64, commits: Commits, (fault, loss): (Fault, Loss)) -> bool {
+fn make_in_steps(calls: u64, commits: Commits, (fault, loss): (DiskFault, StopLoss)) -> bool {
     let disk = FaultyDisk::new(calls);
     disk.fault_in(calls, fault);
     let (disk, _) = opened(disk, commits);
@@ -345,7 +345,7 @@ fn make_in_steps(calls: u64, commits: Commits, (fault, loss): (Fault, Loss)) -> 
     }
     let (disk, store) = opened(disk.after(loss), commits);
     flush(&store.expect("a store that opens"), &[(OTHERS, SMALL)]).unwrap();
-    let (disk, store) = open(disk.after(Loss::Unsynced));
+    let (disk, store) = open(disk.after(StopLoss::Unsynced));
     let expected = [brought(&[(OTHERS, SMALL)])];
     assert!(shown(&store).unwrap() == expected, "what was flushed there");
     clean(&disk, &store, &expected);
@@ -355,9 +355,9 @@ fn make_in_steps(calls: u64, commits: Commits, (fault, loss): (Fault, Loss)) -> 
 #[test]
 fn a_store_with_data_elsewhere_can_be_made_where_a_disk_was_full() {
     let create = || {
-        let layout = Layout {
+        let layout = StoreLayout {
             data: Some("memory:full-data".to_owned()),
-            ..Layout::default()
+            ..StoreLayout::default()
         };
         Store::create_url("memory:full-root", &[Schema::builtin("free").unwrap()], &layout)
     };
@@ -365,7 +365,7 @@ fn a_store_with_data_elsewhere_can_be_made_where_a_disk_was_full() {
         let disk = Arc::new(FaultyDisk::new(calls));
         be_a_place("full-root", &disk);
         be_a_place("full-data", &Arc::new(FaultyDisk::new(1)));
-        disk.fault_in(calls, Fault::Full);
+        disk.fault_in(calls, DiskFault::Full);
         let made = create();
         if disk.has_yet_to_fail() {
             made.unwrap();
@@ -386,13 +386,13 @@ fn what_cannot_be_read_is_not_taken_for_damaged() {
     let packings = [Some(Compression::Zstd { level: 1 }), Some(Compression::Lz4), None];
     for compression in packings {
         let disk = Arc::new(FaultyDisk::new(1));
-        let layout = Layout {
+        let layout = StoreLayout {
             compression: compression.into_iter().map(Into::into).collect(),
-            ..Layout::default()
+            ..StoreLayout::default()
         };
         let schemas = [Schema::builtin("free").unwrap()];
-        Root::create(&*disk, &schemas, Commits::Appended, &layout).unwrap();
-        let store = Store::open_on(Arc::clone(&disk) as Arc<dyn Disk>, clock).unwrap();
+        StoreRoot::create(&*disk, &schemas, Commits::Appended, &layout).unwrap();
+        let store = Store::open_on(Arc::clone(&disk) as Arc<dyn StorageDisk>, clock).unwrap();
         let mut writer = store.writer().unwrap();
         let payload: Vec<u8> = (0..400_000_u32)
             .flat_map(|at| (at / 3).wrapping_mul(2_654_435_761).to_le_bytes())
@@ -402,7 +402,7 @@ fn what_cannot_be_read_is_not_taken_for_damaged() {
         let listing = store.snapshot().unwrap().list("").unwrap();
         let mut refused = 0;
         loop {
-            disk.fault_in(refused, Fault::Error);
+            disk.fault_in(refused, DiskFault::Error);
             let verified = listing.get(0).unwrap().verify_stored();
             if disk.has_yet_to_fail() {
                 verified.unwrap();
@@ -418,15 +418,15 @@ fn what_cannot_be_read_is_not_taken_for_damaged() {
 #[test]
 fn a_store_is_made_though_its_mark_cannot_be_made_anew() {
     let folder = tempfile::tempdir().unwrap();
-    let layout = Layout {
+    let layout = StoreLayout {
         data: Some("memory:marked".to_owned()),
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     let (mut calls, mut made) = (0, 0);
     loop {
         let disk = Arc::new(FaultyDisk::new(1));
         be_a_place("marked", &disk);
-        disk.fault_in(calls, Fault::Full);
+        disk.fault_in(calls, DiskFault::Full);
         let root = folder.path().join(calls.to_string());
         let created = Store::create(&root, &[Schema::builtin("free").unwrap()], layout.clone());
         if disk.has_yet_to_fail() {

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use junctura_model::{Code, Error, Schema};
 use minicbor::bytes::{ByteArray, ByteSlice};
 
-use crate::log::commit::{COMMIT, Commit, Part};
-use crate::log::{Commits, Log};
-use crate::root::{Ages, Root};
-use crate::storage::{Disk, MemoryDisk, write_all};
+use crate::log::commit::{COMMIT, CommitPart, CommitRecord};
+use crate::log::{CommitLog, Commits};
+use crate::root::{RetentionAges, StoreRoot};
+use crate::storage::{MemoryDisk, StorageDisk, write_all};
 use crate::store::Store;
 use crate::tests::crash::clock;
 
 const PLACE: &str = "memory:written-by-a-later-version";
 
-fn made(commits: Commits) -> (Arc<dyn Disk>, Store) {
-    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+fn made(commits: Commits) -> (Arc<dyn StorageDisk>, Store) {
+    let disk: Arc<dyn StorageDisk> = Arc::new(MemoryDisk::default());
     let schemas = [Schema::builtin("free").unwrap()];
-    Root::create(&*disk, &schemas, commits, &Ages::default().into()).unwrap();
+    StoreRoot::create(&*disk, &schemas, commits, &RetentionAges::default().into()).unwrap();
     let store = open(&disk).unwrap();
     let mut writer = store.writer().unwrap();
     writer.archive([("name", "a")], b"bytes").unwrap();
@@ -25,18 +25,18 @@ fn made(commits: Commits) -> (Arc<dyn Disk>, Store) {
     (disk, store)
 }
 
-fn open(disk: &Arc<dyn Disk>) -> Result<Store, Error> {
+fn open(disk: &Arc<dyn StorageDisk>) -> Result<Store, Error> {
     Store::open_on(Arc::clone(disk), clock)
 }
 
-fn write(disk: &dyn Disk, path: &str, text: &str) {
+fn write(disk: &dyn StorageDisk, path: &str, text: &str) {
     disk.remove(path).unwrap();
     let file = disk.create(path).unwrap();
     write_all(&*file, text.as_bytes(), 0).unwrap();
 }
 
 /// What is told of a file of a later version, whether it says otherwise what this one says, or nothing of it.
-fn told(disk: &dyn Disk, path: &str, ask: &dyn Fn() -> Error) {
+fn told(disk: &dyn StorageDisk, path: &str, ask: &dyn Fn() -> Error) {
     let text = String::from_utf8(disk.read(path, 1 << 20).unwrap()).unwrap();
     let later = text.replace("\"version\": 1", "\"version\": 2");
     assert_ne!(later, text, "{path}");
@@ -73,7 +73,7 @@ fn a_file_of_a_later_version_is_named_with_its_version() {
     told(&*disk, path, &|| open(&disk).unwrap().snapshot().unwrap_err());
     told(&*disk, path, &|| open(&disk).unwrap().checkpoint().unwrap_err());
 
-    let tier: Arc<dyn Disk> = Arc::new(MemoryDisk::named(&PLACE["memory:".len()..]));
+    let tier: Arc<dyn StorageDisk> = Arc::new(MemoryDisk::named(&PLACE["memory:".len()..]));
     store.add_tier("cold", PLACE).unwrap();
     let moves = || open(&disk).unwrap().move_to("", "cold", |_, _| true).unwrap_err();
     told(&*disk, "tiers/cold.json", &moves);
@@ -98,7 +98,7 @@ fn a_file_of_a_later_version_is_named_with_its_version() {
 fn a_record_of_a_later_version_is_named_with_its_commit_and_kind() {
     for commits in [Commits::Appended, Commits::Exclusive] {
         let (disk, store) = made(commits);
-        let mut record = Log::begin();
+        let mut record = CommitLog::begin();
         record.extend_from_slice(b"what that says");
         assert_eq!(store.append(77, record, None).unwrap(), 2);
         for store in [store, open(&disk).unwrap()] {
@@ -135,16 +135,16 @@ fn rows_that_say_more_are_named_and_no_damage() {
     ] {
         let (disk, store) = made(Commits::Appended);
         let rows = [&row[..], more].concat();
-        let commit = Commit {
+        let commit = CommitRecord {
             at: 1,
             writer: ByteArray::from([7; 16]),
-            parts: vec![Part {
+            parts: vec![CommitPart {
                 schema: 0,
                 rows: <&ByteSlice>::from(&*rows),
                 payloads: <&ByteSlice>::from(&[][..]),
             }],
         };
-        let mut record = Log::begin();
+        let mut record = CommitLog::begin();
         commit.encode_into(&mut record);
         store.append(COMMIT, record, None).unwrap();
         let error = open(&disk).unwrap().snapshot().unwrap_err();

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use junctura_model::{Code, Schema};
-use junctura_store::{Buffer, Codec, Compression, Layout, Store};
+use junctura_store::{Compression, PayloadCodec, ReadBuffer, Store, StoreLayout};
 
 /// Bytes for one call.
 const BYTES_MAX: usize = 12 << 20;
@@ -23,9 +23,9 @@ fn peak_of<T>(call: impl FnOnce() -> T) -> (T, usize) {
 const CODECS: [Compression; 2] = [Compression::Zstd { level: 1 }, Compression::Lz4];
 
 fn create(folder: &Path, with: Compression) -> Store {
-    let layout = Layout {
+    let layout = StoreLayout {
         compression: vec![with.into()],
-        ..Layout::default()
+        ..StoreLayout::default()
     };
     Store::create(folder, &[Schema::builtin("free").unwrap()], layout).unwrap()
 }
@@ -50,10 +50,10 @@ fn noise(count: usize) -> Vec<u8> {
 }
 
 /// Bytes of a frame's header, behind which blocks follow.
-fn header_bytes(codec: Codec, frame: &[u8]) -> usize {
+fn header_bytes(codec: PayloadCodec, frame: &[u8]) -> usize {
     match codec {
-        Codec::Lz4 => 15,
-        Codec::Zstd => {
+        PayloadCodec::Lz4 => 15,
+        PayloadCodec::Zstd => {
             let is_single = frame[4] & 0x20 != 0;
             5 + usize::from(!is_single) + [usize::from(is_single), 2, 4, 8][usize::from(frame[4] >> 6)]
         }
@@ -83,7 +83,7 @@ fn an_object_that_its_frame_does_not_have_is_refused_before_memory_is_reserved()
             refusals.push(outcome.unwrap_err().code());
         };
         refused(&mut || object.read().map(drop));
-        refused(&mut || object.read_into(&mut Buffer::new()));
+        refused(&mut || object.read_into(&mut ReadBuffer::new()));
         refused(&mut || object.map().map(drop));
         refused(&mut || object.read_range(0, &mut [0; 10]).map(drop));
         refused(&mut || listing.for_each_payload(|_, payload| payload.map(drop)));
@@ -145,7 +145,7 @@ fn packed_objects_that_are_kept_for_ranges_have_a_limit_of_bytes() {
     drop(payload);
     let listing = store.snapshot().unwrap().list("").unwrap();
     let (firsts, bytes) = peak_of(|| {
-        let first = |object: junctura_store::Object<'_>| {
+        let first = |object: junctura_store::StoredObject<'_>| {
             let mut byte = [0];
             object.read_range(7, &mut byte).unwrap();
             byte[0]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use junctura_model::Result;
-use junctura_store::{Listing, Object, Snapshot};
+use junctura_store::{Listing, Snapshot, StoredObject};
 
 /// Objects of a flush, besides its head and the one that all writers have.
 pub(crate) const OBJECTS: u64 = 3;
@@ -26,7 +26,7 @@ impl fmt::Display for Flush {
 }
 
 impl Flush {
-    fn of(object: &Object<'_>) -> Self {
+    fn of(object: &StoredObject<'_>) -> Self {
         let of = text(object, "of").expect("of");
         let (writer, flush) = of.split_once(' ').expect("two numbers");
         let number = |text: &str| text.parse().expect("a number");
@@ -63,14 +63,14 @@ pub(crate) fn payload(flush: Flush, object: u64) -> Vec<u8> {
 }
 
 /// What an object's bytes have to be.
-pub(crate) fn bytes_of(object: &Object<'_>) -> Vec<u8> {
+pub(crate) fn bytes_of(object: &StoredObject<'_>) -> Vec<u8> {
     match text(object, "object") {
         Some(number) => payload(Flush::of(object), number.parse().expect("a number")),
         None => Flush::of(object).to_string().into_bytes(),
     }
 }
 
-fn text<'o>(object: &'o Object<'_>, name: &str) -> Option<&'o str> {
+fn text<'o>(object: &'o StoredObject<'_>, name: &str) -> Option<&'o str> {
     object.value(object.schema().find(name).expect("an attribute"))
 }
 

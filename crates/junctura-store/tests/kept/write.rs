@@ -6,13 +6,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use junctura_model::{Given, Record, Schema, Version};
-use junctura_store::{Ages, Compression, Layout, Packing, Store, Writer};
+use junctura_store::{Compression, PackingRule, RetentionAges, Store, StoreLayout, StoreWriter};
 
 use super::{ORDERS, shown};
 
 /// The version of the format that is written, and what is new in it.
 const VERSION: &str = "1-gained";
-pub(crate) const AGES: Ages = Ages {
+pub(crate) const AGES: RetentionAges = RetentionAges {
     snapshot_max: Duration::from_hours(3),
     unflushed_max: Duration::from_hours(2),
 };
@@ -37,7 +37,7 @@ attributes:
   levels: {type: list of decimal}
 "#;
 
-pub(crate) fn archive(writer: &mut Writer, attributes: &str, payload: &[u8]) {
+pub(crate) fn archive(writer: &mut StoreWriter, attributes: &str, payload: &[u8]) {
     let pairs = attributes.split(',').map(|pair| pair.split_once('=').unwrap());
     let items: Vec<Given<'_>> = ["1", "2.5"].map(Given::Text).into();
     let given = pairs.map(|(name, value)| match name {
@@ -48,7 +48,7 @@ pub(crate) fn archive(writer: &mut Writer, attributes: &str, payload: &[u8]) {
 }
 
 /// A record of a pool, of which this is a version.
-fn archive_version(store: &Store, writer: &mut Writer, sequence: u64) {
+fn archive_version(store: &Store, writer: &mut StoreWriter, sequence: u64) {
     let mut record = Vec::new();
     let text = sequence.to_string();
     let given = [("collection", "c"), ("producer", "p"), ("sequence", &*text)];
@@ -139,18 +139,18 @@ fn keep_one() {
     let into = std::env::var("JUNCTURA_KEEP").expect("JUNCTURA_KEEP");
     for (order, commits) in ORDERS {
         let store = tempfile::tempdir().unwrap();
-        let packing = |datasets: &str, compression| Packing {
+        let packing = |datasets: &str, compression| PackingRule {
             datasets: datasets.to_owned(),
             compression,
         };
-        let layout = Layout {
+        let layout = StoreLayout {
             ages: AGES,
             commits: Some(commits),
             compression: vec![
                 packing("run=b", Compression::Zstd { level: 3 }),
                 packing("run=quick", Compression::Lz4),
             ],
-            ..Layout::default()
+            ..StoreLayout::default()
         };
         let schemas = [
             Schema::parse_yaml(SCHEMA).unwrap().into(),

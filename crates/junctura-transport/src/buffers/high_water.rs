@@ -9,12 +9,12 @@ const TURNS: u32 = 64;
 
 /// The high-water mark of a buffer.
 #[derive(Debug, Default)]
-pub(crate) struct Tide {
+pub(crate) struct HighWater {
     high: usize,
     turns: u32,
 }
 
-impl Tide {
+impl HighWater {
     /// The buffer holds so many bytes now.
     pub(crate) fn rise(&mut self, bytes: usize) {
         self.high = self.high.max(bytes);
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn memory_goes_back_after_quiet_turns_and_not_between_bursts() {
-        let mut tide = Tide::default();
+        let mut tide = HighWater::default();
         tide.rise(1000);
         let burst: Vec<_> = (0..TURNS).filter_map(|_| tide.ebb(1024, 64)).collect();
         assert_eq!(burst, []);

@@ -13,9 +13,9 @@ use std::os::fd::OwnedFd;
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::frame::{BODY_BYTES_MAX, HEADER_BYTES};
-use junctura_wire::{Frame, Kind};
+use junctura_wire::{FrameKind, WireFrame};
 
-use crate::buffers::high_water::Tide;
+use crate::buffers::high_water::HighWater;
 
 /// Bytes that an inbox starts with and goes back to.
 const BYTES_START: usize = 64 << 10;
@@ -37,7 +37,7 @@ pub struct Inbox {
     descriptors: VecDeque<OwnedFd>,
     /// Descriptors come another way than frames, and are fetched when a frame asks for one.
     come_apart: bool,
-    tide: Tide,
+    tide: HighWater,
 }
 
 impl Inbox {
@@ -54,12 +54,12 @@ impl Inbox {
     /// # Errors
     /// `Protocol` when the stream is out of step: a header that is none of ours, or descriptors and the frames that
     /// announce them do not match. It stays so; end the connection.
-    pub fn next_frame(&mut self) -> Result<Option<(Frame<'_>, Option<OwnedFd>)>> {
+    pub fn next_frame(&mut self) -> Result<Option<(WireFrame<'_>, Option<OwnedFd>)>> {
         let Some((frame, length)) = self.whole_frame()? else {
             self.no_stray_descriptors()?;
             return Ok(None);
         };
-        let Frame {
+        let WireFrame {
             kind,
             descriptors,
             request,
@@ -70,7 +70,7 @@ impl Inbox {
         self.start += length;
         let body = &self.bytes[self.start - body_bytes..self.start];
         Ok(Some((
-            Frame {
+            WireFrame {
                 kind,
                 descriptors,
                 request,
@@ -84,20 +84,20 @@ impl Inbox {
     ///
     /// # Errors
     /// `Protocol` for a header that is none of ours.
-    pub fn peek(&self) -> Result<Option<Frame<'_>>> {
+    pub fn peek(&self) -> Result<Option<WireFrame<'_>>> {
         Ok(self.whole_frame()?.map(|(frame, _)| frame))
     }
 
     /// The frame at the start, where it and its descriptor are here, and its length in bytes.
-    fn whole_frame(&self) -> Result<Option<(Frame<'_>, usize)>> {
-        let Some((frame, length)) = Frame::split(&self.bytes[self.start..self.end])? else {
+    fn whole_frame(&self) -> Result<Option<(WireFrame<'_>, usize)>> {
+        let Some((frame, length)) = WireFrame::split(&self.bytes[self.start..self.end])? else {
             return Ok(None);
         };
         let lacks_descriptor = self.come_apart && frame.descriptors > 0 && self.descriptors.is_empty();
         Ok((!lacks_descriptor).then_some((frame, length)))
     }
 
-    /// Says whether the stream may end here. Call it after [`crate::Received::End`], when all frames are taken out.
+    /// Says whether the stream may end here. Call it after [`crate::ReceiveResult::End`], when all frames are taken out.
     ///
     /// # Errors
     /// `Disconnected` when the peer ended within a frame.
@@ -169,7 +169,7 @@ impl Inbox {
             && self.bytes[self.start..self.end]
                 .get(DESCRIPTORS_AT)
                 .is_some_and(|&announced| announced > 0)
-            && matches!(Frame::split(&self.bytes[self.start..self.end]), Ok(Some(_)))
+            && matches!(WireFrame::split(&self.bytes[self.start..self.end]), Ok(Some(_)))
     }
 
     /// For carriers: this descriptor came, not later than the first byte of its frame.
@@ -193,7 +193,7 @@ impl Inbox {
 
     /// The descriptor that a frame of this kind announces.
     fn descriptor(&mut self, kind: u8, announced: u8) -> Result<Option<OwnedFd>> {
-        if Kind::from_number(kind).is_some_and(|kind| kind.descriptors() != announced) {
+        if FrameKind::from_number(kind).is_some_and(|kind| kind.descriptors() != announced) {
             return Err(out_of_step(format!(
                 "a frame of kind {kind} with {announced} descriptors"
             )));

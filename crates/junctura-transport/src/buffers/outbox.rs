@@ -13,10 +13,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
-use junctura_wire::Frame;
+use junctura_wire::WireFrame;
 use junctura_wire::frame::{BODY_BYTES_MAX, HEADER_BYTES};
 
-use crate::buffers::high_water::Tide;
+use crate::buffers::high_water::HighWater;
 
 /// Bytes that an outbox goes back to after a burst.
 const BYTES_KEPT: usize = 64 << 10;
@@ -33,13 +33,13 @@ const DESCRIPTORS_AND_ZERO: Range<usize> = 5..8;
 pub struct Outbox {
     bytes: Vec<u8>,
     sent: usize,
-    descriptors: VecDeque<Bound>,
-    tide: Tide,
+    descriptors: VecDeque<BoundDescriptor>,
+    tide: HighWater,
 }
 
 /// A descriptor and where in `bytes` its frame begins.
 #[derive(Debug)]
-struct Bound {
+struct BoundDescriptor {
     at: usize,
     descriptor: Arc<OwnedFd>,
 }
@@ -86,7 +86,7 @@ impl Outbox {
         let start = self.append(write);
         match whole(&self.bytes[start..]) {
             Ok((1, length)) if start + length == self.bytes.len() => {
-                self.descriptors.push_back(Bound {
+                self.descriptors.push_back(BoundDescriptor {
                     at: start,
                     descriptor: descriptor.into(),
                 });
@@ -159,7 +159,7 @@ impl Outbox {
     pub fn push_unchecked(&mut self, bytes: &[u8], descriptor: Option<OwnedFd>) {
         let at = self.append(|out| out.extend_from_slice(bytes));
         if let Some(descriptor) = descriptor {
-            self.descriptors.push_back(Bound {
+            self.descriptors.push_back(BoundDescriptor {
                 at,
                 descriptor: Arc::new(descriptor),
             });
@@ -192,7 +192,7 @@ fn is_one_plain_frame(bytes: &[u8]) -> bool {
 
 /// Descriptors and length of the frame at the front of `bytes`.
 fn whole(bytes: &[u8]) -> Result<(u8, usize)> {
-    match Frame::split(bytes) {
+    match WireFrame::split(bytes) {
         Ok(Some((frame, length))) => Ok((frame.descriptors, length)),
         Ok(None) => Err(no_frames("a torn frame")),
         Err(error) => Err(Error::new(Code::TooLarge, error.subject(), error.cause())),

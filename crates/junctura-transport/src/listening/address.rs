@@ -2,7 +2,7 @@
 //!
 //! | written | is |
 //! |---|---|
-//! | `unix:NAME` | the socket `NAME.sock` in this user's own directory (see [`Address::path`]) |
+//! | `unix:NAME` | the socket `NAME.sock` in this user's own directory (see [`ServerAddress::path`]) |
 //! | `unix:/a/path.sock` | the socket of this path; its directory is the user's own business |
 //! | `unix:@NAME` | a name in Linux's abstract space, without a file; it exists per network namespace |
 //!
@@ -23,20 +23,20 @@ const SCHEME: &str = "unix:";
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Address {
+pub enum ServerAddress {
     /// A name within this user's own directory.
-    Named(Name),
+    Named(ServerName),
     /// A path, absolute.
     Path(PathBuf),
     /// A name in the abstract space.
-    Abstract(Name),
+    Abstract(ServerName),
 }
 
 /// A checked name: 1 to 64 of `A-Z a-z 0-9 . _ -`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Name(String);
+pub struct ServerName(String);
 
-impl Name {
+impl ServerName {
     /// Checks a name.
     ///
     /// # Errors
@@ -63,13 +63,13 @@ impl Name {
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for ServerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
     }
 }
 
-impl Address {
+impl ServerAddress {
     /// The path of the socket; `None` for one in the abstract space.
     ///
     /// The directory of named sockets is `$XDG_RUNTIME_DIR/junctura` where that variable names a directory of this user,
@@ -84,7 +84,7 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Named(name) => write!(f, "{SCHEME}{name}"),
@@ -94,7 +94,7 @@ impl fmt::Display for Address {
     }
 }
 
-impl FromStr for Address {
+impl FromStr for ServerAddress {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -102,10 +102,10 @@ impl FromStr for Address {
             return Err(Error::new(Code::InvalidArgument, text, no_scheme(text)));
         };
         if let Some(name) = rest.strip_prefix('@') {
-            return Name::new(name).map(Self::Abstract);
+            return ServerName::new(name).map(Self::Abstract);
         }
         if !rest.contains('/') {
-            return Name::new(rest).map(Self::Named);
+            return ServerName::new(rest).map(Self::Named);
         }
         if rest.contains('\0') || !Path::new(rest).is_absolute() || rest.ends_with('/') {
             return Err(Error::new(
@@ -126,7 +126,7 @@ fn no_scheme(text: &str) -> String {
     let meant = match rest.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Some(format!("tcp://{host}:{port}")),
         _ if text.starts_with('/') => Some(format!("{SCHEME}{text}")),
-        None if !is_host(text) && Name::new(text).is_ok() => Some(format!("{SCHEME}{text}")),
+        None if !is_host(text) && ServerName::new(text).is_ok() => Some(format!("{SCHEME}{text}")),
         _ => None,
     };
     let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
@@ -146,10 +146,10 @@ mod tests {
             "unix:@seventh",
             "unix:..",
         ] {
-            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<ServerAddress>().unwrap().to_string(), text);
         }
         let longest = format!("unix:{}", "n".repeat(64));
-        assert!(longest.parse::<Address>().is_ok());
+        assert!(longest.parse::<ServerAddress>().is_ok());
     }
 
     #[test]
@@ -172,17 +172,17 @@ mod tests {
             &too_long,
         ] {
             assert_eq!(
-                text.parse::<Address>().unwrap_err().code(),
+                text.parse::<ServerAddress>().unwrap_err().code(),
                 Code::InvalidArgument,
                 "{text:?}"
             );
         }
-        assert_eq!(Name::new("a b").unwrap_err().position(), Some(1));
+        assert_eq!(ServerName::new("a b").unwrap_err().position(), Some(1));
     }
 
     #[test]
     fn an_address_that_may_be_meant_is_named() {
-        let cause = |text: &str| text.parse::<Address>().unwrap_err().cause().to_owned();
+        let cause = |text: &str| text.parse::<ServerAddress>().unwrap_err().cause().to_owned();
         for (text, meant) in [
             ("model", "unix:model"),
             ("/run/x.sock", "unix:/run/x.sock"),
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn a_name_stays_within_its_directory() {
-        let path = "unix:..".parse::<Address>().unwrap().path().unwrap();
+        let path = "unix:..".parse::<ServerAddress>().unwrap().path().unwrap();
         assert_eq!(path.parent().unwrap(), directory::of_this_user());
-        assert_eq!("unix:@x".parse::<Address>().unwrap().path(), None);
+        assert_eq!("unix:@x".parse::<ServerAddress>().unwrap().path(), None);
     }
 }

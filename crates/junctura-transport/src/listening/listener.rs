@@ -15,44 +15,44 @@ use rustix::net::{SocketFlags, accept_with, bind, connect, listen};
 use rustix::process::{Pid, geteuid, getpid};
 
 use crate::listening::directory;
-use crate::listening::lock::Lock;
+use crate::listening::lock::NameLock;
 use crate::unix::{open_socket, socket_address};
-use crate::{Address, Carrier, Outbox, UnixCarrier, no_descriptors, refused};
+use crate::{Carrier, Outbox, ServerAddress, UnixCarrier, no_descriptors, refused};
 
 /// Clients that may have connected and not yet been accepted (the kernel has a limit of its own, usually 4096 as well).
 const BACKLOG: i32 = 4096;
 
 /// A bound address. Dropped, it removes its files; in a forked child it leaves them alone.
 #[derive(Debug)]
-pub struct Listener {
-    address: Address,
+pub struct ServerListener {
+    address: ServerAddress,
     socket: OwnedFd,
-    file: Option<File>,
+    file: Option<SocketFile>,
     /// Given up for a moment when this process may open no more descriptors, so that a client can be told so.
     spare: Option<OwnedFd>,
     owner: Pid,
 }
 
 #[derive(Debug)]
-struct File {
+struct SocketFile {
     path: PathBuf,
     identity: (u64, u64),
-    lock: Lock,
+    lock: NameLock,
 }
 
-impl Listener {
+impl ServerListener {
     /// Becomes the server of `address`. The file of a killed server is taken over.
     ///
     /// # Errors
     /// `AlreadyExists` when a living server (or a file that is no socket) is there; `Denied` when others could put a
     /// socket in its place; `InvalidArgument` for a path that is too long; `Io` when the system refuses.
-    pub fn bind(address: &Address) -> Result<Self> {
+    pub fn bind(address: &ServerAddress) -> Result<Self> {
         let to = socket_address(address)?;
         let path = address.path();
-        if let (Address::Named(_), Some(parent)) = (address, path.as_deref().and_then(Path::parent)) {
+        if let (ServerAddress::Named(_), Some(parent)) = (address, path.as_deref().and_then(Path::parent)) {
             directory::make(parent)?;
         }
-        let lock = path.as_deref().map(Lock::take).transpose()?;
+        let lock = path.as_deref().map(NameLock::take).transpose()?;
         if let Some(path) = &path {
             clear(address, path)?;
         }
@@ -61,7 +61,7 @@ impl Listener {
         // Before the file exists: its mode comes from the socket's.
         fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(|errno| failed("cannot set its mode", errno))?;
         bind(&socket, &to).map_err(|errno| failed("cannot bind", errno))?;
-        let file = path.zip(lock).map(|(path, lock)| File {
+        let file = path.zip(lock).map(|(path, lock)| SocketFile {
             identity: identity(&path),
             path,
             lock,
@@ -89,7 +89,7 @@ impl Listener {
 
     /// Where it listens.
     #[must_use]
-    pub fn address(&self) -> &Address {
+    pub fn address(&self) -> &ServerAddress {
         &self.address
     }
 
@@ -155,14 +155,14 @@ impl Listener {
     }
 }
 
-impl AsFd for Listener {
+impl AsFd for ServerListener {
     /// Readable when a client waits.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl Drop for Listener {
+impl Drop for ServerListener {
     fn drop(&mut self) {
         let Some(file) = self.file.take() else { return };
         if self.owner != getpid() {
@@ -184,7 +184,7 @@ fn say_no(mut carrier: UnixCarrier, error: &Error) {
 }
 
 /// Removes the socket that a killed server left at `path`. The caller holds the lock.
-fn clear(address: &Address, path: &Path) -> Result<()> {
+fn clear(address: &ServerAddress, path: &Path) -> Result<()> {
     let taken = |cause: &str| Err(Error::new(Code::AlreadyExists, path.display().to_string(), cause));
     match lstat(path) {
         Err(Errno::NOENT) => return Ok(()),

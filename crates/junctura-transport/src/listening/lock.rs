@@ -15,12 +15,12 @@ use crate::refused;
 
 /// The lock; held while this lives and no child of ours keeps a copy of the descriptor (it is close-on-exec).
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct NameLock {
     path: PathBuf,
     file: OwnedFd,
 }
 
-impl Lock {
+impl NameLock {
     /// Takes the lock of the socket at `socket`, without waiting.
     ///
     /// # Errors
@@ -78,8 +78,8 @@ mod tests {
     fn one_holder_at_a_time_and_nothing_left_behind() {
         let room = tempfile::tempdir().unwrap();
         let socket = room.path().join("a.sock");
-        let lock = Lock::take(&socket).unwrap();
-        let error = Lock::take(&socket).unwrap_err();
+        let lock = NameLock::take(&socket).unwrap();
+        let error = NameLock::take(&socket).unwrap_err();
         assert_eq!(
             (error.code(), error.subject()),
             (Code::AlreadyExists, socket.to_str().unwrap())
@@ -87,18 +87,18 @@ mod tests {
         lock.remove();
         assert_eq!(std::fs::read_dir(room.path()).unwrap().count(), 0);
         // What a killed holder leaves: the file, without the lock.
-        drop(Lock::take(&socket).unwrap());
+        drop(NameLock::take(&socket).unwrap());
         assert!(room.path().join("a.sock.lock").exists());
-        drop(Lock::take(&socket).unwrap());
+        drop(NameLock::take(&socket).unwrap());
     }
 
     #[test]
     fn a_lock_whose_file_was_replaced_does_not_remove_the_other() {
         let room = tempfile::tempdir().unwrap();
         let socket = room.path().join("a.sock");
-        let old = Lock::take(&socket).unwrap();
+        let old = NameLock::take(&socket).unwrap();
         std::fs::remove_file(&old.path).unwrap();
-        let new = Lock::take(&socket).unwrap();
+        let new = NameLock::take(&socket).unwrap();
         assert!(!old.is_in_place());
         old.remove();
         assert!(new.is_in_place());

@@ -11,7 +11,7 @@ use loom::sync::{Condvar, Mutex};
 use loom::thread;
 
 use atomics::{AtomicU64, Ordering};
-use words::Words;
+use words::RingWords;
 
 mod atomics {
     pub(super) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -51,7 +51,7 @@ impl Bell {
 }
 
 struct Ring {
-    words: Words,
+    words: RingWords,
     to_reader: Bell,
     to_writer: Bell,
     room: AtomicU64,
@@ -102,7 +102,7 @@ impl Ring {
 
 /// Two places for bytes; loom fails the test if one reads where the other writes.
 struct Cells {
-    words: Words,
+    words: RingWords,
     places: [Cell<u64>; 2],
 }
 
@@ -149,7 +149,7 @@ fn a_writer_that_begins_again_overwrites_nothing_unread() {
     model.preemption_bound = Some(3);
     model.check(|| {
         let cells = Arc::new(Cells {
-            words: Words::new(),
+            words: RingWords::new(),
             places: [Cell::new(0), Cell::new(0)],
         });
         let writer = {
@@ -167,7 +167,7 @@ fn nobody_sleeps_through_his_bell() {
     model.preemption_bound = Some(3);
     model.check(|| {
         let ring = Arc::new(Ring {
-            words: Words::new(),
+            words: RingWords::new(),
             to_reader: Bell::new(),
             to_writer: Bell::new(),
             room: AtomicU64::new(0),

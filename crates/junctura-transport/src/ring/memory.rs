@@ -20,7 +20,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat,
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::RING_BYTES_MAX;
-use super::words::Words;
+use super::words::RingWords;
 use crate::refused;
 
 const WORDS_BYTES: usize = 256;
@@ -30,24 +30,24 @@ const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlag
 
 /// Which of the two rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(super) enum RingLane {
     ToServer = 0,
     ToClient = 1,
 }
 
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct RingMemory {
     base: NonNull<u8>,
     ring_bytes: usize,
 }
 
 // SAFETY: the map is shared with another process in any case; what is reached through it are atomic words and bytes that
 // are copied in and out, each ring's by one writer and one reader (see `copy_in`).
-unsafe impl Send for Memory {}
+unsafe impl Send for RingMemory {}
 // SAFETY: as above.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for RingMemory {}
 
-impl Memory {
+impl RingMemory {
     /// New memory for two rings of `ring_bytes`, and the descriptor by which the peer maps it.
     pub(super) fn create(ring_bytes: usize) -> Result<(Self, OwnedFd)> {
         let fd = memfd_create("junctura-rings", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
@@ -96,14 +96,14 @@ impl Memory {
         self.ring_bytes
     }
 
-    pub(super) fn words(&self, lane: Lane) -> &Words {
+    pub(super) fn words(&self, lane: RingLane) -> &RingWords {
         // SAFETY: the words lie within the map, which lives as long as `self` and begins at a page; they are atomic, and
         // any bits are a value of theirs.
         unsafe { self.base.add(lane as usize * WORDS_BYTES).cast().as_ref() }
     }
 
     /// Copies bytes into the ring from `position` on, counted from the ring's origin; not more than it has.
-    pub(super) fn copy_in(&self, lane: Lane, position: u64, bytes: &[u8]) {
+    pub(super) fn copy_in(&self, lane: RingLane, position: u64, bytes: &[u8]) {
         let (at, first) = self.place(position, bytes.len());
         let (before, after) = bytes.split_at(first);
         let ring = self.ring(lane);
@@ -118,7 +118,7 @@ impl Memory {
     }
 
     /// Copies bytes out of the ring from `position` on, counted from the ring's origin; not more than it has.
-    pub(super) fn copy_out(&self, lane: Lane, position: u64, into: &mut [u8]) {
+    pub(super) fn copy_out(&self, lane: RingLane, position: u64, into: &mut [u8]) {
         let (at, first) = self.place(position, into.len());
         let (before, after) = into.split_at_mut(first);
         let ring = self.ring(lane);
@@ -151,13 +151,13 @@ impl Memory {
         (at, length.min(self.ring_bytes - at))
     }
 
-    fn ring(&self, lane: Lane) -> NonNull<u8> {
+    fn ring(&self, lane: RingLane) -> NonNull<u8> {
         // SAFETY: both rings lie within the map.
         unsafe { self.base.add(RINGS_AT + lane as usize * self.ring_bytes) }
     }
 }
 
-impl Drop for Memory {
+impl Drop for RingMemory {
     fn drop(&mut self) {
         // SAFETY: this map was made in `map`, and nothing borrows from it any more.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), total(self.ring_bytes)) };

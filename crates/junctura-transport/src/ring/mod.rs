@@ -28,7 +28,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::fcntl_dupfd_cloexec;
 
 use crate::refused;
-use memory::{Lane, Memory};
+use memory::{RingLane, RingMemory};
 
 /// Bytes of each ring, where nothing else is asked for. Larger ones fall out of the caches when there are many.
 pub const RING_BYTES: usize = 256 << 10;
@@ -43,9 +43,9 @@ pub type Parts = [OwnedFd; 3];
 
 /// The client's end: the parts of the rings, as they come.
 #[derive(Debug, Default)]
-pub struct Gathered(Vec<OwnedFd>);
+pub struct ReceivedRings(Vec<OwnedFd>);
 
-impl Gathered {
+impl ReceivedRings {
     /// Whether some have come.
     #[must_use]
     pub fn has_begun(&self) -> bool {
@@ -55,8 +55,8 @@ impl Gathered {
     /// Takes the next part; the rings, when it was the last.
     ///
     /// # Errors
-    /// `Protocol` when another part was due; those of [`Rings::join`].
-    pub fn add(&mut self, head: RingsHead, descriptor: OwnedFd) -> Result<Option<Rings>> {
+    /// `Protocol` when another part was due; those of [`ConnectionRings::join`].
+    pub fn add(&mut self, head: RingsHead, descriptor: OwnedFd) -> Result<Option<ConnectionRings>> {
         if head.part.get() as usize != self.0.len() {
             let cause = format!("part {} instead of {}", head.part, self.0.len());
             return Err(Error::new(Code::Protocol, "rings", cause));
@@ -69,20 +69,20 @@ impl Gathered {
                 return Ok(None);
             }
         };
-        Rings::join(head.ring_bytes.get() as usize, parts).map(Some)
+        ConnectionRings::join(head.ring_bytes.get() as usize, parts).map(Some)
     }
 }
 
 /// One end of a connection's rings.
 #[derive(Debug)]
-pub struct Rings {
-    pub(crate) reader: Reader,
-    pub(crate) writer: Writer,
+pub struct ConnectionRings {
+    pub(crate) reader: RingReader,
+    pub(crate) writer: RingWriter,
     /// Rings when something has come for this end, or there is room again for what it has to say.
     pub(crate) bell: Arc<OwnedFd>,
 }
 
-impl Rings {
+impl ConnectionRings {
     /// Makes rings of `ring_bytes` each, or the nearest size that there is: the server's end, and what the client needs
     /// for its own.
     ///
@@ -90,10 +90,10 @@ impl Rings {
     /// `LimitExceeded` when this process may open no more descriptors, `Io` when the system has no memory.
     pub fn create(ring_bytes: usize) -> Result<(Self, Parts)> {
         let ring_bytes = ring_bytes.clamp(4096, RING_BYTES_MAX).next_power_of_two();
-        let (memory, descriptor) = Memory::create(ring_bytes)?;
+        let (memory, descriptor) = RingMemory::create(ring_bytes)?;
         let (server_bell, client_bell) = (new_bell()?, new_bell()?);
         let parts = [descriptor, duplicate(&server_bell)?, duplicate(&client_bell)?];
-        let rings = Self::new(memory, Lane::ToServer, Lane::ToClient, server_bell, client_bell);
+        let rings = Self::new(memory, RingLane::ToServer, RingLane::ToClient, server_bell, client_bell);
         Ok((rings, parts))
     }
 
@@ -102,26 +102,26 @@ impl Rings {
     /// # Errors
     /// `Protocol` for a size that no ring has, `Corrupt` for memory that is none of rings, `Io` when it cannot be mapped.
     pub fn join(ring_bytes: usize, [memory, server_bell, client_bell]: Parts) -> Result<Self> {
-        let memory = Memory::map(&memory, ring_bytes)?;
+        let memory = RingMemory::map(&memory, ring_bytes)?;
         Ok(Self::new(
             memory,
-            Lane::ToClient,
-            Lane::ToServer,
+            RingLane::ToClient,
+            RingLane::ToServer,
             client_bell,
             server_bell,
         ))
     }
 
-    fn new(memory: Memory, read: Lane, write: Lane, own_bell: OwnedFd, peer_bell: OwnedFd) -> Self {
+    fn new(memory: RingMemory, read: RingLane, write: RingLane, own_bell: OwnedFd, peer_bell: OwnedFd) -> Self {
         let (memory, peer_bell) = (Arc::new(memory), Arc::new(peer_bell));
         Self {
-            reader: Reader {
+            reader: RingReader {
                 memory: Arc::clone(&memory),
                 lane: read,
                 read: 0,
                 peer_bell: Arc::clone(&peer_bell),
             },
-            writer: Writer {
+            writer: RingWriter {
                 memory,
                 lane: write,
                 written: 0,
@@ -136,8 +136,8 @@ impl Rings {
     /// Something that writes anywhere into the memory of these rings, as a broken peer may.
     #[cfg(feature = "conformance")]
     #[must_use]
-    pub fn scribbler(&self) -> Scribbler {
-        Scribbler(Arc::clone(&self.writer.memory))
+    pub fn scribbler(&self) -> HostileWriter {
+        HostileWriter(Arc::clone(&self.writer.memory))
     }
 
     /// Bytes of each ring.
@@ -150,10 +150,10 @@ impl Rings {
 /// Writes anywhere into the memory of a connection's rings, as a broken peer may.
 #[cfg(feature = "conformance")]
 #[derive(Debug)]
-pub struct Scribbler(Arc<Memory>);
+pub struct HostileWriter(Arc<RingMemory>);
 
 #[cfg(feature = "conformance")]
-impl Scribbler {
+impl HostileWriter {
     /// Writes from byte `at` on; what does not lie in the memory is left out.
     pub fn scribble(&self, at: usize, bytes: &[u8]) {
         self.0.scribble(at, bytes);
@@ -162,15 +162,15 @@ impl Scribbler {
 
 /// The end of a ring that is read here.
 #[derive(Debug)]
-pub(crate) struct Reader {
-    memory: Arc<Memory>,
-    lane: Lane,
+pub(crate) struct RingReader {
+    memory: Arc<RingMemory>,
+    lane: RingLane,
     /// How far it was read; kept here, since the word in the ring can be scribbled over.
     read: u64,
     peer_bell: Arc<OwnedFd>,
 }
 
-impl Reader {
+impl RingReader {
     /// Copies what has come into `space`, as much as there is room for, and says how much.
     pub(crate) fn read(&mut self, space: &mut [u8]) -> Result<usize> {
         let words = self.memory.words(self.lane);
@@ -213,9 +213,9 @@ impl Reader {
 
 /// The end of a ring that is written here.
 #[derive(Debug)]
-pub(crate) struct Writer {
-    memory: Arc<Memory>,
-    lane: Lane,
+pub(crate) struct RingWriter {
+    memory: Arc<RingMemory>,
+    lane: RingLane,
     written: u64,
     /// The position whose byte lies at the beginning of the ring's memory.
     origin: u64,
@@ -224,7 +224,7 @@ pub(crate) struct Writer {
     peer_bell: Arc<OwnedFd>,
 }
 
-impl Writer {
+impl RingWriter {
     /// Whether at least a byte has room. If not, the bell of this end rings once the peer has read.
     pub(crate) fn has_room(&mut self) -> Result<bool> {
         if self.room() > 0 {
@@ -312,14 +312,14 @@ pub(crate) fn answer(bell: BorrowedFd<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::words::{Position, Words};
+    use super::words::{RingPosition, RingWords};
     use super::*;
 
     const MESSAGE: usize = 100;
 
-    fn ends() -> (Writer, Reader) {
-        let (server, parts) = Rings::create(RING_BYTES).unwrap();
-        let client = Rings::join(RING_BYTES, parts).unwrap();
+    fn ends() -> (RingWriter, RingReader) {
+        let (server, parts) = ConnectionRings::create(RING_BYTES).unwrap();
+        let client = ConnectionRings::join(RING_BYTES, parts).unwrap();
         (client.writer, server.reader)
     }
 
@@ -327,7 +327,7 @@ mod tests {
         std::array::from_fn(|byte| (number + byte) as u8)
     }
 
-    fn hear(reader: &mut Reader, number: usize) {
+    fn hear(reader: &mut RingReader, number: usize) {
         let mut space = [0; MESSAGE];
         assert_eq!(reader.read(&mut space).unwrap(), MESSAGE);
         assert_eq!(space, message(number), "message {number}");
@@ -373,15 +373,15 @@ mod tests {
 
     #[test]
     fn the_layout_is_that_of_the_format() {
-        assert_eq!(size_of::<Words>(), 256);
-        assert_eq!(std::mem::offset_of!(Words, read), 128);
-        assert_eq!(std::mem::offset_of!(Position, sleeps), 8);
-        assert_eq!(std::mem::offset_of!(Position, origin), 16);
+        assert_eq!(size_of::<RingWords>(), 256);
+        assert_eq!(std::mem::offset_of!(RingWords, read), 128);
+        assert_eq!(std::mem::offset_of!(RingPosition, sleeps), 8);
+        assert_eq!(std::mem::offset_of!(RingPosition, origin), 16);
     }
 
     #[test]
     fn who_sleeps_is_woken_once_and_who_may_not_is_not() {
-        let words = Words::new();
+        let words = RingWords::new();
         assert!(!words.must_wake_reader());
         assert!(words.reader_may_sleep(0));
         words.set_written(8);

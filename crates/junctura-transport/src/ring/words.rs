@@ -14,25 +14,25 @@ use super::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 /// The words of one ring, as they lie in shared memory (`docs/formats/wire.md`). Each side writes to a cache line of its own.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Words {
-    pub(super) written: Position,
-    pub(super) read: Position,
+pub(super) struct RingWords {
+    pub(super) written: RingPosition,
+    pub(super) read: RingPosition,
 }
 
 /// How far one side has come, and whether it sleeps.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub(super) struct Position {
+pub(super) struct RingPosition {
     bytes: AtomicU64,
     pub(super) sleeps: AtomicU32,
     /// Of the writer alone: the position whose byte lies at the beginning of the ring's memory.
     pub(super) origin: AtomicU64,
 }
 
-impl Words {
+impl RingWords {
     #[cfg(test)]
     pub(super) fn new() -> Self {
-        let position = || Position {
+        let position = || RingPosition {
             bytes: AtomicU64::new(0),
             sleeps: AtomicU32::new(0),
             origin: AtomicU64::new(0),
@@ -103,7 +103,7 @@ impl Words {
     }
 }
 
-impl Position {
+impl RingPosition {
     fn sleep(&self) {
         self.sleeps.store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);

@@ -13,14 +13,14 @@ const BESIDES_MAX: usize = 3;
 
 /// What somebody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interest {
+pub struct PollInterest {
     /// Something has come, or the end.
     pub readable: bool,
     /// Something can go.
     pub writable: bool,
 }
 
-impl Interest {
+impl PollInterest {
     /// Something to read.
     pub const READ: Self = Self {
         readable: true,
@@ -40,7 +40,7 @@ impl Interest {
 
 /// What came of waiting; all `false`: nothing, or an alarm went off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ready {
+pub struct PollResult {
     /// Something has come. Also set with `ended`, since receiving is how the end is found.
     pub readable: bool,
     /// Something can go.
@@ -49,7 +49,7 @@ pub struct Ready {
     pub ended: bool,
 }
 
-impl Ready {
+impl PollResult {
     /// Something has come.
     pub(crate) const READABLE: Self = Self {
         readable: true,
@@ -64,11 +64,11 @@ impl Ready {
     }
 }
 
-/// Waits until `fd` is ready, for ever if need be. See [`Alarm::wait`](crate::Alarm::wait) for a deadline.
+/// Waits until `fd` is ready, for ever if need be. See [`Alarm::wait`](crate::WakeTimer::wait) for a deadline.
 ///
 /// # Errors
 /// `Interrupted` when a signal came: look at what it wants, then wait again. `Io` otherwise.
-pub fn wait(fd: BorrowedFd<'_>, interest: Interest) -> Result<Ready> {
+pub fn wait(fd: BorrowedFd<'_>, interest: PollInterest) -> Result<PollResult> {
     let mut one = [question(fd, interest)];
     block(&mut one)?;
     Ok(answer(&one[0]))
@@ -77,12 +77,12 @@ pub fn wait(fd: BorrowedFd<'_>, interest: Interest) -> Result<Ready> {
 /// As [`wait`], or until one of `others` is readable; says which are.
 pub(crate) fn wait_beside<const N: usize>(
     fd: BorrowedFd<'_>,
-    interest: Interest,
+    interest: PollInterest,
     others: [BorrowedFd<'_>; N],
-) -> Result<(Ready, [bool; N])> {
+) -> Result<(PollResult, [bool; N])> {
     const { assert!(N < BESIDES_MAX) };
     let mut all: [_; BESIDES_MAX] = std::array::from_fn(|at| match at.checked_sub(1).and_then(|at| others.get(at)) {
-        Some(other) => question(*other, Interest::READ),
+        Some(other) => question(*other, PollInterest::READ),
         None => question(fd, interest),
     });
     block(&mut all[..=N])?;
@@ -94,23 +94,23 @@ pub(crate) fn wait_beside<const N: usize>(
 /// # Errors
 /// `Io` when the system refuses.
 pub(crate) fn has_ended(fd: BorrowedFd<'_>) -> Result<bool> {
-    let mut asked = [question(fd, Interest::READ)];
+    let mut asked = [question(fd, PollInterest::READ)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     retry_on_intr(|| poll(&mut asked, Some(&now))).map_err(|errno| refused(Code::Io, "", "cannot look", errno))?;
     Ok(answer(&asked[0]).ended)
 }
 
-fn question(fd: BorrowedFd<'_>, interest: Interest) -> PollFd<'_> {
+fn question(fd: BorrowedFd<'_>, interest: PollInterest) -> PollFd<'_> {
     let mut flags = PollFlags::empty();
     flags.set(PollFlags::IN, interest.readable);
     flags.set(PollFlags::OUT, interest.writable);
     PollFd::from_borrowed_fd(fd, flags)
 }
 
-fn answer(asked: &PollFd<'_>) -> Ready {
+fn answer(asked: &PollFd<'_>) -> PollResult {
     let flags = asked.revents();
     let ended = flags.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL);
-    Ready {
+    PollResult {
         readable: ended || flags.contains(PollFlags::IN),
         writable: flags.contains(PollFlags::OUT),
         ended,
@@ -134,21 +134,21 @@ mod tests {
     #[test]
     fn what_is_ready_is_told_and_the_end_to_everybody() {
         let (mut near, far) = std::os::unix::net::UnixStream::pair().unwrap();
-        let told = |readable, writable| Ready {
+        let told = |readable, writable| PollResult {
             readable,
             writable,
             ended: false,
         };
-        assert_eq!(wait(far.as_fd(), Interest::BOTH).unwrap(), told(false, true));
+        assert_eq!(wait(far.as_fd(), PollInterest::BOTH).unwrap(), told(false, true));
         std::io::Write::write_all(&mut near, b"x").unwrap();
-        assert_eq!(wait(far.as_fd(), Interest::READ).unwrap(), told(true, false));
+        assert_eq!(wait(far.as_fd(), PollInterest::READ).unwrap(), told(true, false));
         assert_eq!(
-            wait_beside(near.as_fd(), Interest::READ, [far.as_fd()]).unwrap(),
-            (Ready::default(), [true])
+            wait_beside(near.as_fd(), PollInterest::READ, [far.as_fd()]).unwrap(),
+            (PollResult::default(), [true])
         );
 
         drop(near);
-        let ready = wait(far.as_fd(), Interest::WRITE).unwrap();
+        let ready = wait(far.as_fd(), PollInterest::WRITE).unwrap();
         assert!(ready.ended && ready.readable);
     }
 }

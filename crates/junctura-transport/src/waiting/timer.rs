@@ -14,19 +14,19 @@ use rustix::time::{
 };
 
 use crate::waiting::poll;
-use crate::{Interest, Ready, refused};
+use crate::{PollInterest, PollResult, refused};
 
 /// Longer than anybody waits; an alarm for later than this goes off then.
 const DISTANCE_MAX: Duration = Duration::from_hours(365 * 24);
 
 /// Wakes who waits. Readable once it has gone off.
 #[derive(Debug)]
-pub struct Alarm {
+pub struct WakeTimer {
     timer: OwnedFd,
     set_for: Option<Instant>,
 }
 
-impl Alarm {
+impl WakeTimer {
     /// One that is not set.
     ///
     /// # Errors
@@ -82,7 +82,12 @@ impl Alarm {
     ///
     /// # Errors
     /// As [`wait`](crate::wait).
-    pub fn wait(&mut self, fd: BorrowedFd<'_>, interest: Interest, deadline: Option<Instant>) -> Result<Ready> {
+    pub fn wait(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        interest: PollInterest,
+        deadline: Option<Instant>,
+    ) -> Result<PollResult> {
         if let Some(deadline) = deadline {
             self.set(deadline)?;
         }
@@ -97,10 +102,10 @@ impl Alarm {
     pub(crate) fn wait_for_bell(
         &mut self,
         fd: BorrowedFd<'_>,
-        interest: Interest,
+        interest: PollInterest,
         bell: BorrowedFd<'_>,
         deadline: Option<Instant>,
-    ) -> Result<(Ready, bool)> {
+    ) -> Result<(PollResult, bool)> {
         if let Some(deadline) = deadline {
             self.set(deadline)?;
         }
@@ -112,7 +117,7 @@ impl Alarm {
     }
 }
 
-impl AsFd for Alarm {
+impl AsFd for WakeTimer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
     }
@@ -128,12 +133,12 @@ mod tests {
     #[test]
     fn goes_off_when_nothing_comes_and_can_be_set_again() {
         let (_near, far) = UnixStream::pair().unwrap();
-        let mut alarm = Alarm::new().unwrap();
+        let mut alarm = WakeTimer::new().unwrap();
         for _ in 0..2 {
             let deadline = Instant::now() + Duration::from_millis(2);
             assert!(
                 alarm
-                    .wait(far.as_fd(), Interest::READ, Some(deadline))
+                    .wait(far.as_fd(), PollInterest::READ, Some(deadline))
                     .unwrap()
                     .is_none()
             );
@@ -144,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_later_deadline_leaves_it_as_it_is_and_an_earlier_one_does_not() {
-        let mut alarm = Alarm::new().unwrap();
+        let mut alarm = WakeTimer::new().unwrap();
         let soon = Instant::now() + Duration::from_hours(1);
         alarm.set(soon).unwrap();
         alarm.set(soon + Duration::from_secs(1)).unwrap();
@@ -158,9 +163,9 @@ mod tests {
     fn what_comes_is_told_before_it_goes_off() {
         let (mut near, far) = UnixStream::pair().unwrap();
         near.write_all(b"x").unwrap();
-        let mut alarm = Alarm::new().unwrap();
+        let mut alarm = WakeTimer::new().unwrap();
         for deadline in [None, Some(Instant::now() + DISTANCE_MAX * 2)] {
-            assert!(alarm.wait(far.as_fd(), Interest::READ, deadline).unwrap().readable);
+            assert!(alarm.wait(far.as_fd(), PollInterest::READ, deadline).unwrap().readable);
         }
     }
 }

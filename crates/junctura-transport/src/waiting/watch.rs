@@ -8,15 +8,15 @@ use rustix::io::Errno;
 
 use crate::refused;
 
-/// Readable when something has come into a connection, and once somebody has been [nudged](Watch::nudge).
+/// Readable when something has come into a connection, and once somebody has been [nudged](ConnectionWatch::nudge).
 #[derive(Debug)]
-pub struct Watch {
+pub struct ConnectionWatch {
     epoll: OwnedFd,
     nudge: OwnedFd,
 }
 
-impl Watch {
-    /// Watches a connection, whose bell rings only after [`Incoming::arm`](crate::Incoming::arm).
+impl ConnectionWatch {
+    /// Watches a connection, whose bell rings only after [`Incoming::arm`](crate::IncomingSide::arm).
     ///
     /// # Errors
     /// `LimitExceeded` when this process may open no more descriptors, `Io` otherwise.
@@ -48,7 +48,7 @@ impl Watch {
     }
 }
 
-impl AsFd for Watch {
+impl AsFd for ConnectionWatch {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }

@@ -4,15 +4,16 @@
 use std::borrow::Cow;
 
 use junctura_wire::body::{
-    Archived, ArchivedObject, Bundle, BundleAttributes, BundleName, BundleStatus, Bundled, Bundles, Consumers, Demand,
-    Drain, Failure, Follow, Gap, GroupTerms, Happened, Hello, Lease, List, ObjectName, Order, Pack, Peer, PieceName,
-    Require, RequirementName, Retract, Subscribe, Target, Wanted, Welcome, Withdraw,
+    ArchivedBody, ArchivedObject, BundleAttributes, BundlePeer, BundleRequest, BundleStatus, BundlesPage,
+    BundlesRequest, ConsumerNames, DemandRequest, DrainRequest, EventBody, FollowRequest, GapBody, GroupTerms, Hello,
+    LeaseRequest, ListOrder, ListRequest, ObjectName, PackBody, PeerBody, PieceName, RequireRequest, RequirementName,
+    RetractRequest, SubscribeRequest, TargetBody, WantedRequest, Welcome, WireFailure, WithdrawRequest,
 };
 use junctura_wire::fixed::{
-    self, CompletedHead, DeliveredHead, Holding, ListedHead, MemberVersion, OfferHead, PackedHead, RingsHead,
-    SegmentHead, Slot,
+    self, CompletedHead, DeliveredHead, ListedHead, MemberVersion, OfferHead, PackedHead, ReleasedHolding, RingsHead,
+    SegmentHead, SlotAddress,
 };
-use junctura_wire::{Listed, Reply, Request};
+use junctura_wire::{ListedPage, Reply, Request};
 use zerocopy::IntoBytes;
 
 /// What examples are built from.
@@ -37,9 +38,9 @@ pub(crate) struct Words {
     /// A payload.
     pub(crate) payload: Vec<u8>,
     /// Objects released, freed, listed.
-    pub(crate) holdings: Vec<Holding>,
+    pub(crate) holdings: Vec<ReleasedHolding>,
     /// Slots.
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Vec<SlotAddress>,
     /// Members of a bundle.
     pub(crate) members: Vec<MemberVersion>,
     /// A page of a list.
@@ -73,14 +74,14 @@ impl Words {
             record,
             payload: b"GRIB".to_vec(),
             holdings: [(77, 0, 42), (78, fixed::UNREAD, 43)]
-                .map(|(holding, flags, sequence)| Holding {
+                .map(|(holding, flags, sequence)| ReleasedHolding {
                     holding: u32::into(holding),
                     flags: u32::into(flags),
                     sequence: u64::into(sequence),
                 })
                 .to_vec(),
             slots: [(5, 9), (5, 10)]
-                .map(|(segment, slot)| Slot {
+                .map(|(segment, slot)| SlotAddress {
                     segment: u32::into(segment),
                     slot: u32::into(slot),
                 })
@@ -97,8 +98,8 @@ impl Words {
         Cow::Borrowed(&self.texts[at])
     }
 
-    fn key(&self) -> Target<'_> {
-        Target::key(self.shorts[0], &self.record)
+    fn key(&self) -> TargetBody<'_> {
+        TargetBody::key(self.shorts[0], &self.record)
     }
 
     fn object(&self) -> ObjectName<'_> {
@@ -145,8 +146,8 @@ impl Words {
         }
     }
 
-    fn failure(&self) -> Failure<'_> {
-        Failure {
+    fn failure(&self) -> WireFailure<'_> {
+        WireFailure {
             code: self.shorts[1],
             subject: self.text(2),
             cause: self.text(3),
@@ -160,7 +161,7 @@ impl Words {
 pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
     let [sequence, length, number, _] = words.longs;
     let timeout_ms = words.maybe;
-    let withdraw = |target| Withdraw {
+    let withdraw = |target| WithdrawRequest {
         target,
         timeout_ms,
         force: words.flags[1],
@@ -209,7 +210,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
         ),
         (
             "lease",
-            Request::Lease(Lease {
+            Request::Lease(LeaseRequest {
                 payload_bytes: length,
                 timeout_ms,
                 staged: words.flags[1],
@@ -218,7 +219,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
         ("return", Request::Return(words.ints[2])),
         (
             "demand-key",
-            Request::Demand(Demand {
+            Request::Demand(DemandRequest {
                 target: words.key(),
                 timeout_ms,
                 requirement: None,
@@ -228,8 +229,8 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
         ),
         (
             "demand-selector",
-            Request::Demand(Demand {
-                target: Target::selector(&words.texts[2]),
+            Request::Demand(DemandRequest {
+                target: TargetBody::selector(&words.texts[2]),
                 timeout_ms: None,
                 requirement: Some(number),
                 requirement_name: None,
@@ -238,7 +239,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
         ),
         (
             "demand-named",
-            Request::Demand(Demand {
+            Request::Demand(DemandRequest {
                 target: words.key(),
                 timeout_ms: None,
                 requirement: None,
@@ -249,52 +250,52 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
         ("cancel", Request::Cancel(number)),
         (
             "list-by-key",
-            Request::List(List {
+            Request::List(ListRequest {
                 selector: words.text(2),
-                order: Order::Key,
+                order: ListOrder::Key,
                 incomplete: words.flags[1],
                 bundle: None,
             }),
         ),
         (
             "list-by-attribute",
-            Request::List(List {
+            Request::List(ListRequest {
                 selector: words.text(2),
-                order: Order::Attribute(words.text(0)),
+                order: ListOrder::Attribute(words.text(0)),
                 incomplete: words.flags[0],
                 bundle: Some(words.text(1)),
             }),
         ),
         (
             "follow",
-            Request::Follow(Follow {
+            Request::Follow(FollowRequest {
                 selector: words.text(2),
-                order: Order::Key,
+                order: ListOrder::Key,
                 window: words.ints[5],
                 cursor: Some(words.text(3)),
                 only_new: words.flags[0],
                 requirement: Some(number),
                 until_live: words.flags[1],
-                ..Follow::default()
+                ..FollowRequest::default()
             }),
         ),
         (
             "follow-named",
-            Request::Follow(Follow {
+            Request::Follow(FollowRequest {
                 selector: "".into(),
-                order: Order::Key,
+                order: ListOrder::Key,
                 window: words.ints[5],
                 cursor: None,
                 only_new: words.flags[1],
                 requirement: None,
                 until_live: words.flags[1],
                 requirement_name: Some(words.text(0)),
-                ..Follow::default()
+                ..FollowRequest::default()
             }),
         ),
         (
             "follow-group",
-            Request::Follow(Follow {
+            Request::Follow(FollowRequest {
                 selector: words.text(2),
                 window: words.ints[5],
                 group: Some(words.text(0)),
@@ -302,73 +303,73 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                     newest_only: words.flags[0],
                     time_to_live_ms: timeout_ms,
                 }),
-                ..Follow::default()
+                ..FollowRequest::default()
             }),
         ),
         (
             "follow-standing-group",
-            Request::Follow(Follow {
+            Request::Follow(FollowRequest {
                 window: words.ints[5],
                 group: Some(words.text(0)),
-                ..Follow::default()
+                ..FollowRequest::default()
             }),
         ),
         ("more", Request::More(number)),
         ("release", Request::Release(&words.holdings)),
         (
             "require",
-            Request::Require(Require {
+            Request::Require(RequireRequest {
                 selector: words.text(2),
                 newest_only: words.flags[0],
-                ..Require::default()
+                ..RequireRequest::default()
             }),
         ),
         (
             "require-named",
-            Request::Require(Require {
+            Request::Require(RequireRequest {
                 selector: words.text(2),
                 newest_only: words.flags[1],
                 name: Some(words.text(0)),
-                ..Require::default()
+                ..RequireRequest::default()
             }),
         ),
         (
             "require-for-a-time",
-            Request::Require(Require {
+            Request::Require(RequireRequest {
                 selector: words.text(2),
                 newest_only: words.flags[1],
                 name: Some(words.text(0)),
                 time_to_live_ms: timeout_ms,
-                ..Require::default()
+                ..RequireRequest::default()
             }),
         ),
         (
             "require-to-break",
-            Request::Require(Require {
+            Request::Require(RequireRequest {
                 selector: words.text(2),
                 breaks_on_full: words.flags[1],
                 quota_bytes: Some(length),
                 stuck_after_ms: timeout_ms,
-                ..Require::default()
+                ..RequireRequest::default()
             }),
         ),
         (
             "require-group",
-            Request::Require(Require {
+            Request::Require(RequireRequest {
                 selector: words.text(2),
                 name: Some(words.text(0)),
                 group: words.flags[0],
-                ..Require::default()
+                ..RequireRequest::default()
             }),
         ),
         ("withdraw", Request::Withdraw(withdraw(words.key()))),
         (
             "withdraw-all",
-            Request::WithdrawAll(withdraw(Target::selector(&words.texts[2]))),
+            Request::WithdrawAll(withdraw(TargetBody::selector(&words.texts[2]))),
         ),
         (
             "subscribe",
-            Request::Subscribe(Subscribe {
+            Request::Subscribe(SubscribeRequest {
                 selector: words.text(2),
                 events: words.ints[5],
             }),
@@ -376,26 +377,26 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
         ("stop", Request::Stop(sequence)),
         ("stat", Request::Stat),
         ("goodbye", Request::Goodbye),
-        ("retract", Request::Retract(Retract { name: words.text(0) })),
+        ("retract", Request::Retract(RetractRequest { name: words.text(0) })),
         (
             "wanted",
-            Request::Wanted(Wanted {
+            Request::Wanted(WantedRequest {
                 schema: 1,
                 record: (&*words.record).into(),
                 declines: words.flags[0],
             }),
         ),
-        ("drain", Request::Drain(Drain { timeout_ms })),
+        ("drain", Request::Drain(DrainRequest { timeout_ms })),
         (
             "bundle",
-            Request::Bundle(Bundle {
+            Request::Bundle(BundleRequest {
                 path: Some(words.text(0)),
                 members: timeout_ms,
                 orphan_timeout_ms: timeout_ms,
                 attributes: Some(words.about()),
             }),
         ),
-        ("bundle-unnamed", Request::Bundle(Bundle::default())),
+        ("bundle-unnamed", Request::Bundle(BundleRequest::default())),
         ("seal", Request::Seal(number)),
         ("abort", Request::Abort(number)),
         (
@@ -418,7 +419,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
         ),
         (
             "bundles",
-            Request::Bundles(Bundles {
+            Request::Bundles(BundlesRequest {
                 selector: words.text(2),
                 path: Some(words.text(0)),
                 after: number,
@@ -426,14 +427,14 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
         ),
         (
             "consumers",
-            Request::Consumers(Consumers {
+            Request::Consumers(ConsumerNames {
                 names: words.schemas.clone(),
             }),
         ),
         ("sync", Request::Sync),
         (
             "archived",
-            Request::Archived(Archived {
+            Request::Archived(ArchivedBody {
                 requirement: words.text(0),
                 objects: vec![ArchivedObject {
                     sequence,
@@ -444,7 +445,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
         ),
         (
             "unarchived",
-            Request::Archived(Archived {
+            Request::Archived(ArchivedBody {
                 requirement: words.text(0),
                 objects: vec![ArchivedObject {
                     sequence,
@@ -455,7 +456,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
         ),
         (
             "pack",
-            Request::Pack(Pack {
+            Request::Pack(PackBody {
                 from: words.text(0),
                 to: words.text(1),
                 origin: vec![sequence, number],
@@ -464,7 +465,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 travels: words.text(3),
                 pieces: vec![PieceName {
                     rank: sequence,
-                    target: Target::key(words.shorts[0], &words.record),
+                    target: TargetBody::key(words.shorts[0], &words.record),
                 }],
             }),
         ),
@@ -476,7 +477,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
 pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
     let [sequence, length, number, incarnation] = words.longs;
     let [pid, client, segment, ..] = words.ints;
-    let peer = Peer {
+    let peer = PeerBody {
         client,
         name: words.text(0),
         host: words.text(1),
@@ -537,7 +538,7 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
         ("live", Reply::Live),
         (
             "gap",
-            Reply::Gap(Gap {
+            Reply::Gap(GapBody {
                 items: vec![words.object(), words.object()],
                 reason: words.text(3),
                 unnamed: None,
@@ -545,7 +546,7 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
         ),
         (
             "gap-unnamed",
-            Reply::Gap(Gap {
+            Reply::Gap(GapBody {
                 items: Vec::new(),
                 reason: words.text(3),
                 unnamed: Some(length),
@@ -553,21 +554,21 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
         ),
         (
             "listed",
-            Reply::Listed(Listed {
+            Reply::Listed(ListedPage {
                 last: false,
                 entries: &words.page,
             }),
         ),
         (
             "listed-last",
-            Reply::Listed(Listed {
+            Reply::Listed(ListedPage {
                 last: true,
                 entries: &[],
             }),
         ),
         (
             "event-offered",
-            Reply::Event(Happened {
+            Reply::Event(EventBody {
                 event: junctura_wire::body::events::OFFERED,
                 object: Some(words.object()),
                 length,
@@ -580,17 +581,17 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
         ),
         (
             "event-archived",
-            Reply::Event(Happened {
+            Reply::Event(EventBody {
                 event: junctura_wire::body::events::ARCHIVED,
                 object: Some(words.object()),
                 length,
                 location: Some(words.text(1)),
-                ..Happened::default()
+                ..EventBody::default()
             }),
         ),
         (
             "event-left",
-            Reply::Event(Happened {
+            Reply::Event(EventBody {
                 event: junctura_wire::body::events::LEFT,
                 object: None,
                 length: 0,
@@ -603,7 +604,7 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
         ),
         (
             "event-required",
-            Reply::Event(Happened {
+            Reply::Event(EventBody {
                 event: junctura_wire::body::events::REQUIRED,
                 object: None,
                 length: 0,
@@ -619,14 +620,14 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
         ),
         (
             "event-aborted",
-            Reply::Event(Happened {
+            Reply::Event(EventBody {
                 event: junctura_wire::body::events::ABORTED,
                 object: None,
                 length: 0,
                 client: None,
                 reason: words.text(3),
                 requirement: None,
-                bundle: Some(BundleName {
+                bundle: Some(BundlePeer {
                     path: Some(words.text(0)),
                     members: number,
                     declared: words.maybe,
@@ -660,7 +661,7 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
         ),
         (
             "bundled",
-            Reply::Bundled(Bundled {
+            Reply::Bundled(BundlesPage {
                 last: words.flags[0],
                 items: vec![BundleStatus {
                     number,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use junctura_model::{IntoGiven, Result};
 
-use crate::Piece;
-use crate::array::{Offering, first_piece, is_second, unless_complete};
+use crate::ArrayPiece;
+use crate::array::{PieceOffer, first_piece, is_second, unless_complete};
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::verbs::bundle::Bundle;
-use crate::verbs::offer::{Content, OfferOptions, Terms};
+use crate::verbs::offer::{OfferOptions, OfferTerms, OfferedPayload};
 
 impl Pool {
     /// As [`Pool::offer_piece_with`], for a task: waits for memory where the pool is full. A future that is
@@ -19,18 +19,18 @@ impl Pool {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use junctura::{Layout, OfferOptions, Part, Piece, Pool};
+    /// # use junctura::{Layout, OfferOptions, ArrayPart, ArrayPiece, Pool};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let layout: Arc<Layout> = Arc::new("shape=4x6 grid=2x1".parse()?);
     /// for rank in 0..2 {
-    ///     let (piece, mine) = (Piece::new(&layout, "u1".parse()?, rank), [rank as u8; 12]);
+    ///     let (piece, mine) = (ArrayPiece::new(&layout, "u1".parse()?, rank), [rank as u8; 12]);
     ///     pool.begin_offer_piece(&piece, [("name", "t")], &mine, OfferOptions::default()).await?;
     /// }
     /// let wanted = Arc::new("shape=4x6 grid=1x3".parse()?);
     /// let array = Arc::new(pool.begin_demand_array("name=t", None)?.await?);
-    /// assert_eq!(array.begin_take(&Part::of(&wanted, 1))?.await?, [0, 0, 0, 0, 1, 1, 1, 1]);
+    /// assert_eq!(array.begin_take(&ArrayPart::of(&wanted, 1))?.await?, [0, 0, 0, 0, 1, 1, 1, 1]);
     /// # Ok(())
     /// # }
     /// ```
@@ -39,7 +39,7 @@ impl Pool {
     /// As there.
     pub async fn begin_offer_piece<'a, V: IntoGiven<'a>>(
         &self,
-        piece: &Piece<'_>,
+        piece: &ArrayPiece<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         mine: &[u8],
         options: OfferOptions<'_>,
@@ -66,7 +66,7 @@ impl Pool {
     }
 
     /// `None`: the array is complete with this very piece.
-    async fn begin_array_bundle(&self, offering: &Offering<'_>, mine: &[u8]) -> Result<Option<Arc<Bundle>>> {
+    async fn begin_array_bundle(&self, offering: &PieceOffer<'_>, mine: &[u8]) -> Result<Option<Arc<Bundle>>> {
         let about = offering.about();
         if let Some(bundle) = self.open_array(offering, &about)? {
             return Ok(Some(bundle));
@@ -85,7 +85,7 @@ impl Pool {
         }
     }
 
-    async fn begin_compare(&self, offering: &Offering<'_>, mine: &[u8]) -> Result<()> {
+    async fn begin_compare(&self, offering: &PieceOffer<'_>, mine: &[u8]) -> Result<()> {
         let first = offering.with_key(|key| self.begin_demand(key, first_piece()));
         let first = match first {
             Ok(pending) => pending.await,
@@ -95,11 +95,11 @@ impl Pool {
     }
 }
 
-async fn stage(bundle: &Bundle, terms: Terms, record: &[u8], bytes: &[u8]) -> Result<()> {
+async fn stage(bundle: &Bundle, terms: OfferTerms, record: &[u8], bytes: &[u8]) -> Result<()> {
     let connection = bundle.connection();
     if connection.depot_of_rejecting(terms.schema()).is_some() {
         let (looking, record) = (Arc::clone(connection), record.to_vec());
-        let look = move || looking.refuse_behind(terms, &record, Content::Inline(&[]));
+        let look = move || looking.refuse_behind(terms, &record, OfferedPayload::Inline(&[]));
         Pending::work(connection, look, drop).await?;
     }
     let mut memory = bundle.begin_allocate(bytes.len())?.await?;

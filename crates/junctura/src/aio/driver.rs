@@ -7,12 +7,12 @@ use std::sync::{Arc, Weak};
 use junctura_model::Result;
 #[cfg(feature = "tokio")]
 use junctura_model::{Code, Error};
-use junctura_transport::Interest;
+use junctura_transport::PollInterest;
 #[cfg(feature = "tokio")]
 use tokio::io::unix::AsyncFd;
 
-use crate::connection::Connection;
 use crate::connection::DriverState;
+use crate::connection::PoolConnection;
 use crate::pool::Pool;
 use crate::wait::PoolDescriptor;
 
@@ -62,7 +62,7 @@ use crate::wait::PoolDescriptor;
 /// ```
 #[must_use = "nobody is woken unless it looks"]
 pub struct Driver {
-    connection: Weak<Connection>,
+    connection: Weak<PoolConnection>,
     descriptor: PoolDescriptor,
     /// What is known once it has ended.
     afterwards: DriverState,
@@ -71,7 +71,7 @@ pub struct Driver {
 impl Driver {
     /// # Errors
     /// As [`crate::Pool::descriptor`].
-    pub(super) fn new(connection: &Arc<Connection>, afterwards: DriverState) -> Result<Self> {
+    pub(super) fn new(connection: &Arc<PoolConnection>, afterwards: DriverState) -> Result<Self> {
         let descriptor = PoolDescriptor::of(connection)?;
         let mut state = connection.lock()?;
         state.tasks.driver = DriverState::Runs;
@@ -118,7 +118,7 @@ impl Driver {
     /// # }
     /// ```
     pub fn run(self) {
-        while junctura_transport::wait(self.descriptor.as_fd(), Interest::READ).is_ok() && self.look() {}
+        while junctura_transport::wait(self.descriptor.as_fd(), PollInterest::READ).is_ok() && self.look() {}
     }
 
     /// The same in a task of tokio's.

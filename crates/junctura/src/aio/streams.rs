@@ -11,9 +11,9 @@ use junctura_model::Result;
 
 use super::tasks::until;
 use crate::awaiting::Awaited;
-use crate::beside::{Beside, beside};
+use crate::beside::{ThreadAnswer, beside};
 use crate::connection::TaskPlace;
-use crate::verbs::follow::{Errand, Follow, Gap, Item, too_late};
+use crate::verbs::follow::{BlockingStep, Follow, Gap, Item, too_late};
 use crate::verbs::list::{Entry, Pages};
 use crate::verbs::require::Requirement;
 use crate::verbs::subscribe::{PoolEvent, Subscription};
@@ -23,13 +23,13 @@ use crate::verbs::subscribe::{PoolEvent, Subscription};
 pub(crate) struct FollowTask {
     place: TaskPlace,
     /// What a thread does for the follow, until it comes back.
-    errand: Option<Beside<Errand>>,
+    errand: Option<ThreadAnswer<BlockingStep>>,
 }
 
 /// What a task finds in a follow.
-enum Found {
+enum PolledItem {
     Item(Item),
-    Errand(Errand),
+    Errand(BlockingStep),
     Over,
 }
 
@@ -65,9 +65,9 @@ impl Follow {
             self.task.place = place;
             let found = self.fuse(ready!(polled))?;
             match found? {
-                Found::Item(item) => return Poll::Ready(Ok(Some(item))),
-                Found::Over => return Poll::Ready(Ok(None)),
-                Found::Errand(errand) => {
+                PolledItem::Item(item) => return Poll::Ready(Ok(Some(item))),
+                PolledItem::Over => return Poll::Ready(Ok(None)),
+                PolledItem::Errand(errand) => {
                     let sent = self.send_out(errand);
                     self.fuse(sent)?;
                 }
@@ -105,7 +105,7 @@ impl Follow {
         self.take_next()
     }
 
-    fn send_out(&mut self, mut errand: Errand) -> Result<()> {
+    fn send_out(&mut self, mut errand: BlockingStep) -> Result<()> {
         let run = move || {
             errand.run();
             errand
@@ -115,13 +115,13 @@ impl Follow {
     }
 }
 
-fn found(follow: &mut Follow) -> Option<Result<Found>> {
+fn found(follow: &mut Follow) -> Option<Result<PolledItem>> {
     match follow.take_next() {
         Ok(None) => match follow.take_errand() {
-            Ok(None) if follow.is_over() => Some(Ok(Found::Over)),
-            errand => errand.transpose().map(|errand| errand.map(Found::Errand)),
+            Ok(None) if follow.is_over() => Some(Ok(PolledItem::Over)),
+            errand => errand.transpose().map(|errand| errand.map(PolledItem::Errand)),
         },
-        item => item.transpose().map(|item| item.map(Found::Item)),
+        item => item.transpose().map(|item| item.map(PolledItem::Item)),
     }
 }
 

@@ -7,19 +7,19 @@ use std::task::{Context, Poll, ready};
 
 use junctura_model::{Code, Error, Result};
 
-use crate::awaiting::{Awaited, Awaiting};
-use crate::connection::Connection;
+use crate::awaiting::{Awaited, WaitSource};
+use crate::connection::PoolConnection;
 use crate::connection::{DriverState, TaskPlace, flush_beside};
-use crate::pending::{Pending, Quick};
+use crate::pending::{Pending, PolledValue};
 
 impl TaskPlace {
     /// Takes what is there; else the task is woken when it is to ask again.
     pub(super) fn poll<S, T>(
         &mut self,
-        connection: &Arc<Connection>,
+        connection: &Arc<PoolConnection>,
         cx: &mut Context<'_>,
         source: &mut S,
-        awaiting: impl FnOnce(&S) -> Awaiting,
+        awaiting: impl FnOnce(&S) -> WaitSource,
         mut take: impl FnMut(&mut S) -> Option<Result<T>>,
     ) -> Poll<Result<T>> {
         // Most has come already.
@@ -46,8 +46,8 @@ impl TaskPlace {
 
 /// What `take` gives, as soon as it gives something: asked when there may be something of what is awaited.
 pub(super) async fn until<T>(
-    connection: &Arc<Connection>,
-    awaiting: Awaiting,
+    connection: &Arc<PoolConnection>,
+    awaiting: WaitSource,
     mut take: impl FnMut() -> Option<Result<T>>,
 ) -> Result<T> {
     let mut place = TaskPlace::default();
@@ -70,15 +70,15 @@ impl<T: Send + 'static> Future for Pending<T> {
             let polled = place.poll(&connection, cx, this, Awaited::awaiting, Pending::take_quickly);
             this.place = place;
             match ready!(polled)? {
-                Quick::Taken(answer) => return Poll::Ready(Ok(answer)),
+                PolledValue::Taken(answer) => return Poll::Ready(Ok(answer)),
                 // A thread makes the answer; nobody waits for that any more once this is dropped.
-                Quick::Slow => this.make_beside()?,
+                PolledValue::Slow => this.make_beside()?,
             }
         }
     }
 }
 
-impl Connection {
+impl PoolConnection {
     /// Something has to read and wake: a driver, or a loop of the program. Within tokio a driver is made where there is none.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use super::tasks::until;
 use crate::pool::Pool;
 use crate::verbs::allocation::Allocation;
 use crate::verbs::bundle::{Bundle, Completed, Staged};
-use crate::verbs::offer::{Content, OfferOptions, PreparedOffer};
+use crate::verbs::offer::{OfferOptions, OfferedPayload, PreparedOffer};
 use crate::verbs::pipeline::Pipeline;
 
 impl Pool {
@@ -140,7 +140,7 @@ impl Pipeline {
         let offer = offer.begin_ready()?.await?;
         if connection.goes_inline(payload.len()) {
             self.begin_room().await?;
-            return self.put(&offer, Content::Inline(payload));
+            return self.put(&offer, OfferedPayload::Inline(payload));
         }
         let mut memory = connection.begin_allocate(payload.len(), self.is_of_bundle()).await?;
         memory.copy_from_slice(payload);

@@ -16,14 +16,14 @@ const OBJECTS_MAX: usize = 1 << 16;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Aside {
+pub(super) struct RefusedObjects {
     objects: Vec<Object>,
     /// Of them, those that came through the present follow.
     in_window: usize,
     first: Option<Error>,
 }
 
-impl Aside {
+impl RefusedObjects {
     /// # Errors
     /// `LimitExceeded` for more objects than may be set aside.
     pub(super) fn add(&mut self, object: Object, error: &Error) -> Result<()> {

@@ -6,11 +6,11 @@ use crate::object::Object;
 
 /// Members of bundles that wait for the others, to be archived with one commit: by the last number of their bundle.
 #[derive(Default)]
-pub(super) struct Gathering {
+pub(super) struct GatheredBundles {
     bundles: BTreeMap<u64, Vec<Object>>,
 }
 
-impl Gathering {
+impl GatheredBundles {
     /// Takes an object; gives what is complete with it: the object itself, where it came alone or is the last of its bundle, and all of
     /// a bundle whose last members do not come, since the selector does not mean them.
     pub(super) fn add(&mut self, object: Object) -> Vec<Object> {

@@ -21,17 +21,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result, Schema, with_given};
-use junctura_store::{Flushed, Snapshot, Store, Writer};
+use junctura_store::{Flushed, Snapshot, Store, StoreWriter};
 
-use self::aside::{Aside, is_of_array, is_of_objects};
-use self::gathering::Gathering;
-use self::sample::Sample;
-use self::thread::Progress;
-use crate::array::Whole;
+use self::aside::{RefusedObjects, is_of_array, is_of_objects};
+use self::gathering::GatheredBundles;
+use self::sample::CollocationSample;
+use self::thread::ArchiverProgress;
+use crate::array::WholeArray;
 use crate::object::Object;
 use crate::pool::Pool;
 use crate::verbs::follow::{Follow, Gap, Item};
-use crate::verbs::require::{Archived, Requirement};
+use crate::verbs::require::{ArchivedLocation, Requirement};
 use crate::wait::Timer;
 
 pub use self::options::{ArchiverCounts, ArchiverEvent, ArchiverOptions};
@@ -83,36 +83,36 @@ pub struct Archiver {
     follow: Option<Follow>,
     options: ArchiverOptions,
     store: Store,
-    writer: Writer,
-    /// As [`Writer::flush`]: what tests replace.
-    flush_writer: fn(&mut Writer) -> Result<Flushed>,
-    agreed: Vec<Agreed>,
+    writer: StoreWriter,
+    /// As [`StoreWriter::flush`]: what tests replace.
+    flush_writer: fn(&mut StoreWriter) -> Result<Flushed>,
+    agreed: Vec<AgreedSchema>,
     /// What is archived and not flushed, or was flushed before.
-    held: Vec<Held>,
+    held: Vec<GatheredObject>,
     held_bytes: u64,
     /// Since when the first of it is held.
     since: Instant,
     /// What waits for the others of its bundle.
-    gathering: Gathering,
-    sample: Sample,
+    gathering: GatheredBundles,
+    sample: CollocationSample,
     /// What is not to be archived, and has not been released yet.
     left_out: Vec<Object>,
     /// What cannot be archived.
-    aside: Aside,
+    aside: RefusedObjects,
     /// The last commit at which a checkpoint was begun.
     checkpoint: u64,
     checkpoints: Option<JoinHandle<Result<()>>>,
-    progress: Arc<Progress>,
+    progress: Arc<ArchiverProgress>,
 }
 
 /// A schema of the pool that the store has, too.
-struct Agreed {
+struct AgreedSchema {
     name: String,
     /// Its number in the store, if both have the same attributes: then the store reads the records as they are.
     number: Option<usize>,
 }
 
-struct Held {
+struct GatheredObject {
     object: Object,
     bytes: u64,
     /// With which commit another archiver has flushed it, that died before it said so.
@@ -138,15 +138,15 @@ impl Archiver {
             follow: Some(follow),
             writer: store.writer()?,
             store: store.clone(),
-            flush_writer: Writer::flush,
+            flush_writer: StoreWriter::flush,
             agreed: Vec::new(),
             held: Vec::new(),
             held_bytes: 0,
             since: Instant::now(),
-            gathering: Gathering::default(),
-            sample: Sample::new(options.every),
+            gathering: GatheredBundles::default(),
+            sample: CollocationSample::new(options.every),
             left_out: Vec::new(),
-            aside: Aside::default(),
+            aside: RefusedObjects::default(),
             checkpoint: 0,
             checkpoints: None,
             progress: Arc::default(),
@@ -408,14 +408,14 @@ impl Archiver {
     }
 
     fn archive_one(&mut self, object: Object, told: &mut Told<'_>) -> Result<()> {
-        let (object, whole) = Whole::gather(&self.pool, object);
+        let (object, whole) = WholeArray::gather(&self.pool, object);
         let outcome = whole.map_err(|error| (is_of_array(&error), error)).and_then(|whole| {
             let commit = self.write(&object, whole.as_ref(), told)?;
             Ok((commit, whole.map_or(object.len(), |whole| whole.bytes().len()) as u64))
         });
         match outcome {
             Ok((commit, bytes)) => {
-                self.hold(Held { object, bytes, commit });
+                self.hold(GatheredObject { object, bytes, commit });
                 Ok(())
             }
             Err((true, error)) => self.set_aside(object, &error, told),
@@ -438,7 +438,7 @@ impl Archiver {
         heard.and(noted.map(drop)).and(added)
     }
 
-    fn hold(&mut self, held: Held) {
+    fn hold(&mut self, held: GatheredObject) {
         if self.held.is_empty() {
             self.since = Instant::now();
         }
@@ -450,7 +450,7 @@ impl Archiver {
     fn write(
         &mut self,
         object: &Object,
-        whole: Option<&Whole>,
+        whole: Option<&WholeArray>,
         told: &mut Told<'_>,
     ) -> std::result::Result<Option<u64>, (bool, Error)> {
         let schema = self.agree(object.schema()).map_err(|error| (true, error))?;
@@ -492,7 +492,7 @@ impl Archiver {
         let reads_records = ours.attributes() == schema.attributes();
         let mut schemas = self.store.schemas().iter();
         let number = schemas.position(|ours| reads_records && ours.name() == schema.name());
-        self.agreed.push(Agreed {
+        self.agreed.push(AgreedSchema {
             name: schema.name().to_owned(),
             number,
         });
@@ -527,7 +527,8 @@ impl Archiver {
 
     /// Flushes what the store has refused together in two halves, and so on, until the objects that it refuses are found.
     fn flush_apart(&mut self, error: &Error, told: &mut Told<'_>) -> Result<()> {
-        let (written, there): (Vec<Held>, Vec<Held>) = self.held.drain(..).partition(|held| held.commit.is_none());
+        let (written, there): (Vec<GatheredObject>, Vec<GatheredObject>) =
+            self.held.drain(..).partition(|held| held.commit.is_none());
         self.held = there;
         self.held_bytes = self.held.iter().map(|held| held.bytes).sum();
         let mut first: Vec<Object> = written.into_iter().map(|held| held.object).collect();
@@ -591,13 +592,13 @@ impl Archiver {
     }
 
     fn release(&mut self, flushed: u64, told: &mut Told<'_>) -> Result<()> {
-        let commit_of = |held: &Held| held.commit.unwrap_or(flushed);
+        let commit_of = |held: &GatheredObject| held.commit.unwrap_or(flushed);
         let place = self.location();
-        let archived = |held: &Held| Archived {
+        let archived = |held: &GatheredObject| ArchivedLocation {
             sequence: sequence(&held.object),
             location: format!("{place} commit {}", commit_of(held)),
         };
-        let archived: Vec<Archived> = self.held.iter().map(archived).collect();
+        let archived: Vec<ArchivedLocation> = self.held.iter().map(archived).collect();
         self.requirement.archived(&archived)?;
         // Where all of it was there, nothing was flushed now.
         let newest = self.held.iter().map(commit_of).max().unwrap_or(flushed);
@@ -679,12 +680,12 @@ impl Archiver {
 }
 
 /// With its record as it is, if the store has `schema`, except an array: its parts become one object of other attributes.
-fn write(writer: &mut Writer, schema: Option<usize>, object: &Object, whole: Option<&Whole>) -> Result<()> {
+fn write(writer: &mut StoreWriter, schema: Option<usize>, object: &Object, whole: Option<&WholeArray>) -> Result<()> {
     let version = object.version();
     if let (Some(schema), None) = (schema, whole) {
         return writer.archive_record(schema, object.record(), object.payload(), Some(version));
     }
-    let payload = whole.map_or(object.payload(), Whole::bytes);
+    let payload = whole.map_or(object.payload(), WholeArray::bytes);
     let more = whole.map(|whole| whole.attributes(object)).unwrap_or_default();
     let schema = object.schema();
     with_given(schema, object.attributes().chain(more), |given| {
@@ -716,10 +717,10 @@ mod tests {
     use super::*;
 
     /// An archiver of nine objects, and its store.
-    fn archiver(flush_writer: fn(&mut Writer) -> Result<Flushed>) -> (Archiver, Store) {
+    fn archiver(flush_writer: fn(&mut StoreWriter) -> Result<Flushed>) -> (Archiver, Store) {
         let pool = Pool::builder().schema("free").open().unwrap();
         let schemas = pool.schemas().unwrap();
-        let store = Store::create_url("memory:", &schemas, &junctura_store::Layout::default()).unwrap();
+        let store = Store::create_url("memory:", &schemas, &junctura_store::StoreLayout::default()).unwrap();
         for number in 0..9 {
             pool.offer([("name", format!("{number}").as_str())], b"payload")
                 .unwrap();

@@ -10,12 +10,12 @@ const COUNTED_MAX: usize = 1 << 20;
 /// Counts objects of each collocation, all levels of the key but the last, for itself: what several producers offer side by side is
 /// not mistaken for one sequence.
 #[derive(Debug)]
-pub(super) struct Sample {
+pub(super) struct CollocationSample {
     every: u64,
     counts: HashMap<Vec<String>, u64>,
 }
 
-impl Sample {
+impl CollocationSample {
     pub(super) fn new(every: u64) -> Self {
         Self {
             every,
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn each_collocation_is_counted_for_itself() {
-        let mut sample = Sample::new(3);
+        let mut sample = CollocationSample::new(3);
         let taken: Vec<bool> = ["a", "b", "a", "a", "b", "a", "b", "b"]
             .into_iter()
             .map(|one| sample.counts(vec![one.to_owned()]))

@@ -13,19 +13,19 @@ use std::time::{Duration, Instant};
 use junctura_model::{Code, Error, Result};
 
 use super::{Archiver, ArchiverCounts, ArchiverEvent};
-use crate::awaiting::{Awaited, Awaiting, What};
+use crate::awaiting::{Awaited, WaitKind, WaitSource};
 use crate::pool::Pool;
 
 /// What the thread that archives shares with those who look.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct ArchiverProgress {
     counts: Mutex<ArchiverCounts>,
     is_to_stop: Arc<AtomicBool>,
     outcome: Mutex<Option<Result<()>>>,
     is_over: Condvar,
 }
 
-impl Progress {
+impl ArchiverProgress {
     pub(super) fn counts(&self) -> ArchiverCounts {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -48,10 +48,10 @@ impl Progress {
     }
 }
 
-impl Awaited for Progress {
+impl Awaited for ArchiverProgress {
     /// That it is to stop.
-    fn awaiting(&self) -> Awaiting {
-        Awaiting(What::Raised(Arc::clone(&self.is_to_stop)))
+    fn awaiting(&self) -> WaitSource {
+        WaitSource(WaitKind::Raised(Arc::clone(&self.is_to_stop)))
     }
 }
 
@@ -80,7 +80,7 @@ impl Awaited for Progress {
 /// # }
 /// ```
 pub struct ArchiverThread {
-    progress: Arc<Progress>,
+    progress: Arc<ArchiverProgress>,
     pool: Pool,
     process: u32,
 }
@@ -88,7 +88,7 @@ pub struct ArchiverThread {
 impl ArchiverThread {
     pub(super) fn begin(mut archiver: Archiver, pool: Pool) -> Result<Self> {
         let progress = Arc::clone(&archiver.progress);
-        let ends = Ends(Arc::clone(&progress));
+        let ends = EndGuard(Arc::clone(&progress));
         let work = move || {
             let outcome = archiver.run(&mut tell);
             // Whoever is told that it is over finds nothing of it any more.
@@ -181,9 +181,9 @@ impl fmt::Debug for ArchiverThread {
 }
 
 /// Says that it is over also where the thread has panicked.
-struct Ends(Arc<Progress>);
+struct EndGuard(Arc<ArchiverProgress>);
 
-impl Drop for Ends {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         self.0
             .end(Err(Error::new(Code::Closed, "archiver", "its thread panicked")));

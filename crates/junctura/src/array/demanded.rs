@@ -9,15 +9,15 @@ use junctura_layout::{Element, Layout};
 use junctura_model::{Code, Error, Result, Schema, list_items};
 
 use super::claim;
-use super::head::{Head, piece_of};
-use super::memory::Memory;
-use super::plans::Wanted;
+use super::head::{ArrayHead, piece_of};
+use super::memory::ArrayMemory;
+use super::plans::WantedPart;
 use super::{labels, missing, packed};
 use crate::object::Object;
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::target::{Target, owned};
-use crate::verbs::demand::{DemandOptions, Through, begin_demand};
+use crate::verbs::demand::{DemandOptions, DemandThrough, begin_demand};
 
 /// Requests for pieces that are unanswered at a time.
 const PIECES_ASKED_MAX: usize = 256;
@@ -26,20 +26,20 @@ const PIECES_ASKED_MAX: usize = 256;
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use junctura::{Layout, Part, Piece, Pool};
+/// # use junctura::{Layout, ArrayPart, ArrayPiece, Pool};
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
 /// # let layout: Arc<Layout> = Arc::new("shape=4x6".parse()?);
 /// # let mine: Vec<u8> = (0..24).collect();
-/// # pool.offer_piece(&Piece::new(&layout, "u1".parse()?, 0), [("name", "t")], &mine)?;
+/// # pool.offer_piece(&ArrayPiece::new(&layout, "u1".parse()?, 0), [("name", "t")], &mine)?;
 /// let array = pool.demand_array("name=t", None)?;
 /// assert_eq!((array.layout().shape(), array.element().kind.bytes()), (&[4, 6][..], 1));
 /// assert_eq!(array.object().get("name"), Some("t"));
 ///
 /// // Columns 2 to 4 of the two middle rows, as single precision numbers, column by column.
 /// let layout = Arc::new("shape=2x3 order=F".parse()?);
-/// let part = Part { origin: &[1, 2], element: Some("f4".parse()?), ..Part::of(&layout, 0) };
-/// # let part = Part { element: None, ..part };
+/// let part = ArrayPart { origin: &[1, 2], element: Some("f4".parse()?), ..ArrayPart::of(&layout, 0) };
+/// # let part = ArrayPart { element: None, ..part };
 /// let mut mine = vec![0; array.bytes(&part)];
 /// array.take_into(&part, &mut mine, 1)?;
 /// assert_eq!(mine, [8, 14, 9, 15, 10, 16]);
@@ -53,12 +53,12 @@ const PIECES_ASKED_MAX: usize = 256;
 pub struct DemandedArray {
     pool: Pool,
     object: Object,
-    how: How,
+    how: DemandTerms,
 }
 
-enum How {
+enum DemandTerms {
     /// Pieces, by what they name.
-    Pieces { head: Head, piece_of: String },
+    Pieces { head: ArrayHead, piece_of: String },
     /// An object that is an array by itself.
     Plain { layout: Arc<Layout>, element: Element },
 }
@@ -67,17 +67,17 @@ enum How {
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use junctura::{Layout, Part};
+/// # use junctura::{Layout, ArrayPart};
 /// # fn main() -> junctura::Result<()> {
 /// let columns: Arc<Layout> = Arc::new("shape=100x60 grid=1x3 order=F".parse()?);
-/// let second = Part::of(&columns, 1);
-/// let as_floats = Part { element: Some("f4".parse()?), ..second };
+/// let second = ArrayPart::of(&columns, 1);
+/// let as_floats = ArrayPart { element: Some("f4".parse()?), ..second };
 /// # assert_eq!((as_floats.rank, second.element), (1, None));
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Part<'l> {
+pub struct ArrayPart<'l> {
     /// How what all ranks together want lies over them, and in their memory.
     pub layout: &'l Arc<Layout>,
     /// Whose part it is.
@@ -88,7 +88,7 @@ pub struct Part<'l> {
     pub element: Option<Element>,
 }
 
-impl<'l> Part<'l> {
+impl<'l> ArrayPart<'l> {
     /// One rank's part of the whole array.
     #[must_use]
     pub fn of(layout: &'l Arc<Layout>, rank: u64) -> Self {
@@ -106,17 +106,17 @@ impl Pool {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use junctura::{Layout, Part, Piece, Pool};
+    /// # use junctura::{Layout, ArrayPart, ArrayPiece, Pool};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let layout: Arc<Layout> = Arc::new("shape=4 grid=2".parse()?);
     /// for (rank, mine) in [[0_u8, 1], [2, 3]].iter().enumerate() {
-    ///     pool.offer_piece(&Piece::new(&layout, "u1".parse()?, rank as u64), [("name", "t")], mine)?;
+    ///     pool.offer_piece(&ArrayPiece::new(&layout, "u1".parse()?, rank as u64), [("name", "t")], mine)?;
     /// }
     /// let object = pool.demand("name=t", None)?;
     /// assert!(object.is_in_pieces() && object.rest_of_bundle() == 2);
     /// let array = pool.array(object)?;
-    /// assert_eq!(array.take(&Part::of(&Arc::new(Layout::one(&[4])?), 0))?, [0, 1, 2, 3]);
+    /// assert_eq!(array.take(&ArrayPart::of(&Arc::new(Layout::one(&[4])?), 0))?, [0, 1, 2, 3]);
     /// assert_eq!(array.into_object().get("name"), Some("t"));
     /// # Ok(())
     /// # }
@@ -155,11 +155,11 @@ impl Pool {
     /// As [`Pool::demand_array`], without waiting. See [`Pending`].
     ///
     /// ```
-    /// # use junctura::{Layout, Piece, Pool};
+    /// # use junctura::{Layout, ArrayPiece, Pool};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let layout: std::sync::Arc<Layout> = std::sync::Arc::new("shape=3".parse()?);
-    /// pool.offer_piece(&Piece::new(&layout, "u1".parse()?, 0), [("name", "t")], &[1, 2, 3])?;
+    /// pool.offer_piece(&ArrayPiece::new(&layout, "u1".parse()?, 0), [("name", "t")], &[1, 2, 3])?;
     /// let array = pool.begin_demand_array("name=t", None)?.wait()?;
     /// assert_eq!(array.layout().shape(), [3]);
     /// # Ok(())
@@ -192,9 +192,9 @@ impl Pool {
     }
 }
 
-impl How {
+impl DemandTerms {
     fn of(object: &Object) -> Result<Self> {
-        match Head::read(object.payload())? {
+        match ArrayHead::read(object.payload())? {
             Some(head) => Ok(Self::Pieces {
                 piece_of: piece_of(object.schema().name(), object.key())?,
                 head,
@@ -206,14 +206,14 @@ impl How {
 
 /// Whether a payload says how the pieces of an array lie.
 pub(crate) fn is_in_pieces(payload: &[u8]) -> bool {
-    Head::is_one(payload)
+    ArrayHead::is_one(payload)
 }
 
 impl DemandedArray {
     /// # Errors
     /// `InvalidArgument` for an object that is no array, which is returned with the error; `Corrupt`.
     pub(super) fn of(pool: &Pool, object: Object) -> std::result::Result<Self, Box<(Object, Error)>> {
-        match How::of(&object) {
+        match DemandTerms::of(&object) {
             Ok(how) => Ok(Self {
                 pool: pool.clone(),
                 object,
@@ -239,8 +239,8 @@ impl DemandedArray {
     #[must_use]
     pub fn layout(&self) -> &Arc<Layout> {
         match &self.how {
-            How::Pieces { head, .. } => &head.layout,
-            How::Plain { layout, .. } => layout,
+            DemandTerms::Pieces { head, .. } => &head.layout,
+            DemandTerms::Plain { layout, .. } => layout,
         }
     }
 
@@ -248,14 +248,14 @@ impl DemandedArray {
     #[must_use]
     pub fn element(&self) -> Element {
         match &self.how {
-            How::Pieces { head, .. } => head.element,
-            How::Plain { element, .. } => *element,
+            DemandTerms::Pieces { head, .. } => head.element,
+            DemandTerms::Plain { element, .. } => *element,
         }
     }
 
     /// Bytes of a part's memory.
     #[must_use]
-    pub fn bytes(&self, part: &Part<'_>) -> usize {
+    pub fn bytes(&self, part: &ArrayPart<'_>) -> usize {
         let element = part.element.unwrap_or_else(|| self.element());
         part.layout.room(part.rank) as usize * element.kind.bytes()
     }
@@ -264,10 +264,10 @@ impl DemandedArray {
     ///
     /// # Errors
     /// As [`Self::take_into`]; `TooLarge` where there is no memory for it.
-    pub fn take(&self, part: &Part<'_>) -> Result<Vec<u8>> {
+    pub fn take(&self, part: &ArrayPart<'_>) -> Result<Vec<u8>> {
         let mut mine = Vec::new();
         let bytes = self.bytes(part);
-        let mut memory = Memory::New { bytes, into: &mut mine };
+        let mut memory = ArrayMemory::New { bytes, into: &mut mine };
         self.take_to(part, &mut memory, 1)?;
         // Nothing may have come, and all of it be gaps.
         memory.get()?;
@@ -281,32 +281,32 @@ impl DemandedArray {
     /// # Errors
     /// `InvalidArgument` for a part that is none of the array, or memory of another length; `Unsupported` for elements that are not converted into
     /// each other; `Expired` where the array has gone meanwhile.
-    pub fn take_into(&self, part: &Part<'_>, mine: &mut [u8], threads: usize) -> Result<()> {
-        self.take_to(part, &mut Memory::Mine(mine), threads)
+    pub fn take_into(&self, part: &ArrayPart<'_>, mine: &mut [u8], threads: usize) -> Result<()> {
+        self.take_to(part, &mut ArrayMemory::Mine(mine), threads)
     }
 
     /// As [`DemandedArray::take`], without waiting: for a task, a thread copies it. See [`Pending`].
     ///
     /// ```
-    /// # use junctura::{Layout, Part, Piece, Pool};
+    /// # use junctura::{Layout, ArrayPart, ArrayPiece, Pool};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// # let layout: std::sync::Arc<Layout> = std::sync::Arc::new("shape=3".parse()?);
-    /// # pool.offer_piece(&Piece::new(&layout, "u1".parse()?, 0), [("name", "t")], &[1, 2, 3])?;
+    /// # pool.offer_piece(&ArrayPiece::new(&layout, "u1".parse()?, 0), [("name", "t")], &[1, 2, 3])?;
     /// let array = std::sync::Arc::new(pool.demand_array("name=t", None)?);
-    /// assert_eq!(array.begin_take(&Part::of(&layout, 0))?.wait()?, [1, 2, 3]);
+    /// assert_eq!(array.begin_take(&ArrayPart::of(&layout, 0))?.wait()?, [1, 2, 3]);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     /// Only in a forked child, which connects anew: those of [`Pool::connect`].
-    pub fn begin_take(self: &Arc<Self>, part: &Part<'_>) -> Result<Pending<Vec<u8>>> {
+    pub fn begin_take(self: &Arc<Self>, part: &ArrayPart<'_>) -> Result<Pending<Vec<u8>>> {
         let connection = self.pool.connection()?;
         let (array, layout, origin) = (Arc::clone(self), Arc::clone(part.layout), part.origin.to_vec());
         let (rank, element) = (part.rank, part.element);
         let take = move || {
-            array.take(&Part {
+            array.take(&ArrayPart {
                 layout: &layout,
                 rank,
                 origin: &origin,
@@ -316,12 +316,12 @@ impl DemandedArray {
         Ok(Pending::work(&connection, take, drop))
     }
 
-    fn take_to(&self, part: &Part<'_>, mine: &mut Memory<'_>, threads: usize) -> Result<()> {
+    fn take_to(&self, part: &ArrayPart<'_>, mine: &mut ArrayMemory<'_>, threads: usize) -> Result<()> {
         let nowhere = vec![0; part.layout.shape().len()];
         let origin = if part.origin.is_empty() { &nowhere } else { part.origin };
         let elements = (self.element(), part.element.unwrap_or_else(|| self.element()));
         let plans = self.pool.plans();
-        let wanted = Wanted {
+        let wanted = WantedPart {
             from: self.layout(),
             to: part.layout,
             origin,
@@ -329,21 +329,21 @@ impl DemandedArray {
             elements,
         };
         mine.check(self.bytes(part))?;
-        if let How::Pieces { head, piece_of } = &self.how
+        if let DemandTerms::Pieces { head, piece_of } = &self.how
             && packed::take(self, &wanted, (piece_of, head.epoch), mine)?
         {
             return Ok(());
         }
         let gather = plans.gather(&wanted, || self.check_claim())?;
         match &self.how {
-            How::Plain { .. } => {
+            DemandTerms::Plain { .. } => {
                 // Nobody has anything of what has no elements.
                 let payload = labels::without(self.object.payload());
                 let pieces: Vec<&[u8]> = gather.peers().iter().map(|_| payload).collect();
                 gather.check(&pieces)?;
                 gather.run(&pieces, mine.get()?, threads)
             }
-            How::Pieces { head, piece_of } => {
+            DemandTerms::Pieces { head, piece_of } => {
                 let pieces = self.pieces(gather.peers(), piece_of, head.epoch)?;
                 let payloads: Vec<&[u8]> = pieces.iter().map(Object::payload).collect();
                 gather.check(&payloads)?;
@@ -355,10 +355,12 @@ impl DemandedArray {
     /// Compares what the array claims to be with the bytes that there are.
     fn check_claim(&self) -> Result<()> {
         match &self.how {
-            How::Plain { layout, element } => {
+            DemandTerms::Plain { layout, element } => {
                 claim::check_length(layout, *element, 0, labels::without(self.object.payload()).len() as u64)
             }
-            How::Pieces { head, piece_of } => self.check_pieces((&head.layout, head.element), (piece_of, head.epoch)),
+            DemandTerms::Pieces { head, piece_of } => {
+                self.check_pieces((&head.layout, head.element), (piece_of, head.epoch))
+            }
         }
     }
 
@@ -389,8 +391,13 @@ impl DemandedArray {
         // In the pool alone: a store behind it has no pieces.
         let connection = self.pool.connection()?;
         let ask = |rank: &u64| {
-            let name = PieceName::new(piece_of, epoch, *rank);
-            begin_demand(&connection, &name.target(), Some(Duration::ZERO), &Through::Nothing)
+            let name = PieceIdentity::new(piece_of, epoch, *rank);
+            begin_demand(
+                &connection,
+                &name.target(),
+                Some(Duration::ZERO),
+                &DemandThrough::Nothing,
+            )
         };
         let mut asked = VecDeque::new();
         let mut left = ranks.iter();
@@ -422,13 +429,13 @@ impl DemandedArray {
 }
 
 /// What a piece is found by.
-pub(super) struct PieceName<'a> {
+pub(super) struct PieceIdentity<'a> {
     piece_of: &'a str,
     epoch: Option<String>,
     rank: String,
 }
 
-impl<'a> PieceName<'a> {
+impl<'a> PieceIdentity<'a> {
     pub(super) fn new(piece_of: &'a str, epoch: Option<i64>, rank: u64) -> Self {
         Self {
             piece_of,
@@ -445,7 +452,7 @@ impl<'a> PieceName<'a> {
 }
 
 /// An object that is an array by itself.
-fn plain(object: &Object) -> Result<How> {
+fn plain(object: &Object) -> Result<DemandTerms> {
     let (Some(dtype), Some(shape)) = (object.get("dtype"), object.get("shape")) else {
         let cause = "it is no array: it was not offered in pieces, and has no dtype and shape";
         return Err(Error::new(Code::InvalidArgument, object.key(), cause));
@@ -458,7 +465,7 @@ fn plain(object: &Object) -> Result<How> {
     })?;
     // An array without dimensions has one element.
     let extents = if extents.is_empty() { vec![1] } else { extents };
-    Ok(How::Plain {
+    Ok(DemandTerms::Plain {
         layout: Arc::new(Layout::one(&extents)?),
         element: dtype.parse()?,
     })

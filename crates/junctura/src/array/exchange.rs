@@ -7,8 +7,8 @@ use std::time::Duration;
 use junctura_layout::{Element, Layout};
 use junctura_model::{Code, Error, Given, IntoGiven, Result, Retention};
 
-use super::demanded::{DemandedArray, Part};
-use super::offering::Piece;
+use super::demanded::{ArrayPart, DemandedArray};
+use super::offering::ArrayPiece;
 use crate::pool::Pool;
 use crate::target::Target;
 use crate::verbs::offer::OfferOptions;
@@ -115,7 +115,7 @@ impl Exchange {
         self.put_as(None, attributes, mine)
     }
 
-    /// As [`Exchange::put`], of a version of the array that an epoch tells from the next: see [`Piece::epoch`].
+    /// As [`Exchange::put`], of a version of the array that an epoch tells from the next: see [`ArrayPiece::epoch`].
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -151,7 +151,7 @@ impl Exchange {
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         mine: &[u8],
     ) -> Result<()> {
-        let piece = Piece {
+        let piece = ArrayPiece {
             layout: &self.layout,
             element: self.element,
             rank: self.rank,
@@ -214,10 +214,10 @@ impl Exchange {
         self.pool.demand_array(target, timeout)
     }
 
-    fn part(&self) -> Part<'_> {
-        Part {
+    fn part(&self) -> ArrayPart<'_> {
+        ArrayPart {
             element: Some(self.element),
-            ..Part::of(&self.layout, self.rank)
+            ..ArrayPart::of(&self.layout, self.rank)
         }
     }
 

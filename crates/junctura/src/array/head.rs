@@ -20,13 +20,13 @@ const VALUE_BYTES_MAX: usize = 1024;
 
 /// How an array lies.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Head {
+pub(crate) struct ArrayHead {
     pub(crate) layout: Arc<Layout>,
     pub(crate) element: Element,
     pub(crate) epoch: Option<i64>,
 }
 
-impl Head {
+impl ArrayHead {
     pub(crate) fn to_text(&self) -> String {
         let mut text = format!("{MAGIC}dtype={}\n", self.element);
         if let Some(epoch) = self.epoch {
@@ -102,16 +102,16 @@ mod tests {
     #[test]
     fn what_is_said_is_read() {
         for epoch in [None, Some(-3), Some(7)] {
-            let head = Head {
+            let head = ArrayHead {
                 layout: Arc::new("shape=10x7 grid=2x3 block=4x2 order=F".parse().unwrap()),
                 element: ">f4".parse().unwrap(),
                 epoch,
             };
-            assert!(Head::is_one(head.to_text().as_bytes()));
-            assert_eq!(Head::read(head.to_text().as_bytes()).unwrap(), Some(head));
+            assert!(ArrayHead::is_one(head.to_text().as_bytes()));
+            assert_eq!(ArrayHead::read(head.to_text().as_bytes()).unwrap(), Some(head));
         }
-        assert_eq!(Head::read(b"any bytes").unwrap(), None);
-        assert!(!Head::is_one(b"any bytes"));
+        assert_eq!(ArrayHead::read(b"any bytes").unwrap(), None);
+        assert!(!ArrayHead::is_one(b"any bytes"));
         for broken in [
             "",
             "dtype=<f8\n",
@@ -119,9 +119,9 @@ mod tests {
             "dtype=<f8\nepoch=x\nshape=3",
             "shape=3\n",
         ] {
-            let error = Head::read(format!("{MAGIC}{broken}").as_bytes()).unwrap_err();
+            let error = ArrayHead::read(format!("{MAGIC}{broken}").as_bytes()).unwrap_err();
             assert_eq!(error.code(), Code::Corrupt, "{broken}");
-            assert!(!Head::is_one(format!("{MAGIC}{broken}").as_bytes()), "{broken}");
+            assert!(!ArrayHead::is_one(format!("{MAGIC}{broken}").as_bytes()), "{broken}");
         }
     }
 }

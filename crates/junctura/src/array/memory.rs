@@ -3,12 +3,12 @@
 use junctura_model::{Code, Error, Result};
 
 /// New memory is asked for when what goes there has been found: an array may say of itself that it is larger than any memory.
-pub(super) enum Memory<'m> {
+pub(super) enum ArrayMemory<'m> {
     Mine(&'m mut [u8]),
     New { bytes: usize, into: &'m mut Vec<u8> },
 }
 
-impl Memory<'_> {
+impl ArrayMemory<'_> {
     /// # Errors
     /// `InvalidArgument` for memory of another length than `wanted` bytes.
     pub(super) fn check(&self, wanted: usize) -> Result<()> {

@@ -21,14 +21,14 @@ const RANKS_SEARCHED_MAX: u64 = 1 << 16;
 pub(crate) const ARRAYS: &str = "exists(piece_of)";
 
 /// The error, with what is missing, if the array is there in part.
-pub(super) fn named(pool: &Pool, target: &body::Target<'_>, error: &Error, waited: Duration) -> Error {
+pub(super) fn named(pool: &Pool, target: &body::TargetBody<'_>, error: &Error, waited: Duration) -> Error {
     let lacks = lacks(pool, target, error, waited).ok().flatten();
     lacks.unwrap_or_else(|| error.clone())
 }
 
-fn lacks(pool: &Pool, target: &body::Target<'_>, error: &Error, waited: Duration) -> Result<Option<Error>> {
+fn lacks(pool: &Pool, target: &body::TargetBody<'_>, error: &Error, waited: Duration) -> Result<Option<Error>> {
     for bundle in pool.bundles(ARRAYS)? {
-        let Some(mut lacking) = Lacking::of(pool, target, &bundle)? else {
+        let Some(mut lacking) = IncompleteArray::of(pool, target, &bundle)? else {
             continue;
         };
         if let Some((options, selector)) = lacking.pieces() {
@@ -43,7 +43,7 @@ fn lacks(pool: &Pool, target: &body::Target<'_>, error: &Error, waited: Duration
 
 /// An array that was asked for, and is there in part.
 #[derive(Debug)]
-pub(crate) struct Lacking<'b> {
+pub(crate) struct IncompleteArray<'b> {
     bundle: &'b BundleEntry,
     key: String,
     piece_of: &'b str,
@@ -52,9 +52,9 @@ pub(crate) struct Lacking<'b> {
     there: BTreeSet<u64>,
 }
 
-impl<'b> Lacking<'b> {
+impl<'b> IncompleteArray<'b> {
     /// `None`: the bundle is none of an array that is not complete, or of another one.
-    pub(crate) fn of(pool: &Pool, target: &body::Target<'_>, bundle: &'b BundleEntry) -> Result<Option<Self>> {
+    pub(crate) fn of(pool: &Pool, target: &body::TargetBody<'_>, bundle: &'b BundleEntry) -> Result<Option<Self>> {
         let Some((piece_of, layout)) = open_array(bundle) else {
             return Ok(None);
         };
@@ -120,7 +120,7 @@ fn open_array(bundle: &BundleEntry) -> Option<(&str, &str)> {
 }
 
 /// The key of an array, if it is one that was asked for.
-fn key_if_meant(target: &body::Target<'_>, schemas: &[Arc<Schema>], piece_of: &str) -> Result<Option<String>> {
+fn key_if_meant(target: &body::TargetBody<'_>, schemas: &[Arc<Schema>], piece_of: &str) -> Result<Option<String>> {
     let Some(at) = piece_of.find('{') else { return Ok(None) };
     let (schema, key) = piece_of.split_at(at);
     let Some(number) = schemas.iter().position(|known| known.name() == schema) else {
@@ -129,10 +129,10 @@ fn key_if_meant(target: &body::Target<'_>, schemas: &[Arc<Schema>], piece_of: &s
     let record = schemas[number].parse_key(key)?.into_bytes();
     let record = RecordRef::trusted(&record);
     let is_meant = match target {
-        body::Target::Key { schema, record: asked } => {
+        body::TargetBody::Key { schema, record: asked } => {
             usize::from(*schema) == number && **asked == *record.key_bytes(schemas[number].key_len())
         }
-        body::Target::Selector(text) => {
+        body::TargetBody::Selector(text) => {
             let selectors = SelectorSet::parse(text, schemas)?;
             selectors.of(number).is_some_and(|selector| selector.matches(record))
         }

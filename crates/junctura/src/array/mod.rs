@@ -23,11 +23,11 @@ mod plans;
 mod whole;
 
 pub(crate) use demanded::is_in_pieces;
-pub use demanded::{DemandedArray, Part};
+pub use demanded::{ArrayPart, DemandedArray};
 pub use exchange::Exchange;
+pub use offering::ArrayPiece;
 pub(crate) use offering::OpenArrays;
-pub use offering::Piece;
 #[cfg(feature = "async")]
-pub(crate) use offering::{Offering, first_piece, is_second, unless_complete};
-pub(crate) use plans::Plans;
-pub use whole::Whole;
+pub(crate) use offering::{PieceOffer, first_piece, is_second, unless_complete};
+pub(crate) use plans::PlanCache;
+pub use whole::WholeArray;

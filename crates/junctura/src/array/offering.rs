@@ -7,37 +7,37 @@ use std::time::Duration;
 use junctura_layout::{Element, Layout};
 use junctura_model::{Code, Error, IntoGiven, RecordRef, Result, SameKey, Schema};
 
-use super::head::{Head, piece_of};
-use crate::connection::Connection;
+use super::head::{ArrayHead, piece_of};
+use crate::connection::PoolConnection;
 use crate::object::Object;
 use crate::pool::Pool;
 use crate::target::{Target, find_schema};
 use crate::verbs::allocation::Allocation;
 use crate::verbs::bundle::{Bundle, BundleOptions};
 use crate::verbs::demand::DemandOptions;
-use crate::verbs::offer::{Content, OfferOptions, Terms};
+use crate::verbs::offer::{OfferOptions, OfferTerms, OfferedPayload};
 
 /// One rank's part of an array.
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use junctura::{Layout, Piece, Pool};
+/// # use junctura::{Layout, ArrayPiece, Pool};
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
 /// let layout: Arc<Layout> = Arc::new("shape=4x6 grid=2x1".parse()?);
 /// for rank in 0..2 {
-///     let piece = Piece::new(&layout, "u1".parse()?, rank);
+///     let piece = ArrayPiece::new(&layout, "u1".parse()?, rank);
 ///     let mine = vec![rank as u8; piece.bytes()]; // two rows of six elements
 ///     pool.offer_piece(&piece, [("name", "t")], &mine)?;
 /// }
 /// let wanted = Arc::new("shape=4x6 grid=1x3".parse()?);
 /// let array = pool.demand_array("name=t", None)?;
-/// assert_eq!(array.take(&junctura::Part::of(&wanted, 1))?, [0, 0, 0, 0, 1, 1, 1, 1]);
+/// assert_eq!(array.take(&junctura::ArrayPart::of(&wanted, 1))?, [0, 0, 0, 0, 1, 1, 1, 1]);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Piece<'l> {
+pub struct ArrayPiece<'l> {
     /// How the whole array lies.
     pub layout: &'l Arc<Layout>,
     /// What its elements are.
@@ -49,7 +49,7 @@ pub struct Piece<'l> {
     pub epoch: Option<i64>,
 }
 
-impl<'l> Piece<'l> {
+impl<'l> ArrayPiece<'l> {
     /// Of an array that is offered once.
     #[must_use]
     pub fn new(layout: &'l Arc<Layout>, element: Element, rank: u64) -> Self {
@@ -88,21 +88,21 @@ impl<'l> Piece<'l> {
 
 /// The arrays of which this process has offered pieces, and others have not yet: they are given up only when nobody has them open.
 #[derive(Default)]
-pub(crate) struct OpenArrays(Mutex<Vec<Open>>);
+pub(crate) struct OpenArrays(Mutex<Vec<OpenArray>>);
 
 #[derive(Clone)]
-struct Open {
+struct OpenArray {
     bundle: Arc<Bundle>,
     about: About,
 }
 
 impl OpenArrays {
     /// The bundle of this path, if this connection has it open. Those that are complete are let go.
-    fn find(&self, connection: &Arc<Connection>, path: &str) -> Option<Open> {
-        let goes_on = |one: &Open| one.bundle.is_of(connection) && matches!(one.bundle.completed(), Ok(None));
+    fn find(&self, connection: &Arc<PoolConnection>, path: &str) -> Option<OpenArray> {
+        let goes_on = |one: &OpenArray| one.bundle.is_of(connection) && matches!(one.bundle.completed(), Ok(None));
         let (open, over): (Vec<_>, Vec<_>) = self.lock().clone().into_iter().partition(goes_on);
         if !over.is_empty() {
-            let is_over = |one: &Open| over.iter().any(|over| Arc::ptr_eq(&over.bundle, &one.bundle));
+            let is_over = |one: &OpenArray| over.iter().any(|over| Arc::ptr_eq(&over.bundle, &one.bundle));
             self.lock().retain(|one| !is_over(one));
         }
         // The end of a bundle may wait for the server: no lock is held.
@@ -110,11 +110,11 @@ impl OpenArrays {
         open.into_iter().find(|one| one.bundle.path() == Some(path))
     }
 
-    fn keep(&self, open: Open) {
+    fn keep(&self, open: OpenArray) {
         self.lock().push(open);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Open>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<OpenArray>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -126,12 +126,12 @@ impl fmt::Debug for OpenArrays {
 }
 
 /// A piece, and the array that it is of.
-pub(crate) struct Offering<'p> {
-    connection: Arc<Connection>,
-    piece: Piece<'p>,
-    head: Head,
+pub(crate) struct PieceOffer<'p> {
+    connection: Arc<PoolConnection>,
+    piece: ArrayPiece<'p>,
+    head: ArrayHead,
     /// Of the array's own object.
-    terms: Terms,
+    terms: OfferTerms,
     record: Vec<u8>,
     key: String,
     piece_of: String,
@@ -145,7 +145,7 @@ impl Pool {
     /// long as an array lacks pieces, [`Pool::demand`] does not see it; when all who have offered pieces of it have gone it is given
     /// up after the pool's orphan timeout.
     ///
-    /// See [`Piece`] for an example.
+    /// See [`ArrayPiece`] for an example.
     ///
     /// # Errors
     /// `InvalidArgument` for a rank or a length that does not fit the layout, an epoch where the schema rejects a second object and none where it does not;
@@ -153,7 +153,7 @@ impl Pool {
     /// the array was complete; those of [`Pool::offer`].
     pub fn offer_piece<'a, V: IntoGiven<'a>>(
         &self,
-        piece: &Piece<'_>,
+        piece: &ArrayPiece<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         mine: &[u8],
     ) -> Result<()> {
@@ -166,12 +166,12 @@ impl Pool {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use junctura::{Layout, OfferOptions, Piece, Pool, Retention};
+    /// # use junctura::{Layout, OfferOptions, ArrayPiece, Pool, Retention};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let layout: Arc<Layout> = Arc::new("shape=3".parse()?);
     /// let once = OfferOptions { retention: Some(Retention::Released(1)), ..OfferOptions::default() };
-    /// let piece = Piece::new(&layout, "u1".parse()?, 0);
+    /// let piece = ArrayPiece::new(&layout, "u1".parse()?, 0);
     /// pool.offer_piece_with(&piece, [("name", "t")], &[1, 2, 3], once)?;
     /// drop(pool.demand_array("name=t", None)?);
     /// assert!(pool.list("")?.is_empty());
@@ -183,7 +183,7 @@ impl Pool {
     /// Those of [`Pool::offer_piece`] and [`Pool::offer_with`].
     pub fn offer_piece_with<'a, V: IntoGiven<'a>>(
         &self,
-        piece: &Piece<'_>,
+        piece: &ArrayPiece<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         mine: &[u8],
         options: OfferOptions<'_>,
@@ -206,11 +206,11 @@ impl Pool {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use junctura::{Layout, OfferOptions, Piece, Pool};
+    /// # use junctura::{Layout, OfferOptions, ArrayPiece, Pool};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let layout: Arc<Layout> = Arc::new("shape=1000x1000".parse()?);
-    /// let piece = Piece::new(&layout, "f8".parse()?, 0);
+    /// let piece = ArrayPiece::new(&layout, "f8".parse()?, 0);
     /// let mut mine = pool.allocate(piece.bytes())?;
     /// mine.fill(0);
     /// pool.offer_piece_allocation(&piece, [("name", "zeros")], mine, OfferOptions::default())?;
@@ -223,7 +223,7 @@ impl Pool {
     /// Those of [`Pool::offer_piece`], but that any second piece of a rank is `AlreadyExists`.
     pub fn offer_piece_allocation<'a, V: IntoGiven<'a>>(
         &self,
-        piece: &Piece<'_>,
+        piece: &ArrayPiece<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         mine: Allocation,
         options: OfferOptions<'_>,
@@ -244,9 +244,9 @@ impl Pool {
     pub(crate) fn offering<'p, 'a, V: IntoGiven<'a>>(
         &self,
         options: OfferOptions<'_>,
-        piece: &Piece<'p>,
+        piece: &ArrayPiece<'p>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
-    ) -> Result<Offering<'p>> {
+    ) -> Result<PieceOffer<'p>> {
         let connection = self.connection()?;
         has_pieces(&connection)?;
         // Told to each rank, and not to that alone which says how the array lies.
@@ -264,9 +264,9 @@ impl Pool {
         let schema = connection.schema(terms.schema());
         let key = schema.key_text(RecordRef::trusted(&record));
         check_epoch(schema, &key, piece.epoch)?;
-        Ok(Offering {
+        Ok(PieceOffer {
             piece_of: piece_of(schema.name(), &key)?,
-            head: Head {
+            head: ArrayHead {
                 layout: Arc::clone(piece.layout),
                 element: piece.element,
                 epoch: piece.epoch,
@@ -280,7 +280,7 @@ impl Pool {
     }
 
     /// The bundle of an array; `None` where it is complete with this very piece.
-    fn array_bundle(&self, offering: &Offering<'_>, mine: &[u8]) -> Result<Option<Arc<Bundle>>> {
+    fn array_bundle(&self, offering: &PieceOffer<'_>, mine: &[u8]) -> Result<Option<Arc<Bundle>>> {
         let about = offering.about();
         if let Some(bundle) = self.open_array(offering, &about)? {
             return Ok(Some(bundle));
@@ -301,7 +301,7 @@ impl Pool {
     ///
     /// # Errors
     /// `Conflict` where other ranks say something else of it; what is wrong with the layout, for who would open it.
-    pub(crate) fn open_array(&self, offering: &Offering<'_>, about: &About) -> Result<Option<Arc<Bundle>>> {
+    pub(crate) fn open_array(&self, offering: &PieceOffer<'_>, about: &About) -> Result<Option<Arc<Bundle>>> {
         match self.arrays().find(&offering.connection, &offering.path()?) {
             Some(open) if open.about == *about => Ok(Some(open.bundle)),
             Some(_) => Err(offering.differs()),
@@ -312,7 +312,7 @@ impl Pool {
     /// Others may offer pieces of it: it stays open until it is complete.
     pub(crate) fn keep_array(&self, bundle: Bundle, about: About) -> Arc<Bundle> {
         let bundle = Arc::new(bundle);
-        self.arrays().keep(Open {
+        self.arrays().keep(OpenArray {
             bundle: Arc::clone(&bundle),
             about,
         });
@@ -323,7 +323,7 @@ impl Pool {
 /// What all pieces of an array have in common.
 pub(crate) type About = Vec<(&'static str, String)>;
 
-impl Offering<'_> {
+impl PieceOffer<'_> {
     pub(crate) fn has_elements(&self) -> bool {
         self.head.layout.own(self.piece.rank) > 0
     }
@@ -383,30 +383,30 @@ impl Offering<'_> {
 
     fn stage_copy(&self, bundle: &Bundle, mine: &[u8]) -> Result<()> {
         if self.connection.goes_inline(mine.len()) {
-            return self.stage(bundle, Content::Inline(mine));
+            return self.stage(bundle, OfferedPayload::Inline(mine));
         }
         let mut allocation = bundle.allocate(mine.len())?;
         allocation.copy_from_slice(mine);
         self.stage(bundle, allocation.into_ready().content())
     }
 
-    fn stage(&self, bundle: &Bundle, content: Content<'_>) -> Result<()> {
+    fn stage(&self, bundle: &Bundle, content: OfferedPayload<'_>) -> Result<()> {
         let (terms, record) = self.as_object()?;
         bundle.stage(terms, &record, content).map(drop)
     }
 
     /// The piece, as the object that it is.
-    pub(crate) fn as_object(&self) -> Result<(Terms, Vec<u8>)> {
+    pub(crate) fn as_object(&self) -> Result<(OfferTerms, Vec<u8>)> {
         let schema = find_schema(&self.connection.greeting.schemas, Schema::PIECE)?;
         let mut record = Vec::new();
         let attributes = self.attributes();
         let attributes = attributes.iter().map(|(name, value)| (*name, value.as_str()));
         self.connection.record_of(schema, attributes, &mut record)?;
-        Ok((Terms::of_piece(schema), record))
+        Ok((OfferTerms::of_piece(schema), record))
     }
 
     /// The array's own object, with its payload, if this rank is the one that says how the array lies: that which has the first element.
-    pub(crate) fn own_object(&self) -> Option<(Terms, &[u8], String)> {
+    pub(crate) fn own_object(&self) -> Option<(OfferTerms, &[u8], String)> {
         let first = self.head.layout.first_owner().unwrap_or(0);
         (self.piece.rank == first).then(|| (self.terms, &*self.record, self.head.to_text()))
     }
@@ -416,7 +416,7 @@ impl Offering<'_> {
             return Ok(());
         };
         let staged = if self.connection.goes_inline(text.len()) {
-            bundle.stage(terms, record, Content::Inline(text.as_bytes()))
+            bundle.stage(terms, record, OfferedPayload::Inline(text.as_bytes()))
         } else {
             let mut allocation = bundle.allocate(text.len())?;
             allocation.copy_from_slice(text.as_bytes());
@@ -488,7 +488,7 @@ fn key_of(attributes: &About) -> Target<'_> {
 
 /// # Errors
 /// `Unsupported` where the pool's schema of this name is another one, or there is none.
-fn has_pieces(connection: &Connection) -> Result<()> {
+fn has_pieces(connection: &PoolConnection) -> Result<()> {
     if connection.greeting.schemas.iter().any(|schema| schema.is_aside()) {
         return Ok(());
     }

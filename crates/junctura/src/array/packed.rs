@@ -7,12 +7,12 @@ use junctura_copy::Unpack;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::{Request, body};
 
-use super::demanded::{DemandedArray, PieceName};
-use super::memory::Memory;
-use super::plans::Wanted;
-use crate::connection::in_flight::{Letter, Talk};
-use crate::connection::stream::Stream;
-use crate::connection::{Connection, unexpected};
+use super::demanded::{DemandedArray, PieceIdentity};
+use super::memory::ArrayMemory;
+use super::plans::WantedPart;
+use crate::connection::in_flight::{ExchangeKind, ServerMessage};
+use crate::connection::stream::ServerStream;
+use crate::connection::{PoolConnection, unexpected};
 
 /// Pieces that are asked for together.
 const TOGETHER_MAX: usize = 128;
@@ -28,9 +28,9 @@ const AHEAD_MAX: usize = 2;
 /// As [`DemandedArray::take_into`].
 pub(super) fn take(
     array: &DemandedArray,
-    wanted: &Wanted<'_>,
+    wanted: &WantedPart<'_>,
     of: (&str, Option<i64>),
-    mine: &mut Memory<'_>,
+    mine: &mut ArrayMemory<'_>,
 ) -> Result<bool> {
     let connection = array.pool().connection()?;
     if !connection.greeting.packs {
@@ -47,7 +47,7 @@ pub(super) fn take(
     if texts.0.len() + texts.1.len() > TEXT_BYTES_MAX {
         return Ok(false);
     }
-    let by_messages = Wanted {
+    let by_messages = WantedPart {
         elements: (travels, is_to_be),
         ..*wanted
     };
@@ -58,9 +58,9 @@ pub(super) fn take(
     if messages.iter().map(bytes).sum::<u64>() >= messages.iter().map(whole).sum::<u64>() {
         return Ok(false);
     }
-    let asking = Asking {
+    let asking = PackQuery {
         connection,
-        body: body::Pack {
+        body: body::PackBody {
             from: texts.0.into(),
             to: texts.1.into(),
             origin: wanted.origin.to_vec(),
@@ -81,15 +81,15 @@ pub(super) fn take(
     }
 }
 
-struct Asking<'a> {
-    connection: Arc<Connection>,
+struct PackQuery<'a> {
+    connection: Arc<PoolConnection>,
     /// But for the pieces.
-    body: body::Pack<'a>,
+    body: body::PackBody<'a>,
     of: (&'a str, Option<i64>),
 }
 
-impl Asking<'_> {
-    fn take(&self, messages: &[(u64, Unpack)], width: usize, mine: &mut Memory<'_>) -> Result<()> {
+impl PackQuery<'_> {
+    fn take(&self, messages: &[(u64, Unpack)], width: usize, mine: &mut ArrayMemory<'_>) -> Result<()> {
         let mut asked = VecDeque::new();
         let mut left = messages.chunks(TOGETHER_MAX);
         loop {
@@ -110,33 +110,33 @@ impl Asking<'_> {
         }
     }
 
-    fn ask(&self, chunk: &[(u64, Unpack)]) -> Result<Stream> {
+    fn ask(&self, chunk: &[(u64, Unpack)]) -> Result<ServerStream> {
         let names: Vec<_> = chunk
             .iter()
-            .map(|(rank, _)| PieceName::new(self.of.0, self.of.1, *rank))
+            .map(|(rank, _)| PieceIdentity::new(self.of.0, self.of.1, *rank))
             .collect();
-        let targets: Vec<_> = names.iter().map(PieceName::target).collect();
+        let targets: Vec<_> = names.iter().map(PieceIdentity::target).collect();
         let piece = |((rank, _), target): (&(u64, Unpack), _)| {
             let target = self.connection.resolve(target)?;
             Ok(body::PieceName { rank: *rank, target })
         };
         let pieces = chunk.iter().zip(&targets).map(piece).collect::<Result<_>>()?;
-        let request = Request::Pack(body::Pack {
+        let request = Request::Pack(body::PackBody {
             pieces,
             ..self.body.clone()
         });
-        let number = self.connection.post(Talk::Stream, &request)?;
-        Ok(Stream::began(&self.connection, number))
+        let number = self.connection.post(ExchangeKind::Stream, &request)?;
+        Ok(ServerStream::began(&self.connection, number))
     }
 }
 
 /// What is wanted of one piece.
-fn one(stream: &mut Stream, unpack: &Unpack, width: usize, mine: &mut Memory<'_>) -> Result<()> {
+fn one(stream: &mut ServerStream, unpack: &Unpack, width: usize, mine: &mut ArrayMemory<'_>) -> Result<()> {
     let mut first = 0;
     while first < unpack.elements() {
         let letter = if stream.is_over() { None } else { stream.next(None)? };
         match letter {
-            Some(Letter::Packed { checksum, bytes, .. }) => {
+            Some(ServerMessage::Packed { checksum, bytes, .. }) => {
                 let count = (bytes.len() / width) as u64;
                 if count == 0 || count > unpack.elements() - first {
                     return Err(unexpected("a part of an array that is none"));
@@ -151,7 +151,7 @@ fn one(stream: &mut Stream, unpack: &Unpack, width: usize, mine: &mut Memory<'_>
                 unpack.run_part(&bytes, first, mine.get()?)?;
                 first += count;
             }
-            Some(Letter::Failed(error) | Letter::Ended(error)) => return Err(error),
+            Some(ServerMessage::Failed(error) | ServerMessage::Ended(error)) => return Err(error),
             _ => return Err(unexpected("no part of an array")),
         }
     }

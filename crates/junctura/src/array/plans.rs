@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use junctura_copy::{Fingerprint, Gather, Kept, Unpack};
-use junctura_layout::{Element, Layout, Plan, Side};
+use junctura_copy::{Gather, PlanFingerprint, PlanStore, Unpack};
+use junctura_layout::{Element, Layout, Plan, PlanSide};
 use junctura_model::Result;
 
 /// So many are kept, of each kind.
@@ -13,7 +13,7 @@ const LISTED_MAX: usize = 1 << 24;
 
 /// What one rank wants.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'l> {
+pub(crate) struct WantedPart<'l> {
     /// How it lies with those who have it.
     pub(crate) from: &'l Arc<Layout>,
     /// How it is wanted.
@@ -24,13 +24,13 @@ pub(crate) struct Wanted<'l> {
     pub(crate) elements: (Element, Element),
 }
 
-impl Wanted<'_> {
+impl WantedPart<'_> {
     pub(crate) fn plan(&self) -> Result<Plan> {
-        Plan::new(self.from, self.to, self.origin, Side::To, self.rank)
+        Plan::new(self.from, self.to, self.origin, PlanSide::To, self.rank)
     }
 
-    fn fingerprint(&self) -> Fingerprint {
-        Fingerprint {
+    fn fingerprint(&self) -> PlanFingerprint {
+        PlanFingerprint {
             from: self.from.to_string(),
             to: self.to.to_string(),
             origin: self.origin.to_vec(),
@@ -46,27 +46,27 @@ pub(crate) type Messages = Vec<(u64, Unpack)>;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Plans {
-    gathers: Kept<Gather>,
-    messages: Kept<Messages>,
+pub(crate) struct PlanCache {
+    gathers: PlanStore<Gather>,
+    messages: PlanStore<Messages>,
 }
 
-impl Default for Plans {
+impl Default for PlanCache {
     fn default() -> Self {
         Self {
-            gathers: Kept::new(KEPT_MAX, LISTED_MAX),
-            messages: Kept::new(KEPT_MAX, LISTED_MAX),
+            gathers: PlanStore::new(KEPT_MAX, LISTED_MAX),
+            messages: PlanStore::new(KEPT_MAX, LISTED_MAX),
         }
     }
 }
 
-impl Plans {
+impl PlanCache {
     /// Returns the plan to take from whole pieces. A plan costs what the layout claims: so a new one is made only after `check` has
     /// compared the claim with what there is.
     ///
     /// # Errors
     /// Those of `check`, and as [`Plan::new`] and [`Gather::new`].
-    pub(crate) fn gather(&self, wanted: &Wanted<'_>, check: impl FnOnce() -> Result<()>) -> Result<Arc<Gather>> {
+    pub(crate) fn gather(&self, wanted: &WantedPart<'_>, check: impl FnOnce() -> Result<()>) -> Result<Arc<Gather>> {
         self.gathers.get(wanted.fingerprint(), || {
             check()?;
             let plan = wanted.plan()?;
@@ -79,11 +79,15 @@ impl Plans {
     ///
     /// # Errors
     /// Those of `check`, and as [`Plan::new`] and [`Unpack::new`].
-    pub(crate) fn messages(&self, wanted: &Wanted<'_>, check: impl FnOnce() -> Result<()>) -> Result<Arc<Messages>> {
+    pub(crate) fn messages(
+        &self,
+        wanted: &WantedPart<'_>,
+        check: impl FnOnce() -> Result<()>,
+    ) -> Result<Arc<Messages>> {
         self.messages.get(wanted.fingerprint(), || {
             check()?;
             let plan = wanted.plan()?;
-            let unpack = |partner: junctura_layout::Partner| {
+            let unpack = |partner: junctura_layout::PlanPartner| {
                 let unpack = Unpack::new(&plan, partner.rank, wanted.elements.0, wanted.elements.1)?;
                 Ok((partner.rank, unpack))
             };

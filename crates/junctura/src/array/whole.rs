@@ -5,7 +5,7 @@ use std::sync::Arc;
 use junctura_layout::Layout;
 use junctura_model::{Kind, Result, Schema, Type};
 
-use super::{DemandedArray, Part};
+use super::{ArrayPart, DemandedArray};
 use crate::object::Object;
 use crate::pool::Pool;
 
@@ -13,14 +13,14 @@ use crate::pool::Pool;
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use junctura::{Layout, Piece, Pool, Whole};
+/// # use junctura::{Layout, ArrayPiece, Pool, WholeArray};
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
 /// let layout: Arc<Layout> = Arc::new("shape=4 grid=2".parse()?);
 /// for (rank, mine) in [[0_u8, 1], [2, 3]].iter().enumerate() {
-///     pool.offer_piece(&Piece::new(&layout, "u1".parse()?, rank as u64), [("name", "t")], mine)?;
+///     pool.offer_piece(&ArrayPiece::new(&layout, "u1".parse()?, rank as u64), [("name", "t")], mine)?;
 /// }
-/// let (object, whole) = Whole::of(&pool, pool.demand("name=t", None)?)?;
+/// let (object, whole) = WholeArray::of(&pool, pool.demand("name=t", None)?)?;
 /// let whole = whole.expect("an array in pieces");
 /// assert_eq!(whole.bytes(), [0, 1, 2, 3]);
 /// assert!(whole.attributes(&object).contains(&("shape", "4")));
@@ -28,13 +28,13 @@ use crate::pool::Pool;
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Whole {
+pub struct WholeArray {
     bytes: Vec<u8>,
     dtype: String,
     shape: String,
 }
 
-impl Whole {
+impl WholeArray {
     /// Gathers the pieces of an array; `None` for an object that has none. Reads the pieces that are not on this machine, and may wait
     /// for them.
     ///
@@ -51,14 +51,14 @@ impl Whole {
         }
     }
 
-    /// As [`Whole::of`]; the object is returned in any case, held as before.
+    /// As [`WholeArray::of`]; the object is returned in any case, held as before.
     ///
     /// ```
-    /// # use junctura::{Pool, Whole};
+    /// # use junctura::{Pool, WholeArray};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// pool.offer([("name", "t")], b"junctura-array 1\ndtype=<f8\nshape=4\n")?; // without its piece
-    /// let (object, whole) = Whole::gather(&pool, pool.demand("name=t", None)?);
+    /// let (object, whole) = WholeArray::gather(&pool, pool.demand("name=t", None)?);
     /// assert!(whole.is_err() && object.is_in_pieces());
     /// # Ok(())
     /// # }
@@ -81,7 +81,7 @@ impl Whole {
     fn taken(array: &DemandedArray) -> Result<Self> {
         let shape = array.layout().shape();
         let all = Arc::new(Layout::one(shape)?);
-        let bytes = array.take(&Part::of(&all, 0))?;
+        let bytes = array.take(&ArrayPart::of(&all, 0))?;
         let extents: Vec<String> = shape.iter().map(ToString::to_string).collect();
         Ok(Self {
             bytes,

@@ -6,31 +6,31 @@ mod remote;
 use std::fmt;
 
 use junctura_model::{Code, Error, Result};
-use junctura_transport::{Address, UnixCarrier};
+use junctura_transport::{ServerAddress, UnixCarrier};
 
 use crate::connection::Hook;
 #[cfg(feature = "net")]
-use remote::Remote;
+use remote::RemotePool;
 #[cfg(feature = "net")]
-pub(crate) use remote::{Carried, RemoteSettings, open_upstream};
+pub(crate) use remote::{CarrierGuard, RemoteSettings, open_upstream};
 
 /// The prefix of URLs of pools behind a gate.
 const REMOTE_SCHEME: &str = "tcp://";
 
 /// Where a pool is.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum PoolAddress {
     /// A socket of this machine.
-    Here(Address),
+    Here(ServerAddress),
     /// A gate, on this machine or another one.
     #[cfg(feature = "net")]
-    There(Box<Remote>),
+    There(Box<RemotePool>),
 }
 
 /// A connection that was made, and what carries it besides.
-pub(crate) struct Reached {
+pub(crate) struct ReachedPool {
     pub(crate) carrier: UnixCarrier,
-    pub(crate) beside: Carried,
+    pub(crate) beside: CarrierGuard,
     /// The process and incarnation of the server that must answer; any other server is refused.
     pub(crate) expected: Option<(u32, u64)>,
 }
@@ -43,11 +43,11 @@ pub(crate) struct RemoteSettings;
 /// Without the feature `net` nothing carries a connection beside its own socket.
 #[cfg(not(feature = "net"))]
 #[derive(Debug, Default)]
-pub(crate) struct Carried(());
+pub(crate) struct CarrierGuard(());
 
 #[cfg(not(feature = "net"))]
 #[expect(clippy::unused_self, reason = "as with the feature `net`")]
-impl Carried {
+impl CarrierGuard {
     pub(crate) fn is_network(&self) -> bool {
         false
     }
@@ -57,7 +57,7 @@ impl Carried {
     }
 }
 
-impl Place {
+impl PoolAddress {
     /// Reads a URL.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Place {
             return url.parse().map(Self::Here);
         }
         #[cfg(feature = "net")]
-        return Remote::new(url.parse()?, settings).map(|remote| Self::There(Box::new(remote)));
+        return RemotePool::new(url.parse()?, settings).map(|remote| Self::There(Box::new(remote)));
         #[cfg(not(feature = "net"))]
         {
             let RemoteSettings = settings;
@@ -77,7 +77,7 @@ impl Place {
     }
 
     /// Connects, trying one way after the other, and hands each connection to `greet` until one has met the right server.
-    pub(crate) fn reach<T>(&self, hook: Option<&Hook>, mut greet: impl FnMut(Reached) -> Result<T>) -> Result<T> {
+    pub(crate) fn reach<T>(&self, hook: Option<&Hook>, mut greet: impl FnMut(ReachedPool) -> Result<T>) -> Result<T> {
         match self {
             Self::Here(address) => {
                 #[cfg(feature = "net")]
@@ -86,9 +86,9 @@ impl Place {
                 }
                 #[cfg(not(feature = "net"))]
                 let _ = hook;
-                greet(Reached {
+                greet(ReachedPool {
                     carrier: UnixCarrier::connect(address)?,
-                    beside: Carried::default(),
+                    beside: CarrierGuard::default(),
                     expected: None,
                 })
             }
@@ -108,7 +108,7 @@ pub(crate) fn lacks_feature(subject: &str, feature: &str) -> Error {
     Error::new(Code::Unsupported, subject, cause)
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PoolAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Here(address) => address.fmt(f),

@@ -5,38 +5,39 @@ use std::sync::Arc;
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
-use junctura_wire::fixed::Holding;
+use junctura_wire::fixed::ReleasedHolding;
 
-use super::{Connection, Guard, Wait};
-use crate::connection::in_flight::{Letter, Talk};
-use crate::connection::state::{State, Stop};
+use super::{Guard, PoolConnection, ThreadWait};
+use crate::connection::in_flight::{ExchangeKind, ServerMessage};
+use crate::connection::state::{ConnectionState, StreamStop};
 use crate::pending::{self, Pending};
 
-impl Connection {
+impl PoolConnection {
     /// Sends a request and waits for its one answer.
-    pub(crate) fn call(&self, request: &Request<'_>) -> Result<Letter> {
+    pub(crate) fn call(&self, request: &Request<'_>) -> Result<ServerMessage> {
         let (mut state, number, letter) = self.open(request)?;
         state.mail.close(number);
         Ok(letter)
     }
 
     /// Sends a request, waits for the first letter, and keeps the lock; `stop` is how to give it up while it waits.
-    fn open(&self, request: &Request<'_>) -> Result<(Guard<'_>, u64, Letter)> {
-        let (state, number) = self.ask(Talk::Once, request)?;
-        let (mut state, letter) =
-            self.wait_keeping(state, Wait::letters(&number), |state| state.mail.get(number)?.take());
+    fn open(&self, request: &Request<'_>) -> Result<(Guard<'_>, u64, ServerMessage)> {
+        let (state, number) = self.ask(ExchangeKind::Once, request)?;
+        let (mut state, letter) = self.wait_keeping(state, ThreadWait::letters(&number), |state| {
+            state.mail.get(number)?.take()
+        });
         match letter {
-            Ok(Some(Letter::Failed(error) | Letter::Ended(error))) => {
+            Ok(Some(ServerMessage::Failed(error) | ServerMessage::Ended(error))) => {
                 state.mail.close(number);
                 Err(error)
             }
             Ok(Some(letter)) => Ok((state, number, letter)),
             Ok(None) => {
-                state.abandon_now(number, Stop::Cancel);
+                state.abandon_now(number, StreamStop::Cancel);
                 Err(unexpected("no answer"))
             }
             Err(error) => {
-                state.abandon_now(number, Stop::Cancel);
+                state.abandon_now(number, StreamStop::Cancel);
                 Err(error)
             }
         }
@@ -51,13 +52,13 @@ impl Connection {
     }
 
     /// Begins a conversation, and waits for nothing.
-    pub(crate) fn post(&self, talk: Talk, request: &Request<'_>) -> Result<u64> {
+    pub(crate) fn post(&self, talk: ExchangeKind, request: &Request<'_>) -> Result<u64> {
         let (mut state, number) = self.ask(talk, request)?;
         state.send()?;
         Ok(number)
     }
 
-    fn ask(&self, talk: Talk, request: &Request<'_>) -> Result<(Guard<'_>, u64)> {
+    fn ask(&self, talk: ExchangeKind, request: &Request<'_>) -> Result<(Guard<'_>, u64)> {
         let mut state = self.lock()?;
         let number = state.mail.open(talk)?;
         if let Err(error) = state.append(number, request) {
@@ -68,7 +69,7 @@ impl Connection {
     }
 
     /// Nobody wants the answer any more.
-    pub(crate) fn give_up(&self, number: u64, stop: Stop) {
+    pub(crate) fn give_up(&self, number: u64, stop: StreamStop) {
         if let Ok(mut state) = self.lock() {
             state.abandon_now(number, stop);
             state.rouse(number);
@@ -89,7 +90,11 @@ impl Connection {
 
     /// Ends a conversation and gives back what came and was not read; the server's last word comes to what this returns.
     /// `None`: the server has said it.
-    pub(crate) fn begin_stop(self: &Arc<Self>, number: u64, unread: VecDeque<Letter>) -> Result<Option<Pending<()>>> {
+    pub(crate) fn begin_stop(
+        self: &Arc<Self>,
+        number: u64,
+        unread: VecDeque<ServerMessage>,
+    ) -> Result<Option<Pending<()>>> {
         let mut state = self.lock()?;
         let (letters, goes_on) = state.mail.abandon(number);
         let stop = match state.stay_in_process().and_then(|()| state.alive()) {
@@ -119,7 +124,7 @@ impl Connection {
     /// Gives an object back; `more` says that its reader has others at hand already and will be back soon.
     ///
     /// Then releases gather, to go together; else it goes at once, since nobody knows when this client says something again.
-    pub(crate) fn release(&self, holding: Holding, body: Vec<u8>, more: bool) {
+    pub(crate) fn release(&self, holding: ReleasedHolding, body: Vec<u8>, more: bool) {
         let Ok(mut state) = self.lock() else { return };
         state.release(holding, body);
         if !more || state.is_release_due() {
@@ -147,7 +152,7 @@ impl Connection {
     }
 
     /// Ends the connection of a closed pool once nothing is held any more.
-    fn settle(&self, state: &mut State) {
+    fn settle(&self, state: &mut ConnectionState) {
         if state.leave_if_done() {
             self.socket.close();
         }

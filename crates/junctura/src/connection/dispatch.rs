@@ -4,27 +4,27 @@ use std::os::fd::OwnedFd;
 
 use junctura_model::{Code, Error, Result};
 use junctura_transport::Inbox;
-use junctura_wire::fixed::{DeliveredHead, Holding, INLINE, LAST, SPILLED, SUMMED, SegmentHead};
-use junctura_wire::{Frame, Reply};
+use junctura_wire::fixed::{DeliveredHead, INLINE, LAST, ReleasedHolding, SPILLED, SUMMED, SegmentHead};
+use junctura_wire::{Reply, WireFrame};
 
-use crate::connection::Connection;
-use crate::connection::in_flight::{Letter, SlotId};
-use crate::connection::state::State;
-use crate::object::{Arrived, Place};
+use crate::connection::PoolConnection;
+use crate::connection::in_flight::{ServerMessage, SlotId};
+use crate::connection::state::ConnectionState;
+use crate::object::{ArrivedObject, PayloadSource};
 
-impl Connection {
+impl PoolConnection {
     /// Sorts all whole frames of the inbox.
     ///
     /// # Errors
     /// The server broke the protocol: the connection cannot go on.
-    pub(crate) fn dispatch(&self, state: &mut State, inbox: &mut Inbox) -> Result<()> {
+    pub(crate) fn dispatch(&self, state: &mut ConnectionState, inbox: &mut Inbox) -> Result<()> {
         while let Some((frame, fd)) = inbox.next_frame()? {
             self.sort(state, &frame, fd)?;
         }
         Ok(())
     }
 
-    fn sort(&self, state: &mut State, frame: &Frame<'_>, fd: Option<OwnedFd>) -> Result<()> {
+    fn sort(&self, state: &mut ConnectionState, frame: &WireFrame<'_>, fd: Option<OwnedFd>) -> Result<()> {
         let request = frame.request;
         let letter = match Reply::decode(frame) {
             Ok(Reply::Offered(sequence)) => {
@@ -32,7 +32,7 @@ impl Connection {
                 return Ok(());
             }
             Ok(Reply::Delivered { head, record, inline }) => {
-                Letter::Delivered(self.arrived(state, &head, record, inline)?)
+                ServerMessage::Delivered(self.arrived(state, &head, record, inline)?)
             }
             Ok(Reply::Freed(slots)) => {
                 for slot in slots {
@@ -55,7 +55,7 @@ impl Connection {
                     state.remark = Some(error);
                     return Ok(());
                 }
-                Letter::Failed(error)
+                ServerMessage::Failed(error)
             }
             Ok(Reply::Segment(head)) => return segment(state, request, &head, fd),
             Ok(Reply::Recall(segment)) => return state.return_segment(segment),
@@ -63,10 +63,10 @@ impl Connection {
                 state.segments.dropped(segment);
                 return Ok(());
             }
-            Ok(Reply::Live) => Letter::Live,
-            Ok(Reply::Gap(_)) => Letter::Gap(frame.body.to_vec()),
-            Ok(Reply::Event(_)) => Letter::Event(frame.body.to_vec()),
-            Ok(Reply::Listed(page)) => Letter::Page {
+            Ok(Reply::Live) => ServerMessage::Live,
+            Ok(Reply::Gap(_)) => ServerMessage::Gap(frame.body.to_vec()),
+            Ok(Reply::Event(_)) => ServerMessage::Event(frame.body.to_vec()),
+            Ok(Reply::Listed(page)) => ServerMessage::Page {
                 last: page.last,
                 entries: page.entries.to_vec(),
             },
@@ -74,9 +74,9 @@ impl Connection {
                 if state.mail.archived(request) {
                     return Ok(());
                 }
-                Letter::Done(count)
+                ServerMessage::Done(count)
             }
-            Ok(Reply::Completed { head, members }) => Letter::Completed {
+            Ok(Reply::Completed { head, members }) => ServerMessage::Completed {
                 first: head.first.get(),
                 objects: head.objects.get(),
                 more: head.more.get() != 0,
@@ -85,18 +85,18 @@ impl Connection {
                     .map(|member| (member.request.get(), member.sequence.get()))
                     .collect(),
             },
-            Ok(Reply::Bundled(_)) => Letter::Bundled(frame.body.to_vec()),
+            Ok(Reply::Bundled(_)) => ServerMessage::Bundled(frame.body.to_vec()),
             Ok(Reply::Packed { head, bytes }) => {
                 let flags = head.flags.get();
-                Letter::Packed {
+                ServerMessage::Packed {
                     last: flags & LAST != 0,
                     checksum: (flags & SUMMED != 0).then_some(head.checksum.get()),
                     bytes: bytes.to_vec(),
                 }
             }
-            Ok(Reply::Stats(text)) => Letter::Stats(text.to_owned()),
-            Ok(Reply::Began(sequence)) => Letter::Began(sequence),
-            Ok(Reply::Ended(failure)) => Letter::Ended(failure.into()),
+            Ok(Reply::Stats(text)) => ServerMessage::Stats(text.to_owned()),
+            Ok(Reply::Began(sequence)) => ServerMessage::Began(sequence),
+            Ok(Reply::Ended(failure)) => ServerMessage::Ended(failure.into()),
             Ok(again @ (Reply::Welcome(_) | Reply::Rings(_))) => {
                 return Err(Error::new(
                     Code::Protocol,
@@ -115,7 +115,13 @@ impl Connection {
     }
 
     /// A delivered object; `inline` is its payload, if it travelled inside the message.
-    fn arrived(&self, state: &mut State, head: &DeliveredHead, record: &[u8], inline: &[u8]) -> Result<Arrived> {
+    fn arrived(
+        &self,
+        state: &mut ConnectionState,
+        head: &DeliveredHead,
+        record: &[u8],
+        inline: &[u8],
+    ) -> Result<ArrivedObject> {
         let schema = head.schema.get();
         if usize::from(schema) >= self.greeting.schemas.len() {
             return Err(Error::new(
@@ -125,28 +131,28 @@ impl Connection {
             ));
         }
         let place = if head.flags.get() & INLINE != 0 {
-            Place::Inline
+            PayloadSource::Inline
         } else if head.length.get() == 0 {
-            Place::Empty
+            PayloadSource::Empty
         } else if head.flags.get() & SPILLED != 0 {
             let at = u64::from(head.segment.get()) << 32 | u64::from(head.slot.get());
             let file = state.segments.file()?;
-            Place::Spilled { file, at }
+            PayloadSource::Spilled { file, at }
         } else {
             let (mapping, offset) = state
                 .segments
                 .find(head.segment.get(), head.slot.get(), head.length.get())?;
-            Place::Mapped { mapping, offset }
+            PayloadSource::Mapped { mapping, offset }
         };
         state.hold();
         let mut body = state.spare();
         body.extend_from_slice(inline);
         body.extend_from_slice(record);
-        Ok(Arrived {
-            holding: Holding {
+        Ok(ArrivedObject {
+            holding: ReleasedHolding {
                 holding: head.holding,
                 sequence: head.sequence,
-                ..Holding::default()
+                ..ReleasedHolding::default()
             },
             schema,
             flags: head.flags.get(),
@@ -162,7 +168,7 @@ impl Connection {
 }
 
 /// Maps a segment; one that was leased is told to who asked for it.
-fn segment(state: &mut State, request: u64, head: &SegmentHead, fd: Option<OwnedFd>) -> Result<()> {
+fn segment(state: &mut ConnectionState, request: u64, head: &SegmentHead, fd: Option<OwnedFd>) -> Result<()> {
     let Some(fd) = fd else {
         return Err(Error::new(
             Code::Protocol,
@@ -177,12 +183,12 @@ fn segment(state: &mut State, request: u64, head: &SegmentHead, fd: Option<Owned
     let letter = match added {
         Ok(()) => {
             state.note_free_slots();
-            Letter::Leased
+            ServerMessage::Leased
         }
         Err(error) => {
             let number = state.mail.next(0);
             state.append(number, &junctura_wire::Request::Return(head.segment.get()))?;
-            Letter::Failed(error)
+            ServerMessage::Failed(error)
         }
     };
     let _unwanted = state.mail.deliver(request, letter);

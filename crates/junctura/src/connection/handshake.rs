@@ -2,31 +2,32 @@
 
 use std::sync::Arc;
 
-use junctura_memory::Reuse;
+use junctura_memory::SlotReuse;
 use junctura_model::{Code, Error, Result, Schema};
 #[cfg(feature = "embedded")]
-use junctura_pool::server::Embedded;
+use junctura_pool::server::EmbeddedServer;
 use junctura_transport::{
-    Carrier, Gathered, Inbox, Interest, LocalCarrier, Outbox, RING_BYTES, Received, Rings, Sent, UnixCarrier, wait,
+    Carrier, ConnectionRings, Inbox, LocalCarrier, Outbox, PollInterest, RING_BYTES, ReceiveResult, ReceivedRings,
+    SendResult, UnixCarrier, wait,
 };
 use junctura_wire::body::{Hello, Welcome};
 use junctura_wire::{Reply, Request};
 
-use crate::connection::address::{Place, Reached};
-use crate::connection::segments::Segments;
-use crate::connection::{Connection, Hook};
+use crate::connection::address::{PoolAddress, ReachedPool};
+use crate::connection::segments::SegmentMaps;
+use crate::connection::{Hook, PoolConnection};
 
 /// The server that a process embeds, if it does; shared by all that must not outlive it. A forked child's copy is without
 /// effect.
 #[cfg(feature = "embedded")]
-pub(crate) type Home = Option<Embedded>;
+pub(crate) type Home = Option<EmbeddedServer>;
 /// Without the feature `embedded` no process embeds a server.
 #[cfg(not(feature = "embedded"))]
 pub(crate) type Home = Option<std::convert::Infallible>;
 
 /// What the server said of itself.
 #[derive(Debug)]
-pub(crate) struct Greeting {
+pub(crate) struct ServerGreeting {
     /// How errors name the server.
     pub(crate) server: String,
     pub(crate) incarnation: u64,
@@ -43,7 +44,7 @@ pub(crate) struct Greeting {
     pub(crate) packs: bool,
 }
 
-impl Greeting {
+impl ServerGreeting {
     fn new(welcome: &Welcome<'_>, server: &str, own: &[Arc<Schema>]) -> Result<Self> {
         if welcome.version != junctura_wire::VERSION {
             let cause = format!(
@@ -81,11 +82,11 @@ impl Greeting {
 
 /// What a client says of itself.
 #[derive(Clone)]
-pub(crate) struct Introduction {
+pub(crate) struct ClientIntroduction {
     pub(crate) name: String,
     pub(crate) schemas: Vec<Arc<Schema>>,
     pub(crate) offer_timeout: Option<std::time::Duration>,
-    pub(crate) reuse: Reuse,
+    pub(crate) reuse: SlotReuse,
     pub(crate) visitor: bool,
     pub(crate) hook: Option<Hook>,
 }
@@ -95,15 +96,15 @@ pub(crate) struct Introduction {
 /// # Errors
 /// `Unavailable` when no server is there or it drains, `SchemaMismatch` when it has other schemas under the same names, `Denied` when
 /// it is another user's, or asks for a token.
-pub(crate) fn connect(place: &Place, me: &Introduction, home: &Arc<Home>) -> Result<Connection> {
+pub(crate) fn connect(place: &PoolAddress, me: &ClientIntroduction, home: &Arc<Home>) -> Result<PoolConnection> {
     let server = place.to_string();
     place.reach(me.hook.as_ref(), |reached| {
         greet(reached, &server, me, Arc::clone(home))
     })
 }
 
-fn greet(reached: Reached, server: &str, me: &Introduction, home: Arc<Home>) -> Result<Connection> {
-    let Reached {
+fn greet(reached: ReachedPool, server: &str, me: &ClientIntroduction, home: Arc<Home>) -> Result<PoolConnection> {
+    let ReachedPool {
         mut carrier,
         beside,
         expected,
@@ -125,7 +126,7 @@ fn greet(reached: Reached, server: &str, me: &Introduction, home: Arc<Home>) -> 
     let mut inbox = Inbox::new();
     loop {
         match carrier.send(&mut outbox) {
-            Ok(Sent::Blocked) => patiently(&carrier, Interest::WRITE, hook)?,
+            Ok(SendResult::Blocked) => patiently(&carrier, PollInterest::WRITE, hook)?,
             // A server that refuses a client at once has said why before it closed the connection.
             Err(error) if error.code() == Code::Disconnected => break,
             sent => break sent.map(drop)?,
@@ -146,8 +147,8 @@ fn greet(reached: Reached, server: &str, me: &Introduction, home: Arc<Home>) -> 
     if let Some(rings) = rings {
         carrier.switch(rings?, 0);
     }
-    let segments = Segments::new(me.reuse);
-    Connection::new(
+    let segments = SegmentMaps::new(me.reuse);
+    PoolConnection::new(
         (carrier, beside),
         inbox,
         greeting,
@@ -171,12 +172,12 @@ fn listen<T>(
             return Ok(heard);
         }
         match carrier.receive(inbox)? {
-            Received::Nothing => patiently(carrier, Interest::READ, hook)?,
-            Received::End => {
+            ReceiveResult::Nothing => patiently(carrier, PollInterest::READ, hook)?,
+            ReceiveResult::End => {
                 let cause = "the server closed the connection before the handshake was over";
                 return Err(Error::new(Code::Unavailable, server, cause));
             }
-            Received::Bytes(_) | Received::Full => {}
+            ReceiveResult::Bytes(_) | ReceiveResult::Full => {}
         }
     }
 }
@@ -187,8 +188,8 @@ fn wants_rings() -> bool {
 }
 
 /// Receives the parts of the rings, which come behind the welcome.
-fn rings(carrier: &mut UnixCarrier, inbox: &mut Inbox, server: &str, hook: Option<&Hook>) -> Result<Rings> {
-    let mut gathered = Gathered::default();
+fn rings(carrier: &mut UnixCarrier, inbox: &mut Inbox, server: &str, hook: Option<&Hook>) -> Result<ConnectionRings> {
+    let mut gathered = ReceivedRings::default();
     loop {
         let (head, descriptor) = listen(carrier, inbox, server, hook, |inbox| match inbox.next_frame()? {
             None => Ok(None),
@@ -209,19 +210,19 @@ fn instead_of(expected: &str, other: &Reply<'_>, server: &str) -> Error {
     Error::new(Code::Protocol, server, cause)
 }
 
-fn greeting(inbox: &mut Inbox, server: &str, own: &[Arc<Schema>]) -> Result<Option<Greeting>> {
+fn greeting(inbox: &mut Inbox, server: &str, own: &[Arc<Schema>]) -> Result<Option<ServerGreeting>> {
     let Some((frame, _)) = inbox.next_frame()? else {
         return Ok(None);
     };
     match Reply::decode(&frame)? {
-        Reply::Welcome(welcome) => Greeting::new(&welcome, server, own).map(Some),
+        Reply::Welcome(welcome) => ServerGreeting::new(&welcome, server, own).map(Some),
         Reply::Failed(failure) => Err(failure.into()),
         other => Err(instead_of("welcome", &other, server)),
     }
 }
 
 /// Waits, and asks the hook when a signal comes.
-fn patiently(carrier: &UnixCarrier, interest: Interest, hook: Option<&Hook>) -> Result<()> {
+fn patiently(carrier: &UnixCarrier, interest: PollInterest, hook: Option<&Hook>) -> Result<()> {
     match wait(carrier.as_fd(), interest) {
         Err(error) if error.code() == Code::Interrupted => hook.map_or(Ok(()), |hook| hook()),
         other => other.map(|_| ()),

@@ -18,16 +18,16 @@ use std::task::Waker;
 use junctura_model::{Code, Error, Result};
 
 use crate::connection::TaskWakers;
-use crate::connection::offer_acks::Offers;
-use crate::object::Arrived;
+use crate::connection::offer_acks::UnacknowledgedOffers;
+use crate::object::ArrivedObject;
 
 const BOX_BITS: u32 = 20;
 const BOXES_MAX: usize = 1 << BOX_BITS;
 
 /// What a server says in one conversation, apart from acknowledgements of offers.
 #[derive(Debug)]
-pub(crate) enum Letter {
-    Delivered(Arrived),
+pub(crate) enum ServerMessage {
+    Delivered(ArrivedObject),
     Live,
     /// The frame's body.
     Gap(Vec<u8>),
@@ -60,25 +60,25 @@ pub(crate) enum Letter {
     Failed(Error),
 }
 
-impl Letter {
-    /// Whether making something of it takes long: see [`Arrived::is_slow`].
+impl ServerMessage {
+    /// Whether making something of it takes long: see [`ArrivedObject::is_slow`].
     pub(crate) fn is_slow(&self) -> bool {
-        matches!(self, Letter::Delivered(arrived) if arrived.is_slow())
+        matches!(self, ServerMessage::Delivered(arrived) if arrived.is_slow())
     }
 
     /// Whether nothing follows it in a conversation of this kind.
-    fn is_last(&self, kind: Talk) -> bool {
+    fn is_last(&self, kind: ExchangeKind) -> bool {
         match self {
-            Letter::Ended(_) | Letter::Failed(_) | Letter::Page { last: true, .. } => true,
-            Letter::Packed { last, .. } => *last,
-            _ => kind == Talk::Once,
+            ServerMessage::Ended(_) | ServerMessage::Failed(_) | ServerMessage::Page { last: true, .. } => true,
+            ServerMessage::Packed { last, .. } => *last,
+            _ => kind == ExchangeKind::Once,
         }
     }
 }
 
 /// The kinds of conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Talk {
+pub(crate) enum ExchangeKind {
     /// One request, one answer.
     Once,
     /// Answers go on until one side ends it.
@@ -95,41 +95,41 @@ pub(crate) struct SlotId {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum RequestState {
     Vacant,
     Open,
     Draining,
 }
 
 #[derive(Debug)]
-pub(crate) struct Mailbox {
-    state: State,
-    talk: Talk,
+pub(crate) struct RequestSlot {
+    state: RequestState,
+    talk: ExchangeKind,
     /// The number with which the conversation began.
     first: u64,
-    letters: VecDeque<Letter>,
-    offers: Offers,
+    letters: VecDeque<ServerMessage>,
+    offers: UnacknowledgedOffers,
     acks: VecDeque<Result<u64>>,
     /// Tasks that wait for what comes.
     pub(crate) wakers: TaskWakers,
     /// The conversation that is over once this one is.
     stops: Option<u64>,
-    /// What has come since it was last asked came at this question; see [`Mail::asked`].
+    /// What has come since it was last asked came at this question; see [`RequestTable::asked`].
     untold: Option<u64>,
-    /// Whether it is among [`Mail::untold`].
+    /// Whether it is among [`RequestTable::untold`].
     is_listed: bool,
     /// Which question was the last one that was put to it.
     asked: u64,
 }
 
-impl Mailbox {
+impl RequestSlot {
     fn vacant() -> Self {
         Self {
-            state: State::Vacant,
-            talk: Talk::Once,
+            state: RequestState::Vacant,
+            talk: ExchangeKind::Once,
             first: 0,
             letters: VecDeque::new(),
-            offers: Offers::default(),
+            offers: UnacknowledgedOffers::default(),
             acks: VecDeque::new(),
             wakers: TaskWakers::default(),
             stops: None,
@@ -140,18 +140,18 @@ impl Mailbox {
     }
 
     /// The next letter.
-    pub(crate) fn take(&mut self) -> Option<Letter> {
+    pub(crate) fn take(&mut self) -> Option<ServerMessage> {
         self.untold = None;
         self.letters.pop_front()
     }
 
     /// The next letter, left where it is.
-    pub(crate) fn peek(&self) -> Option<&Letter> {
+    pub(crate) fn peek(&self) -> Option<&ServerMessage> {
         self.letters.front()
     }
 
     /// All letters that are there, in exchange for `batch`, which is empty; whether there are any.
-    pub(crate) fn take_all(&mut self, batch: &mut VecDeque<Letter>) -> bool {
+    pub(crate) fn take_all(&mut self, batch: &mut VecDeque<ServerMessage>) -> bool {
         self.untold = None;
         mem::swap(&mut self.letters, batch);
         !batch.is_empty()
@@ -176,8 +176,8 @@ impl Mailbox {
 
 /// All mailboxes of a connection.
 #[derive(Debug, Default)]
-pub(crate) struct Mail {
-    boxes: Vec<Mailbox>,
+pub(crate) struct RequestTable {
+    boxes: Vec<RequestSlot>,
     vacant: Vec<usize>,
     counter: u64,
     /// Somebody waits in a loop of his own, and is told of what comes.
@@ -190,16 +190,16 @@ pub(crate) struct Mail {
     pub(crate) woken: Vec<Waker>,
 }
 
-impl Mail {
+impl RequestTable {
     /// Begins a conversation; its number is that of its first request.
-    pub(crate) fn open(&mut self, talk: Talk) -> Result<u64> {
+    pub(crate) fn open(&mut self, talk: ExchangeKind) -> Result<u64> {
         let index = match self.vacant.pop() {
             Some(index) => index,
             None => self.build()?,
         };
         let number = self.next(index as u64);
         let mailbox = &mut self.boxes[index];
-        mailbox.state = State::Open;
+        mailbox.state = RequestState::Open;
         mailbox.talk = talk;
         mailbox.first = number;
         mailbox.stops = None;
@@ -215,9 +215,9 @@ impl Mail {
         }
         if self.boxes.is_empty() {
             // Never opened: requests that have no answer carry its number.
-            self.boxes.push(Mailbox::vacant());
+            self.boxes.push(RequestSlot::vacant());
         }
-        self.boxes.push(Mailbox::vacant());
+        self.boxes.push(RequestSlot::vacant());
         Ok(self.boxes.len() - 1)
     }
 
@@ -228,24 +228,24 @@ impl Mail {
     }
 
     /// The mailbox that an answer to `request` belongs to.
-    pub(crate) fn get(&mut self, request: u64) -> Option<&mut Mailbox> {
+    pub(crate) fn get(&mut self, request: u64) -> Option<&mut RequestSlot> {
         let mailbox = self.boxes.get_mut(index(request));
-        mailbox.filter(|mailbox| mailbox.state != State::Vacant && request >= mailbox.first)
+        mailbox.filter(|mailbox| mailbox.state != RequestState::Vacant && request >= mailbox.first)
     }
 
     /// Whether a wait for this conversation is over: something lies in the mailbox, or nothing comes there any more.
     pub(crate) fn is_due(&self, conversation: u64) -> bool {
         let mailbox = self.boxes.get(index(conversation));
-        let is_open = |mailbox: &&Mailbox| mailbox.state == State::Open && mailbox.first <= conversation;
-        mailbox.filter(is_open).is_none_or(Mailbox::has_mail)
+        let is_open = |mailbox: &&RequestSlot| mailbox.state == RequestState::Open && mailbox.first <= conversation;
+        mailbox.filter(is_open).is_none_or(RequestSlot::has_mail)
     }
 
     /// Puts a letter where it belongs; gives it back when nobody waits for it.
-    pub(crate) fn deliver(&mut self, request: u64, letter: Letter) -> Option<Letter> {
+    pub(crate) fn deliver(&mut self, request: u64, letter: ServerMessage) -> Option<ServerMessage> {
         let Some(mailbox) = self.get(request) else {
             return Some(letter);
         };
-        if mailbox.state == State::Open {
+        if mailbox.state == RequestState::Open {
             mailbox.letters.push_back(letter);
             self.came(index(request));
             return None;
@@ -267,7 +267,7 @@ impl Mail {
     pub(crate) fn archived(&mut self, request: u64) -> bool {
         let is_archived = self
             .get(request)
-            .is_some_and(|mailbox| mailbox.talk == Talk::Offers && mailbox.offers.archived(request));
+            .is_some_and(|mailbox| mailbox.talk == ExchangeKind::Offers && mailbox.offers.archived(request));
         if is_archived {
             self.pass_acks_on(request);
         }
@@ -276,7 +276,7 @@ impl Mail {
 
     fn pass_acks_on(&mut self, request: u64) {
         let Some(mailbox) = self.get(request) else { return };
-        let is_open = mailbox.state == State::Open;
+        let is_open = mailbox.state == RequestState::Open;
         let mut came = false;
         while let Some(ack) = mailbox.offers.pop() {
             came = true;
@@ -349,7 +349,7 @@ impl Mail {
     /// The conversation is over, on both sides.
     pub(crate) fn close(&mut self, request: u64) {
         let Some(mailbox) = self.get(request) else { return };
-        mailbox.state = State::Vacant;
+        mailbox.state = RequestState::Vacant;
         let has_tasks = !mailbox.wakers.is_empty();
         mailbox.letters.clear();
         mailbox.acks.clear();
@@ -367,19 +367,19 @@ impl Mail {
 
     /// Nobody waits here any more. Returns the letters that are there, since what they hold must be given back, and whether
     /// the server has more to say.
-    pub(crate) fn abandon(&mut self, request: u64) -> (VecDeque<Letter>, bool) {
+    pub(crate) fn abandon(&mut self, request: u64) -> (VecDeque<ServerMessage>, bool) {
         let Some(mailbox) = self.get(request) else {
             return (VecDeque::new(), false);
         };
-        mailbox.state = State::Draining;
+        mailbox.state = RequestState::Draining;
         let has_tasks = !mailbox.wakers.is_empty();
         mailbox.acks.clear();
         mailbox.untold = None;
         let letters = mem::take(&mut mailbox.letters);
         let talk = mailbox.talk;
         let over = match talk {
-            Talk::Offers => mailbox.offers.is_empty(),
-            Talk::Once | Talk::Stream => letters.back().is_some_and(|letter| letter.is_last(talk)),
+            ExchangeKind::Offers => mailbox.offers.is_empty(),
+            ExchangeKind::Once | ExchangeKind::Stream => letters.back().is_some_and(|letter| letter.is_last(talk)),
         };
         if has_tasks {
             self.wake_tasks_of(request);
@@ -404,7 +404,7 @@ impl Mail {
     }
 
     /// Nobody waits for anything any more: all letters that are there.
-    pub(crate) fn abandon_all(&mut self) -> Vec<Letter> {
+    pub(crate) fn abandon_all(&mut self) -> Vec<ServerMessage> {
         self.boxes
             .iter_mut()
             .flat_map(|mailbox| {
@@ -416,7 +416,7 @@ impl Mail {
 
     /// Begins the conversation that ends `stopped`: when it is over, both are.
     pub(crate) fn open_stop(&mut self, stopped: u64) -> Result<u64> {
-        let number = self.open(Talk::Once)?;
+        let number = self.open(ExchangeKind::Once)?;
         if let Some(mailbox) = self.get(number) {
             mailbox.stops = Some(stopped);
         }

@@ -27,14 +27,14 @@ use std::time::Duration;
 
 use junctura_model::version::Version;
 use junctura_model::{Code, Error, Result, SameKey, Schema};
-use junctura_transport::{Alarm, Inbox, Incoming, LocalCarrier, UnixCarrier};
+use junctura_transport::{Inbox, IncomingSide, LocalCarrier, UnixCarrier, WakeTimer};
 use junctura_wire::body;
 
-use crate::connection::address::Carried;
-use crate::connection::handshake::{Greeting, Home};
-use crate::connection::segments::Segments;
-use crate::connection::state::{State, forked};
-use crate::store_fallback::Depot;
+use crate::connection::address::CarrierGuard;
+use crate::connection::handshake::{Home, ServerGreeting};
+use crate::connection::segments::SegmentMaps;
+use crate::connection::state::{ConnectionState, forked};
+use crate::store_fallback::StoreReader;
 use crate::target::Target;
 pub(crate) use conversation::unexpected;
 #[cfg(feature = "async")]
@@ -43,48 +43,48 @@ pub use tasks::TaskPlace;
 #[cfg(feature = "async")]
 pub(crate) use tasks::flush_beside;
 pub(crate) use tasks::{TaskWakers, WaitingTasks, end_by, rouser};
-pub(crate) use waiting::Wait;
+pub(crate) use waiting::ThreadWait;
 
 /// Asked when a wait is interrupted; an error ends the wait.
 pub(crate) type Hook = Arc<dyn Fn() -> Result<()> + Send + Sync>;
 
-pub(crate) type Guard<'a> = MutexGuard<'a, State>;
+pub(crate) type Guard<'a> = MutexGuard<'a, ConnectionState>;
 
-pub(crate) struct Connection {
-    pub(crate) greeting: Greeting,
+pub(crate) struct PoolConnection {
+    pub(crate) greeting: ServerGreeting,
     pub(crate) offer_timeout: Option<Duration>,
     hook: Option<Hook>,
     pid: u32,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
     /// Only the reader touches it.
-    reader: Mutex<Reader>,
+    reader: Mutex<ConnectionReader>,
     socket: UnixCarrier,
     bell: Option<Arc<OwnedFd>>,
     /// Ends last: what is to go goes before.
-    beside: Carried,
+    beside: CarrierGuard,
     /// An embedded server lives as long as anybody is connected from here.
     #[cfg_attr(not(feature = "store"), expect(dead_code, reason = "it is only kept alive"))]
     home: Arc<Home>,
     /// The store behind the pool, for offers that are to be refused where it has their key.
-    depot: OnceLock<Arc<Depot>>,
+    depot: OnceLock<Arc<StoreReader>>,
 }
 
-struct Reader {
-    incoming: Incoming,
+struct ConnectionReader {
+    incoming: IncomingSide,
     inbox: Inbox,
-    alarm: Alarm,
+    alarm: WakeTimer,
 }
 
-impl Connection {
+impl PoolConnection {
     /// Takes over a connection whose server has said welcome; `inbox` holds what came after that.
     ///
     /// # Errors
-    /// As [`Alarm::new`].
+    /// As [`WakeTimer::new`].
     pub(crate) fn new(
-        (carrier, beside): (LocalCarrier, Carried),
+        (carrier, beside): (LocalCarrier, CarrierGuard),
         inbox: Inbox,
-        greeting: Greeting,
-        segments: Segments,
+        greeting: ServerGreeting,
+        segments: SegmentMaps,
         offer_timeout: Option<Duration>,
         hook: Option<Hook>,
         home: Arc<Home>,
@@ -97,11 +97,11 @@ impl Connection {
             offer_timeout,
             hook,
             pid: std::process::id(),
-            state: Mutex::new(State::new(outgoing, segments)),
-            reader: Mutex::new(Reader {
+            state: Mutex::new(ConnectionState::new(outgoing, segments)),
+            reader: Mutex::new(ConnectionReader {
                 incoming,
                 inbox,
-                alarm: Alarm::new()?,
+                alarm: WakeTimer::new()?,
             }),
             socket,
             bell,
@@ -141,12 +141,12 @@ impl Connection {
     }
 
     /// As the server is asked.
-    pub(crate) fn resolve<'a>(&self, target: &'a Target<'_>) -> Result<body::Target<'a>> {
+    pub(crate) fn resolve<'a>(&self, target: &'a Target<'_>) -> Result<body::TargetBody<'a>> {
         target.resolve(&self.greeting.schemas, self.greeting.default_schema)
     }
 
     /// There is a store behind the pool.
-    pub(crate) fn put_before(&self, depot: Option<&Arc<Depot>>) {
+    pub(crate) fn put_before(&self, depot: Option<&Arc<StoreReader>>) {
         if let Some(depot) = depot {
             // It is said once.
             let _ = self.depot.set(Arc::clone(depot));
@@ -154,7 +154,7 @@ impl Connection {
     }
 
     /// The store behind the pool, if an offer of this schema is to be refused where it has the key.
-    pub(crate) fn depot_of_rejecting(&self, schema: u16) -> Option<&Arc<Depot>> {
+    pub(crate) fn depot_of_rejecting(&self, schema: u16) -> Option<&Arc<StoreReader>> {
         let rejects = self.schema(schema).on_same_key() == SameKey::Reject;
         self.depot.get().filter(|_| rejects)
     }
@@ -191,7 +191,7 @@ impl Connection {
     }
 }
 
-impl fmt::Debug for Connection {
+impl fmt::Debug for PoolConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -201,7 +201,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for PoolConnection {
     fn drop(&mut self) {
         // In a forked child the descriptor is closed and nothing is said: the parent goes on.
         if self.is_inherited() {

@@ -15,7 +15,7 @@ use crate::connection::in_flight::SlotId;
 
 /// What was heard of an offer.
 #[derive(Debug)]
-enum Heard {
+enum BundleReplies {
     Nothing,
     /// It is visible under this sequence number. Its memory is the pool's.
     Visible(u64),
@@ -24,27 +24,27 @@ enum Heard {
 
 /// An offer that is not acknowledged.
 #[derive(Debug)]
-struct Sent {
+struct SentOffer {
     request: u64,
     slot: Option<SlotId>,
     is_durable: bool,
-    heard: Heard,
+    heard: BundleReplies,
 }
 
 /// See the module. Requests rise.
 #[derive(Debug, Default)]
-pub(crate) struct Offers {
-    sent: VecDeque<Sent>,
+pub(crate) struct UnacknowledgedOffers {
+    sent: VecDeque<SentOffer>,
 }
 
-impl Offers {
+impl UnacknowledgedOffers {
     /// Remembers an offer until it is acknowledged. One that is durable is answered once more when it is visible.
     pub(crate) fn push(&mut self, request: u64, slot: Option<SlotId>, is_durable: bool) {
-        self.sent.push_back(Sent {
+        self.sent.push_back(SentOffer {
             request,
             slot,
             is_durable,
-            heard: Heard::Nothing,
+            heard: BundleReplies::Nothing,
         });
     }
 
@@ -55,8 +55,8 @@ impl Offers {
         let slot = sent.slot.take().filter(|_| outcome.is_err());
         sent.heard = match outcome {
             // What is staged becomes durable with its bundle.
-            Ok(sequence) if sent.is_durable && sequence > 0 => Heard::Visible(sequence),
-            outcome => Heard::All(outcome),
+            Ok(sequence) if sent.is_durable && sequence > 0 => BundleReplies::Visible(sequence),
+            outcome => BundleReplies::All(outcome),
         };
         slot
     }
@@ -64,10 +64,10 @@ impl Offers {
     /// What an offer has made visible is archived. False: no durable offer of this number waits for it.
     pub(crate) fn archived(&mut self, request: u64) -> bool {
         let Some(sent) = self.find(request) else { return false };
-        let Heard::Visible(sequence) = sent.heard else {
+        let BundleReplies::Visible(sequence) = sent.heard else {
             return false;
         };
-        sent.heard = Heard::All(Ok(sequence));
+        sent.heard = BundleReplies::All(Ok(sequence));
         true
     }
 
@@ -78,10 +78,12 @@ impl Offers {
 
     /// The next acknowledgement, if it has come.
     pub(crate) fn pop(&mut self) -> Option<Result<u64>> {
-        let first = self.sent.pop_front_if(|first| matches!(first.heard, Heard::All(_)))?;
+        let first = self
+            .sent
+            .pop_front_if(|first| matches!(first.heard, BundleReplies::All(_)))?;
         match first.heard {
-            Heard::All(outcome) => Some(outcome),
-            Heard::Nothing | Heard::Visible(_) => None,
+            BundleReplies::All(outcome) => Some(outcome),
+            BundleReplies::Nothing | BundleReplies::Visible(_) => None,
         }
     }
 
@@ -93,14 +95,14 @@ impl Offers {
         self.sent.clear();
     }
 
-    fn find(&mut self, request: u64) -> Option<&mut Sent> {
+    fn find(&mut self, request: u64) -> Option<&mut SentOffer> {
         // The server answers offers in their order, so the first one is nearly always meant.
         let at = match self.sent.front() {
             Some(first) if first.request == request => 0,
             _ => self.sent.binary_search_by_key(&request, |sent| sent.request).ok()?,
         };
         let sent = &mut self.sent[at];
-        (!matches!(sent.heard, Heard::All(_))).then_some(sent)
+        (!matches!(sent.heard, BundleReplies::All(_))).then_some(sent)
     }
 }
 
@@ -118,7 +120,7 @@ mod tests {
 
     #[test]
     fn acknowledgements_come_in_the_order_of_the_offers() {
-        let mut offers = Offers::default();
+        let mut offers = UnacknowledgedOffers::default();
         for request in 1..=3 {
             offers.push(request, None, request == 1);
         }
@@ -135,7 +137,7 @@ mod tests {
 
     #[test]
     fn memory_comes_back_only_where_nothing_became_visible() {
-        let mut offers = Offers::default();
+        let mut offers = UnacknowledgedOffers::default();
         offers.push(1, Some(SLOT), true);
         offers.push(2, Some(SLOT), true);
         assert_eq!(offers.answer(1, refused()), Some(SLOT));
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_is_staged_is_acknowledged_at_once() {
-        let mut offers = Offers::default();
+        let mut offers = UnacknowledgedOffers::default();
         offers.push(1, None, true);
         offers.answer(1, Ok(0));
         assert_eq!(offers.pop(), Some(Ok(0)));
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_nobody_expects_changes_nothing() {
-        let mut offers = Offers::default();
+        let mut offers = UnacknowledgedOffers::default();
         offers.push(5, None, false);
         assert!(!offers.archived(5), "it has not been acknowledged, and is not durable");
         offers.answer(4, Ok(1));

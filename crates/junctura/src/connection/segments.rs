@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use junctura_memory::{Mapping, Reuse, SlotMut, Slots, WritableMapping};
+use junctura_memory::{SegmentMapping, SlotAllocator, SlotMut, SlotReuse, WritableMapping};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::fixed::{FILE_TIER, SegmentHead};
 
@@ -15,28 +15,28 @@ use crate::connection::in_flight::SlotId;
 
 /// A segment to read from.
 #[derive(Debug)]
-struct Readable {
-    mapping: Arc<Mapping>,
+struct ReadableSegment {
+    mapping: Arc<SegmentMapping>,
     slot_bytes: u64,
 }
 
 /// All maps of one connection.
 #[derive(Debug)]
-pub(crate) struct Segments {
-    readable: HashMap<u32, Readable>,
+pub(crate) struct SegmentMaps {
+    readable: HashMap<u32, ReadableSegment>,
     /// The file tier of the server.
     file: Option<Arc<OwnedFd>>,
     leased: HashMap<u32, Arc<WritableMapping>>,
-    slots: Slots,
+    slots: SlotAllocator,
 }
 
-impl Segments {
-    pub(crate) fn new(reuse: Reuse) -> Self {
+impl SegmentMaps {
+    pub(crate) fn new(reuse: SlotReuse) -> Self {
         Self {
             readable: HashMap::new(),
             file: None,
             leased: HashMap::new(),
-            slots: Slots::with_reuse(reuse),
+            slots: SlotAllocator::with_reuse(reuse),
         }
     }
 
@@ -48,18 +48,18 @@ impl Segments {
         }
         let (segment, bytes, slot_bytes) = (head.segment.get(), head.bytes.get(), head.slot_bytes.get());
         if head.writable.get() == 0 {
-            let mapping = Arc::new(Mapping::readonly(fd, bytes)?);
-            self.readable.insert(segment, Readable { mapping, slot_bytes });
+            let mapping = Arc::new(SegmentMapping::readonly(fd, bytes)?);
+            self.readable.insert(segment, ReadableSegment { mapping, slot_bytes });
             return Ok(());
         }
-        let mapping = Arc::new(Mapping::writable(fd, bytes, slot_bytes)?);
+        let mapping = Arc::new(SegmentMapping::writable(fd, bytes, slot_bytes)?);
         self.slots.add_segment(segment, slot_bytes, mapping.slots())?;
         self.leased.insert(segment, mapping);
         Ok(())
     }
 
     /// Where a delivered payload lies: the map and the offset within it.
-    pub(crate) fn find(&self, segment: u32, slot: u32, length: u64) -> Result<(Arc<Mapping>, u64)> {
+    pub(crate) fn find(&self, segment: u32, slot: u32, length: u64) -> Result<(Arc<SegmentMapping>, u64)> {
         let Some(readable) = self.readable.get(&segment) else {
             let cause = "an object lies in it, but it was never announced";
             return Err(Error::new(Code::Protocol, format!("segment {segment}"), cause));

@@ -6,14 +6,14 @@ use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Consumers, Error, Result};
-use junctura_transport::{Outbox, Outgoing, Sent, Watch};
+use junctura_transport::{ConnectionWatch, Outbox, OutgoingSide, SendResult};
 use junctura_wire::Request;
-use junctura_wire::fixed::{self, Holding};
+use junctura_wire::fixed::{self, ReleasedHolding};
 
-use crate::connection::in_flight::{Letter, Mail, SlotId};
-use crate::connection::segments::Segments;
-use crate::connection::{Wait, WaitingTasks};
-use crate::object::Arrived;
+use crate::connection::in_flight::{RequestTable, ServerMessage, SlotId};
+use crate::connection::segments::SegmentMaps;
+use crate::connection::{ThreadWait, WaitingTasks};
+use crate::object::ArrivedObject;
 
 /// Releases that are sent at the latest when there are this many.
 const RELEASES_MAX: usize = 64;
@@ -28,7 +28,7 @@ const SPARE_BYTES_MAX: usize = 64 << 10;
 
 /// A thread that waits while another one reads.
 #[derive(Debug)]
-pub(crate) struct Sleeper {
+pub(crate) struct SleepingThread {
     /// The conversations it waits for.
     pub(crate) requests: Box<[u64]>,
     /// It also waits for slots.
@@ -55,25 +55,25 @@ pub(crate) struct StandingLease {
 }
 
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct ConnectionState {
     /// The process that the connection belongs to.
     pid: u32,
-    outgoing: Outgoing,
+    outgoing: OutgoingSide,
     outbox: Outbox,
-    pub(crate) mail: Mail,
-    pub(crate) segments: Segments,
+    pub(crate) mail: RequestTable,
+    pub(crate) segments: SegmentMaps,
     /// A lease that goes on waiting for memory although slots came free first.
     pub(crate) standing_lease: Option<StandingLease>,
     /// The numbers of names for which offers were retained.
     pub(crate) consumers: BTreeMap<Consumers, u32>,
-    releases: Vec<Holding>,
+    releases: Vec<ReleasedHolding>,
     spares: Vec<Vec<u8>>,
     /// Somebody waits in a loop of his own.
-    pub(crate) watch: Option<Arc<Watch>>,
+    pub(crate) watch: Option<Arc<ConnectionWatch>>,
     /// A thread is reading the socket.
     pub(crate) led: bool,
     led_for: ReaderWaits,
-    pub(crate) sleepers: Vec<Sleeper>,
+    pub(crate) sleepers: Vec<SleepingThread>,
     pub(crate) tasks: WaitingTasks,
     /// Slots came free since sleepers were last woken.
     freed: bool,
@@ -93,14 +93,14 @@ pub(crate) struct State {
     surplus_at: Instant,
 }
 
-impl State {
-    pub(crate) fn new(outgoing: Outgoing, segments: Segments) -> Self {
+impl ConnectionState {
+    pub(crate) fn new(outgoing: OutgoingSide, segments: SegmentMaps) -> Self {
         let now = Instant::now();
         Self {
             pid: std::process::id(),
             outgoing,
             outbox: Outbox::new(),
-            mail: Mail::default(),
+            mail: RequestTable::default(),
             segments,
             standing_lease: None,
             consumers: BTreeMap::new(),
@@ -155,7 +155,7 @@ impl State {
         self.unsent() > 0 && self.waits_for_socket()
     }
 
-    /// Appends a request, behind what was released before it; it goes with the next [`State::send`].
+    /// Appends a request, behind what was released before it; it goes with the next [`ConnectionState::send`].
     pub(crate) fn append(&mut self, number: u64, request: &Request<'_>) -> Result<()> {
         self.alive()?;
         self.append_releases()?;
@@ -168,7 +168,7 @@ impl State {
     }
 
     /// Notes that an object is given back; the notes go together.
-    pub(crate) fn release(&mut self, holding: Holding, body: Vec<u8>) {
+    pub(crate) fn release(&mut self, holding: ReleasedHolding, body: Vec<u8>) {
         self.recycle(body);
         self.held = self.held.saturating_sub(1);
         self.releases.push(holding);
@@ -182,9 +182,9 @@ impl State {
     }
 
     /// Gives back what letters hold that nobody will read; a requirement is owed that again.
-    pub(crate) fn discard(&mut self, letters: impl IntoIterator<Item = Letter>) {
+    pub(crate) fn discard(&mut self, letters: impl IntoIterator<Item = ServerMessage>) {
         for letter in letters {
-            if let Letter::Delivered(Arrived { mut holding, body, .. }) = letter {
+            if let ServerMessage::Delivered(ArrivedObject { mut holding, body, .. }) = letter {
                 holding.flags = fixed::UNREAD.into();
                 self.release(holding, body);
             }
@@ -216,7 +216,7 @@ impl State {
         self.sent_at = Instant::now();
         self.gathered = 0;
         match self.outgoing.send(&mut self.outbox) {
-            Ok(sent) => Ok(sent == Sent::All),
+            Ok(sent) => Ok(sent == SendResult::All),
             // What the server said before it went can still be read, and says more.
             Err(_) => Ok(true),
         }
@@ -273,17 +273,17 @@ impl State {
 
     /// Ends a conversation for which nobody waits any more: what came is given back, and `stop` tells the server, unless
     /// it has said its last word.
-    pub(crate) fn abandon(&mut self, request: u64, stop: Stop) -> Result<()> {
+    pub(crate) fn abandon(&mut self, request: u64, stop: StreamStop) -> Result<()> {
         let (letters, goes_on) = self.mail.abandon(request);
         self.discard(letters);
         if goes_on && self.ended.is_none() {
             match stop {
-                Stop::Silently => {}
-                Stop::Cancel => {
+                StreamStop::Silently => {}
+                StreamStop::Cancel => {
                     let number = self.mail.next(0);
                     self.append(number, &Request::Cancel(request))?;
                 }
-                Stop::End => {
+                StreamStop::End => {
                     let number = self.mail.open_stop(request)?;
                     self.append(number, &Request::Stop(request))?;
                     self.mail.abandon(number);
@@ -294,7 +294,7 @@ impl State {
     }
 
     /// As [`Self::abandon`], and sends it at once. Where it cannot be sent, nobody waits for it.
-    pub(crate) fn abandon_now(&mut self, request: u64, stop: Stop) {
+    pub(crate) fn abandon_now(&mut self, request: u64, stop: StreamStop) {
         let _ = self.abandon(request, stop).and_then(|()| self.send());
     }
 
@@ -318,7 +318,7 @@ impl State {
     }
 
     /// A thread begins to read, and waits for this.
-    pub(crate) fn lead(&mut self, what: &Wait<'_>) {
+    pub(crate) fn lead(&mut self, what: &ThreadWait<'_>) {
         self.led = true;
         self.led_for.requests.clear();
         self.led_for.requests.extend_from_slice(what.requests);
@@ -428,7 +428,7 @@ impl State {
     }
 
     /// Batches of letters, for those who want to read many under one lock.
-    pub(crate) fn take_letters(&mut self, request: u64, batch: &mut VecDeque<Letter>) -> bool {
+    pub(crate) fn take_letters(&mut self, request: u64, batch: &mut VecDeque<ServerMessage>) -> bool {
         self.mail.get(request).is_some_and(|mailbox| mailbox.take_all(batch))
     }
 }
@@ -444,7 +444,7 @@ pub(crate) fn forked() -> Error {
 
 /// How the server learns that nobody listens any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum StreamStop {
     /// Its one answer is awaited in silence.
     Silently,
     /// The request is given up.

@@ -10,23 +10,23 @@ use std::time::Instant;
 use junctura_model::{Code, Result};
 use junctura_wire::Request;
 
-use crate::awaiting::Awaiting;
-use crate::connection::in_flight::Letter;
-use crate::connection::{Connection, Wait, end_by};
+use crate::awaiting::WaitSource;
+use crate::connection::in_flight::ServerMessage;
+use crate::connection::{PoolConnection, ThreadWait, end_by};
 use crate::pending::Pending;
 
 #[derive(Debug)]
-pub(crate) struct Stream {
-    connection: Arc<Connection>,
+pub(crate) struct ServerStream {
+    connection: Arc<PoolConnection>,
     number: u64,
-    batch: VecDeque<Letter>,
+    batch: VecDeque<ServerMessage>,
     over: bool,
     has_failed: bool,
 }
 
-impl Stream {
+impl ServerStream {
     /// One that has begun.
-    pub(crate) fn began(connection: &Arc<Connection>, number: u64) -> Self {
+    pub(crate) fn began(connection: &Arc<PoolConnection>, number: u64) -> Self {
         Self {
             connection: Arc::clone(connection),
             number,
@@ -47,11 +47,11 @@ impl Stream {
     }
 
     /// What to wait for, for who does not want to wait for this alone.
-    pub(crate) fn awaiting(&self) -> Awaiting {
+    pub(crate) fn awaiting(&self) -> WaitSource {
         if self.over || !self.batch.is_empty() {
-            Awaiting::ready()
+            WaitSource::ready()
         } else {
-            Awaiting::letters(&self.connection, self.number)
+            WaitSource::letters(&self.connection, self.number)
         }
     }
 
@@ -61,14 +61,14 @@ impl Stream {
     }
 
     /// The next letter; `None` when the time is over.
-    pub(crate) fn next(&mut self, deadline: Option<Instant>) -> Result<Option<Letter>> {
+    pub(crate) fn next(&mut self, deadline: Option<Instant>) -> Result<Option<ServerMessage>> {
         let awaited = self.await_letter(deadline);
         self.fuse(awaited)?;
         Ok(self.pop())
     }
 
     /// A letter that has come.
-    pub(crate) fn try_next(&mut self) -> Result<Option<Letter>> {
+    pub(crate) fn try_next(&mut self) -> Result<Option<ServerMessage>> {
         let looked = self.look_for_letter();
         self.fuse(looked)?;
         Ok(self.pop())
@@ -82,7 +82,7 @@ impl Stream {
     }
 
     /// What [`Self::next`] would give; it stays.
-    pub(crate) fn peek(&mut self, deadline: Option<Instant>) -> Result<Option<&Letter>> {
+    pub(crate) fn peek(&mut self, deadline: Option<Instant>) -> Result<Option<&ServerMessage>> {
         if !self.over {
             let awaited = self.await_letter(deadline);
             self.fuse(awaited)?;
@@ -91,7 +91,7 @@ impl Stream {
     }
 
     /// What [`Self::take`] would give; it stays.
-    pub(crate) fn look_at(&mut self) -> Result<Option<&Letter>> {
+    pub(crate) fn look_at(&mut self) -> Result<Option<&ServerMessage>> {
         let looked = self.take_letters();
         self.fuse(looked)?;
         Ok(self.batch.front())
@@ -116,7 +116,7 @@ impl Stream {
                 batch,
                 ..
             } = self;
-            let what = Wait::letters_until(std::slice::from_ref(number), deadline);
+            let what = ThreadWait::letters_until(std::slice::from_ref(number), deadline);
             connection.wait(connection.lock()?, what, |state| {
                 state.take_letters(*number, batch).then_some(())
             })?;
@@ -147,18 +147,18 @@ impl Stream {
     }
 
     /// A letter that was read already; reads nothing itself.
-    pub(crate) fn take(&mut self) -> Result<Option<Letter>> {
+    pub(crate) fn take(&mut self) -> Result<Option<ServerMessage>> {
         self.look_at()?;
         Ok(self.pop())
     }
 
-    fn pop(&mut self) -> Option<Letter> {
+    fn pop(&mut self) -> Option<ServerMessage> {
         let letter = self.batch.pop_front()?;
         match letter {
-            Letter::Ended(_)
-            | Letter::Failed(_)
-            | Letter::Page { last: true, .. }
-            | Letter::Packed { last: true, .. } => {
+            ServerMessage::Ended(_)
+            | ServerMessage::Failed(_)
+            | ServerMessage::Page { last: true, .. }
+            | ServerMessage::Packed { last: true, .. } => {
                 self.over = true;
                 self.connection.finished(self.number);
             }
@@ -208,7 +208,7 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for ServerStream {
     fn drop(&mut self) {
         // Without a server there is nothing to end.
         let _ = self.begin_stop().map(|stop| end_by(&self.connection, stop));

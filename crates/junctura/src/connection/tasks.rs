@@ -14,10 +14,10 @@ use std::task::{Wake, Waker};
 
 use junctura_model::Result;
 
-use super::{Connection, Guard};
-use crate::awaiting::Awaiting;
+use super::{Guard, PoolConnection};
+use crate::awaiting::WaitSource;
 use crate::beside::beside;
-use crate::connection::state::State;
+use crate::connection::state::ConnectionState;
 use crate::pending::Pending;
 
 /// The wakers that wait for one thing, by the numbers of their places.
@@ -84,7 +84,7 @@ pub struct TaskPlace(Option<EnteredPlace>);
 
 #[derive(Debug)]
 struct EnteredPlace {
-    connection: Arc<Connection>,
+    connection: Arc<PoolConnection>,
     /// `None`: for whatever comes.
     conversation: Option<u64>,
     number: u64,
@@ -92,7 +92,7 @@ struct EnteredPlace {
 
 impl TaskPlace {
     /// From now on the waker is woken, once, by what comes for `awaiting`. What has come before is found by asking after this.
-    pub(crate) fn enter(&mut self, connection: &Arc<Connection>, awaiting: &Awaiting, waker: &Waker) {
+    pub(crate) fn enter(&mut self, connection: &Arc<PoolConnection>, awaiting: &WaitSource, waker: &Waker) {
         // Memory comes in more than one way.
         let awaited = awaiting.conversation().filter(|_| !awaiting.is_for_slots());
         let (connection, conversation) = awaited.map_or((connection, None), |(of, number)| (of, Some(number)));
@@ -135,7 +135,7 @@ impl Drop for TaskPlace {
 
 /// Waits for the end of what is dropped, so that it is over for other clients, too. A task or an event loop must not block:
 /// in a pool that serves them, the end only begins here.
-pub(crate) fn end_by(connection: &Connection, end: Pending<()>) {
+pub(crate) fn end_by(connection: &PoolConnection, end: Pending<()>) {
     if !connection.lock().is_ok_and(|state| state.serves_tasks()) {
         // Why it failed concerns nothing that is still there.
         let _ = end.wait();
@@ -143,14 +143,14 @@ pub(crate) fn end_by(connection: &Connection, end: Pending<()>) {
 }
 
 /// Has all that wait on a connection look again, once a thread has made something.
-struct Rouse(Weak<Connection>);
+struct ConnectionWaker(Weak<PoolConnection>);
 
 /// What has all that wait on a connection look again.
-pub(crate) fn rouser(connection: &Arc<Connection>) -> Waker {
-    Arc::new(Rouse(Arc::downgrade(connection))).into()
+pub(crate) fn rouser(connection: &Arc<PoolConnection>) -> Waker {
+    Arc::new(ConnectionWaker(Arc::downgrade(connection))).into()
 }
 
-impl Wake for Rouse {
+impl Wake for ConnectionWaker {
     fn wake(self: Arc<Self>) {
         if let Some(connection) = self.0.upgrade()
             && let Ok(mut state) = connection.lock()
@@ -161,7 +161,7 @@ impl Wake for Rouse {
     }
 }
 
-impl Connection {
+impl PoolConnection {
     /// As [`Self::arm`], for one conversation. What the socket has no room for now is sent by a thread: the descriptor does not
     /// tell of room.
     pub(crate) fn arm_for(self: &Arc<Self>, conversation: u64) -> Result<(Guard<'_>, Result<()>)> {
@@ -176,8 +176,8 @@ impl Connection {
 }
 
 /// The descriptor does not tell when a socket has room: one thread waits for that, for all.
-pub(crate) fn flush_beside(connection: &Arc<Connection>) {
-    let ends = |connection: &Connection| {
+pub(crate) fn flush_beside(connection: &Arc<PoolConnection>) {
+    let ends = |connection: &PoolConnection| {
         if let Ok(mut state) = connection.lock() {
             state.tasks.is_flushing = false;
             state.nudge();
@@ -200,7 +200,7 @@ pub(crate) fn flush_beside(connection: &Arc<Connection>) {
     }
 }
 
-impl State {
+impl ConnectionState {
     /// Whether tasks or an event loop use this pool.
     fn serves_tasks(&self) -> bool {
         #[cfg(feature = "async")]

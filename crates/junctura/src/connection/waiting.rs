@@ -6,10 +6,10 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use junctura_model::{Code, Error, Result};
-use junctura_transport::{Alarm, Carrier, Inbox, Incoming, Interest, Received, Watch};
+use junctura_transport::{Carrier, ConnectionWatch, Inbox, IncomingSide, PollInterest, ReceiveResult, WakeTimer};
 
-use super::{Connection, Guard, Reader};
-use crate::connection::state::{Sleeper, State};
+use super::{ConnectionReader, Guard, PoolConnection};
+use crate::connection::state::{ConnectionState, SleepingThread};
 
 /// Offers gather up to about this many bytes before they are sent.
 const BATCH_BYTES: usize = 24 << 10;
@@ -20,7 +20,7 @@ const HOOK_ROUND: Duration = Duration::from_millis(200);
 
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wait<'a> {
+pub(crate) struct ThreadWait<'a> {
     /// Letters of these conversations.
     pub(crate) requests: &'a [u64],
     /// Slots too.
@@ -31,7 +31,7 @@ pub(crate) struct Wait<'a> {
     pub(crate) deadline: Option<Instant>,
 }
 
-impl<'a> Wait<'a> {
+impl<'a> ThreadWait<'a> {
     /// For room for what is to go.
     fn room_until(deadline: Option<Instant>) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl<'a> Wait<'a> {
 }
 
 /// Where a waker panics, another thread goes on reading.
-struct OthersRead<'c>(&'c Connection);
+struct OthersRead<'c>(&'c PoolConnection);
 
 impl Drop for OthersRead<'_> {
     fn drop(&mut self) {
@@ -73,7 +73,7 @@ impl Drop for OthersRead<'_> {
     }
 }
 
-impl Connection {
+impl PoolConnection {
     /// Waits until `take` finds what it looks for; `None`: the time is over. What is to go goes first.
     ///
     /// # Errors
@@ -81,8 +81,8 @@ impl Connection {
     pub(crate) fn wait<T>(
         &self,
         state: Guard<'_>,
-        what: Wait<'_>,
-        take: impl FnMut(&mut State) -> Option<T>,
+        what: ThreadWait<'_>,
+        take: impl FnMut(&mut ConnectionState) -> Option<T>,
     ) -> Result<Option<T>> {
         let (state, taken) = self.wait_keeping(state, what, take);
         drop(state);
@@ -93,8 +93,8 @@ impl Connection {
     pub(crate) fn wait_keeping<'a, T>(
         &'a self,
         mut state: Guard<'a>,
-        what: Wait<'_>,
-        mut take: impl FnMut(&mut State) -> Option<T>,
+        what: ThreadWait<'_>,
+        mut take: impl FnMut(&mut ConnectionState) -> Option<T>,
     ) -> (Guard<'a>, Result<Option<T>>) {
         let taken = loop {
             if let Some(taken) = take(&mut state) {
@@ -123,7 +123,7 @@ impl Connection {
             let (next, done) = if state.led {
                 self.sleep(state, what)
             } else {
-                self.read(state, Interest::READ, what)
+                self.read(state, PollInterest::READ, what)
             };
             state = next;
             if let Err(error) = done {
@@ -136,7 +136,7 @@ impl Connection {
 
     /// Sends everything that is to go; waits, and reads, while the socket is full. False: not all has gone by the deadline.
     pub(crate) fn push<'a>(&'a self, mut state: Guard<'a>, deadline: Option<Instant>) -> (Guard<'a>, Result<bool>) {
-        let what = Wait::room_until(deadline);
+        let what = ThreadWait::room_until(deadline);
         loop {
             match state.send() {
                 Ok(false) if !what.is_over() => {}
@@ -149,7 +149,7 @@ impl Connection {
             } else if state.led {
                 self.sleep(state, what)
             } else {
-                self.read(state, Interest::BOTH, what)
+                self.read(state, PollInterest::BOTH, what)
             };
             state = next;
             if let Err(error) = done {
@@ -160,7 +160,7 @@ impl Connection {
 
     /// Waits for room in the socket, beside the thread that reads it.
     fn wait_for_socket(&self, deadline: Option<Instant>) -> Result<()> {
-        match Alarm::new()?.wait(self.socket.as_fd(), Interest::WRITE, self.round(deadline)) {
+        match WakeTimer::new()?.wait(self.socket.as_fd(), PollInterest::WRITE, self.round(deadline)) {
             Ok(ready) if !ready.is_none() => Ok(()),
             Err(error) if error.code() != Code::Interrupted => Err(error),
             Ok(_) | Err(_) => self.ask_hook(),
@@ -196,19 +196,19 @@ impl Connection {
 
     /// Takes what has come, without waiting. Where there are rings, the end of the connection is not looked for.
     pub(crate) fn glance<'a>(&'a self, state: Guard<'a>) -> (Guard<'a>, Result<()>) {
-        self.take_in(state, Incoming::glance)
+        self.take_in(state, IncomingSide::glance)
     }
 
     /// Takes what has come, without waiting, and looks for the end of the connection.
     fn look<'a>(&'a self, state: Guard<'a>) -> (Guard<'a>, Result<()>) {
-        self.take_in(state, Incoming::receive)
+        self.take_in(state, IncomingSide::receive)
     }
 
     /// As the connection's reader, if nobody else is.
     fn take_in<'a>(
         &'a self,
         mut state: Guard<'a>,
-        receive: impl FnOnce(&mut Incoming, &mut Inbox) -> Result<Received>,
+        receive: impl FnOnce(&mut IncomingSide, &mut Inbox) -> Result<ReceiveResult>,
     ) -> (Guard<'a>, Result<()>) {
         if state.led {
             // Whoever reads tells.
@@ -217,10 +217,10 @@ impl Connection {
         if let Err(error) = state.stay_in_process() {
             return (state, Err(error));
         }
-        state.lead(&Wait::letters_until(&[], None));
+        state.lead(&ThreadWait::letters_until(&[], None));
         drop(state);
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let Reader { incoming, inbox, .. } = &mut *reader;
+        let ConnectionReader { incoming, inbox, .. } = &mut *reader;
         let came = receive(incoming, inbox);
         let (state, looked) = self.sort_out(came, inbox);
         drop(reader);
@@ -233,7 +233,7 @@ impl Connection {
     /// (`None`: takes what has come for all): what comes from now on makes it readable, and so does what has come and is
     /// sorted here, or was sorted when he asked others.
     pub(crate) fn arm<'a>(&'a self, mut state: Guard<'a>, asked: Option<u64>) -> (Guard<'a>, Result<()>) {
-        let State { watch, mail, .. } = &mut *state;
+        let ConnectionState { watch, mail, .. } = &mut *state;
         let Some(watch) = watch else {
             // Whoever takes what has come for all is to find last words before the end.
             return if asked.is_some() {
@@ -253,13 +253,16 @@ impl Connection {
     }
 
     /// What is readable when something comes; made at the first call.
-    pub(crate) fn watch(&self) -> Result<Arc<Watch>> {
+    pub(crate) fn watch(&self) -> Result<Arc<ConnectionWatch>> {
         let mut state = self.lock()?;
         state.stay_in_process()?;
         if let Some(watch) = &state.watch {
             return Ok(Arc::clone(watch));
         }
-        let watch = Arc::new(Watch::new(self.socket.as_fd(), self.bell.as_ref().map(AsFd::as_fd))?);
+        let watch = Arc::new(ConnectionWatch::new(
+            self.socket.as_fd(),
+            self.bell.as_ref().map(AsFd::as_fd),
+        )?);
         // What came before is to be found.
         watch.nudge();
         state.mail.watch();
@@ -268,14 +271,19 @@ impl Connection {
     }
 
     /// Waits for the socket as the connection's reader and sorts what comes.
-    fn read<'a>(&'a self, mut state: Guard<'a>, interest: Interest, what: Wait<'_>) -> (Guard<'a>, Result<()>) {
+    fn read<'a>(
+        &'a self,
+        mut state: Guard<'a>,
+        interest: PollInterest,
+        what: ThreadWait<'_>,
+    ) -> (Guard<'a>, Result<()>) {
         state.lead(&what);
         drop(state);
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let Reader { incoming, inbox, alarm } = &mut *reader;
+        let ConnectionReader { incoming, inbox, alarm } = &mut *reader;
         let came = match incoming.wait(inbox, interest, alarm, self.round(what.deadline)) {
             Ok(ready) if ready.readable => incoming.receive(inbox),
-            Ok(ready) if !ready.is_none() => Ok(Received::Nothing),
+            Ok(ready) if !ready.is_none() => Ok(ReceiveResult::Nothing),
             Err(error) if error.code() != Code::Interrupted => Err(error),
             // The time of the round is over, or a signal came: the hook is asked, once, by a thread that does not read any more. The hook
             // may use the connection.
@@ -298,16 +306,16 @@ impl Connection {
     }
 
     /// Sorts what has come, and ends to be the reader.
-    fn sort_out(&self, came: Result<Received>, inbox: &mut Inbox) -> (Guard<'_>, Result<()>) {
+    fn sort_out(&self, came: Result<ReceiveResult>, inbox: &mut Inbox) -> (Guard<'_>, Result<()>) {
         let mut state = self.relock();
         state.led = false;
-        if came != Ok(Received::Nothing) {
+        if came != Ok(ReceiveResult::Nothing) {
             state.nudge();
         }
         let sorted = came.and_then(|came| {
             self.dispatch(&mut state, inbox)?;
             state.return_surplus()?;
-            if came == Received::End {
+            if came == ReceiveResult::End {
                 inbox.finish()?;
                 let cause = "the server closed the connection";
                 let told = state.remark.as_ref().map(ToString::to_string);
@@ -339,9 +347,9 @@ impl Connection {
     }
 
     /// Sleeps until the reader has something for this thread, or hands the reading on.
-    fn sleep<'a>(&'a self, mut state: Guard<'a>, what: Wait<'_>) -> (Guard<'a>, Result<()>) {
+    fn sleep<'a>(&'a self, mut state: Guard<'a>, what: ThreadWait<'_>) -> (Guard<'a>, Result<()>) {
         let bell = Arc::new(Condvar::new());
-        let sleeper = Sleeper {
+        let sleeper = SleepingThread {
             requests: what.requests.into(),
             for_slots: what.for_slots,
             for_room: what.for_room,

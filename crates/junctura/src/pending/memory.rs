@@ -6,10 +6,10 @@ use std::time::Instant;
 use junctura_memory::classes::slot_bytes;
 use junctura_model::{Code, Result};
 
-use crate::awaiting::{Awaiting, What};
-use crate::connection::in_flight::{Letter, Mailbox};
-use crate::connection::state::{StandingLease, State, Stop};
-use crate::connection::{Connection, Wait};
+use crate::awaiting::{WaitKind, WaitSource};
+use crate::connection::in_flight::{RequestSlot, ServerMessage};
+use crate::connection::state::{ConnectionState, StandingLease, StreamStop};
+use crate::connection::{PoolConnection, ThreadWait};
 use crate::verbs::allocation::Allocation;
 
 /// A payload that memory is wanted for.
@@ -38,9 +38,9 @@ impl MemoryRequest {
     }
 
     /// A slot, or what is said of the lease. Before the lease was asked for, there may be one.
-    pub(super) fn awaiting(&self, connection: &Arc<Connection>) -> Awaiting {
-        self.lease_number().map_or_else(Awaiting::ready, |number| {
-            Awaiting(What::Memory(Arc::clone(connection), number, self.frees))
+    pub(super) fn awaiting(&self, connection: &Arc<PoolConnection>) -> WaitSource {
+        self.lease_number().map_or_else(WaitSource::ready, |number| {
+            WaitSource(WaitKind::Memory(Arc::clone(connection), number, self.frees))
         })
     }
 
@@ -50,7 +50,7 @@ impl MemoryRequest {
     }
 
     /// The memory, if there is some; waits for nothing.
-    pub(super) fn take(&mut self, connection: &Arc<Connection>) -> Result<Option<Allocation>> {
+    pub(super) fn take(&mut self, connection: &Arc<PoolConnection>) -> Result<Option<Allocation>> {
         if connection.goes_inline(self.bytes) {
             return Ok(Some(Allocation::of_heap(connection, self.bytes)));
         }
@@ -62,7 +62,7 @@ impl MemoryRequest {
     /// Waits for it; `None`: the time is over.
     pub(super) fn wait(
         &mut self,
-        connection: &Arc<Connection>,
+        connection: &Arc<PoolConnection>,
         deadline: Option<Instant>,
     ) -> Result<Option<Allocation>> {
         loop {
@@ -70,7 +70,7 @@ impl MemoryRequest {
                 return Ok(Some(taken));
             }
             let Some(number) = self.lease_number() else { continue };
-            let what = Wait {
+            let what = ThreadWait {
                 requests: &[number],
                 for_slots: true,
                 for_room: false,
@@ -91,7 +91,11 @@ impl MemoryRequest {
         }
     }
 
-    fn take_under_lock(&mut self, connection: &Arc<Connection>, state: &mut State) -> Result<Option<Allocation>> {
+    fn take_under_lock(
+        &mut self,
+        connection: &Arc<PoolConnection>,
+        state: &mut ConnectionState,
+    ) -> Result<Option<Allocation>> {
         state.stay_in_process()?;
         loop {
             state.alive()?;
@@ -105,14 +109,14 @@ impl MemoryRequest {
                 continue;
             };
             let (number, is_taken_over) = (lease.standing.number, lease.is_taken_over);
-            match state.mail.get(number).and_then(Mailbox::take) {
+            match state.mail.get(number).and_then(RequestSlot::take) {
                 None => return state.send().map(|_| None),
                 Some(letter) => {
                     state.mail.close(number);
                     self.lease = None;
                     match letter {
-                        Letter::Failed(error) if is_taken_over && error.code() == Code::PoolFull => {}
-                        Letter::Failed(error) => return Err(error),
+                        ServerMessage::Failed(error) if is_taken_over && error.code() == Code::PoolFull => {}
+                        ServerMessage::Failed(error) => return Err(error),
                         // A segment came; others may have been quicker.
                         _ => {}
                     }
@@ -121,7 +125,7 @@ impl MemoryRequest {
         }
     }
 
-    fn ask(&self, connection: &Connection, state: &mut State) -> Result<RequestedLease> {
+    fn ask(&self, connection: &PoolConnection, state: &mut ConnectionState) -> Result<RequestedLease> {
         let bytes = self.bytes as u64;
         let taken_over = state
             .standing_lease
@@ -136,18 +140,18 @@ impl MemoryRequest {
     }
 
     /// What was asked for serves the next that needs memory.
-    fn leave_behind(&mut self, state: &mut State) {
+    fn leave_behind(&mut self, state: &mut ConnectionState) {
         let Some(lease) = self.lease.take() else { return };
         if state.standing_lease.is_none() {
             state.standing_lease = Some(lease.standing);
         } else {
-            state.abandon_now(lease.standing.number, Stop::Cancel);
+            state.abandon_now(lease.standing.number, StreamStop::Cancel);
         }
     }
 
-    pub(super) fn give_up(&self, connection: &Connection) {
+    pub(super) fn give_up(&self, connection: &PoolConnection) {
         if let Some(number) = self.lease_number() {
-            connection.give_up(number, Stop::Cancel);
+            connection.give_up(number, StreamStop::Cancel);
         }
     }
 }

@@ -6,14 +6,14 @@ use junctura_model::version::Version;
 use junctura_model::{Code, Described, Error, Record, RecordRef, Result, Schema};
 use junctura_store::{Listing, Snapshot, Store};
 use junctura_wire::body;
-use junctura_wire::fixed::{FIRST_PHASE, Holding};
+use junctura_wire::fixed::{FIRST_PHASE, ReleasedHolding};
 
-use crate::object::{Archived, Arrived, Place};
+use crate::object::{ArrivedObject, PayloadSource, StoredPart};
 use crate::verbs::follow::Gap;
 
 /// A store, seen from a pool.
 #[derive(Debug)]
-pub(crate) struct Depot {
+pub(crate) struct StoreReader {
     store: Store,
     /// Which schema of the pool each of the store's is, if the pool has it.
     numbers: Vec<Option<u16>>,
@@ -21,7 +21,7 @@ pub(crate) struct Depot {
 
 /// An object in the store, unread.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct StoredRow {
     /// Of its schema, in the pool.
     number: u16,
     record: Record,
@@ -30,7 +30,7 @@ pub(crate) struct Row {
     at: usize,
 }
 
-impl Depot {
+impl StoreReader {
     /// # Errors
     /// Those of opening a store; `SchemaMismatch` where a schema of the pool has another key there.
     pub(crate) fn open(url: &str, schemas: &[Arc<Schema>]) -> Result<Self> {
@@ -64,7 +64,7 @@ impl Depot {
     ///
     /// # Errors
     /// Those of reading the store.
-    pub(crate) fn newest(&self, selector: &str) -> Result<Vec<Row>> {
+    pub(crate) fn newest(&self, selector: &str) -> Result<Vec<StoredRow>> {
         let listing = self.listing(selector)?;
         let rows = listing.iter().flat_map(|listing| {
             let objects = listing.iter().enumerate();
@@ -83,8 +83,8 @@ impl Depot {
     }
 
     /// An object of a listing, if the pool has its schema.
-    fn row(&self, listing: &Arc<Listing>, at: usize, object: &junctura_store::Object<'_>) -> Option<Row> {
-        Some(Row {
+    fn row(&self, listing: &Arc<Listing>, at: usize, object: &junctura_store::StoredObject<'_>) -> Option<StoredRow> {
+        Some(StoredRow {
             number: self.numbers[object.schema_index()]?,
             record: object.record(),
             version: object.version().unwrap_or(BY_HAND),
@@ -97,16 +97,16 @@ impl Depot {
     ///
     /// # Errors
     /// Those of reading the store.
-    pub(crate) fn find(&self, target: &body::Target<'_>, schemas: &[Arc<Schema>]) -> Result<Option<Row>> {
+    pub(crate) fn find(&self, target: &body::TargetBody<'_>, schemas: &[Arc<Schema>]) -> Result<Option<StoredRow>> {
         let listing = match target {
-            body::Target::Selector(selector) => self.listing(selector)?,
-            body::Target::Key { schema, record } => {
+            body::TargetBody::Selector(selector) => self.listing(selector)?,
+            body::TargetBody::Key { schema, record } => {
                 let key = RecordRef::trusted(record);
                 versions(&self.store.snapshot()?, &schemas[usize::from(*schema)], key)?
             }
         };
         let Some(listing) = listing else { return Ok(None) };
-        let known = |object: &junctura_store::Object<'_>| self.numbers[object.schema_index()].is_some();
+        let known = |object: &junctura_store::StoredObject<'_>| self.numbers[object.schema_index()].is_some();
         let objects = listing.iter().enumerate().filter(|(_, object)| known(object));
         let newest = objects.max_by_key(|(at, object)| (object.commit(), *at));
         Ok(newest.and_then(|(at, object)| self.row(&listing, at, &object)))
@@ -136,7 +136,7 @@ impl Depot {
     ///
     /// # Errors
     /// Those of reading the store.
-    pub(super) fn find_gap(&self, gap: &Gap) -> Result<Vec<Option<Row>>> {
+    pub(super) fn find_gap(&self, gap: &Gap) -> Result<Vec<Option<StoredRow>>> {
         if gap.items.is_empty() {
             return Ok(Vec::new());
         }
@@ -156,7 +156,7 @@ impl Depot {
         schema: &Schema,
         key: RecordRef<'_>,
         version: Version,
-    ) -> Result<Option<Row>> {
+    ) -> Result<Option<StoredRow>> {
         let Some(listing) = versions(snapshot, schema, key)? else {
             return Ok(None);
         };
@@ -181,7 +181,7 @@ const BY_HAND: Version = Version {
     sequence: 0,
 };
 
-impl Row {
+impl StoredRow {
     /// The number of its schema in the pool.
     pub(crate) fn number(&self) -> u16 {
         self.number
@@ -200,7 +200,7 @@ impl Row {
         self.version.incarnation == incarnation && self.version.sequence > sequence
     }
 
-    fn object(&self) -> Result<junctura_store::Object<'_>> {
+    fn object(&self) -> Result<junctura_store::StoredObject<'_>> {
         let found = self.listing.get(self.at);
         found.ok_or_else(|| Error::new(Code::NotFound, "object", "its listing is shorter"))
     }
@@ -217,12 +217,12 @@ impl Row {
     ///
     /// # Errors
     /// `Corrupt` where its bytes are not what they were, `Expired` when the snapshot that it is of has outlived its time.
-    pub(crate) fn read(&self, in_snapshot: bool) -> Result<Arrived> {
+    pub(crate) fn read(&self, in_snapshot: bool) -> Result<ArrivedObject> {
         let object = self.object()?;
         let payload = object.read()?;
         let body = self.record.as_ref().as_bytes().to_vec();
-        Ok(Arrived {
-            holding: Holding::default(),
+        Ok(ArrivedObject {
+            holding: ReleasedHolding::default(),
             schema: self.number,
             flags: if in_snapshot { FIRST_PHASE } else { 0 },
             record_length: body.len() as u32,
@@ -230,7 +230,7 @@ impl Row {
             rest: 0,
             producer: 0,
             length: payload.len() as u64,
-            place: Place::Archived(Box::new(Archived {
+            place: PayloadSource::Archived(Box::new(StoredPart {
                 schema: Arc::clone(object.describe().schema()),
                 version: self.version,
                 payload,

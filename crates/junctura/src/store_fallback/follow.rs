@@ -9,7 +9,7 @@
 //! store, too, in the order in which it became visible; so does one whose cursor is of an earlier life of the server, in the
 //! order of keys.
 //!
-//! Here it is decided whose turn it is, and nothing waits. What waits for the store is a [`Lookup`], done by whoever may.
+//! Here it is decided whose turn it is, and nothing waits. What waits for the store is a [`StoreLookup`], done by whoever may.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use std::sync::Arc;
 use junctura_model::Result;
 use junctura_model::version::{Cursor, Phase};
 
-use super::lookup::{Beginning, Found, Lookup, Rows};
-use super::{Depot, Merge, Row, Sorting};
-use crate::connection::Connection;
-use crate::connection::in_flight::Letter;
-use crate::object::{Object, Origin};
+use super::lookup::{FollowStart, LookupResult, ReplayRows, StoreLookup};
+use super::{MergeOrder, MergedList, StoreReader, StoredRow};
+use crate::connection::PoolConnection;
+use crate::connection::in_flight::ServerMessage;
+use crate::object::{Object, ObjectOrigin};
 use crate::verbs::follow::Gap;
 
 /// What a follow asks the store for when it begins.
 #[derive(Clone, Debug)]
-pub(crate) enum Wants {
+pub(crate) enum StoreRequest {
     /// All that a selector matches.
     All(String),
     /// What comes after a cursor.
@@ -35,7 +35,7 @@ pub(crate) enum Wants {
 
 /// Whose turn it is in a follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum FollowTurn {
     /// The store's, which has to be asked or read first.
     Lookup,
     /// What neither has is told.
@@ -48,22 +48,22 @@ pub(crate) enum Turn {
 
 /// What of the store a follow has yet to give.
 #[derive(Debug)]
-pub(crate) struct Replay {
-    depot: Arc<Depot>,
-    origin: Arc<Origin>,
-    sorting: Sorting,
+pub(crate) struct StoreReplay {
+    depot: Arc<StoreReader>,
+    origin: Arc<ObjectOrigin>,
+    sorting: MergeOrder,
     /// Where its first phase ends in the order of this incarnation.
     since: u64,
     /// `None` once the store was asked.
-    wants: Option<Wants>,
-    first: Merge,
+    wants: Option<StoreRequest>,
+    first: MergedList,
     /// By sequence number, what became visible later and has gone.
-    live: BTreeMap<u64, Row>,
+    live: BTreeMap<u64, StoredRow>,
     /// What was read, and comes next.
     read: VecDeque<Result<Object>>,
     /// What the pool has nothing before: up to here it was asked.
     clear: u64,
-    question: Question,
+    question: BacklogCheck,
     /// What was given live, and may yet come from the pool.
     given: BTreeSet<u64>,
     /// What neither has: told once all of `live` was given.
@@ -72,7 +72,7 @@ pub(crate) struct Replay {
 
 /// Whether the pool has something older than what the store is to give live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Question {
+enum BacklogCheck {
     None,
     /// On its way. The answer counts if nothing comes before it.
     Asked {
@@ -85,79 +85,80 @@ enum Question {
 
 /// Rows that are read at one go, and bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct ReadAhead {
     pub(crate) rows: usize,
     pub(crate) bytes: u64,
 }
 
-impl Replay {
+impl StoreReplay {
     /// For a follow that the pool has begun at a sequence number. Reads nothing.
     pub(crate) fn new(
-        depot: &Arc<Depot>,
-        origin: Arc<Origin>,
-        sorting: Sorting,
+        depot: &Arc<StoreReader>,
+        origin: Arc<ObjectOrigin>,
+        sorting: MergeOrder,
         since: u64,
-        wants: Option<Wants>,
+        wants: Option<StoreRequest>,
     ) -> Self {
         Self {
             depot: Arc::clone(depot),
             origin,
-            first: Merge::new(sorting.clone(), Vec::new()),
+            first: MergedList::new(sorting.clone(), Vec::new()),
             sorting,
             since,
             wants,
             live: BTreeMap::new(),
             read: VecDeque::new(),
             clear: 0,
-            question: Question::None,
+            question: BacklogCheck::None,
             given: BTreeSet::new(),
             gap: None,
         }
     }
 
-    fn connection(&self) -> &Arc<Connection> {
+    fn connection(&self) -> &Arc<PoolConnection> {
         &self.origin.connection
     }
 
     /// Whose turn it is before the pool's next letter, if that has come.
-    pub(crate) fn turn(&mut self, letter: Option<&Letter>, is_live: bool) -> Turn {
+    pub(crate) fn turn(&mut self, letter: Option<&ServerMessage>, is_live: bool) -> FollowTurn {
         if self.wants.is_some() {
-            return Turn::Lookup;
+            return FollowTurn::Lookup;
         }
         let is_next = match (is_live, letter) {
             (true, letter) => self.is_next_live(letter),
             (false, _) if self.first.is_empty() => Some(false),
-            (false, Some(Letter::Delivered(arrived))) => Some(self.first.has_before(arrived.standing())),
-            (false, Some(letter)) => Some(matches!(letter, Letter::Live)),
+            (false, Some(ServerMessage::Delivered(arrived))) => Some(self.first.has_before(arrived.standing())),
+            (false, Some(letter)) => Some(matches!(letter, ServerMessage::Live)),
             (false, None) => None,
         };
         match is_next {
-            None => Turn::Nobody,
-            Some(true) => Turn::Lookup,
-            Some(false) if self.gap.is_some() && self.live.is_empty() => Turn::Gap,
-            Some(false) => Turn::Pool,
+            None => FollowTurn::Nobody,
+            Some(true) => FollowTurn::Lookup,
+            Some(false) if self.gap.is_some() && self.live.is_empty() => FollowTurn::Gap,
+            Some(false) => FollowTurn::Pool,
         }
     }
 
     /// Whether the next row is due. `None`: the pool has not said yet what it has before that.
-    fn is_next_live(&mut self, letter: Option<&Letter>) -> Option<bool> {
+    fn is_next_live(&mut self, letter: Option<&ServerMessage>) -> Option<bool> {
         let Some((&sequence, _)) = self.live.first_key_value() else {
             return Some(false);
         };
         match letter {
             None => (sequence <= self.clear).then_some(true),
-            Some(Letter::Delivered(arrived)) if arrived.sequence() == sequence => {
+            Some(ServerMessage::Delivered(arrived)) if arrived.sequence() == sequence => {
                 self.live.remove(&sequence);
                 Some(false)
             }
-            Some(Letter::Delivered(arrived)) => Some(arrived.sequence() > sequence),
-            Some(letter) => Some(matches!(letter, Letter::Ended(_))),
+            Some(ServerMessage::Delivered(arrived)) => Some(arrived.sequence() > sequence),
+            Some(letter) => Some(matches!(letter, ServerMessage::Ended(_))),
         }
     }
 
     /// Whether there is something to do before anything comes from the pool.
     pub(crate) fn is_due(&self, is_live: bool) -> bool {
-        let is_next = |(&sequence, _): (&u64, &Row)| sequence <= self.clear || self.question == Question::None;
+        let is_next =
+            |(&sequence, _): (&u64, &StoredRow)| sequence <= self.clear || self.question == BacklogCheck::None;
         self.has_read()
             || self.wants.is_some()
             || is_live && self.live.first_key_value().is_some_and(is_next)
@@ -175,9 +176,9 @@ impl Replay {
     }
 
     /// What the store has to be asked in a turn that is a lookup's.
-    pub(crate) fn lookup(&mut self, letter: Option<&Letter>, is_live: bool, ahead: Ahead) -> Lookup {
+    pub(crate) fn lookup(&mut self, letter: Option<&ServerMessage>, is_live: bool, ahead: ReadAhead) -> StoreLookup {
         if let Some(wants) = self.wants.take() {
-            return Lookup::Begin(Beginning {
+            return StoreLookup::Begin(FollowStart {
                 depot: Arc::clone(&self.depot),
                 incarnation: self.connection().greeting.incarnation,
                 sorting: self.sorting.clone(),
@@ -193,17 +194,17 @@ impl Replay {
             bytes += row.bytes();
             rows.push(row);
         }
-        Lookup::Read {
+        StoreLookup::Read {
             rows,
             origin: Arc::clone(&self.origin),
             is_live,
         }
     }
 
-    fn next_row(&mut self, letter: Option<&Letter>, is_live: bool) -> Option<Row> {
+    fn next_row(&mut self, letter: Option<&ServerMessage>, is_live: bool) -> Option<StoredRow> {
         if !is_live {
             return match letter {
-                Some(Letter::Delivered(arrived)) => self.first.before(arrived.standing(), true),
+                Some(ServerMessage::Delivered(arrived)) => self.first.before(arrived.standing(), true),
                 _ => self.first.pop(),
             };
         }
@@ -214,9 +215,9 @@ impl Replay {
     }
 
     /// Of a gap, what is to be looked for in the store.
-    pub(crate) fn look_for(&self, mut gap: Gap) -> Lookup {
+    pub(crate) fn look_for(&self, mut gap: Gap) -> StoreLookup {
         gap.items.retain(|item| !self.given.contains(&item.version.sequence));
-        Lookup::Find {
+        StoreLookup::Find {
             depot: Arc::clone(&self.depot),
             gap,
         }
@@ -226,20 +227,20 @@ impl Replay {
     ///
     /// # Errors
     /// Those of reading it.
-    pub(crate) fn was_found(&mut self, found: Found, is_live: bool) -> Result<()> {
+    pub(crate) fn was_found(&mut self, found: LookupResult, is_live: bool) -> Result<()> {
         match found {
-            Found::Begun(Ok(Rows { first, live }), _) => {
+            LookupResult::Begun(Ok(ReplayRows { first, live }), _) => {
                 self.first = first;
                 self.live = live;
             }
-            Found::Begun(Err(error), wants) => {
+            LookupResult::Begun(Err(error), wants) => {
                 // Whoever asks again begins again.
                 self.wants = Some(wants);
                 return Err(error);
             }
-            Found::Read(objects) => self.read.extend(objects),
-            Found::Gap(gap, Ok(rows)) => self.is_missing(gap, rows, is_live),
-            Found::Gap(gap, Err(error)) => {
+            LookupResult::Read(objects) => self.read.extend(objects),
+            LookupResult::Gap(gap, Ok(rows)) => self.is_missing(gap, rows, is_live),
+            LookupResult::Gap(gap, Err(error)) => {
                 self.is_missing(gap, Vec::new(), is_live);
                 return Err(error);
             }
@@ -252,7 +253,7 @@ impl Replay {
     }
 
     /// What the store has of a gap is given in its turn. What is left of the gap comes after that.
-    fn is_missing(&mut self, mut gap: Gap, rows: Vec<Option<Row>>, is_live: bool) {
+    fn is_missing(&mut self, mut gap: Gap, rows: Vec<Option<StoredRow>>, is_live: bool) {
         let mut missing = Vec::new();
         let rows = rows.into_iter().chain(std::iter::repeat_with(|| None));
         for (item, row) in gap.items.into_iter().zip(rows) {
@@ -277,7 +278,7 @@ impl Replay {
 
     /// An object comes from the pool; whether it was given from the store before.
     pub(crate) fn has_given(&mut self, sequence: u64) -> bool {
-        if let Question::Asked { counts, .. } = &mut self.question {
+        if let BacklogCheck::Asked { counts, .. } = &mut self.question {
             *counts = false;
         }
         // What is older than what comes does not come any more.
@@ -293,28 +294,28 @@ impl Replay {
         let Some((&up_to, _)) = self.live.last_key_value() else {
             return Ok(());
         };
-        if self.question != Question::None {
+        if self.question != BacklogCheck::None {
             return Ok(());
         }
         if self.origin.holds_less_than(window) {
-            self.question = Question::Asked { up_to, counts: true };
+            self.question = BacklogCheck::Asked { up_to, counts: true };
             return self.origin.ask();
         }
-        self.question = Question::Held;
+        self.question = BacklogCheck::Held;
         self.origin.ask_when_released(window)
     }
 
     /// The pool has answered: whatever it had for this reader has come before.
     pub(crate) fn was_answered(&mut self) {
-        if let Question::Asked { up_to, counts: true } = self.question {
+        if let BacklogCheck::Asked { up_to, counts: true } = self.question {
             self.clear = up_to;
         }
-        self.question = Question::None;
+        self.question = BacklogCheck::None;
     }
 }
 
 /// Whether a reader that goes on from a cursor has not had a row that is no newer than its first phase.
-pub(super) fn is_owed(row: &Row, cursor: &Cursor, incarnation: u64, sorting: &Sorting) -> Result<bool> {
+pub(super) fn is_owed(row: &StoredRow, cursor: &Cursor, incarnation: u64, sorting: &MergeOrder) -> Result<bool> {
     let came_since = cursor.incarnation != incarnation && row.version() > cursor.version();
     match &cursor.phase {
         Phase::First { last_key, .. } if !came_since => sorting.is_behind(row, last_key),

@@ -4,7 +4,7 @@
 //! after that: what has left the pool by then was archived before, so that nothing falls between the two. What both have
 //! comes from the pool.
 //!
-//! Without the feature `store`, a [`Depot`] and a [`Row`] have no values: all of this is compiled, and there is never a store.
+//! Without the feature `store`, a [`StoreReader`] and a [`StoredRow`] have no values: all of this is compiled, and there is never a store.
 
 #![cfg_attr(
     not(feature = "store"),
@@ -23,20 +23,20 @@ mod order;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-pub(crate) use depot::{Depot, Row};
-pub(crate) use follow::{Ahead, Replay, Turn, Wants};
-pub(crate) use lookup::{Found, Lookup};
-pub(crate) use order::{Sorting, Standing};
+pub(crate) use depot::{StoreReader, StoredRow};
+pub(crate) use follow::{FollowTurn, ReadAhead, StoreReplay, StoreRequest};
+pub(crate) use lookup::{LookupResult, StoreLookup};
+pub(crate) use order::{MergeOrder, SortPosition};
 
 /// What the pool and the store have, as one list: the rows that stand before an entry of the pool.
 #[derive(Debug)]
-pub(crate) struct Merge {
-    sorting: Sorting,
-    rows: VecDeque<Row>,
+pub(crate) struct MergedList {
+    sorting: MergeOrder,
+    rows: VecDeque<StoredRow>,
 }
 
-impl Merge {
-    pub(crate) fn new(sorting: Sorting, mut rows: Vec<Row>) -> Self {
+impl MergedList {
+    pub(crate) fn new(sorting: MergeOrder, mut rows: Vec<StoredRow>) -> Self {
         rows.sort_by(|a, b| sorting.compare(a.standing(), b.standing()));
         Self {
             sorting,
@@ -45,7 +45,7 @@ impl Merge {
     }
 
     /// Whether a row stands before an object of the pool that is visible. One with its key is left out.
-    pub(crate) fn has_before(&mut self, standing: Standing<'_>) -> bool {
+    pub(crate) fn has_before(&mut self, standing: SortPosition<'_>) -> bool {
         while let Some(row) = self.rows.front() {
             match self.sorting.compare(row.standing(), standing) {
                 Ordering::Less => return true,
@@ -57,7 +57,7 @@ impl Merge {
     }
 
     /// The next row, if it stands before an object of the pool. One with its key is left out, if the object is visible.
-    pub(crate) fn before(&mut self, standing: Standing<'_>, is_visible: bool) -> Option<Row> {
+    pub(crate) fn before(&mut self, standing: SortPosition<'_>, is_visible: bool) -> Option<StoredRow> {
         loop {
             match self.sorting.compare(self.rows.front()?.standing(), standing) {
                 Ordering::Less => return self.rows.pop_front(),
@@ -68,7 +68,7 @@ impl Merge {
     }
 
     /// The next row, whatever the pool has.
-    pub(crate) fn pop(&mut self) -> Option<Row> {
+    pub(crate) fn pop(&mut self) -> Option<StoredRow> {
         self.rows.pop_front()
     }
 
@@ -77,7 +77,7 @@ impl Merge {
     }
 
     /// Puts a row in its place, and out what has its key.
-    fn insert(&mut self, row: Row) {
+    fn insert(&mut self, row: StoredRow) {
         let at = self
             .rows
             .partition_point(|other| self.sorting.compare(other.standing(), row.standing()).is_lt());

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use junctura_model::{AttrId, Code, Error, RecordRef, Result, Schema};
 
-use super::Row;
-use crate::object::Arrived;
+use super::StoredRow;
+use crate::object::ArrivedObject;
 
 /// How objects are sorted: by an attribute of the key, if one is named, then by schema and key.
 #[derive(Clone, Debug)]
-pub(crate) struct Sorting {
+pub(crate) struct MergeOrder {
     schemas: Vec<Arc<Schema>>,
     /// For each schema, the attribute that comes first.
     first: Option<Vec<Option<AttrId>>>,
@@ -18,30 +18,30 @@ pub(crate) struct Sorting {
 
 /// Of an object, what its place depends on: its schema in the pool, and a record that has its key.
 #[derive(Clone, Copy)]
-pub(crate) struct Standing<'a> {
+pub(crate) struct SortPosition<'a> {
     pub(crate) number: u16,
     pub(crate) record: RecordRef<'a>,
 }
 
-impl Row {
-    pub(super) fn standing(&self) -> Standing<'_> {
-        Standing {
+impl StoredRow {
+    pub(super) fn standing(&self) -> SortPosition<'_> {
+        SortPosition {
             number: self.number(),
             record: self.record(),
         }
     }
 }
 
-impl Arrived {
-    pub(super) fn standing(&self) -> Standing<'_> {
-        Standing {
+impl ArrivedObject {
+    pub(super) fn standing(&self) -> SortPosition<'_> {
+        SortPosition {
             number: self.schema,
             record: self.record(),
         }
     }
 }
 
-impl Sorting {
+impl MergeOrder {
     /// # Errors
     /// `Unsupported` for an attribute beyond the key, in which versions of one object differ: the pool's and the store's would
     /// stand in two places.
@@ -62,20 +62,20 @@ impl Sorting {
         })
     }
 
-    pub(super) fn compare(&self, a: Standing<'_>, b: Standing<'_>) -> Ordering {
+    pub(super) fn compare(&self, a: SortPosition<'_>, b: SortPosition<'_>) -> Ordering {
         self.compare_first(a, b)
             .then(a.number.cmp(&b.number))
             .then_with(|| self.schemas[usize::from(a.number)].compare_keys(a.record, b.record))
     }
 
-    fn compare_first(&self, a: Standing<'_>, b: Standing<'_>) -> Ordering {
+    fn compare_first(&self, a: SortPosition<'_>, b: SortPosition<'_>) -> Ordering {
         match (self.first_of(a), self.first_of(b)) {
             (Some((id, x)), Some((_, y))) => self.schemas[usize::from(a.number)].compare_values(id, x, y),
             (x, y) => x.is_none().cmp(&y.is_none()),
         }
     }
 
-    fn first_of<'a>(&self, of: Standing<'a>) -> Option<(AttrId, &'a str)> {
+    fn first_of<'a>(&self, of: SortPosition<'a>) -> Option<(AttrId, &'a str)> {
         let id = self.first.as_ref()?[usize::from(of.number)]?;
         Some((id, of.record.get(id)?))
     }
@@ -84,10 +84,10 @@ impl Sorting {
     ///
     /// # Errors
     /// `InvalidArgument` for a key that no schema reads.
-    pub(super) fn is_behind(&self, row: &Row, last_key: &str) -> Result<bool> {
+    pub(super) fn is_behind(&self, row: &StoredRow, last_key: &str) -> Result<bool> {
         for (number, schema) in self.schemas.iter().enumerate() {
             if let Ok(key) = schema.parse_key(last_key) {
-                let last = Standing {
+                let last = SortPosition {
                     number: number as u16,
                     record: key.as_ref(),
                 };

@@ -7,27 +7,27 @@ use junctura_model::{Described, RecordRef, Result, Schema};
 use junctura_wire::body;
 
 use crate::connection::address::lacks_feature;
-use crate::object::Arrived;
+use crate::object::ArrivedObject;
 use crate::verbs::follow::Gap;
 
 /// A store, seen from a pool. There is none without the feature `store`.
 #[derive(Debug)]
-pub(crate) enum Depot {}
+pub(crate) enum StoreReader {}
 
 /// An object in the store. There is none without the feature `store`.
 #[derive(Debug)]
-pub(crate) enum Row {}
+pub(crate) enum StoredRow {}
 
-impl Depot {
+impl StoreReader {
     pub(crate) fn open(_url: &str, _schemas: &[Arc<Schema>]) -> Result<Self> {
         Err(lacks_feature("store behind the pool", "store"))
     }
 
-    pub(crate) fn newest(&self, _selector: &str) -> Result<Vec<Row>> {
+    pub(crate) fn newest(&self, _selector: &str) -> Result<Vec<StoredRow>> {
         match *self {}
     }
 
-    pub(crate) fn find(&self, _target: &body::Target<'_>, _schemas: &[Arc<Schema>]) -> Result<Option<Row>> {
+    pub(crate) fn find(&self, _target: &body::TargetBody<'_>, _schemas: &[Arc<Schema>]) -> Result<Option<StoredRow>> {
         match *self {}
     }
 
@@ -35,12 +35,12 @@ impl Depot {
         match *self {}
     }
 
-    pub(super) fn find_gap(&self, _gap: &Gap) -> Result<Vec<Option<Row>>> {
+    pub(super) fn find_gap(&self, _gap: &Gap) -> Result<Vec<Option<StoredRow>>> {
         match *self {}
     }
 }
 
-impl Row {
+impl StoredRow {
     pub(crate) fn number(&self) -> u16 {
         match *self {}
     }
@@ -65,7 +65,7 @@ impl Row {
         match *self {}
     }
 
-    pub(crate) fn read(&self, _in_snapshot: bool) -> Result<Arrived> {
+    pub(crate) fn read(&self, _in_snapshot: bool) -> Result<ArrivedObject> {
         match *self {}
     }
 }

@@ -17,14 +17,14 @@ use junctura_memory::{SlotMut, WritableMapping};
 use junctura_model::version::Version;
 use junctura_model::{Code, Error, IntoGiven, Result};
 use junctura_wire::Request;
-use junctura_wire::body::Lease;
+use junctura_wire::body::LeaseRequest;
 
-use crate::connection::in_flight::{Letter, SlotId, Talk};
-use crate::connection::state::{StandingLease, State, Stop};
-use crate::connection::{Connection, Guard, Wait};
+use crate::connection::in_flight::{ExchangeKind, ServerMessage, SlotId};
+use crate::connection::state::{ConnectionState, StandingLease, StreamStop};
+use crate::connection::{Guard, PoolConnection, ThreadWait};
 use crate::pending::Pending;
 use crate::pool::Pool;
-use crate::verbs::offer::{Content, OfferOptions, PreparedOffer};
+use crate::verbs::offer::{OfferOptions, OfferedPayload, PreparedOffer};
 
 /// Memory for one payload, until it is offered. It holds whatever was there before.
 ///
@@ -44,11 +44,11 @@ use crate::verbs::offer::{Content, OfferOptions, PreparedOffer};
 /// # }
 /// ```
 pub struct Allocation {
-    pub(crate) connection: Arc<Connection>,
-    memory: Memory,
+    pub(crate) connection: Arc<PoolConnection>,
+    memory: AllocatedMemory,
 }
 
-pub(crate) enum Memory {
+pub(crate) enum AllocatedMemory {
     /// Small enough to travel inside the message.
     Heap(Vec<u8>),
     Slot {
@@ -112,16 +112,16 @@ impl Pool {
 }
 
 impl Allocation {
-    pub(crate) fn new(connection: &Arc<Connection>, bytes: usize, timeout: Option<Duration>) -> Result<Self> {
+    pub(crate) fn new(connection: &Arc<PoolConnection>, bytes: usize, timeout: Option<Duration>) -> Result<Self> {
         Self::made(connection, bytes, timeout, false)
     }
 
     /// For a member of a bundle: does not wait for what only the end of a bundle could free.
-    pub(crate) fn for_bundle(connection: &Arc<Connection>, bytes: usize) -> Result<Self> {
+    pub(crate) fn for_bundle(connection: &Arc<PoolConnection>, bytes: usize) -> Result<Self> {
         Self::made(connection, bytes, connection.offer_timeout, true)
     }
 
-    fn made(connection: &Arc<Connection>, bytes: usize, timeout: Option<Duration>, staged: bool) -> Result<Self> {
+    fn made(connection: &Arc<PoolConnection>, bytes: usize, timeout: Option<Duration>, staged: bool) -> Result<Self> {
         if connection.goes_inline(bytes) {
             return Ok(Self::of_heap(connection, bytes));
         }
@@ -129,17 +129,17 @@ impl Allocation {
         Ok(Self::of_slot(connection, segment, slot))
     }
 
-    pub(crate) fn of_heap(connection: &Arc<Connection>, bytes: usize) -> Self {
+    pub(crate) fn of_heap(connection: &Arc<PoolConnection>, bytes: usize) -> Self {
         Self {
             connection: Arc::clone(connection),
-            memory: Memory::Heap(vec![0; bytes]),
+            memory: AllocatedMemory::Heap(vec![0; bytes]),
         }
     }
 
-    pub(crate) fn of_slot(connection: &Arc<Connection>, segment: u32, slot: SlotMut) -> Self {
+    pub(crate) fn of_slot(connection: &Arc<PoolConnection>, segment: u32, slot: SlotMut) -> Self {
         Self {
             connection: Arc::clone(connection),
-            memory: Memory::Slot { segment, slot },
+            memory: AllocatedMemory::Slot { segment, slot },
         }
     }
 
@@ -185,31 +185,31 @@ impl Allocation {
     /// Whether it lies in shared memory (a small payload travels inside the message).
     #[must_use]
     pub fn is_shared(&self) -> bool {
-        matches!(self.memory, Memory::Slot { .. })
+        matches!(self.memory, AllocatedMemory::Slot { .. })
     }
 
     /// Keeps the memory mapped, for other languages whose views may outlive the offer; `None` where it is not shared memory.
     #[must_use]
     pub(crate) fn keep_mapped(&self) -> Option<KeepMapped> {
         match &self.memory {
-            Memory::Slot { slot, .. } => Some(KeepMapped {
+            AllocatedMemory::Slot { slot, .. } => Some(KeepMapped {
                 _mapping: Arc::clone(slot.mapping()),
             }),
-            Memory::Heap(_) | Memory::Gone => None,
+            AllocatedMemory::Heap(_) | AllocatedMemory::Gone => None,
         }
     }
 
     /// Keeps only the first `bytes`; more than there are changes nothing.
     pub fn truncate(&mut self, bytes: usize) {
         match &mut self.memory {
-            Memory::Heap(heap) => heap.truncate(bytes),
-            Memory::Slot { slot, .. } => slot.truncate(bytes),
-            Memory::Gone => {}
+            AllocatedMemory::Heap(heap) => heap.truncate(bytes),
+            AllocatedMemory::Slot { slot, .. } => slot.truncate(bytes),
+            AllocatedMemory::Gone => {}
         }
     }
 
     /// A slot means nothing to another server.
-    pub(crate) fn must_be_of(&self, connection: &Arc<Connection>) -> Result<()> {
+    pub(crate) fn must_be_of(&self, connection: &Arc<PoolConnection>) -> Result<()> {
         if Arc::ptr_eq(&self.connection, connection) {
             return Ok(());
         }
@@ -221,16 +221,16 @@ impl Allocation {
     }
 
     /// Gives up the right to write; what remains can only be offered.
-    pub(crate) fn into_ready(mut self) -> Ready {
-        match mem::replace(&mut self.memory, Memory::Gone) {
-            Memory::Heap(heap) => Ready::Heap(heap),
-            Memory::Slot { segment, slot } => {
+    pub(crate) fn into_ready(mut self) -> FinishedPayload {
+        match mem::replace(&mut self.memory, AllocatedMemory::Gone) {
+            AllocatedMemory::Heap(heap) => FinishedPayload::Heap(heap),
+            AllocatedMemory::Slot { segment, slot } => {
                 let checksum = if self.connection.greeting.checked {
                     crc32c::crc32c(&slot)
                 } else {
                     0
                 };
-                Ready::Slot {
+                FinishedPayload::Slot {
                     slot: SlotId {
                         segment,
                         slot: slot.slot(),
@@ -239,22 +239,22 @@ impl Allocation {
                     checksum,
                 }
             }
-            Memory::Gone => Ready::Heap(Vec::new()),
+            AllocatedMemory::Gone => FinishedPayload::Heap(Vec::new()),
         }
     }
 }
 
 /// A payload that nobody writes to any more.
-pub(crate) enum Ready {
+pub(crate) enum FinishedPayload {
     Heap(Vec<u8>),
     Slot { slot: SlotId, length: u64, checksum: u32 },
 }
 
-impl Ready {
-    pub(crate) fn content(&self) -> Content<'_> {
+impl FinishedPayload {
+    pub(crate) fn content(&self) -> OfferedPayload<'_> {
         match self {
-            Ready::Heap(heap) => Content::Inline(heap),
-            &Ready::Slot { slot, length, checksum } => Content::Slot { slot, length, checksum },
+            FinishedPayload::Heap(heap) => OfferedPayload::Inline(heap),
+            &FinishedPayload::Slot { slot, length, checksum } => OfferedPayload::Slot { slot, length, checksum },
         }
     }
 }
@@ -264,9 +264,9 @@ impl Deref for Allocation {
 
     fn deref(&self) -> &[u8] {
         match &self.memory {
-            Memory::Heap(heap) => heap,
-            Memory::Slot { slot, .. } => slot,
-            Memory::Gone => &[],
+            AllocatedMemory::Heap(heap) => heap,
+            AllocatedMemory::Slot { slot, .. } => slot,
+            AllocatedMemory::Gone => &[],
         }
     }
 }
@@ -274,9 +274,9 @@ impl Deref for Allocation {
 impl DerefMut for Allocation {
     fn deref_mut(&mut self) -> &mut [u8] {
         match &mut self.memory {
-            Memory::Heap(heap) => heap,
-            Memory::Slot { slot, .. } => slot,
-            Memory::Gone => &mut [],
+            AllocatedMemory::Heap(heap) => heap,
+            AllocatedMemory::Slot { slot, .. } => slot,
+            AllocatedMemory::Gone => &mut [],
         }
     }
 }
@@ -289,7 +289,7 @@ impl fmt::Debug for Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        let Memory::Slot { segment, slot } = mem::replace(&mut self.memory, Memory::Gone) else {
+        let AllocatedMemory::Slot { segment, slot } = mem::replace(&mut self.memory, AllocatedMemory::Gone) else {
             return;
         };
         let id = SlotId {
@@ -306,13 +306,13 @@ impl Drop for Allocation {
 }
 
 /// What waiting for memory came to.
-enum Found {
+enum LeaseOutcome {
     Slot(u32, SlotMut),
     /// A segment came, and others took its slots.
     Nothing,
 }
 
-impl Connection {
+impl PoolConnection {
     /// A slot for a payload: a free one, or one of a segment that is leased for it. While the server has no memory either,
     /// whichever comes first is taken: slots that come free, or a segment.
     pub(crate) fn take_slot(&self, bytes: u64, timeout: Option<Duration>, staged: bool) -> Result<(u32, SlotMut)> {
@@ -331,7 +331,7 @@ impl Connection {
             }
             let found;
             (state, found) = self.lease(state, bytes, timeout, staged);
-            if let Found::Slot(segment, slot) = found? {
+            if let LeaseOutcome::Slot(segment, slot) = found? {
                 return Ok((segment, slot));
             }
         }
@@ -356,7 +356,7 @@ impl Connection {
         bytes: u64,
         timeout: Option<Duration>,
         staged: bool,
-    ) -> (Guard<'a>, Result<Found>) {
+    ) -> (Guard<'a>, Result<LeaseOutcome>) {
         let taken_over = state
             .standing_lease
             .take_if(|lease| lease.slot_bytes == slot_bytes(bytes) && lease.staged == staged);
@@ -364,7 +364,7 @@ impl Connection {
             Ok(lease) => lease,
             Err(error) => return (state, Err(error)),
         };
-        let what = Wait {
+        let what = ThreadWait {
             requests: &[lease.number],
             for_slots: true,
             for_room: false,
@@ -373,17 +373,17 @@ impl Connection {
         let mut answered = false;
         let (mut state, found) = self.wait_keeping(state, what, |state| {
             if let Some(taken) = state.segments.take(bytes) {
-                return Some(taken.map(|(segment, slot)| Found::Slot(segment, slot)));
+                return Some(taken.map(|(segment, slot)| LeaseOutcome::Slot(segment, slot)));
             }
             let letter = state.mail.get(lease.number)?.take()?;
             answered = true;
             match letter {
                 // Another payload's time was up, not this one's.
-                Letter::Failed(error) if taken_over.is_some() && error.code() == Code::PoolFull => {
-                    Some(Ok(Found::Nothing))
+                ServerMessage::Failed(error) if taken_over.is_some() && error.code() == Code::PoolFull => {
+                    Some(Ok(LeaseOutcome::Nothing))
                 }
-                Letter::Failed(error) => Some(Err(error)),
-                _ => Some(Ok(Found::Nothing)),
+                ServerMessage::Failed(error) => Some(Err(error)),
+                _ => Some(Ok(LeaseOutcome::Nothing)),
             }
         });
         if answered {
@@ -392,22 +392,22 @@ impl Connection {
             state.standing_lease = Some(lease);
         } else {
             // Where it cannot be said, there is no server any more.
-            let _ = state.abandon(lease.number, Stop::Cancel);
+            let _ = state.abandon(lease.number, StreamStop::Cancel);
         }
-        let found = found.and_then(|found| found.unwrap_or(Ok(Found::Nothing)));
+        let found = found.and_then(|found| found.unwrap_or(Ok(LeaseOutcome::Nothing)));
         (state, found)
     }
 }
 
-impl State {
+impl ConnectionState {
     pub(crate) fn ask_for_segment(
         &mut self,
         payload_bytes: u64,
         timeout: Option<Duration>,
         staged: bool,
     ) -> Result<StandingLease> {
-        let number = self.mail.open(Talk::Once)?;
-        let lease = Lease {
+        let number = self.mail.open(ExchangeKind::Once)?;
+        let lease = LeaseRequest {
             payload_bytes,
             timeout_ms: timeout.map(|time| time.as_millis() as u64),
             staged,

@@ -15,15 +15,15 @@ use junctura_model::version::Version;
 use junctura_model::{Code, Error, IntoGiven, Result};
 use junctura_wire::{Request, body};
 
-use crate::awaiting::{Awaited, Awaiting};
-use crate::connection::in_flight::{Letter, Talk};
-use crate::connection::state::Stop;
-use crate::connection::{Connection, end_by, unexpected};
-use crate::pending::{Pending, Said, Watched};
+use crate::awaiting::{Awaited, WaitSource};
+use crate::connection::in_flight::{ExchangeKind, ServerMessage};
+use crate::connection::state::StreamStop;
+use crate::connection::{PoolConnection, end_by, unexpected};
+use crate::pending::{Pending, RequestOutcome, WatchedValue};
 use crate::pool::Pool;
 use crate::target::find_schema;
 use crate::verbs::allocation::Allocation;
-use crate::verbs::offer::{Content, OfferOptions, PreparedOffer, Terms};
+use crate::verbs::offer::{OfferOptions, OfferTerms, OfferedPayload, PreparedOffer};
 use crate::verbs::pipeline::Pipeline;
 pub(crate) use progress::BundleProgress;
 
@@ -127,7 +127,7 @@ impl Completed {
 /// # }
 /// ```
 pub struct Bundle {
-    connection: Arc<Connection>,
+    connection: Arc<PoolConnection>,
     number: u64,
     /// Requests that wait for it have it, too.
     progress: Arc<BundleProgress>,
@@ -228,7 +228,7 @@ impl Pool {
     /// # Errors
     /// `Disconnected` or `Closed` when there is no server any more; the server's errors come with the answer.
     pub fn begin_bundle(&self) -> Result<Pending<Bundle>> {
-        begin_open(&self.connection()?, None, body::Bundle::default())
+        begin_open(&self.connection()?, None, body::BundleRequest::default())
     }
 
     /// As [`Pool::open_bundle`], without waiting. See [`Pending`].
@@ -248,11 +248,11 @@ impl Pool {
 }
 
 fn asked<'p, 'a, V: IntoGiven<'a>>(
-    connection: &Connection,
+    connection: &PoolConnection,
     path: &'p str,
     attributes: impl IntoIterator<Item = (&'a str, V)>,
     options: BundleOptions<'_>,
-) -> Result<body::Bundle<'p>> {
+) -> Result<body::BundleRequest<'p>> {
     let schema = match options.schema {
         None => connection.greeting.default_schema,
         Some(name) => find_schema(&connection.greeting.schemas, name)?,
@@ -264,7 +264,7 @@ fn asked<'p, 'a, V: IntoGiven<'a>>(
         schema,
         record: record.into(),
     };
-    Ok(body::Bundle {
+    Ok(body::BundleRequest {
         path: Some(path.into()),
         members: options.members,
         orphan_timeout_ms: options.orphan_timeout.map(milliseconds),
@@ -272,14 +272,18 @@ fn asked<'p, 'a, V: IntoGiven<'a>>(
     })
 }
 
-fn begin_open(connection: &Arc<Connection>, path: Option<String>, asked: body::Bundle<'_>) -> Result<Pending<Bundle>> {
+fn begin_open(
+    connection: &Arc<PoolConnection>,
+    path: Option<String>,
+    asked: body::BundleRequest<'_>,
+) -> Result<Pending<Bundle>> {
     let request = Request::Bundle(asked);
     connection.pend(
-        Talk::Stream,
+        ExchangeKind::Stream,
         &request,
-        Stop::End,
+        StreamStop::End,
         |connection, number, said| match said {
-            Said::Letter(Letter::Began(_)) => Ok(Bundle {
+            RequestOutcome::Letter(ServerMessage::Began(_)) => Ok(Bundle {
                 connection: Arc::clone(connection),
                 number,
                 progress: Arc::new(BundleProgress::new(connection, path, number)),
@@ -329,7 +333,7 @@ impl Bundle {
         let terms = self.terms(options)?;
         connection.record(terms, attributes, &mut record)?;
         if connection.goes_inline(payload.len()) {
-            return self.stage(terms, &record, Content::Inline(payload));
+            return self.stage(terms, &record, OfferedPayload::Inline(payload));
         }
         let mut allocation = self.allocate(payload.len())?;
         allocation.copy_from_slice(payload);
@@ -534,13 +538,18 @@ impl Bundle {
     }
 
     #[cfg(feature = "async")]
-    pub(crate) fn connection(&self) -> &Arc<Connection> {
+    pub(crate) fn connection(&self) -> &Arc<PoolConnection> {
         &self.connection
     }
 
     /// Stages memory of this pool under a record that is ready.
     #[cfg(feature = "async")]
-    pub(crate) fn begin_stage(&self, terms: Terms, allocation: Allocation, record: &[u8]) -> Result<Pending<Staged>> {
+    pub(crate) fn begin_stage(
+        &self,
+        terms: OfferTerms,
+        allocation: Allocation,
+        record: &[u8],
+    ) -> Result<Pending<Staged>> {
         let (terms, ready) = (terms.within(self.number), allocation.into_ready());
         self.connection.begin_acknowledged(
             |state, number| {
@@ -551,15 +560,15 @@ impl Bundle {
         )
     }
 
-    fn terms(&self, options: OfferOptions<'_>) -> Result<Terms> {
+    fn terms(&self, options: OfferOptions<'_>) -> Result<OfferTerms> {
         Ok(self.connection.terms(options)?.within(self.number))
     }
 
-    pub(crate) fn is_of(&self, connection: &Arc<Connection>) -> bool {
+    pub(crate) fn is_of(&self, connection: &Arc<PoolConnection>) -> bool {
         Arc::ptr_eq(&self.connection, connection)
     }
 
-    pub(crate) fn stage(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<Staged> {
+    pub(crate) fn stage(&self, terms: OfferTerms, record: &[u8], content: OfferedPayload<'_>) -> Result<Staged> {
         let terms = terms.within(self.number);
         let (number, _) = self.connection.offer_numbered(terms, record, content)?;
         Ok(Staged(number))
@@ -567,8 +576,8 @@ impl Bundle {
 }
 
 impl Awaited for Bundle {
-    fn awaiting(&self) -> Awaiting {
-        Watched::awaiting(&self.progress)
+    fn awaiting(&self) -> WaitSource {
+        WatchedValue::awaiting(&self.progress)
     }
 }
 

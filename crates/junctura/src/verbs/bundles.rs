@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use junctura_model::version::Version;
 use junctura_model::{Described, RecordRef, Result};
-use junctura_wire::body::{BundleStatus, Bundles};
-use junctura_wire::{Frame, Kind, Reply, Request};
+use junctura_wire::body::{BundleStatus, BundlesRequest};
+use junctura_wire::{FrameKind, Reply, Request, WireFrame};
 
-use crate::connection::in_flight::{Letter, Talk};
-use crate::connection::state::Stop;
-use crate::connection::{Connection, unexpected};
-use crate::pending::{Pending, Said};
+use crate::connection::in_flight::{ExchangeKind, ServerMessage};
+use crate::connection::state::StreamStop;
+use crate::connection::{PoolConnection, unexpected};
+use crate::pending::{Pending, RequestOutcome};
 use crate::pool::Pool;
 
 /// Where a bundle stands.
@@ -134,19 +134,24 @@ impl Pool {
 
 /// Asks for the bundles after these, and for those after them.
 fn begin_page(
-    connection: &Arc<Connection>,
+    connection: &Arc<PoolConnection>,
     path: Option<&str>,
     selector: &str,
     mut entries: Vec<BundleEntry>,
 ) -> Result<Pending<Vec<BundleEntry>>> {
     let request = after(&entries, path, selector);
-    let page = connection.pend(Talk::Once, &request, Stop::Cancel, |connection, _, said| match said {
-        Said::Letter(Letter::Bundled(body)) => {
-            let is_last = read(connection, &body, &mut entries)?;
-            Ok((entries, is_last))
-        }
-        _ => Err(unexpected("no bundles")),
-    })?;
+    let page = connection.pend(
+        ExchangeKind::Once,
+        &request,
+        StreamStop::Cancel,
+        |connection, _, said| match said {
+            RequestOutcome::Letter(ServerMessage::Bundled(body)) => {
+                let is_last = read(connection, &body, &mut entries)?;
+                Ok((entries, is_last))
+            }
+            _ => Err(unexpected("no bundles")),
+        },
+    )?;
     let connection = Arc::clone(connection);
     let (path, selector) = (path.map(str::to_owned), selector.to_owned());
     Ok(page.then(move |page| match page? {
@@ -156,7 +161,7 @@ fn begin_page(
 }
 
 fn after<'a>(entries: &[BundleEntry], path: Option<&'a str>, selector: &'a str) -> Request<'a> {
-    Request::Bundles(Bundles {
+    Request::Bundles(BundlesRequest {
         selector: selector.into(),
         path: path.map(Into::into),
         after: entries.last().map_or(0, |entry| entry.number),
@@ -164,9 +169,9 @@ fn after<'a>(entries: &[BundleEntry], path: Option<&'a str>, selector: &'a str) 
 }
 
 /// Appends a page; true when it was the last.
-fn read(connection: &Connection, body: &[u8], entries: &mut Vec<BundleEntry>) -> Result<bool> {
-    let frame = Frame {
-        kind: Kind::Bundled as u8,
+fn read(connection: &PoolConnection, body: &[u8], entries: &mut Vec<BundleEntry>) -> Result<bool> {
+    let frame = WireFrame {
+        kind: FrameKind::Bundled as u8,
         descriptors: 0,
         request: 0,
         body,
@@ -181,7 +186,7 @@ fn read(connection: &Connection, body: &[u8], entries: &mut Vec<BundleEntry>) ->
     Ok(is_last)
 }
 
-fn entry(connection: &Connection, item: BundleStatus<'_>) -> Result<BundleEntry> {
+fn entry(connection: &PoolConnection, item: BundleStatus<'_>) -> Result<BundleEntry> {
     let attributes: Option<Result<Described>> = item.attributes.map(|about| {
         let schema = connection.known_schema(about.schema)?;
         Ok(Described::new(schema, RecordRef::trusted(&about.record).to_owned()))

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
-use junctura_wire::body::{self, Demand};
+use junctura_wire::body::{self, DemandRequest};
 
-use crate::connection::in_flight::{Letter, Talk};
-use crate::connection::state::Stop;
-use crate::connection::{Connection, unexpected};
-use crate::object::{Object, Origin};
-use crate::pending::{Pending, Said};
+use crate::connection::in_flight::{ExchangeKind, ServerMessage};
+use crate::connection::state::StreamStop;
+use crate::connection::{PoolConnection, unexpected};
+use crate::object::{Object, ObjectOrigin};
+use crate::pending::{Pending, RequestOutcome};
 use crate::pool::Pool;
 use crate::target::{Target, owned};
 
@@ -142,17 +142,17 @@ pub enum DemandSource {
 }
 
 impl<'a> DemandOptions<'a> {
-    fn through(&self) -> Through<'a> {
+    fn through(&self) -> DemandThrough<'a> {
         match self.requirement {
-            Some(name) => Through::Name(name),
-            None if self.incomplete => Through::Staged,
-            None => Through::Nothing,
+            Some(name) => DemandThrough::Name(name),
+            None if self.incomplete => DemandThrough::Staged,
+            None => DemandThrough::Nothing,
         }
     }
 }
 
 /// The requirement through which something is received.
-pub(crate) enum Through<'a> {
+pub(crate) enum DemandThrough<'a> {
     Nothing,
     /// Nothing, and what is staged will do.
     Staged,
@@ -163,10 +163,10 @@ pub(crate) enum Through<'a> {
 
 /// The object, once there is one: without a detour over [`Pending`], since objects of some bytes take as long as the detour.
 pub(crate) fn demand(
-    connection: &Arc<Connection>,
+    connection: &Arc<PoolConnection>,
     target: &Target<'_>,
     timeout: Option<Duration>,
-    through: &Through<'_>,
+    through: &DemandThrough<'_>,
 ) -> Result<Object> {
     let answer = connection.call(&request(connection.resolve(target)?, timeout, through))?;
     object(connection, answer)
@@ -189,12 +189,17 @@ impl Pool {
     /// The wait in the pool begins before the look into the store: an object that enters the pool and leaves it in between is found.
     fn begin_demand_behind(
         &self,
-        connection: &Arc<Connection>,
-        target: body::Target<'static>,
+        connection: &Arc<PoolConnection>,
+        target: body::TargetBody<'static>,
         timeout: Option<Duration>,
     ) -> Result<Pending<Object>> {
         let (pool, there) = (self.clone(), Arc::clone(connection));
-        let probe = begin(connection, target.clone(), Some(Duration::ZERO), &Through::Nothing)?;
+        let probe = begin(
+            connection,
+            target.clone(),
+            Some(Duration::ZERO),
+            &DemandThrough::Nothing,
+        )?;
         Ok(probe.then(move |answer| match answer {
             Err(missing) if is_missing(&missing) => pool.begin_archived_or_later(&there, target, timeout, missing),
             answer => Ok(Pending::known(&there, answer)),
@@ -203,13 +208,13 @@ impl Pool {
 
     fn begin_archived_or_later(
         &self,
-        connection: &Arc<Connection>,
-        target: body::Target<'static>,
+        connection: &Arc<PoolConnection>,
+        target: body::TargetBody<'static>,
         timeout: Option<Duration>,
         missing: Error,
     ) -> Result<Pending<Object>> {
         let waits = timeout != Some(Duration::ZERO);
-        let begin_later = || begin(connection, target.clone(), timeout, &Through::Nothing);
+        let begin_later = || begin(connection, target.clone(), timeout, &DemandThrough::Nothing);
         let later = waits.then(begin_later).transpose()?;
         let found = self.begin_archived(connection, target.clone());
         let (pool, connection) = (self.clone(), Arc::clone(connection));
@@ -228,7 +233,11 @@ impl Pool {
     }
 
     /// What the store behind the pool has: the newest version.
-    fn begin_archived(&self, connection: &Arc<Connection>, target: body::Target<'static>) -> Pending<Option<Object>> {
+    fn begin_archived(
+        &self,
+        connection: &Arc<PoolConnection>,
+        target: body::TargetBody<'static>,
+    ) -> Pending<Option<Object>> {
         let Some(depot) = self.depot().map(Arc::clone) else {
             return Pending::known(connection, Ok(None));
         };
@@ -256,50 +265,55 @@ fn is_missing(error: &Error) -> bool {
 }
 
 pub(crate) fn begin_demand(
-    connection: &Arc<Connection>,
+    connection: &Arc<PoolConnection>,
     target: &Target<'_>,
     timeout: Option<Duration>,
-    through: &Through<'_>,
+    through: &DemandThrough<'_>,
 ) -> Result<Pending<Object>> {
     begin(connection, connection.resolve(target)?, timeout, through)
 }
 
 fn begin(
-    connection: &Arc<Connection>,
-    target: body::Target<'_>,
+    connection: &Arc<PoolConnection>,
+    target: body::TargetBody<'_>,
     timeout: Option<Duration>,
-    through: &Through<'_>,
+    through: &DemandThrough<'_>,
 ) -> Result<Pending<Object>> {
     let request = request(target, timeout, through);
-    let pending = connection.pend(Talk::Once, &request, Stop::Cancel, |connection, _, said| match said {
-        Said::Letter(letter) => object(connection, letter),
-        Said::Acknowledged(_) => Err(unexpected("no object for a demand")),
-    });
+    let pending = connection.pend(
+        ExchangeKind::Once,
+        &request,
+        StreamStop::Cancel,
+        |connection, _, said| match said {
+            RequestOutcome::Letter(letter) => object(connection, letter),
+            RequestOutcome::Acknowledged(_) => Err(unexpected("no object for a demand")),
+        },
+    );
     pending.map(|pending| pending.undone_by(give_back))
 }
 
-fn request<'a>(target: body::Target<'a>, timeout: Option<Duration>, through: &Through<'a>) -> Request<'a> {
+fn request<'a>(target: body::TargetBody<'a>, timeout: Option<Duration>, through: &DemandThrough<'a>) -> Request<'a> {
     let (requirement, requirement_name) = match *through {
-        Through::Nothing | Through::Staged => (None, None),
-        Through::Number(number) => (Some(number), None),
-        Through::Name(name) => (None, Some(name.into())),
+        DemandThrough::Nothing | DemandThrough::Staged => (None, None),
+        DemandThrough::Number(number) => (Some(number), None),
+        DemandThrough::Name(name) => (None, Some(name.into())),
     };
-    Request::Demand(Demand {
+    Request::Demand(DemandRequest {
         target,
         timeout_ms: timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64),
         requirement,
         requirement_name,
-        incomplete: matches!(through, Through::Staged),
+        incomplete: matches!(through, DemandThrough::Staged),
     })
 }
 
-fn object(connection: &Arc<Connection>, answer: Letter) -> Result<Object> {
-    let Letter::Delivered(arrived) = answer else {
+fn object(connection: &Arc<PoolConnection>, answer: ServerMessage) -> Result<Object> {
+    let ServerMessage::Delivered(arrived) = answer else {
         return Err(unexpected("no object for a demand"));
     };
     Object::new(&origin(connection), arrived)
 }
 
-fn origin(connection: &Arc<Connection>) -> Arc<Origin> {
-    Arc::new(Origin::new(connection, 0, None))
+fn origin(connection: &Arc<PoolConnection>) -> Arc<ObjectOrigin> {
+    Arc::new(ObjectOrigin::new(connection, 0, None))
 }

@@ -14,23 +14,23 @@ use std::time::{Duration, Instant};
 
 use junctura_model::version::{Cursor, Version};
 use junctura_model::{Code, Described, Error, RecordRef, Result};
-use junctura_wire::body::Order;
-use junctura_wire::{Frame, Kind, Reply, Request, body};
+use junctura_wire::body::ListOrder;
+use junctura_wire::{FrameKind, Reply, Request, WireFrame, body};
 
 #[cfg(feature = "async")]
 use crate::aio::FollowTask;
-use crate::awaiting::{Awaited, Awaiting};
-use crate::connection::in_flight::Letter;
-use crate::connection::stream::Stream;
-use crate::connection::{Connection, unexpected};
+use crate::awaiting::{Awaited, WaitSource};
+use crate::connection::in_flight::ServerMessage;
+use crate::connection::stream::ServerStream;
+use crate::connection::{PoolConnection, unexpected};
 use crate::iter::iterable;
-use crate::object::{Arrived, Object, Origin, Snapshot};
+use crate::object::{ArrivedObject, FollowSnapshot, Object, ObjectOrigin};
 use crate::pending::Pending;
 use crate::pool::Pool;
-use crate::store_fallback::{Depot, Replay, Sorting, Wants};
+use crate::store_fallback::{MergeOrder, StoreReader, StoreReplay, StoreRequest};
 use crate::verbs::require::Versions;
-pub use errand::Errand;
-use errand::Errands;
+pub use errand::BlockingStep;
+use errand::BlockingSteps;
 
 /// How to follow, where it is not the default.
 #[derive(Clone, Debug, Default)]
@@ -145,22 +145,22 @@ pub struct GapItem {
 /// # }
 /// ```
 pub struct Follow {
-    stream: Stream,
-    origin: Arc<Origin>,
+    stream: ServerStream,
+    origin: Arc<ObjectOrigin>,
     snapshot: u64,
     window: u32,
     live: bool,
-    last: Option<Last>,
+    last: Option<LastObject>,
     /// What the store behind the pool has for it.
-    replay: Option<Box<Replay>>,
-    errands: Errands,
+    replay: Option<Box<StoreReplay>>,
+    errands: BlockingSteps,
     /// The task that waits for it.
     #[cfg(feature = "async")]
     pub(crate) task: FollowTask,
 }
 
 /// The last object that was given.
-struct Last {
+struct LastObject {
     sequence: u64,
     /// Only among what was there at the beginning is the key needed.
     first_phase: Option<Cursor>,
@@ -236,8 +236,8 @@ impl Pool {
         let Some(depot) = self.depot().filter(|_| options.is_plain()) else {
             return begin_follow(&connection, &options, selector, &options.through());
         };
-        let behind = Behind::new(depot, &connection, &options, selector)?;
-        let follow = begin_follow(&connection, &behind.of_pool, selector, &Through::Nothing)?;
+        let behind = StoreFollow::new(depot, &connection, &options, selector)?;
+        let follow = begin_follow(&connection, &behind.of_pool, selector, &FollowThrough::Nothing)?;
         Ok(follow.then(|follow| follow?.begin_behind(behind)))
     }
 
@@ -305,7 +305,7 @@ impl Pool {
         reason = "options come last, by value, with every verb"
     )]
     pub fn begin_join(&self, group: &str, options: FollowOptions) -> Result<Pending<Follow>> {
-        begin_follow(&self.connection()?, &options, "", &Through::Group(group, None))
+        begin_follow(&self.connection()?, &options, "", &FollowThrough::Group(group, None))
     }
 }
 
@@ -315,10 +315,10 @@ impl FollowOptions {
         self.requirement.is_none() && self.group.is_none()
     }
 
-    fn through(&self) -> Through<'_> {
+    fn through(&self) -> FollowThrough<'_> {
         match &self.group {
-            Some(group) => Through::Group(&group.name, Some(group)),
-            None => Through::Nothing,
+            Some(group) => FollowThrough::Group(&group.name, Some(group)),
+            None => FollowThrough::Nothing,
         }
     }
 }
@@ -329,7 +329,7 @@ fn takes_no_selector(selector: &str) -> Error {
 }
 
 /// What a follow receives through, beside the requirement that its options name.
-pub(crate) enum Through<'a> {
+pub(crate) enum FollowThrough<'a> {
     Nothing,
     /// A requirement of this connection, by its number; whether it is a group's.
     Number(u64, bool),
@@ -342,16 +342,21 @@ pub(crate) fn too_late() -> Error {
 }
 
 /// A follow that is to give what the store behind the pool has, too.
-struct Behind {
-    depot: Arc<Depot>,
-    sorting: Sorting,
-    wants: Option<Wants>,
+struct StoreFollow {
+    depot: Arc<StoreReader>,
+    sorting: MergeOrder,
+    wants: Option<StoreRequest>,
     /// What the pool is asked.
     of_pool: FollowOptions,
 }
 
-impl Behind {
-    fn new(depot: &Arc<Depot>, connection: &Connection, options: &FollowOptions, selector: &str) -> Result<Self> {
+impl StoreFollow {
+    fn new(
+        depot: &Arc<StoreReader>,
+        connection: &PoolConnection,
+        options: &FollowOptions,
+        selector: &str,
+    ) -> Result<Self> {
         let cursor: Option<Cursor> = options.cursor.as_deref().map(str::parse).transpose()?;
         let is_foreign = |cursor: &Cursor| cursor.incarnation != connection.greeting.incarnation;
         // What an earlier life of the server had is in the store, or nowhere.
@@ -364,12 +369,12 @@ impl Behind {
         };
         let wants = match cursor {
             _ if options.only_new => None,
-            None => Some(Wants::All(selector.to_owned())),
-            Some(cursor) => Some(Wants::After(selector.to_owned(), cursor)),
+            None => Some(StoreRequest::All(selector.to_owned())),
+            Some(cursor) => Some(StoreRequest::After(selector.to_owned(), cursor)),
         };
         Ok(Self {
             depot: Arc::clone(depot),
-            sorting: Sorting::new(&connection.greeting.schemas, options.order_by.as_deref())?,
+            sorting: MergeOrder::new(&connection.greeting.schemas, options.order_by.as_deref())?,
             wants,
             of_pool,
         })
@@ -377,10 +382,10 @@ impl Behind {
 }
 
 pub(crate) fn begin_follow(
-    connection: &Arc<Connection>,
+    connection: &Arc<PoolConnection>,
     options: &FollowOptions,
     selector: &str,
-    through: &Through<'_>,
+    through: &FollowThrough<'_>,
 ) -> Result<Pending<Follow>> {
     let (request, window) = request(options, selector, through)?;
     let order_by = options.order_by.clone();
@@ -390,12 +395,16 @@ pub(crate) fn begin_follow(
 }
 
 /// What the server is asked, and the window that it keeps to.
-fn request<'a>(options: &'a FollowOptions, selector: &'a str, through: &Through<'a>) -> Result<(Request<'a>, u32)> {
+fn request<'a>(
+    options: &'a FollowOptions,
+    selector: &'a str,
+    through: &FollowThrough<'a>,
+) -> Result<(Request<'a>, u32)> {
     let chooses = options.order_by.is_some() || options.cursor.is_some() || options.only_new;
     let (requirement, group, is_member) = match *through {
-        Through::Nothing => (None, None, false),
-        Through::Number(number, is_group) => (Some(number), None, is_group),
-        Through::Group(name, terms) => (None, Some((name, terms)), true),
+        FollowThrough::Nothing => (None, None, false),
+        FollowThrough::Number(number, is_group) => (Some(number), None, is_group),
+        FollowThrough::Group(name, terms) => (None, Some((name, terms)), true),
     };
     if chooses && (requirement.is_some() || is_member || options.requirement.is_some()) {
         let cause =
@@ -405,7 +414,7 @@ fn request<'a>(options: &'a FollowOptions, selector: &'a str, through: &Through<
     let window = options
         .window
         .unwrap_or(if is_member { WINDOW_OF_MEMBER } else { WINDOW });
-    let request = Request::Follow(body::Follow {
+    let request = Request::Follow(body::FollowRequest {
         selector: selector.into(),
         order: order(options.order_by.as_deref()),
         window: window.max(1),
@@ -428,23 +437,23 @@ pub(crate) fn milliseconds(time: Duration) -> u64 {
     time.as_nanos().div_ceil(1_000_000) as u64
 }
 
-pub(crate) fn order(by: Option<&str>) -> Order<'_> {
-    by.map_or(Order::Key, |name| Order::Attribute(name.into()))
+pub(crate) fn order(by: Option<&str>) -> ListOrder<'_> {
+    by.map_or(ListOrder::Key, |name| ListOrder::Attribute(name.into()))
 }
 
 impl Follow {
     fn made(
-        connection: &Arc<Connection>,
-        stream: Stream,
+        connection: &Arc<PoolConnection>,
+        stream: ServerStream,
         snapshot: u64,
         order_by: Option<String>,
         window: u32,
     ) -> Self {
-        let began = Snapshot {
+        let began = FollowSnapshot {
             sequence: snapshot,
             order_by,
         };
-        let origin = Arc::new(Origin::new(connection, stream.number(), Some(began)));
+        let origin = Arc::new(ObjectOrigin::new(connection, stream.number(), Some(began)));
         Self {
             stream,
             origin,
@@ -453,18 +462,18 @@ impl Follow {
             live: false,
             last: None,
             replay: None,
-            errands: Errands::default(),
+            errands: BlockingSteps::default(),
             #[cfg(feature = "async")]
             task: FollowTask::default(),
         }
     }
 
     /// To be called before anything is taken.
-    fn begin_in(&mut self, behind: Behind) {
-        let Behind {
+    fn begin_in(&mut self, behind: StoreFollow) {
+        let StoreFollow {
             depot, sorting, wants, ..
         } = behind;
-        let replay = Replay::new(&depot, Arc::clone(&self.origin), sorting, self.snapshot, wants);
+        let replay = StoreReplay::new(&depot, Arc::clone(&self.origin), sorting, self.snapshot, wants);
         self.replay = Some(Box::new(replay));
     }
 
@@ -588,7 +597,7 @@ impl Follow {
     }
 
     #[cfg(feature = "async")]
-    pub(crate) fn connection(&self) -> &Arc<Connection> {
+    pub(crate) fn connection(&self) -> &Arc<PoolConnection> {
         &self.origin.connection
     }
 
@@ -626,7 +635,7 @@ impl Follow {
     /// This object is the last that was given.
     pub(crate) fn note(&mut self, object: &Object) {
         let first_phase = if object.in_snapshot() { object.cursor() } else { None };
-        self.last = Some(Last {
+        self.last = Some(LastObject {
             sequence: object.version().sequence,
             first_phase,
         });
@@ -639,7 +648,7 @@ impl Follow {
             return Ok(None);
         }
         match self.stream.try_next()? {
-            Some(Letter::Delivered(arrived)) => {
+            Some(ServerMessage::Delivered(arrived)) => {
                 let (object, unread) = self.received(arrived);
                 Ok(Some((Item::Object(object), unread)))
             }
@@ -648,7 +657,7 @@ impl Follow {
         }
     }
 
-    fn received(&mut self, arrived: Arrived) -> (Object, Option<Error>) {
+    fn received(&mut self, arrived: ArrivedObject) -> (Object, Option<Error>) {
         self.origin.at_hand.store(self.stream.at_hand(), Ordering::Relaxed);
         let (object, unread) = Object::received(&self.origin, arrived);
         if unread.is_none() {
@@ -657,36 +666,36 @@ impl Follow {
         (object, unread)
     }
 
-    fn item(&mut self, letter: Letter) -> Result<Option<Item>> {
+    fn item(&mut self, letter: ServerMessage) -> Result<Option<Item>> {
         Ok(Some(match letter {
-            Letter::Delivered(arrived) => match self.received(arrived) {
+            ServerMessage::Delivered(arrived) => match self.received(arrived) {
                 (object, None) => Item::Object(object),
                 (_, Some(error)) => return Err(error),
             },
-            Letter::Live => {
+            ServerMessage::Live => {
                 self.live = true;
                 Item::Live
             }
-            Letter::Gap(body) => {
+            ServerMessage::Gap(body) => {
                 let gap = Gap::read(&self.origin.connection, &body);
                 Item::Gap(self.stream.fuse(gap)?)
             }
-            Letter::Ended(error) if error.code() == Code::Closed => return Ok(None),
-            Letter::Ended(error) | Letter::Failed(error) => return self.stream.fuse(Err(error)),
+            ServerMessage::Ended(error) if error.code() == Code::Closed => return Ok(None),
+            ServerMessage::Ended(error) | ServerMessage::Failed(error) => return self.stream.fuse(Err(error)),
             _ => return self.stream.fuse(Err(unexpected("in a follow"))),
         }))
     }
 }
 
 impl Awaited for Follow {
-    fn awaiting(&self) -> Awaiting {
+    fn awaiting(&self) -> WaitSource {
         if self.stream.has_failed() {
-            return Awaiting::ready();
+            return WaitSource::ready();
         }
         match self.is_due() {
-            Some(true) => Awaiting::ready(),
+            Some(true) => WaitSource::ready(),
             Some(false) => self.stream.awaiting(),
-            None => Awaiting::never(),
+            None => WaitSource::never(),
         }
     }
 }
@@ -701,9 +710,9 @@ impl fmt::Debug for Follow {
 
 impl Gap {
     /// Reads the body of a frame.
-    pub(crate) fn read(connection: &Connection, body: &[u8]) -> Result<Self> {
-        let frame = Frame {
-            kind: Kind::Gap as u8,
+    pub(crate) fn read(connection: &PoolConnection, body: &[u8]) -> Result<Self> {
+        let frame = WireFrame {
+            kind: FrameKind::Gap as u8,
             descriptors: 0,
             request: 0,
             body,

@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use junctura_model::version::Version;
 use junctura_model::{Described, RecordRef, Result};
-use junctura_wire::body::List;
+use junctura_wire::body::ListRequest;
 use junctura_wire::fixed::{SPILLED, STAGED};
-use junctura_wire::{Listed, Request};
+use junctura_wire::{ListedPage, Request};
 
-use crate::awaiting::{Awaited, Awaiting};
+use crate::awaiting::{Awaited, WaitSource};
 #[cfg(feature = "async")]
 use crate::connection::TaskPlace;
-use crate::connection::in_flight::Letter;
-use crate::connection::stream::Stream;
-use crate::connection::{Connection, unexpected};
+use crate::connection::in_flight::ServerMessage;
+use crate::connection::stream::ServerStream;
+use crate::connection::{PoolConnection, unexpected};
 use crate::iter::iterable;
 use crate::pending::Pending;
 use crate::pool::Pool;
-use crate::store_fallback::{Merge, Row, Sorting, Standing};
+use crate::store_fallback::{MergeOrder, MergedList, SortPosition, StoredRow};
 use crate::verbs::follow::order;
 
 /// An object that is visible. It reads as its [`Described`] attributes.
@@ -95,7 +95,7 @@ impl Entry {
         self.is_archived
     }
 
-    fn archived(row: &Row) -> Result<Self> {
+    fn archived(row: &StoredRow) -> Result<Self> {
         Ok(Self {
             object: row.describe()?,
             version: row.version(),
@@ -124,12 +124,12 @@ impl fmt::Debug for Entry {
 /// The pages of a list, one at a time: they take no more memory than one page. With the feature `async` they are a stream.
 #[derive(Debug)]
 pub struct Pages {
-    pub(crate) connection: Arc<Connection>,
-    stream: Stream,
+    pub(crate) connection: Arc<PoolConnection>,
+    stream: ServerStream,
     /// The next page is on its way; else the server waits to be asked for it.
     asked: bool,
     /// What only the store behind the pool has.
-    behind: Option<Merge>,
+    behind: Option<MergedList>,
     #[cfg(feature = "async")]
     pub(crate) place: TaskPlace,
 }
@@ -200,7 +200,7 @@ impl Pool {
                 Pages::of(connection, stream)
             });
         };
-        let sorting = Sorting::new(&connection.greeting.schemas, options.order_by)?;
+        let sorting = MergeOrder::new(&connection.greeting.schemas, options.order_by)?;
         let served = connection.begin_stream(&options.request(selector), |connection, stream, began| {
             (Pages::of(connection, stream), began)
         })?;
@@ -211,7 +211,7 @@ impl Pool {
             let look = move || {
                 let mut rows = depot.newest(&selector)?;
                 rows.retain(|row| !row.is_after(there.greeting.incarnation, began));
-                pages.behind = Some(Merge::new(sorting, rows));
+                pages.behind = Some(MergedList::new(sorting, rows));
                 Ok(pages)
             };
             Ok(Pending::work(&connection, look, drop))
@@ -221,7 +221,7 @@ impl Pool {
 
 impl ListOptions<'_> {
     fn request<'a>(&'a self, selector: &'a str) -> Request<'a> {
-        Request::List(List {
+        Request::List(ListRequest {
             selector: selector.into(),
             order: order(self.order_by),
             incomplete: self.incomplete,
@@ -231,7 +231,7 @@ impl ListOptions<'_> {
 }
 
 impl Pages {
-    fn of(connection: &Arc<Connection>, stream: Stream) -> Self {
+    fn of(connection: &Arc<PoolConnection>, stream: ServerStream) -> Self {
         Self {
             connection: Arc::clone(connection),
             stream,
@@ -347,11 +347,11 @@ impl Pages {
         Ok(())
     }
 
-    fn read(&mut self, letter: Option<Letter>) -> Result<Vec<Entry>> {
+    fn read(&mut self, letter: Option<ServerMessage>) -> Result<Vec<Entry>> {
         self.asked = false;
         match letter {
-            Some(Letter::Page { last, entries }) => {
-                let page = Listed {
+            Some(ServerMessage::Page { last, entries }) => {
+                let page = ListedPage {
                     last,
                     entries: &entries,
                 };
@@ -360,24 +360,24 @@ impl Pages {
                     Some(behind) => merge(&self.connection, page, behind),
                 }
             }
-            Some(Letter::Failed(error) | Letter::Ended(error)) => Err(error),
+            Some(ServerMessage::Failed(error) | ServerMessage::Ended(error)) => Err(error),
             _ => Err(unexpected("in a list")),
         }
     }
 }
 
 impl Awaited for Pages {
-    fn awaiting(&self) -> Awaiting {
+    fn awaiting(&self) -> WaitSource {
         self.stream.awaiting()
     }
 }
 
 /// A page with what only the store has, in its place; the last one has all that is left.
-fn merge(connection: &Connection, page: Listed<'_>, behind: &mut Merge) -> Result<Vec<Entry>> {
+fn merge(connection: &PoolConnection, page: ListedPage<'_>, behind: &mut MergedList) -> Result<Vec<Entry>> {
     let mut merged = Vec::new();
     for (listed, entry) in page.iter().zip(read(connection, page)?) {
         let (head, record) = listed?;
-        let standing = Standing {
+        let standing = SortPosition {
             number: head.schema.get(),
             record: RecordRef::trusted(record),
         };
@@ -394,7 +394,7 @@ fn merge(connection: &Connection, page: Listed<'_>, behind: &mut Merge) -> Resul
     Ok(merged)
 }
 
-fn read(connection: &Connection, page: Listed<'_>) -> Result<Vec<Entry>> {
+fn read(connection: &PoolConnection, page: ListedPage<'_>) -> Result<Vec<Entry>> {
     let entries = page.iter().map(|entry| {
         let (head, record) = entry?;
         let schema = connection.known_schema(head.schema.get())?;

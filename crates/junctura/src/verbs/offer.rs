@@ -13,10 +13,10 @@ use junctura_wire::fixed::{
 use junctura_wire::frame::BODY_BYTES_MAX;
 use junctura_wire::{Request, body};
 
-use crate::connection::in_flight::{Letter, SlotId, Talk};
-use crate::connection::state::{State, Stop};
-use crate::connection::{Connection, Wait, unexpected};
-use crate::pending::{Pending, Said};
+use crate::connection::in_flight::{ExchangeKind, ServerMessage, SlotId};
+use crate::connection::state::{ConnectionState, StreamStop};
+use crate::connection::{PoolConnection, ThreadWait, unexpected};
+use crate::pending::{Pending, RequestOutcome};
 use crate::pool::Pool;
 use crate::target::find_schema;
 use crate::verbs::allocation::Allocation;
@@ -98,7 +98,7 @@ impl Pool {
         let terms = connection.terms(options)?;
         connection.record(terms, attributes, &mut record)?;
         if connection.goes_inline(payload.len()) {
-            return connection.offer_one(terms, &record, Content::Inline(payload));
+            return connection.offer_one(terms, &record, OfferedPayload::Inline(payload));
         }
         if if_wanted && connection.begin_wanted(terms.schema(), &record)?.wait()? == 0 {
             return Err(not_wanted(&connection.key_text(terms.schema(), &record)));
@@ -159,7 +159,7 @@ impl Pool {
 
 /// What an offer says besides attributes and payload.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct OfferTerms {
     schema: u16,
     releases: u32,
     flags: u16,
@@ -167,7 +167,7 @@ pub(crate) struct Terms {
     bundle: Option<u64>,
 }
 
-impl Terms {
+impl OfferTerms {
     /// The same, for a member of a bundle.
     pub(crate) fn within(self, bundle: u64) -> Self {
         Self {
@@ -177,7 +177,7 @@ impl Terms {
     }
 }
 
-impl Terms {
+impl OfferTerms {
     pub(crate) fn schema(self) -> u16 {
         self.schema
     }
@@ -199,26 +199,26 @@ impl Terms {
 
 /// An offer's payload, ready to go.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Content<'a> {
+pub(crate) enum OfferedPayload<'a> {
     Inline(&'a [u8]),
     Slot { slot: SlotId, length: u64, checksum: u32 },
 }
 
-impl Content<'_> {
+impl OfferedPayload<'_> {
     fn slot(&self) -> Option<SlotId> {
         match self {
-            Content::Inline(_) => None,
-            Content::Slot { slot, .. } => Some(*slot),
+            OfferedPayload::Inline(_) => None,
+            OfferedPayload::Slot { slot, .. } => Some(*slot),
         }
     }
 }
 
-impl Connection {
+impl PoolConnection {
     /// Reads the options.
     ///
     /// # Errors
     /// Those of [`Retention::check`]; `NotFound` for a schema; where names have to be told to the server, also its own.
-    pub(crate) fn terms(self: &Arc<Self>, options: OfferOptions<'_>) -> Result<Terms> {
+    pub(crate) fn terms(self: &Arc<Self>, options: OfferOptions<'_>) -> Result<OfferTerms> {
         let (mut terms, unknown) = self.known_terms(options)?;
         if let Some(names) = unknown {
             terms.releases = self.begin_names(names)?.wait()?;
@@ -227,7 +227,7 @@ impl Connection {
     }
 
     /// The terms; and the names of consumers that the server has to be told of first, for their number.
-    pub(crate) fn known_terms(&self, options: OfferOptions<'_>) -> Result<(Terms, Option<Consumers>)> {
+    pub(crate) fn known_terms(&self, options: OfferOptions<'_>) -> Result<(OfferTerms, Option<Consumers>)> {
         let schema = self.schema_number(options.schema)?;
         let mut unknown = None;
         let (releases, flags) = match options.retention.map(Retention::check).transpose()? {
@@ -242,7 +242,7 @@ impl Connection {
             Some(Retention::For(time)) => (time.as_nanos().div_ceil(1_000_000) as u32, FOR_A_TIME),
         };
         let wanted = if options.if_wanted { IF_WANTED } else { 0 };
-        let terms = Terms {
+        let terms = OfferTerms {
             schema,
             releases,
             flags: flags | wanted | self.durability(schema, options.durability)?,
@@ -275,15 +275,15 @@ impl Connection {
 
     /// Tells the server of names of consumers; the answer is their number.
     fn begin_names(self: &Arc<Self>, names: Consumers) -> Result<Pending<u32>> {
-        let request = Request::Consumers(body::Consumers {
+        let request = Request::Consumers(body::ConsumerNames {
             names: names.iter().map(str::to_owned).collect(),
         });
         self.pend(
-            Talk::Once,
+            ExchangeKind::Once,
             &request,
-            Stop::Cancel,
+            StreamStop::Cancel,
             move |connection, _, said| match said {
-                Said::Letter(Letter::Done(number)) => {
+                RequestOutcome::Letter(ServerMessage::Done(number)) => {
                     let number =
                         u32::try_from(number).map_err(|_| unexpected("a number of names that is too large"))?;
                     connection.lock()?.consumers.insert(names, number);
@@ -305,7 +305,7 @@ impl Connection {
     /// Writes the record of an offer's attributes into `record`.
     pub(crate) fn record<'a, V: IntoGiven<'a>>(
         &self,
-        terms: Terms,
+        terms: OfferTerms,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         record: &mut Vec<u8>,
     ) -> Result<()> {
@@ -330,25 +330,30 @@ impl Connection {
     }
 
     /// Offers one object and waits until it is visible, or archived.
-    pub(crate) fn offer_one(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<Version> {
+    pub(crate) fn offer_one(&self, terms: OfferTerms, record: &[u8], content: OfferedPayload<'_>) -> Result<Version> {
         let (_, sequence) = self.offer_numbered(terms, record, content)?;
         Ok(self.version(sequence))
     }
 
     /// The same, or until it is staged; gives the number of the request and the sequence number.
-    pub(crate) fn offer_numbered(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<(u64, u64)> {
+    pub(crate) fn offer_numbered(
+        &self,
+        terms: OfferTerms,
+        record: &[u8],
+        content: OfferedPayload<'_>,
+    ) -> Result<(u64, u64)> {
         self.refuse_behind(terms, record, content)?;
         let mut state = self.lock()?;
-        let number = state.mail.open(Talk::Offers)?;
+        let number = state.mail.open(ExchangeKind::Offers)?;
         if let Err(error) = self.append_offer(&mut state, number, terms, record, content) {
             state.mail.close(number);
             return Err(error);
         }
         let mut acks = VecDeque::new();
-        let take = |state: &mut State| state.mail.get(number)?.take_acks(&mut acks).then_some(());
-        let (mut state, waited) = self.wait_keeping(state, Wait::letters(&number), take);
+        let take = |state: &mut ConnectionState| state.mail.get(number)?.take_acks(&mut acks).then_some(());
+        let (mut state, waited) = self.wait_keeping(state, ThreadWait::letters(&number), take);
         if let Err(error) = waited {
-            state.abandon_now(number, Stop::Silently);
+            state.abandon_now(number, StreamStop::Silently);
             return Err(error);
         }
         state.mail.close(number);
@@ -362,7 +367,7 @@ impl Connection {
     ///
     /// # Errors
     /// `AlreadyExists`; those of reading the store. The memory of the payload is free again then.
-    pub(crate) fn refuse_behind(&self, terms: Terms, record: &[u8], content: Content<'_>) -> Result<()> {
+    pub(crate) fn refuse_behind(&self, terms: OfferTerms, record: &[u8], content: OfferedPayload<'_>) -> Result<()> {
         let Some(depot) = self.depot_of_rejecting(terms.schema) else {
             return Ok(());
         };
@@ -382,11 +387,11 @@ impl Connection {
     /// Puts an offer into the outbox.
     pub(crate) fn append_offer(
         &self,
-        state: &mut State,
+        state: &mut ConnectionState,
         number: u64,
-        terms: Terms,
+        terms: OfferTerms,
         record: &[u8],
-        content: Content<'_>,
+        content: OfferedPayload<'_>,
     ) -> Result<()> {
         let mut head = OfferHead {
             schema: terms.schema.into(),
@@ -397,7 +402,7 @@ impl Connection {
         head.record_length = (record.len() as u32).into();
         let mut flags = terms.flags;
         let inline = match content {
-            Content::Inline(payload) => {
+            OfferedPayload::Inline(payload) => {
                 flags |= INLINE;
                 head.length = (payload.len() as u64).into();
                 if self.greeting.checked {
@@ -405,7 +410,7 @@ impl Connection {
                 }
                 payload
             }
-            Content::Slot { slot, length, checksum } => {
+            OfferedPayload::Slot { slot, length, checksum } => {
                 head.length = length.into();
                 head.segment = slot.segment.into();
                 head.slot = slot.slot.into();

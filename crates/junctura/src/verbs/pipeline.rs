@@ -13,16 +13,16 @@ use junctura_model::version::Version;
 use junctura_model::{Code, IntoGiven, Result};
 
 #[cfg(feature = "async")]
-use crate::awaiting::Awaiting;
-use crate::connection::in_flight::Talk;
-use crate::connection::state::Stop;
-use crate::connection::{Connection, Guard, Wait};
+use crate::awaiting::WaitSource;
+use crate::connection::in_flight::ExchangeKind;
+use crate::connection::state::StreamStop;
+use crate::connection::{Guard, PoolConnection, ThreadWait};
 use crate::pool::Pool;
 use crate::verbs::allocation::Allocation;
 use crate::verbs::bundle::Staged;
 #[cfg(feature = "async")]
 use crate::verbs::offer::PreparedOffer;
-use crate::verbs::offer::{Content, OfferOptions, Terms};
+use crate::verbs::offer::{OfferOptions, OfferTerms, OfferedPayload};
 
 /// What became of an offer.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub struct Ack {
 type OnAck = Box<dyn FnMut(Ack) + Send>;
 
 /// What is done with acknowledgements.
-enum Acks {
+enum AckMode {
     /// Only the first failure is kept, for the next call that can return it.
     FirstFailure,
     Call(OnAck),
@@ -83,14 +83,14 @@ enum Acks {
 /// # }
 /// ```
 pub struct Pipeline {
-    connection: Arc<Connection>,
+    connection: Arc<PoolConnection>,
     /// The conversation.
     number: u64,
     window: usize,
     outstanding: usize,
     sent: u64,
     acknowledged: u64,
-    acks: Acks,
+    acks: AckMode,
     failure: Option<junctura_model::Error>,
     record: Vec<u8>,
     batch: VecDeque<Result<u64>>,
@@ -123,8 +123,8 @@ impl Pool {
 }
 
 impl Pipeline {
-    pub(crate) fn begin(connection: &Arc<Connection>, window: usize, bundle: Option<u64>) -> Result<Self> {
-        let number = connection.lock()?.mail.open(Talk::Offers)?;
+    pub(crate) fn begin(connection: &Arc<PoolConnection>, window: usize, bundle: Option<u64>) -> Result<Self> {
+        let number = connection.lock()?.mail.open(ExchangeKind::Offers)?;
         Ok(Self {
             connection: Arc::clone(connection),
             number,
@@ -132,7 +132,7 @@ impl Pipeline {
             outstanding: 0,
             sent: 0,
             acknowledged: 0,
-            acks: Acks::FirstFailure,
+            acks: AckMode::FirstFailure,
             failure: None,
             record: Vec::new(),
             batch: VecDeque::new(),
@@ -155,19 +155,19 @@ impl Pipeline {
     /// there too, and not to later calls.
     #[must_use]
     pub fn on_ack(mut self, call: impl FnMut(Ack) + Send + 'static) -> Self {
-        self.acks = Acks::Call(Box::new(call));
+        self.acks = AckMode::Call(Box::new(call));
         self
     }
 
     /// Keeps all versions.
     pub(crate) fn collect(mut self) -> Self {
-        self.acks = Acks::Collect(Vec::new());
+        self.acks = AckMode::Collect(Vec::new());
         self
     }
 
     pub(crate) fn collected(mut self) -> Vec<Version> {
         match &mut self.acks {
-            Acks::Collect(versions) => std::mem::take(versions),
+            AckMode::Collect(versions) => std::mem::take(versions),
             _ => Vec::new(),
         }
     }
@@ -202,7 +202,7 @@ impl Pipeline {
             return self.offer_allocation_with(allocation, attributes, options);
         }
         let terms = self.prepare(options, attributes)?;
-        self.send(terms, Content::Inline(payload))
+        self.send(terms, OfferedPayload::Inline(payload))
     }
 
     /// Memory for a payload, as [`Pool::allocate`].
@@ -300,12 +300,12 @@ impl Pipeline {
 
     /// What is awaited for it: acknowledgements.
     #[cfg(feature = "async")]
-    pub(crate) fn awaiting(&self) -> Awaiting {
-        Awaiting::letters(&self.connection, self.number)
+    pub(crate) fn awaiting(&self) -> WaitSource {
+        WaitSource::letters(&self.connection, self.number)
     }
 
     #[cfg(feature = "async")]
-    pub(crate) fn connection(&self) -> &Arc<Connection> {
+    pub(crate) fn connection(&self) -> &Arc<PoolConnection> {
         &self.connection
     }
 
@@ -336,7 +336,7 @@ impl Pipeline {
 
     /// Sends an offer whose record was read already, and waits neither for room in the window nor in the socket.
     #[cfg(feature = "async")]
-    pub(crate) fn put(&mut self, offer: &PreparedOffer, content: Content<'_>) -> Result<u64> {
+    pub(crate) fn put(&mut self, offer: &PreparedOffer, content: OfferedPayload<'_>) -> Result<u64> {
         let mut terms = offer.terms();
         if let Some(bundle) = self.bundle {
             terms = terms.within(bundle);
@@ -350,7 +350,7 @@ impl Pipeline {
         }
         self.outstanding += 1;
         self.sent += 1;
-        Connection::send_when_due(state)?;
+        PoolConnection::send_when_due(state)?;
         Ok(self.sent - 1)
     }
 
@@ -358,7 +358,7 @@ impl Pipeline {
         &mut self,
         options: OfferOptions<'_>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
-    ) -> Result<Terms> {
+    ) -> Result<OfferTerms> {
         let mut terms = self.connection.terms(options)?;
         if let Some(bundle) = self.bundle {
             terms = terms.within(bundle);
@@ -370,7 +370,7 @@ impl Pipeline {
         Ok(terms)
     }
 
-    fn send(&mut self, terms: Terms, content: Content<'_>) -> Result<u64> {
+    fn send(&mut self, terms: OfferTerms, content: OfferedPayload<'_>) -> Result<u64> {
         self.connection.refuse_behind(terms, &self.record, content)?;
         let mut state = self.connection.lock()?;
         let request = state.mail.next(self.number);
@@ -400,23 +400,23 @@ impl Pipeline {
             self.acknowledged += 1;
             self.outstanding -= 1;
             match (&mut self.acks, outcome) {
-                (Acks::Call(call), outcome) => call(Ack { number, outcome }),
+                (AckMode::Call(call), outcome) => call(Ack { number, outcome }),
                 (_, Err(error)) if error.code() == Code::NotWanted => {}
                 (_, Err(error)) => _ = self.failure.get_or_insert(error),
-                (Acks::Collect(versions), Ok(version)) => versions.push(version),
-                (Acks::FirstFailure, Ok(_)) => {}
+                (AckMode::Collect(versions), Ok(version)) => versions.push(version),
+                (AckMode::FirstFailure, Ok(_)) => {}
             }
         }
     }
 }
 
 fn await_acks<'a>(
-    connection: &'a Connection,
+    connection: &'a PoolConnection,
     state: Guard<'a>,
     number: u64,
     batch: &mut VecDeque<Result<u64>>,
 ) -> (Guard<'a>, Result<()>) {
-    let (state, waited) = connection.wait_keeping(state, Wait::letters(&number), |state| {
+    let (state, waited) = connection.wait_keeping(state, ThreadWait::letters(&number), |state| {
         state.mail.get(number)?.take_acks(batch).then_some(())
     });
     (state, waited.map(|_| ()))
@@ -431,7 +431,7 @@ impl fmt::Debug for Pipeline {
 impl Drop for Pipeline {
     fn drop(&mut self) {
         if let Ok(mut state) = self.connection.lock() {
-            state.abandon_now(self.number, Stop::Silently);
+            state.abandon_now(self.number, StreamStop::Silently);
         }
     }
 }

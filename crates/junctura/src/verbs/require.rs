@@ -6,15 +6,15 @@ use std::time::Duration;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::{Request, body};
 
-use crate::awaiting::{Awaited, Awaiting};
-use crate::connection::in_flight::Letter;
-use crate::connection::stream::Stream;
-use crate::connection::{Connection, unexpected};
+use crate::awaiting::{Awaited, WaitSource};
+use crate::connection::in_flight::ServerMessage;
+use crate::connection::stream::ServerStream;
+use crate::connection::{PoolConnection, unexpected};
 use crate::object::Object;
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::target::Target;
-use crate::verbs::demand::{DemandOptions, Through, begin_demand, demand};
+use crate::verbs::demand::{DemandOptions, DemandThrough, begin_demand, demand};
 use crate::verbs::follow::{self, Follow, FollowOptions, Gap, milliseconds};
 
 /// Which versions of a key a requirement is owed.
@@ -60,7 +60,7 @@ pub struct RequireOptions {
 
 /// Where an object lies in a store, as whoever archived it tells the pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Archived {
+pub struct ArchivedLocation {
     /// The number of its version in this incarnation ([`Object::version`]).
     pub sequence: u64,
     /// Where it lies, for people and other programs: usually a URI and a range of bytes.
@@ -97,8 +97,8 @@ pub struct Archived {
 /// ```
 #[derive(Debug)]
 pub struct Requirement {
-    connection: Arc<Connection>,
-    stream: Stream,
+    connection: Arc<PoolConnection>,
+    stream: ServerStream,
     selector: String,
     name: Option<String>,
     is_group: bool,
@@ -229,7 +229,7 @@ impl RequireOptions {
             OnFull::Wait => (false, None),
             OnFull::Break { quota } => (true, quota),
         };
-        Request::Require(body::Require {
+        Request::Require(body::RequireRequest {
             selector: selector.into(),
             newest_only: self.versions == Versions::Newest,
             name: self.name.as_deref().map(Into::into),
@@ -242,8 +242,8 @@ impl RequireOptions {
     }
 }
 
-fn begin_retract(connection: &Arc<Connection>, name: &str) -> Result<Pending<u64>> {
-    connection.begin_count(&Request::Retract(body::Retract { name: name.into() }))
+fn begin_retract(connection: &Arc<PoolConnection>, name: &str) -> Result<Pending<u64>> {
+    connection.begin_count(&Request::Retract(body::RetractRequest { name: name.into() }))
 }
 
 impl Requirement {
@@ -269,7 +269,7 @@ impl Requirement {
     /// those who subscribe are told. Gives how many it was still owed of them. Release them afterwards.
     ///
     /// ```
-    /// # use junctura::{Archived, DemandOptions, EventKind, Pool, RequireOptions};
+    /// # use junctura::{ArchivedLocation, DemandOptions, EventKind, Pool, RequireOptions};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
     /// let named = RequireOptions { name: Some("archive".to_owned()), ..RequireOptions::default() };
@@ -280,7 +280,7 @@ impl Requirement {
     /// let object = requirement.demand("name=a", DemandOptions::default())?;
     /// let sequence = object.version().sequence;
     /// requirement.not_archived(&[sequence], "the disk is full")?; // it is tried again
-    /// requirement.archived(&[Archived { sequence, location: "file:///archive/a".to_owned() }])?;
+    /// requirement.archived(&[ArchivedLocation { sequence, location: "file:///archive/a".to_owned() }])?;
     /// drop(object);
     /// assert_eq!(events.next_event()?.expect("it goes on").reason, "the disk is full");
     /// assert_eq!(events.next_event()?.expect("it goes on").location.as_deref(), Some("file:///archive/a"));
@@ -290,7 +290,7 @@ impl Requirement {
     ///
     /// # Errors
     /// `InvalidArgument` for a requirement without a name; `NotFound` when it was retracted.
-    pub fn archived(&self, objects: &[Archived]) -> Result<u64> {
+    pub fn archived(&self, objects: &[ArchivedLocation]) -> Result<u64> {
         let objects = objects.iter().map(|object| body::ArchivedObject {
             sequence: object.sequence,
             location: object.location.as_str().into(),
@@ -316,7 +316,7 @@ impl Requirement {
             let cause = "what is archived is told through a requirement with a name";
             return Err(Error::new(Code::InvalidArgument, "requirement", cause));
         };
-        let request = Request::Archived(body::Archived {
+        let request = Request::Archived(body::ArchivedBody {
             requirement: name.as_str().into(),
             objects,
             failure: failure.map(Into::into),
@@ -360,7 +360,7 @@ impl Requirement {
         reason = "options come last, by value, with every verb"
     )]
     pub fn begin_follow(&self, options: FollowOptions) -> Result<Pending<Follow>> {
-        let through = follow::Through::Number(self.stream.number(), self.is_group);
+        let through = follow::FollowThrough::Number(self.stream.number(), self.is_group);
         follow::begin_follow(&self.connection, &options, &self.selector, &through)
     }
 
@@ -377,12 +377,12 @@ impl Requirement {
         begin_demand(&self.connection, &target.into(), options.timeout, &through)
     }
 
-    fn through(&self, options: &DemandOptions<'_>) -> Result<Through<'static>> {
+    fn through(&self, options: &DemandOptions<'_>) -> Result<DemandThrough<'static>> {
         if options.requirement.is_some() || options.incomplete {
             let cause = "through this requirement: not through another one, and nothing that is staged";
             return Err(Error::new(Code::InvalidArgument, "demand", cause));
         }
-        Ok(Through::Number(self.stream.number()))
+        Ok(DemandThrough::Number(self.stream.number()))
     }
 
     /// Ends this client's use of it, as dropping it does, without waiting. One without a name is retracted.
@@ -431,20 +431,20 @@ impl Requirement {
     }
 
     /// What has come. Nothing comes after an error.
-    fn come(&mut self, letter: Result<Option<Letter>>) -> Result<Option<Gap>> {
+    fn come(&mut self, letter: Result<Option<ServerMessage>>) -> Result<Option<Gap>> {
         let gap = letter.and_then(|letter| letter.map(|letter| self.gap(letter)).transpose());
         self.stream.fuse(gap)
     }
 
     #[cfg(feature = "async")]
-    pub(crate) fn connection(&self) -> &Arc<Connection> {
+    pub(crate) fn connection(&self) -> &Arc<PoolConnection> {
         &self.connection
     }
 
-    fn gap(&self, letter: Letter) -> Result<Gap> {
+    fn gap(&self, letter: ServerMessage) -> Result<Gap> {
         match letter {
-            Letter::Gap(body) => Gap::read(&self.connection, &body),
-            Letter::Ended(error) | Letter::Failed(error) => Err(error),
+            ServerMessage::Gap(body) => Gap::read(&self.connection, &body),
+            ServerMessage::Ended(error) | ServerMessage::Failed(error) => Err(error),
             _ => Err(unexpected("for a requirement")),
         }
     }
@@ -479,7 +479,7 @@ impl Requirement {
 
 impl Awaited for Requirement {
     /// A gap, or its end.
-    fn awaiting(&self) -> Awaiting {
+    fn awaiting(&self) -> WaitSource {
         self.stream.awaiting()
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use junctura_model::{Code, Result};
 use junctura_wire::Request;
-use junctura_wire::body::Drain;
+use junctura_wire::body::DrainRequest;
 
 use crate::pending::Pending;
 use crate::pool::Pool;
@@ -42,7 +42,7 @@ impl Pool {
     pub fn begin_stop(&self, timeout: Option<Duration>) -> Result<Pending<()>> {
         let connection = self.connection()?;
         let timeout_ms = timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64);
-        let asked = connection.begin_count(&Request::Drain(Drain { timeout_ms }))?;
+        let asked = connection.begin_count(&Request::Drain(DrainRequest { timeout_ms }))?;
         Ok(asked.then(move |left| {
             let ended = match left {
                 Err(error) if error.code() != Code::Timeout => return Err(error),

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use junctura_model::version::Version;
 use junctura_model::{Code, Described, Error, RecordRef, Result};
-use junctura_wire::body::{Subscribe, events};
-use junctura_wire::{Frame, Kind, Reply, Request};
+use junctura_wire::body::{SubscribeRequest, events};
+use junctura_wire::{FrameKind, Reply, Request, WireFrame};
 
-use crate::awaiting::{Awaited, Awaiting};
+use crate::awaiting::{Awaited, WaitSource};
 #[cfg(feature = "async")]
 use crate::connection::TaskPlace;
-use crate::connection::in_flight::Letter;
-use crate::connection::stream::Stream;
-use crate::connection::{Connection, unexpected};
+use crate::connection::in_flight::ServerMessage;
+use crate::connection::stream::ServerStream;
+use crate::connection::{PoolConnection, unexpected};
 use crate::iter::iterable;
 use crate::pending::Pending;
 use crate::pool::Pool;
@@ -142,7 +142,7 @@ pub struct PoolEvent {
     /// The requirement it happened to: its name and its selector.
     pub requirement: Option<(String, String)>,
     /// The bundle it happened to.
-    pub bundle: Option<BundleName>,
+    pub bundle: Option<BundleNotice>,
     /// Where the object lies in a store, for people and other programs.
     pub location: Option<String>,
     /// Why.
@@ -151,7 +151,7 @@ pub struct PoolEvent {
 
 /// A bundle that something happened to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BundleName {
+pub struct BundleNotice {
     /// Its path; `None`: it has none.
     pub path: Option<String>,
     /// How many members were there.
@@ -181,8 +181,8 @@ pub struct BundleName {
 /// ```
 #[derive(Debug)]
 pub struct Subscription {
-    pub(crate) connection: Arc<Connection>,
-    stream: Stream,
+    pub(crate) connection: Arc<PoolConnection>,
+    stream: ServerStream,
     #[cfg(feature = "async")]
     pub(crate) place: TaskPlace,
 }
@@ -229,7 +229,7 @@ impl Pool {
 fn request<'a>(selector: &'a str, kinds: &[EventKind]) -> Request<'a> {
     let bits = kinds.iter().fold(0, |bits, kind| bits | kind.bit());
     let events = if kinds.is_empty() { events::ALL } else { bits };
-    Request::Subscribe(Subscribe {
+    Request::Subscribe(SubscribeRequest {
         selector: selector.into(),
         events,
     })
@@ -322,23 +322,23 @@ impl Subscription {
     }
 
     /// What has come. Nothing comes after an error.
-    fn come(&mut self, letter: Result<Option<Letter>>) -> Result<Option<PoolEvent>> {
+    fn come(&mut self, letter: Result<Option<ServerMessage>>) -> Result<Option<PoolEvent>> {
         let event = letter.and_then(|letter| letter.map_or(Ok(None), |letter| self.event(letter)));
         self.stream.fuse(event)
     }
 
-    fn event(&self, letter: Letter) -> Result<Option<PoolEvent>> {
+    fn event(&self, letter: ServerMessage) -> Result<Option<PoolEvent>> {
         match letter {
-            Letter::Event(body) => PoolEvent::read(&self.connection, &body).map(Some),
-            Letter::Ended(error) if error.code() == Code::Closed => Ok(None),
-            Letter::Ended(error) | Letter::Failed(error) => Err(error),
+            ServerMessage::Event(body) => PoolEvent::read(&self.connection, &body).map(Some),
+            ServerMessage::Ended(error) if error.code() == Code::Closed => Ok(None),
+            ServerMessage::Ended(error) | ServerMessage::Failed(error) => Err(error),
             _ => Err(unexpected("in a subscription")),
         }
     }
 }
 
 impl Awaited for Subscription {
-    fn awaiting(&self) -> Awaiting {
+    fn awaiting(&self) -> WaitSource {
         self.stream.awaiting()
     }
 }
@@ -346,9 +346,9 @@ impl Awaited for Subscription {
 iterable!(Subscription, PoolEvent, next_event);
 
 impl PoolEvent {
-    fn read(connection: &Connection, body: &[u8]) -> Result<Self> {
-        let frame = Frame {
-            kind: Kind::Event as u8,
+    fn read(connection: &PoolConnection, body: &[u8]) -> Result<Self> {
+        let frame = WireFrame {
+            kind: FrameKind::Event as u8,
             descriptors: 0,
             request: 0,
             body,
@@ -381,7 +381,7 @@ impl PoolEvent {
             requirement: happened
                 .requirement
                 .map(|it| (it.name.into_owned(), it.selector.into_owned())),
-            bundle: happened.bundle.map(|it| BundleName {
+            bundle: happened.bundle.map(|it| BundleNotice {
                 path: it.path.map(std::borrow::Cow::into_owned),
                 members: it.members,
                 declared: it.declared,

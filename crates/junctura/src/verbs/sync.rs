@@ -5,10 +5,10 @@ use std::time::Duration;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
 
-use crate::connection::in_flight::{Letter, Talk};
-use crate::connection::state::Stop;
+use crate::connection::in_flight::{ExchangeKind, ServerMessage};
+use crate::connection::state::StreamStop;
 use crate::connection::unexpected;
-use crate::pending::{Pending, Said};
+use crate::pending::{Pending, RequestOutcome};
 use crate::pool::Pool;
 
 impl Pool {
@@ -60,9 +60,14 @@ impl Pool {
     /// `Disconnected` or `Closed` when there is no server to ask any more.
     pub fn begin_sync(&self) -> Result<Pending<()>> {
         let connection = self.connection()?;
-        connection.pend(Talk::Once, &Request::Sync, Stop::Cancel, |_, _, said| match said {
-            Said::Letter(Letter::Done(_)) => Ok(()),
-            _ => Err(unexpected("no answer to a sync")),
-        })
+        connection.pend(
+            ExchangeKind::Once,
+            &Request::Sync,
+            StreamStop::Cancel,
+            |_, _, said| match said {
+                RequestOutcome::Letter(ServerMessage::Done(_)) => Ok(()),
+                _ => Err(unexpected("no answer to a sync")),
+            },
+        )
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use junctura_model::{Code, Error, IntoGiven, RecordRef, Result};
 use junctura_wire::{Request, body};
 
-use crate::connection::Connection;
+use crate::connection::PoolConnection;
 use crate::pending::Pending;
 use crate::pool::Pool;
 
@@ -83,7 +83,7 @@ impl Pool {
     }
 }
 
-impl Connection {
+impl PoolConnection {
     /// How many want an object; where nothing does, the pool remembers that it was declined.
     pub(crate) fn begin_wanted(self: &Arc<Self>, schema: u16, record: &[u8]) -> Result<Pending<u64>> {
         self.begin_count(&probe(schema, record, true))
@@ -97,7 +97,7 @@ impl Connection {
 }
 
 fn probe(schema: u16, record: &[u8], declines: bool) -> Request<'_> {
-    Request::Wanted(body::Wanted {
+    Request::Wanted(body::WantedRequest {
         schema,
         record: record.into(),
         declines,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use junctura_model::Result;
 use junctura_wire::Request;
-use junctura_wire::body::{Target as Wanted, Withdraw};
+use junctura_wire::body::{TargetBody as Wanted, WithdrawRequest};
 
 use crate::pending::Pending;
 use crate::pool::Pool;
@@ -83,9 +83,9 @@ impl Pool {
 }
 
 impl WithdrawOptions {
-    pub(crate) fn of(self, target: Wanted<'_>) -> Withdraw<'_> {
+    pub(crate) fn of(self, target: Wanted<'_>) -> WithdrawRequest<'_> {
         let timeout_ms = self.timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64);
-        Withdraw {
+        WithdrawRequest {
             target,
             timeout_ms,
             force: self.force,

@@ -7,7 +7,7 @@ mod limits;
 
 use std::sync::Arc;
 
-use junctura::{BundleOptions, Code, DemandedArray, Layout, OfferOptions, Part, Pool, Whole};
+use junctura::{ArrayPart, BundleOptions, Code, DemandedArray, Layout, OfferOptions, Pool, WholeArray};
 use limits::Limits;
 
 /// One call.
@@ -39,13 +39,15 @@ fn refusals(pool: &Pool) -> Vec<Code> {
     let mut refusals = Vec::new();
     for wanted in [Layout::one(&shape).unwrap(), two_ranks(&shape)] {
         let wanted = Arc::new(wanted);
-        refusals.push(refusal(|| array.take(&Part::of(&wanted, 0))));
+        refusals.push(refusal(|| array.take(&ArrayPart::of(&wanted, 0))));
     }
     // A window of a few elements.
     let window = Arc::new(Layout::one(&vec![2; shape.len()]).unwrap());
-    refusals.push(refusal(|| array.take(&Part::of(&window, 0))));
+    refusals.push(refusal(|| array.take(&ArrayPart::of(&window, 0))));
     drop::<DemandedArray>(array);
-    refusals.push(refusal(|| Whole::of(pool, pool.demand("name=claim", None).unwrap())));
+    refusals.push(refusal(|| {
+        WholeArray::of(pool, pool.demand("name=claim", None).unwrap())
+    }));
     refusals
 }
 

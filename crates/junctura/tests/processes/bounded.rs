@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use junctura::{Code, DemandOptions, Item, OfferOptions, Pending, Pool, Result, Version};
 use junctura_pool::server::{Server, ServerOptions};
-use junctura_transport::Interest;
+use junctura_transport::PollInterest;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{alone, itself, told};
@@ -107,7 +107,7 @@ fn client() {
     offers.push(offer_one(&pool, "late"));
     drop(stopped);
     while late.try_take().unwrap().is_none() {
-        junctura_transport::wait(descriptor.as_fd(), Interest::READ).unwrap();
+        junctura_transport::wait(descriptor.as_fd(), PollInterest::READ).unwrap();
     }
     for offer in offers {
         offer.wait().unwrap();

@@ -11,8 +11,8 @@ use crate::{alone, itself, told};
 use junctura::{
     Code, EventKind, FollowOptions, Item, OfferOptions, Pool, RequireOptions, Retention, Subscription, Target,
 };
-use junctura_link::{Gate, GateOptions, Identity};
-use junctura_transport::{Address, Carrier, Outbox, UnixCarrier};
+use junctura_link::{Gate, GateOptions, ServerIdentity};
+use junctura_transport::{Carrier, Outbox, ServerAddress, UnixCarrier};
 use junctura_wire::{Request, VERSION, body};
 
 const LARGE: usize = 300_000;
@@ -181,7 +181,7 @@ fn victim() {
 
 /// Sends an offer's frame by hand: its first half, or all of it without waiting for the answer.
 fn offer_half(url: &str, whole: bool) -> ! {
-    let address: Address = url.parse().unwrap();
+    let address: ServerAddress = url.parse().unwrap();
     let mut carrier = UnixCarrier::connect(&address).unwrap();
     let mut out = Outbox::new();
     let hello = body::Hello {
@@ -525,7 +525,12 @@ fn what_was_released_before_a_sync_is_done() {
     let _alone = alone();
     let (pool, _departures) = pool();
     let any = "tcp://127.0.0.1:0".parse().unwrap();
-    let gate = Gate::open(GateOptions::new(any, pool.url().parse().unwrap(), Identity::default())).unwrap();
+    let gate = Gate::open(GateOptions::new(
+        any,
+        pool.url().parse().unwrap(),
+        ServerIdentity::default(),
+    ))
+    .unwrap();
     let group = RequireOptions {
         name: Some("workers".to_owned()),
         group: true,

@@ -2,7 +2,7 @@
 
 use crate::alone;
 use junctura::{Archiver, ArchiverEvent, ArchiverOptions, Code, Pool};
-use junctura_store::{Layout, Store};
+use junctura_store::{Store, StoreLayout};
 
 /// Whether pools are reached by any detour here (see CONTRIBUTING.md).
 fn is_over_network() -> bool {
@@ -57,7 +57,7 @@ fn a_payload_that_was_damaged_keeps_no_other_from_the_store() {
         return;
     }
     let pool = Pool::builder().schema("free").checked(true).open().unwrap();
-    let store = Store::create_url("memory:", &pool.schemas().unwrap(), &Layout::default()).unwrap();
+    let store = Store::create_url("memory:", &pool.schemas().unwrap(), &StoreLayout::default()).unwrap();
     let payload: Vec<u8> = (0..20_000_u32)
         .flat_map(|i| i.wrapping_mul(2_246_822_519).to_ne_bytes())
         .collect();
@@ -88,7 +88,7 @@ fn a_payload_that_was_damaged_keeps_no_other_from_the_store() {
 /// Payloads of one pool that cannot be read and the names of others, in one window.
 fn unreadable_among(names: &[&str], bad: u32) -> (Pool, Store) {
     let pool = Pool::builder().schema("free").checked(true).open().unwrap();
-    let store = Store::create_url("memory:", &pool.schemas().unwrap(), &Layout::default()).unwrap();
+    let store = Store::create_url("memory:", &pool.schemas().unwrap(), &StoreLayout::default()).unwrap();
     for number in 0..bad {
         let payload: Vec<u8> = (0..20_000_u32)
             .flat_map(|i| (i + 1).wrapping_mul(3_266_489_917 + 2 * number).to_ne_bytes())

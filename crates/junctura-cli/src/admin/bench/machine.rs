@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use junctura::{Code, Error, Result};
 
-use super::Spread;
-use crate::program::Program;
+use super::LatencySpread;
+use crate::program::ProgramWords;
 
 /// Larger than caches.
 const COPIED_BYTES: usize = 64 << 20;
@@ -34,7 +34,7 @@ pub(super) fn memcpy_gib_per_s(time: Duration) -> f64 {
 }
 
 /// Two threads wake each other.
-pub(super) fn thread_round_trips(time: Duration) -> Result<Spread> {
+pub(super) fn thread_round_trips(time: Duration) -> Result<LatencySpread> {
     const OVER: u64 = u64::MAX;
     let turn = Arc::new(AtomicU64::new(0));
     let heard = Arc::clone(&turn);
@@ -71,8 +71,8 @@ pub(super) fn thread_round_trips(time: Duration) -> Result<Spread> {
 }
 
 /// Two processes wake each other through pipes.
-pub(super) fn process_round_trips(time: Duration, program: &Program) -> Result<Spread> {
-    let mut other = Other::start(program, &["bench-worker", "echo"])?;
+pub(super) fn process_round_trips(time: Duration, program: &ProgramWords) -> Result<LatencySpread> {
+    let mut other = EchoProcess::start(program, &["bench-worker", "echo"])?;
     let mut byte = [7u8];
     spread(time, || {
         other.write(&byte)?;
@@ -116,7 +116,7 @@ pub(super) fn files_per_s(time: Duration, bytes: usize) -> Result<f64> {
 }
 
 /// How long this takes, over and over.
-pub(super) fn spread(time: Duration, mut round: impl FnMut() -> Result<()>) -> Result<Spread> {
+pub(super) fn spread(time: Duration, mut round: impl FnMut() -> Result<()>) -> Result<LatencySpread> {
     let mut times = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3)
         .map_err(|error| Error::new(Code::Io, "bench", error.to_string()))?;
     // The first ones are about starting.
@@ -130,23 +130,23 @@ pub(super) fn spread(time: Duration, mut round: impl FnMut() -> Result<()>) -> R
         times.saturating_record(one.elapsed().as_nanos() as u64);
     }
     let us = |quantile| times.value_at_quantile(quantile) as f64 / 1e3;
-    Ok(Spread {
+    Ok(LatencySpread {
         p50: us(0.5),
         p99: us(0.99),
     })
 }
 
 /// Another process, which ends with this value.
-pub(super) struct Other {
+pub(super) struct EchoProcess {
     process: Child,
 }
 
-impl Other {
-    pub(super) fn start(program: &Program, arguments: &[&str]) -> Result<Other> {
+impl EchoProcess {
+    pub(super) fn start(program: &ProgramWords, arguments: &[&str]) -> Result<EchoProcess> {
         let mut command = program.command()?;
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         let process = command.spawn().map_err(|error| io(&error))?;
-        Ok(Other { process })
+        Ok(EchoProcess { process })
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -162,7 +162,7 @@ impl Other {
     }
 }
 
-impl Drop for Other {
+impl Drop for EchoProcess {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.process.kill();

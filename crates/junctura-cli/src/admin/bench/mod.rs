@@ -13,10 +13,10 @@ use clap::{Args, ValueEnum};
 use junctura::Result;
 use serde::Serialize;
 
-use crate::program::Program;
+use crate::program::ProgramWords;
 use crate::size;
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::{Out, is_terminal};
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::{StandardOutput, is_terminal};
 
 const EXAMPLES: &str = "Examples:
   junctura bench                     some ten seconds, a table, and what it means
@@ -41,15 +41,15 @@ pub(crate) struct BenchArguments {
 
 /// The other process of a measurement; started by `junctura bench`.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct WorkerArguments {
-    task: Task,
+pub(crate) struct BenchWorkerArguments {
+    task: BenchTask,
     /// The pool, where the task needs one
     #[arg(long)]
     pool: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Task {
+enum BenchTask {
     /// Writes every byte that it reads
     Echo,
     /// Offers an object for each that it receives
@@ -61,31 +61,31 @@ const LARGE_BYTES: usize = 804 << 10;
 
 /// What was measured. Times are in microseconds.
 #[derive(Clone, Debug, Serialize)]
-struct Figures {
+struct BenchFigures {
     small_objects_per_s: f64,
     large_objects_per_s: f64,
     large_gib_per_s: f64,
     large_bytes: usize,
-    round_trip_us: Spread,
+    round_trip_us: LatencySpread,
     memcpy_gib_per_s: f64,
-    thread_wake_us: Spread,
-    process_wake_us: Spread,
+    thread_wake_us: LatencySpread,
+    process_wake_us: LatencySpread,
     file_objects_per_s: f64,
     file_gib_per_s: f64,
     processors: usize,
-    ratios: Ratios,
+    ratios: BenchRatios,
 }
 
 /// The middle, and what one of a hundred exceeds.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Spread {
+struct LatencySpread {
     p50: f64,
     p99: f64,
 }
 
 /// A pool beside the machine's own means.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Ratios {
+struct BenchRatios {
     /// Of a large object through the pool, beside copying it once.
     large_to_memcpy: f64,
     /// The same, beside writing it to a file and reading it.
@@ -97,10 +97,10 @@ struct Ratios {
 }
 
 /// Measures.
-pub(crate) fn run(arguments: &BenchArguments, program: &Program) -> Result<()> {
-    let interrupt = Interrupt::install()?;
+pub(crate) fn run(arguments: &BenchArguments, program: &ProgramWords) -> Result<()> {
+    let interrupt = InterruptFlag::install()?;
     let figures = measure(arguments.time, program, &interrupt)?;
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     if arguments.json {
         let document = serde_json::to_value(&figures)
             .map_err(|error| junctura::Error::new(junctura::Code::Io, "bench", error.to_string()))?;
@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: &BenchArguments, program: &Program) -> Result<()> {
     out.flush()
 }
 
-fn measure(time: Duration, program: &Program, interrupt: &Interrupt) -> Result<Figures> {
+fn measure(time: Duration, program: &ProgramWords, interrupt: &InterruptFlag) -> Result<BenchFigures> {
     let next = |what: &str| {
         if is_terminal() {
             say!("junctura: {what} ...");
@@ -133,7 +133,7 @@ fn measure(time: Duration, program: &Program, interrupt: &Interrupt) -> Result<F
     next("there and back")?;
     let round_trip = pool::round_trips(time, program, interrupt)?;
     let gib = LARGE_BYTES as f64 / f64::from(1 << 30);
-    Ok(Figures {
+    Ok(BenchFigures {
         small_objects_per_s: small,
         large_objects_per_s: large,
         large_gib_per_s: large * gib,
@@ -145,7 +145,7 @@ fn measure(time: Duration, program: &Program, interrupt: &Interrupt) -> Result<F
         file_objects_per_s,
         file_gib_per_s: file_objects_per_s * gib,
         processors: std::thread::available_parallelism().map_or(1, usize::from),
-        ratios: Ratios {
+        ratios: BenchRatios {
             large_to_memcpy: large * gib / memcpy,
             large_to_file: large / file_objects_per_s,
             small_to_process_wake: 1e6 / small / (process_wake.p50 / 2.0),
@@ -155,9 +155,9 @@ fn measure(time: Duration, program: &Program, interrupt: &Interrupt) -> Result<F
 }
 
 /// Does the other process's part.
-pub(crate) fn work(arguments: &WorkerArguments) -> Result<()> {
+pub(crate) fn work(arguments: &BenchWorkerArguments) -> Result<()> {
     match arguments.task {
-        Task::Echo => machine::echo(),
-        Task::Answer => pool::answer(arguments.pool.as_deref().unwrap_or_default()),
+        BenchTask::Echo => machine::echo(),
+        BenchTask::Answer => pool::answer(arguments.pool.as_deref().unwrap_or_default()),
     }
 }

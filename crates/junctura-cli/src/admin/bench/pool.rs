@@ -7,10 +7,10 @@ use std::time::Duration;
 use junctura::{Code, Error, Follow, FollowOptions, Item, OfferOptions, Pool, Result, Retention};
 use serde_json::Value;
 
-use super::Spread;
-use super::machine::{Other, spread};
-use crate::program::Program;
-use crate::terminal::interrupt::Interrupt;
+use super::LatencySpread;
+use super::machine::{EchoProcess, spread};
+use crate::program::ProgramWords;
+use crate::terminal::interrupt::InterruptFlag;
 
 /// A load of less says nothing.
 const TIME_MIN: Duration = Duration::from_millis(1);
@@ -18,17 +18,17 @@ const TIME_MIN: Duration = Duration::from_millis(1);
 const TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Objects of attributes and 64 bytes, from one process to another through a server.
-pub(super) fn small_objects_per_s(time: Duration, program: &Program) -> Result<f64> {
+pub(super) fn small_objects_per_s(time: Duration, program: &ProgramWords) -> Result<f64> {
     load(time, program, &["--mode", "metadata"])
 }
 
 /// Objects of this size, whose payload lies in shared memory.
-pub(super) fn large_objects_per_s(time: Duration, program: &Program, bytes: usize) -> Result<f64> {
+pub(super) fn large_objects_per_s(time: Duration, program: &ProgramWords, bytes: usize) -> Result<f64> {
     load(time, program, &["--mode", "transfer", "--size", &bytes.to_string()])
 }
 
 /// On a busy machine a short load may end before its first object has arrived; then it gets more time.
-fn load(time: Duration, program: &Program, arguments: &[&str]) -> Result<f64> {
+fn load(time: Duration, program: &ProgramWords, arguments: &[&str]) -> Result<f64> {
     let mut time = time.max(TIME_MIN);
     loop {
         match rate(time, program, arguments)? {
@@ -39,7 +39,7 @@ fn load(time: Duration, program: &Program, arguments: &[&str]) -> Result<f64> {
     }
 }
 
-fn rate(time: Duration, program: &Program, arguments: &[&str]) -> Result<Option<f64>> {
+fn rate(time: Duration, program: &ProgramWords, arguments: &[&str]) -> Result<Option<f64>> {
     let (duration, warmup) = (format!("{}us", time.as_micros()), format!("{}us", time.as_micros() / 4));
     let done = program
         .command()?
@@ -66,11 +66,11 @@ fn failed(cause: impl Into<String>) -> Error {
 }
 
 /// An object there, an object back: two processes and the server between them.
-pub(super) fn round_trips(time: Duration, program: &Program, interrupt: &Interrupt) -> Result<Spread> {
+pub(super) fn round_trips(time: Duration, program: &ProgramWords, interrupt: &InterruptFlag) -> Result<LatencySpread> {
     let builder = Pool::builder().schema("free").name("junctura bench");
     let pool = interrupt.watch(builder).open()?;
     let mut answers = pool.follow("space=answer")?;
-    let mut other = Other::start(program, &["bench-worker", "answer", "--pool", pool.url()])?;
+    let mut other = EchoProcess::start(program, &["bench-worker", "answer", "--pool", pool.url()])?;
     other.read(&mut [0u8])?;
     let mut number = 0u64;
     spread(time, || {

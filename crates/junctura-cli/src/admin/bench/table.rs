@@ -2,16 +2,16 @@
 
 use junctura::Result;
 
-use super::{Figures, Spread};
+use super::{BenchFigures, LatencySpread};
 use crate::size;
-use crate::terminal::output::Out;
+use crate::terminal::output::StandardOutput;
 
 /// A figure that is this many times worse than it should be is worth a remark.
 const REMARKABLE: f64 = 4.0;
 /// An answer goes through a server twice, which is four wake-ups where the bare one is two.
 const ANSWER_REMARKABLE: f64 = 8.0;
 
-pub(super) fn write(figures: &Figures, out: &mut Out) -> Result<()> {
+pub(super) fn write(figures: &BenchFigures, out: &mut StandardOutput) -> Result<()> {
     let large = size::bytes(figures.large_bytes as u64);
     let ratios = &figures.ratios;
     let lines = [
@@ -77,11 +77,11 @@ pub(super) fn write(figures: &Figures, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-fn times(spread: Spread) -> String {
+fn times(spread: LatencySpread) -> String {
     format!("{:.1} us (99 %: {:.0})", spread.p50, spread.p99)
 }
 
-fn meaning(figures: &Figures) -> Vec<String> {
+fn meaning(figures: &BenchFigures) -> Vec<String> {
     let ratios = &figures.ratios;
     let mut sentences = vec![
         if ratios.large_to_memcpy >= 1.0 {
@@ -124,13 +124,13 @@ fn meaning(figures: &Figures) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Figures, Ratios, Spread};
+    use super::super::{BenchFigures, BenchRatios, LatencySpread};
     use super::*;
 
     #[test]
     fn words_follow_from_figures() {
-        let spread = Spread { p50: 10.0, p99: 20.0 };
-        let mut figures = Figures {
+        let spread = LatencySpread { p50: 10.0, p99: 20.0 };
+        let mut figures = BenchFigures {
             small_objects_per_s: 500_000.0,
             large_objects_per_s: 100_000.0,
             large_gib_per_s: 80.0,
@@ -142,7 +142,7 @@ mod tests {
             file_objects_per_s: 2000.0,
             file_gib_per_s: 1.6,
             processors: 8,
-            ratios: Ratios {
+            ratios: BenchRatios {
                 large_to_memcpy: 10.0,
                 large_to_file: 50.0,
                 small_to_process_wake: 0.4,
@@ -153,7 +153,7 @@ mod tests {
         assert!(words.contains("stay where they are") && !words.contains("busy") && !words.contains("noisy"));
         figures.ratios.large_to_memcpy = 0.5;
         figures.ratios.round_trip_to_process_wake = 9.0;
-        figures.round_trip_us = Spread { p50: 90.0, p99: 900.0 };
+        figures.round_trip_us = LatencySpread { p50: 90.0, p99: 900.0 };
         figures.processors = 2;
         let words = meaning(&figures).join("\n");
         for part in ["0.50 of one copy", "9 times the bare", "2 processors", "noisy"] {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use super::{Finding, Machine};
+use super::{DoctorFinding, MachineView};
 
 /// Memory that is sealed, the newest thing that is needed (3.17), and some years of mended bugs.
 const NEEDED: (u32, u32) = (4, 14);
@@ -13,31 +13,31 @@ const BEST: (u32, u32) = (6, 3);
 /// A clock that says an earlier year than this project has is wrong.
 const NOT_BEFORE: Duration = Duration::from_hours(55 * 8766);
 
-pub(super) fn version(_: &Machine) -> Vec<Finding> {
+pub(super) fn version(_: &MachineView) -> Vec<DoctorFinding> {
     let name = rustix::system::uname();
     vec![judge(&name.release().to_string_lossy())]
 }
 
-fn judge(release: &str) -> Finding {
+fn judge(release: &str) -> DoctorFinding {
     const CHECK: &str = "kernel";
     match parse(release) {
-        None => Finding::warn(
+        None => DoctorFinding::warn(
             CHECK,
             format!("{release:?}, which is no version"),
             "it may lack something",
             "look at the other findings",
         ),
-        Some(version) if version < NEEDED => Finding::fail(
+        Some(version) if version < NEEDED => DoctorFinding::fail(
             CHECK,
             release,
             "sealed memory or something around it is missing or has bugs",
             "Linux 4.14 or newer",
         ),
-        Some(version) if version < BEST => Finding::ok(
+        Some(version) if version < BEST => DoctorFinding::ok(
             CHECK,
             format!("{release} (6.3 or newer could also forbid to execute shared memory)"),
         ),
-        Some(_) => Finding::ok(CHECK, release),
+        Some(_) => DoctorFinding::ok(CHECK, release),
     }
 }
 
@@ -46,17 +46,17 @@ fn parse(release: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-pub(super) fn clock(_: &Machine) -> Vec<Finding> {
+pub(super) fn clock(_: &MachineView) -> Vec<DoctorFinding> {
     let first = Instant::now();
     let is_forward = Instant::now() >= first;
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     vec![judge_clock(is_forward, since)]
 }
 
-fn judge_clock(is_forward: bool, since_1970: Duration) -> Finding {
+fn judge_clock(is_forward: bool, since_1970: Duration) -> DoctorFinding {
     const CHECK: &str = "clock";
     if !is_forward {
-        return Finding::fail(
+        return DoctorFinding::fail(
             CHECK,
             "the monotonic clock went back",
             "timeouts end too early or never",
@@ -64,21 +64,21 @@ fn judge_clock(is_forward: bool, since_1970: Duration) -> Finding {
         );
     }
     if since_1970 < NOT_BEFORE {
-        return Finding::warn(
+        return DoctorFinding::warn(
             CHECK,
             format!("it says {} s since 1970, which is decades ago", since_1970.as_secs()),
             "versions of servers at abstract addresses, and dates such as date=-1, are wrong",
             "set the clock: chronyc makestep, timedatectl set-ntp true",
         );
     }
-    Finding::ok(CHECK, "goes forward, and says a sensible date")
+    DoctorFinding::ok(CHECK, "goes forward, and says a sensible date")
 }
 
-pub(super) fn wakeups(_: &Machine) -> Vec<Finding> {
+pub(super) fn wakeups(_: &MachineView) -> Vec<DoctorFinding> {
     const CHECK: &str = "wake-ups";
     vec![match wake() {
-        Ok(()) => Finding::ok(CHECK, "eventfd and poll work"),
-        Err(errno) => Finding::fail(
+        Ok(()) => DoctorFinding::ok(CHECK, "eventfd and poll work"),
+        Err(errno) => DoctorFinding::fail(
             CHECK,
             format!("eventfd or poll: {errno}"),
             "no server can run",
@@ -99,24 +99,24 @@ fn wake() -> rustix::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Level;
+    use super::super::FindingLevel;
     use super::super::testing::levels;
     use super::*;
 
     #[test]
     fn old_kernels_are_told() {
-        assert_eq!(levels(&[judge("3.10.0-1160.el7.x86_64")]), [Level::Fail]);
-        assert_eq!(levels(&[judge("5.14.0-427.el9.x86_64")]), [Level::Ok]);
-        assert_eq!(levels(&[judge("6.12")]), [Level::Ok]);
-        assert_eq!(levels(&[judge("gnumach")]), [Level::Warn]);
+        assert_eq!(levels(&[judge("3.10.0-1160.el7.x86_64")]), [FindingLevel::Fail]);
+        assert_eq!(levels(&[judge("5.14.0-427.el9.x86_64")]), [FindingLevel::Ok]);
+        assert_eq!(levels(&[judge("6.12")]), [FindingLevel::Ok]);
+        assert_eq!(levels(&[judge("gnumach")]), [FindingLevel::Warn]);
     }
 
     #[test]
     fn clocks_that_cannot_be_right_are_told() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        assert_eq!(levels(&[judge_clock(true, now)]), [Level::Ok]);
-        assert_eq!(levels(&[judge_clock(true, Duration::ZERO)]), [Level::Warn]);
-        assert_eq!(levels(&[judge_clock(false, now)]), [Level::Fail]);
+        assert_eq!(levels(&[judge_clock(true, now)]), [FindingLevel::Ok]);
+        assert_eq!(levels(&[judge_clock(true, Duration::ZERO)]), [FindingLevel::Warn]);
+        assert_eq!(levels(&[judge_clock(false, now)]), [FindingLevel::Fail]);
     }
 
     #[test]

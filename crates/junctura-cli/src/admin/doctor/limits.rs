@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit};
 
-use super::{Finding, Machine};
+use super::{DoctorFinding, MachineView};
 use crate::size;
 
 /// A server opens this many for itself, and four for each client.
@@ -14,17 +14,17 @@ const BYTES_NEEDED: u64 = 64 << 20;
 /// The addresses that a mapped pool and its rings take, many times over.
 const ADDRESSES_NEEDED: u64 = 1 << 30;
 
-pub(super) fn descriptors(_: &Machine) -> Vec<Finding> {
+pub(super) fn descriptors(_: &MachineView) -> Vec<DoctorFinding> {
     vec![judge_descriptors(getrlimit(Resource::Nofile))]
 }
 
-fn judge_descriptors(limit: Rlimit) -> Finding {
+fn judge_descriptors(limit: Rlimit) -> DoctorFinding {
     const CHECK: &str = "open files";
     let most = limit.maximum.unwrap_or(u64::MAX);
     let found = format!("at most {}", count(limit.maximum));
     if most < DESCRIPTORS_NEEDED {
         let consequence = "a server turns its clients away: each takes four descriptors";
-        return Finding::fail(
+        return DoctorFinding::fail(
             CHECK,
             found,
             consequence,
@@ -33,67 +33,67 @@ fn judge_descriptors(limit: Rlimit) -> Finding {
     }
     if most < DESCRIPTORS_WANTED {
         let consequence = format!("a server has room for some {} clients", most.saturating_sub(32) / 4);
-        return Finding::warn(
+        return DoctorFinding::warn(
             CHECK,
             found,
             &consequence,
             "ulimit -Hn 4096, or nofile in /etc/security/limits.conf",
         );
     }
-    Finding::ok(CHECK, found)
+    DoctorFinding::ok(CHECK, found)
 }
 
-pub(super) fn file_size(_: &Machine) -> Vec<Finding> {
+pub(super) fn file_size(_: &MachineView) -> Vec<DoctorFinding> {
     vec![judge_file_size(getrlimit(Resource::Fsize))]
 }
 
 /// Shared memory is files to the kernel.
-fn judge_file_size(limit: Rlimit) -> Finding {
+fn judge_file_size(limit: Rlimit) -> DoctorFinding {
     const CHECK: &str = "file size";
     match limit.current {
-        None => Finding::ok(CHECK, "not limited"),
+        None => DoctorFinding::ok(CHECK, "not limited"),
         Some(bytes) => {
             let found = format!("at most {}", size::bytes(bytes));
             let consequence = "no segment of shared memory can be larger, nor any file that is spilled or written";
             let remedy = "ulimit -f unlimited";
             if bytes < BYTES_NEEDED {
-                Finding::fail(CHECK, found, consequence, remedy)
+                DoctorFinding::fail(CHECK, found, consequence, remedy)
             } else {
-                Finding::warn(CHECK, found, consequence, remedy)
+                DoctorFinding::warn(CHECK, found, consequence, remedy)
             }
         }
     }
 }
 
-pub(super) fn address_space(_: &Machine) -> Vec<Finding> {
+pub(super) fn address_space(_: &MachineView) -> Vec<DoctorFinding> {
     vec![judge_address_space(getrlimit(Resource::As))]
 }
 
-fn judge_address_space(limit: Rlimit) -> Finding {
+fn judge_address_space(limit: Rlimit) -> DoctorFinding {
     const CHECK: &str = "address space";
     match limit.current {
-        None => Finding::ok(CHECK, "not limited"),
+        None => DoctorFinding::ok(CHECK, "not limited"),
         Some(bytes) => {
             let found = format!("at most {}", size::bytes(bytes));
             let consequence = "payloads that this process holds must fit into it together, mapped as they are";
             let remedy = "ulimit -v unlimited; limit memory by a control group instead";
             if bytes < ADDRESSES_NEEDED {
-                Finding::fail(CHECK, found, consequence, remedy)
+                DoctorFinding::fail(CHECK, found, consequence, remedy)
             } else {
-                Finding::warn(CHECK, found, consequence, remedy)
+                DoctorFinding::warn(CHECK, found, consequence, remedy)
             }
         }
     }
 }
 
 /// For who wonders: nothing here locks memory.
-pub(super) fn locked(_: &Machine) -> Vec<Finding> {
+pub(super) fn locked(_: &MachineView) -> Vec<DoctorFinding> {
     let limit = getrlimit(Resource::Memlock);
     let found = match limit.current {
         None => "not limited".to_owned(),
         Some(bytes) => format!("at most {}; none is needed", size::bytes(bytes)),
     };
-    vec![Finding::ok("locked memory", found)]
+    vec![DoctorFinding::ok("locked memory", found)]
 }
 
 fn count(limit: Option<u64>) -> String {
@@ -102,7 +102,7 @@ fn count(limit: Option<u64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Level::{Fail, Ok, Warn};
+    use super::super::FindingLevel::{Fail, Ok, Warn};
     use super::super::testing::levels;
     use super::*;
 
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_is_too_little_is_told() {
-        let judge = |judge: fn(Rlimit) -> Finding, value| levels(&[judge(limit(value))])[0];
+        let judge = |judge: fn(Rlimit) -> DoctorFinding, value| levels(&[judge(limit(value))])[0];
         assert_eq!(judge(judge_descriptors, None), Ok);
         assert_eq!(judge(judge_descriptors, Some(1024)), Ok);
         assert_eq!(judge(judge_descriptors, Some(1023)), Warn);

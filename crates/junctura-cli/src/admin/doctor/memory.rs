@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 
-use super::{Finding, Machine};
+use super::{DoctorFinding, MachineView};
 use crate::pool::serve;
 use crate::size;
 
 /// Below this no pool is of use.
 const NEEDED_BYTES: u64 = 64 << 20;
 
-pub(super) fn available(machine: &Machine) -> Vec<Finding> {
+pub(super) fn available(machine: &MachineView) -> Vec<DoctorFinding> {
     const CHECK: &str = "memory";
     let path = machine.proc.join("meminfo");
     let text = std::fs::read_to_string(&path).unwrap_or_default();
     let (Some(total), Some(available)) = (kib(&text, "MemTotal:"), kib(&text, "MemAvailable:")) else {
-        return vec![Finding::warn(
+        return vec![DoctorFinding::warn(
             CHECK,
             format!("{} does not say how much there is", path.display()),
             "a server may promise more than there is",
@@ -28,9 +28,9 @@ pub(super) fn available(machine: &Machine) -> Vec<Finding> {
     let budget = total / 4;
     vec![if available < NEEDED_BYTES {
         let remedy = "end what fills it, or take another machine";
-        Finding::fail(CHECK, found, "the kernel ends processes that fill a pool", remedy)
+        DoctorFinding::fail(CHECK, found, "the kernel ends processes that fill a pool", remedy)
     } else if available < budget {
-        Finding::warn(
+        DoctorFinding::warn(
             CHECK,
             found,
             &format!(
@@ -40,7 +40,7 @@ pub(super) fn available(machine: &Machine) -> Vec<Finding> {
             "say less: junctura serve --budget SIZE, with --spill DIRECTORY for the rest",
         )
     } else {
-        Finding::ok(CHECK, found)
+        DoctorFinding::ok(CHECK, found)
     }]
 }
 
@@ -54,29 +54,29 @@ fn kib(text: &str, name: &str) -> Option<u64> {
 }
 
 /// What the control group of this process may have: its own limit, or the least of those above it.
-pub(super) fn control_group(machine: &Machine) -> Vec<Finding> {
+pub(super) fn control_group(machine: &MachineView) -> Vec<DoctorFinding> {
     const CHECK: &str = "memory, by group";
     let Some(limit) = limit_of(machine) else {
-        return vec![Finding::ok(CHECK, "no control group limits it")];
+        return vec![DoctorFinding::ok(CHECK, "no control group limits it")];
     };
     let found = format!("at most {}", size::bytes(limit));
     let budget = serve::default_budget_bytes();
     let remedy = "say less: junctura serve --budget SIZE, with --spill DIRECTORY for the rest";
     vec![if limit < NEEDED_BYTES {
         let remedy = "ask for more: --mem of a batch job, --memory of a container";
-        Finding::fail(CHECK, found, "the kernel ends the server or its clients", remedy)
+        DoctorFinding::fail(CHECK, found, "the kernel ends the server or its clients", remedy)
     } else if limit < budget {
         let consequence = format!(
             "the default budget of a pool is {}: the kernel ends the server when it is used",
             size::bytes(budget)
         );
-        Finding::warn(CHECK, found, &consequence, remedy)
+        DoctorFinding::warn(CHECK, found, &consequence, remedy)
     } else {
-        Finding::ok(CHECK, found)
+        DoctorFinding::ok(CHECK, found)
     }]
 }
 
-pub(super) fn limit_of(machine: &Machine) -> Option<u64> {
+pub(super) fn limit_of(machine: &MachineView) -> Option<u64> {
     let groups = std::fs::read_to_string(machine.proc.join("self/cgroup")).unwrap_or_default();
     limit(&groups, &machine.cgroups)
 }
@@ -109,17 +109,17 @@ fn limit(groups: &str, root: &Path) -> Option<u64> {
     least
 }
 
-pub(super) fn sealing(_: &Machine) -> Vec<Finding> {
+pub(super) fn sealing(_: &MachineView) -> Vec<DoctorFinding> {
     const CHECK: &str = "sealed memory";
     vec![match seal() {
-        Ok(true) => Finding::ok(CHECK, "memory files can be made, sealed and reopened"),
-        Ok(false) => Finding::fail(
+        Ok(true) => DoctorFinding::ok(CHECK, "memory files can be made, sealed and reopened"),
+        Ok(false) => DoctorFinding::fail(
             CHECK,
             "a sealed memory file could be made smaller",
             "a process could end others by shrinking what they have mapped",
             "another kernel: this one does not keep seals",
         ),
-        Err(errno) => Finding::fail(
+        Err(errno) => DoctorFinding::fail(
             CHECK,
             format!("memfd_create: {errno}"),
             "there is no memory to share: no server starts",
@@ -138,7 +138,7 @@ fn seal() -> rustix::io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Level;
+    use super::super::FindingLevel;
     use super::super::testing::{levels, machine};
     use super::*;
 
@@ -149,11 +149,11 @@ mod tests {
             let (_folder, machine) = machine(&[("proc/meminfo", &text)]);
             levels(&super::available(&machine))[0]
         };
-        assert_eq!(level("8388608"), Level::Ok);
-        assert_eq!(level("1048576"), Level::Warn);
-        assert_eq!(level("1024"), Level::Fail);
+        assert_eq!(level("8388608"), FindingLevel::Ok);
+        assert_eq!(level("1048576"), FindingLevel::Warn);
+        assert_eq!(level("1024"), FindingLevel::Fail);
         let (_folder, machine) = machine(&[]);
-        assert_eq!(levels(&super::available(&machine)), [Level::Warn]);
+        assert_eq!(levels(&super::available(&machine)), [FindingLevel::Warn]);
     }
 
     #[test]
@@ -163,24 +163,30 @@ mod tests {
             levels(&control_group(&machine))[0]
         };
         let here = ("proc/self/cgroup", "0::/job/step\n");
-        assert_eq!(level(&[here]), Level::Ok);
-        assert_eq!(level(&[here, ("cgroup/job/step/memory.max", "max\n")]), Level::Ok);
-        assert_eq!(level(&[here, ("cgroup/job/memory.max", "1000000\n")]), Level::Fail);
+        assert_eq!(level(&[here]), FindingLevel::Ok);
+        assert_eq!(
+            level(&[here, ("cgroup/job/step/memory.max", "max\n")]),
+            FindingLevel::Ok
+        );
+        assert_eq!(
+            level(&[here, ("cgroup/job/memory.max", "1000000\n")]),
+            FindingLevel::Fail
+        );
         assert_eq!(
             level(&[here, ("cgroup/job/step/memory.max", "67108864\n")]),
-            Level::Warn
+            FindingLevel::Warn
         );
         let old = ("proc/self/cgroup", "5:memory:/job\n4:cpu,cpuacct:/\n");
         assert_eq!(
             level(&[old, ("cgroup/memory/job/memory.limit_in_bytes", "1000\n")]),
-            Level::Fail
+            FindingLevel::Fail
         );
         assert_eq!(
             level(&[
                 old,
                 ("cgroup/memory/job/memory.limit_in_bytes", "9223372036854771712\n")
             ]),
-            Level::Ok
+            FindingLevel::Ok
         );
     }
 

@@ -1,6 +1,6 @@
 //! `junctura doctor`: whether this machine, as this process finds it, is in order for a pool.
 //!
-//! Each check is a small function of the [`Machine`] that says what it found. What is not in order comes with what follows
+//! Each check is a small function of the [`MachineView`] that says what it found. What is not in order comes with what follows
 //! from it and what can be done. Nothing is changed, but for a socket and some memory that are gone when it ends.
 
 mod files;
@@ -13,11 +13,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use junctura::{Code, Error, Result};
-use junctura_transport::Address;
+use junctura_transport::ServerAddress;
 use serde_json::json;
 
 use crate::terminal::interrupt::survive_file_limit;
-use crate::terminal::output::{Out, Style};
+use crate::terminal::output::{StandardOutput, WordStyle};
 
 const EXAMPLES: &str = "Examples:
   junctura doctor
@@ -50,15 +50,15 @@ pub(crate) struct DoctorArguments {
 
 /// Where checks look.
 #[derive(Clone, Debug)]
-struct Machine {
+struct MachineView {
     proc: PathBuf,
     cgroups: PathBuf,
     pool: String,
 }
 
-impl Machine {
-    fn this(pool: &str) -> Machine {
-        Machine {
+impl MachineView {
+    fn this(pool: &str) -> MachineView {
+        MachineView {
             proc: "/proc".into(),
             cgroups: "/sys/fs/cgroup".into(),
             pool: pool.to_owned(),
@@ -68,12 +68,12 @@ impl Machine {
 
 /// The memory that the control group of this process may have, where it is limited.
 pub(crate) fn group_limit_bytes() -> Option<u64> {
-    memory::limit_of(&Machine::this(""))
+    memory::limit_of(&MachineView::this(""))
 }
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Level {
+enum FindingLevel {
     Ok,
     /// It works, but not as well as it could, or not for long
     Warn,
@@ -81,64 +81,64 @@ enum Level {
     Fail,
 }
 
-impl Level {
+impl FindingLevel {
     fn name(self) -> &'static str {
         match self {
-            Level::Ok => "ok",
-            Level::Warn => "warn",
-            Level::Fail => "fail",
+            FindingLevel::Ok => "ok",
+            FindingLevel::Warn => "warn",
+            FindingLevel::Fail => "fail",
         }
     }
 
-    fn style(self) -> Style {
+    fn style(self) -> WordStyle {
         match self {
-            Level::Ok => Style::Good,
-            Level::Warn => Style::Doubtful,
-            Level::Fail => Style::Bad,
+            FindingLevel::Ok => WordStyle::Good,
+            FindingLevel::Warn => WordStyle::Doubtful,
+            FindingLevel::Fail => WordStyle::Bad,
         }
     }
 }
 
 /// What a check says.
 #[derive(Clone, Debug)]
-struct Finding {
+struct DoctorFinding {
     check: &'static str,
-    level: Level,
+    level: FindingLevel,
     found: String,
     /// What follows from it, and what can be done; empty where all is well.
     consequence: String,
     remedy: String,
 }
 
-impl Finding {
-    fn ok(check: &'static str, found: impl Into<String>) -> Finding {
-        Finding {
+impl DoctorFinding {
+    fn ok(check: &'static str, found: impl Into<String>) -> DoctorFinding {
+        DoctorFinding {
             check,
-            level: Level::Ok,
+            level: FindingLevel::Ok,
             found: found.into(),
             consequence: String::new(),
             remedy: String::new(),
         }
     }
 
-    fn warn(check: &'static str, found: impl Into<String>, consequence: &str, remedy: &str) -> Finding {
-        Finding {
-            level: Level::Warn,
+    fn warn(check: &'static str, found: impl Into<String>, consequence: &str, remedy: &str) -> DoctorFinding {
+        DoctorFinding {
+            level: FindingLevel::Warn,
             consequence: consequence.to_owned(),
             remedy: remedy.to_owned(),
-            ..Finding::ok(check, found)
+            ..DoctorFinding::ok(check, found)
         }
     }
 
-    fn fail(check: &'static str, found: impl Into<String>, consequence: &str, remedy: &str) -> Finding {
-        Finding {
-            level: Level::Fail,
-            ..Finding::warn(check, found, consequence, remedy)
+    fn fail(check: &'static str, found: impl Into<String>, consequence: &str, remedy: &str) -> DoctorFinding {
+        DoctorFinding {
+            level: FindingLevel::Fail,
+            ..DoctorFinding::warn(check, found, consequence, remedy)
         }
     }
 }
 
-type Check = fn(&Machine) -> Vec<Finding>;
+type Check = fn(&MachineView) -> Vec<DoctorFinding>;
 
 const CHECKS: [Check; 16] = [
     kernel::version,
@@ -162,17 +162,17 @@ const CHECKS: [Check; 16] = [
 /// Looks.
 pub(crate) fn run(arguments: &DoctorArguments) -> Result<()> {
     survive_file_limit()?;
-    let machine = Machine::this(&arguments.pool);
-    let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(&machine)).collect();
+    let machine = MachineView::this(&arguments.pool);
+    let mut findings: Vec<DoctorFinding> = CHECKS.iter().flat_map(|check| check(&machine)).collect();
     findings.push(sockets::hand_over());
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     for finding in &findings {
         if arguments.json {
             out.json(&json!({
                 "check": finding.check, "level": finding.level.name(), "found": finding.found,
                 "consequence": finding.consequence, "remedy": finding.remedy,
             }))?;
-        } else if !arguments.quiet || finding.level > Level::Ok {
+        } else if !arguments.quiet || finding.level > FindingLevel::Ok {
             let level = out.styled(finding.level.style(), &format!("{:<4}", finding.level.name()));
             writeln!(out, "{level}  {:<20} {}", finding.check, finding.found)?;
             for (what, text) in [("so", &finding.consequence), ("do", &finding.remedy)] {
@@ -183,7 +183,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<()> {
         }
     }
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();
-    let (failed, warned) = (count(Level::Fail), count(Level::Warn));
+    let (failed, warned) = (count(FindingLevel::Fail), count(FindingLevel::Warn));
     if arguments.json {
         out.json(&json!({"checks": findings.len(), "failed": failed, "warned": warned}))?;
     } else if !arguments.quiet {
@@ -205,18 +205,18 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<()> {
 }
 
 /// The address that is meant, if it is one.
-fn address(machine: &Machine) -> Result<Address> {
+fn address(machine: &MachineView) -> Result<ServerAddress> {
     machine.pool.parse()
 }
 
 #[cfg(test)]
 mod testing {
-    use super::{Finding, Level, Machine};
+    use super::{DoctorFinding, FindingLevel, MachineView};
 
     /// A machine whose files are made up.
-    pub(super) fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
+    pub(super) fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, MachineView) {
         let folder = tempfile::tempdir().unwrap();
-        let machine = Machine {
+        let machine = MachineView {
             proc: folder.path().join("proc"),
             cgroups: folder.path().join("cgroup"),
             pool: format!("unix:{}", folder.path().join("run/pool.sock").display()),
@@ -230,10 +230,10 @@ mod testing {
     }
 
     /// What they found, of which every one that is not in order says why it matters and what to do.
-    pub(super) fn levels(findings: &[Finding]) -> Vec<Level> {
+    pub(super) fn levels(findings: &[DoctorFinding]) -> Vec<FindingLevel> {
         for finding in findings {
             let is_told = !finding.consequence.is_empty() && !finding.remedy.is_empty();
-            assert!(finding.level == Level::Ok || is_told, "{finding:?}");
+            assert!(finding.level == FindingLevel::Ok || is_told, "{finding:?}");
         }
         findings.iter().map(|finding| finding.level).collect()
     }

@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use junctura::Pool;
-use junctura_transport::Address;
+use junctura_transport::ServerAddress;
 use rustix::process::geteuid;
 
-use super::{Finding, Machine, address as meant};
+use super::{DoctorFinding, MachineView, address as meant};
 
 /// Who does not answer in this time is not there.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-pub(super) fn address(machine: &Machine) -> Vec<Finding> {
+pub(super) fn address(machine: &MachineView) -> Vec<DoctorFinding> {
     const CHECK: &str = "address";
     let mut findings = vec![match meant(machine) {
-        _ if endpoint(machine).is_some() => Finding::ok(CHECK, machine.pool.clone()),
-        Ok(address) => Finding::ok(CHECK, address.to_string()),
-        Err(error) => Finding::fail(
+        _ if endpoint(machine).is_some() => DoctorFinding::ok(CHECK, machine.pool.clone()),
+        Ok(address) => DoctorFinding::ok(CHECK, address.to_string()),
+        Err(error) => DoctorFinding::fail(
             CHECK,
             error.to_string(),
             "commands that name no pool find none",
@@ -33,15 +33,15 @@ pub(super) fn address(machine: &Machine) -> Vec<Finding> {
     findings
 }
 
-fn judge_runtime(runtime: Option<&Path>) -> Option<Finding> {
+fn judge_runtime(runtime: Option<&Path>) -> Option<DoctorFinding> {
     const CHECK: &str = "XDG_RUNTIME_DIR";
     let fallback = format!("/tmp/junctura-{}", geteuid().as_raw());
     let runtime = runtime?;
     let is_ours = std::fs::metadata(runtime).is_ok_and(|about| about.is_dir() && about.uid() == geteuid().as_raw());
     Some(if runtime.is_absolute() && is_ours {
-        Finding::ok(CHECK, runtime.display().to_string())
+        DoctorFinding::ok(CHECK, runtime.display().to_string())
     } else {
-        Finding::warn(
+        DoctorFinding::warn(
             CHECK,
             format!("{} is no directory of this user's", runtime.display()),
             &format!(
@@ -53,20 +53,20 @@ fn judge_runtime(runtime: Option<&Path>) -> Option<Finding> {
 }
 
 /// Whether a socket can be made where the pool's is, and reached.
-pub(super) fn directory(machine: &Machine) -> Vec<Finding> {
+pub(super) fn directory(machine: &MachineView) -> Vec<DoctorFinding> {
     const CHECK: &str = "socket folder";
     let Ok(address) = meant(machine) else { return Vec::new() };
     let Some(folder) = address.path().and_then(|path| path.parent().map(Path::to_owned)) else {
-        return vec![Finding::ok(CHECK, "an abstract address needs none")];
+        return vec![DoctorFinding::ok(CHECK, "an abstract address needs none")];
     };
     let about = match std::fs::symlink_metadata(&folder) {
         Ok(about) => about,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && matches!(address, Address::Named(_)) => {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && matches!(address, ServerAddress::Named(_)) => {
             return vec![judge_parent(CHECK, &folder)];
         }
         Err(error) => {
             let remedy = "make the directory, or name another";
-            return vec![Finding::fail(
+            return vec![DoctorFinding::fail(
                 CHECK,
                 format!("{}: {error}", folder.display()),
                 "no server can listen there",
@@ -75,11 +75,11 @@ pub(super) fn directory(machine: &Machine) -> Vec<Finding> {
         }
     };
     let found = folder.display().to_string();
-    if matches!(address, Address::Named(_)) {
+    if matches!(address, ServerAddress::Named(_)) {
         let is_closed =
             about.is_dir() && about.uid() == geteuid().as_raw() && (about.mode() & 0o7777) == (about.mode() & 0o7700);
         if !is_closed {
-            return vec![Finding::fail(
+            return vec![DoctorFinding::fail(
                 CHECK,
                 format!(
                     "{found} has mode {:04o} and belongs to user {}",
@@ -92,8 +92,8 @@ pub(super) fn directory(machine: &Machine) -> Vec<Finding> {
         }
     }
     vec![match listen_and_connect(&folder) {
-        Ok(()) => Finding::ok(CHECK, format!("{found}: sockets can be made and reached")),
-        Err(error) => Finding::fail(
+        Ok(()) => DoctorFinding::ok(CHECK, format!("{found}: sockets can be made and reached")),
+        Err(error) => DoctorFinding::fail(
             CHECK,
             format!("{found}: {error}"),
             "no server can listen there",
@@ -102,11 +102,11 @@ pub(super) fn directory(machine: &Machine) -> Vec<Finding> {
     }]
 }
 
-fn judge_parent(check: &'static str, folder: &Path) -> Finding {
+fn judge_parent(check: &'static str, folder: &Path) -> DoctorFinding {
     let parent = folder.parent().unwrap_or(Path::new("/"));
     match tempfile::tempdir_in(parent) {
-        Ok(_) => Finding::ok(check, format!("{} is not there yet, and can be made", folder.display())),
-        Err(error) => Finding::fail(
+        Ok(_) => DoctorFinding::ok(check, format!("{} is not there yet, and can be made", folder.display())),
+        Err(error) => DoctorFinding::fail(
             check,
             format!("{} cannot be made: {error}", folder.display()),
             "no server can listen there",
@@ -127,7 +127,7 @@ fn listen_and_connect(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Servers that are there, and sockets of those that are not any more.
-pub(super) fn left_behind(machine: &Machine) -> Vec<Finding> {
+pub(super) fn left_behind(machine: &MachineView) -> Vec<DoctorFinding> {
     const CHECK: &str = "servers";
     let Ok(Some(folder)) =
         meant(machine).map(|address| address.path().and_then(|path| path.parent().map(Path::to_owned)))
@@ -148,7 +148,7 @@ pub(super) fn left_behind(machine: &Machine) -> Vec<Finding> {
             .collect();
         names.join(", ")
     };
-    let mut findings = vec![Finding::ok(
+    let mut findings = vec![DoctorFinding::ok(
         CHECK,
         match alive.len() {
             0 => format!("none in {}", folder.display()),
@@ -156,7 +156,7 @@ pub(super) fn left_behind(machine: &Machine) -> Vec<Finding> {
         },
     )];
     if !dead.is_empty() {
-        findings.push(Finding::warn(
+        findings.push(DoctorFinding::warn(
             "stale sockets",
             format!("{}: nobody listens there any more", names(&dead)),
             "what these servers held in memory is lost; the next server of the name takes the place",
@@ -167,12 +167,12 @@ pub(super) fn left_behind(machine: &Machine) -> Vec<Finding> {
 }
 
 /// The host and port of a pool elsewhere.
-fn endpoint(machine: &Machine) -> Option<&str> {
+fn endpoint(machine: &MachineView) -> Option<&str> {
     machine.pool.strip_prefix("tcp://").filter(|rest| rest.contains(':'))
 }
 
 /// Whether anybody listens where a pool elsewhere is meant to be.
-pub(super) fn elsewhere(machine: &Machine) -> Vec<Finding> {
+pub(super) fn elsewhere(machine: &MachineView) -> Vec<DoctorFinding> {
     const CHECK: &str = "pool elsewhere";
     let Some(endpoint) = endpoint(machine) else {
         return Vec::new();
@@ -182,8 +182,8 @@ pub(super) fn elsewhere(machine: &Machine) -> Vec<Finding> {
         TcpStream::connect_timeout(&address, PATIENCE)
     });
     vec![match reached {
-        Ok(_) => Finding::ok(CHECK, format!("somebody listens at {endpoint}")),
-        Err(error) => Finding::warn(
+        Ok(_) => DoctorFinding::ok(CHECK, format!("somebody listens at {endpoint}")),
+        Err(error) => DoctorFinding::warn(
             CHECK,
             format!("{endpoint}: {error}"),
             "clients of this pool are told Unavailable",
@@ -192,7 +192,7 @@ pub(super) fn elsewhere(machine: &Machine) -> Vec<Finding> {
     }]
 }
 
-pub(super) fn loopback(_: &Machine) -> Vec<Finding> {
+pub(super) fn loopback(_: &MachineView) -> Vec<DoctorFinding> {
     const CHECK: &str = "network loopback";
     let reached = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| {
         let port = listener.local_addr()?.port();
@@ -201,8 +201,8 @@ pub(super) fn loopback(_: &Machine) -> Vec<Finding> {
         listener.accept()?.0.read_exact(&mut [0u8])
     });
     vec![match reached {
-        Ok(()) => Finding::ok(CHECK, "127.0.0.1 can be listened on and reached"),
-        Err(error) => Finding::warn(
+        Ok(()) => DoctorFinding::ok(CHECK, "127.0.0.1 can be listened on and reached"),
+        Err(error) => DoctorFinding::warn(
             CHECK,
             format!("127.0.0.1: {error}"),
             "nothing on this machine, where pools go through sockets of their own; over a network nothing works",
@@ -212,7 +212,7 @@ pub(super) fn loopback(_: &Machine) -> Vec<Finding> {
 }
 
 /// A small and a large object, offered and received.
-pub(super) fn hand_over() -> Finding {
+pub(super) fn hand_over() -> DoctorFinding {
     const CHECK: &str = "hand-over";
     let handed = || -> junctura::Result<bool> {
         let pool = Pool::builder()
@@ -227,14 +227,14 @@ pub(super) fn hand_over() -> Finding {
         Ok(small.payload() == b"x" && pool.demand("name=large", None)?.payload() == large)
     };
     match handed() {
-        Ok(true) => Finding::ok(CHECK, "a small and a large object went through a pool of this process"),
-        Ok(false) => Finding::fail(
+        Ok(true) => DoctorFinding::ok(CHECK, "a small and a large object went through a pool of this process"),
+        Ok(false) => DoctorFinding::fail(
             CHECK,
             "what was received is not what was offered",
             "payloads are damaged on their way",
             "test the memory of this machine, and tell us",
         ),
-        Err(error) => Finding::fail(
+        Err(error) => DoctorFinding::fail(
             CHECK,
             error.to_string(),
             "no program of this user can use a pool here",
@@ -247,7 +247,7 @@ pub(super) fn hand_over() -> Finding {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use super::super::Level;
+    use super::super::FindingLevel;
     use super::super::testing::{levels, machine};
     use super::*;
 
@@ -255,7 +255,7 @@ mod tests {
     fn an_address_that_is_none_is_told_once() {
         let (_folder, mut machine) = machine(&[]);
         machine.pool = "nonsense".to_owned();
-        assert_eq!(levels(&address(&machine))[0], Level::Fail);
+        assert_eq!(levels(&address(&machine))[0], FindingLevel::Fail);
         assert!(directory(&machine).is_empty() && left_behind(&machine).is_empty());
     }
 
@@ -265,40 +265,43 @@ mod tests {
         assert!(elsewhere(&machine).is_empty());
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         machine.pool = format!("tcp://{}", listener.local_addr().unwrap());
-        assert_eq!(levels(&address(&machine))[0], Level::Ok);
-        assert_eq!(levels(&elsewhere(&machine)), [Level::Ok]);
+        assert_eq!(levels(&address(&machine))[0], FindingLevel::Ok);
+        assert_eq!(levels(&elsewhere(&machine)), [FindingLevel::Ok]);
         drop(listener);
-        assert_eq!(levels(&elsewhere(&machine)), [Level::Warn]);
+        assert_eq!(levels(&elsewhere(&machine)), [FindingLevel::Warn]);
     }
 
     #[test]
     fn a_runtime_directory_must_be_ours() {
         let folder = tempfile::tempdir().unwrap();
         assert!(judge_runtime(None).is_none());
-        assert_eq!(levels(judge_runtime(Some(folder.path())).as_slice()), [Level::Ok]);
+        assert_eq!(
+            levels(judge_runtime(Some(folder.path())).as_slice()),
+            [FindingLevel::Ok]
+        );
         assert_eq!(
             levels(judge_runtime(Some(&folder.path().join("missing"))).as_slice()),
-            [Level::Warn]
+            [FindingLevel::Warn]
         );
     }
 
     #[test]
     fn a_folder_that_is_not_there_is_no_place_for_a_socket() {
         let (folder, machine) = machine(&[]);
-        assert_eq!(levels(&directory(&machine)), [Level::Fail]);
+        assert_eq!(levels(&directory(&machine)), [FindingLevel::Fail]);
         std::fs::create_dir(folder.path().join("run")).unwrap();
-        assert_eq!(levels(&directory(&machine)), [Level::Ok]);
+        assert_eq!(levels(&directory(&machine)), [FindingLevel::Ok]);
         assert_eq!(std::fs::read_dir(folder.path().join("run")).unwrap().count(), 0);
     }
 
     #[test]
     fn sockets_of_dead_servers_are_told() {
         let (folder, machine) = machine(&[("run/notes.txt", "")]);
-        assert_eq!(levels(&left_behind(&machine)), [Level::Ok]);
+        assert_eq!(levels(&left_behind(&machine)), [FindingLevel::Ok]);
         drop(UnixListener::bind(folder.path().join("run/dead.sock")).unwrap());
         let _alive = UnixListener::bind(folder.path().join("run/alive.sock")).unwrap();
         let findings = left_behind(&machine);
-        assert_eq!(levels(&findings), [Level::Ok, Level::Warn]);
+        assert_eq!(levels(&findings), [FindingLevel::Ok, FindingLevel::Warn]);
         assert!(findings[0].found.starts_with("alive ") && findings[1].found.starts_with("dead:"));
     }
 
@@ -306,19 +309,19 @@ mod tests {
     fn a_folder_that_cannot_be_made_is_told() {
         if geteuid().is_root() {
             let nowhere = Path::new("/proc/nowhere/junctura");
-            assert_eq!(levels(&[judge_parent("x", nowhere)]), [Level::Fail]);
+            assert_eq!(levels(&[judge_parent("x", nowhere)]), [FindingLevel::Fail]);
             return;
         }
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o500)).unwrap();
         assert_eq!(
             levels(&[judge_parent("x", &folder.path().join("junctura"))]),
-            [Level::Fail]
+            [FindingLevel::Fail]
         );
     }
 
     #[test]
     fn a_hand_over_works_here() {
-        assert_eq!(levels(&[hand_over()]), [Level::Ok]);
+        assert_eq!(levels(&[hand_over()]), [FindingLevel::Ok]);
     }
 }

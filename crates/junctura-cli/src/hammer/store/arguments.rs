@@ -8,7 +8,7 @@ use junctura::{Code, Error, Result};
 use serde::Serialize;
 
 use crate::hammer::HammerArguments;
-use crate::hammer::load::Space;
+use crate::hammer::load::LoadSpace;
 use crate::hammer::stamp::BYTES_MIN;
 
 /// Objects of a load, unless it is said what part of it is wanted.
@@ -19,24 +19,24 @@ const LANES_MAX: u32 = 1024;
 /// Options that only a store's load has.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Loads of a store")]
-pub(in crate::hammer) struct StoreArguments {
+pub(in crate::hammer) struct StoreLoadArguments {
     /// Load a store instead of a pool: the one in this folder or bucket, made where there is none, which keeps what is written
     /// (default: one for each row of the table, in the system's temporary folder, removed afterwards). The plain files beside it lie
     /// with its data, or in the temporary folder where these lie in a bucket
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = OF_POOLS)]
     pub(crate) store: Option<String>,
     /// What is done
-    #[arg(long, value_enum, default_value_t = Pattern::A, requires = "store")]
-    pub(crate) pattern: Pattern,
+    #[arg(long, value_enum, default_value_t = AccessPattern::A, requires = "store")]
+    pub(crate) pattern: AccessPattern,
     /// All writers write into one dataset; without it, each has one of its own
     #[arg(long, requires = "store")]
     pub(crate) contended: bool,
     /// From what readers learn what is there
-    #[arg(long, value_enum, value_name = "FROM", default_value_t = Catalogue::Log, requires = "store")]
-    pub(crate) catalogue: Catalogue,
+    #[arg(long, value_enum, value_name = "FROM", default_value_t = CatalogueSource::Log, requires = "store")]
+    pub(crate) catalogue: CatalogueSource,
     /// A load that is well known
     #[arg(long, value_enum, requires = "store", conflicts_with_all = ["members", "steps", "levels", "params", "size", "read_back"])]
-    pub(crate) preset: Option<Preset>,
+    pub(crate) preset: Option<LoadPreset>,
     /// Only this part of the objects: 0.01 is the first hundredth (default: 1,000 objects)
     #[arg(long, value_name = "PART", requires = "store")]
     pub(crate) scale: Option<f64>,
@@ -105,7 +105,7 @@ const OF_POOLS: [&str; 23] = [
 /// What is done with the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Pattern {
+pub(crate) enum AccessPattern {
     /// All are written, then all are read
     A,
     /// All are re-written while they are read
@@ -115,7 +115,7 @@ pub(crate) enum Pattern {
 /// From what readers learn what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Catalogue {
+pub(crate) enum CatalogueSource {
     /// The commit log alone
     Log,
     /// A checkpoint, an index that is made before they begin, and what came after it
@@ -125,28 +125,28 @@ pub(crate) enum Catalogue {
 /// A load that is well known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Preset {
+pub(crate) enum LoadPreset {
     /// 5 members x 10 steps x 200 levels x 11 parameters of 803 KiB; 70 % are read back while they are written
     Ensemble,
 }
 
 /// A load, as the arguments mean it.
 #[derive(Clone, Debug)]
-pub(crate) struct Load {
-    pub(crate) space: Space,
+pub(crate) struct StoreLoad {
+    pub(crate) space: LoadSpace,
     pub(crate) count: u64,
     pub(crate) payload_bytes: usize,
     pub(crate) read_back: f64,
 }
 
-impl Load {
+impl StoreLoad {
     /// # Errors
     /// `InvalidArgument` for arguments that make none.
     pub(crate) fn of(arguments: &HammerArguments) -> Result<Self> {
         let options = &arguments.store;
         let (space, bytes, read_back) = match options.preset {
             None => (arguments.space(), arguments.size, options.read_back),
-            Some(Preset::Ensemble) => (ENSEMBLE, 803 << 10, 0.7),
+            Some(LoadPreset::Ensemble) => (ENSEMBLE, 803 << 10, 0.7),
         };
         let whole = space.objects();
         if whole == 0 {
@@ -162,17 +162,21 @@ impl Load {
         if !(0.0..=1.0).contains(&read_back) {
             return Err(invalid("--read-back", "at least 0, at most 1"));
         }
-        if options.pattern == Pattern::B && options.read_back > 0.0 {
+        if options.pattern == AccessPattern::B && options.read_back > 0.0 {
             return Err(invalid("--read-back", "in pattern b everything is read meanwhile"));
         }
-        if options.pattern == Pattern::A && options.rewrites > 1 {
+        if options.pattern == AccessPattern::A && options.rewrites > 1 {
             return Err(invalid("--rewrites", "in pattern a nothing is re-written"));
         }
         let load = Self {
             space,
             count: (whole as f64 * scale).ceil() as u64,
             payload_bytes: (bytes as usize).max(BYTES_MIN),
-            read_back: if options.pattern == Pattern::A { read_back } else { 0.0 },
+            read_back: if options.pattern == AccessPattern::A {
+                read_back
+            } else {
+                0.0
+            },
         };
         options
             .rows()
@@ -195,14 +199,14 @@ impl Load {
     }
 }
 
-const ENSEMBLE: Space = Space {
+const ENSEMBLE: LoadSpace = LoadSpace {
     members: 5,
     steps: 10,
     levels: 200,
     params: 11,
 };
 
-impl StoreArguments {
+impl StoreLoadArguments {
     /// Writers, and threads of each, of all rows of the table.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let of_writers = |&writers| self.threads.iter().map(move |&threads| (writers, threads));
@@ -225,12 +229,12 @@ mod tests {
 
     use super::*;
 
-    fn load(words: &[&str]) -> std::result::Result<Load, String> {
+    fn load(words: &[&str]) -> std::result::Result<StoreLoad, String> {
         let command = HammerArguments::augment_args(Command::new("hammer"));
         let matches = command.try_get_matches_from([&["hammer"], words].concat());
         let arguments = matches.and_then(|matches| HammerArguments::from_arg_matches(&matches));
         let arguments = arguments.map_err(|error| error.to_string())?;
-        Load::of(&arguments).map_err(|error| error.to_string())
+        StoreLoad::of(&arguments).map_err(|error| error.to_string())
     }
 
     #[test]

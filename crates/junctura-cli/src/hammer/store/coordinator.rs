@@ -6,36 +6,36 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use junctura::{Code, Error, Result, Schema};
-use junctura_store::{Layout, Store};
+use junctura_store::{Store, StoreLayout};
 use tempfile::TempDir;
 
-use super::arguments::{Catalogue, Load, Pattern};
-use super::crew::{Crew, Reported};
-use super::objects::{Objects, SCHEMA};
-use super::plot::Plot;
-use super::row::{About, Done, Row};
-use super::{Plan, Role};
+use super::arguments::{AccessPattern, CatalogueSource, StoreLoad};
+use super::crew::{WorkerGroup, WorkerResults};
+use super::objects::{RowObjects, SCHEMA};
+use super::plot::RatePlot;
+use super::row::{RateRow, RowFigures, RowSubject};
+use super::{StorePlan, StoreRole};
 use crate::hammer::HammerArguments;
 use crate::model::schema_files;
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Out;
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::StandardOutput;
 
 const TOUCHED: &str =
     "bytes are there before; of each object first and last are stamped, and all are written, read and verified";
 
 /// Loads a store and prints what was measured, a line for each number of writers and threads.
 pub(in crate::hammer) fn run(arguments: &HammerArguments) -> Result<()> {
-    let load = Load::of(arguments)?;
-    let interrupt = Interrupt::install()?;
+    let load = StoreLoad::of(arguments)?;
+    let interrupt = InterruptFlag::install()?;
     let mut plot = plot(arguments)?;
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     if !arguments.json {
-        out.heading(Row::heading())?;
+        out.heading(RateRow::heading())?;
         out.flush()?;
     }
     let (mut lost, mut damaged) = (0, 0);
     for (at, (writers, threads)) in arguments.store.rows().enumerate() {
-        let row = Loaded::open(arguments, &load, &interrupt, at, writers, threads)?.row()?;
+        let row = LoadedStore::open(arguments, &load, &interrupt, at, writers, threads)?.row()?;
         if arguments.json {
             out.json(&serde_json::to_value(&row).unwrap_or_default())?;
         } else {
@@ -47,7 +47,7 @@ pub(in crate::hammer) fn run(arguments: &HammerArguments) -> Result<()> {
         }
         (lost, damaged) = (lost + row.lost, damaged + row.damaged);
     }
-    let drawn = plot.map_or(Ok(()), Plot::draw);
+    let drawn = plot.map_or(Ok(()), RatePlot::draw);
     if lost + damaged > 0 {
         let cause = format!("{lost} lost, {damaged} damaged");
         return Err(Error::new(Code::Corrupt, "hammer", cause));
@@ -56,25 +56,25 @@ pub(in crate::hammer) fn run(arguments: &HammerArguments) -> Result<()> {
 }
 
 /// The picture, if one is wanted.
-fn plot(arguments: &HammerArguments) -> Result<Option<Plot>> {
+fn plot(arguments: &HammerArguments) -> Result<Option<RatePlot>> {
     let Some(file) = &arguments.store.plot else {
         return Ok(None);
     };
     let python = arguments.store.python.clone();
     let python = python.unwrap_or_else(|| arguments.program.python());
-    Plot::begin(file, &python).map(Some)
+    RatePlot::begin(file, &python).map(Some)
 }
 
 /// A store while it is loaded by so many.
-struct Loaded<'a> {
+struct LoadedStore<'a> {
     arguments: &'a HammerArguments,
-    load: &'a Load,
-    interrupt: &'a Interrupt,
+    load: &'a StoreLoad,
+    interrupt: &'a InterruptFlag,
     writers: u32,
     threads: u32,
     store: Store,
     url: String,
-    objects: Objects,
+    objects: RowObjects,
     progress: ProgressBar,
     /// Plain files, beside the data of the store where these lie in a folder.
     plain: TempDir,
@@ -82,11 +82,11 @@ struct Loaded<'a> {
     _folder: Option<TempDir>,
 }
 
-impl<'a> Loaded<'a> {
+impl<'a> LoadedStore<'a> {
     fn open(
         arguments: &'a HammerArguments,
-        load: &'a Load,
-        interrupt: &'a Interrupt,
+        load: &'a StoreLoad,
+        interrupt: &'a InterruptFlag,
         at: usize,
         writers: u32,
         threads: u32,
@@ -104,7 +104,7 @@ impl<'a> Loaded<'a> {
         let store = open(&url)?;
         Ok(Self {
             plain: temporary(&folder_of_plain(&store, &url)?)?,
-            objects: Objects {
+            objects: RowObjects {
                 space: load.space,
                 count: load.count,
                 payload_bytes: load.payload_bytes,
@@ -126,53 +126,57 @@ impl<'a> Loaded<'a> {
         })
     }
 
-    fn row(&self) -> Result<Row> {
-        let mut done = Done {
+    fn row(&self) -> Result<RateRow> {
+        let mut done = RowFigures {
             limit: self
-                .together("plain write", &[Role::Limit], 0..1)?
-                .of(Role::Limit)
+                .together("plain write", &[StoreRole::Limit], 0..1)?
+                .of(StoreRole::Limit)
                 .unwrap_or_default(),
-            ..Done::default()
+            ..RowFigures::default()
         };
         match self.arguments.store.pattern {
-            Pattern::A => self.write_then_read(&mut done)?,
-            Pattern::B => self.write_while_reading(&mut done)?,
+            AccessPattern::A => self.write_then_read(&mut done)?,
+            AccessPattern::B => self.write_while_reading(&mut done)?,
         }
         self.progress.finish_and_clear();
-        Ok(Row::new(self.writers, self.threads, &done, self.about()))
+        Ok(RateRow::new(self.writers, self.threads, &done, self.about()))
     }
 
-    fn write_then_read(&self, done: &mut Done) -> Result<()> {
-        let roles = [Role::Writer, Role::ReaderBack];
+    fn write_then_read(&self, done: &mut RowFigures) -> Result<()> {
+        let roles = [StoreRole::Writer, StoreRole::ReaderBack];
         let count = if self.load.read_back > 0.0 { 2 } else { 1 };
         let figures = self.together("write", &roles[..count], 0..1)?;
-        done.writers = figures.of(Role::Writer).unwrap_or_default();
-        done.read_back = figures.of(Role::ReaderBack);
+        done.writers = figures.of(StoreRole::Writer).unwrap_or_default();
+        done.read_back = figures.of(StoreRole::ReaderBack);
         done.checkpoint_s = self.checkpoint()?;
         done.readers = self
-            .together("read", &[Role::Reader], 0..1)?
-            .of(Role::Reader)
+            .together("read", &[StoreRole::Reader], 0..1)?
+            .of(StoreRole::Reader)
             .unwrap_or_default();
         Ok(())
     }
 
-    fn write_while_reading(&self, done: &mut Done) -> Result<()> {
-        self.together("fill", &[Role::Writer], 0..1)?;
+    fn write_while_reading(&self, done: &mut RowFigures) -> Result<()> {
+        self.together("fill", &[StoreRole::Writer], 0..1)?;
         done.checkpoint_s = self.checkpoint()?;
         let versions = 1..self.arguments.store.rewrites + 1;
-        let figures = self.together("re-write and read", &[Role::Writer, Role::ReaderAgain], versions)?;
-        done.writers = figures.of(Role::Writer).unwrap_or_default();
-        done.readers = figures.of(Role::ReaderAgain).unwrap_or_default();
+        let figures = self.together(
+            "re-write and read",
+            &[StoreRole::Writer, StoreRole::ReaderAgain],
+            versions,
+        )?;
+        done.writers = figures.of(StoreRole::Writer).unwrap_or_default();
+        done.readers = figures.of(StoreRole::ReaderAgain).unwrap_or_default();
         Ok(())
     }
 
     /// Lets so many processes of each role work side by side.
-    fn together(&self, what: &str, roles: &[Role], versions: Range<u64>) -> Result<Reported> {
+    fn together(&self, what: &str, roles: &[StoreRole], versions: Range<u64>) -> Result<WorkerResults> {
         let rounds = versions.end - versions.start;
         self.progress.set_message(what.to_owned());
         self.progress.set_length(self.load.count * rounds);
-        let of_role = |&role: &Role| (0..self.writers).map(move |index| (role, index));
-        let plan = |(role, index)| Plan {
+        let of_role = |&role: &StoreRole| (0..self.writers).map(move |index| (role, index));
+        let plan = |(role, index)| StorePlan {
             role,
             index,
             threads: self.threads,
@@ -183,12 +187,12 @@ impl<'a> Loaded<'a> {
             read_back: self.load.read_back,
         };
         let plans = roles.iter().flat_map(of_role).map(plan).collect();
-        Crew::start(&self.arguments.program, plans, self.interrupt, &self.progress)?.go()
+        WorkerGroup::start(&self.arguments.program, plans, self.interrupt, &self.progress)?.go()
     }
 
     /// Makes the index, where one is wanted; says how long that took.
     fn checkpoint(&self) -> Result<Option<f64>> {
-        if self.arguments.store.catalogue == Catalogue::Log {
+        if self.arguments.store.catalogue == CatalogueSource::Log {
             return Ok(None);
         }
         self.progress.set_message("checkpoint");
@@ -197,9 +201,9 @@ impl<'a> Loaded<'a> {
         Ok(Some(began.elapsed().as_secs_f64()))
     }
 
-    fn about(&self) -> About {
+    fn about(&self) -> RowSubject {
         let options = &self.arguments.store;
-        About {
+        RowSubject {
             pattern: options.pattern,
             contended: options.contended,
             catalogue: options.catalogue,
@@ -207,7 +211,7 @@ impl<'a> Loaded<'a> {
             objects: self.load.count,
             payload_bytes: self.load.payload_bytes,
             every: options.every,
-            rewrites: if options.pattern == Pattern::B {
+            rewrites: if options.pattern == AccessPattern::B {
                 options.rewrites
             } else {
                 0
@@ -224,7 +228,7 @@ impl<'a> Loaded<'a> {
 fn open(url: &str) -> Result<Store> {
     let store = match crate::store::open(url) {
         Err(error) if error.code() == Code::NotFound => {
-            Store::create_url(url, &schema_files::with_builtin(&[])?, &Layout::default())?
+            Store::create_url(url, &schema_files::with_builtin(&[])?, &StoreLayout::default())?
         }
         opened => opened?,
     };

@@ -6,46 +6,46 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use junctura::{Code, Error, Result};
 
-use super::{Figures, Plan, Role};
-use crate::hammer::messages::{Order, Said};
-use crate::hammer::process::{Heard, Process, Task, died};
+use super::{LaneFigures, StorePlan, StoreRole};
+use crate::hammer::messages::{CoordinatorOrder, WorkerReport};
+use crate::hammer::process::{Heard, LoadProcess, ProcessTask, died};
 use crate::hammer::stamp::now_ns;
-use crate::program::Program;
-use crate::terminal::interrupt::Interrupt;
+use crate::program::ProgramWords;
+use crate::terminal::interrupt::InterruptFlag;
 
 /// Time for every process to hear of the start before it comes.
 const START_DELAY_NS: u64 = 50_000_000;
 /// How long Ctrl-C may have to wait.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-pub(super) struct Crew<'a> {
-    members: Vec<Member>,
-    words: Receiver<Heard<Figures>>,
-    interrupt: &'a Interrupt,
+pub(super) struct WorkerGroup<'a> {
+    members: Vec<GroupWorker>,
+    words: Receiver<Heard<LaneFigures>>,
+    interrupt: &'a InterruptFlag,
     progress: &'a ProgressBar,
 }
 
-struct Member {
-    role: Role,
-    process: Process,
+struct GroupWorker {
+    role: StoreRole,
+    process: LoadProcess,
     is_ready: bool,
     done: u64,
-    figures: Option<Figures>,
+    figures: Option<LaneFigures>,
 }
 
-impl<'a> Crew<'a> {
+impl<'a> WorkerGroup<'a> {
     /// Starts a process for each plan.
     pub(super) fn start(
-        program: &Program,
-        plans: Vec<Plan>,
-        interrupt: &'a Interrupt,
+        program: &ProgramWords,
+        plans: Vec<StorePlan>,
+        interrupt: &'a InterruptFlag,
         progress: &'a ProgressBar,
     ) -> Result<Self> {
         let (sender, words) = channel();
-        let member = |(at, plan): (usize, Plan)| -> Result<Member> {
-            Ok(Member {
+        let member = |(at, plan): (usize, StorePlan)| -> Result<GroupWorker> {
+            Ok(GroupWorker {
                 role: plan.role,
-                process: Process::start(program, at, &Task::Store(plan), &sender)?,
+                process: LoadProcess::start(program, at, &ProcessTask::Store(plan), &sender)?,
                 is_ready: false,
                 done: 0,
                 figures: None,
@@ -60,24 +60,26 @@ impl<'a> Crew<'a> {
     }
 
     /// Lets them begin together; those who follow are told when the others are done.
-    pub(super) fn go(mut self) -> Result<Reported> {
+    pub(super) fn go(mut self) -> Result<WorkerResults> {
         while self.members.iter().any(|member| !member.is_ready) {
             self.hear()?;
         }
         let at_ns = now_ns() + START_DELAY_NS;
-        self.tell(|_| true, &Order::Start { at_ns })?;
+        self.tell(|_| true, &CoordinatorOrder::Start { at_ns })?;
         self.await_reports(|role| !role.follows())?;
-        self.tell(Role::follows, &Order::End)?;
-        self.await_reports(Role::follows)?;
-        Ok(Reported(self.members.drain(..).filter_map(Member::end).collect()))
+        self.tell(StoreRole::follows, &CoordinatorOrder::End)?;
+        self.await_reports(StoreRole::follows)?;
+        Ok(WorkerResults(
+            self.members.drain(..).filter_map(GroupWorker::end).collect(),
+        ))
     }
 
-    fn tell(&mut self, whom: impl Fn(Role) -> bool, order: &Order) -> Result<()> {
+    fn tell(&mut self, whom: impl Fn(StoreRole) -> bool, order: &CoordinatorOrder) -> Result<()> {
         let mut members = self.members.iter_mut().filter(|member| whom(member.role));
         members.try_for_each(|member| member.process.obey(order))
     }
 
-    fn await_reports(&mut self, of: impl Fn(Role) -> bool) -> Result<()> {
+    fn await_reports(&mut self, of: impl Fn(StoreRole) -> bool) -> Result<()> {
         while self
             .members
             .iter()
@@ -102,10 +104,10 @@ impl<'a> Crew<'a> {
         match word {
             None if member.figures.is_none() => return Err(died()),
             None => {}
-            Some(Said::Ready) => member.is_ready = true,
-            Some(Said::Progress { done }) => member.done = done,
-            Some(Said::Report(figures)) => member.figures = Some(*figures),
-            Some(Said::Failed { code, text }) => {
+            Some(WorkerReport::Ready) => member.is_ready = true,
+            Some(WorkerReport::Progress { done }) => member.done = done,
+            Some(WorkerReport::Report(figures)) => member.figures = Some(*figures),
+            Some(WorkerReport::Failed { code, text }) => {
                 let code = Code::from_name(&code).unwrap_or(Code::Io);
                 return Err(Error::new(code, "a process of the load", text));
             }
@@ -115,11 +117,11 @@ impl<'a> Crew<'a> {
 }
 
 /// What each process has done.
-pub(super) struct Reported(Vec<(Role, Figures)>);
+pub(super) struct WorkerResults(Vec<(StoreRole, LaneFigures)>);
 
-impl Reported {
+impl WorkerResults {
     /// Those of a role together; none, if there were none.
-    pub(super) fn of(&self, role: Role) -> Option<Figures> {
+    pub(super) fn of(&self, role: StoreRole) -> Option<LaneFigures> {
         let of_role = self.0.iter().filter(|(other, _)| *other == role);
         of_role.map(|(_, figures)| *figures).reduce(|mut sum, figures| {
             sum.add(&figures);
@@ -128,8 +130,8 @@ impl Reported {
     }
 }
 
-impl Member {
-    fn end(mut self) -> Option<(Role, Figures)> {
+impl GroupWorker {
+    fn end(mut self) -> Option<(StoreRole, LaneFigures)> {
         self.process.wait();
         Some((self.role, self.figures?))
     }

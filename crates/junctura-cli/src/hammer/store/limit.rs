@@ -5,18 +5,18 @@ use std::io::{Error as IoError, Write};
 
 use junctura::{Code, Error, Result};
 
-use super::objects::Objects;
-use super::{Figures, Lane, Plan, Start};
+use super::objects::RowObjects;
+use super::{LaneFigures, LaneStart, LoadLane, StorePlan};
 
-pub(super) struct Plain {
-    objects: Objects,
+pub(super) struct PlainFile {
+    objects: RowObjects,
     lane: u64,
     file: File,
     payload: Vec<u8>,
 }
 
-impl Plain {
-    pub(super) fn new(plan: &Plan, lane: u64) -> Result<Self> {
+impl PlainFile {
+    pub(super) fn new(plan: &StorePlan, lane: u64) -> Result<Self> {
         Ok(Self {
             objects: plan.objects.clone(),
             lane,
@@ -26,8 +26,8 @@ impl Plain {
     }
 }
 
-impl Lane for Plain {
-    fn run(&mut self, start: &Start) -> Result<Figures> {
+impl LoadLane for PlainFile {
+    fn run(&mut self, start: &LaneStart) -> Result<LaneFigures> {
         let mut written = 0;
         for n in self.objects.of_lane(self.lane) {
             self.objects.stamp(n, 0, &mut self.payload);
@@ -39,10 +39,10 @@ impl Lane for Plain {
             start.did_one()?;
         }
         self.file.sync_data().map_err(|error| failed(&error))?;
-        Ok(Figures {
+        Ok(LaneFigures {
             written,
             write_ns: start.elapsed_ns(),
-            ..Figures::default()
+            ..LaneFigures::default()
         })
     }
 }

@@ -29,15 +29,15 @@ use junctura::{Code, Error, Result};
 use junctura_store::Store;
 use serde::{Deserialize, Serialize};
 
-pub(in crate::hammer) use self::arguments::StoreArguments;
+pub(in crate::hammer) use self::arguments::StoreLoadArguments;
 pub(in crate::hammer) use self::coordinator::run;
-use self::objects::Objects;
-use crate::hammer::messages::{Orders, Said, begin, listen, say, sleep};
+use self::objects::RowObjects;
+use crate::hammer::messages::{OrderReader, WorkerReport, begin, listen, say, sleep};
 use crate::hammer::stamp::now_ns;
 
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Role {
+enum StoreRole {
     /// Writes the bytes into plain files.
     Limit,
     Writer,
@@ -49,23 +49,23 @@ enum Role {
     ReaderAgain,
 }
 
-impl Role {
+impl StoreRole {
     /// Whether it goes on until it is told that the others are done.
     fn follows(self) -> bool {
-        matches!(self, Role::ReaderBack | Role::ReaderAgain)
+        matches!(self, StoreRole::ReaderBack | StoreRole::ReaderAgain)
     }
 }
 
 /// What one process of a store's load is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Plan {
-    role: Role,
+pub(crate) struct StorePlan {
+    role: StoreRole,
     index: u32,
     threads: u32,
     url: String,
     /// For plain files.
     folder: PathBuf,
-    objects: Objects,
+    objects: RowObjects,
     /// Of each object these versions are written.
     versions: Range<u64>,
     /// Which share is read back.
@@ -74,7 +74,7 @@ pub(crate) struct Plan {
 
 /// What a process, or one of its lanes, has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Figures {
+pub(crate) struct LaneFigures {
     written: u64,
     /// From the start to the last sync.
     write_ns: u64,
@@ -87,9 +87,9 @@ pub(crate) struct Figures {
     damaged: u64,
 }
 
-impl Figures {
+impl LaneFigures {
     /// Of all who worked side by side: objects add up, and the longest time counts.
-    fn add(&mut self, other: &Figures) {
+    fn add(&mut self, other: &LaneFigures) {
         self.written += other.written;
         self.listed += other.listed;
         self.read += other.read;
@@ -102,20 +102,20 @@ impl Figures {
 }
 
 /// One of those in a process that work side by side. What it needs is there before the start.
-trait Lane: Send {
-    fn run(&mut self, start: &Start) -> Result<Figures>;
+trait LoadLane: Send {
+    fn run(&mut self, start: &LaneStart) -> Result<LaneFigures>;
 }
 
 /// When lanes begin, what they hear, and whom they tell how far they are.
 #[derive(Default)]
-struct Start {
+struct LaneStart {
     at_ns: u64,
-    orders: Orders,
+    orders: OrderReader,
     done: AtomicU64,
     next_word_ns: AtomicU64,
 }
 
-impl Start {
+impl LaneStart {
     fn elapsed_ns(&self) -> u64 {
         now_ns().saturating_sub(self.at_ns)
     }
@@ -131,7 +131,7 @@ impl Start {
                 .compare_exchange(next, now + WORD_EVERY_NS, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
         if is_mine {
-            say(&Said::<Figures>::Progress { done })?;
+            say(&WorkerReport::<LaneFigures>::Progress { done })?;
         }
         Ok(())
     }
@@ -139,19 +139,19 @@ impl Start {
 
 /// Does one process's part.
 pub(crate) fn work(
-    plan: &Plan,
+    plan: &StorePlan,
     mut told: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
 ) -> Result<()> {
     let mut lanes = plan.lanes()?;
-    let at_ns = begin::<Figures>(&mut told)?;
-    let start = Start {
+    let at_ns = begin::<LaneFigures>(&mut told)?;
+    let start = LaneStart {
         at_ns,
         orders: listen(told),
-        ..Start::default()
+        ..LaneStart::default()
     };
     let start = &start;
     sleep(Duration::from_nanos(at_ns.saturating_sub(now_ns())));
-    let done: Vec<Result<Figures>> = std::thread::scope(|scope| {
+    let done: Vec<Result<LaneFigures>> = std::thread::scope(|scope| {
         let lanes: Vec<_> = lanes
             .iter_mut()
             .map(|lane| scope.spawn(move || lane.run(start)))
@@ -160,22 +160,22 @@ pub(crate) fn work(
         let outcome = |lane: std::thread::ScopedJoinHandle<'_, _>| lane.join().unwrap_or_else(|_| Err(panicked()));
         lanes.into_iter().map(outcome).collect()
     });
-    let mut figures = Figures::default();
+    let mut figures = LaneFigures::default();
     for lane in done {
         figures.add(&lane?);
     }
-    say(&Said::Report(Box::new(figures)))
+    say(&WorkerReport::Report(Box::new(figures)))
 }
 
-impl Plan {
-    fn lanes(&self) -> Result<Vec<Box<dyn Lane>>> {
+impl StorePlan {
+    fn lanes(&self) -> Result<Vec<Box<dyn LoadLane>>> {
         let first = u64::from(self.index * self.threads);
-        let opened = Arc::new(Opened::new(&self.url));
-        let lane = |lane| -> Result<Box<dyn Lane>> {
+        let opened = Arc::new(OpenedStore::new(&self.url));
+        let lane = |lane| -> Result<Box<dyn LoadLane>> {
             Ok(match self.role {
-                Role::Limit => Box::new(limit::Plain::new(self, lane)?),
-                Role::Writer => Box::new(writer::Archiver::new(self, lane, &opened)?),
-                _ => Box::new(reader::Reader::new(self, lane, &opened)?),
+                StoreRole::Limit => Box::new(limit::PlainFile::new(self, lane)?),
+                StoreRole::Writer => Box::new(writer::WritingLane::new(self, lane, &opened)?),
+                _ => Box::new(reader::ReadingLane::new(self, lane, &opened)?),
             })
         };
         (first..first + u64::from(self.threads)).map(lane).collect()
@@ -183,12 +183,12 @@ impl Plan {
 }
 
 /// The store of a process, which the first one opens who needs it.
-struct Opened {
+struct OpenedStore {
     url: String,
     store: Mutex<Option<Store>>,
 }
 
-impl Opened {
+impl OpenedStore {
     fn new(url: &str) -> Self {
         Self {
             url: url.to_owned(),

@@ -7,16 +7,16 @@ use junctura::{Given, Result, Schema};
 use junctura_model::Described;
 use serde::{Deserialize, Serialize};
 
-use crate::hammer::load::{Names, Space, begin_of};
-use crate::hammer::stamp::{self, Stamp};
+use crate::hammer::load::{LoadNames, LoadSpace, begin_of};
+use crate::hammer::stamp::{self, PayloadStamp};
 
 /// The schema of all of them.
 pub(super) const SCHEMA: &str = "mars";
 
 /// See the module.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Objects {
-    pub(super) space: Space,
+pub(super) struct RowObjects {
+    pub(super) space: LoadSpace,
     /// How many of the space.
     pub(super) count: u64,
     pub(super) payload_bytes: usize,
@@ -32,7 +32,7 @@ pub(super) struct Objects {
     pub(super) run: u64,
 }
 
-impl Objects {
+impl RowObjects {
     /// The numbers of a lane's objects.
     pub(super) fn of_lane(&self, lane: u64) -> impl Iterator<Item = u64> + use<> {
         (lane..self.count).step_by(self.lanes as usize)
@@ -44,11 +44,11 @@ impl Objects {
         format!("class=od,stream=enfo,date={date},time={time}")
     }
 
-    pub(super) fn names(&self, lane: u64) -> Names {
-        Names::new(&self.space, if self.is_contended { 0 } else { lane as u32 })
+    pub(super) fn names(&self, lane: u64) -> LoadNames {
+        LoadNames::new(&self.space, if self.is_contended { 0 } else { lane as u32 })
     }
 
-    pub(super) fn attributes<'a>(&self, n: u64, names: &'a mut Names) -> [(&'static str, Given<'a>); 11] {
+    pub(super) fn attributes<'a>(&self, n: u64, names: &'a mut LoadNames) -> [(&'static str, Given<'a>); 11] {
         let mut field = self.space.field(n, 0, 1);
         field.forecast = self.row;
         names.attributes(&field)
@@ -72,7 +72,7 @@ impl Objects {
     }
 
     pub(super) fn stamp(&self, n: u64, version: u64, payload: &mut [u8]) {
-        let stamp = Stamp {
+        let stamp = PayloadStamp {
             producer: self.run,
             number: n,
             offered_ns: version,
@@ -82,7 +82,7 @@ impl Objects {
 
     /// Which version of the n-th object this is; none, if it is not the n-th object of this run.
     pub(super) fn version(&self, n: u64, payload: &[u8]) -> Option<u64> {
-        let stamp = Stamp::read(payload).filter(|_| payload.len() == self.payload_bytes)?;
+        let stamp = PayloadStamp::read(payload).filter(|_| payload.len() == self.payload_bytes)?;
         (stamp.producer == self.run && stamp.number == n).then_some(stamp.offered_ns)
     }
 }
@@ -93,14 +93,14 @@ mod tests {
 
     use super::*;
 
-    fn objects(lanes: u64, is_contended: bool) -> Objects {
-        let space = Space {
+    fn objects(lanes: u64, is_contended: bool) -> RowObjects {
+        let space = LoadSpace {
             members: 3,
             steps: 2,
             levels: 101,
             params: 2,
         };
-        Objects {
+        RowObjects {
             space,
             count: 1000,
             payload_bytes: 100,
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(objects.version(17, &payload), Some(3));
         assert_eq!(objects.version(18, &payload), None);
         assert_eq!(objects.version(17, &payload[..99]), None);
-        let other = Objects { run: 8, ..objects };
+        let other = RowObjects { run: 8, ..objects };
         assert_eq!(other.version(17, &payload), None);
     }
 }

@@ -10,12 +10,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use junctura::{Code, Error, Result};
 
-use super::row::Row;
+use super::row::RateRow;
 
 const PROGRAM: &str = include_str!("plot.py");
 
 /// A picture that waits for its rows.
-pub(super) struct Plot {
+pub(super) struct RatePlot {
     file: PathBuf,
     child: Child,
     rows: Option<ChildStdin>,
@@ -24,7 +24,7 @@ pub(super) struct Plot {
     lost: Option<Error>,
 }
 
-impl Plot {
+impl RatePlot {
     /// Begins one, with this Python.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Plot {
     }
 
     /// One more row, as long as there is somebody to draw it.
-    pub(super) fn add(&mut self, row: &Row) {
+    pub(super) fn add(&mut self, row: &RateRow) {
         let line = serde_json::to_string(row).unwrap_or_default();
         let rows = self.rows.as_mut();
         if let Err(error) = rows.map_or(Ok(()), |rows| writeln!(rows, "{line}")) {
@@ -95,7 +95,7 @@ impl Plot {
     }
 }
 
-impl Drop for Plot {
+impl Drop for RatePlot {
     fn drop(&mut self) {
         // It may have ended by itself.
         self.rows = None;

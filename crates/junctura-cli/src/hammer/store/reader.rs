@@ -5,39 +5,39 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 use junctura::{Code, Result};
-use junctura_store::{Buffer, Listing, Object};
+use junctura_store::{Listing, ReadBuffer, StoredObject};
 
-use super::objects::{Objects, SCHEMA};
-use super::{Figures, Lane, Opened, Plan, Role, Start};
+use super::objects::{RowObjects, SCHEMA};
+use super::{LaneFigures, LaneStart, LoadLane, OpenedStore, StorePlan, StoreRole};
 use crate::hammer::messages::sleep;
 use crate::hammer::stamp::now_ns;
 
 /// How long a reader that has found nothing new lets others work.
 const PAUSE: Duration = Duration::from_millis(5);
 
-pub(super) struct Reader {
-    role: Role,
-    objects: Objects,
-    opened: Arc<Opened>,
+pub(super) struct ReadingLane {
+    role: StoreRole,
+    objects: RowObjects,
+    opened: Arc<OpenedStore>,
     /// By its key, what is known of each object that it is to read.
-    wanted: HashMap<String, Wanted>,
+    wanted: HashMap<String, WantedObjects>,
     /// The version that each has in the end.
     last: u64,
-    figures: Figures,
-    buffer: Buffer,
+    figures: LaneFigures,
+    buffer: ReadBuffer,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct WantedObjects {
     n: u64,
     /// The version that was read last.
     seen: Option<u64>,
 }
 
-impl Reader {
-    pub(super) fn new(plan: &Plan, lane: u64, opened: &Arc<Opened>) -> Result<Self> {
+impl ReadingLane {
+    pub(super) fn new(plan: &StorePlan, lane: u64, opened: &Arc<OpenedStore>) -> Result<Self> {
         let mars = junctura::Schema::builtin(SCHEMA).unwrap_or_else(|| unreachable!("it is built in"));
-        let share = if plan.role == Role::ReaderBack {
+        let share = if plan.role == StoreRole::ReaderBack {
             plan.read_back
         } else {
             1.0
@@ -49,10 +49,10 @@ impl Reader {
             role: plan.role,
             objects: plan.objects.clone(),
             opened: Arc::clone(opened),
-            wanted: wanted.map(|(key, n)| (key, Wanted { n, seen: None })).collect(),
+            wanted: wanted.map(|(key, n)| (key, WantedObjects { n, seen: None })).collect(),
             last: plan.versions.end.saturating_sub(1),
-            figures: Figures::default(),
-            buffer: Buffer::new(),
+            figures: LaneFigures::default(),
+            buffer: ReadBuffer::new(),
         };
         if plan.role.follows() {
             opened.get()?;
@@ -64,7 +64,7 @@ impl Reader {
         let began = now_ns();
         let listing = self.opened.get()?.snapshot()?.list(&self.objects.selector())?;
         let (mut place, mut found) = (0, Vec::new());
-        let reads_once = self.role != Role::ReaderAgain;
+        let reads_once = self.role != StoreRole::ReaderAgain;
         listing.for_each_key(|key, _| {
             let wanted = self.wanted.get(key);
             if wanted.is_some_and(|wanted| !(reads_once && wanted.seen.is_some())) {
@@ -78,10 +78,10 @@ impl Reader {
     }
 
     /// Reads all that is there of what it is to read; says how many that were.
-    fn pass(&mut self, start: &Start) -> Result<usize> {
+    fn pass(&mut self, start: &LaneStart) -> Result<usize> {
         let (listing, found) = self.list()?;
         let began = now_ns();
-        let mut found: Vec<(Object<'_>, String)> = found
+        let mut found: Vec<(StoredObject<'_>, String)> = found
             .into_iter()
             .filter_map(|(place, key)| Some((listing.get(place)?, key)))
             .collect();
@@ -98,7 +98,7 @@ impl Reader {
         Ok(found.len())
     }
 
-    fn read(&mut self, object: &Object<'_>, key: &str) -> Result<()> {
+    fn read(&mut self, object: &StoredObject<'_>, key: &str) -> Result<()> {
         let Some(wanted) = self.wanted.get_mut(key) else {
             return Ok(());
         };
@@ -119,22 +119,22 @@ impl Reader {
 
     /// Those that are not there, or not in their last version.
     fn lost(&self) -> u64 {
-        let is_lost = |wanted: &&Wanted| wanted.seen != Some(self.last);
+        let is_lost = |wanted: &&WantedObjects| wanted.seen != Some(self.last);
         self.wanted.values().filter(is_lost).count() as u64
     }
 
     /// Until the writers are done, and once more for what they did last.
-    fn follow(&mut self, start: &Start) -> Result<()> {
+    fn follow(&mut self, start: &LaneStart) -> Result<()> {
         loop {
             let (is_over, before) = (start.orders.is_over(), self.figures);
             let read = self.pass(start)?;
-            if self.role == Role::ReaderBack && read > 0 {
+            if self.role == StoreRole::ReaderBack && read > 0 {
                 self.figures.read_ns = start.elapsed_ns();
             }
             if is_over {
                 // Nobody writes any more: it says nothing about reading beside writers.
-                if self.role == Role::ReaderAgain && before.read > 0 {
-                    self.figures = Figures {
+                if self.role == StoreRole::ReaderAgain && before.read > 0 {
+                    self.figures = LaneFigures {
                         damaged: self.figures.damaged,
                         ..before
                     };
@@ -148,8 +148,8 @@ impl Reader {
     }
 }
 
-impl Lane for Reader {
-    fn run(&mut self, start: &Start) -> Result<Figures> {
+impl LoadLane for ReadingLane {
+    fn run(&mut self, start: &LaneStart) -> Result<LaneFigures> {
         if self.role.follows() {
             self.follow(start)?;
         } else {
@@ -171,23 +171,23 @@ mod tests {
     use std::ops::Range;
     use std::path::Path;
 
-    use junctura_store::{Ages, Store};
+    use junctura_store::{RetentionAges, Store};
 
     use super::*;
-    use crate::hammer::load::Space;
-    use crate::hammer::store::writer::Archiver;
+    use crate::hammer::load::LoadSpace;
+    use crate::hammer::store::writer::WritingLane;
 
     const OBJECTS: u64 = 24;
     const BYTES: usize = 100 << 10;
 
-    fn plan(role: Role, folder: &Path, versions: Range<u64>) -> Plan {
-        let space = Space {
+    fn plan(role: StoreRole, folder: &Path, versions: Range<u64>) -> StorePlan {
+        let space = LoadSpace {
             members: 2,
             steps: 3,
             levels: 2,
             params: 2,
         };
-        let objects = Objects {
+        let objects = RowObjects {
             space,
             count: OBJECTS,
             payload_bytes: BYTES,
@@ -197,7 +197,7 @@ mod tests {
             row: 0,
             run: 7,
         };
-        Plan {
+        StorePlan {
             role,
             index: 0,
             threads: 1,
@@ -209,30 +209,30 @@ mod tests {
         }
     }
 
-    fn quiet() -> Start {
-        Start {
+    fn quiet() -> LaneStart {
+        LaneStart {
             next_word_ns: u64::MAX.into(),
-            ..Start::default()
+            ..LaneStart::default()
         }
     }
 
     fn create(folder: &Path) -> Store {
         let mars = junctura::Schema::builtin(SCHEMA).unwrap();
-        Store::create(&folder.join("store"), &[mars], Ages::default()).unwrap()
+        Store::create(&folder.join("store"), &[mars], RetentionAges::default()).unwrap()
     }
 
     fn write(folder: &Path, versions: Range<u64>) {
-        let plan = plan(Role::Writer, folder, versions);
-        let written = Archiver::new(&plan, 0, &Opened::new(&plan.url))
+        let plan = plan(StoreRole::Writer, folder, versions);
+        let written = WritingLane::new(&plan, 0, &OpenedStore::new(&plan.url))
             .unwrap()
             .run(&quiet())
             .unwrap();
         assert_eq!(written.written % OBJECTS, 0);
     }
 
-    fn read(role: Role, folder: &Path, versions: Range<u64>) -> Figures {
+    fn read(role: StoreRole, folder: &Path, versions: Range<u64>) -> LaneFigures {
         let plan = plan(role, folder, versions);
-        let mut reader = Reader::new(&plan, 0, &Arc::new(Opened::new(&plan.url))).unwrap();
+        let mut reader = ReadingLane::new(&plan, 0, &Arc::new(OpenedStore::new(&plan.url))).unwrap();
         let start = quiet();
         start.orders.end();
         reader.run(&start).unwrap()
@@ -243,7 +243,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         create(folder.path());
         write(folder.path(), 0..1);
-        for (role, read_objects) in [(Role::Reader, 24), (Role::ReaderBack, 12), (Role::ReaderAgain, 24)] {
+        for (role, read_objects) in [
+            (StoreRole::Reader, 24),
+            (StoreRole::ReaderBack, 12),
+            (StoreRole::ReaderAgain, 24),
+        ] {
             let figures = read(role, folder.path(), 0..1);
             assert_eq!((figures.lost, figures.damaged), (0, 0));
             assert_eq!((figures.read, figures.listed), (read_objects, OBJECTS));
@@ -254,12 +258,12 @@ mod tests {
     fn what_is_not_there_is_lost() {
         let folder = tempfile::tempdir().unwrap();
         let store = create(folder.path());
-        assert_eq!(read(Role::Reader, folder.path(), 0..1).lost, OBJECTS);
+        assert_eq!(read(StoreRole::Reader, folder.path(), 0..1).lost, OBJECTS);
         write(folder.path(), 0..1);
         store
             .remove(&store.snapshot().unwrap().list("step=6").unwrap())
             .unwrap();
-        assert_eq!(read(Role::Reader, folder.path(), 0..1).lost, OBJECTS / 3);
+        assert_eq!(read(StoreRole::Reader, folder.path(), 0..1).lost, OBJECTS / 3);
     }
 
     #[test]
@@ -267,8 +271,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         create(folder.path());
         write(folder.path(), 0..2);
-        assert_eq!(read(Role::ReaderAgain, folder.path(), 1..2).lost, 0);
-        let figures = read(Role::ReaderAgain, folder.path(), 1..3);
+        assert_eq!(read(StoreRole::ReaderAgain, folder.path(), 1..2).lost, 0);
+        let figures = read(StoreRole::ReaderAgain, folder.path(), 1..3);
         assert_eq!((figures.lost, figures.damaged), (OBJECTS, 0));
     }
 
@@ -282,7 +286,7 @@ mod tests {
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[place.offset as usize + 1000] ^= 1;
         std::fs::write(&path, bytes).unwrap();
-        let figures = read(Role::Reader, folder.path(), 0..1);
+        let figures = read(StoreRole::Reader, folder.path(), 0..1);
         assert_eq!((figures.lost, figures.damaged), (0, 1));
     }
 
@@ -291,7 +295,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = create(folder.path());
         write(folder.path(), 0..1);
-        let objects = plan(Role::Writer, folder.path(), 0..1).objects;
+        let objects = plan(StoreRole::Writer, folder.path(), 0..1).objects;
         let (mut names, mut payload) = (objects.names(0), objects.payload(0));
         objects.stamp(4, 0, &mut payload);
         let mut writer = store.writer().unwrap();
@@ -299,7 +303,7 @@ mod tests {
             .archive_in(SCHEMA, objects.attributes(5, &mut names), &payload)
             .unwrap();
         writer.flush().unwrap();
-        let figures = read(Role::Reader, folder.path(), 0..1);
+        let figures = read(StoreRole::Reader, folder.path(), 0..1);
         assert_eq!((figures.lost, figures.damaged), (0, 1));
     }
 

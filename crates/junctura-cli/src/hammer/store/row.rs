@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use super::Figures;
-use super::arguments::{Catalogue, Pattern, Preset};
+use super::LaneFigures;
+use super::arguments::{AccessPattern, CatalogueSource, LoadPreset};
 
 /// What was measured; its JSON is a line of what `--json` prints. A rate is that of all processes together.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct RateRow {
     /// Processes that write, and as many that read.
     pub(super) writers: u32,
     /// Threads of each.
@@ -30,16 +30,16 @@ pub(super) struct Row {
     pub(super) lost: u64,
     /// Objects whose bytes are not what was written, or those of others.
     pub(super) damaged: u64,
-    pub(super) run: About,
+    pub(super) run: RowSubject,
 }
 
 /// What the row is of.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct About {
-    pub(super) pattern: Pattern,
+pub(super) struct RowSubject {
+    pub(super) pattern: AccessPattern,
     pub(super) contended: bool,
-    pub(super) catalogue: Catalogue,
-    pub(super) preset: Option<Preset>,
+    pub(super) catalogue: CatalogueSource,
+    pub(super) preset: Option<LoadPreset>,
     pub(super) objects: u64,
     pub(super) payload_bytes: usize,
     pub(super) every: u64,
@@ -53,22 +53,22 @@ pub(super) struct About {
 
 /// What each kind of process has done.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Done {
-    pub(super) limit: Figures,
-    pub(super) writers: Figures,
-    pub(super) readers: Figures,
-    pub(super) read_back: Option<Figures>,
+pub(super) struct RowFigures {
+    pub(super) limit: LaneFigures,
+    pub(super) writers: LaneFigures,
+    pub(super) readers: LaneFigures,
+    pub(super) read_back: Option<LaneFigures>,
     pub(super) checkpoint_s: Option<f64>,
 }
 
-impl Row {
-    pub(super) fn new(writers: u32, threads: u32, done: &Done, run: About) -> Self {
+impl RateRow {
+    pub(super) fn new(writers: u32, threads: u32, done: &RowFigures, run: RowSubject) -> Self {
         let gib = |per_s: f64| per_s * run.payload_bytes as f64 / f64::from(1 << 30);
         let write = per_s(done.writers.written, done.writers.write_ns);
         let read = per_s(done.readers.read, done.readers.read_ns);
         let limit = per_s(done.limit.written, done.limit.write_ns);
         let read_back = done.read_back.map(|back| per_s(back.read, back.read_ns));
-        let sum = |get: fn(&Figures) -> u64| get(&done.readers) + done.read_back.as_ref().map_or(0, get);
+        let sum = |get: fn(&LaneFigures) -> u64| get(&done.readers) + done.read_back.as_ref().map_or(0, get);
         Self {
             writers,
             threads,

@@ -1,23 +1,23 @@
 //! Writes a lane's objects into a store.
 
 use junctura::Result;
-use junctura_store::Writer;
+use junctura_store::StoreWriter;
 
-use super::objects::{Objects, SCHEMA};
-use super::{Figures, Lane, Opened, Plan, Start};
-use crate::hammer::load::Names;
+use super::objects::{RowObjects, SCHEMA};
+use super::{LaneFigures, LaneStart, LoadLane, OpenedStore, StorePlan};
+use crate::hammer::load::LoadNames;
 
-pub(super) struct Archiver {
-    objects: Objects,
+pub(super) struct WritingLane {
+    objects: RowObjects,
     lane: u64,
     versions: std::ops::Range<u64>,
-    writer: Writer,
-    names: Names,
+    writer: StoreWriter,
+    names: LoadNames,
     payload: Vec<u8>,
 }
 
-impl Archiver {
-    pub(super) fn new(plan: &Plan, lane: u64, opened: &Opened) -> Result<Self> {
+impl WritingLane {
+    pub(super) fn new(plan: &StorePlan, lane: u64, opened: &OpenedStore) -> Result<Self> {
         Ok(Self {
             objects: plan.objects.clone(),
             lane,
@@ -39,8 +39,8 @@ impl Archiver {
     }
 }
 
-impl Lane for Archiver {
-    fn run(&mut self, start: &Start) -> Result<Figures> {
+impl LoadLane for WritingLane {
+    fn run(&mut self, start: &LaneStart) -> Result<LaneFigures> {
         let mut written = 0;
         for version in self.versions.clone() {
             for n in self.objects.of_lane(self.lane) {
@@ -50,10 +50,10 @@ impl Lane for Archiver {
             }
             self.writer.flush()?;
         }
-        Ok(Figures {
+        Ok(LaneFigures {
             written,
             write_ns: start.elapsed_ns(),
-            ..Figures::default()
+            ..LaneFigures::default()
         })
     }
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use junctura::{Ack, Bundle, Completed, Pipeline, Pool, Result};
 
 /// The bundles that a producer fills one after the other.
-pub(crate) struct Bundles {
+pub(crate) struct LoadBundles {
     pool: Pool,
     window: usize,
     size: u64,
-    open: Option<Open>,
+    open: Option<FillingBundle>,
     on_ack: Arc<dyn Fn(&Ack) + Send + Sync>,
 }
 
-struct Open {
+struct FillingBundle {
     bundle: Bundle,
     pipeline: Pipeline,
     /// The load's number of its first member, and how many there are.
@@ -22,12 +22,12 @@ struct Open {
 }
 
 /// What became of the members of a bundle: the load's number of the first, and their versions.
-pub(crate) struct Sealed {
+pub(crate) struct SealedBundle {
     pub(crate) first: u64,
     pub(crate) versions: Vec<Option<junctura::Version>>,
 }
 
-impl Bundles {
+impl LoadBundles {
     /// `on_ack` is told of each member, by its number in the load, when it is staged or refused.
     pub(crate) fn new(pool: &Pool, window: usize, size: u64, on_ack: impl Fn(&Ack) + Send + Sync + 'static) -> Self {
         Self {
@@ -50,14 +50,14 @@ impl Bundles {
         Ok(&mut open.pipeline)
     }
 
-    fn begin(&self, first: u64) -> Result<Open> {
+    fn begin(&self, first: u64) -> Result<FillingBundle> {
         let bundle = self.pool.bundle()?;
         let on_ack = Arc::clone(&self.on_ack);
         let pipeline = bundle.pipeline(self.window)?.on_ack(move |mut ack| {
             ack.number += first;
             on_ack(&ack);
         });
-        Ok(Open {
+        Ok(FillingBundle {
             bundle,
             pipeline,
             first,
@@ -66,8 +66,8 @@ impl Bundles {
     }
 
     /// Seals the bundle if it has all its members, or if this is the end.
-    pub(crate) fn seal(&mut self, is_end: bool) -> Result<Option<Sealed>> {
-        let is_due = |open: &mut Open| is_end || open.members >= self.size;
+    pub(crate) fn seal(&mut self, is_end: bool) -> Result<Option<SealedBundle>> {
+        let is_due = |open: &mut FillingBundle| is_end || open.members >= self.size;
         let Some(mut open) = self.open.take_if(is_due) else {
             return Ok(None);
         };
@@ -78,7 +78,7 @@ impl Bundles {
                 .staged(number)
                 .and_then(|member| completed.version(member))
         };
-        Ok(Some(Sealed {
+        Ok(Some(SealedBundle {
             first: open.first,
             versions: (0..open.members).map(version).collect(),
         }))

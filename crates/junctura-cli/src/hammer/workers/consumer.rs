@@ -6,42 +6,42 @@ use hashbrown::HashSet;
 use junctura::{Code, Follow, FollowOptions, Gap, Item, Object, Pool, Result, Version};
 use serde_json::json;
 
-use crate::hammer::Mode;
-use crate::hammer::history::{History, digest};
-use crate::hammer::messages::{Orders, Word, say, sleep};
-use crate::hammer::plan::Plan;
-use crate::hammer::report::Figures;
-use crate::hammer::stamp::{self, Stamp, now_ns};
+use crate::hammer::TouchMode;
+use crate::hammer::history::{LoadHistory, digest};
+use crate::hammer::messages::{OrderReader, Word, say, sleep};
+use crate::hammer::plan::WorkerPlan;
+use crate::hammer::report::WorkerFigures;
+use crate::hammer::stamp::{self, PayloadStamp, now_ns};
 
 const PROGRESS_EVERY_NS: u64 = 500_000_000;
 /// With nothing new for this long, whatever is missing is lost.
 const PATIENCE_NS: u64 = 10_000_000_000;
 
-pub(crate) struct Consumer<'a> {
-    plan: &'a Plan,
+pub(crate) struct LoadConsumer<'a> {
+    plan: &'a WorkerPlan,
     pool: &'a Pool,
     follow: Option<Follow>,
-    history: History,
+    history: LoadHistory,
     /// The pool is reached over a network.
     is_far: bool,
     selector: String,
     /// Per producer, the numbers of its objects so far.
-    seen: Vec<Seen>,
+    seen: Vec<SeenObjects>,
     /// Where processes come and go: what came in this follow.
     came: HashSet<Version>,
-    figures: Figures,
+    figures: WorkerFigures,
     is_grib: bool,
 }
 
 #[derive(Clone, Default)]
-struct Seen {
+struct SeenObjects {
     count: u64,
     last: Option<u64>,
     /// Of bundles, whose members come in the order of their keys: those of the newest one.
     members: HashSet<u64>,
 }
 
-impl Seen {
+impl SeenObjects {
     /// Takes note of an object; false when it came before, or came too late.
     fn is_new(&mut self, number: u64, bundle: Option<u64>) -> bool {
         self.count += 1;
@@ -55,10 +55,10 @@ impl Seen {
     }
 }
 
-impl<'a> Consumer<'a> {
-    pub(crate) fn new(plan: &'a Plan, pool: &'a Pool) -> Result<Self> {
+impl<'a> LoadConsumer<'a> {
+    pub(crate) fn new(plan: &'a WorkerPlan, pool: &'a Pool) -> Result<Self> {
         let group = plan.group_name();
-        let history = History::begin(plan.history.as_deref(), "consumer", &plan.name(), group.as_deref())?;
+        let history = LoadHistory::begin(plan.history.as_deref(), "consumer", &plan.name(), group.as_deref())?;
         let members: Vec<u32> = (0..plan.space.members)
             .filter(|&member| plan.share_of(member) == plan.share as usize)
             .collect();
@@ -79,7 +79,7 @@ impl<'a> Consumer<'a> {
             ..FollowOptions::default()
         };
         let follow = pool.follow_with(&selector, options)?;
-        let seen = vec![Seen::default(); plan.producers_in_all as usize];
+        let seen = vec![SeenObjects::default(); plan.producers_in_all as usize];
         let mut consumer = Self {
             plan,
             pool,
@@ -89,7 +89,7 @@ impl<'a> Consumer<'a> {
             selector,
             seen,
             came: HashSet::new(),
-            figures: Figures::default(),
+            figures: WorkerFigures::default(),
             is_grib: plan.grib.is_some(),
         };
         consumer.note_beginning(&follow)?;
@@ -132,14 +132,14 @@ impl<'a> Consumer<'a> {
     }
 
     /// Receives until every object that was offered has come, or nothing comes any more.
-    pub(crate) fn run(&mut self, start_ns: u64, orders: &Orders) -> Result<Figures> {
+    pub(crate) fn run(&mut self, start_ns: u64, orders: &OrderReader) -> Result<WorkerFigures> {
         let measure_from = start_ns + self.plan.warmup_ns;
         let measure_to = measure_from + self.plan.duration_ns;
         let mut next_word = start_ns;
         let mut last_news = now_ns();
         let mut total = 0u64;
         let Some(mut follow) = self.follow.take() else {
-            return Ok(Figures::default());
+            return Ok(WorkerFigures::default());
         };
         loop {
             match follow.next_within(Duration::from_millis(100)) {
@@ -200,14 +200,14 @@ impl<'a> Consumer<'a> {
         let payload = object.payload();
         let redelivered = object.redelivered();
         self.figures.redelivered += u64::from(redelivered);
-        let stamp = Stamp::read(payload);
+        let stamp = PayloadStamp::read(payload);
         let is_right = match self.plan.mode {
-            Mode::Metadata | Mode::Transfer => true,
-            Mode::Touch => {
+            TouchMode::Metadata | TouchMode::Transfer => true,
+            TouchMode::Touch => {
                 std::hint::black_box(stamp::read_all(payload));
                 true
             }
-            Mode::Verify => self.is_grib || stamp.is_some_and(|stamp| stamp::is_filled(payload, stamp.number)),
+            TouchMode::Verify => self.is_grib || stamp.is_some_and(|stamp| stamp::is_filled(payload, stamp.number)),
         };
         match stamp {
             Some(stamp) if is_right => {
@@ -275,7 +275,7 @@ impl<'a> Consumer<'a> {
         })
     }
 
-    fn finish(&mut self, orders: &Orders) -> Figures {
+    fn finish(&mut self, orders: &OrderReader) -> WorkerFigures {
         let mut figures = std::mem::take(&mut self.figures);
         figures.done = self.seen.iter().map(|seen| seen.count).collect();
         if let Some(expected) = orders.expected().filter(|_| self.comes_in_order()) {

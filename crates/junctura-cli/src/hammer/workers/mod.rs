@@ -12,22 +12,22 @@ use std::time::{Duration, Instant};
 use junctura::{Code, Pool, Result};
 
 use crate::hammer::messages::{Word, begin, listen, or_tell, read, say};
-use crate::hammer::plan::{Plan, Role};
-use crate::hammer::process::Task;
-use crate::hammer::report::Figures;
+use crate::hammer::plan::{WorkerPlan, WorkerRole};
+use crate::hammer::process::ProcessTask;
+use crate::hammer::report::WorkerFigures;
 use crate::hammer::store;
 
 /// Reads the plan from standard input and does it; a failure is reported to the coordinator too.
 pub(crate) fn work() -> Result<()> {
     let mut lines = std::io::BufReader::new(std::io::stdin()).lines();
     match read(lines.next())? {
-        Task::Pool(plan) => or_tell::<_, Figures>(connect_and_work(&plan, lines)),
-        Task::Store(plan) => or_tell::<_, store::Figures>(store::work(&plan, lines)),
+        ProcessTask::Pool(plan) => or_tell::<_, WorkerFigures>(connect_and_work(&plan, lines)),
+        ProcessTask::Store(plan) => or_tell::<_, store::LaneFigures>(store::work(&plan, lines)),
     }
 }
 
 /// Connects; whoever replaces another waits for a network that was cut to be there again.
-fn connect(plan: &Plan) -> Result<Pool> {
+fn connect(plan: &WorkerPlan) -> Result<Pool> {
     const PATIENCE: Duration = Duration::from_secs(30);
     const PAUSE: Duration = Duration::from_millis(50);
     let until = Instant::now() + PATIENCE;
@@ -47,29 +47,29 @@ fn connect(plan: &Plan) -> Result<Pool> {
 }
 
 fn connect_and_work(
-    plan: &Plan,
+    plan: &WorkerPlan,
     mut lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
 ) -> Result<()> {
     let pool = connect(plan)?;
     let figures = match plan.role {
-        Role::Producer => {
-            let mut producer = producer::Producer::new(plan, &pool)?;
-            let at_ns = begin::<Figures>(&mut lines)?;
+        WorkerRole::Producer => {
+            let mut producer = producer::LoadProducer::new(plan, &pool)?;
+            let at_ns = begin::<WorkerFigures>(&mut lines)?;
             producer.run(at_ns)?
         }
-        Role::Consumer => {
-            let mut consumer = consumer::Consumer::new(plan, &pool)?;
-            let at_ns = begin::<Figures>(&mut lines)?;
+        WorkerRole::Consumer => {
+            let mut consumer = consumer::LoadConsumer::new(plan, &pool)?;
+            let at_ns = begin::<WorkerFigures>(&mut lines)?;
             consumer.run(at_ns, &listen(lines))?
         }
-        Role::Observer => {
-            let mut observer = observer::Observer::new(plan, &pool)?;
-            begin::<Figures>(&mut lines)?;
+        WorkerRole::Observer => {
+            let mut observer = observer::LoadObserver::new(plan, &pool)?;
+            begin::<WorkerFigures>(&mut lines)?;
             observer.run(&listen(lines))?
         }
-        Role::Subscriber => {
-            let mut subscriber = subscriber::Subscriber::new(plan, &pool)?;
-            begin::<Figures>(&mut lines)?;
+        WorkerRole::Subscriber => {
+            let mut subscriber = subscriber::LoadSubscriber::new(plan, &pool)?;
+            begin::<WorkerFigures>(&mut lines)?;
             subscriber.run(&listen(lines))?
         }
     };

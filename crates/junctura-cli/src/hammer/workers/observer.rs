@@ -5,33 +5,33 @@ use std::time::Duration;
 use junctura::{Code, EventKind, OfferOptions, Pool, Result, Retention, Subscription, Version};
 use serde_json::json;
 
-use crate::hammer::history::History;
-use crate::hammer::load::Names;
-use crate::hammer::messages::Orders;
-use crate::hammer::plan::Plan;
-use crate::hammer::report::Figures;
+use crate::hammer::history::LoadHistory;
+use crate::hammer::load::LoadNames;
+use crate::hammer::messages::OrderReader;
+use crate::hammer::plan::WorkerPlan;
+use crate::hammer::report::WorkerFigures;
 
 /// The process that watches.
-pub(crate) struct Observer<'a> {
-    plan: &'a Plan,
+pub(crate) struct LoadObserver<'a> {
+    plan: &'a WorkerPlan,
     pool: &'a Pool,
     events: Subscription,
-    history: History,
+    history: LoadHistory,
 }
 
-impl<'a> Observer<'a> {
-    pub(crate) fn new(plan: &'a Plan, pool: &'a Pool) -> Result<Self> {
+impl<'a> LoadObserver<'a> {
+    pub(crate) fn new(plan: &'a WorkerPlan, pool: &'a Pool) -> Result<Self> {
         Ok(Self {
             plan,
             pool,
             events: pool.subscribe("", &[EventKind::Withdrawn, EventKind::Expired])?,
-            history: History::begin(plan.history.as_deref(), "observer", &plan.name(), None)?,
+            history: LoadHistory::begin(plan.history.as_deref(), "observer", &plan.name(), None)?,
         })
     }
 
     /// Writes down events until the run is over, and all of them: up to one of its own making.
-    pub(crate) fn run(&mut self, orders: &Orders) -> Result<Figures> {
-        let mut figures = Figures::default();
+    pub(crate) fn run(&mut self, orders: &OrderReader) -> Result<WorkerFigures> {
+        let mut figures = WorkerFigures::default();
         let mut last = None;
         loop {
             if last.is_none() && orders.is_over() {
@@ -60,7 +60,7 @@ impl<'a> Observer<'a> {
 
     /// Offers an object that is none of the load's and soon expires.
     fn make_the_last(&self) -> Result<Version> {
-        let mut names = Names::new(&self.plan.space, 0);
+        let mut names = LoadNames::new(&self.plan.space, 0);
         let mut attributes = names.attributes(&self.plan.space.field(0, 0, 1));
         for (name, value) in &mut attributes {
             if *name == "class" {

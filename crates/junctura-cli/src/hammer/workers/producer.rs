@@ -9,23 +9,23 @@ use hashbrown::HashSet;
 use junctura::{Ack, Allocation, Code, Error, Given, OfferOptions, Pipeline, Pool, Result, Retention, Schema, Version};
 use serde_json::{Value, json};
 
-use crate::hammer::Mode;
-use crate::hammer::history::{History, digest};
-use crate::hammer::load::Names;
+use crate::hammer::TouchMode;
+use crate::hammer::history::{LoadHistory, digest};
+use crate::hammer::load::LoadNames;
 use crate::hammer::messages::{Word, say, sleep};
-use crate::hammer::plan::Plan;
-use crate::hammer::report::{Figures, Times};
-use crate::hammer::stamp::{self, Stamp, now_ns};
-use crate::hammer::workers::bundled::{Bundles, Sealed};
+use crate::hammer::plan::WorkerPlan;
+use crate::hammer::report::{LatencyHistogram, WorkerFigures};
+use crate::hammer::stamp::{self, PayloadStamp, now_ns};
+use crate::hammer::workers::bundled::{LoadBundles, SealedBundle};
 
 const PROGRESS_EVERY_NS: u64 = 500_000_000;
 
-pub(crate) struct Producer<'a> {
-    plan: &'a Plan,
+pub(crate) struct LoadProducer<'a> {
+    plan: &'a WorkerPlan,
     pipeline: Pipeline,
-    bundles: Option<Bundles>,
-    notes: Notes,
-    names: Names,
+    bundles: Option<LoadBundles>,
+    notes: ProducerNotes,
+    names: LoadNames,
     in_slots: bool,
     ring: VecDeque<Allocation>,
     /// Slots whose pages are resident.
@@ -37,36 +37,36 @@ pub(crate) struct Producer<'a> {
 
 /// What a producer writes down about its offers and their acknowledgements.
 #[derive(Clone)]
-struct Notes {
+struct ProducerNotes {
     schema: Arc<Schema>,
-    acked: Arc<Mutex<Acked>>,
+    acked: Arc<Mutex<AckFigures>>,
     /// `None`: nothing is recorded.
-    history: Option<Arc<Mutex<History>>>,
+    history: Option<Arc<Mutex<LoadHistory>>>,
 }
 
 /// What acknowledgements leave behind.
-struct Acked {
+struct AckFigures {
     /// When the offers that are not acknowledged were made, oldest first.
     made: VecDeque<u64>,
     /// When the acknowledgements came that are being taken; they come many at a time.
     came_ns: Option<u64>,
-    times: Times,
+    times: LatencyHistogram,
     /// Offers made before are not measured.
     from_ns: u64,
     failure: Option<Error>,
 }
 
-impl<'a> Producer<'a> {
-    pub(crate) fn new(plan: &'a Plan, pool: &Pool) -> Result<Self> {
-        let acked = Acked {
+impl<'a> LoadProducer<'a> {
+    pub(crate) fn new(plan: &'a WorkerPlan, pool: &Pool) -> Result<Self> {
+        let acked = AckFigures {
             made: VecDeque::new(),
             came_ns: None,
-            times: Times::default(),
+            times: LatencyHistogram::default(),
             from_ns: u64::MAX,
             failure: None,
         };
-        let history = History::begin(plan.history.as_deref(), "producer", &plan.name(), None)?;
-        let notes = Notes {
+        let history = LoadHistory::begin(plan.history.as_deref(), "producer", &plan.name(), None)?;
+        let notes = ProducerNotes {
             schema: pool.schema(Some("mars"))?,
             acked: Arc::new(Mutex::new(acked)),
             history: history.is_kept().then(|| Arc::new(Mutex::new(history))),
@@ -77,16 +77,16 @@ impl<'a> Producer<'a> {
         });
         let bundles = plan.bundle.map(|size| {
             let notes = notes.clone();
-            Bundles::new(pool, plan.window as usize, size, move |ack| notes.staged(ack))
+            LoadBundles::new(pool, plan.window as usize, size, move |ack| notes.staged(ack))
         });
         let grib = plan.grib.as_ref().map(|path| first_message(path)).transpose()?;
-        let in_slots = plan.mode != Mode::Metadata && plan.payload_bytes as u64 > pool.inline_bytes_max()?;
+        let in_slots = plan.mode != TouchMode::Metadata && plan.payload_bytes as u64 > pool.inline_bytes_max()?;
         let mut producer = Self {
             plan,
             pipeline,
             bundles,
             notes,
-            names: Names::new(&plan.space, plan.life),
+            names: LoadNames::new(&plan.space, plan.life),
             in_slots,
             ring: VecDeque::new(),
             touched: HashSet::new(),
@@ -98,13 +98,13 @@ impl<'a> Producer<'a> {
     }
 
     /// Offers until the time is over; gives what was measured.
-    pub(crate) fn run(&mut self, start_ns: u64) -> Result<Figures> {
+    pub(crate) fn run(&mut self, start_ns: u64) -> Result<WorkerFigures> {
         let measure_from = start_ns + self.plan.warmup_ns;
         let end = measure_from + self.plan.duration_ns;
         with(&self.notes.acked, |acked| acked.from_ns = measure_from);
-        let mut figures = Figures {
+        let mut figures = WorkerFigures {
             done: vec![0; self.plan.sharers.max(1) as usize],
-            ..Figures::default()
+            ..WorkerFigures::default()
         };
         let mut buffer = vec![0; self.plan.payload_bytes.max(stamp::BYTES_MIN)];
         let mut n = 0u64;
@@ -157,13 +157,13 @@ impl<'a> Producer<'a> {
     }
 
     /// Offers an object; gives the time at which it did.
-    fn offer(&mut self, n: u64, field: &crate::hammer::load::Field, buffer: &mut [u8]) -> Result<u64> {
+    fn offer(&mut self, n: u64, field: &crate::hammer::load::LoadField, buffer: &mut [u8]) -> Result<u64> {
         let options = OfferOptions {
             schema: Some("mars"),
             retention: self.retentions.get(self.plan.share_of(field.member)).cloned(),
             ..OfferOptions::default()
         };
-        let mut stamp = Stamp {
+        let mut stamp = PayloadStamp {
             producer: u64::from(self.plan.index),
             number: n,
             offered_ns: 0,
@@ -213,7 +213,7 @@ impl<'a> Producer<'a> {
 
     /// Awaits all acknowledgements, as they come.
     fn await_all(&mut self) -> Result<()> {
-        let bundled = self.bundles.as_mut().and_then(Bundles::outstanding);
+        let bundled = self.bundles.as_mut().and_then(LoadBundles::outstanding);
         let pipeline = bundled.unwrap_or(&mut self.pipeline);
         while let Some(most) = pipeline.outstanding().checked_sub(1) {
             with(&self.notes.acked, |acked| acked.came_ns = None);
@@ -234,7 +234,7 @@ impl<'a> Producer<'a> {
     }
 }
 
-impl Notes {
+impl ProducerNotes {
     /// An object is offered at this time. Called before the payload is written to: a lock waits until all that was written
     /// before has come to memory.
     fn begin(&self) -> u64 {
@@ -294,7 +294,7 @@ impl Notes {
     }
 
     /// The members of a bundle are visible.
-    fn sealed(&self, sealed: &Sealed) -> Result<()> {
+    fn sealed(&self, sealed: &SealedBundle) -> Result<()> {
         for (number, version) in (sealed.first..).zip(&sealed.versions) {
             match version {
                 Some(version) => self.offered(number, version),
@@ -318,7 +318,7 @@ impl Notes {
     }
 
     /// Writes into the history, if there is one.
-    fn record(&self, write: impl FnOnce(&mut History) -> Result<()>) -> Result<()> {
+    fn record(&self, write: impl FnOnce(&mut LoadHistory) -> Result<()>) -> Result<()> {
         self.history.as_ref().map_or(Ok(()), |history| with(history, write))
     }
 
@@ -328,11 +328,11 @@ impl Notes {
     }
 }
 
-fn write(mode: Mode, grib: Option<&[u8]>, payload: &mut [u8], n: u64) {
+fn write(mode: TouchMode, grib: Option<&[u8]>, payload: &mut [u8], n: u64) {
     match (mode, grib) {
-        (Mode::Metadata | Mode::Transfer, _) => {}
-        (Mode::Touch | Mode::Verify, None) => stamp::fill(payload, n),
-        (Mode::Touch | Mode::Verify, Some(message)) => payload.copy_from_slice(message),
+        (TouchMode::Metadata | TouchMode::Transfer, _) => {}
+        (TouchMode::Touch | TouchMode::Verify, None) => stamp::fill(payload, n),
+        (TouchMode::Touch | TouchMode::Verify, Some(message)) => payload.copy_from_slice(message),
     }
 }
 

@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use junctura::{Code, EventKind, Pool, Result, Subscription};
 
-use crate::hammer::load::Names;
-use crate::hammer::messages::Orders;
-use crate::hammer::plan::Plan;
-use crate::hammer::report::Figures;
+use crate::hammer::load::LoadNames;
+use crate::hammer::messages::OrderReader;
+use crate::hammer::plan::WorkerPlan;
+use crate::hammer::report::WorkerFigures;
 
 /// The process that holds them.
-pub(crate) struct Subscriber {
+pub(crate) struct LoadSubscriber {
     subscriptions: Vec<Subscription>,
 }
 
-impl Subscriber {
-    pub(crate) fn new(plan: &Plan, pool: &Pool) -> Result<Self> {
-        let mut names = Names::new(&plan.space, plan.life);
+impl LoadSubscriber {
+    pub(crate) fn new(plan: &WorkerPlan, pool: &Pool) -> Result<Self> {
+        let mut names = LoadNames::new(&plan.space, plan.life);
         let fields = u64::from(plan.space.members)
             * u64::from(plan.space.steps)
             * u64::from(plan.space.levels)
@@ -35,8 +35,8 @@ impl Subscriber {
     }
 
     /// Reads events until the run is over.
-    pub(crate) fn run(&mut self, orders: &Orders) -> Result<Figures> {
-        let mut figures = Figures::default();
+    pub(crate) fn run(&mut self, orders: &OrderReader) -> Result<WorkerFigures> {
+        let mut figures = WorkerFigures::default();
         while !orders.is_over() {
             for subscription in self.subscriptions.iter_mut().step_by(1000) {
                 while subscription.try_next()?.is_some() {

@@ -5,14 +5,14 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
 use junctura::{
-    Ack, Code, Error, Gap, Object, OfferOptions, Pipeline, Pool, Result, Retention, Schema, Target, Version, Whole,
+    Ack, Code, Error, Gap, Object, OfferOptions, Pipeline, Pool, Result, Retention, Schema, Target, Version, WholeArray,
 };
 use junctura_model::with_given;
 use serde_json::json;
 
 use crate::size;
-use crate::terminal::output::Out;
-use crate::terminal::progress::Progress;
+use crate::terminal::output::StandardOutput;
+use crate::terminal::progress::WorkProgress;
 
 /// Failures that say nothing about the next object.
 const OF_ONE_OBJECT: [Code; 6] = [
@@ -36,14 +36,14 @@ const OF_ONE_ARRAY: [Code; 6] = [
 
 /// What is said about each object that TO has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum CopyNotice {
     Nothing,
     Lines,
     Json,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct CopyTally {
     taken: u64,
     taken_bytes: u64,
     copied: u64,
@@ -53,14 +53,14 @@ struct Tally {
 }
 
 /// An object on its way, and all of it if it is an array in pieces.
-struct Held {
+struct CopiedObject {
     object: Object,
-    whole: Option<Whole>,
+    whole: Option<WholeArray>,
 }
 
-impl Held {
+impl CopiedObject {
     fn payload(&self) -> &[u8] {
-        self.whole.as_ref().map_or(self.object.payload(), Whole::bytes)
+        self.whole.as_ref().map_or(self.object.payload(), WholeArray::bytes)
     }
 
     fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -70,38 +70,38 @@ impl Held {
 }
 
 /// Copies objects and counts what became of them.
-pub(super) struct Copier<'a> {
+pub(super) struct PoolCopier<'a> {
     from: &'a Pool,
     to: &'a Pool,
     retention: Option<Retention>,
     pipeline: Pipeline,
     acks: Receiver<Ack>,
     /// What TO has not acknowledged, in the order of the offers.
-    held: VecDeque<Held>,
+    held: VecDeque<CopiedObject>,
     /// Schemas of FROM that TO has, too.
     agreed: Vec<String>,
-    told: Told,
-    out: Out,
-    progress: Progress,
-    tally: Tally,
+    told: CopyNotice,
+    out: StandardOutput,
+    progress: WorkProgress,
+    tally: CopyTally,
     missed: Vec<String>,
     keep_going: bool,
     failure: Option<Error>,
     began: Instant,
 }
 
-impl<'a> Copier<'a> {
+impl<'a> PoolCopier<'a> {
     pub(super) fn new(
         from: &'a Pool,
         to: &'a Pool,
         retention: Option<Retention>,
         window: usize,
-        told: Told,
-    ) -> Result<Copier<'a>> {
+        told: CopyNotice,
+    ) -> Result<PoolCopier<'a>> {
         let (sender, acks) = channel();
         // The receiver lives as long as the pipeline.
         let pipeline = to.pipeline(window)?.on_ack(move |ack| drop(sender.send(ack)));
-        Ok(Copier {
+        Ok(PoolCopier {
             from,
             to,
             retention,
@@ -110,9 +110,9 @@ impl<'a> Copier<'a> {
             held: VecDeque::new(),
             agreed: Vec::new(),
             told,
-            out: Out::new(),
-            progress: Progress::new(),
-            tally: Tally::default(),
+            out: StandardOutput::new(),
+            progress: WorkProgress::new(),
+            tally: CopyTally::default(),
             missed: Vec::new(),
             keep_going: false,
             failure: None,
@@ -138,10 +138,10 @@ impl<'a> Copier<'a> {
     /// Copies one object. Waits only for room.
     pub(super) fn copy(&mut self, object: Object) -> Result<()> {
         self.tally.taken += 1;
-        let (object, whole) = Whole::gather(self.from, object);
+        let (object, whole) = WholeArray::gather(self.from, object);
         let held = match whole {
-            Ok(whole) => Held { object, whole },
-            Err(error) => return self.pass_over(Held { object, whole: None }, error),
+            Ok(whole) => CopiedObject { object, whole },
+            Err(error) => return self.pass_over(CopiedObject { object, whole: None }, error),
         };
         self.tally.taken_bytes += held.payload().len() as u64;
         match self.offer(&held) {
@@ -153,7 +153,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    fn offer(&mut self, held: &Held) -> Result<()> {
+    fn offer(&mut self, held: &CopiedObject) -> Result<()> {
         let schema = held.object.schema();
         self.agree(schema)?;
         let options = OfferOptions {
@@ -211,7 +211,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Something has this key already in TO: the same thing?
-    fn compare(&mut self, held: Held, refusal: &Error) -> Result<()> {
+    fn compare(&mut self, held: CopiedObject, refusal: &Error) -> Result<()> {
         let object = &held.object;
         let target = Target::key_text(object.key()).in_schema(object.schema().name());
         let there = match self.to.demand(target, Some(std::time::Duration::ZERO)) {
@@ -257,7 +257,7 @@ impl<'a> Copier<'a> {
     }
 
     /// An array that cannot be gathered is named, and the others are copied.
-    fn pass_over(&mut self, held: Held, error: Error) -> Result<()> {
+    fn pass_over(&mut self, held: CopiedObject, error: Error) -> Result<()> {
         if !OF_ONE_ARRAY.contains(&error.code()) {
             self.tally.refused += 1;
             held.object.give_back()?;
@@ -267,7 +267,7 @@ impl<'a> Copier<'a> {
     }
 
     /// One object that TO does not take: the end, unless the others are to go on.
-    fn refuse(&mut self, held: Held, error: Error) -> Result<()> {
+    fn refuse(&mut self, held: CopiedObject, error: Error) -> Result<()> {
         if !self.keep_going || !OF_ONE_OBJECT.contains(&error.code()) {
             self.tally.refused += 1;
             // Somebody else may fare better with it.
@@ -277,9 +277,9 @@ impl<'a> Copier<'a> {
         self.note_refused(&held, error)
     }
 
-    fn note_refused(&mut self, held: &Held, error: Error) -> Result<()> {
+    fn note_refused(&mut self, held: &CopiedObject, error: Error) -> Result<()> {
         self.tally.refused += 1;
-        if self.told != Told::Json {
+        if self.told != CopyNotice::Json {
             let (version, key) = (held.object.version(), held.object.key());
             self.progress
                 .suspend(|| say!("junctura: not copied: {version} {key}: {error}"));
@@ -301,19 +301,25 @@ impl<'a> Copier<'a> {
         }
     }
 
-    fn tell(&mut self, held: &Held, version: Option<Version>, outcome: &str, why: Option<&Error>) -> Result<()> {
+    fn tell(
+        &mut self,
+        held: &CopiedObject,
+        version: Option<Version>,
+        outcome: &str,
+        why: Option<&Error>,
+    ) -> Result<()> {
         let object = &held.object;
         let version = version.map(|version| version.to_string());
         match self.told {
-            Told::Nothing => Ok(()),
-            Told::Lines => writeln!(
+            CopyNotice::Nothing => Ok(()),
+            CopyNotice::Lines => writeln!(
                 self.out,
                 "{outcome} {} {} {}",
                 object.version(),
                 version.as_deref().unwrap_or("-"),
                 object.key()
             ),
-            Told::Json => self.out.json(&json!({
+            CopyNotice::Json => self.out.json(&json!({
                 "outcome": outcome,
                 "key": object.key(),
                 "schema": object.schema().name(),
@@ -332,7 +338,7 @@ impl<'a> Copier<'a> {
         // What TO has not said that it has is not done.
         self.held.drain(..).for_each(|held| drop(held.object.give_back()));
         let seconds = self.began.elapsed().as_secs_f64();
-        let Tally {
+        let CopyTally {
             copied,
             bytes,
             identical,
@@ -340,7 +346,7 @@ impl<'a> Copier<'a> {
             ..
         } = self.tally;
         let gib_per_s = bytes as f64 / f64::from(1 << 30) / seconds.max(1e-9);
-        if self.told == Told::Json {
+        if self.told == CopyNotice::Json {
             let seconds = (seconds * 1e6).round() / 1e6;
             self.out.json(&json!({
                 "objects": copied, "bytes": bytes, "identical": identical, "refused": refused,

@@ -18,11 +18,11 @@ use serde_json::Value;
 use crate::absent::open_served;
 use crate::attributes::{about_selector, selector, selector_of_present};
 use crate::size;
-use crate::terminal::interrupt::Interrupt;
+use crate::terminal::interrupt::InterruptFlag;
 use crate::terminal::progress;
 use crate::url::{ClientArguments, builder};
-use copier::{Copier, Told};
-use pace::Pace;
+use copier::{CopyNotice, PoolCopier};
+use pace::ByteRate;
 
 const EXAMPLES: &str = "Examples:
   junctura cp unix:model unix:archive 'step<24'             what is there
@@ -102,7 +102,7 @@ fn retention(text: &str) -> std::result::Result<Retention, String> {
 
 /// Copies.
 pub(crate) fn run(arguments: &CpArguments) -> Result<()> {
-    let interrupt = Interrupt::install()?;
+    let interrupt = InterruptFlag::install()?;
     let name = arguments.client.or("junctura cp");
     // A pool to copy from that is not there has nothing; to start it would hide a mistyped name.
     let from = interrupt.watch(Pool::builder().url(&arguments.from).name(&name));
@@ -125,11 +125,11 @@ pub(crate) fn run(arguments: &CpArguments) -> Result<()> {
         selector_of_present(&arguments.selectors, &from)?
     };
     let told = match (arguments.verbose, arguments.json) {
-        (_, true) => Told::Json,
-        (true, _) => Told::Lines,
-        _ => Told::Nothing,
+        (_, true) => CopyNotice::Json,
+        (true, _) => CopyNotice::Lines,
+        _ => CopyNotice::Nothing,
     };
-    let mut copier = Copier::new(&from, &to, arguments.retention.clone(), arguments.window as usize, told)?;
+    let mut copier = PoolCopier::new(&from, &to, arguments.retention.clone(), arguments.window as usize, told)?;
     copier.keep_going(arguments.keep_going);
     if progress::is_watched() && !arguments.follow && arguments.count.is_none() {
         copier.expect(total_bytes(&from, &selector)?);
@@ -139,7 +139,13 @@ pub(crate) fn run(arguments: &CpArguments) -> Result<()> {
 }
 
 impl CpArguments {
-    fn copy_all(&self, from: &Pool, selector: &str, interrupt: &Interrupt, copier: &mut Copier<'_>) -> Result<()> {
+    fn copy_all(
+        &self,
+        from: &Pool,
+        selector: &str,
+        interrupt: &InterruptFlag,
+        copier: &mut PoolCopier<'_>,
+    ) -> Result<()> {
         let options = FollowOptions {
             window: Some(self.window),
             until_live: !self.follow,
@@ -147,7 +153,7 @@ impl CpArguments {
             ..FollowOptions::default()
         };
         let mut follow = about_selector(from.follow_with(selector, options), selector)?;
-        let mut pace = self.rate.map(Pace::new);
+        let mut pace = self.rate.map(ByteRate::new);
         while self.count.is_none_or(|count| copier.taken() < count) {
             interrupt.check()?;
             let next = match follow.try_next() {

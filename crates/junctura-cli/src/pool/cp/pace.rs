@@ -8,15 +8,15 @@ use junctura::Result;
 const SLICE: Duration = Duration::from_millis(50);
 
 /// So many bytes a second, from the first one on.
-pub(super) struct Pace {
+pub(super) struct ByteRate {
     bytes_per_second: u64,
     /// When the next bytes may go.
     due: Instant,
 }
 
-impl Pace {
-    pub(super) fn new(bytes_per_second: u64) -> Pace {
-        Pace {
+impl ByteRate {
+    pub(super) fn new(bytes_per_second: u64) -> ByteRate {
+        ByteRate {
             bytes_per_second,
             due: Instant::now(),
         }

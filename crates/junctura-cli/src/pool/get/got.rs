@@ -3,7 +3,7 @@
 use junctura::{Described, Schema};
 
 /// See the module.
-pub(crate) trait Got {
+pub(crate) trait ReceivedObject {
     fn schema(&self) -> &Schema;
     fn key(&self) -> &str;
     fn get(&self, name: &str) -> Option<&str>;
@@ -12,7 +12,7 @@ pub(crate) trait Got {
     fn payload(&self) -> &[u8];
 }
 
-impl Got for junctura::Object {
+impl ReceivedObject for junctura::Object {
     fn schema(&self) -> &Schema {
         self.schema()
     }
@@ -39,13 +39,13 @@ impl Got for junctura::Object {
 }
 
 /// One out of a store.
-pub(crate) struct Retrieved<'p> {
+pub(crate) struct RetrievedObject<'p> {
     pub(crate) object: Described,
     pub(crate) commit: u64,
     pub(crate) payload: &'p [u8],
 }
 
-impl Got for Retrieved<'_> {
+impl ReceivedObject for RetrievedObject<'_> {
     fn schema(&self) -> &Schema {
         self.object.schema()
     }

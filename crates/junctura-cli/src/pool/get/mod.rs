@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use clap::{ArgGroup, Args};
 use junctura::{Code, Error, FollowOptions, Item, Object, Pool, Result, Target};
 
-use crate::attributes::{Pair, about_selector, given, pair, selector};
+use crate::attributes::{AttributePair, about_selector, given, pair, selector};
 use crate::size;
-use crate::terminal::interrupt::Interrupt;
+use crate::terminal::interrupt::InterruptFlag;
 use crate::url::{BehindArguments, PoolArguments};
-use taker::{IntoArguments, Taker};
+use taker::{IntoArguments, PayloadTaker};
 
 const EXAMPLES: &str = "Examples:
   junctura get param=t levelist=500 step=6 number=3 -o t500.grib   one field (the newest that matches)
@@ -50,7 +50,7 @@ pub(crate) struct GetArguments {
     /// Get the object with exactly this key
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, group = "what", num_args = 1..,
         conflicts_with_all = ["selectors", "all"])]
-    key: Vec<Pair>,
+    key: Vec<AttributePair>,
     /// The schema of the key (default: the pool's first)
     #[arg(long, value_name = "NAME", requires = "key")]
     schema: Option<String>,
@@ -83,9 +83,9 @@ pub(crate) struct GetArguments {
 
 /// Gets.
 pub(crate) fn run(arguments: &GetArguments) -> Result<()> {
-    let interrupt = Interrupt::install()?;
+    let interrupt = InterruptFlag::install()?;
     arguments.check()?;
-    let mut taker = Taker::open(&arguments.into, arguments.follow)?;
+    let mut taker = PayloadTaker::open(&arguments.into, arguments.follow)?;
     let deadline = arguments.deadline();
     let pool = match arguments.connect(&interrupt, deadline) {
         Err(error) if error.code() == Code::Timeout && arguments.is_good_at_its_deadline() => return taker.finish(),
@@ -131,7 +131,7 @@ impl GetArguments {
     }
 
     /// Connects; a command that waits for objects waits for the server, too.
-    fn connect(&self, interrupt: &Interrupt, deadline: Option<Instant>) -> Result<Pool> {
+    fn connect(&self, interrupt: &InterruptFlag, deadline: Option<Instant>) -> Result<Pool> {
         const NAME: &str = "junctura get";
         if self.wait || self.follow || self.count.is_some() || deadline.is_some() {
             interrupt.connect_and_wait(&self.pool, &self.behind, NAME, deadline)
@@ -157,7 +157,13 @@ impl GetArguments {
         }
     }
 
-    fn get_all(&self, pool: &Pool, deadline: Option<Instant>, interrupt: &Interrupt, taker: &mut Taker) -> Result<()> {
+    fn get_all(
+        &self,
+        pool: &Pool,
+        deadline: Option<Instant>,
+        interrupt: &InterruptFlag,
+        taker: &mut PayloadTaker,
+    ) -> Result<()> {
         let selector = selector(&self.selectors, pool)?;
         let options = FollowOptions {
             until_live: !self.follow && self.count.is_none(),

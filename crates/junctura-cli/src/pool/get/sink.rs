@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use junctura::{Code, Error, Result};
 use tempfile::{Builder, NamedTempFile};
 
-use super::got::Got;
-use super::template::{self, Template};
-use crate::terminal::output::{self, Out};
+use super::got::ReceivedObject;
+use super::template::{self, NameTemplate};
+use crate::terminal::output::{self, StandardOutput};
 
 /// Where payloads go.
-pub(crate) enum Sink {
-    Standard(Out),
+pub(crate) enum PayloadSink {
+    Standard(StandardOutput),
     One {
         path: PathBuf,
         file: BufWriter<NamedTempFile>,
@@ -29,7 +29,7 @@ pub(crate) enum Sink {
     },
     Each {
         folder: PathBuf,
-        template: Template,
+        template: NameTemplate,
         /// Which key each name was given to, both as hashes: a follow may go on for months.
         names: HashMap<u64, u64>,
     },
@@ -37,36 +37,36 @@ pub(crate) enum Sink {
 
 /// What became of a payload.
 #[derive(Debug)]
-pub(crate) enum Written {
+pub(crate) enum WrittenPayload {
     /// It is written: to the file of this name, if it has one.
     There(Option<PathBuf>),
     /// No file can have the object's name, or another object has it. Others may have one.
     Nameless(Error),
 }
 
-impl Sink {
+impl PayloadSink {
     /// Decides by what was asked for.
-    pub(crate) fn open(output: Option<&Path>, template: Option<&Template>) -> Result<Sink> {
+    pub(crate) fn open(output: Option<&Path>, template: Option<&NameTemplate>) -> Result<PayloadSink> {
         match (output, template) {
             (None, None) if output::is_terminal() => {
                 let cause = "the payload is not for a terminal: name a file with -o, or insist with -o -";
                 Err(Error::new(Code::InvalidArgument, "standard output", cause))
             }
-            (None, None) => Ok(Sink::Standard(Out::new())),
-            (Some(path), None) if path.as_os_str() == "-" => Ok(Sink::Standard(Out::new())),
+            (None, None) => Ok(PayloadSink::Standard(StandardOutput::new())),
+            (Some(path), None) if path.as_os_str() == "-" => Ok(PayloadSink::Standard(StandardOutput::new())),
             (Some(path), _) if path.as_os_str() == "-" => Err(Error::new(
                 Code::InvalidArgument,
                 "-o -",
                 "standard output needs no names of files",
             )),
-            (Some(path), None) if !is_folder(path) => Sink::one(path),
+            (Some(path), None) if !is_folder(path) => PayloadSink::one(path),
             (folder, template) => {
                 let template = match template {
                     Some(template) => template.clone(),
-                    None => Template::parse(template::DEFAULT)
+                    None => NameTemplate::parse(template::DEFAULT)
                         .map_err(|error| Error::new(Code::InvalidArgument, "template", error))?,
                 };
-                Ok(Sink::Each {
+                Ok(PayloadSink::Each {
                     folder: folder.unwrap_or(Path::new(".")).to_owned(),
                     template,
                     names: HashMap::new(),
@@ -75,42 +75,42 @@ impl Sink {
         }
     }
 
-    fn one(path: &Path) -> Result<Sink> {
+    fn one(path: &Path) -> Result<PayloadSink> {
         let failed = |error: std::io::Error| io(path, &error);
         if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
             let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
-            return Ok(Sink::Special {
+            return Ok(PayloadSink::Special {
                 path: path.to_owned(),
                 file: BufWriter::new(file),
             });
         }
         let file = beside(path).map_err(failed)?;
-        Ok(Sink::One {
+        Ok(PayloadSink::One {
             path: path.to_owned(),
             file: BufWriter::with_capacity(256 << 10, file),
         })
     }
 
     /// Writes an object's payload.
-    pub(crate) fn write(&mut self, object: &impl Got) -> Result<Written> {
+    pub(crate) fn write(&mut self, object: &impl ReceivedObject) -> Result<WrittenPayload> {
         match self {
-            Sink::Standard(out) => out.bytes(object.payload()).map(|()| Written::There(None)),
-            Sink::One { path, file } => {
+            PayloadSink::Standard(out) => out.bytes(object.payload()).map(|()| WrittenPayload::There(None)),
+            PayloadSink::One { path, file } => {
                 file.write_all(object.payload()).map_err(|error| io(path, &error))?;
-                Ok(Written::There(Some(path.clone())))
+                Ok(WrittenPayload::There(Some(path.clone())))
             }
-            Sink::Special { path, file } => {
+            PayloadSink::Special { path, file } => {
                 file.write_all(object.payload()).map_err(|error| io(path, &error))?;
-                Ok(Written::There(Some(path.clone())))
+                Ok(WrittenPayload::There(Some(path.clone())))
             }
-            Sink::Each {
+            PayloadSink::Each {
                 folder,
                 template,
                 names,
             } => {
                 let path = match template.name(object) {
                     Ok(name) => folder.join(name),
-                    Err(error) => return Ok(Written::Nameless(error)),
+                    Err(error) => return Ok(WrittenPayload::Nameless(error)),
                 };
                 // A newer version of an object takes the place of the one before.
                 let key = hash(&(object.schema().name(), object.key()));
@@ -120,11 +120,11 @@ impl Sink {
                         object.key()
                     );
                     let error = Error::new(Code::Conflict, path.display().to_string(), cause);
-                    return Ok(Written::Nameless(error));
+                    return Ok(WrittenPayload::Nameless(error));
                 }
                 match write_whole(&path, object.payload()) {
-                    Ok(()) => Ok(Written::There(Some(path))),
-                    Err(error) if is_of_name(&error) => Ok(Written::Nameless(io(&path, &error))),
+                    Ok(()) => Ok(WrittenPayload::There(Some(path))),
+                    Err(error) if is_of_name(&error) => Ok(WrittenPayload::Nameless(io(&path, &error))),
                     Err(error) => Err(io(&path, &error)),
                 }
             }
@@ -134,16 +134,16 @@ impl Sink {
     /// What was written so far can be read, where that is possible before the end.
     pub(crate) fn flush(&mut self) -> Result<()> {
         match self {
-            Sink::Standard(out) => out.flush(),
-            Sink::Special { path, file } => file.flush().map_err(|error| io(path, &error)),
-            Sink::One { .. } | Sink::Each { .. } => Ok(()),
+            PayloadSink::Standard(out) => out.flush(),
+            PayloadSink::Special { path, file } => file.flush().map_err(|error| io(path, &error)),
+            PayloadSink::One { .. } | PayloadSink::Each { .. } => Ok(()),
         }
     }
 
     /// Puts what was written into its place.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.flush()?;
-        if let Sink::One { path, file } = self {
+        if let PayloadSink::One { path, file } = self {
             let file = file.into_inner().map_err(|error| io(&path, error.error()))?;
             file.persist(&path).map_err(|error| io(&path, &error.error))?;
         }
@@ -214,7 +214,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("field.grib");
         fs::write(&path, "old").unwrap();
-        let Sink::One { mut file, .. } = Sink::open(Some(&path), None).unwrap() else {
+        let PayloadSink::One { mut file, .. } = PayloadSink::open(Some(&path), None).unwrap() else {
             panic!("not one file")
         };
         file.write_all(b"half").unwrap();
@@ -222,8 +222,8 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 
-        let mut sink = Sink::open(Some(&path), None).unwrap();
-        let Sink::One { file, .. } = &mut sink else {
+        let mut sink = PayloadSink::open(Some(&path), None).unwrap();
+        let PayloadSink::One { file, .. } = &mut sink else {
             panic!("not one file")
         };
         file.write_all(b"whole").unwrap();
@@ -234,16 +234,18 @@ mod tests {
     #[test]
     fn what_is_meant_shows_in_the_path() {
         let folder = tempfile::tempdir().unwrap();
-        let template = Template::parse("{param}").unwrap();
-        let each = |output: Option<&Path>, template| matches!(Sink::open(output, template), Ok(Sink::Each { .. }));
+        let template = NameTemplate::parse("{param}").unwrap();
+        let each = |output: Option<&Path>, template| {
+            matches!(PayloadSink::open(output, template), Ok(PayloadSink::Each { .. }))
+        };
         assert!(each(Some(folder.path()), None));
         assert!(each(Some(Path::new("new/")), None));
         assert!(each(None, Some(&template)));
-        assert!(Sink::open(Some(Path::new("-")), Some(&template)).is_err());
+        assert!(PayloadSink::open(Some(Path::new("-")), Some(&template)).is_err());
         assert!(matches!(
-            Sink::open(Some(Path::new("/dev/null")), None),
-            Ok(Sink::Special { .. })
+            PayloadSink::open(Some(Path::new("/dev/null")), None),
+            Ok(PayloadSink::Special { .. })
         ));
-        assert!(Sink::open(Some(&folder.path().join("no/such/folder")), None).is_err());
+        assert!(PayloadSink::open(Some(&folder.path().join("no/such/folder")), None).is_err());
     }
 }

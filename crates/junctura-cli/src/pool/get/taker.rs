@@ -7,10 +7,10 @@ use clap::Args;
 use junctura::{Code, Error, Gap, Result};
 use serde_json::json;
 
-use super::got::Got;
-use super::sink::{self, Sink, Written};
-use super::template::{self, Template};
-use crate::terminal::output::Out;
+use super::got::ReceivedObject;
+use super::sink::{self, PayloadSink, WrittenPayload};
+use super::template::{self, NameTemplate};
+use crate::terminal::output::StandardOutput;
 use crate::{json, size};
 
 /// So many objects that are not written are named one by one.
@@ -23,8 +23,8 @@ pub(crate) struct IntoArguments {
     #[arg(short, long, value_name = "FILE|FOLDER|-")]
     output: Option<PathBuf>,
     /// Write each object to a file of its own with this name [default: {key}{ext}]
-    #[arg(long, value_name = "NAME", value_parser = Template::parse)]
-    template: Option<Template>,
+    #[arg(long, value_name = "NAME", value_parser = NameTemplate::parse)]
+    template: Option<NameTemplate>,
     /// Print a JSON line for each object, then a summary; needs -o FILE or FOLDER
     #[arg(long)]
     json: bool,
@@ -42,7 +42,7 @@ impl IntoArguments {
     pub(crate) fn of_versions(&self) -> Self {
         let mut into = self.clone();
         if into.template.is_none() && into.output.as_deref().is_some_and(sink::is_folder) {
-            into.template = Template::parse(template::OF_VERSIONS).ok();
+            into.template = NameTemplate::parse(template::OF_VERSIONS).ok();
         }
         into
     }
@@ -59,9 +59,9 @@ impl IntoArguments {
 }
 
 /// Takes payloads and counts them.
-pub(crate) struct Taker {
-    sink: Sink,
-    report: Option<Out>,
+pub(crate) struct PayloadTaker {
+    sink: PayloadSink,
+    report: Option<StandardOutput>,
     /// Whether what was missed is told when it is.
     at_once: bool,
     began: Instant,
@@ -75,13 +75,13 @@ pub(crate) struct Taker {
     quiet: bool,
 }
 
-impl Taker {
+impl PayloadTaker {
     /// Opens what payloads go into. What is missed is told in the end, or at once.
-    pub(crate) fn open(arguments: &IntoArguments, at_once: bool) -> Result<Taker> {
+    pub(crate) fn open(arguments: &IntoArguments, at_once: bool) -> Result<PayloadTaker> {
         arguments.check()?;
-        Ok(Taker {
-            sink: Sink::open(arguments.output.as_deref(), arguments.template.as_ref())?,
-            report: arguments.json.then(Out::new),
+        Ok(PayloadTaker {
+            sink: PayloadSink::open(arguments.output.as_deref(), arguments.template.as_ref())?,
+            report: arguments.json.then(StandardOutput::new),
             at_once,
             began: Instant::now(),
             objects: 0,
@@ -116,14 +116,14 @@ impl Taker {
     }
 
     /// Writes a payload, and tells of it. An object that no file can be named after is named, and the next one may come.
-    pub(crate) fn take(&mut self, object: &impl Got) -> Result<()> {
+    pub(crate) fn take(&mut self, object: &impl ReceivedObject) -> Result<()> {
         let file = match self.sink.write(object)? {
-            Written::There(file) => file,
-            Written::Nameless(error) if self.goes_on => {
+            WrittenPayload::There(file) => file,
+            WrittenPayload::Nameless(error) if self.goes_on => {
                 self.pass_over(object, error);
                 return Ok(());
             }
-            Written::Nameless(error) => return Err(error),
+            WrittenPayload::Nameless(error) => return Err(error),
         };
         self.objects += 1;
         self.bytes += object.payload().len() as u64;
@@ -138,7 +138,7 @@ impl Taker {
         }))
     }
 
-    fn pass_over(&mut self, object: &impl Got, error: Error) {
+    fn pass_over(&mut self, object: &impl ReceivedObject, error: Error) {
         let about = format!("{} {}: {error}", object.version(), object.key());
         self.note_unwritten(&about, error);
     }
@@ -176,7 +176,7 @@ impl Taker {
 
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.sink.flush()?;
-        self.report.as_mut().map_or(Ok(()), Out::flush)
+        self.report.as_mut().map_or(Ok(()), StandardOutput::flush)
     }
 
     /// Puts files into their places, and says what was done; what was missed is an error.

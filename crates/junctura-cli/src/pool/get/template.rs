@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use junctura::{Code, Error, Result};
 
-use super::got::Got;
+use super::got::ReceivedObject;
 
 /// A name that tells all objects apart.
 pub(crate) const DEFAULT: &str = "{key}{ext}";
@@ -18,17 +18,17 @@ const NAME_BYTES_MAX: usize = 255;
 
 /// A template, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Template(Vec<Part>);
+pub(crate) struct NameTemplate(Vec<TemplatePart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
     Attribute(String),
 }
 
-impl Template {
+impl NameTemplate {
     /// Reads a template; `{{` and `}}` stand for braces.
-    pub(crate) fn parse(text: &str) -> std::result::Result<Template, String> {
+    pub(crate) fn parse(text: &str) -> std::result::Result<NameTemplate, String> {
         let mut parts = Vec::new();
         let mut plain = String::new();
         let mut rest = text;
@@ -47,26 +47,26 @@ impl Template {
                     text.len() - rest.len() + at
                 )
             })?;
-            parts.push(Part::Text(std::mem::take(&mut plain)));
-            parts.push(Part::Attribute(after[..end].to_owned()));
+            parts.push(TemplatePart::Text(std::mem::take(&mut plain)));
+            parts.push(TemplatePart::Attribute(after[..end].to_owned()));
             rest = &after[end + 1..];
         }
         plain.push_str(rest);
-        parts.push(Part::Text(plain));
+        parts.push(TemplatePart::Text(plain));
         let is_path = parts
             .iter()
-            .any(|part| matches!(part, Part::Text(text) if text.split('/').any(|name| name == "..")));
+            .any(|part| matches!(part, TemplatePart::Text(text) if text.split('/').any(|name| name == "..")));
         if is_path || text.starts_with('/') || text.is_empty() {
             return Err("a name below the folder is expected".to_owned());
         }
-        Ok(Template(parts))
+        Ok(NameTemplate(parts))
     }
 
     /// The name for an object. An attribute that it does not have leaves nothing.
     ///
     /// # Errors
     /// `InvalidArgument` for a name that its schema does not know.
-    pub(crate) fn name(&self, object: &impl Got) -> Result<String> {
+    pub(crate) fn name(&self, object: &impl ReceivedObject) -> Result<String> {
         self.render(&mut |name, out| value_of(object, name, out))
     }
 
@@ -74,8 +74,8 @@ impl Template {
         let mut out = String::new();
         for part in &self.0 {
             match part {
-                Part::Text(text) => out.push_str(text),
-                Part::Attribute(name) => value(name, &mut out)?,
+                TemplatePart::Text(text) => out.push_str(text),
+                TemplatePart::Attribute(name) => value(name, &mut out)?,
             }
         }
         if out.is_empty() || out.ends_with('/') {
@@ -89,7 +89,7 @@ impl Template {
     }
 }
 
-fn value_of(object: &impl Got, name: &str, out: &mut String) -> Result<()> {
+fn value_of(object: &impl ReceivedObject, name: &str, out: &mut String) -> Result<()> {
     match name {
         "key" => append_key(object, out),
         "hash" => out.push_str(&object.schema().key_hash(object.key()).to_string()),
@@ -108,7 +108,7 @@ fn value_of(object: &impl Got, name: &str, out: &mut String) -> Result<()> {
 }
 
 /// The attributes of the key as one name, or its hash where that would be too long.
-fn append_key(object: &impl Got, out: &mut String) {
+fn append_key(object: &impl ReceivedObject, out: &mut String) {
     let schema = object.schema();
     let in_key = |name: &str| schema.find(name).is_some_and(|id| id.index() < schema.key_len());
     let mut key = String::new();
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn name(template: &str, values: &[(&str, &str)]) -> Result<String> {
-        Template::parse(template).unwrap().render(&mut |name, out| {
+        NameTemplate::parse(template).unwrap().render(&mut |name, out| {
             escape(
                 values
                     .iter()
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn wrong_templates_are_refused() {
         for wrong in ["{param", "param}", "/etc/x", "../x", "a/../b", ""] {
-            assert!(Template::parse(wrong).is_err(), "{wrong}");
+            assert!(NameTemplate::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -11,15 +11,15 @@ use junctura_store::Store;
 use serde_json::json;
 
 use crate::attributes::{about_selector, note_unknown_in, selector_of_present};
-use crate::store::query::order::{Row, order};
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::{self, Out};
-use crate::terminal::progress::Slow;
+use crate::store::query::order::{OrderedObject, order};
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::{self, StandardOutput};
+use crate::terminal::progress::SlowWork;
 use crate::url::{BehindArguments, PoolArguments};
 use crate::{size, store};
-use shown::{Shown, Since};
-use table::Table;
-use tree::Tree;
+use shown::{ListedObject, VisibleSince};
+use table::ListTable;
+use tree::ObjectTree;
 
 /// Objects that are written at once.
 const PAGE: usize = 1000;
@@ -79,7 +79,7 @@ pub(crate) struct LsArguments {
     /// Print lines as another program does: fdb, those of `fdb-list --porcelain`, a key each; with --long, of
     /// `--porcelain --length`
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["tree", "count", "json"])]
-    style: Option<Style>,
+    style: Option<ListStyle>,
     /// Print JSON: a line for each object; with --tree, for each collocation; with --count, one
     #[arg(long)]
     json: bool,
@@ -87,25 +87,25 @@ pub(crate) struct LsArguments {
 
 /// Whose lines are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Style {
+enum ListStyle {
     Fdb,
 }
 
 /// What there is, in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Total {
+struct ListTotal {
     objects: u64,
     bytes: u64,
 }
 
-impl Total {
+impl ListTotal {
     fn add(&mut self, bytes: u64) {
         self.objects += 1;
         self.bytes += bytes;
     }
 }
 
-impl std::fmt::Display for Total {
+impl std::fmt::Display for ListTotal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let s = if self.objects == 1 { "" } else { "s" };
         write!(f, "{} object{s}, {}", self.objects, size::bytes(self.bytes))
@@ -114,8 +114,8 @@ impl std::fmt::Display for Total {
 
 /// Lists.
 pub(crate) fn run(arguments: &LsArguments) -> Result<()> {
-    let interrupt = Interrupt::install()?;
-    let mut list = List::new(arguments);
+    let interrupt = InterruptFlag::install()?;
+    let mut list = ListOutput::new(arguments);
     match &arguments.store {
         Some(url) => arguments.list_store(url, &store::open(url)?, &interrupt, &mut list)?,
         None => arguments.list_pool(&interrupt, &mut list)?,
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &LsArguments) -> Result<()> {
 }
 
 impl LsArguments {
-    fn list_pool(&self, interrupt: &Interrupt, list: &mut List<'_>) -> Result<()> {
+    fn list_pool(&self, interrupt: &InterruptFlag, list: &mut ListOutput<'_>) -> Result<()> {
         self.versions.are_of_no_pool()?;
         let pool = interrupt.connect_with(&self.pool, &self.behind, "junctura ls")?;
         let selector = selector_of_present(&self.selectors, &pool)?;
@@ -136,7 +136,7 @@ impl LsArguments {
         for page in about_selector(pool.list_with(&selector, options), &selector)? {
             interrupt.check()?;
             let page = about_selector(page, &selector)?;
-            list.write(&page.iter().map(Shown::from).collect::<Vec<_>>())?;
+            list.write(&page.iter().map(ListedObject::from).collect::<Vec<_>>())?;
         }
         if list.total.objects == 0 {
             note_unknown_in(&pool, &selector)?;
@@ -144,13 +144,13 @@ impl LsArguments {
         Ok(())
     }
 
-    fn list_store(&self, url: &str, store: &Store, interrupt: &Interrupt, list: &mut List<'_>) -> Result<()> {
+    fn list_store(&self, url: &str, store: &Store, interrupt: &InterruptFlag, list: &mut ListOutput<'_>) -> Result<()> {
         let of_pools = [("--incomplete", self.incomplete), ("--bundle", self.bundle.is_some())];
         if let Some((name, _)) = of_pools.iter().find(|(_, given)| *given) {
             return Err(Error::new(Code::InvalidArgument, *name, "a store has no bundles"));
         }
         let selector = store::selector(&self.selectors, store)?;
-        let slow = Slow::store(url);
+        let slow = SlowWork::store(url);
         let snapshot = store.snapshot()?;
         let listing = self.versions.list(&snapshot, &selector)?;
         drop(slow);
@@ -162,9 +162,9 @@ impl LsArguments {
             list.total.bytes += listing.bytes();
             return Ok(());
         }
-        let mut rows: Vec<Row<'_>> = Vec::with_capacity(listing.len());
+        let mut rows: Vec<OrderedObject<'_>> = Vec::with_capacity(listing.len());
         for object in listing.iter() {
-            rows.push(Row(object.describe(), object));
+            rows.push(OrderedObject(object.describe(), object));
             if rows.len().is_multiple_of(PAGE) {
                 interrupt.check()?;
             }
@@ -174,44 +174,44 @@ impl LsArguments {
         }
         for page in rows.chunks(PAGE) {
             interrupt.check()?;
-            list.write(&page.iter().map(Shown::from).collect::<Vec<_>>())?;
+            list.write(&page.iter().map(ListedObject::from).collect::<Vec<_>>())?;
         }
         Ok(())
     }
 }
 
-impl<'a> From<&'a Row<'_>> for Shown<'a> {
-    fn from(Row(described, object): &'a Row<'_>) -> Self {
-        Shown {
+impl<'a> From<&'a OrderedObject<'_>> for ListedObject<'a> {
+    fn from(OrderedObject(described, object): &'a OrderedObject<'_>) -> Self {
+        ListedObject {
             object: described,
             bytes: object.bytes(),
-            since: Since::Commit(object.commit()),
+            since: VisibleSince::Commit(object.commit()),
             place: object.location().to_string().into(),
         }
     }
 }
 
 /// A list that is being written.
-struct List<'a> {
+struct ListOutput<'a> {
     arguments: &'a LsArguments,
-    out: Out,
-    table: Table,
-    tree: Tree,
-    total: Total,
+    out: StandardOutput,
+    table: ListTable,
+    tree: ObjectTree,
+    total: ListTotal,
 }
 
-impl<'a> List<'a> {
+impl<'a> ListOutput<'a> {
     fn new(arguments: &'a LsArguments) -> Self {
         Self {
             arguments,
-            out: Out::new(),
-            table: Table::new(arguments.long),
-            tree: Tree::new(arguments.long),
-            total: Total::default(),
+            out: StandardOutput::new(),
+            table: ListTable::new(arguments.long),
+            tree: ObjectTree::new(arguments.long),
+            total: ListTotal::default(),
         }
     }
 
-    fn write(&mut self, page: &[Shown<'_>]) -> Result<()> {
+    fn write(&mut self, page: &[ListedObject<'_>]) -> Result<()> {
         for shown in page {
             self.total.add(shown.bytes);
             if self.arguments.tree {
@@ -221,7 +221,7 @@ impl<'a> List<'a> {
         if self.arguments.tree || self.arguments.count {
             return Ok(());
         }
-        if self.arguments.style == Some(Style::Fdb) {
+        if self.arguments.style == Some(ListStyle::Fdb) {
             return page.iter().try_for_each(|shown| {
                 let key = fdb_key(shown.object.schema(), shown.object.attributes());
                 if self.arguments.long {
@@ -238,7 +238,7 @@ impl<'a> List<'a> {
     }
 
     fn end(mut self) -> Result<()> {
-        let Total { objects, bytes } = self.total;
+        let ListTotal { objects, bytes } = self.total;
         match (self.arguments.tree, self.arguments.count, self.arguments.json) {
             (true, _, true) => self.tree.write_json(&mut self.out)?,
             (true, _, false) => self.tree.write(&mut self.out)?,

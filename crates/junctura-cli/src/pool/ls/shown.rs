@@ -9,44 +9,44 @@ use serde_json::{Value, json};
 use crate::json;
 
 /// See the module.
-pub(super) struct Shown<'a> {
+pub(super) struct ListedObject<'a> {
     pub(super) object: &'a Described,
     pub(super) bytes: u64,
-    pub(super) since: Since,
+    pub(super) since: VisibleSince,
     /// Where the payload lies.
     pub(super) place: Cow<'a, str>,
 }
 
 /// With what it became visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Since {
+pub(super) enum VisibleSince {
     Version(Version),
     /// It is not yet: a member of this bundle.
     Staged(u64),
     Commit(u64),
 }
 
-impl fmt::Display for Since {
+impl fmt::Display for VisibleSince {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Since::Version(version) => version.fmt(f),
-            Since::Staged(bundle) => write!(f, "staged in {bundle}"),
-            Since::Commit(number) => write!(f, "commit {number}"),
+            VisibleSince::Version(version) => version.fmt(f),
+            VisibleSince::Staged(bundle) => write!(f, "staged in {bundle}"),
+            VisibleSince::Commit(number) => write!(f, "commit {number}"),
         }
     }
 }
 
-impl<'a> From<&'a Entry> for Shown<'a> {
+impl<'a> From<&'a Entry> for ListedObject<'a> {
     fn from(entry: &'a Entry) -> Self {
         let since = entry
             .staged_in()
-            .map_or_else(|| Since::Version(entry.version()), Since::Staged);
+            .map_or_else(|| VisibleSince::Version(entry.version()), VisibleSince::Staged);
         let place = match entry {
             entry if entry.is_archived() => "store",
             entry if entry.is_spilled() => "file",
             _ => "memory",
         };
-        Shown {
+        ListedObject {
             object: entry,
             bytes: entry.bytes(),
             since,
@@ -55,7 +55,7 @@ impl<'a> From<&'a Entry> for Shown<'a> {
     }
 }
 
-impl Shown<'_> {
+impl ListedObject<'_> {
     pub(super) fn document(&self) -> Value {
         let schema = self.object.schema();
         let mut document = json!({
@@ -66,12 +66,12 @@ impl Shown<'_> {
             "attributes": json::attributes(schema, self.object.attributes()),
         });
         match self.since {
-            Since::Commit(number) => document["commit"] = number.into(),
-            Since::Version(version) => {
+            VisibleSince::Commit(number) => document["commit"] = number.into(),
+            VisibleSince::Version(version) => {
                 document["version"] = version.to_string().into();
                 document["staged_in"] = Value::Null;
             }
-            Since::Staged(bundle) => {
+            VisibleSince::Staged(bundle) => {
                 document["version"] = Value::Null;
                 document["staged_in"] = bundle.into();
             }

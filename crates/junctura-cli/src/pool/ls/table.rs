@@ -7,9 +7,9 @@
 use hashbrown::HashMap;
 use junctura::{Result, Schema};
 
-use super::shown::Shown;
+use super::shown::ListedObject;
 use crate::size;
-use crate::terminal::output::Out;
+use crate::terminal::output::StandardOutput;
 use crate::terminal::visible::printable;
 
 /// Columns that are no attributes; their names could not be an attribute's.
@@ -25,22 +25,22 @@ const UNDECLARED_MAX: usize = 64;
 type Row<'a> = Vec<(&'a str, String)>;
 
 /// A table that is being written.
-pub(super) struct Table {
+pub(super) struct ListTable {
     long: bool,
     schema: Option<String>,
-    columns: Vec<Column>,
+    columns: Vec<TableColumn>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Column {
+struct TableColumn {
     name: String,
     width: usize,
     right: bool,
 }
 
-impl Table {
-    pub(super) fn new(long: bool) -> Table {
-        Table {
+impl ListTable {
+    pub(super) fn new(long: bool) -> ListTable {
+        ListTable {
             long,
             schema: None,
             columns: Vec::new(),
@@ -48,7 +48,7 @@ impl Table {
     }
 
     /// Writes a page.
-    pub(super) fn write(&mut self, page: &[Shown<'_>], out: &mut Out) -> Result<()> {
+    pub(super) fn write(&mut self, page: &[ListedObject<'_>], out: &mut StandardOutput) -> Result<()> {
         for run in page.chunk_by(|a, b| a.object.schema().name() == b.object.schema().name()) {
             let rows: Vec<Row<'_>> = run.iter().map(|entry| self.row(entry)).collect();
             let Some(first) = run.first() else { continue };
@@ -62,7 +62,7 @@ impl Table {
                 out.heading(&line(&self.columns, &heading))?;
             }
             for row in &rows {
-                let text = |column: &Column| {
+                let text = |column: &TableColumn| {
                     row.iter()
                         .find(|(name, _)| *name == column.name)
                         .map_or("", |(_, text)| text)
@@ -80,7 +80,7 @@ impl Table {
         Ok(())
     }
 
-    fn row<'a>(&self, shown: &'a Shown<'_>) -> Row<'a> {
+    fn row<'a>(&self, shown: &'a ListedObject<'_>) -> Row<'a> {
         let schema = shown.object.schema();
         let is_key = |name: &str| schema.find(name).is_some_and(|id| id.index() < schema.key_len());
         let attributes = shown.object.attributes().filter(|(name, _)| self.long || is_key(name));
@@ -94,8 +94,8 @@ impl Table {
     }
 
     /// Makes room for these columns; true when a heading is due.
-    fn begin(&mut self, schema: &Schema, needed: Vec<Column>) -> bool {
-        let is_known = |needed: &Column| self.columns.iter().any(|column| column.name == needed.name);
+    fn begin(&mut self, schema: &Schema, needed: Vec<TableColumn>) -> bool {
+        let is_known = |needed: &TableColumn| self.columns.iter().any(|column| column.name == needed.name);
         if self.schema.as_deref() != Some(schema.name()) || !needed.iter().all(is_known) {
             self.schema = Some(schema.name().to_owned());
             self.columns = needed;
@@ -114,7 +114,7 @@ impl Table {
 
 /// The columns that some rows need: attributes in the order of the schema, then those it does not know, then the others. Also how many
 /// attributes are left out.
-fn columns(schema: &Schema, rows: &[Row<'_>]) -> (Vec<Column>, usize) {
+fn columns(schema: &Schema, rows: &[Row<'_>]) -> (Vec<TableColumn>, usize) {
     // By name: how many rows have it, and the width.
     let mut found: HashMap<&str, (usize, usize)> = HashMap::new();
     for (name, text) in rows.iter().flatten() {
@@ -133,12 +133,12 @@ fn columns(schema: &Schema, rows: &[Row<'_>]) -> (Vec<Column>, usize) {
     for (_, name) in &left_out {
         found.remove(name);
     }
-    let column = |(name, (_, width)): (&str, (usize, usize))| Column {
+    let column = |(name, (_, width)): (&str, (usize, usize))| TableColumn {
         name: name.to_owned(),
         width: width.max(name.trim_matches(['<', '>']).len()),
         right: is_number(schema, name),
     };
-    let mut columns: Vec<Column> = found.into_iter().map(column).collect();
+    let mut columns: Vec<TableColumn> = found.into_iter().map(column).collect();
     let rank = |name: &str| match name {
         VERSION => usize::MAX,
         PLACE => usize::MAX - 1,
@@ -157,7 +157,7 @@ fn is_number(schema: &Schema, name: &str) -> bool {
     name == SIZE || schema.find(name).is_some_and(is_ordered)
 }
 
-fn line(columns: &[Column], cells: &[&str]) -> String {
+fn line(columns: &[TableColumn], cells: &[&str]) -> String {
     let mut line = String::new();
     for (column, cell) in columns.iter().zip(cells) {
         if !line.is_empty() {
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_heading_comes_where_columns_or_schemas_change() {
         let (mars, free) = (Schema::builtin("mars").unwrap(), Schema::builtin("free").unwrap());
-        let mut table = Table::new(false);
+        let mut table = ListTable::new(false);
         let of = |schema: &Schema, name, text| columns(schema, &[row(&[(name, text)])]).0;
         assert!(table.begin(&mars, of(&mars, "step", "6")));
         assert!(!table.begin(&mars, of(&mars, "step", "0-240")));

@@ -14,8 +14,8 @@ use junctura::{Described, Result, Schema};
 use junctura_model::text::quote;
 use serde_json::json;
 
-use super::Total;
-use crate::terminal::output::Out;
+use super::ListTotal;
+use crate::terminal::output::StandardOutput;
 
 /// Values of an attribute that are shown; of more, the first and how many.
 const SHOWN: usize = 12;
@@ -23,36 +23,36 @@ const SHOWN: usize = 12;
 const VALUES_MAX: usize = 10_000;
 
 /// A tree that grows with each entry.
-pub(super) struct Tree {
+pub(super) struct ObjectTree {
     long: bool,
-    datasets: BTreeMap<(String, String), Dataset>,
+    datasets: BTreeMap<(String, String), DatasetNode>,
 }
 
 #[derive(Default)]
-struct Dataset {
-    total: Total,
-    collocations: BTreeMap<String, Collocation>,
+struct DatasetNode {
+    total: ListTotal,
+    collocations: BTreeMap<String, CollocationNode>,
 }
 
 #[derive(Default)]
-struct Collocation {
-    total: Total,
-    axes: Vec<Axis>,
+struct CollocationNode {
+    total: ListTotal,
+    axes: Vec<AxisValues>,
     /// Only when they are to be shown: text, size.
     elements: Vec<(String, u64)>,
 }
 
 /// What an attribute ranges over.
-struct Axis {
+struct AxisValues {
     name: String,
     /// By their order, where they have one.
     values: BTreeSet<(Option<i128>, String)>,
     full: bool,
 }
 
-impl Tree {
-    pub(super) fn new(long: bool) -> Tree {
-        Tree {
+impl ObjectTree {
+    pub(super) fn new(long: bool) -> ObjectTree {
+        ObjectTree {
             long,
             datasets: BTreeMap::new(),
         }
@@ -82,8 +82,8 @@ impl Tree {
         }
     }
 
-    pub(super) fn write(&self, out: &mut Out) -> Result<()> {
-        for ((schema, dataset), Dataset { total, collocations }) in &self.datasets {
+    pub(super) fn write(&self, out: &mut StandardOutput) -> Result<()> {
+        for ((schema, dataset), DatasetNode { total, collocations }) in &self.datasets {
             out.heading(&format!("{}  [{schema}]  {total}", named(dataset)))?;
             for (number, (text, collocation)) in collocations.iter().enumerate() {
                 let is_last = number + 1 == collocations.len();
@@ -97,7 +97,7 @@ impl Tree {
                     writeln!(out, "{trunk}    {}  {}", named(element), crate::size::bytes(*bytes))?;
                 }
                 if !collocation.axes.is_empty() {
-                    let axes: Vec<String> = collocation.axes.iter().map(Axis::text).collect();
+                    let axes: Vec<String> = collocation.axes.iter().map(AxisValues::text).collect();
                     writeln!(out, "{trunk}    {}", axes.join("  "))?;
                 }
             }
@@ -106,8 +106,8 @@ impl Tree {
     }
 
     /// A line for each collocation.
-    pub(super) fn write_json(&self, out: &mut Out) -> Result<()> {
-        for ((schema, dataset), Dataset { collocations, .. }) in &self.datasets {
+    pub(super) fn write_json(&self, out: &mut StandardOutput) -> Result<()> {
+        for ((schema, dataset), DatasetNode { collocations, .. }) in &self.datasets {
             for (text, collocation) in collocations {
                 let mut document = json!({
                     "schema": schema, "dataset": dataset, "collocation": text,
@@ -129,10 +129,10 @@ impl Tree {
     }
 }
 
-impl Collocation {
-    fn axis(&mut self, name: &str) -> &mut Axis {
+impl CollocationNode {
+    fn axis(&mut self, name: &str) -> &mut AxisValues {
         let at = self.axes.iter().position(|axis| axis.name == name).unwrap_or_else(|| {
-            self.axes.push(Axis {
+            self.axes.push(AxisValues {
                 name: name.to_owned(),
                 values: BTreeSet::new(),
                 full: false,
@@ -143,7 +143,7 @@ impl Collocation {
     }
 }
 
-impl Axis {
+impl AxisValues {
     fn add(&mut self, order: Option<i128>, text: &str) {
         if self.values.len() < VALUES_MAX {
             self.values.insert((order, text.to_owned()));
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn an_axis_is_in_order_and_says_when_there_are_more() {
-        let mut axis = Axis {
+        let mut axis = AxisValues {
             name: "step".to_owned(),
             values: BTreeSet::new(),
             full: false,

@@ -7,47 +7,52 @@ use std::sync::mpsc::{Receiver, channel};
 use junctura::{Ack, Allocation, Bundle, Code, Error, Given, OfferOptions, Pipeline, Pool, Result, Retention, Schema};
 use junctura_model::SameKey;
 
-use super::files::{Goal, Payload, Place};
-use super::tally::{Origin, Tally};
+use super::files::{FilePayload, FileTarget, InputPosition};
+use super::tally::{OfferOrigin, PutTally};
 
 /// Objects on their way.
-pub(super) struct Feed<'a> {
-    room: Room<'a>,
+pub(super) struct OfferFeed<'a> {
+    room: OfferTarget<'a>,
     retention: Option<Retention>,
     if_wanted: bool,
     pipeline: Pipeline,
     acks: Receiver<Ack>,
-    unacknowledged: VecDeque<Origin>,
+    unacknowledged: VecDeque<OfferOrigin>,
     /// Members of the bundle, which are told of when it is visible.
-    staged: Vec<(u64, Origin)>,
+    staged: Vec<(u64, OfferOrigin)>,
     acknowledged: u64,
     not_wanted: u64,
-    tally: Tally,
+    tally: PutTally,
 }
 
 /// Where objects go: into a pool, or a bundle of it.
 #[derive(Clone, Copy)]
-pub(super) struct Room<'a> {
+pub(super) struct OfferTarget<'a> {
     pool: &'a Pool,
     bundle: Option<&'a Bundle>,
 }
 
 /// What is done with the bundle when all is staged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum BundleEnding {
     Seal,
     Leave,
     Wait,
 }
 
-impl<'a> Feed<'a> {
-    pub(super) fn new(pool: &'a Pool, bundle: Option<&'a Bundle>, window: usize, tally: Tally) -> Result<Feed<'a>> {
+impl<'a> OfferFeed<'a> {
+    pub(super) fn new(
+        pool: &'a Pool,
+        bundle: Option<&'a Bundle>,
+        window: usize,
+        tally: PutTally,
+    ) -> Result<OfferFeed<'a>> {
         let (sender, acks) = channel();
         // The receiver lives as long as the pipeline.
         let pipeline = bundle.map_or_else(|| pool.pipeline(window), |bundle| bundle.pipeline(window));
         let pipeline = pipeline?.on_ack(move |ack| drop(sender.send(ack)));
-        Ok(Feed {
-            room: Room { pool, bundle },
+        Ok(OfferFeed {
+            room: OfferTarget { pool, bundle },
             retention: None,
             if_wanted: false,
             pipeline,
@@ -71,7 +76,7 @@ impl<'a> Feed<'a> {
     }
 
     /// Waits for the rest and says what was done; returns what went wrong.
-    pub(super) fn finish(mut self, outcome: Result<()>, ending: Ending) -> Result<()> {
+    pub(super) fn finish(mut self, outcome: Result<()>, ending: BundleEnding) -> Result<()> {
         let outcome = outcome.and(self.idle());
         let ended = if outcome.is_ok() && !self.tally.has_failures() {
             self.end_bundle(ending)
@@ -106,15 +111,15 @@ impl<'a> Feed<'a> {
     }
 
     /// Seals the bundle, or waits for it, and tells of its members.
-    fn end_bundle(&mut self, ending: Ending) -> Result<()> {
+    fn end_bundle(&mut self, ending: BundleEnding) -> Result<()> {
         let Some(bundle) = self.room.bundle else {
             return Ok(());
         };
         let completed = match (ending, bundle.completed()?) {
             (_, Some(completed)) => Some(completed),
-            (Ending::Seal, None) => Some(bundle.seal()?),
-            (Ending::Wait, None) => Some(bundle.wait(None)?),
-            (Ending::Leave, None) => None,
+            (BundleEnding::Seal, None) => Some(bundle.seal()?),
+            (BundleEnding::Wait, None) => Some(bundle.wait(None)?),
+            (BundleEnding::Leave, None) => None,
         };
         for (number, origin) in std::mem::take(&mut self.staged) {
             let member = self.pipeline.staged(number);
@@ -133,15 +138,15 @@ impl<'a> Feed<'a> {
     }
 }
 
-impl<'a> Goal for Feed<'a> {
+impl<'a> FileTarget for OfferFeed<'a> {
     type Room = Allocation;
-    type Rooms = Room<'a>;
+    type Rooms = OfferTarget<'a>;
 
-    fn rooms(&self) -> Room<'a> {
+    fn rooms(&self) -> OfferTarget<'a> {
         self.room
     }
 
-    fn allocate(room: Room<'a>, bytes: u64) -> Result<Allocation> {
+    fn allocate(room: OfferTarget<'a>, bytes: u64) -> Result<Allocation> {
         let too_large = |_| {
             let cause = format!("{bytes} bytes do not fit into memory");
             Error::new(Code::TooLarge, "payload", cause)
@@ -163,10 +168,10 @@ impl<'a> Goal for Feed<'a> {
 
     fn take(
         &mut self,
-        place: &Place,
+        place: &InputPosition,
         schema: &Schema,
         attributes: &[(&str, Given<'_>)],
-        payload: Payload<'_, Allocation>,
+        payload: FilePayload<'_, Allocation>,
     ) -> Result<()> {
         let bytes = payload.bytes().len();
         let given = attributes.iter().copied();
@@ -177,8 +182,8 @@ impl<'a> Goal for Feed<'a> {
             ..OfferOptions::default()
         };
         let offered = match payload {
-            Payload::Bytes(bytes) => self.pipeline.offer_with(given, bytes, options),
-            Payload::Placed(allocation) => self.pipeline.offer_allocation_with(allocation, given, options),
+            FilePayload::Bytes(bytes) => self.pipeline.offer_with(given, bytes, options),
+            FilePayload::Placed(allocation) => self.pipeline.offer_allocation_with(allocation, given, options),
         };
         offered.map_err(|error| place.error(&error))?;
         let origin = self.tally.origin(place, schema, attributes, bytes)?;

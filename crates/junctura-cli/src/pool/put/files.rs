@@ -12,11 +12,11 @@ use junctura_grib::{GribError, Message};
 use junctura_model::{KeyHash, RecordRef};
 
 use super::foreign;
-use super::grib::{self, Next, Splitter};
+use super::grib::{self, MessageSplitter, NextMessage};
 use super::header;
-use super::input::Input;
-use crate::attributes::{Pair, pair};
-use crate::terminal::interrupt::Interrupt;
+use super::input::InputSource;
+use crate::attributes::{AttributePair, pair};
+use crate::terminal::interrupt::InterruptFlag;
 
 /// What is asked of a pipe at first.
 const PIPE_BYTES: usize = 1 << 20;
@@ -29,13 +29,13 @@ pub(crate) struct FilesArguments {
     files: Vec<PathBuf>,
     /// An attribute for each object, whatever the header says
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = pair)]
-    set: Vec<Pair>,
+    set: Vec<AttributePair>,
     /// The schema that describes the objects (default: mars for GRIB, else the first one)
     #[arg(long, value_name = "NAME")]
     schema: Option<String>,
     /// What the files are
-    #[arg(long, value_enum, default_value_t = Format::Auto)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = FileFormat::Auto)]
+    format: FileFormat,
     #[command(flatten)]
     messages: MessageArguments,
 }
@@ -52,7 +52,7 @@ pub(crate) struct MessageArguments {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum FileFormat {
     /// Look at the first bytes
     Auto,
     /// GRIB messages
@@ -62,7 +62,7 @@ enum Format {
 }
 
 /// Where the objects go.
-pub(crate) trait Goal {
+pub(crate) trait FileTarget {
     /// Memory for a payload.
     type Room: DerefMut<Target = [u8]>;
     /// Gives such memory.
@@ -76,10 +76,10 @@ pub(crate) trait Goal {
     /// Takes one object.
     fn take(
         &mut self,
-        place: &Place,
+        place: &InputPosition,
         schema: &Schema,
         attributes: &[(&str, Given<'_>)],
-        payload: Payload<'_, Self::Room>,
+        payload: FilePayload<'_, Self::Room>,
     ) -> Result<()>;
     /// Before a read that may take for ever.
     fn idle(&mut self) -> Result<()>;
@@ -94,23 +94,23 @@ pub(crate) trait Goal {
 }
 
 /// What the payload is.
-pub(crate) enum Payload<'p, R> {
+pub(crate) enum FilePayload<'p, R> {
     Bytes(&'p [u8]),
     Placed(R),
 }
 
-impl<R: DerefMut<Target = [u8]>> Payload<'_, R> {
+impl<R: DerefMut<Target = [u8]>> FilePayload<'_, R> {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Payload::Bytes(bytes) => bytes,
-            Payload::Placed(room) => room,
+            FilePayload::Bytes(bytes) => bytes,
+            FilePayload::Placed(room) => room,
         }
     }
 }
 
 /// A place in the input, for messages.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct InputPosition {
     pub(crate) file: Arc<str>,
     /// Which message of it.
     pub(crate) message: Option<u64>,
@@ -118,7 +118,7 @@ pub(crate) struct Place {
     pub(crate) field: Option<u32>,
 }
 
-impl Place {
+impl InputPosition {
     fn words(&self) -> String {
         let message = self.message.map_or(String::new(), |number| format!("message {number}"));
         let field = self.field.map_or(String::new(), |number| format!(" field {number}"));
@@ -146,13 +146,18 @@ impl Place {
 
 impl FilesArguments {
     /// One file of GRIB messages.
-    pub(super) fn of_grib(file: &Path, schema: Option<&str>, set: Vec<Pair>, messages: MessageArguments) -> Self {
+    pub(super) fn of_grib(
+        file: &Path,
+        schema: Option<&str>,
+        set: Vec<AttributePair>,
+        messages: MessageArguments,
+    ) -> Self {
         Self {
             messages,
             files: vec![file.to_owned()],
             set,
             schema: schema.map(str::to_owned),
-            format: Format::Grib,
+            format: FileFormat::Grib,
         }
     }
 
@@ -160,22 +165,22 @@ impl FilesArguments {
     ///
     /// # Errors
     /// What the files, and the goal, say.
-    pub(crate) fn read<G: Goal>(&self, goal: &mut G, interrupt: &Interrupt) -> Result<()> {
+    pub(crate) fn read<G: FileTarget>(&self, goal: &mut G, interrupt: &InterruptFlag) -> Result<()> {
         let mut before = 0;
         for path in &self.files {
-            let mut input = Input::open(path, interrupt)?;
+            let mut input = InputSource::open(path, interrupt)?;
             let bytes = input.bytes().unwrap_or(0);
             let is_grib = match self.format {
-                Format::Grib => true,
-                Format::Bytes => false,
-                Format::Auto => {
+                FileFormat::Grib => true,
+                FileFormat::Bytes => false,
+                FileFormat::Auto => {
                     grib::is_grib(&mut input, &mut || goal.idle())?
                         || self.schema.is_none() && foreign::is_named_grib(path)
                 }
             };
             let schema = self.schema(&goal.schemas()?, is_grib)?;
             if is_grib {
-                self.put_messages(goal, &schema, Splitter::new(input), before)?;
+                self.put_messages(goal, &schema, MessageSplitter::new(input), before)?;
             } else {
                 self.put_whole(goal, &schema, input, path)?;
             }
@@ -208,26 +213,32 @@ impl FilesArguments {
         })
     }
 
-    fn put_messages<G: Goal>(&self, goal: &mut G, schema: &Schema, mut splitter: Splitter, before: u64) -> Result<()> {
+    fn put_messages<G: FileTarget>(
+        &self,
+        goal: &mut G,
+        schema: &Schema,
+        mut splitter: MessageSplitter,
+        before: u64,
+    ) -> Result<()> {
         let file: Arc<str> = splitter.input().name().into();
-        let mut taken = Taken::default();
+        let mut taken = FileObjects::default();
         loop {
             let rooms = goal.rooms();
             let next = splitter.next(&mut || goal.idle(), &mut |bytes| G::allocate(rooms, bytes));
-            let place = Place {
+            let place = InputPosition {
                 file: Arc::clone(&file),
                 message: Some(splitter.number()),
                 field: None,
             };
             let put = match next {
-                Ok(Next::End) => break,
-                Ok(Next::Buffered(bytes)) => {
+                Ok(NextMessage::End) => break,
+                Ok(NextMessage::Buffered(bytes)) => {
                     let put = self.put_buffered(goal, (schema, &mut taken), &splitter, &place, bytes);
                     splitter.take(bytes);
                     put
                 }
-                Ok(Next::Placed(room)) => self.put_placed(goal, (schema, &mut taken), &splitter, &place, room),
-                Ok(Next::Damaged(error)) => Err(corrupt(&file, &error)),
+                Ok(NextMessage::Placed(room)) => self.put_placed(goal, (schema, &mut taken), &splitter, &place, room),
+                Ok(NextMessage::Damaged(error)) => Err(corrupt(&file, &error)),
                 Err(error) if error.code() == Code::TooLarge => Err(place.error(&error)),
                 Err(error) => return Err(error),
             };
@@ -240,12 +251,12 @@ impl FilesArguments {
         Ok(())
     }
 
-    fn put_buffered<G: Goal>(
+    fn put_buffered<G: FileTarget>(
         &self,
         goal: &mut G,
         known: Known<'_>,
-        splitter: &Splitter,
-        place: &Place,
+        splitter: &MessageSplitter,
+        place: &InputPosition,
         bytes: usize,
     ) -> Result<()> {
         let message = splitter.message(bytes).map_err(|error| corrupt(&place.file, &error))?;
@@ -253,12 +264,12 @@ impl FilesArguments {
         self.put_fields(goal, known, place, &message, &numbered, None)
     }
 
-    fn put_placed<G: Goal>(
+    fn put_placed<G: FileTarget>(
         &self,
         goal: &mut G,
         known: Known<'_>,
-        splitter: &Splitter,
-        place: &Place,
+        splitter: &MessageSplitter,
+        place: &InputPosition,
         room: G::Room,
     ) -> Result<()> {
         let numbered = |error| corrupt(&place.file, &splitter.numbered(error));
@@ -269,17 +280,17 @@ impl FilesArguments {
         let keys = message.keys().map_err(&numbered)?;
         let hidden = message.fields() - 1;
         let attributes = header::attributes(&keys, known.0, &self.set).map_err(|error| place.error(&error))?;
-        self.take(goal, known, place, &attributes, Payload::Placed(room))?;
+        self.take(goal, known, place, &attributes, FilePayload::Placed(room))?;
         goal.hid(hidden);
         Ok(())
     }
 
     /// Takes a message: each of its fields as an object, or all as one.
-    fn put_fields<G: Goal>(
+    fn put_fields<G: FileTarget>(
         &self,
         goal: &mut G,
         (schema, taken): Known<'_>,
-        place: &Place,
+        place: &InputPosition,
         message: &Message<'_>,
         numbered: &dyn Fn(GribError) -> Error,
         field: Option<u32>,
@@ -291,7 +302,7 @@ impl FilesArguments {
             }
             return Ok(());
         }
-        let place = Place { field, ..place.clone() };
+        let place = InputPosition { field, ..place.clone() };
         let keys = message.keys().map_err(numbered)?;
         let attributes = header::attributes(&keys, schema, &self.set).map_err(|error| place.error(&error))?;
         self.take(
@@ -299,19 +310,19 @@ impl FilesArguments {
             (schema, taken),
             &place,
             &attributes,
-            Payload::Bytes(message.bytes()),
+            FilePayload::Bytes(message.bytes()),
         )?;
         goal.hid(message.fields() - 1);
         Ok(())
     }
 
-    fn take<G: Goal>(
+    fn take<G: FileTarget>(
         &self,
         goal: &mut G,
         (schema, taken): Known<'_>,
-        place: &Place,
+        place: &InputPosition,
         attributes: &header::Attributes<'_>,
-        payload: Payload<'_, G::Room>,
+        payload: FilePayload<'_, G::Room>,
     ) -> Result<()> {
         let given = header::given(attributes);
         if !self.messages.strict && taken.places.len() >= KEYS_MAX {
@@ -329,8 +340,14 @@ impl FilesArguments {
         Ok(())
     }
 
-    fn put_whole<G: Goal>(&self, goal: &mut G, schema: &Schema, mut input: Input, path: &Path) -> Result<()> {
-        let place = Place {
+    fn put_whole<G: FileTarget>(
+        &self,
+        goal: &mut G,
+        schema: &Schema,
+        mut input: InputSource,
+        path: &Path,
+    ) -> Result<()> {
+        let place = InputPosition {
             file: input.name().into(),
             message: None,
             field: None,
@@ -347,10 +364,10 @@ impl FilesArguments {
                 let cause = "it changed its size while it was read";
                 return Err(Error::new(Code::Conflict, &*place.file, cause));
             }
-            goal.take(&place, schema, &attributes, Payload::Placed(room))
+            goal.take(&place, schema, &attributes, FilePayload::Placed(room))
         } else {
             let bytes = read_all(&mut input, goal)?;
-            goal.take(&place, schema, &attributes, Payload::Bytes(bytes))
+            goal.take(&place, schema, &attributes, FilePayload::Bytes(bytes))
         };
         put.map_err(|error| foreign::hint(error, input.head(), self.set.is_empty()))
             .map_err(|error| hint(&error, &goal.schemas().unwrap_or_default(), self.schema.is_some()))
@@ -362,19 +379,19 @@ impl FilesArguments {
 const KEYS_MAX: usize = 1 << 20;
 
 /// The schema of a file's objects, and which keys it has had.
-type Known<'a> = (&'a Schema, &'a mut Taken);
+type Known<'a> = (&'a Schema, &'a mut FileObjects);
 
 /// The keys of the objects of one file, and the places that they are from.
 #[derive(Default)]
-struct Taken {
-    places: HashMap<KeyHash, Place>,
+struct FileObjects {
+    places: HashMap<KeyHash, InputPosition>,
     record: Vec<u8>,
     key: String,
 }
 
-impl Taken {
+impl FileObjects {
     /// Notes a key; returns the place that has it already, in words.
-    fn note(&mut self, schema: &Schema, given: &[(&str, Given<'_>)], place: &Place) -> Result<Option<String>> {
+    fn note(&mut self, schema: &Schema, given: &[(&str, Given<'_>)], place: &InputPosition) -> Result<Option<String>> {
         schema
             .record(given.iter().copied(), &mut self.record)
             .map_err(|error| place.error(&error))?;
@@ -388,7 +405,7 @@ impl Taken {
 ///
 /// # Errors
 /// `TooLarge` for more than the goal takes, of which no more is read.
-fn read_all<'i, G: Goal>(input: &'i mut Input, goal: &mut G) -> Result<&'i [u8]> {
+fn read_all<'i, G: FileTarget>(input: &'i mut InputSource, goal: &mut G) -> Result<&'i [u8]> {
     let bytes_max = goal.payload_bytes_max()?;
     let enough = usize::try_from(bytes_max).map_or(usize::MAX, |bytes| bytes.saturating_add(1));
     let mut want = enough.min(PIPE_BYTES);
@@ -418,11 +435,11 @@ fn corrupt(file: &str, error: &junctura_grib::GribError) -> Error {
 }
 
 /// The file's name, where the key has a name and nobody gave one.
-fn default_name(schema: &Schema, set: &[Pair], path: &Path) -> Option<Pair> {
+fn default_name(schema: &Schema, set: &[AttributePair], path: &Path) -> Option<AttributePair> {
     let id = schema.find("name").filter(|id| id.index() < schema.key_len())?;
     let is_given = set.iter().any(|pair| schema.find(&pair.name) == Some(id));
     let value = path.file_name().filter(|_| path.as_os_str() != "-" && !is_given)?;
-    Some(Pair {
+    Some(AttributePair {
         name: "name".to_owned(),
         value: value.to_string_lossy().into_owned(),
     })
@@ -451,7 +468,7 @@ mod tests {
     /// Takes payloads of a mebibyte and a half.
     struct Small;
 
-    impl Goal for Small {
+    impl FileTarget for Small {
         type Room = Vec<u8>;
         type Rooms = ();
 
@@ -469,7 +486,13 @@ mod tests {
             Ok(Vec::new())
         }
 
-        fn take(&mut self, _: &Place, _: &Schema, _: &[(&str, Given<'_>)], _: Payload<'_, Vec<u8>>) -> Result<()> {
+        fn take(
+            &mut self,
+            _: &InputPosition,
+            _: &Schema,
+            _: &[(&str, Given<'_>)],
+            _: FilePayload<'_, Vec<u8>>,
+        ) -> Result<()> {
             Ok(())
         }
 
@@ -490,12 +513,12 @@ mod tests {
 
     #[test]
     fn what_has_no_end_is_read_up_to_the_largest_payload() {
-        let mut endless = Input::open(Path::new("/dev/zero"), &Interrupt::never()).unwrap();
+        let mut endless = InputSource::open(Path::new("/dev/zero"), &InterruptFlag::never()).unwrap();
         let error = read_all(&mut endless, &mut Small).unwrap_err();
         assert_eq!(error.code(), Code::TooLarge);
         assert!(error.cause().contains("1572864 bytes"), "{error}");
         assert_eq!(endless.buffered().len(), (3 << 19) + 1);
-        let mut empty = Input::open(Path::new("/dev/null"), &Interrupt::never()).unwrap();
+        let mut empty = InputSource::open(Path::new("/dev/null"), &InterruptFlag::never()).unwrap();
         assert!(read_all(&mut empty, &mut Small).unwrap().is_empty());
         assert_eq!(zeros(u64::MAX, "payload").unwrap_err().code(), Code::TooLarge);
     }

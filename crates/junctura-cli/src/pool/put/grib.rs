@@ -11,9 +11,9 @@
 use std::ops::DerefMut;
 
 use junctura::Result;
-use junctura_grib::{Fault, GribError, Message};
+use junctura_grib::{GribError, Message, MessageFault};
 
-use super::input::{Idle, Input};
+use super::input::{Idle, InputSource};
 
 /// Messages up to this size are looked at in the buffer.
 const BUFFERED_MAX: u64 = 256 << 10;
@@ -25,7 +25,7 @@ const LOOK: usize = 4096;
 const LOOK_FILE: usize = 64 << 10;
 
 /// Is this a file of GRIB messages? Looks at its first bytes.
-pub(crate) fn is_grib(input: &mut Input, idle: Idle<'_>) -> Result<bool> {
+pub(crate) fn is_grib(input: &mut InputSource, idle: Idle<'_>) -> Result<bool> {
     // From a pipe, more than the first message may not come for long.
     if input.fill(4, idle)?.starts_with(b"GRIB") {
         return Ok(true);
@@ -37,26 +37,26 @@ pub(crate) fn is_grib(input: &mut Input, idle: Idle<'_>) -> Result<bool> {
 }
 
 /// Whether a `GRIB` is a word in a text, as in a page that says why there is no file. Only where no message was found before.
-fn is_a_word(fault: &Fault) -> bool {
+fn is_a_word(fault: &MessageFault) -> bool {
     match fault {
-        Fault::Edition(next) => next.is_ascii_graphic() || next.is_ascii_whitespace(),
+        MessageFault::Edition(next) => next.is_ascii_graphic() || next.is_ascii_whitespace(),
         // The text ends here.
-        Fault::Truncated { needed, .. } => *needed == 8,
+        MessageFault::Truncated { needed, .. } => *needed == 8,
         _ => false,
     }
 }
 
 /// Finds messages, one after the other.
-pub(crate) struct Splitter {
-    input: Input,
+pub(crate) struct MessageSplitter {
+    input: InputSource,
     number: u64,
     start: u64,
     damaged: bool,
 }
 
 /// What comes next.
-pub(crate) enum Next<A> {
-    /// A message of so many bytes, in the buffer: see [`Splitter::message`]; [`Splitter::take`] goes on after it.
+pub(crate) enum NextMessage<A> {
+    /// A message of so many bytes, in the buffer: see [`MessageSplitter::message`]; [`MessageSplitter::take`] goes on after it.
     Buffered(usize),
     /// A message in a place that was asked for.
     Placed(A),
@@ -65,11 +65,11 @@ pub(crate) enum Next<A> {
 }
 
 /// What looking at a place came to: a message, or what is wrong with it.
-type Looked<A> = std::result::Result<Next<A>, GribError>;
+type Looked<A> = std::result::Result<NextMessage<A>, GribError>;
 
-impl Splitter {
-    pub(crate) fn new(input: Input) -> Splitter {
-        Splitter {
+impl MessageSplitter {
+    pub(crate) fn new(input: InputSource) -> MessageSplitter {
+        MessageSplitter {
             input,
             number: 0,
             start: 0,
@@ -78,7 +78,7 @@ impl Splitter {
     }
 
     /// What it reads.
-    pub(crate) fn input(&self) -> &Input {
+    pub(crate) fn input(&self) -> &InputSource {
         &self.input
     }
 
@@ -95,7 +95,7 @@ impl Splitter {
         &mut self,
         idle: Idle<'_>,
         place: &mut dyn FnMut(u64) -> Result<A>,
-    ) -> Result<Next<A>> {
+    ) -> Result<NextMessage<A>> {
         while self.seek_mark(idle)? {
             self.start = self.input.position();
             let looked = self.look(idle, place);
@@ -112,17 +112,17 @@ impl Splitter {
                 continue;
             }
             self.number += 1;
-            return Ok(looked?.unwrap_or_else(|error| Next::Damaged(self.numbered(error))));
+            return Ok(looked?.unwrap_or_else(|error| NextMessage::Damaged(self.numbered(error))));
         }
-        Ok(Next::End)
+        Ok(NextMessage::End)
     }
 
-    /// The message of [`Next::Buffered`].
+    /// The message of [`NextMessage::Buffered`].
     pub(crate) fn message(&self, bytes: usize) -> std::result::Result<Message<'_>, GribError> {
         Message::new(&self.input.buffered()[..bytes]).map_err(|error| self.numbered(error))
     }
 
-    /// Goes on after the message of [`Next::Buffered`].
+    /// Goes on after the message of [`NextMessage::Buffered`].
     pub(crate) fn take(&mut self, bytes: usize) {
         self.input.skip(bytes);
     }
@@ -160,10 +160,10 @@ impl Splitter {
             let bytes = self.input.fill(want, idle)?;
             let present = bytes.len() as u64;
             let error = match Message::new(bytes) {
-                Ok(message) => return Ok(Ok(Next::Buffered(message.bytes().len()))),
+                Ok(message) => return Ok(Ok(NextMessage::Buffered(message.bytes().len()))),
                 Err(error) => error,
             };
-            let Fault::Truncated { needed, .. } = error.fault else {
+            let MessageFault::Truncated { needed, .. } = error.fault else {
                 return Ok(Err(error));
             };
             let there = self
@@ -171,7 +171,7 @@ impl Splitter {
                 .bytes()
                 .map_or(u64::MAX, |bytes| bytes.saturating_sub(self.start));
             if present < want as u64 || needed > there {
-                let fault = Fault::Truncated {
+                let fault = MessageFault::Truncated {
                     needed,
                     present: present.max(there.min(needed)),
                 };
@@ -197,13 +197,13 @@ impl Splitter {
         let mut room = place(bytes)?;
         let read = self.input.read_into(&mut room, idle)?;
         match Message::new(&room[..read]) {
-            Ok(message) if message.bytes().len() == room.len() => Ok(Ok(Next::Placed(room))),
+            Ok(message) if message.bytes().len() == room.len() => Ok(Ok(NextMessage::Placed(room))),
             Ok(message) => {
                 // It was announced in a way that more bytes made clear; this is the exception, and copies.
                 let length = message.bytes().len();
                 self.input.unread(&room[..read]);
                 self.input.fill(length, idle)?;
-                Ok(Ok(Next::Buffered(length)))
+                Ok(Ok(NextMessage::Buffered(length)))
             }
             Err(error) => {
                 self.input.unread(&room[..read]);
@@ -218,7 +218,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::terminal::interrupt::Interrupt;
+    use crate::terminal::interrupt::InterruptFlag;
 
     /// A message of edition 1 that is as long as asked: sound sections around a data section of any bytes.
     fn message(bytes: usize) -> Vec<u8> {
@@ -234,10 +234,10 @@ mod tests {
         message
     }
 
-    fn splitter(bytes: &[u8]) -> Splitter {
+    fn splitter(bytes: &[u8]) -> MessageSplitter {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
-        Splitter::new(Input::open(file.path(), &Interrupt::never()).unwrap())
+        MessageSplitter::new(InputSource::open(file.path(), &InterruptFlag::never()).unwrap())
     }
 
     /// Lengths of messages, and what was damaged.
@@ -247,13 +247,13 @@ mod tests {
         loop {
             let next = splitter.next(&mut || Ok(()), &mut |bytes| Ok(vec![0; bytes as usize]));
             found.push(match next.unwrap() {
-                Next::Buffered(bytes) => {
+                NextMessage::Buffered(bytes) => {
                     splitter.take(bytes);
                     Ok(bytes)
                 }
-                Next::Placed(room) => Ok(room.len()),
-                Next::Damaged(error) => Err((error.message, error.start, error.offset)),
-                Next::End => return found,
+                NextMessage::Placed(room) => Ok(room.len()),
+                NextMessage::Damaged(error) => Err((error.message, error.start, error.offset)),
+                NextMessage::End => return found,
             });
         }
     }

@@ -9,15 +9,15 @@
 //! | `stream`, `type` | `unknown` |
 //! | `levtype`, or an unknown one | the kind of level in the coder's words, such as `cloudTop` |
 //!
-//! [`Keys::additional`] has the keys that tell two such fields apart; `docs/guide/grib.md` lists them.
+//! [`MessageKeys::additional`] has the keys that tell two such fields apart; `docs/guide/grib.md` lists them.
 
 use std::borrow::Cow;
 
 use junctura::{Code, Error, Given, Result, Schema};
-use junctura_grib::{Keys, Value};
+use junctura_grib::{KeyValue, MessageKeys};
 use junctura_model::AttrId;
 
-use crate::attributes::Pair;
+use crate::attributes::AttributePair;
 
 /// The schema that GRIB messages are described by, unless another one is asked for.
 pub(crate) const SCHEMA: &str = "mars";
@@ -29,7 +29,11 @@ pub(crate) type Attributes<'a> = Vec<(&'a str, Cow<'a, str>)>;
 ///
 /// # Errors
 /// `InvalidArgument` for a step beyond [`HOURS_MAX`], which is one that overflowed where it was written.
-pub(crate) fn attributes<'a>(keys: &'a Keys, schema: &Schema, set: &'a [Pair]) -> Result<Attributes<'a>> {
+pub(crate) fn attributes<'a>(
+    keys: &'a MessageKeys,
+    schema: &Schema,
+    set: &'a [AttributePair],
+) -> Result<Attributes<'a>> {
     let mut all: Attributes<'a> = set
         .iter()
         .map(|pair| (pair.name.as_str(), Cow::Borrowed(pair.value.as_str())))
@@ -101,7 +105,7 @@ pub(crate) fn given<'a>(attributes: &'a Attributes<'a>) -> Vec<(&'a str, Given<'
 }
 
 /// What stands in for keys that the header may lack.
-fn stand_ins(keys: &Keys) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+fn stand_ins(keys: &MessageKeys) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
     let or_unknown = |name: &str| {
         keys.get(name)
             .filter(|value| is_known(value))
@@ -117,11 +121,11 @@ fn stand_ins(keys: &Keys) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
 }
 
 /// ecCodes' words for what it has no word for say nothing.
-fn is_known(value: &Value) -> bool {
+fn is_known(value: &KeyValue) -> bool {
     !matches!(value.as_str(), Some("unknown" | "~" | ""))
 }
 
-fn text(value: &Value) -> Cow<'_, str> {
+fn text(value: &KeyValue) -> Cow<'_, str> {
     match value.as_str() {
         Some(text) => Cow::Borrowed(text),
         None => Cow::Owned(value.to_string()),

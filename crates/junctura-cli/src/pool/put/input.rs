@@ -15,7 +15,7 @@ use std::path::Path;
 use junctura::{Code, Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::terminal::interrupt::Interrupt;
+use crate::terminal::interrupt::InterruptFlag;
 
 /// So many of the first bytes are kept, to name what a file is.
 const HEAD: usize = 64;
@@ -34,7 +34,7 @@ const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 pub(crate) type Idle<'a> = &'a mut dyn FnMut() -> Result<()>;
 
 /// Something to read from, from front to back.
-pub(crate) struct Input {
+pub(crate) struct InputSource {
     name: String,
     file: File,
     /// Of a regular file.
@@ -45,12 +45,12 @@ pub(crate) struct Input {
     /// The first bytes of all.
     head: Vec<u8>,
     ended: bool,
-    interrupt: Interrupt,
+    interrupt: InterruptFlag,
 }
 
-impl Input {
+impl InputSource {
     /// Opens a file; `-` is standard input.
-    pub(crate) fn open(path: &Path, interrupt: &Interrupt) -> Result<Input> {
+    pub(crate) fn open(path: &Path, interrupt: &InterruptFlag) -> Result<InputSource> {
         let is_stdin = path.as_os_str() == "-";
         let name = if is_stdin {
             "standard input".to_owned()
@@ -69,7 +69,7 @@ impl Input {
         }
         // A file that the shell opened may have been read in part, and some that seem empty are not (those in /proc).
         let bytes = Some(about.len()).filter(|&bytes| about.is_file() && !is_stdin && bytes > 0);
-        Ok(Input {
+        Ok(InputSource {
             name,
             file,
             bytes,
@@ -198,7 +198,7 @@ fn read_some(
     file: &mut File,
     is_regular: bool,
     place: &mut [u8],
-    interrupt: &Interrupt,
+    interrupt: &InterruptFlag,
     idle: Idle<'_>,
 ) -> Result<usize> {
     if !is_regular && !is_ready(file, AT_ONCE)? {
@@ -231,10 +231,10 @@ mod tests {
 
     use super::*;
 
-    fn input(bytes: &[u8]) -> Input {
+    fn input(bytes: &[u8]) -> InputSource {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
-        Input::open(file.path(), &Interrupt::never()).unwrap()
+        InputSource::open(file.path(), &InterruptFlag::never()).unwrap()
     }
 
     fn never() -> Result<()> {
@@ -267,10 +267,10 @@ mod tests {
 
     #[test]
     fn a_missing_file_and_a_folder_are_named() {
-        let interrupt = Interrupt::never();
-        let missing = Input::open(Path::new("no/such.grib"), &interrupt).err().unwrap();
+        let interrupt = InterruptFlag::never();
+        let missing = InputSource::open(Path::new("no/such.grib"), &interrupt).err().unwrap();
         assert!(missing.to_string().contains("no/such.grib"), "{missing}");
-        let folder = Input::open(Path::new("/"), &interrupt).err().unwrap();
+        let folder = InputSource::open(Path::new("/"), &interrupt).err().unwrap();
         assert_eq!(folder.code(), Code::InvalidArgument);
     }
 }

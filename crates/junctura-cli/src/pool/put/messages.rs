@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use junctura::{Error, Given, Result, Schema};
 
-use super::files::{FilesArguments, Goal, MessageArguments, Payload, Place, zeros};
-use crate::attributes::Pair;
+use super::files::{FilePayload, FileTarget, FilesArguments, InputPosition, MessageArguments, zeros};
+use crate::attributes::AttributePair;
 use crate::pool::serve::half_of_memory;
-use crate::terminal::interrupt::Interrupt;
+use crate::terminal::interrupt::InterruptFlag;
 
 /// Is told the schema, what a message is, and its bytes.
 type Take<'a> = &'a mut dyn FnMut(&Schema, &[(&str, Given<'_>)], &[u8]) -> Result<()>;
 
 /// Who takes them, and how many there were.
-struct Taker<'a> {
+struct MessageTaker<'a> {
     schemas: &'a [Arc<Schema>],
     take: Take<'a>,
     counts: FileCounts,
@@ -56,7 +56,7 @@ pub fn each_message(
     ask: impl Fn() -> Result<()> + Send + Sync + 'static,
     take: Take<'_>,
 ) -> Result<FileCounts> {
-    let pair = |(name, value): &(String, String)| Pair {
+    let pair = |(name, value): &(String, String)| AttributePair {
         name: name.clone(),
         value: value.clone(),
     };
@@ -66,12 +66,12 @@ pub fn each_message(
     };
     let files = FilesArguments::of_grib(file, schema, set.iter().map(pair).collect(), messages);
     let counts = FileCounts::default();
-    let mut taker = Taker { schemas, take, counts };
-    files.read(&mut taker, &Interrupt::asking(Box::new(ask)))?;
+    let mut taker = MessageTaker { schemas, take, counts };
+    files.read(&mut taker, &InterruptFlag::asking(Box::new(ask)))?;
     Ok(taker.counts)
 }
 
-impl Goal for Taker<'_> {
+impl FileTarget for MessageTaker<'_> {
     type Room = Vec<u8>;
     type Rooms = ();
 
@@ -91,10 +91,10 @@ impl Goal for Taker<'_> {
 
     fn take(
         &mut self,
-        place: &Place,
+        place: &InputPosition,
         schema: &Schema,
         attributes: &[(&str, Given<'_>)],
-        payload: Payload<'_, Vec<u8>>,
+        payload: FilePayload<'_, Vec<u8>>,
     ) -> Result<()> {
         (self.take)(schema, attributes, payload.bytes()).map_err(|error| place.error(&error))?;
         self.counts.objects += 1;

@@ -20,11 +20,11 @@ use junctura::{Bundle, Code, Error, Pool, Result, Retention};
 
 use crate::pool::bundle::TermsArguments;
 use crate::size;
-use crate::terminal::interrupt::Interrupt;
+use crate::terminal::interrupt::InterruptFlag;
 use crate::url::PoolArguments;
-use feed::{Ending, Feed};
+use feed::{BundleEnding, OfferFeed};
 use files::FilesArguments;
-use tally::{Tally, TellArguments};
+use tally::{PutTally, TellArguments};
 
 pub use messages::{FileCounts, FileOptions, each_message};
 
@@ -92,15 +92,15 @@ fn retention(text: &str) -> std::result::Result<Retention, String> {
 
 /// Puts.
 pub(crate) fn run(arguments: &PutArguments) -> Result<()> {
-    let interrupt = Interrupt::install()?;
-    let tally = Tally::new(arguments.tell, arguments.files.total_bytes());
+    let interrupt = InterruptFlag::install()?;
+    let tally = PutTally::new(arguments.tell, arguments.files.total_bytes());
     let builder = arguments
         .pool
         .builder("junctura put")
         .offer_timeout(Some(arguments.timeout));
     let pool = interrupt.watch(builder).open()?;
     let bundle = arguments.open_bundle(&pool)?;
-    let mut feed = Feed::new(&pool, bundle.as_ref(), arguments.window, tally)?;
+    let mut feed = OfferFeed::new(&pool, bundle.as_ref(), arguments.window, tally)?;
     feed.retain(arguments.retention.clone());
     feed.if_wanted(arguments.if_wanted);
     let outcome = arguments.files.read(&mut feed, &interrupt);
@@ -118,11 +118,11 @@ impl PutArguments {
     }
 
     /// What is done with the bundle in the end.
-    fn ending(&self) -> Ending {
+    fn ending(&self) -> BundleEnding {
         match (self.open || self.terms.members.is_some(), self.wait) {
-            (_, true) => Ending::Wait,
-            (true, false) => Ending::Leave,
-            (false, false) => Ending::Seal,
+            (_, true) => BundleEnding::Wait,
+            (true, false) => BundleEnding::Leave,
+            (false, false) => BundleEnding::Seal,
         }
     }
 }

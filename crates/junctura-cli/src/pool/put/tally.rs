@@ -7,10 +7,10 @@ use clap::Args;
 use junctura::{Code, Error, Given, Result, Schema};
 use serde_json::{Value, json};
 
-use super::files::Place;
+use super::files::InputPosition;
 use crate::size;
-use crate::terminal::output::Out;
-use crate::terminal::progress::Progress;
+use crate::terminal::output::StandardOutput;
+use crate::terminal::progress::WorkProgress;
 
 /// Failures that are told one by one when others go on.
 const FAILURES_TOLD: u64 = 10;
@@ -46,16 +46,16 @@ pub(crate) struct TellArguments {
 }
 
 /// An object whose end is awaited.
-pub(crate) struct Origin {
-    pub(crate) place: Place,
+pub(crate) struct OfferOrigin {
+    pub(crate) place: InputPosition,
     bytes: u64,
     key: String,
 }
 
-impl Origin {
-    pub(crate) fn new(place: &Place, bytes: u64, key: String) -> Origin {
+impl OfferOrigin {
+    pub(crate) fn new(place: &InputPosition, bytes: u64, key: String) -> OfferOrigin {
         let place = place.clone();
-        Origin { place, bytes, key }
+        OfferOrigin { place, bytes, key }
     }
 }
 
@@ -66,7 +66,7 @@ impl TellArguments {
 }
 
 /// See the module.
-pub(crate) struct Tally {
+pub(crate) struct PutTally {
     arguments: TellArguments,
     began: Instant,
     objects: u64,
@@ -74,17 +74,17 @@ pub(crate) struct Tally {
     failed: u64,
     repeated: u64,
     hidden: u64,
-    out: Out,
-    progress: Progress,
+    out: StandardOutput,
+    progress: WorkProgress,
     failure: Option<Error>,
 }
 
-impl Tally {
+impl PutTally {
     /// Begins; of so many bytes in all, where that is known.
-    pub(crate) fn new(arguments: TellArguments, expected_bytes: Option<u64>) -> Tally {
-        let mut progress = Progress::new();
+    pub(crate) fn new(arguments: TellArguments, expected_bytes: Option<u64>) -> PutTally {
+        let mut progress = WorkProgress::new();
         progress.expect(expected_bytes);
-        Tally {
+        PutTally {
             arguments,
             began: Instant::now(),
             objects: 0,
@@ -92,7 +92,7 @@ impl Tally {
             failed: 0,
             repeated: 0,
             hidden: 0,
-            out: Out::new(),
+            out: StandardOutput::new(),
             progress,
             failure: None,
         }
@@ -116,21 +116,21 @@ impl Tally {
     /// An object on its way.
     pub(crate) fn origin(
         &self,
-        place: &Place,
+        place: &InputPosition,
         schema: &Schema,
         attributes: &[(&str, Given<'_>)],
         bytes: usize,
-    ) -> Result<Origin> {
+    ) -> Result<OfferOrigin> {
         let key = if self.tells() {
             key(schema, attributes)?
         } else {
             String::new()
         };
-        Ok(Origin::new(place, bytes as u64, key))
+        Ok(OfferOrigin::new(place, bytes as u64, key))
     }
 
     /// It has come.
-    pub(crate) fn count(&mut self, origin: &Origin) {
+    pub(crate) fn count(&mut self, origin: &OfferOrigin) {
         self.objects += 1;
         self.bytes += origin.bytes;
     }
@@ -177,7 +177,7 @@ impl Tally {
     }
 
     /// Tells of one object, with its version where it has one.
-    pub(crate) fn tell(&mut self, origin: &Origin, version: Option<&str>) -> Result<()> {
+    pub(crate) fn tell(&mut self, origin: &OfferOrigin, version: Option<&str>) -> Result<()> {
         if self.arguments.json {
             return self.out.json(&json!({
                 "key": origin.key, "version": version, "bytes": origin.bytes, "file": &*origin.place.file,

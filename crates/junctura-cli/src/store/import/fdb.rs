@@ -8,18 +8,18 @@ use std::sync::Arc;
 use clap::Args;
 use junctura::{Code, Error, Result, Schema};
 use junctura_model::{KeyHash, SelectorSet};
-use junctura_store::{Layout, Store, Writer};
+use junctura_store::{Store, StoreLayout, StoreWriter};
 
-use super::fields::{DataFiles, Field, Fields, Located, SchemaFile};
+use super::fields::{DataFiles, FdbField, FieldListing, FieldLocation, SchemaFile};
 use super::placing::place;
-use super::versions::{self, Content, Found, Listed, OfKey, two_in_one};
+use super::versions::{self, Content, FieldState, ListedVersions, OfKey, two_in_one};
 use crate::attributes::about_selector;
 use crate::model::schema_files;
-use crate::pool::put::files::Place;
-use crate::pool::put::tally::{Origin, Tally, TellArguments};
-use crate::program::Program;
+use crate::pool::put::files::InputPosition;
+use crate::pool::put::tally::{OfferOrigin, PutTally, TellArguments};
+use crate::program::ProgramWords;
 use crate::store::{self, StoreArguments};
-use crate::terminal::interrupt::Interrupt;
+use crate::terminal::interrupt::InterruptFlag;
 
 const EXAMPLES: &str = "Examples:
   junctura import fdb /fdb --store /data/archive --create             everything, under the schema of the FDB
@@ -65,14 +65,14 @@ pub(crate) struct FdbArguments {
 }
 
 /// Imports.
-pub(crate) fn run(arguments: &FdbArguments, program: &Program) -> Result<()> {
-    let interrupt = Interrupt::install()?;
+pub(crate) fn run(arguments: &FdbArguments, program: &ProgramWords) -> Result<()> {
+    let interrupt = InterruptFlag::install()?;
     let python = arguments.python.clone().unwrap_or_else(|| program.python());
-    let (schema, mut fields) = Fields::of(&arguments.root, &python, arguments.all_versions)?;
+    let (schema, mut fields) = FieldListing::of(&arguments.root, &python, arguments.all_versions)?;
     let store = arguments.open(&schema)?;
     let selector = store::selector(&arguments.selectors, &store)?;
     let chosen = about_selector(SelectorSet::parse(&selector, store.schemas()), &selector)?;
-    let mut import = Import {
+    let mut import = FdbImport {
         known: known(&store, &selector, arguments.all_versions)?,
         writer: store.writer()?,
         schemas: store.schemas().to_vec(),
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &FdbArguments, program: &Program) -> Result<()> {
         unflushed: Vec::new(),
         passed: 0,
         same: 0,
-        tally: Tally::new(arguments.tell, None),
+        tally: PutTally::new(arguments.tell, None),
     };
     let read = if arguments.all_versions {
         import.all_versions(&mut fields, &interrupt)
@@ -113,7 +113,7 @@ impl FdbArguments {
         }
         let schemas = schema_files::parse(&schema.text, &schema.file)?;
         let url = if self.dry_run { "memory:" } else { self.store.url() };
-        Store::create_url(url, &schema_files::and_builtin(schemas), &Layout::default())
+        Store::create_url(url, &schema_files::and_builtin(schemas), &StoreLayout::default())
     }
 }
 
@@ -134,8 +134,8 @@ fn known(store: &Store, selector: &str, all_versions: bool) -> Result<HashMap<Ke
 }
 
 /// An import on its way.
-struct Import {
-    writer: Writer,
+struct FdbImport {
+    writer: StoreWriter,
     schemas: Vec<Arc<Schema>>,
     chosen: SelectorSet,
     dry_run: bool,
@@ -147,16 +147,16 @@ struct Import {
     files: DataFiles,
     /// The field at hand.
     bytes: Vec<u8>,
-    unflushed: Vec<Origin>,
+    unflushed: Vec<OfferOrigin>,
     /// Bytes of all fields so far.
     passed: u64,
     /// Fields that the store has as they are.
     same: u64,
-    tally: Tally,
+    tally: PutTally,
 }
 
-impl Import {
-    fn all(&mut self, fields: &mut Fields, interrupt: &Interrupt) -> Result<()> {
+impl FdbImport {
+    fn all(&mut self, fields: &mut FieldListing, interrupt: &InterruptFlag) -> Result<()> {
         loop {
             let field = fields.next();
             // Ctrl-C ends the listing, too.
@@ -172,8 +172,8 @@ impl Import {
     }
 
     /// As [`Self::all`]; FDB gives the newest first, and what is archived last masks the others.
-    fn all_versions(&mut self, fields: &mut Fields, interrupt: &Interrupt) -> Result<()> {
-        let mut listed = Listed::default();
+    fn all_versions(&mut self, fields: &mut FieldListing, interrupt: &InterruptFlag) -> Result<()> {
+        let mut listed = ListedVersions::default();
         loop {
             let field = fields.next();
             interrupt.check()?;
@@ -218,7 +218,7 @@ impl Import {
     }
 
     /// What a field is here, if it was asked for.
-    fn chosen(&self, field: &Field) -> Result<Option<Found>> {
+    fn chosen(&self, field: &FdbField) -> Result<Option<FieldState>> {
         let (schema, record) = place(field, &self.schemas)?;
         let chosen = self.chosen.of(schema);
         if !chosen.is_some_and(|selector| selector.matches(record.as_ref())) {
@@ -226,7 +226,7 @@ impl Import {
         }
         let key = self.schemas[schema].key_text(record.as_ref());
         let hash = self.schemas[schema].key_hash(&key);
-        Ok(Some(Found {
+        Ok(Some(FieldState {
             schema,
             record,
             key,
@@ -234,7 +234,7 @@ impl Import {
         }))
     }
 
-    fn take(&mut self, field: &Field) -> Result<()> {
+    fn take(&mut self, field: &FdbField) -> Result<()> {
         let Some(found) = self.chosen(field)? else {
             return Ok(());
         };
@@ -252,17 +252,18 @@ impl Import {
     }
 
     /// What was read just now.
-    fn archive(&mut self, found: &Found, bytes: &Located) -> Result<()> {
+    fn archive(&mut self, found: &FieldState, bytes: &FieldLocation) -> Result<()> {
         if !self.dry_run {
             self.writer
                 .archive_record(found.schema, found.record.as_ref(), &self.bytes, None)?;
         }
-        let file = Place {
+        let file = InputPosition {
             file: bytes.file.as_str().into(),
             message: None,
             field: None,
         };
-        self.unflushed.push(Origin::new(&file, bytes.length, found.key.clone()));
+        self.unflushed
+            .push(OfferOrigin::new(&file, bytes.length, found.key.clone()));
         Ok(())
     }
 

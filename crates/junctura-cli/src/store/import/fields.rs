@@ -28,22 +28,22 @@ const FILES_MAX: usize = 64;
 
 /// One field: its key in three levels, and where its bytes are.
 #[derive(Debug, Deserialize)]
-pub(super) struct Field {
+pub(super) struct FdbField {
     pub(super) key: [BTreeMap<String, String>; 3],
     #[serde(flatten)]
-    pub(super) bytes: Located,
+    pub(super) bytes: FieldLocation,
 }
 
 /// Where the bytes of a field are.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Located {
+pub(super) struct FieldLocation {
     scheme: String,
     pub(super) file: String,
     offset: u64,
     pub(super) length: u64,
 }
 
-impl Field {
+impl FdbField {
     /// The attributes that it has, with the level of each: FDB gives those that it leaves out an empty text.
     pub(super) fn attributes(&self) -> impl Iterator<Item = (usize, &str, &str)> {
         let levels = self.key.iter().enumerate();
@@ -76,27 +76,27 @@ pub(super) struct SchemaFile {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Told {
+enum ListingLine {
     Schema(SchemaFile),
-    Field(Field),
+    Field(FdbField),
     Error { code: String, cause: String },
     End,
 }
 
 /// A listing that is being read. Dropped, it ends the process.
-pub(super) struct Fields {
+pub(super) struct FieldListing {
     child: Child,
     told: BufReader<ChildStdout>,
     last_words: Option<JoinHandle<String>>,
     root: String,
 }
 
-impl Fields {
+impl FieldListing {
     /// Begins to list, with this Python, of each field the newest version, or all of them, newest first; the schema comes first.
     ///
     /// # Errors
     /// `Unsupported` without Python or FDB's package; `NotFound` where no FDB is.
-    pub(super) fn of(root: &Path, python: &OsStr, all_versions: bool) -> Result<(SchemaFile, Fields)> {
+    pub(super) fn of(root: &Path, python: &OsStr, all_versions: bool) -> Result<(SchemaFile, FieldListing)> {
         let mut command = Command::new(python);
         let versions = if all_versions { "all" } else { "newest" };
         command.args(["-c", PROGRAM]).arg(root).arg(versions);
@@ -111,14 +111,14 @@ impl Fields {
         let (Some(told), Some(noise)) = (child.stdout.take(), child.stderr.take()) else {
             return Err(Error::new(Code::Io, "python", "it has no output"));
         };
-        let mut fields = Fields {
+        let mut fields = FieldListing {
             child,
             told: BufReader::new(told),
             last_words: Some(std::thread::spawn(move || last_words(noise))),
             root: root.display().to_string(),
         };
         match fields.told()? {
-            Told::Schema(schema) => Ok((schema, fields)),
+            ListingLine::Schema(schema) => Ok((schema, fields)),
             _ => Err(Error::new(
                 Code::Protocol,
                 &fields.root,
@@ -128,15 +128,15 @@ impl Fields {
     }
 
     /// The next field, if there is one.
-    pub(super) fn next(&mut self) -> Result<Option<Field>> {
+    pub(super) fn next(&mut self) -> Result<Option<FdbField>> {
         match self.told()? {
-            Told::Field(field) => Ok(Some(field)),
-            Told::End => Ok(None),
+            ListingLine::Field(field) => Ok(Some(field)),
+            ListingLine::End => Ok(None),
             _ => Err(Error::new(Code::Protocol, &self.root, "the listing has no field")),
         }
     }
 
-    fn told(&mut self) -> Result<Told> {
+    fn told(&mut self) -> Result<ListingLine> {
         let mut line = String::new();
         let read = self.told.read_line(&mut line);
         let length = read.map_err(|error| Error::new(Code::Io, &self.root, error.to_string()))?;
@@ -144,7 +144,7 @@ impl Fields {
             return Err(self.died());
         }
         match serde_json::from_str(&line) {
-            Ok(Told::Error { code, cause }) => {
+            Ok(ListingLine::Error { code, cause }) => {
                 let code = Code::from_name(&code).unwrap_or(Code::Io);
                 Err(Error::new(code, format!("FDB {}", self.root), cause))
             }
@@ -165,7 +165,7 @@ impl Fields {
     }
 }
 
-impl Drop for Fields {
+impl Drop for FieldListing {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();
@@ -194,7 +194,7 @@ impl DataFiles {
     ///
     /// # Errors
     /// `Unsupported` for what lies in no file; what the system refuses.
-    pub(super) fn read(&mut self, name: &str, field: &Located, bytes: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn read(&mut self, name: &str, field: &FieldLocation, bytes: &mut Vec<u8>) -> Result<()> {
         if !matches!(field.scheme.as_str(), "" | "file") {
             let cause = format!(
                 "its bytes are at {}: {}, and only files are read",

@@ -8,7 +8,7 @@ mod versions;
 use clap::{Args, Subcommand};
 use junctura::Result;
 
-use crate::program::Program;
+use crate::program::ProgramWords;
 
 const EXAMPLES: &str = "Examples:
   junctura import fdb /fdb --store /data/archive --create             everything, under the schema of the FDB
@@ -20,17 +20,17 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ImportArguments {
     #[command(subcommand)]
-    from: From,
+    from: ImportSource,
 }
 
 #[derive(Debug, Subcommand)]
-enum From {
+enum ImportSource {
     Fdb(fdb::FdbArguments),
 }
 
 /// Imports.
-pub(crate) fn run(arguments: &ImportArguments, program: &Program) -> Result<()> {
+pub(crate) fn run(arguments: &ImportArguments, program: &ProgramWords) -> Result<()> {
     match &arguments.from {
-        From::Fdb(arguments) => fdb::run(arguments, program),
+        ImportSource::Fdb(arguments) => fdb::run(arguments, program),
     }
 }

@@ -6,13 +6,13 @@ use junctura::{Code, Error, Given, Result, Schema};
 use junctura_model::Record;
 use junctura_model::schema::fdb_value;
 
-use super::fields::Field;
+use super::fields::FdbField;
 
 /// The first schema that takes a field, in the levels in which FDB has its attributes, and the field's record there.
 ///
 /// # Errors
 /// `SchemaMismatch` or `TypeMismatch` when none does.
-pub(super) fn place(field: &Field, schemas: &[Arc<Schema>]) -> Result<(usize, Record)> {
+pub(super) fn place(field: &FdbField, schemas: &[Arc<Schema>]) -> Result<(usize, Record)> {
     let mut refused = None;
     for (at, schema) in schemas
         .iter()
@@ -44,12 +44,12 @@ pub(super) fn place(field: &Field, schemas: &[Arc<Schema>]) -> Result<(usize, Re
 }
 
 /// Does the schema have all attributes of the field, each in the level of the key where the field has it?
-fn has_levels(field: &Field, schema: &Schema) -> bool {
+fn has_levels(field: &FdbField, schema: &Schema) -> bool {
     let level_of = |name: &str| schema.find(name).and_then(|id| schema.attribute(id).level);
     field.attributes().all(|(level, name, _)| level_of(name) == Some(level))
 }
 
-fn record(field: &Field, schema: &Schema) -> Result<Record> {
+fn record(field: &FdbField, schema: &Schema) -> Result<Record> {
     let value = |name: &str, text| match schema.find(name) {
         Some(id) => fdb_value(schema.attribute(id).kind.scalar, text),
         None => text.into(),
@@ -75,7 +75,7 @@ mod tests {
         [ class, stream=enfo [ type=tu, levtype [ step, number, param ]] [ type, levtype [ step, levelist?, param ]]]
         [ class, stream, number? [ type [ step, param ]]]";
 
-    fn field(key: [&[(&str, &str)]; 3]) -> Field {
+    fn field(key: [&[(&str, &str)]; 3]) -> FdbField {
         let key = key.map(|level| {
             level
                 .iter()

@@ -8,14 +8,14 @@ use std::collections::HashMap;
 use junctura::{Code, Error, Result};
 use junctura_model::{KeyHash, Record};
 
-use super::fields::{Field, Located};
+use super::fields::{FdbField, FieldLocation};
 
 /// Length and checksum.
 pub(super) type Content = (u64, u32);
 
 /// What a field is in the store.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FieldState {
     /// Which of the store's schemas.
     pub(super) schema: usize,
     pub(super) record: Record,
@@ -26,23 +26,23 @@ pub(super) struct Found {
 /// All versions of one key.
 #[derive(Debug)]
 pub(super) struct OfKey {
-    pub(super) found: Found,
+    pub(super) found: FieldState,
     /// As FDB prints it.
     pub(super) name: String,
-    pub(super) oldest_first: Vec<Located>,
+    pub(super) oldest_first: Vec<FieldLocation>,
 }
 
 /// What FDB has told, newest first.
 #[derive(Debug, Default)]
-pub(super) struct Listed {
+pub(super) struct ListedVersions {
     keys: Vec<OfKey>,
     places: HashMap<KeyHash, usize>,
 }
 
-impl Listed {
+impl ListedVersions {
     /// # Errors
     /// `AlreadyExists` where another key of FDB's is this one here.
-    pub(super) fn add(&mut self, found: Found, field: Field) -> Result<()> {
+    pub(super) fn add(&mut self, found: FieldState, field: FdbField) -> Result<()> {
         let name = field.name();
         match self.places.get(&found.hash) {
             Some(&place) if self.keys[place].name != name => Err(two_in_one(&name, &found.key)),

@@ -7,9 +7,9 @@ use serde_json::json;
 use crate::attributes::about_selector;
 use crate::size;
 use crate::store::StoreArguments;
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Out;
-use crate::terminal::progress::Progress;
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::StandardOutput;
+use crate::terminal::progress::WorkProgress;
 
 const EXAMPLES: &str = "Examples:
   junctura check --store /data/archive                     all of it
@@ -38,11 +38,11 @@ pub(crate) struct CheckArguments {
 
 /// Checks.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
-    let interrupt = Interrupt::install()?;
+    let interrupt = InterruptFlag::install()?;
     let store = arguments.store.open()?;
     let selector = crate::store::selector(&arguments.selectors, &store)?;
     let snapshot = store.snapshot()?;
-    let mut progress = Progress::new();
+    let mut progress = WorkProgress::new();
     if arguments.sample.is_none() {
         let listing = about_selector(snapshot.list_all(&selector), &selector)?;
         progress.expect(Some(listing.bytes()));
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
     });
     progress.end();
     let checked = about_selector(checked, &selector)?;
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     for (key, error) in &checked.damaged {
         if arguments.json {
             out.json(&json!({"key": key, "code": error.code().to_string(), "cause": error.to_string()}))?;

@@ -6,7 +6,7 @@ use junctura_store::Checkpointed;
 use serde_json::{Value, json};
 
 use crate::store::StoreArguments;
-use crate::terminal::output::Out;
+use crate::terminal::output::StandardOutput;
 use crate::terminal::progress::timed;
 
 const CHECKPOINT_EXAMPLES: &str = "Examples:
@@ -59,7 +59,7 @@ pub(crate) struct CompactArguments {
 pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> Result<()> {
     let store = arguments.store.open()?;
     let checkpoint = timed("making a checkpoint", || store.checkpoint())?;
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     if arguments.json {
         out.json(&document(&checkpoint))?;
     } else {
@@ -77,7 +77,7 @@ pub(crate) fn compact(arguments: &CompactArguments) -> Result<()> {
     } else if arguments.gather {
         gathered = crate::store::maintenance::tier::gather(&store, arguments.json, arguments.store.url())?;
     }
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     let (checkpoint, files) = if arguments.dry_run {
         (None, timed("looking", || store.unneeded())?)
     } else {
@@ -110,7 +110,7 @@ fn document(checkpoint: &Checkpointed) -> Value {
     })
 }
 
-fn tell(checkpoint: &Checkpointed, out: &mut Out) -> Result<()> {
+fn tell(checkpoint: &Checkpointed, out: &mut StandardOutput) -> Result<()> {
     let Checkpointed {
         commit,
         segments,

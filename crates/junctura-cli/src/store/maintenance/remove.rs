@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::attributes::about_selector;
 use crate::size;
 use crate::store::StoreArguments;
-use crate::terminal::output::Out;
+use crate::terminal::output::StandardOutput;
 use crate::terminal::progress::timed;
 
 const PURGE_EXAMPLES: &str = "Examples:
@@ -98,7 +98,7 @@ pub(crate) fn wipe(arguments: &WipeArguments) -> Result<()> {
 
 impl HowArguments {
     fn remove(self, store: &Store, listing: &Listing, ask: impl FnOnce() -> Result<()>) -> Result<()> {
-        let mut out = Out::new();
+        let mut out = StandardOutput::new();
         for object in listing.iter().filter(|_| self.verbose || self.json) {
             if self.json {
                 out.json(&json!({"key": object.key(), "commit": object.commit(), "bytes": object.bytes()}))?;

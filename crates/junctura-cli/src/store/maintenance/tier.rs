@@ -8,9 +8,9 @@ use serde_json::json;
 use crate::attributes::about_selector;
 use crate::size;
 use crate::store::StoreArguments;
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Out;
-use crate::terminal::progress::Progress;
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::StandardOutput;
+use crate::terminal::progress::WorkProgress;
 
 const TIER_EXAMPLES: &str = "Examples:
   junctura tier --store /data/archive                                 the tiers that there are
@@ -82,7 +82,7 @@ pub(crate) fn tier(arguments: &TierArguments) -> Result<()> {
     if arguments.adopt {
         store.adopt()?;
     }
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     for tier in store.tiers()? {
         if arguments.json {
             out.json(&json!({"name": tier.name, "place": tier.place}))?;
@@ -99,7 +99,7 @@ pub(crate) fn move_to(arguments: &MoveArguments) -> Result<()> {
     let selector = crate::store::selector(&arguments.selectors, &store)?;
     let movable = about_selector(store.movable(&selector, &arguments.to), &selector)?;
     let (objects, bytes) = (movable.len() as u64, movable.stored_bytes());
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     if arguments.dry_run {
         if arguments.json {
             out.json(&json!({"objects": objects, "bytes": bytes, "commit": null, "damaged": 0, "dry_run": true}))?;
@@ -119,7 +119,7 @@ pub(crate) fn move_to(arguments: &MoveArguments) -> Result<()> {
 /// Says what [`gather`] would do.
 pub(crate) fn would_gather(store: &Store, as_json: bool) -> Result<()> {
     let (objects, bytes) = store.scattered()?;
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     if as_json {
         out.json(&json!({"would_gather": {"objects": objects, "bytes": bytes}}))?;
     } else {
@@ -131,15 +131,15 @@ pub(crate) fn would_gather(store: &Store, as_json: bool) -> Result<()> {
 /// Gathers, for `junctura compact`: what goes wrong with objects is no reason not to compact.
 pub(crate) fn gather(store: &Store, as_json: bool, url: &str) -> Result<Result<()>> {
     let gathered = with_progress(None, |progress| store.gather(progress))?;
-    Ok(tell(&gathered, "gathered", as_json, url, &mut Out::new()))
+    Ok(tell(&gathered, "gathered", as_json, url, &mut StandardOutput::new()))
 }
 
 fn with_progress(
     bytes: Option<u64>,
     work: impl FnOnce(&mut dyn FnMut(u64, u64) -> bool) -> Result<Moved>,
 ) -> Result<Moved> {
-    let interrupt = Interrupt::install()?;
-    let mut progress = Progress::new();
+    let interrupt = InterruptFlag::install()?;
+    let mut progress = WorkProgress::new();
     progress.expect(bytes);
     let moved = work(&mut |objects, bytes| {
         progress.show(bytes, objects);
@@ -149,7 +149,7 @@ fn with_progress(
     moved
 }
 
-fn tell(moved: &Moved, verb: &str, as_json: bool, url: &str, out: &mut Out) -> Result<()> {
+fn tell(moved: &Moved, verb: &str, as_json: bool, url: &str, out: &mut StandardOutput) -> Result<()> {
     for (key, error) in &moved.damaged {
         if as_json {
             out.json(&json!({"key": key, "code": error.code().to_string(), "cause": error.to_string()}))?;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::attributes::about_selector;
 use crate::store::StoreArguments;
-use crate::terminal::output::Out;
+use crate::terminal::output::StandardOutput;
 
 const EXAMPLES: &str = "Examples:
   junctura axes --store /data/archive                       of everything
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &AxesArguments) -> Result<()> {
     let store = arguments.store.open()?;
     let selector = crate::store::selector(&arguments.selectors, &store)?;
     let axes = about_selector(store.snapshot()?.axes(&selector), &selector)?;
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     if arguments.json {
         let lists = axes.into_iter().map(|axis| (axis.name, Value::from(axis.values)));
         out.json(&Value::Object(lists.collect::<Map<_, _>>()))?;

@@ -2,16 +2,16 @@
 
 use clap::Args;
 use junctura::{Code, Error, Result};
-use junctura_store::{Compared, Difference, Listing, Object, What};
+use junctura_store::{ComparedObjects, DifferenceKind, Listing, ObjectDifference, StoredObject};
 use serde_json::{Value, json};
 
 use crate::attributes::about_selector;
-use crate::program::Program;
+use crate::program::ProgramWords;
 use crate::store::StoreArguments;
 use crate::store::query::values::ValuesArguments;
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Out;
-use crate::terminal::progress::Progress;
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::StandardOutput;
+use crate::terminal::progress::WorkProgress;
 
 const EXAMPLES: &str = "Examples:
   junctura compare --store /data/archive --with /backup/archive                   two stores
@@ -53,19 +53,19 @@ pub(crate) struct CompareArguments {
 }
 
 /// Compares.
-pub(crate) fn run(arguments: &CompareArguments, program: &Program) -> Result<()> {
-    let interrupt = Interrupt::install()?;
+pub(crate) fn run(arguments: &CompareArguments, program: &ProgramWords) -> Result<()> {
+    let interrupt = InterruptFlag::install()?;
     let mut values = arguments.values.begin(program)?;
     let (first, second) = arguments.listings()?;
     let left_out: Vec<&str> = arguments.ignore.iter().map(String::as_str).collect();
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     let mut with_other_values = values.as_ref().map(|_| 0);
-    let mut progress = Progress::new();
+    let mut progress = WorkProgress::new();
     let (mut pairs, mut bytes) = (0, 0);
     let compared = first.compare(&second, &left_out, |difference| {
         interrupt.check()?;
         let mut apart = None;
-        if let (Some(values), What::Bytes(first, second)) = (&mut values, &difference.what) {
+        if let (Some(values), DifferenceKind::Bytes(first, second)) = (&mut values, &difference.what) {
             let by = values.apart(first, second)?;
             (pairs, bytes) = (pairs + 1, bytes + first.bytes() + second.bytes());
             progress.show(bytes, pairs);
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &CompareArguments, program: &Program) -> Result<()>
     summarize(&compared, with_other_values, arguments.json, &mut out)?;
     out.flush()?;
     let is_same = match with_other_values {
-        Some(values) => Compared {
+        Some(values) => ComparedObjects {
             bytes: values,
             ..compared
         }
@@ -122,13 +122,13 @@ impl CompareArguments {
 }
 
 /// With the largest difference of values, where these were compared.
-fn tell(difference: &Difference<'_>, apart: Option<f64>, out: &mut Out) -> Result<()> {
+fn tell(difference: &ObjectDifference<'_>, apart: Option<f64>, out: &mut StandardOutput) -> Result<()> {
     let key = difference.key;
-    let bytes = |object: &Object<'_>| format!("{} bytes, {:08x}", object.bytes(), object.checksum());
+    let bytes = |object: &StoredObject<'_>| format!("{} bytes, {:08x}", object.bytes(), object.checksum());
     match &difference.what {
-        What::OnlyFirst(_) => writeln!(out, "< {key}"),
-        What::OnlySecond(_) => writeln!(out, "> {key}"),
-        What::Bytes(first, second) => {
+        DifferenceKind::OnlyFirst(_) => writeln!(out, "< {key}"),
+        DifferenceKind::OnlySecond(_) => writeln!(out, "> {key}"),
+        DifferenceKind::Bytes(first, second) => {
             let values = match apart {
                 None => String::new(),
                 Some(by) if by.is_finite() => format!("; values differ by up to {by}"),
@@ -136,7 +136,7 @@ fn tell(difference: &Difference<'_>, apart: Option<f64>, out: &mut Out) -> Resul
             };
             writeln!(out, "{key}: < {} > {}{values}", bytes(first), bytes(second))
         }
-        What::Attributes(all) => {
+        DifferenceKind::Attributes(all) => {
             for (name, first, second) in all {
                 let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
                 writeln!(out, "{key}: {name} < {} > {}", text(first), text(second))?;
@@ -146,13 +146,14 @@ fn tell(difference: &Difference<'_>, apart: Option<f64>, out: &mut Out) -> Resul
     }
 }
 
-fn document(difference: &Difference<'_>, apart: Option<f64>) -> Value {
+fn document(difference: &ObjectDifference<'_>, apart: Option<f64>) -> Value {
     let key = difference.key;
-    let bytes = |object: &Object<'_>| json!({"bytes": object.bytes(), "crc32c": format!("{:08x}", object.checksum())});
+    let bytes =
+        |object: &StoredObject<'_>| json!({"bytes": object.bytes(), "crc32c": format!("{:08x}", object.checksum())});
     match &difference.what {
-        What::OnlyFirst(_) => json!({"key": key, "difference": "only_first"}),
-        What::OnlySecond(_) => json!({"key": key, "difference": "only_second"}),
-        What::Bytes(first, second) => {
+        DifferenceKind::OnlyFirst(_) => json!({"key": key, "difference": "only_first"}),
+        DifferenceKind::OnlySecond(_) => json!({"key": key, "difference": "only_second"}),
+        DifferenceKind::Bytes(first, second) => {
             let mut said = json!({"key": key, "difference": "bytes", "first": bytes(first), "second": bytes(second)});
             if let Some(by) = apart {
                 // Infinite ones are null: JSON has no such number.
@@ -161,7 +162,7 @@ fn document(difference: &Difference<'_>, apart: Option<f64>) -> Value {
             }
             said
         }
-        What::Attributes(all) => {
+        DifferenceKind::Attributes(all) => {
             let mut sides = [serde_json::Map::new(), serde_json::Map::new()];
             for (name, first, second) in all {
                 sides[0].insert(name.clone(), first.clone().into());
@@ -173,8 +174,8 @@ fn document(difference: &Difference<'_>, apart: Option<f64>) -> Value {
     }
 }
 
-fn summarize(compared: &Compared, values: Option<u64>, as_json: bool, out: &mut Out) -> Result<()> {
-    let Compared {
+fn summarize(compared: &ComparedObjects, values: Option<u64>, as_json: bool, out: &mut StandardOutput) -> Result<()> {
+    let ComparedObjects {
         both,
         only_first,
         only_second,

@@ -3,21 +3,21 @@
 use std::time::{Duration, Instant};
 
 use junctura::{Code, Error, Result};
-use junctura_store::{Listing, Object, Store};
+use junctura_store::{Listing, Store, StoredObject};
 
 use crate::attributes::about_selector;
-use crate::terminal::interrupt::Interrupt;
+use crate::terminal::interrupt::InterruptFlag;
 
 /// What ends it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Until {
+pub(crate) struct FollowEnd {
     /// So many objects.
     pub(crate) count: Option<u64>,
     /// This moment: it is a good end where no count is asked for.
     pub(crate) deadline: Option<Instant>,
 }
 
-impl Until {
+impl FollowEnd {
     /// So many objects, or a time from now on.
     pub(crate) fn new(count: Option<u64>, timeout: Option<Duration>) -> Self {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -33,9 +33,9 @@ pub(crate) fn follow(
     store: &Store,
     selector: &str,
     after: Option<u64>,
-    until: Until,
-    interrupt: &Interrupt,
-    mut take: impl FnMut(Step<'_>) -> Result<()>,
+    until: FollowEnd,
+    interrupt: &InterruptFlag,
+    mut take: impl FnMut(FollowedStep<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut left = until.count.unwrap_or(u64::MAX);
     let mut follow = store.follow(selector, after);
@@ -43,7 +43,7 @@ pub(crate) fn follow(
     let mut is_first = true;
     while left > 0 && (is_first || until.count.is_some() || !is_time()) {
         is_first = false;
-        take(Step::Wait)?;
+        take(FollowedStep::Wait)?;
         let timeout = until
             .deadline
             .map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -55,20 +55,20 @@ pub(crate) fn follow(
             let cause = format!("{left} more were to come");
             return Err(Error::new(Code::Timeout, selector, cause));
         };
-        let wanted: Vec<Object<'_>> = listing
+        let wanted: Vec<StoredObject<'_>> = listing
             .iter()
             .take(usize::try_from(left).unwrap_or(usize::MAX))
             .collect();
         left -= wanted.len() as u64;
-        take(Step::New(&listing, &wanted))?;
+        take(FollowedStep::New(&listing, &wanted))?;
     }
-    take(Step::Wait)
+    take(FollowedStep::Wait)
 }
 
 /// What happens in a follow.
-pub(crate) enum Step<'a> {
+pub(crate) enum FollowedStep<'a> {
     /// It waits, or ends: what was written is not kept back.
     Wait,
     /// These objects of this listing are new.
-    New(&'a Listing, &'a [Object<'a>]),
+    New(&'a Listing, &'a [StoredObject<'a>]),
 }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use clap::Args;
 use junctura::{Code, Error, Result};
-use junctura_store::{Codec, Object};
+use junctura_store::{PayloadCodec, StoredObject};
 use serde_json::json;
 
 use crate::size;
-use crate::store::query::following::{Step, Until, follow};
+use crate::store::query::following::{FollowEnd, FollowedStep, follow};
 use crate::store::{StoreArguments, VersionsArguments};
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Out;
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::StandardOutput;
 
 const EXAMPLES: &str = "Examples:
   junctura inspect --store /data/archive param=t,step=6
@@ -50,18 +50,18 @@ pub(crate) struct InspectArguments {
 
 /// Inspects.
 pub(crate) fn run(arguments: &InspectArguments) -> Result<()> {
-    let interrupt = Interrupt::install()?;
+    let interrupt = InterruptFlag::install()?;
     let store = arguments.store.open()?;
     let selector = crate::store::selector(&arguments.selectors, &store)?;
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     if arguments.follow {
         let (after, until) = (
             arguments.versions.after(),
-            Until::new(arguments.count, arguments.timeout),
+            FollowEnd::new(arguments.count, arguments.timeout),
         );
         return follow(&store, &selector, after, until, &interrupt, |step| match step {
-            Step::Wait => out.flush(),
-            Step::New(_, objects) => objects.iter().try_for_each(|object| {
+            FollowedStep::Wait => out.flush(),
+            FollowedStep::New(_, objects) => objects.iter().try_for_each(|object| {
                 interrupt.check()?;
                 arguments.print(object, &mut out)
             }),
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &InspectArguments) -> Result<()> {
 }
 
 impl InspectArguments {
-    fn print(&self, object: &Object<'_>, out: &mut Out) -> Result<()> {
+    fn print(&self, object: &StoredObject<'_>, out: &mut StandardOutput) -> Result<()> {
         let (place, key) = (object.location(), object.key());
         let uri = object.uri();
         if !self.json {
@@ -90,7 +90,7 @@ impl InspectArguments {
         let checksum = format!("{:08x}", object.checksum());
         out.json(&json!({
             "key": key, "schema": object.schema().name(), "uri": uri, "offset": place.offset, "bytes": place.length,
-            "codec": place.codec.map(Codec::name), "unpacked_bytes": object.bytes(),
+            "codec": place.codec.map(PayloadCodec::name), "unpacked_bytes": object.bytes(),
             "crc32c": checksum, "commit": object.commit(),
             "version": object.version().map(|version| version.to_string()),
         }))

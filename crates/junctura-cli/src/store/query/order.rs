@@ -1,21 +1,21 @@
 //! Objects of a store in the order of their values.
 
 use junctura::{Code, Described, Error, Result, Schema};
-use junctura_store::Object;
+use junctura_store::StoredObject;
 
 /// An object of a store, and what it is.
-pub(crate) struct Row<'a>(pub(crate) Described, pub(crate) Object<'a>);
+pub(crate) struct OrderedObject<'a>(pub(crate) Described, pub(crate) StoredObject<'a>);
 
 /// By an attribute, where one is asked for; then by key and commit.
 ///
 /// # Errors
 /// `InvalidArgument` for an attribute that no schema here has.
-pub(crate) fn order(rows: &mut [Row<'_>], by: Option<&str>) -> Result<()> {
+pub(crate) fn order(rows: &mut [OrderedObject<'_>], by: Option<&str>) -> Result<()> {
     if let Some(name) = by
         && !rows.is_empty()
         && !rows
             .iter()
-            .any(|Row(object, _)| object.schema().is_open() || object.schema().find(name).is_some())
+            .any(|OrderedObject(object, _)| object.schema().is_open() || object.schema().find(name).is_some())
     {
         return Err(Error::new(
             Code::InvalidArgument,
@@ -23,7 +23,7 @@ pub(crate) fn order(rows: &mut [Row<'_>], by: Option<&str>) -> Result<()> {
             format!("no schema here has {name}"),
         ));
     }
-    rows.sort_by_cached_key(|Row(object, stored)| {
+    rows.sort_by_cached_key(|OrderedObject(object, stored)| {
         let by = by.map(|name| (name, object.get(name)));
         let by = by.map(|(name, value)| value.map(|text| (rank(object.schema(), name, text), text.to_owned())));
         let place = |(name, text): (&str, &str)| (rank(object.schema(), name, text), text.to_owned());

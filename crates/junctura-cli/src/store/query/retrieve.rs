@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use clap::Args;
 use junctura::{Code, Error, Result};
-use junctura_store::{Listing, Object, Store};
+use junctura_store::{Listing, Store, StoredObject};
 
 use crate::attributes::about_selector;
-use crate::pool::get::got::Retrieved;
-use crate::pool::get::taker::{IntoArguments, Taker};
+use crate::pool::get::got::RetrievedObject;
+use crate::pool::get::taker::{IntoArguments, PayloadTaker};
 use crate::size;
 use crate::store::StoreArguments;
-use crate::store::query::following::{Step, Until, follow};
-use crate::store::query::order::{Row, order};
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::progress::Progress;
+use crate::store::query::following::{FollowEnd, FollowedStep, follow};
+use crate::store::query::order::{OrderedObject, order};
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::progress::WorkProgress;
 
 /// Missing objects that are named one by one.
 const NAMED_MAX: usize = 20;
@@ -64,7 +64,7 @@ pub(crate) struct RetrieveArguments {
 
 /// Retrieves.
 pub(crate) fn run(arguments: &RetrieveArguments) -> Result<()> {
-    let interrupt = Interrupt::install()?;
+    let interrupt = InterruptFlag::install()?;
     let store = arguments.store.open()?;
     let selector = crate::store::selector(&arguments.selectors, &store)?;
     if arguments.count.is_some() {
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &RetrieveArguments) -> Result<()> {
     if listing.is_empty() {
         return Err(Error::new(Code::NotFound, selector, "nothing matches"));
     }
-    let mut retrieval = Retrieval::new(arguments, &interrupt)?;
+    let mut retrieval = PayloadRetrieval::new(arguments, &interrupt)?;
     retrieval.progress.expect(Some(listing.bytes()));
     retrieval.take(&listing, &listing.iter().collect::<Vec<_>>())?;
     retrieval.finish()
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &RetrieveArguments) -> Result<()> {
 
 impl RetrieveArguments {
     /// All that was asked for, at one moment.
-    fn find(&self, store: &Store, selector: &str, interrupt: &Interrupt) -> Result<Listing> {
+    fn find(&self, store: &Store, selector: &str, interrupt: &InterruptFlag) -> Result<Listing> {
         let waits = self.wait || self.timeout.is_some();
         let snapshot = store.snapshot()?;
         let found = if waits {
@@ -112,28 +112,28 @@ impl RetrieveArguments {
     }
 
     /// Those that are there, then those that come.
-    fn retrieve_count(&self, store: &Store, selector: &str, interrupt: &Interrupt) -> Result<()> {
-        let until = Until::new(self.count, self.timeout);
+    fn retrieve_count(&self, store: &Store, selector: &str, interrupt: &InterruptFlag) -> Result<()> {
+        let until = FollowEnd::new(self.count, self.timeout);
         let after = self.all_versions.then_some(0);
-        let mut retrieval = Retrieval::new(self, interrupt)?;
+        let mut retrieval = PayloadRetrieval::new(self, interrupt)?;
         follow(store, selector, after, until, interrupt, |step| match step {
-            Step::Wait => retrieval.taker.flush(),
-            Step::New(listing, objects) => retrieval.take(listing, objects),
+            FollowedStep::Wait => retrieval.taker.flush(),
+            FollowedStep::New(listing, objects) => retrieval.take(listing, objects),
         })?;
         retrieval.finish()
     }
 }
 
 /// Payloads on their way out of a store.
-struct Retrieval<'a> {
+struct PayloadRetrieval<'a> {
     arguments: &'a RetrieveArguments,
-    interrupt: &'a Interrupt,
-    taker: Taker,
-    progress: Progress,
+    interrupt: &'a InterruptFlag,
+    taker: PayloadTaker,
+    progress: WorkProgress,
 }
 
-impl<'a> Retrieval<'a> {
-    fn new(arguments: &'a RetrieveArguments, interrupt: &'a Interrupt) -> Result<Self> {
+impl<'a> PayloadRetrieval<'a> {
+    fn new(arguments: &'a RetrieveArguments, interrupt: &'a InterruptFlag) -> Result<Self> {
         let into = if arguments.all_versions {
             arguments.into.of_versions()
         } else {
@@ -142,25 +142,31 @@ impl<'a> Retrieval<'a> {
         Ok(Self {
             arguments,
             interrupt,
-            taker: Taker::open(&into, false)?,
-            progress: Progress::new(),
+            taker: PayloadTaker::open(&into, false)?,
+            progress: WorkProgress::new(),
         })
     }
 
-    fn take(&mut self, listing: &Listing, objects: &[Object<'_>]) -> Result<()> {
+    fn take(&mut self, listing: &Listing, objects: &[StoredObject<'_>]) -> Result<()> {
         let sorted;
         let objects = match &self.arguments.sort {
             None => objects,
             Some(name) => {
-                let mut rows: Vec<Row<'_>> = objects.iter().map(|object| Row(object.describe(), *object)).collect();
+                let mut rows: Vec<OrderedObject<'_>> = objects
+                    .iter()
+                    .map(|object| OrderedObject(object.describe(), *object))
+                    .collect();
                 order(&mut rows, Some(name))?;
-                sorted = rows.into_iter().map(|Row(_, object)| object).collect::<Vec<_>>();
+                sorted = rows
+                    .into_iter()
+                    .map(|OrderedObject(_, object)| object)
+                    .collect::<Vec<_>>();
                 &sorted
             }
         };
         listing.for_each_payload_of(objects, |object, payload| {
             self.interrupt.check()?;
-            self.taker.take(&Retrieved {
+            self.taker.take(&RetrievedObject {
                 object: object.describe(),
                 commit: object.commit(),
                 payload: payload?,

@@ -1,16 +1,16 @@
 //! `junctura stat --store`: how much a store has, and what its files take.
 
 use junctura::Result;
-use junctura_store::{Amount, Stats};
+use junctura_store::{ObjectAmount, StoreStats};
 use serde_json::{Value, json};
 
 use crate::size;
-use crate::terminal::output::Out;
+use crate::terminal::output::StandardOutput;
 
 /// Shows.
 pub(crate) fn run(url: &str, as_json: bool) -> Result<()> {
     let stats = crate::store::open(url)?.snapshot()?.stats()?;
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     if as_json {
         out.json(&document(&stats))?;
     } else {
@@ -21,7 +21,7 @@ pub(crate) fn run(url: &str, as_json: bool) -> Result<()> {
 
 /// What `junctura stat --store --json` says.
 #[must_use]
-pub fn document(stats: &Stats) -> Value {
+pub fn document(stats: &StoreStats) -> Value {
     let schemas = stats.schemas.iter().map(|schema| {
         json!({
             "name": schema.name, "datasets": schema.datasets,
@@ -29,7 +29,7 @@ pub fn document(stats: &Stats) -> Value {
             "masked": schema.masked.count, "masked_bytes": schema.masked.bytes,
         })
     });
-    let files = |amount: Amount| json!({"files": amount.count, "bytes": amount.bytes});
+    let files = |amount: ObjectAmount| json!({"files": amount.count, "bytes": amount.bytes});
     let mut data = files(stats.data);
     data["used_bytes"] = stats.used_bytes.into();
     let tiers = stats.tiers.iter();
@@ -52,8 +52,8 @@ pub fn document(stats: &Stats) -> Value {
     })
 }
 
-fn write(url: &str, stats: &Stats, out: &mut Out) -> Result<()> {
-    let files = |amount: Amount| {
+fn write(url: &str, stats: &StoreStats, out: &mut StandardOutput) -> Result<()> {
+    let files = |amount: ObjectAmount| {
         let s = if amount.count == 1 { "" } else { "s" };
         format!("{} file{s}, {}", amount.count, size::bytes(amount.bytes))
     };

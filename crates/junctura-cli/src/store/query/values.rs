@@ -9,10 +9,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use clap::Args;
 use junctura::{Code, Error, Result};
-use junctura_store::Object;
+use junctura_store::StoredObject;
 use serde_json::{Value, json};
 
-use crate::program::{Program, no_python};
+use crate::program::{ProgramWords, no_python};
 
 const MODULE: &str = "junctura._store.compare_values";
 
@@ -46,7 +46,7 @@ impl ValuesArguments {
     ///
     /// # Errors
     /// `Unsupported` without Python or the package.
-    pub(crate) fn begin(&self, program: &Program) -> Result<Option<Values>> {
+    pub(crate) fn begin(&self, program: &ProgramWords) -> Result<Option<ValueDecoder>> {
         if !self.values && self.atol.is_none() && self.rtol.is_none() {
             return match &self.python {
                 Some(_) => Err(Error::new(
@@ -66,7 +66,7 @@ impl ValuesArguments {
         let (Some(pairs), Some(told)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Error::new(Code::Io, "python", "it has no input and output"));
         };
-        let mut values = Values {
+        let mut values = ValueDecoder {
             child,
             pairs: Some(pairs),
             told: BufReader::new(told),
@@ -81,18 +81,18 @@ impl ValuesArguments {
 }
 
 /// A program that decodes.
-pub(crate) struct Values {
+pub(crate) struct ValueDecoder {
     child: Child,
     pairs: Option<ChildStdin>,
     told: BufReader<ChildStdout>,
 }
 
-impl Values {
+impl ValueDecoder {
     /// By how much the values of two objects differ: 0 within the tolerance, infinite where they are not as many, or none.
     ///
     /// # Errors
-    /// Those of [`Object::read`]; `Unsupported` where Python has nothing that decodes them.
-    pub(crate) fn apart(&mut self, first: &Object<'_>, second: &Object<'_>) -> Result<f64> {
+    /// Those of [`StoredObject::read`]; `Unsupported` where Python has nothing that decodes them.
+    pub(crate) fn apart(&mut self, first: &StoredObject<'_>, second: &StoredObject<'_>) -> Result<f64> {
         let payloads = [first.read()?, second.read()?];
         let pair = json!([said(first), said(second)]);
         let told = self.ask(&pair, &payloads).map_err(|error| broken(&error.to_string()))?;
@@ -120,7 +120,7 @@ impl Values {
     }
 }
 
-impl Drop for Values {
+impl Drop for ValueDecoder {
     fn drop(&mut self) {
         // It may have ended by itself.
         self.pairs = None;
@@ -130,7 +130,7 @@ impl Drop for Values {
 }
 
 /// What its attributes say of the array that it is.
-fn said(object: &Object<'_>) -> Value {
+fn said(object: &StoredObject<'_>) -> Value {
     let described = object.describe();
     json!({"nbytes": object.bytes(), "dtype": described.get("dtype"), "shape": described.get("shape")})
 }

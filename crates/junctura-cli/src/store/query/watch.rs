@@ -1,24 +1,30 @@
 //! `junctura watch --store`: what is committed to a store from now on.
 
 use junctura::Result;
-use junctura_store::{Codec, Object};
+use junctura_store::{PayloadCodec, StoredObject};
 use serde_json::json;
 
-use crate::store::query::following::{Step, Until, follow};
-use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Out;
+use crate::store::query::following::{FollowEnd, FollowedStep, follow};
+use crate::terminal::interrupt::InterruptFlag;
+use crate::terminal::output::StandardOutput;
 use crate::{json, size};
 
 /// Prints each object as it is committed.
-pub(crate) fn watch(url: &str, selectors: &[String], until: Until, as_json: bool, interrupt: &Interrupt) -> Result<()> {
+pub(crate) fn watch(
+    url: &str,
+    selectors: &[String],
+    until: FollowEnd,
+    as_json: bool,
+    interrupt: &InterruptFlag,
+) -> Result<()> {
     let store = crate::store::open(url)?;
     let selector = crate::store::selector_of_coming(selectors, &store)?;
     let now = store.snapshot()?.commit();
     say!("junctura: watching {url}");
-    let mut out = Out::new();
+    let mut out = StandardOutput::new();
     follow(&store, &selector, Some(now), until, interrupt, |step| match step {
-        Step::Wait => out.flush(),
-        Step::New(_, objects) => objects.iter().try_for_each(|object| {
+        FollowedStep::Wait => out.flush(),
+        FollowedStep::New(_, objects) => objects.iter().try_for_each(|object| {
             interrupt.check()?;
             if as_json {
                 out.json(&document(object))
@@ -29,7 +35,7 @@ pub(crate) fn watch(url: &str, selectors: &[String], until: Until, as_json: bool
     })
 }
 
-fn tell(object: &Object<'_>, out: &mut Out) -> Result<()> {
+fn tell(object: &StoredObject<'_>, out: &mut StandardOutput) -> Result<()> {
     let (key, bytes, place) = (object.key(), size::bytes(object.bytes()), object.location());
     writeln!(
         out,
@@ -40,7 +46,7 @@ fn tell(object: &Object<'_>, out: &mut Out) -> Result<()> {
     )
 }
 
-fn document(object: &Object<'_>) -> serde_json::Value {
+fn document(object: &StoredObject<'_>) -> serde_json::Value {
     let (described, place) = (object.describe(), object.location());
     json!({
         "event": "archived",
@@ -53,6 +59,6 @@ fn document(object: &Object<'_>) -> serde_json::Value {
         "uri": object.uri(),
         "offset": place.offset,
         "stored_bytes": place.length,
-        "codec": place.codec.map(Codec::name),
+        "codec": place.codec.map(PayloadCodec::name),
     })
 }

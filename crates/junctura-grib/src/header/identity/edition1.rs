@@ -1,11 +1,11 @@
 //! Additional keys of edition 1, from section 1. A header that MARS describes needs few: its parameters name levels and
 //! ranges of time.
 
-use super::{Additional, shown};
-use crate::header::{Head, is_missing};
-use crate::sections::Span;
+use super::{AdditionalKeys, shown};
+use crate::header::{HeaderState, is_missing};
+use crate::sections::SectionSpan;
 use crate::tables::{self, keys};
-use crate::value::Value;
+use crate::value::KeyValue;
 
 const NCEP: i64 = 7;
 /// Layers of code table 3: the two octets of a level are top and bottom.
@@ -13,8 +13,8 @@ const LAYERS: [i64; 12] = [101, 104, 106, 108, 110, 112, 114, 116, 120, 121, 128
 /// Levels that MARS calls `sfc`, but which are neither the surface, the sea nor soil.
 const NO_SURFACE: [i64; 7] = [2, 3, 4, 5, 8, 105, 200];
 
-pub(crate) fn additional(head: &Head<'_>, section: Span) -> Vec<(&'static str, Value)> {
-    let mut keys = Additional::new(head);
+pub(crate) fn additional(head: &HeaderState<'_>, section: SectionSpan) -> Vec<(&'static str, KeyValue)> {
+    let mut keys = AdditionalKeys::new(head);
     keys.levels1();
     if !keys.is_of_mars() {
         keys.process1();
@@ -24,7 +24,7 @@ pub(crate) fn additional(head: &Head<'_>, section: Span) -> Vec<(&'static str, V
     keys.finish()
 }
 
-impl Additional<'_, '_> {
+impl AdditionalKeys<'_, '_> {
     fn levels1(&mut self) {
         let head = self.head;
         let number = |key| head.number_in(key).filter(|number| !is_missing(*number));
@@ -32,7 +32,7 @@ impl Additional<'_, '_> {
         let (top, bottom) = (number(keys::TOP_LEVEL), number(keys::BOTTOM_LEVEL));
         let is_layer = LAYERS.contains(&kind);
         let mars = self.mars("levtype");
-        let word = mars.as_ref().and_then(Value::as_str).unwrap_or("unknown");
+        let word = mars.as_ref().and_then(KeyValue::as_str).unwrap_or("unknown");
         let is_implied = self.is_implied(keys::INDICATOR_OF_TYPE_OF_LEVEL);
         let is_usual = match word {
             "sfc" if self.is_of_mars() => is_implied || !NO_SURFACE.contains(&kind),
@@ -97,7 +97,7 @@ impl Additional<'_, '_> {
     }
 
     /// NCEP's extension for ensembles: octet 41 application, 42 type, 43 number, 44 product, 45 smoothing, 46 on probability.
-    fn member1(&mut self, section: Span) {
+    fn member1(&mut self, section: SectionSpan) {
         let octets = section.of(self.head.message).get(40..).unwrap_or_default();
         let &[1, kind, number, product, smoothing, ref more @ ..] = octets else {
             return;

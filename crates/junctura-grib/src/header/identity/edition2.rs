@@ -1,13 +1,13 @@
 //! Additional keys of edition 2, by the parts that the product definition template is composed of.
 
-use super::{Additional, decimal, shown};
+use super::{AdditionalKeys, decimal, shown};
 use crate::header::calc;
-use crate::header::{Head, Part, Steps, is_missing};
+use crate::header::{DefinitionPart, HeaderState, StepRange, is_missing};
 use crate::octets::{all_ones, signed, unsigned};
-use crate::sections::Span;
+use crate::sections::SectionSpan;
 use crate::tables::keys;
-use crate::tables::program::Op;
-use crate::value::Value;
+use crate::tables::program::TableOp;
+use crate::value::KeyValue;
 
 /// Parts whose content other keys hold, or which identify nothing.
 const HELD: [&str; 12] = [
@@ -29,8 +29,8 @@ const HELD: [&str; 12] = [
 const BY_BOTTOM: [i64; 4] = [114, 151, 152, 168];
 const MEMBERS: [&str; 4] = ["an", "fc", "cf", "pf"];
 
-pub(crate) fn additional(head: &Head<'_>, section: Span) -> Vec<(&'static str, Value)> {
-    let mut keys = Additional::new(head);
+pub(crate) fn additional(head: &HeaderState<'_>, section: SectionSpan) -> Vec<(&'static str, KeyValue)> {
+    let mut keys = AdditionalKeys::new(head);
     keys.parameter();
     keys.process();
     keys.levels();
@@ -40,13 +40,13 @@ pub(crate) fn additional(head: &Head<'_>, section: Span) -> Vec<(&'static str, V
 
 /// A surface: its type and its exact value.
 #[derive(Clone, Copy)]
-struct Surface {
+struct FixedSurface {
     kind: i64,
     value: Option<(i64, i64)>,
 }
 
-impl Surface {
-    fn of(head: &Head<'_>, [kind, scale, value]: [u16; 3]) -> Surface {
+impl FixedSurface {
+    fn of(head: &HeaderState<'_>, [kind, scale, value]: [u16; 3]) -> FixedSurface {
         let number = |key| head.number_in(key).filter(|number| !is_missing(*number));
         // Regulation 92.1.5: the highest bit is the sign.
         let sign = |value: i64| {
@@ -56,14 +56,14 @@ impl Surface {
                 -(value & 0x7fff_ffff)
             }
         };
-        Surface {
+        FixedSurface {
             kind: head.number_in(kind).unwrap_or(255),
             value: number(value).map(|value| (sign(value), number(scale).unwrap_or(0))),
         }
     }
 
     /// As MARS counts: hPa, 1e-9 of a unit of potential vorticity (1e-6 in TIGGE).
-    fn text(self, head: &Head<'_>) -> Option<String> {
+    fn text(self, head: &HeaderState<'_>) -> Option<String> {
         let tigge = matches!(head.number_in(keys::PRODUCTION_STATUS_OF_PROCESSED_DATA), Some(4 | 5));
         let (value, factor) = self.value?;
         let shift = match self.kind {
@@ -76,7 +76,7 @@ impl Surface {
     }
 }
 
-impl Additional<'_, '_> {
+impl AdditionalKeys<'_, '_> {
     /// A parameter without a name is called by its three numbers; of two of one name the later has its identifier beside.
     fn parameter(&mut self) {
         let number = |key| self.head.number_in(key).unwrap_or(255);
@@ -118,7 +118,7 @@ impl Additional<'_, '_> {
         if !is_horizontal || head.key_number(keys::EXTRA_DIMENSION_PRESENT, 0) == Some(1) {
             return;
         }
-        let first = Surface::of(
+        let first = FixedSurface::of(
             head,
             [
                 keys::TYPE_OF_FIRST_FIXED_SURFACE,
@@ -126,7 +126,7 @@ impl Additional<'_, '_> {
                 keys::SCALED_VALUE_OF_FIRST_FIXED_SURFACE,
             ],
         );
-        let second = Surface::of(
+        let second = FixedSurface::of(
             head,
             [
                 keys::TYPE_OF_SECOND_FIXED_SURFACE,
@@ -150,7 +150,7 @@ impl Additional<'_, '_> {
     /// The type of level where MARS has one word for several; whether another word was needed.
     fn level_type(&mut self, first: i64, second: i64) -> bool {
         let mars = self.mars("levtype");
-        let word = mars.as_ref().and_then(Value::as_str).unwrap_or("unknown");
+        let word = mars.as_ref().and_then(KeyValue::as_str).unwrap_or("unknown");
         let is_usual = match word {
             "sfc" => (first, second) == (1, 255) || self.implies_surfaces(second),
             "pl" => first == 100 && matches!(second, 100 | 255),
@@ -181,7 +181,7 @@ impl Additional<'_, '_> {
             && (second == 255 || self.is_implied(keys::TYPE_OF_SECOND_FIXED_SURFACE))
     }
 
-    fn first_surface(&mut self, first: Surface, second: Surface, is_named: bool) {
+    fn first_surface(&mut self, first: FixedSurface, second: FixedSurface, is_named: bool) {
         let Some(exact) = first.text(self.head) else { return };
         let implied = self.is_implied(keys::SCALED_VALUE_OF_FIRST_FIXED_SURFACE);
         match self.mars("levelist") {
@@ -195,7 +195,7 @@ impl Additional<'_, '_> {
     }
 
     /// Layers that MARS numbers have the number of their lower surface; thicker or finer ones need both.
-    fn by_bottom(&mut self, first: Surface, second: Surface) {
+    fn by_bottom(&mut self, first: FixedSurface, second: FixedSurface) {
         let head = self.head;
         let Some(bottom) = second.text(head) else { return };
         if self.mars("levelist").map(|level| level.to_string()).as_ref() != Some(&bottom) {
@@ -217,7 +217,7 @@ impl Additional<'_, '_> {
         }
     }
 
-    fn parts(&mut self, section: Span) {
+    fn parts(&mut self, section: SectionSpan) {
         let head = self.head;
         let mut at = section.start + 9;
         for part in head.parts.clone() {
@@ -241,7 +241,7 @@ impl Additional<'_, '_> {
         }
     }
 
-    fn unknown_template(&mut self, section: Span) {
+    fn unknown_template(&mut self, section: SectionSpan) {
         let number = self
             .head
             .number_in(keys::PRODUCT_DEFINITION_TEMPLATE_NUMBER)
@@ -250,7 +250,7 @@ impl Additional<'_, '_> {
         self.vary("template", format!("{number}-{}", shown(octets)));
     }
 
-    fn part(&mut self, part: Part) {
+    fn part(&mut self, part: DefinitionPart) {
         let head = self.head;
         let name = head.tables.programs.name(part.program);
         let octets = head.message.get(part.start..part.end).unwrap_or_default();
@@ -296,12 +296,12 @@ impl Additional<'_, '_> {
     }
 
     /// Whether the parameter implies all that a part has, but for what is missing.
-    fn is_implied_part(&self, part: Part) -> bool {
+    fn is_implied_part(&self, part: DefinitionPart) -> bool {
         let head = self.head;
         let mut at = part.start;
         for op in head.tables.programs.at(part.program) {
             match op {
-                Op::Read { key, length, .. } => {
+                TableOp::Read { key, length, .. } => {
                     let length = usize::from(*length);
                     let raw = unsigned(head.message, at, length).unwrap_or(0);
                     if raw != all_ones(length) && !self.is_implied(*key) {
@@ -309,7 +309,7 @@ impl Additional<'_, '_> {
                     }
                     at += length;
                 }
-                Op::Define(..) | Op::Mars(..) | Op::MoveMars(..) | Op::If(..) => {}
+                TableOp::Define(..) | TableOp::Mars(..) | TableOp::MoveMars(..) | TableOp::If(..) => {}
                 _ => return false,
             }
         }
@@ -317,10 +317,10 @@ impl Additional<'_, '_> {
         rest.iter().all(|octet| *octet == 255)
     }
 
-    fn implies_any_of(&self, part: Part) -> bool {
+    fn implies_any_of(&self, part: DefinitionPart) -> bool {
         let program = self.head.tables.programs.at(part.program);
         program.iter().any(|op| match op {
-            Op::Read { key, .. } | Op::Define(key, _) => self.is_implied(*key),
+            TableOp::Read { key, .. } | TableOp::Define(key, _) => self.is_implied(*key),
             _ => false,
         })
     }
@@ -353,7 +353,7 @@ impl Additional<'_, '_> {
     /// Whether MARS gives no type that stands for a product of an ensemble.
     fn is_of_one_member(&self) -> bool {
         let kind = self.mars("type");
-        let kind = kind.as_ref().and_then(Value::as_str);
+        let kind = kind.as_ref().and_then(KeyValue::as_str);
         !self.is_of_mars() || kind.is_some_and(|kind| MEMBERS.contains(&kind))
     }
 
@@ -400,7 +400,7 @@ impl Additional<'_, '_> {
         let mars_step = self.mars("step");
         let is_range = mars_step
             .as_ref()
-            .and_then(Value::as_str)
+            .and_then(KeyValue::as_str)
             .is_some_and(|step| step.contains('-'));
         let moves = first.increment == 1;
         let steps = self.range();
@@ -422,7 +422,7 @@ impl Additional<'_, '_> {
     }
 
     /// Start and end of the only range.
-    fn range(&self) -> Option<Steps> {
+    fn range(&self) -> Option<StepRange> {
         let head = self.head;
         let unit = calc::unit_seconds2(head.key_number(keys::INDICATOR_OF_UNIT_OF_TIME_RANGE, 0)?)?;
         let start = head.key_number(keys::FORECAST_TIME, 0)?.checked_mul(unit)?;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
 
-use super::{Asking, ESTABLISHED, Ends, LISTEN, Row, SYN_RECEIVED, canonical};
+use super::{AskingSide, ESTABLISHED, LISTEN, SYN_RECEIVED, SocketEnds, SocketRow, canonical};
 
 /// `struct nlmsghdr`.
 const HEAD_BYTES: usize = 16;
@@ -25,12 +25,12 @@ const IPPROTO_TCP: u8 = 6;
 
 /// The owner of the peer, and whether that is final: `(None, true)`: no process has proven to have the peer's socket open.
 pub(super) fn owner_by(
-    ask: &mut dyn FnMut(SocketAddr, SocketAddr) -> Result<Option<Row>>,
-    ends: Ends,
-    asking: Asking,
+    ask: &mut dyn FnMut(SocketAddr, SocketAddr) -> Result<Option<SocketRow>>,
+    ends: SocketEnds,
+    asking: AskingSide,
 ) -> Result<(Option<u32>, bool)> {
-    let is_peer = |row: &Row| row.local == ends.far && row.remote == ends.near;
-    let proven = |row: &Option<Row>| match row {
+    let is_peer = |row: &SocketRow| row.local == ends.far && row.remote == ends.near;
+    let proven = |row: &Option<SocketRow>| match row {
         Some(row) if row.state == ESTABLISHED && row.inode != 0 => Some(row.uid),
         _ => None,
     };
@@ -38,7 +38,7 @@ pub(super) fn owner_by(
     if first.is_some() {
         return Ok((first, true));
     }
-    if asking == Asking::Connector {
+    if asking == AskingSide::Connector {
         // First the listening socket, then the connection: had the one been closed, the other would have ended with it.
         let listening = ask(ends.far, SocketAddr::new(ends.near.ip(), 0))?;
         let listening =
@@ -60,7 +60,7 @@ pub(super) fn owner_by(
 
 /// Asks the kernel for the socket that has this local and this remote address. For a remote port of 0 that is the listening
 /// socket that takes connections to the local address.
-pub(super) fn ask(local: SocketAddr, remote: SocketAddr) -> Result<Option<Row>> {
+pub(super) fn ask(local: SocketAddr, remote: SocketAddr) -> Result<Option<SocketRow>> {
     let socket = socket_with(
         AddressFamily::NETLINK,
         SocketType::RAW,
@@ -98,7 +98,7 @@ fn query(local: SocketAddr, remote: SocketAddr) -> [u8; HEAD_BYTES + QUERY_BYTES
 }
 
 /// Reads the answer. `None`: there is no such socket.
-fn read(bytes: &[u8]) -> Result<Option<Row>> {
+fn read(bytes: &[u8]) -> Result<Option<SocketRow>> {
     let strange = || std::io::Error::other("the kernel answered something else");
     let word = |at: usize| {
         let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
@@ -129,7 +129,7 @@ fn read(bytes: &[u8]) -> Result<Option<Row>> {
         };
         Ok(canonical(SocketAddr::new(ip, port)))
     };
-    Ok(Some(Row {
+    Ok(Some(SocketRow {
         local: address(4, 8)?,
         remote: address(6, 24)?,
         state: body[1],
@@ -144,15 +144,15 @@ mod tests {
 
     use super::*;
 
-    fn ends() -> Ends {
-        Ends {
+    fn ends() -> SocketEnds {
+        SocketEnds {
             near: "127.0.0.1:40000".parse().unwrap(),
             far: "127.0.0.1:7000".parse().unwrap(),
         }
     }
 
-    fn row(state: u8, uid: u32, inode: u64) -> Row {
-        Row {
+    fn row(state: u8, uid: u32, inode: u64) -> SocketRow {
+        SocketRow {
             local: ends().far,
             remote: ends().near,
             state,
@@ -162,8 +162,8 @@ mod tests {
     }
 
     /// The socket that listens at the far end.
-    fn listening(uid: u32) -> Row {
-        Row {
+    fn listening(uid: u32) -> SocketRow {
+        SocketRow {
             remote: "0.0.0.0:0".parse().unwrap(),
             ..row(LISTEN, uid, 5)
         }
@@ -210,11 +210,11 @@ mod tests {
 
     #[test]
     fn only_an_open_socket_proves_a_user() {
-        let asked = |asking, peer: Option<Row>, listens: Option<Row>, own: bool| {
+        let asked = |asking, peer: Option<SocketRow>, listens: Option<SocketRow>, own: bool| {
             let mut ask = |local: SocketAddr, remote: SocketAddr| {
                 Ok(match remote.port() {
                     0 => listens,
-                    _ if local == ends().near => own.then(|| Row {
+                    _ if local == ends().near => own.then(|| SocketRow {
                         local,
                         remote,
                         ..row(ESTABLISHED, 0, 1)
@@ -225,7 +225,7 @@ mod tests {
             owner_by(&mut ask, ends(), asking).unwrap()
         };
         let (open, waits) = (Some(row(ESTABLISHED, 3, 9)), Some(row(ESTABLISHED, 0, 0)));
-        for asking in [Asking::Acceptor, Asking::Connector] {
+        for asking in [AskingSide::Acceptor, AskingSide::Connector] {
             assert_eq!(asked(asking, open, None, true), (Some(3), true));
             assert_eq!(asked(asking, None, Some(listening(4)), true), (None, true));
             assert_eq!(asked(asking, waits, None, true), (None, true));
@@ -242,21 +242,24 @@ mod tests {
                 (None, true)
             );
         }
-        assert_eq!(asked(Asking::Acceptor, waits, Some(listening(4)), true), (None, true));
         assert_eq!(
-            asked(Asking::Connector, waits, Some(listening(4)), true),
+            asked(AskingSide::Acceptor, waits, Some(listening(4)), true),
+            (None, true)
+        );
+        assert_eq!(
+            asked(AskingSide::Connector, waits, Some(listening(4)), true),
             (Some(4), true)
         );
         let half = Some(row(SYN_RECEIVED, 0, 0));
         assert_eq!(
-            asked(Asking::Connector, half, Some(listening(4)), true),
+            asked(AskingSide::Connector, half, Some(listening(4)), true),
             (Some(4), true)
         );
-        let closed = Some(Row {
+        let closed = Some(SocketRow {
             inode: 0,
             ..listening(4)
         });
-        assert_eq!(asked(Asking::Connector, waits, closed, true), (None, true));
+        assert_eq!(asked(AskingSide::Connector, waits, closed, true), (None, true));
     }
 
     #[test]
@@ -274,7 +277,7 @@ mod tests {
             (near, far, ESTABLISHED, own)
         );
         assert_ne!(row.inode, 0);
-        let owner = || owner_by(&mut ask, Ends { near, far }, Asking::Connector).unwrap();
+        let owner = || owner_by(&mut ask, SocketEnds { near, far }, AskingSide::Connector).unwrap();
         assert_eq!(owner(), (Some(own), true), "nobody has accepted it");
         let _server = listener.accept().unwrap();
         assert_eq!(owner(), (Some(own), true));

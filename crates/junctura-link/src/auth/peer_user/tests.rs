@@ -21,8 +21,8 @@ fn row(local: &str, remote: &str, state: &str, uid: u32, inode: u64) -> String {
     )
 }
 
-fn ends() -> Ends {
-    Ends {
+fn ends() -> SocketEnds {
+    SocketEnds {
         near: "127.0.0.1:40000".parse().unwrap(),
         far: "127.0.0.1:7000".parse().unwrap(),
     }
@@ -36,7 +36,7 @@ fn table(rows: &[String]) -> String {
     text
 }
 
-fn owner(asking: Asking, rows: &[String]) -> Option<u32> {
+fn owner(asking: AskingSide, rows: &[String]) -> Option<u32> {
     owner_in(Cursor::new(table(rows)), ends(), asking).unwrap()
 }
 
@@ -46,8 +46,8 @@ fn rows_are_read_as_the_kernel_writes_them() {
         return;
     }
     let line = "   7: 0100007F:1B58 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  1000        0 4711 1 0 20 4 30 10 -1";
-    let read = Row::read(line.as_bytes()).unwrap();
-    let expected = Row {
+    let read = SocketRow::read(line.as_bytes()).unwrap();
+    let expected = SocketRow {
         local: ends().far,
         remote: ends().near,
         state: ESTABLISHED,
@@ -57,7 +57,7 @@ fn rows_are_read_as_the_kernel_writes_them() {
     assert_eq!(read, expected);
     let six =
         format!("0: 00000000000000000000000001000000:0050 {FAR_MAPPED} 0A 0:0 0:0 0 4294967294 0 18446744073709551615");
-    let read = Row::read(six.as_bytes()).unwrap();
+    let read = SocketRow::read(six.as_bytes()).unwrap();
     assert_eq!(read.local, "[::1]:80".parse().unwrap());
     assert_eq!(read.remote, ends().far);
     assert_eq!((read.state, read.uid, read.inode), (LISTEN, u32::MAX - 1, u64::MAX));
@@ -66,11 +66,15 @@ fn rows_are_read_as_the_kernel_writes_them() {
 #[test]
 fn other_text_is_no_row() {
     let good = row(FAR, NEAR, "01", 7, 9);
-    assert!(Row::read(good.as_bytes()).is_some());
+    assert!(SocketRow::read(good.as_bytes()).is_some());
     let words: Vec<_> = good.split_whitespace().collect();
     // Without any one of the first ten words, and with anything else in place of those that are read.
     for count in 0..10 {
-        assert_eq!(Row::read(words[..count].join(" ").as_bytes()), None, "{count} words");
+        assert_eq!(
+            SocketRow::read(words[..count].join(" ").as_bytes()),
+            None,
+            "{count} words"
+        );
     }
     for (at, wrong) in [
         (1, "0100007F"),
@@ -89,10 +93,10 @@ fn other_text_is_no_row() {
     ] {
         let mut changed = words.clone();
         changed[at] = wrong;
-        assert_eq!(Row::read(changed.join(" ").as_bytes()), None, "{wrong:?}");
+        assert_eq!(SocketRow::read(changed.join(" ").as_bytes()), None, "{wrong:?}");
     }
     for bytes in [&b""[..], b"\n", b"\xff\xfe", HEAD.as_bytes(), &[0; 100]] {
-        assert_eq!(Row::read(bytes), None);
+        assert_eq!(SocketRow::read(bytes), None);
     }
 }
 
@@ -100,25 +104,28 @@ fn other_text_is_no_row() {
 fn the_owner_of_a_client_is_that_of_its_own_open_socket() {
     let accepted = row(NEAR, FAR, "01", 1, 11);
     let client = row(FAR, NEAR, "01", 2, 12);
-    assert_eq!(owner(Asking::Acceptor, &[accepted.clone(), client]), Some(2));
-    assert_eq!(owner(Asking::Acceptor, std::slice::from_ref(&accepted)), None);
+    assert_eq!(owner(AskingSide::Acceptor, &[accepted.clone(), client]), Some(2));
+    assert_eq!(owner(AskingSide::Acceptor, std::slice::from_ref(&accepted)), None);
     // A client may have a socket for IPv6.
     let mapped = row(FAR_MAPPED, NEAR_MAPPED, "01", 3, 13);
-    assert_eq!(owner(Asking::Acceptor, &[mapped]), Some(3));
+    assert_eq!(owner(AskingSide::Acceptor, &[mapped]), Some(3));
     // Neither a socket that nobody has open proves a user, nor one in any state but ESTABLISHED.
-    assert_eq!(owner(Asking::Acceptor, &[row(FAR, NEAR, "01", 0, 0)]), None);
+    assert_eq!(owner(AskingSide::Acceptor, &[row(FAR, NEAR, "01", 0, 0)]), None);
     for state in [
         "02", "03", "04", "05", "06", "07", "08", "09", "0A", "0B", "0C", "00", "FF",
     ] {
         assert_eq!(
-            owner(Asking::Acceptor, &[row(FAR, NEAR, state, 1, 14)]),
+            owner(AskingSide::Acceptor, &[row(FAR, NEAR, state, 1, 14)]),
             None,
             "{state}"
         );
     }
     // Nor does a listening socket prove the user of a client.
     let listening = row(FAR, "00000000:0000", "0A", 1, 15);
-    assert_eq!(owner(Asking::Acceptor, &[listening, row(FAR, NEAR, "01", 0, 0)]), None);
+    assert_eq!(
+        owner(AskingSide::Acceptor, &[listening, row(FAR, NEAR, "01", 0, 0)]),
+        None
+    );
 }
 
 #[test]
@@ -128,10 +135,10 @@ fn the_owner_of_a_server_is_that_of_the_accepted_socket_or_of_the_listening_one(
     let listening = |at: &str, uid| row(at, any, "0A", uid, 21);
     let accepted = row(FAR, NEAR, "01", 2, 22);
     assert_eq!(
-        owner(Asking::Connector, &[listening(FAR, 1), accepted.clone()]),
+        owner(AskingSide::Connector, &[listening(FAR, 1), accepted.clone()]),
         Some(2)
     );
-    assert_eq!(owner(Asking::Connector, &[accepted]), Some(2));
+    assert_eq!(owner(AskingSide::Connector, &[accepted]), Some(2));
     for at in [
         FAR,
         "00000000:1B58",
@@ -139,41 +146,41 @@ fn the_owner_of_a_server_is_that_of_the_accepted_socket_or_of_the_listening_one(
         "00000000000000000000000000000000:1B58",
     ] {
         assert_eq!(
-            owner(Asking::Connector, &[listening(at, 1), waiting.clone()]),
+            owner(AskingSide::Connector, &[listening(at, 1), waiting.clone()]),
             Some(1),
             "{at}"
         );
     }
     let half = row(FAR, NEAR, "03", 0, 0);
-    assert_eq!(owner(Asking::Connector, &[listening(FAR, 1), half]), Some(1));
+    assert_eq!(owner(AskingSide::Connector, &[listening(FAR, 1), half]), Some(1));
     // Without the connection itself, or when another one listens, or several users do.
-    assert_eq!(owner(Asking::Connector, &[listening(FAR, 1)]), None);
-    assert_eq!(owner(Asking::Connector, std::slice::from_ref(&waiting)), None);
+    assert_eq!(owner(AskingSide::Connector, &[listening(FAR, 1)]), None);
+    assert_eq!(owner(AskingSide::Connector, std::slice::from_ref(&waiting)), None);
     for at in [
         "0100007F:1B59",
         "0200007F:1B58",
         "00000000000000000000000001000000:1B58",
     ] {
         assert_eq!(
-            owner(Asking::Connector, &[listening(at, 1), waiting.clone()]),
+            owner(AskingSide::Connector, &[listening(at, 1), waiting.clone()]),
             None,
             "{at}"
         );
     }
     assert_eq!(
-        owner(Asking::Connector, &[row(FAR, any, "0A", 1, 0), waiting.clone()]),
+        owner(AskingSide::Connector, &[row(FAR, any, "0A", 1, 0), waiting.clone()]),
         None
     );
     let two = [listening(FAR, 1), listening(FAR, 2), waiting.clone()];
-    assert_eq!(owner(Asking::Connector, &two), None);
+    assert_eq!(owner(AskingSide::Connector, &two), None);
     // The closest one counts, in whichever order they are listed.
     let mut both = vec![listening("00000000:1B58", 2), listening(FAR, 1), waiting];
-    assert_eq!(owner(Asking::Connector, &both), Some(1));
+    assert_eq!(owner(AskingSide::Connector, &both), Some(1));
     both.swap(0, 1);
-    assert_eq!(owner(Asking::Connector, &both), Some(1));
+    assert_eq!(owner(AskingSide::Connector, &both), Some(1));
     // Closed by the server already.
     assert_eq!(
-        owner(Asking::Connector, &[listening(FAR, 1), row(FAR, NEAR, "04", 0, 0)]),
+        owner(AskingSide::Connector, &[listening(FAR, 1), row(FAR, NEAR, "04", 0, 0)]),
         None
     );
 }
@@ -195,7 +202,7 @@ impl Read for Endless {
 fn a_table_is_read_to_a_limit_and_a_row_too() {
     let read = |text| {
         let mut endless = Endless(text, 0);
-        let failed = owner_in(BufReader::new(&mut endless), ends(), Asking::Acceptor).unwrap_err();
+        let failed = owner_in(BufReader::new(&mut endless), ends(), AskingSide::Acceptor).unwrap_err();
         assert_eq!(failed.kind(), ErrorKind::Other);
         endless.1
     };
@@ -215,23 +222,23 @@ fn both_tables_are_asked_and_a_missing_one_proves_nothing() {
             _ => Ok(Cursor::new(table(&[]))),
         }
     };
-    assert_eq!(look_up(ends(), Asking::Acceptor, &mut open), Ok(5));
+    assert_eq!(look_up(ends(), AskingSide::Acceptor, &mut open), Ok(5));
     assert_eq!(asked, TABLES);
     let mut scans = 0;
     let mut nothing = |_| {
         scans += 1;
         Err::<Cursor<&[u8]>, _>(ErrorKind::NotFound.into())
     };
-    let cause = look_up(ends(), Asking::Acceptor, &mut nothing).unwrap_err();
+    let cause = look_up(ends(), AskingSide::Acceptor, &mut nothing).unwrap_err();
     assert!(
-        matches!(&cause, Unknown::Unlisted(cause) if cause.starts_with("/proc/net/tcp: ")),
+        matches!(&cause, UnknownOwner::Unlisted(cause) if cause.starts_with("/proc/net/tcp: ")),
         "{cause:?}"
     );
     assert_eq!(scans, 2 * SCANS_MAX);
     let mut full = |_| Err::<Cursor<&[u8]>, _>(Errno::MFILE.into());
-    let unknown = look_up(ends(), Asking::Acceptor, &mut full);
-    assert_eq!(unknown, Err(Unknown::NoDescriptors(Errno::MFILE)));
-    let error = decide(unknown, 0, Asking::Acceptor, || true).unwrap_err();
+    let unknown = look_up(ends(), AskingSide::Acceptor, &mut full);
+    assert_eq!(unknown, Err(UnknownOwner::NoDescriptors(Errno::MFILE)));
+    let error = decide(unknown, 0, AskingSide::Acceptor, || true).unwrap_err();
     assert_eq!(error.code(), Code::LimitExceeded);
     assert!(
         error
@@ -250,12 +257,12 @@ fn both_tables_are_asked_and_a_missing_one_proves_nothing() {
         };
         Ok(Cursor::new(table(&rows)))
     };
-    assert_eq!(look_up(ends(), Asking::Acceptor, &mut late), Ok(8));
+    assert_eq!(look_up(ends(), AskingSide::Acceptor, &mut late), Ok(8));
 }
 
 #[test]
 fn only_a_proven_peer_of_the_same_user_is_accepted() {
-    for asking in [Asking::Acceptor, Asking::Connector] {
+    for asking in [AskingSide::Acceptor, AskingSide::Connector] {
         let decided = |found, own, mapped: bool| decide(found, own, asking, || mapped);
         assert_eq!(decided(Ok(1000), 1000, false), Ok(()));
         assert_eq!(decided(Ok(0), 0, false), Ok(()));
@@ -265,11 +272,11 @@ fn only_a_proven_peer_of_the_same_user_is_accepted() {
             (Ok(0), 1000, true),
             (Ok(1000), 0, true),
             (Ok(OVERFLOW_USER), OVERFLOW_USER, false),
-            (Err(Unknown::Unlisted("no table".to_owned())), 0, true),
+            (Err(UnknownOwner::Unlisted("no table".to_owned())), 0, true),
         ] {
             let error = decided(found, own, mapped).unwrap_err();
             assert_eq!(error.code(), Code::Denied);
-            let remedy = if asking == Asking::Acceptor {
+            let remedy = if asking == AskingSide::Acceptor {
                 "--security"
             } else {
                 "JUNCTURA_CA_FILE"
@@ -280,8 +287,8 @@ fn only_a_proven_peer_of_the_same_user_is_accepted() {
 }
 
 /// The tables alone prove the owner, too.
-fn is_listed(socket: &TcpStream, asking: Asking) {
-    let ends = Ends {
+fn is_listed(socket: &TcpStream, asking: AskingSide) {
+    let ends = SocketEnds {
         near: canonical(socket.local_addr().unwrap()),
         far: canonical(socket.peer_addr().unwrap()),
     };
@@ -303,15 +310,15 @@ fn the_host_lists_the_sockets_of_this_process() {
         };
         let port = listener.local_addr().unwrap().port();
         let client = TcpStream::connect((dials, port)).unwrap();
-        must_be_own(&client, Asking::Connector).unwrap();
-        is_listed(&client, Asking::Connector);
+        must_be_own(&client, AskingSide::Connector).unwrap();
+        is_listed(&client, AskingSide::Connector);
         let (server, _) = listener.accept().unwrap();
-        must_be_own(&client, Asking::Connector).unwrap();
-        must_be_own(&server, Asking::Acceptor).unwrap();
-        is_listed(&client, Asking::Connector);
-        is_listed(&server, Asking::Acceptor);
+        must_be_own(&client, AskingSide::Connector).unwrap();
+        must_be_own(&server, AskingSide::Acceptor).unwrap();
+        is_listed(&client, AskingSide::Connector);
+        is_listed(&server, AskingSide::Acceptor);
         drop(client);
-        let error = must_be_own(&server, Asking::Acceptor).unwrap_err();
+        let error = must_be_own(&server, AskingSide::Acceptor).unwrap_err();
         assert!(matches!(error.code(), Code::Denied | Code::Disconnected), "{error}");
     }
 }

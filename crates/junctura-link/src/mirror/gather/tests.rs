@@ -6,12 +6,12 @@ use limits::cost_of;
 #[path = "../../../../../fuzz/src/limits.rs"]
 mod limits;
 
-fn pack<'a>(from: &'a str, to: &'a str, pieces: u64) -> body::Pack<'a> {
+fn pack<'a>(from: &'a str, to: &'a str, pieces: u64) -> body::PackBody<'a> {
     let piece = |rank| body::PieceName {
         rank,
-        target: body::Target::Selector("name=real".into()),
+        target: body::TargetBody::Selector("name=real".into()),
     };
-    body::Pack {
+    body::PackBody {
         from: from.into(),
         to: to.into(),
         origin: vec![0],
@@ -32,8 +32,8 @@ fn fresh_link() -> LinkPacking {
 }
 
 /// The planning of a link, which has a part of what all links may take.
-fn with_others(all: &Arc<AtomicUsize>) -> Planning {
-    Planning {
+fn with_others(all: &Arc<AtomicUsize>) -> PlanAccount {
+    PlanAccount {
         link: Arc::default(),
         all: Arc::clone(all),
     }
@@ -46,7 +46,7 @@ fn planned(link: &LinkPacking) -> (usize, usize) {
 
 /// Makes what the first rank's piece is packed by, for the first rank of those who want it, as a piece that has come does.
 fn make(from: &str, to: &str, link: &mut LinkPacking) -> Result<Arc<MadePack>> {
-    let ask = Ask::new(1, &pack(from, to, 0))?;
+    let ask = PackRequest::new(1, &pack(from, to, 0))?;
     let (from, to) = ask.layouts(link)?;
     let plans = || ask.plan(0, (&from.layout, &to.layout), link);
     link.plans.get(ask.fingerprint.clone(), plans)
@@ -70,7 +70,7 @@ fn limit(asked: Result<()>) -> String {
 
 #[test]
 fn what_one_client_asks_for_is_weighed_with_its_layouts_and_not_read() {
-    let (mut packing, link) = (Packing::default(), fresh_link());
+    let (mut packing, link) = (ChannelPacking::default(), fresh_link());
     let to = slabs(240_000);
     let fit = ASKED_BYTES_MAX / to.len();
     for request in 0..fit as u64 {
@@ -100,7 +100,7 @@ fn what_the_clients_of_a_link_ask_for_is_weighed_together() {
     let to = slabs(240_000);
     let mut clients = Vec::new();
     let refused = loop {
-        let mut client = Packing::default();
+        let mut client = ChannelPacking::default();
         match (0..8).try_for_each(|request| client.ask(request, &pack("shape=8", &to, 0), &link)) {
             Ok(()) => clients.push(client),
             Err(error) => break error,
@@ -110,7 +110,7 @@ fn what_the_clients_of_a_link_ask_for_is_weighed_together() {
     assert_eq!(clients.len(), LINK_ASKED_BYTES_MAX / (8 * to.len()));
     // A client that leaves gives back what it took.
     clients.pop();
-    let mut client = Packing::default();
+    let mut client = ChannelPacking::default();
     client.ask(1, &pack("shape=8", &to, 0), &link).unwrap();
     clients.clear();
     drop(client);
@@ -119,18 +119,18 @@ fn what_the_clients_of_a_link_ask_for_is_weighed_together() {
 
 #[test]
 fn a_layout_that_is_none_is_refused_when_its_turn_comes() {
-    let (mut packing, mut link) = (Packing::default(), fresh_link());
+    let (mut packing, mut link) = (ChannelPacking::default(), fresh_link());
     packing.ask(1, &pack("shape=8", "shape=eight", 1), &link).unwrap();
     packing.ask(2, &pack("shape=8", "shape=8", 1), &link).unwrap();
     packing.ask(3, &pack("", "shape=8", 0), &link).unwrap();
-    let Step::Failed(1, error, None) = packing.step(&mut link) else {
+    let PackStep::Failed(1, error, None) = packing.step(&mut link) else {
         panic!("the first one is refused");
     };
     assert_eq!(error.code(), Code::InvalidArgument, "{error}");
-    assert!(matches!(packing.step(&mut link), Step::Ask(_)));
+    assert!(matches!(packing.step(&mut link), PackStep::Ask(_)));
     assert!(packing.expects(2) && packing.failed());
-    assert!(matches!(packing.step(&mut link), Step::Failed(3, ..)));
-    assert!(matches!(packing.step(&mut link), Step::Nothing));
+    assert!(matches!(packing.step(&mut link), PackStep::Failed(3, ..)));
+    assert!(matches!(packing.step(&mut link), PackStep::Nothing));
     assert_eq!(link.asked_bytes.load(Ordering::Relaxed), 0);
     let mut strange = pack("shape=8", "shape=8", 0);
     strange.origin = vec![0; 1000];
@@ -185,7 +185,7 @@ fn reading_and_making_take_no_more_than_is_reserved_for_them() {
     ];
     for (from, to) in cases {
         let mut link = fresh_link();
-        let ask = Ask::new(1, &pack(&from, &to, 0)).unwrap();
+        let ask = PackRequest::new(1, &pack(&from, &to, 0)).unwrap();
         let (from, to) = ask.layouts(&mut link).unwrap();
         let before = planned(&link).0;
         let layouts = (&from.layout, &to.layout);
@@ -243,7 +243,7 @@ fn a_plan_reserves_what_it_needs_and_one_that_lists_too_much_is_refused() {
 fn a_plan_with_a_peer_lists_no_slabs_of_others() {
     let mut link = fresh_link();
     let ranks = slabs(2 * LISTED_MAX);
-    let ask = Ask::new(1, &pack("shape=8", &ranks, 0)).unwrap();
+    let ask = PackRequest::new(1, &pack("shape=8", &ranks, 0)).unwrap();
     let layouts = ask.layouts(&mut link).unwrap();
     let made = ask.plan_listing(LISTED_MAX, 0, (&layouts.0.layout, &layouts.1.layout), &link);
     assert_eq!(made.unwrap().pack.elements(), 1);
@@ -294,7 +294,7 @@ fn plans_that_are_kept_make_room_and_are_not_kept_while_memory_is_short() {
     drop(much);
     let again = make("shape=8", "shape=8 grid=2", &mut link).unwrap();
     assert!(!Arc::ptr_eq(&made, &again), "it has made room");
-    let _short = Reserved::take(&link.planning.all, ALL_PLANNING_BYTES_MAX / 2, usize::MAX).unwrap();
+    let _short = PlanReservation::take(&link.planning.all, ALL_PLANNING_BYTES_MAX / 2, usize::MAX).unwrap();
     let plans = [(); 2].map(|()| make("shape=8", "shape=8 grid=4", &mut link).unwrap());
     assert!(!Arc::ptr_eq(&plans[0], &plans[1]));
 }

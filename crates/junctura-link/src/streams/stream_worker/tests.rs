@@ -3,22 +3,22 @@
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 
-use junctura_memory::Mapping;
-use junctura_transport::{Address, Carrier, Inbox, LocalCarrier, Outbox, Received, Sent, UnixCarrier};
+use junctura_memory::SegmentMapping;
+use junctura_transport::{Carrier, Inbox, LocalCarrier, Outbox, ReceiveResult, SendResult, ServerAddress, UnixCarrier};
 use junctura_wire::fixed::{OfferHead, SegmentHead};
-use junctura_wire::{Frame, Kind, Reply, Request};
+use junctura_wire::{FrameKind, Reply, Request, WireFrame};
 
-use crate::record::{At, PART_BYTES};
-use crate::relay::channel::Side;
-use crate::relay::channel_source::Door;
-use crate::relay::{Ended, Relay, Round};
-use crate::streams::Lead;
+use crate::record::{PART_BYTES, PayloadOffset};
+use crate::relay::channel::LinkSide;
+use crate::relay::channel_source::ChannelSource;
+use crate::relay::{RelayEnd, RoundResult, StreamRelay};
+use crate::streams::StreamsGuard;
 
 use super::*;
 
 const PART: usize = PART_BYTES as usize;
 const SLOT_BYTES: u64 = 4 << 20;
-const AT: At = At {
+const AT: PayloadOffset = PayloadOffset {
     segment: 3,
     slot: 1,
     offset: 0,
@@ -26,25 +26,25 @@ const AT: At = At {
 
 /// An end of a link, who is there on its machine, and the other machine's ends of its two streams.
 struct End {
-    relay: Relay,
-    porter: Option<Porter>,
+    relay: StreamRelay,
+    porter: Option<StreamWorker>,
     local: UnixCarrier,
     inbox: Inbox,
     /// The first stream, and the other one.
     wires: [UnixStream; 2],
 }
 
-fn wire() -> (Stream, UnixStream) {
+fn wire() -> (LinkStream, UnixStream) {
     let (one, other) = UnixStream::pair().unwrap();
     other.set_nonblocking(true).unwrap();
-    (Stream::within(one, None).unwrap(), other)
+    (LinkStream::within(one, None).unwrap(), other)
 }
 
-fn end_with(lease: Duration, relay: impl FnOnce(LocalCarrier, Stream) -> Relay) -> End {
+fn end_with(lease: Duration, relay: impl FnOnce(LocalCarrier, LinkStream) -> StreamRelay) -> End {
     let (local, far) = UnixCarrier::pair().unwrap();
     let ((first, first_wire), (second, second_wire)) = (wire(), wire());
-    let lead = Lead(Sides::new().unwrap());
-    let porter = Porter::new(Arc::clone(&lead.0), 1, second, lease).unwrap();
+    let lead = StreamsGuard(SideStreams::new().unwrap());
+    let porter = StreamWorker::new(Arc::clone(&lead.0), 1, second, lease).unwrap();
     End {
         relay: relay(LocalCarrier::new(far), first).with_sides(lead),
         porter: Some(porter),
@@ -57,7 +57,9 @@ fn end_with(lease: Duration, relay: impl FnOnce(LocalCarrier, Stream) -> Relay) 
 /// A client's.
 fn client() -> End {
     let lease = Duration::from_mins(1);
-    end_with(lease, |local, stream| Relay::new(Side::Client, local, stream, lease, 0))
+    end_with(lease, |local, stream| {
+        StreamRelay::new(LinkSide::Client, local, stream, lease, 0)
+    })
 }
 
 fn head(is_writable: bool) -> SegmentHead {
@@ -77,7 +79,7 @@ fn announcement() -> Vec<u8> {
 fn frames(reply: &Reply<'_>) -> Vec<u8> {
     let mut frame = Vec::new();
     reply.encode(7, &mut frame);
-    [&Record::Frames(frame.len() as u32).to_bytes()[..], &frame].concat()
+    [&LinkRecord::Frames(frame.len() as u32).to_bytes()[..], &frame].concat()
 }
 
 fn payload(length: usize) -> Vec<u8> {
@@ -87,15 +89,15 @@ fn payload(length: usize) -> Vec<u8> {
 /// A part of a load that is this payload.
 fn part(load: u64, number: usize, payload: &[u8]) -> Vec<u8> {
     let body = &payload[number * PART..payload.len().min((number + 1) * PART)];
-    let record = Record::Part(load, number as u32, body.len() as u32);
+    let record = LinkRecord::Part(load, number as u32, body.len() as u32);
     [&record.to_bytes()[..], body].concat()
 }
 
 impl End {
     /// Moves what can be moved, until nothing can; how the relay ended, if it did.
-    fn settle(&mut self) -> Result<Option<Ended>> {
+    fn settle(&mut self) -> Result<Option<RelayEnd>> {
         loop {
-            let has_carried = match self.porter.as_mut().map(Porter::step) {
+            let has_carried = match self.porter.as_mut().map(StreamWorker::step) {
                 Some(Some(has_moved)) => has_moved,
                 Some(None) => {
                     self.porter = None;
@@ -104,10 +106,10 @@ impl End {
                 None => false,
             };
             match self.relay.round()? {
-                Round::Over(ended) => return Ok(Some(ended)),
-                Round::Still if !has_carried => {
+                RoundResult::Over(ended) => return Ok(Some(ended)),
+                RoundResult::Still if !has_carried => {
                     self.relay.look()?;
-                    if self.relay.round()? == Round::Still {
+                    if self.relay.round()? == RoundResult::Still {
                         return Ok(None);
                     }
                 }
@@ -133,9 +135,9 @@ impl End {
 
     /// The kinds of the frames that have come here.
     fn told(&mut self) -> Vec<u8> {
-        while let Ok(Received::Bytes(_)) = self.local.receive(&mut self.inbox) {}
+        while let Ok(ReceiveResult::Bytes(_)) = self.local.receive(&mut self.inbox) {}
         let mut kinds = Vec::new();
-        while let Some((Frame { kind, .. }, _)) = self.inbox.next_frame().unwrap() {
+        while let Some((WireFrame { kind, .. }, _)) = self.inbox.next_frame().unwrap() {
             kinds.push(kind);
         }
         kinds
@@ -144,7 +146,7 @@ impl End {
     /// What lies in the mirror.
     fn mirrored(&mut self, length: usize) -> Vec<u8> {
         let descriptor = self.relay.memory().announce(&head(false)).unwrap();
-        let mirror = Mapping::readonly(descriptor, 4 * SLOT_BYTES).unwrap();
+        let mirror = SegmentMapping::readonly(descriptor, 4 * SLOT_BYTES).unwrap();
         mirror.slice(SLOT_BYTES, length as u64).unwrap().to_vec()
     }
 }
@@ -163,33 +165,34 @@ fn what_speaks_of_a_payload_comes_behind_all_of_its_parts() {
     let mut end = client();
     assert!(end.say(1, &third).unwrap().is_empty());
     end.say(0, &announcement()).unwrap();
-    end.say(0, &Record::Load(AT, payload.len() as u32).to_bytes()).unwrap();
+    end.say(0, &LinkRecord::Load(AT, payload.len() as u32).to_bytes())
+        .unwrap();
     assert!(end.say(0, &second).unwrap().is_empty());
-    end.say(0, &Record::Whole.to_bytes()).unwrap();
+    end.say(0, &LinkRecord::Whole.to_bytes()).unwrap();
     end.say(0, &frames(&AFTER)).unwrap();
-    assert_eq!(end.told(), [Kind::Segment as u8]);
+    assert_eq!(end.told(), [FrameKind::Segment as u8]);
     let (begin, last) = first.split_at(first.len() - 1);
     assert!(end.say(1, begin).unwrap().is_empty());
     assert!(end.told().is_empty());
     end.say(1, last).unwrap();
     end.settle().unwrap();
-    assert_eq!(end.told(), [Kind::Stats as u8]);
+    assert_eq!(end.told(), [FrameKind::Stats as u8]);
     assert!(end.mirrored(payload.len()) == payload);
 
     // The next one comes into the same place.
     let payload: Vec<u8> = payload.iter().map(|byte| !byte).collect();
     let said = [
-        Record::Load(AT, payload.len() as u32).to_bytes().to_vec(),
+        LinkRecord::Load(AT, payload.len() as u32).to_bytes().to_vec(),
         part(1, 0, &payload),
         part(1, 1, &payload),
-        Record::Whole.to_bytes().to_vec(),
+        LinkRecord::Whole.to_bytes().to_vec(),
         frames(&AFTER),
     ];
     assert!(end.say(0, &said.concat()).unwrap().is_empty());
     assert!(end.told().is_empty());
     assert!(end.say(1, &part(1, 2, &payload)).unwrap().is_empty());
     end.settle().unwrap();
-    assert_eq!(end.told(), [Kind::Stats as u8]);
+    assert_eq!(end.told(), [FrameKind::Stats as u8]);
     assert!(end.mirrored(payload.len()) == payload);
 }
 
@@ -198,17 +201,17 @@ fn what_was_not_announced_ends_the_link() {
     let payload = payload(PART + 5);
     let announced = [
         announcement(),
-        Record::Load(AT, payload.len() as u32).to_bytes().to_vec(),
+        LinkRecord::Load(AT, payload.len() as u32).to_bytes().to_vec(),
     ]
     .concat();
-    let short = [&Record::Part(0, 1, 4).to_bytes()[..], &[0; 4]].concat();
+    let short = [&LinkRecord::Part(0, 1, 4).to_bytes()[..], &[0; 4]].concat();
     let refused: [Vec<u8>; 7] = [
         [part(0, 1, &payload), part(0, 1, &payload)].concat(),
         short,
-        Record::Part(0, 2, 0).to_bytes().to_vec(),
-        Record::Part(1 << 40, 0, PART_BYTES).to_bytes().to_vec(),
-        Record::Payload(AT, 5).to_bytes().to_vec(),
-        Record::Whole.to_bytes().to_vec(),
+        LinkRecord::Part(0, 2, 0).to_bytes().to_vec(),
+        LinkRecord::Part(1 << 40, 0, PART_BYTES).to_bytes().to_vec(),
+        LinkRecord::Payload(AT, 5).to_bytes().to_vec(),
+        LinkRecord::Whole.to_bytes().to_vec(),
         vec![0xff; HEADER_BYTES],
     ];
     for said in refused {
@@ -227,10 +230,10 @@ fn what_was_not_announced_ends_the_link() {
     assert_eq!(error.code(), Code::Protocol);
     // Nothing is said of what is not whole.
     for record in [
-        Record::Frames(0),
-        Record::Beat,
-        Record::Payload(AT, 5),
-        Record::Forget(AT, 5),
+        LinkRecord::Frames(0),
+        LinkRecord::Beat,
+        LinkRecord::Payload(AT, 5),
+        LinkRecord::Forget(AT, 5),
     ] {
         let mut end = client();
         assert!(end.say(0, &announced).unwrap().is_empty());
@@ -238,10 +241,16 @@ fn what_was_not_announced_ends_the_link() {
         assert_eq!(error.code(), Code::Protocol, "{record:?}");
     }
     // A link of one stream has no parts.
-    for record in [Record::Load(AT, 5), Record::Whole, Record::Part(0, 0, 5)] {
+    for record in [LinkRecord::Load(AT, 5), LinkRecord::Whole, LinkRecord::Part(0, 0, 5)] {
         let (local, far) = UnixCarrier::pair().unwrap();
         let (stream, mut other) = wire();
-        let mut relay = Relay::new(Side::Client, LocalCarrier::new(far), stream, Duration::from_mins(1), 0);
+        let mut relay = StreamRelay::new(
+            LinkSide::Client,
+            LocalCarrier::new(far),
+            stream,
+            Duration::from_mins(1),
+            0,
+        );
         other.write_all(&record.to_bytes()).unwrap();
         assert_eq!(relay.round().unwrap_err().code(), Code::Protocol, "{record:?}");
         drop(local);
@@ -251,12 +260,12 @@ fn what_was_not_announced_ends_the_link() {
 #[test]
 fn a_place_that_nobody_announced_is_none() {
     let mut end = client();
-    let load = Record::Load(AT, PART_BYTES);
+    let load = LinkRecord::Load(AT, PART_BYTES);
     assert_eq!(end.say(0, &load.to_bytes()).unwrap_err().code(), Code::Protocol);
     let mut end = client();
     end.say(0, &announcement()).unwrap();
-    let beyond = Record::Load(
-        At {
+    let beyond = LinkRecord::Load(
+        PayloadOffset {
             offset: SLOT_BYTES,
             ..AT
         },
@@ -271,15 +280,16 @@ fn a_stream_that_is_cut_ends_the_link_and_nothing_is_told_of_what_it_brought() {
     for cut in [0, 1, HEADER_BYTES, HEADER_BYTES + 1000, HEADER_BYTES + PART] {
         let mut end = client();
         end.say(0, &announcement()).unwrap();
-        end.say(0, &Record::Load(AT, payload.len() as u32).to_bytes()).unwrap();
+        end.say(0, &LinkRecord::Load(AT, payload.len() as u32).to_bytes())
+            .unwrap();
         end.say(1, &part(0, 0, &payload)[..cut]).unwrap();
-        end.say(0, &[&Record::Whole.to_bytes()[..], &frames(&AFTER)].concat())
+        end.say(0, &[&LinkRecord::Whole.to_bytes()[..], &frames(&AFTER)].concat())
             .unwrap();
         end.wires[1].shutdown(std::net::Shutdown::Both).unwrap();
         let error = end.settle().unwrap_err();
         assert_eq!(error.code(), Code::Disconnected, "{error}");
         assert!(error.cause().contains("stream 1 of the link"), "{error}");
-        assert_eq!(end.told(), [Kind::Segment as u8]);
+        assert_eq!(end.told(), [FrameKind::Segment as u8]);
     }
 }
 
@@ -289,14 +299,14 @@ fn what_was_said_before_a_stream_was_cut_is_heard() {
     end.wires[1].shutdown(std::net::Shutdown::Both).unwrap();
     end.wires[0].write_all(&frames(&AFTER)).unwrap();
     assert_eq!(end.settle().unwrap_err().code(), Code::Disconnected);
-    assert_eq!(end.told(), [Kind::Stats as u8]);
+    assert_eq!(end.told(), [FrameKind::Stats as u8]);
 }
 
 #[test]
 fn a_link_that_ends_before_a_load_is_whole_was_cut() {
     let mut end = client();
     end.say(0, &announcement()).unwrap();
-    end.say(0, &Record::Load(AT, PART_BYTES).to_bytes()).unwrap();
+    end.say(0, &LinkRecord::Load(AT, PART_BYTES).to_bytes()).unwrap();
     end.wires[0].shutdown(std::net::Shutdown::Write).unwrap();
     let error = end.settle().unwrap_err();
     assert!(error.cause().contains("in the middle of a message"), "{error}");
@@ -305,12 +315,12 @@ fn a_link_that_ends_before_a_load_is_whole_was_cut() {
 #[test]
 fn a_stream_that_ends_in_order_is_not_missed() {
     let mut end = client();
-    end.say(1, &Record::Close(0).to_bytes()).unwrap();
+    end.say(1, &LinkRecord::Close(0).to_bytes()).unwrap();
     end.wires[1].shutdown(std::net::Shutdown::Write).unwrap();
     assert_eq!(end.settle(), Ok(None));
     end.wires[0].shutdown(std::net::Shutdown::Write).unwrap();
-    assert_eq!(end.settle(), Ok(Some(Ended::There)));
-    end.relay.conclude(&Ok(Ended::There));
+    assert_eq!(end.settle(), Ok(Some(RelayEnd::There)));
+    end.relay.conclude(&Ok(RelayEnd::There));
     assert!(end.porter.unwrap().step().is_none());
 }
 
@@ -325,9 +335,9 @@ fn heard(wire: &mut UnixStream, into: &mut Vec<u8>) -> bool {
 }
 
 /// The records of a stream, and their bodies.
-fn records(mut bytes: &[u8]) -> Vec<(Record, &[u8])> {
+fn records(mut bytes: &[u8]) -> Vec<(LinkRecord, &[u8])> {
     let mut found = Vec::new();
-    while let Some(record) = Record::read(bytes).unwrap() {
+    while let Some(record) = LinkRecord::read(bytes).unwrap() {
         let (body, rest) = bytes[HEADER_BYTES..].split_at(record.body_bytes() as usize);
         found.push((record, body));
         bytes = rest;
@@ -343,7 +353,7 @@ fn all_streams_carry_what_is_offered_and_the_link_ends_behind_the_last() {
     let mut end = client();
     let descriptor = end.relay.memory().announce(&head(true)).unwrap();
     end.relay.know(AT.segment);
-    let mapping = Arc::new(Mapping::writable(descriptor, 4 * SLOT_BYTES, SLOT_BYTES).unwrap());
+    let mapping = Arc::new(SegmentMapping::writable(descriptor, 4 * SLOT_BYTES, SLOT_BYTES).unwrap());
     mapping
         .take(AT.slot, payload.len() as u64)
         .unwrap()
@@ -363,7 +373,7 @@ fn all_streams_carry_what_is_offered_and_the_link_ends_behind_the_last() {
         };
         outbox.push(|out| offer.encode(number as u64, out)).unwrap();
     }
-    assert_eq!(end.local.send(&mut outbox).unwrap(), Sent::All);
+    assert_eq!(end.local.send(&mut outbox).unwrap(), SendResult::All);
     let End { local, .. } = &mut end;
     drop(std::mem::replace(local, UnixCarrier::pair().unwrap().0));
 
@@ -378,8 +388,8 @@ fn all_streams_carry_what_is_offered_and_the_link_ends_behind_the_last() {
             assert!(has_come, "it goes on");
         }
     }
-    assert_eq!(ended, Some(Ended::Here));
-    end.relay.conclude(&Ok(Ended::Here));
+    assert_eq!(ended, Some(RelayEnd::Here));
+    end.relay.conclude(&Ok(RelayEnd::Here));
     end.wires[0].shutdown(std::net::Shutdown::Write).unwrap();
     end.wires[1].shutdown(std::net::Shutdown::Write).unwrap();
     while end.porter.as_mut().unwrap().step().is_some() {}
@@ -394,16 +404,16 @@ fn all_streams_carry_what_is_offered_and_the_link_ends_behind_the_last() {
     let (mut loads, mut parts, mut wholes) = (0, Vec::new(), 0);
     for (record, body) in &first {
         match record {
-            Record::Load(at, length) => {
+            LinkRecord::Load(at, length) => {
                 assert_eq!((*at, *length as usize, loads), (AT, payload.len(), wholes));
                 loads += 1;
             }
-            Record::Part(load, part, _) => {
+            LinkRecord::Part(load, part, _) => {
                 assert_eq!(*load + 1, loads);
                 parts.push((*load, *part, *body));
             }
-            Record::Whole => wholes += 1,
-            Record::Frames(_) => assert_eq!(loads, wholes),
+            LinkRecord::Whole => wholes += 1,
+            LinkRecord::Frames(_) => assert_eq!(loads, wholes),
             other => panic!("{other:?}"),
         }
     }
@@ -412,10 +422,10 @@ fn all_streams_carry_what_is_offered_and_the_link_ends_behind_the_last() {
         .split_last()
         .map(|(last, rest)| (last.0, rest.to_vec()))
         .unwrap();
-    assert_eq!(close, Record::Close(0));
+    assert_eq!(close, LinkRecord::Close(0));
     assert!(!second.is_empty(), "the other stream has carried some");
     for (record, body) in second {
-        let Record::Part(load, part, _) = record else {
+        let LinkRecord::Part(load, part, _) = record else {
             panic!("{record:?}")
         };
         parts.push((load, part, body));
@@ -428,11 +438,13 @@ fn all_streams_carry_what_is_offered_and_the_link_ends_behind_the_last() {
 #[test]
 fn a_stream_that_is_not_heard_of_ends_the_link_after_its_lease() {
     let lease = Duration::from_millis(100);
-    let end = end_with(lease, |local, stream| Relay::new(Side::Server, local, stream, lease, 0));
+    let end = end_with(lease, |local, stream| {
+        StreamRelay::new(LinkSide::Server, local, stream, lease, 0)
+    });
     let [mut first, second] = end.wires;
     first.set_nonblocking(false).unwrap();
     // On the first stream it is heard, and reads nothing.
-    let beating = std::thread::spawn(move || while first.write_all(&Record::Beat.to_bytes()).is_ok() {});
+    let beating = std::thread::spawn(move || while first.write_all(&LinkRecord::Beat.to_bytes()).is_ok() {});
     let porter = end.porter.unwrap();
     let carrying = std::thread::spawn(|| porter.run());
     let error = end.relay.run().0.unwrap_err();
@@ -450,7 +462,7 @@ fn a_stream_that_is_not_heard_of_ends_the_link_after_its_lease() {
 fn who_carries_ends_with_the_link_whatever_it_waits_for() {
     // A part that is never announced.
     let mut end = client();
-    end.say(1, &Record::Part(5, 0, PART_BYTES).to_bytes()).unwrap();
+    end.say(1, &LinkRecord::Part(5, 0, PART_BYTES).to_bytes()).unwrap();
     let porter = end.porter.take().unwrap();
     let carrying = std::thread::spawn(|| porter.run());
     drop(end.relay);
@@ -458,8 +470,8 @@ fn who_carries_ends_with_the_link_whatever_it_waits_for() {
     // One that comes in pieces, of which the last is missing.
     let mut end = client();
     end.say(0, &announcement()).unwrap();
-    end.say(0, &Record::Load(AT, PART_BYTES).to_bytes()).unwrap();
-    end.say(1, &Record::Part(0, 0, PART_BYTES).to_bytes()).unwrap();
+    end.say(0, &LinkRecord::Load(AT, PART_BYTES).to_bytes()).unwrap();
+    end.say(1, &LinkRecord::Part(0, 0, PART_BYTES).to_bytes()).unwrap();
     let porter = end.porter.take().unwrap();
     let carrying = std::thread::spawn(|| porter.run());
     end.relay
@@ -471,14 +483,14 @@ fn who_carries_ends_with_the_link_whatever_it_waits_for() {
 fn parts_for_one_that_has_gone_are_read_over() {
     let lease = Duration::from_mins(1);
     let mut end = end_with(lease, |_, stream| {
-        let door = Door::Out(Address::Path("/nowhere".into()));
-        Relay::with_door(Side::Server, door, stream, lease, 0)
+        let door = ChannelSource::Out(ServerAddress::Path("/nowhere".into()));
+        StreamRelay::with_door(LinkSide::Server, door, stream, lease, 0)
     });
     let payload = payload(2 * PART);
     let said = [
-        Record::Load(AT, payload.len() as u32).to_bytes().to_vec(),
+        LinkRecord::Load(AT, payload.len() as u32).to_bytes().to_vec(),
         part(0, 1, &payload),
-        Record::Whole.to_bytes().to_vec(),
+        LinkRecord::Whole.to_bytes().to_vec(),
     ];
     assert!(end.say(0, &said.concat()).unwrap().is_empty());
     assert!(!end.relay.takes_stream());

@@ -21,22 +21,22 @@ mod values;
 use super::{Schema, is_name};
 use crate::error::{Code, Error, Result};
 use crate::limits::SCHEMA_BYTES_MAX;
-use reader::{Place, Reader};
+use reader::{FdbReader, FilePosition};
 pub use values::{fdb_key, fdb_value};
 
 /// What is wrong, and where.
 #[derive(Debug)]
-struct Trouble {
-    place: Place,
+struct FdbFault {
+    place: FilePosition,
     why: String,
 }
 
-type Read<T> = std::result::Result<T, Trouble>;
+type Read<T> = std::result::Result<T, FdbFault>;
 
-impl Trouble {
-    fn new(place: Place, why: impl Into<String>) -> Trouble {
+impl FdbFault {
+    fn new(place: FilePosition, why: impl Into<String>) -> FdbFault {
         let why = why.into();
-        Trouble { place, why }
+        FdbFault { place, why }
     }
 }
 
@@ -77,8 +77,8 @@ impl Schema {
             let cause = format!("more than {SCHEMA_BYTES_MAX} bytes");
             return Err(Error::new(Code::TooLarge, "schema", cause));
         }
-        let trouble = |trouble: Trouble| {
-            let Place { line, column } = trouble.place;
+        let trouble = |trouble: FdbFault| {
+            let FilePosition { line, column } = trouble.place;
             let subject = format!("schema line {line}, column {column}");
             Error::new(Code::InvalidArgument, subject, trouble.why)
         };
@@ -101,11 +101,11 @@ fn stem(file: &str) -> &str {
 
 /// Does this begin as FDB's schema files do, with a rule or with `name: Type;`? A file of ours cannot.
 fn is_fdb(text: &str) -> bool {
-    let mut reader = Reader::new(text);
+    let mut reader = FdbReader::new(text);
     if reader.peek() == Some('[') {
         return true;
     }
-    let typed = |reader: &mut Reader<'_>| {
+    let typed = |reader: &mut FdbReader<'_>| {
         reader.name()?;
         reader.need(':')?;
         reader.name()?;

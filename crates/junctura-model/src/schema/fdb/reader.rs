@@ -1,10 +1,10 @@
 //! Words and signs of a schema file of FDB's, with their places.
 
-use super::{Read, Trouble};
+use super::{FdbFault, Read};
 
 /// A place in the file, counted from 1; columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FilePosition {
     pub(super) line: usize,
     pub(super) column: usize,
 }
@@ -13,21 +13,21 @@ pub(super) struct Place {
 const SIGNS: [char; 8] = ['/', '=', ',', ';', ':', '[', ']', '?'];
 
 /// What is left to read.
-pub(super) struct Reader<'a> {
+pub(super) struct FdbReader<'a> {
     rest: &'a str,
-    place: Place,
+    place: FilePosition,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FdbReader<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        let place = Place { line: 1, column: 1 };
-        let mut reader = Reader { rest: text, place };
+        let place = FilePosition { line: 1, column: 1 };
+        let mut reader = FdbReader { rest: text, place };
         reader.skip();
         reader
     }
 
     /// Where the next word or sign stands.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> FilePosition {
         self.place
     }
 
@@ -67,11 +67,11 @@ impl<'a> Reader<'a> {
     }
 
     /// What stands here is not what has to.
-    pub(super) fn expected(&self, what: &str) -> Trouble {
+    pub(super) fn expected(&self, what: &str) -> FdbFault {
         let found = self
             .peek()
             .map_or_else(|| "the end of the file".to_owned(), |found| format!("{found:?}"));
-        Trouble::new(self.place, format!("expected {what}, found {found}"))
+        FdbFault::new(self.place, format!("expected {what}, found {found}"))
     }
 
     fn word(&mut self, ends_too: impl Fn(char) -> bool) -> Read<&'a str> {
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
         let length = self.rest.find(is_end).unwrap_or(self.rest.len());
         let word = &self.rest[..length];
         if word.contains(char::is_control) {
-            return Err(Trouble::new(self.place, "a word with a control character"));
+            return Err(FdbFault::new(self.place, "a word with a control character"));
         }
         self.advance(length);
         self.skip();

@@ -1,44 +1,44 @@
 //! From the text to a tree: the types that hold everywhere, and the rules.
 
-use super::reader::{Place, Reader};
-use super::{Read, Trouble};
+use super::reader::{FdbReader, FilePosition};
+use super::{FdbFault, Read};
 use crate::limits::{ALLOWED_VALUES_MAX, ATTRIBUTES_MAX, SCHEMA_RULES_MAX};
 use crate::schema::LEVELS;
 
 /// The whole file.
-pub(super) struct File<'a> {
-    pub(super) types: Vec<Typed<'a>>,
-    pub(super) rules: Vec<Level<'a>>,
+pub(super) struct FdbFile<'a> {
+    pub(super) types: Vec<TypedName<'a>>,
+    pub(super) rules: Vec<RuleLevel<'a>>,
 }
 
 /// A name and the type that it has.
 #[derive(Clone, Copy)]
-pub(super) struct Typed<'a> {
+pub(super) struct TypedName<'a> {
     pub(super) name: &'a str,
     pub(super) kind: &'a str,
     /// Where the type stands.
-    pub(super) place: Place,
+    pub(super) place: FilePosition,
 }
 
 /// One level of a rule, and the levels inside it.
-pub(super) struct Level<'a> {
-    pub(super) place: Place,
-    pub(super) conditions: Vec<Condition<'a>>,
-    pub(super) inner: Vec<Level<'a>>,
+pub(super) struct RuleLevel<'a> {
+    pub(super) place: FilePosition,
+    pub(super) conditions: Vec<RuleCondition<'a>>,
+    pub(super) inner: Vec<RuleLevel<'a>>,
 }
 
 /// What a rule says of one attribute.
-pub(super) struct Condition<'a> {
+pub(super) struct RuleCondition<'a> {
     pub(super) name: &'a str,
-    pub(super) place: Place,
-    pub(super) kind: Option<Typed<'a>>,
-    pub(super) takes: Takes<'a>,
+    pub(super) place: FilePosition,
+    pub(super) kind: Option<TypedName<'a>>,
+    pub(super) takes: TakenValues<'a>,
 }
 
 /// Which values a rule takes.
-pub(super) enum Takes<'a> {
+pub(super) enum TakenValues<'a> {
     Any,
-    OneOf(Vec<(&'a str, Place)>),
+    OneOf(Vec<(&'a str, FilePosition)>),
     NoneOf(Vec<&'a str>),
     /// Any or none at all; what FDB reads for none.
     Optional(&'a str),
@@ -47,9 +47,9 @@ pub(super) enum Takes<'a> {
 }
 
 /// Reads a file.
-pub(super) fn read(text: &str) -> Read<File<'_>> {
-    let mut reader = Reader::new(text);
-    let mut file = File {
+pub(super) fn read(text: &str) -> Read<FdbFile<'_>> {
+    let mut reader = FdbReader::new(text);
+    let mut file = FdbFile {
         types: Vec::new(),
         rules: Vec::new(),
     };
@@ -60,17 +60,17 @@ pub(super) fn read(text: &str) -> Read<File<'_>> {
         let kind = typed(&mut reader, name)?;
         reader.need(';')?;
         if file.types.iter().any(|other| other.name == name) {
-            return Err(Trouble::new(place, format!("{name} has a type already")));
+            return Err(FdbFault::new(place, format!("{name} has a type already")));
         }
         if file.types.len() == TYPES_MAX {
-            return Err(Trouble::new(place, format!("more than {TYPES_MAX} types")));
+            return Err(FdbFault::new(place, format!("more than {TYPES_MAX} types")));
         }
         file.types.push(kind);
     }
     while reader.peek() == Some('[') {
         let rule = level(&mut reader, 0)?;
         if file.rules.len() == SCHEMA_RULES_MAX {
-            return Err(Trouble::new(rule.place, format!("more than {SCHEMA_RULES_MAX} rules")));
+            return Err(FdbFault::new(rule.place, format!("more than {SCHEMA_RULES_MAX} rules")));
         }
         file.rules.push(rule);
     }
@@ -83,14 +83,14 @@ pub(super) fn read(text: &str) -> Read<File<'_>> {
 /// Types that a file may give by name.
 const TYPES_MAX: usize = 1024;
 
-fn level<'a>(reader: &mut Reader<'a>, depth: usize) -> Read<Level<'a>> {
+fn level<'a>(reader: &mut FdbReader<'a>, depth: usize) -> Read<RuleLevel<'a>> {
     let place = reader.place();
     reader.need('[')?;
     let (mut conditions, mut inner) = (Vec::new(), Vec::new());
     while !reader.take(']') {
         if reader.peek() == Some('[') {
             if depth + 1 == LEVELS.len() {
-                return Err(Trouble::new(
+                return Err(FdbFault::new(
                     reader.place(),
                     "a rule has three levels, and this is a fourth",
                 ));
@@ -107,7 +107,7 @@ fn level<'a>(reader: &mut Reader<'a>, depth: usize) -> Read<Level<'a>> {
         }
         if conditions.len() > ATTRIBUTES_MAX || inner.len() > SCHEMA_RULES_MAX {
             let why = format!("more than {ATTRIBUTES_MAX} attributes or {SCHEMA_RULES_MAX} rules in one level");
-            return Err(Trouble::new(place, why));
+            return Err(FdbFault::new(place, why));
         }
     }
     if inner.is_empty() && depth + 1 < LEVELS.len() {
@@ -115,37 +115,37 @@ fn level<'a>(reader: &mut Reader<'a>, depth: usize) -> Read<Level<'a>> {
             "a rule has three levels, and there is no {} inside this",
             LEVELS[depth + 1]
         );
-        return Err(Trouble::new(place, why));
+        return Err(FdbFault::new(place, why));
     }
-    Ok(Level {
+    Ok(RuleLevel {
         place,
         conditions,
         inner,
     })
 }
 
-fn typed<'a>(reader: &mut Reader<'a>, name: &'a str) -> Read<Typed<'a>> {
+fn typed<'a>(reader: &mut FdbReader<'a>, name: &'a str) -> Read<TypedName<'a>> {
     let place = reader.place();
     let kind = reader.name()?;
-    Ok(Typed { name, kind, place })
+    Ok(TypedName { name, kind, place })
 }
 
-fn condition<'a>(reader: &mut Reader<'a>) -> Read<Condition<'a>> {
+fn condition<'a>(reader: &mut FdbReader<'a>) -> Read<RuleCondition<'a>> {
     let place = reader.place();
     let name = reader.name()?;
     let kind = reader.take(':').then(|| typed(reader, name)).transpose()?;
     let takes = if reader.take('?') {
-        Takes::Optional(reader.value()?)
+        TakenValues::Optional(reader.value()?)
     } else if reader.take('-') {
         // A value may follow; FDB keeps it nowhere.
         reader.value()?;
-        Takes::Hidden
+        TakenValues::Hidden
     } else if reader.take('=') {
         values(reader)?
     } else {
-        Takes::Any
+        TakenValues::Any
     };
-    Ok(Condition {
+    Ok(RuleCondition {
         name,
         place,
         kind,
@@ -153,8 +153,8 @@ fn condition<'a>(reader: &mut Reader<'a>) -> Read<Condition<'a>> {
     })
 }
 
-fn values<'a>(reader: &mut Reader<'a>) -> Read<Takes<'a>> {
-    let mut values: Vec<(&str, Place)> = Vec::new();
+fn values<'a>(reader: &mut FdbReader<'a>) -> Read<TakenValues<'a>> {
+    let mut values: Vec<(&str, FilePosition)> = Vec::new();
     loop {
         let place = reader.place();
         let value = reader.value()?;
@@ -162,7 +162,7 @@ fn values<'a>(reader: &mut Reader<'a>) -> Read<Takes<'a>> {
             return Err(reader.expected("a value"));
         }
         if values.len() == ALLOWED_VALUES_MAX {
-            return Err(Trouble::new(place, format!("more than {ALLOWED_VALUES_MAX} values")));
+            return Err(FdbFault::new(place, format!("more than {ALLOWED_VALUES_MAX} values")));
         }
         values.push((value, place));
         if !reader.take('/') {
@@ -170,8 +170,8 @@ fn values<'a>(reader: &mut Reader<'a>) -> Read<Takes<'a>> {
         }
     }
     let Some(first) = values[0].0.strip_prefix('!') else {
-        return Ok(Takes::OneOf(values));
+        return Ok(TakenValues::OneOf(values));
     };
     let others = values[1..].iter().map(|(value, _)| *value);
-    Ok(Takes::NoneOf(std::iter::once(first).chain(others).collect()))
+    Ok(TakenValues::NoneOf(std::iter::once(first).chain(others).collect()))
 }

@@ -1,9 +1,9 @@
 //! From the tree to schemas: one for each way from an outermost level to an innermost one.
 
-use super::rules::{Condition, File, Level, Takes, Typed};
-use super::{Read, Trouble, fdb_value};
+use super::rules::{FdbFile, RuleCondition, RuleLevel, TakenValues, TypedName};
+use super::{FdbFault, Read, fdb_value};
 use crate::limits::{ATTRIBUTES_MAX, SCHEMA_GROWN_BYTES_MAX, SCHEMA_ITEM_BYTES, SCHEMA_RULES_MAX, VALUE_BYTES_MAX};
-use crate::schema::{Attribute, Durability, Parts, Retention, SameKey, Schema, is_name};
+use crate::schema::{Attribute, Durability, Retention, SameKey, Schema, SchemaParts, is_name};
 use crate::value::{Given, Kind, Type};
 
 /// What FDB calls its types, and what is read as which of ours. What FDB makes of dates here (`ClimateDaily` and those after it)
@@ -38,18 +38,18 @@ const RENAMED: [(&str, &str); 3] = [("Month", "month"), ("MonthOfDate", "month")
 const SHOWN_MAX: usize = 120;
 
 /// The schemas of a file.
-pub(super) fn schemas(file: &File<'_>, name: &str) -> Read<Vec<Schema>> {
+pub(super) fn schemas(file: &FdbFile<'_>, name: &str) -> Read<Vec<Schema>> {
     let levels = |rule| paths(rule).collect::<Vec<_>>();
-    let paths: Vec<[&Level<'_>; 3]> = file.rules.iter().flat_map(levels).collect();
+    let paths: Vec<[&RuleLevel<'_>; 3]> = file.rules.iter().flat_map(levels).collect();
     let first = file.rules[0].place;
     let name_longest = format!("{name}-{}", paths.len());
     if !is_name(&name_longest) {
-        return Err(Trouble::new(first, format!("{name:?} cannot be the name of schemas")));
+        return Err(FdbFault::new(first, format!("{name:?} cannot be the name of schemas")));
     }
     if paths.len() > SCHEMA_RULES_MAX || paths.iter().map(grown_bytes).sum::<usize>() > SCHEMA_GROWN_BYTES_MAX {
         let why =
             format!("more than {SCHEMA_RULES_MAX} rules, or {SCHEMA_GROWN_BYTES_MAX} bytes of them when written out");
-        return Err(Trouble::new(first, why));
+        return Err(FdbFault::new(first, why));
     }
     let is_single = paths.len() == 1;
     let named = |at: usize| {
@@ -67,19 +67,19 @@ pub(super) fn schemas(file: &File<'_>, name: &str) -> Read<Vec<Schema>> {
 }
 
 /// The ways through a rule. Levels that are not innermost have others inside: the reader has seen to that.
-fn paths<'a, 'b>(rule: &'a Level<'b>) -> impl Iterator<Item = [&'a Level<'b>; 3]> {
-    let middle = move |middle: &'a Level<'b>| middle.inner.iter().map(move |inner| [rule, middle, inner]);
+fn paths<'a, 'b>(rule: &'a RuleLevel<'b>) -> impl Iterator<Item = [&'a RuleLevel<'b>; 3]> {
+    let middle = move |middle: &'a RuleLevel<'b>| middle.inner.iter().map(move |inner| [rule, middle, inner]);
     rule.inner.iter().flat_map(middle)
 }
 
 /// What a schema takes, roughly: an outer level is written out in each of its rules. A short value takes more than its text.
-fn grown_bytes(path: &[&Level<'_>; 3]) -> usize {
+fn grown_bytes(path: &[&RuleLevel<'_>; 3]) -> usize {
     let of_text = |text: &str| text.len() + SCHEMA_ITEM_BYTES;
-    let of_values = |condition: &Condition<'_>| match &condition.takes {
-        Takes::OneOf(values) => values.iter().map(|(value, _)| of_text(value)).sum(),
-        Takes::NoneOf(values) => values.iter().map(|value| of_text(value)).sum(),
-        Takes::Optional(default) => of_text(default),
-        Takes::Any | Takes::Hidden => 0,
+    let of_values = |condition: &RuleCondition<'_>| match &condition.takes {
+        TakenValues::OneOf(values) => values.iter().map(|(value, _)| of_text(value)).sum(),
+        TakenValues::NoneOf(values) => values.iter().map(|value| of_text(value)).sum(),
+        TakenValues::Optional(default) => of_text(default),
+        TakenValues::Any | TakenValues::Hidden => 0,
     };
     let conditions = path.iter().flat_map(|level| &level.conditions);
     conditions
@@ -87,7 +87,7 @@ fn grown_bytes(path: &[&Level<'_>; 3]) -> usize {
         .sum()
 }
 
-fn schema(path: &[&Level<'_>; 3], name: String, types: &[Typed<'_>]) -> Read<Schema> {
+fn schema(path: &[&RuleLevel<'_>; 3], name: String, types: &[TypedName<'_>]) -> Read<Schema> {
     let place = path[2].place;
     let (mut key, mut others, mut level_ends) = (Vec::new(), Vec::new(), [0; 3]);
     for (level, level_end) in level_ends.iter_mut().enumerate() {
@@ -95,7 +95,7 @@ fn schema(path: &[&Level<'_>; 3], name: String, types: &[Typed<'_>]) -> Read<Sch
             let made = attribute(condition, level, types)?;
             let mut known = key.iter().chain(&others);
             if known.any(|other: &Attribute| other.name == made.name) {
-                return Err(Trouble::new(
+                return Err(FdbFault::new(
                     condition.place,
                     format!("{} stands twice in one rule", made.name),
                 ));
@@ -109,16 +109,16 @@ fn schema(path: &[&Level<'_>; 3], name: String, types: &[Typed<'_>]) -> Read<Sch
         *level_end = key.len();
     }
     if key.is_empty() {
-        return Err(Trouble::new(place, "no attribute of this rule is part of the key"));
+        return Err(FdbFault::new(place, "no attribute of this rule is part of the key"));
     }
     key.append(&mut others);
     if key.len() > ATTRIBUTES_MAX {
-        return Err(Trouble::new(
+        return Err(FdbFault::new(
             place,
             format!("more than {ATTRIBUTES_MAX} attributes in one rule"),
         ));
     }
-    let parts = Parts {
+    let parts = SchemaParts {
         name,
         generation: 1,
         doc: doc(path),
@@ -129,10 +129,10 @@ fn schema(path: &[&Level<'_>; 3], name: String, types: &[Typed<'_>]) -> Read<Sch
         attributes: key,
         level_ends,
     };
-    Schema::of(parts).map_err(|twice| Trouble::new(place, format!("{twice} names two attributes")))
+    Schema::of(parts).map_err(|twice| FdbFault::new(place, format!("{twice} names two attributes")))
 }
 
-fn attribute(condition: &Condition<'_>, level: usize, types: &[Typed<'_>]) -> Read<Attribute> {
+fn attribute(condition: &RuleCondition<'_>, level: usize, types: &[TypedName<'_>]) -> Read<Attribute> {
     let given = condition
         .kind
         .or_else(|| types.iter().find(|typed| typed.name == condition.name).copied());
@@ -141,24 +141,26 @@ fn attribute(condition: &Condition<'_>, level: usize, types: &[Typed<'_>]) -> Re
     let renamed = RENAMED.iter().find(|(kind, _)| *kind == fdb_kind);
     let name = renamed.map_or(condition.name, |(_, name)| name);
     if !is_name(name) {
-        return Err(Trouble::new(
+        return Err(FdbFault::new(
             condition.place,
             format!("{name:?} cannot be the name of an attribute"),
         ));
     }
-    let is_hidden = matches!(condition.takes, Takes::Hidden) || fdb_kind == IGNORED;
+    let is_hidden = matches!(condition.takes, TakenValues::Hidden) || fdb_kind == IGNORED;
     let values = match &condition.takes {
-        Takes::OneOf(values) if !is_hidden => {
+        TakenValues::OneOf(values) if !is_hidden => {
             let canonical = values.iter().map(|&(value, place)| {
-                canonical(kind, value).map_err(|why| Trouble::new(place, format!("{name}: {why}")))
+                canonical(kind, value).map_err(|why| FdbFault::new(place, format!("{name}: {why}")))
             });
             canonical.collect::<Read<Vec<_>>>()?
         }
         _ => Vec::new(),
     };
     let doc = match &condition.takes {
-        Takes::NoneOf(values) => shortened(&format!("FDB: none of {}", values.join(", "))),
-        Takes::Optional(default) if !default.is_empty() => shortened(&format!("FDB: {default} where it is not given")),
+        TakenValues::NoneOf(values) => shortened(&format!("FDB: none of {}", values.join(", "))),
+        TakenValues::Optional(default) if !default.is_empty() => {
+            shortened(&format!("FDB: {default} where it is not given"))
+        }
         _ => String::new(),
     };
     Ok(Attribute {
@@ -171,12 +173,12 @@ fn attribute(condition: &Condition<'_>, level: usize, types: &[Typed<'_>]) -> Re
         default: None,
         doc,
         level: (!is_hidden).then_some(level),
-        optional: is_hidden || matches!(condition.takes, Takes::Optional(_)),
+        optional: is_hidden || matches!(condition.takes, TakenValues::Optional(_)),
         bounds: None,
     })
 }
 
-fn type_of(given: Typed<'_>) -> Read<Type> {
+fn type_of(given: TypedName<'_>) -> Read<Type> {
     let known = TYPES.iter().find(|(name, _)| *name == given.kind);
     known.map(|(_, kind)| *kind).ok_or_else(|| {
         let names = TYPES.map(|(name, _)| name).join(", ");
@@ -184,7 +186,7 @@ fn type_of(given: Typed<'_>) -> Read<Type> {
             "{}: {:?} is no type that is known here ({names})",
             given.name, given.kind
         );
-        Trouble::new(given.place, why)
+        FdbFault::new(given.place, why)
     })
 }
 
@@ -198,15 +200,15 @@ fn canonical(kind: Type, value: &str) -> std::result::Result<String, String> {
 }
 
 /// Where the rule stands, and what tells it from others.
-fn doc(path: &[&Level<'_>; 3]) -> String {
+fn doc(path: &[&RuleLevel<'_>; 3]) -> String {
     let conditions = path.iter().flat_map(|level| &level.conditions);
     let told = conditions.filter_map(|condition| match &condition.takes {
-        Takes::OneOf(values) => {
+        TakenValues::OneOf(values) => {
             let values: Vec<&str> = values.iter().map(|(value, _)| *value).collect();
             Some(format!("{}={}", condition.name, values.join("/")))
         }
-        Takes::NoneOf(values) => Some(format!("{} not {}", condition.name, values.join("/"))),
-        Takes::Any | Takes::Optional(_) | Takes::Hidden => None,
+        TakenValues::NoneOf(values) => Some(format!("{} not {}", condition.name, values.join("/"))),
+        TakenValues::Any | TakenValues::Optional(_) | TakenValues::Hidden => None,
     });
     let told: Vec<String> = told.collect();
     let place = format!("The rule in line {} of a schema of FDB's", path[2].place.line);

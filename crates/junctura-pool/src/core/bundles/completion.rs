@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use hashbrown::HashMap;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{Failure, events};
+use junctura_wire::body::{WireFailure, events};
 use junctura_wire::fixed::{CompletedHead, MemberVersion};
 use junctura_wire::frame::BODY_BYTES_MAX;
 
-use super::{Member, Phase};
+use super::{BundlePhase, StagedMember};
 use crate::Effects;
-use crate::core::bundles::Bundles;
+use crate::core::bundles::BundleTable;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::exchange::ObjectExchange;
-use crate::core::objects::object::{Keep, State, Until};
+use crate::core::objects::object::{ObjectRetention, ObjectState, RetainedUntil};
 
 /// As many versions as a frame has room for.
 const VERSIONS_PER_FRAME: usize = BODY_BYTES_MAX / size_of::<MemberVersion>() - 2;
@@ -37,13 +37,13 @@ impl Core {
             exchange
                 .bundles
                 .get(**number)
-                .is_some_and(|one| one.phase == Phase::Open)
+                .is_some_and(|one| one.phase == BundlePhase::Open)
         };
         if let Some(inner) = bundle.nested.iter().find(is_open) {
             let inner = exchange
                 .bundles
                 .get(*inner)
-                .map_or_else(String::new, super::Bundle::subject);
+                .map_or_else(String::new, super::BundleRow::subject);
             return conflict(format!("{inner} is nested in it and is not complete"));
         }
         let objects = exchange.bundles.objects_within(number);
@@ -84,7 +84,7 @@ impl Core {
 impl ObjectExchange {
     /// A bundle that has the number of members that was declared is complete.
     pub(in crate::core) fn complete_if_whole(&mut self, number: u64, by: Option<u32>, fx: &mut impl Effects) {
-        let whole = |bundle: &super::Bundle| bundle.phase == Phase::Open && bundle.is_whole();
+        let whole = |bundle: &super::BundleRow| bundle.phase == BundlePhase::Open && bundle.is_whole();
         if self.bundles.get(number).is_some_and(whole) {
             self.complete(number, by, fx);
         }
@@ -94,7 +94,7 @@ impl ObjectExchange {
         let Some(bundle) = self.bundles.table.get_mut(&number) else {
             return;
         };
-        bundle.phase = Phase::Complete;
+        bundle.phase = BundlePhase::Complete;
         let parent = bundle.parent;
         self.bundles.watch_bundle(&mut self.asked.timers, number);
         match parent {
@@ -138,7 +138,7 @@ impl ObjectExchange {
         self.bundles.forget_surplus_bundles();
     }
 
-    pub(in crate::core) fn reveal_one(&mut self, key: u128, member: &Member, fx: &mut impl Effects) -> u64 {
+    pub(in crate::core) fn reveal_one(&mut self, key: u128, member: &StagedMember, fx: &mut impl Effects) -> u64 {
         self.see_off_key(key, fx);
         if let Some(earlier) = self.objects.find_key(key) {
             self.supersede(earlier, fx);
@@ -146,12 +146,12 @@ impl ObjectExchange {
         self.objects.sequence += 1;
         let sequence = self.objects.sequence;
         let object = &mut self.objects[member.object];
-        object.state = State::Visible;
+        object.state = ObjectState::Visible;
         object.sequence = sequence;
         match self.bundles.table.get_mut(&member.bundle) {
             Some(bundle) if bundle.path.is_some() => {
                 bundle.visible += 1;
-                if member.keep == Keep::Together {
+                if member.keep == ObjectRetention::Together {
                     bundle.together.insert(sequence, member.object);
                 }
             }
@@ -178,7 +178,7 @@ impl ObjectExchange {
         let Some(bundle) = self.bundles.table.get_mut(&number) else {
             return;
         };
-        bundle.phase = Phase::Visible;
+        bundle.phase = BundlePhase::Visible;
         bundle.first = first;
         bundle.bytes = 0;
         let openers = std::mem::take(&mut bundle.openers);
@@ -250,7 +250,7 @@ impl ObjectExchange {
     /// The pool takes nothing new: what is not complete will never be.
     pub(in crate::core) fn abort_all_bundles(&mut self, fx: &mut impl Effects) {
         let table = self.bundles.table.iter();
-        let roots = table.filter(|(number, bundle)| bundle.root == **number && bundle.phase != Phase::Visible);
+        let roots = table.filter(|(number, bundle)| bundle.root == **number && bundle.phase != BundlePhase::Visible);
         let roots: Vec<u64> = roots.map(|(&number, _)| number).collect();
         for number in roots {
             self.abort_bundle(number, None, "the pool drains", fx);
@@ -265,15 +265,15 @@ impl ObjectExchange {
             let Some(object) = self.objects.get_mut(id) else {
                 continue;
             };
-            if object.sequence == sequence && object.until == Until::Together {
-                object.until = Until::Over;
+            if object.sequence == sequence && object.until == RetainedUntil::Together {
+                object.until = RetainedUntil::Over;
                 self.settle_in_turn(id, fx);
             }
         }
     }
 }
 
-impl Bundles {
+impl BundleTable {
     pub(in crate::core) fn end_openers(
         &mut self,
         asked: &mut ClientRequests,
@@ -290,7 +290,7 @@ impl Bundles {
         for (client, request) in openers {
             asked.settle(client, request);
             if by != Some((client, request)) {
-                fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
+                fx.reply(client, request, &Reply::Ended(WireFailure::from(&error)));
             }
         }
     }

@@ -9,17 +9,17 @@
 
 use junctura_model::Error;
 use junctura_wire::Reply;
-use junctura_wire::body::Failure;
+use junctura_wire::body::WireFailure;
 use junctura_wire::fixed::MemberVersion;
 
 use super::completion::send_completed;
 use crate::Effects;
-use crate::core::clients::client::Pending;
+use crate::core::clients::client::PendingAnswer;
 use crate::core::clients::requests::ClientRequests;
-use crate::core::durability::Durability;
-use crate::core::durability::{Awaits, Waiting};
+use crate::core::durability::DurableOffers;
+use crate::core::durability::{AwaitedTree, DurabilityWaiter};
 
-impl Durability {
+impl DurableOffers {
     /// Tells an opener what became visible, now or when that is archived.
     pub(in crate::core) fn tell_completed(
         &mut self,
@@ -31,7 +31,7 @@ impl Durability {
     ) {
         match self.lasting_of(number) {
             None => send_completed(opener, first, objects, versions, fx),
-            Some((_, lasting)) => lasting.waiting.push(Waiting::Opener {
+            Some((_, lasting)) => lasting.waiting.push(DurabilityWaiter::Opener {
                 opener,
                 first,
                 objects,
@@ -52,16 +52,17 @@ impl Durability {
         let Some((root, _)) = self.lasting_of(number) else {
             return fx.reply(client, request, &Reply::Done(answer));
         };
-        if let Err(error) = asked
-            .clients
-            .add_pending(client, request, Pending::Durable(Awaits::Bundle(root)))
+        if let Err(error) =
+            asked
+                .clients
+                .add_pending(client, request, PendingAnswer::Durable(AwaitedTree::Bundle(root)))
         {
-            return fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+            return fx.reply(client, request, &Reply::Failed(WireFailure::from(&error)));
         }
         asked.limit_wait(client, request);
         if let Some((_, lasting)) = self.lasting_of(number) {
             let by = (client, request);
-            lasting.waiting.push(Waiting::Asker { asker: by, answer });
+            lasting.waiting.push(DurabilityWaiter::Asker { asker: by, answer });
         }
     }
 
@@ -79,11 +80,16 @@ impl Durability {
 }
 
 impl ClientRequests {
-    pub(in crate::core) fn answer_waiting(&mut self, waiting: Waiting, failure: Option<&Error>, fx: &mut impl Effects) {
+    pub(in crate::core) fn answer_waiting(
+        &mut self,
+        waiting: DurabilityWaiter,
+        failure: Option<&Error>,
+        fx: &mut impl Effects,
+    ) {
         let (client, request) = waiting.who();
         match (waiting, failure) {
             (
-                Waiting::Opener {
+                DurabilityWaiter::Opener {
                     opener,
                     first,
                     objects,
@@ -91,17 +97,17 @@ impl ClientRequests {
                 },
                 None,
             ) => send_completed(opener, first, objects, &versions, fx),
-            (Waiting::Opener { .. }, Some(error)) => {
+            (DurabilityWaiter::Opener { .. }, Some(error)) => {
                 self.settle(client, request);
-                fx.reply(client, request, &Reply::Ended(Failure::from(error)));
+                fx.reply(client, request, &Reply::Ended(WireFailure::from(error)));
             }
-            (Waiting::Asker { answer, .. }, None) => {
+            (DurabilityWaiter::Asker { answer, .. }, None) => {
                 self.settle(client, request);
                 fx.reply(client, request, &Reply::Done(answer));
             }
-            (Waiting::Asker { .. }, Some(error)) => {
+            (DurabilityWaiter::Asker { .. }, Some(error)) => {
                 self.settle(client, request);
-                fx.reply(client, request, &Reply::Failed(Failure::from(error)));
+                fx.reply(client, request, &Reply::Failed(WireFailure::from(error)));
             }
         }
     }

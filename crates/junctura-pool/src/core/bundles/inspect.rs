@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use junctura_model::selector::SelectorSet;
 use junctura_model::{Code, Error, RecordRef, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{self, BundleAttributes, BundleStatus, Bundled};
+use junctura_wire::body::{self, BundleAttributes, BundleStatus, BundlesPage};
 
-use super::{Bundle, Bundles, path, subject};
+use super::{BundleRow, BundleTable, path, subject};
 use crate::Effects;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::stat::BundlesStat;
@@ -18,7 +18,7 @@ use crate::core::objects::table::ObjectTable;
 const PAGE_BYTES: usize = 128 << 10;
 
 /// Whether a bundle's attributes match. One without any is matched by what asks for none.
-fn is_about(bundle: &Bundle, selectors: &SelectorSet, schemas: usize) -> bool {
+fn is_about(bundle: &BundleRow, selectors: &SelectorSet, schemas: usize) -> bool {
     match &bundle.terms.attributes {
         Some(about) => selectors
             .of(usize::from(about.schema))
@@ -29,7 +29,7 @@ fn is_about(bundle: &Bundle, selectors: &SelectorSet, schemas: usize) -> bool {
     }
 }
 
-impl Bundle {
+impl BundleRow {
     /// What is said of it when bundles are listed.
     fn status(&self, number: u64, now: Nanoseconds) -> BundleStatus<'_> {
         BundleStatus {
@@ -52,9 +52,9 @@ impl Bundle {
     }
 }
 
-impl Bundles {
-    pub(in crate::core) fn bundle_name(&self, number: u64) -> Option<body::BundleName<'_>> {
-        self.get(number).map(Bundle::name)
+impl BundleTable {
+    pub(in crate::core) fn bundle_name(&self, number: u64) -> Option<body::BundlePeer<'_>> {
+        self.get(number).map(BundleRow::name)
     }
 
     /// The numbers of the bundle of a path and of those nested in it.
@@ -102,11 +102,11 @@ impl Bundles {
         asked: &ClientRequests,
         client: u32,
         request: u64,
-        page: &body::Bundles<'_>,
+        page: &body::BundlesRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
         let selectors = asked.interests.selectors(&page.selector)?;
-        let is_asked = |bundle: &Bundle| {
+        let is_asked = |bundle: &BundleRow| {
             let top = page.path.as_deref();
             let is_there = top.is_none_or(|top| bundle.path.as_deref().is_some_and(|path| path::is_under(path, top)));
             is_there && is_about(bundle, &selectors, self.config.schemas.len())
@@ -123,7 +123,7 @@ impl Bundles {
             items.push(status);
         }
         let last = found.peek().is_none();
-        fx.reply(client, request, &Reply::Bundled(Bundled { last, items }));
+        fx.reply(client, request, &Reply::Bundled(BundlesPage { last, items }));
         Ok(())
     }
 }

@@ -32,15 +32,15 @@ use std::sync::Arc;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::body;
 
-use crate::Config;
-use crate::core::clients::client::{Pending, milliseconds};
+use crate::PoolConfig;
+use crate::core::clients::client::{PendingAnswer, milliseconds};
 use crate::core::clients::table::ClientTable;
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::engine::timers::Timer;
-use crate::core::engine::timers::Timers;
+use crate::core::engine::timers::TimerEvent;
+use crate::core::engine::timers::TimerQueue;
 use crate::core::objects::key_table::ByKey;
-use crate::core::objects::object::Keep;
-use crate::core::objects::order::Sorting;
+use crate::core::objects::object::ObjectRetention;
+use crate::core::objects::order::ResolvedOrder;
 use crate::core::objects::table::ObjectTable;
 
 /// No client has this number: timers of bundles are filed under it, apart from those of requirements.
@@ -49,7 +49,7 @@ const TIMERS_OF_BUNDLES: u64 = 1 << 63;
 
 /// Where a bundle stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::core) enum Phase {
+pub(in crate::core) enum BundlePhase {
     Open,
     /// It has all its members, and the bundle that it is nested in has not.
     Complete,
@@ -57,13 +57,13 @@ pub(in crate::core) enum Phase {
 }
 
 /// One bundle.
-pub(in crate::core) struct Bundle {
+pub(in crate::core) struct BundleRow {
     path: Option<String>,
     /// The one that it is nested in, and the one at the top: itself, unless it is nested.
     parent: Option<u64>,
     root: u64,
-    phase: Phase,
-    terms: Terms,
+    phase: BundlePhase,
+    terms: BundleTerms,
     /// Clients that have it open, with their requests.
     openers: BTreeSet<(u32, u64)>,
     /// The same, counted with those of nested ones.
@@ -76,7 +76,7 @@ pub(in crate::core) struct Bundle {
     nested: BTreeSet<u64>,
     nested_complete: u64,
     /// Of a root: what is staged in its tree.
-    members: ByKey<Member>,
+    members: ByKey<StagedMember>,
     /// Of a root: their keys in their order, of those whose order bytes can say.
     sorted: BTreeMap<Box<[u8]>, u128>,
     /// Once it is visible: the first sequence number of its tree.
@@ -89,31 +89,31 @@ pub(in crate::core) struct Bundle {
 
 /// What those who open a bundle say of it. What one leaves out another may say.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(in crate::core) struct Terms {
+pub(in crate::core) struct BundleTerms {
     declared: Option<u64>,
     orphan_timeout: Option<Nanoseconds>,
-    attributes: Option<Attributes>,
+    attributes: Option<BundleRecord>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-pub(in crate::core) struct Attributes {
+pub(in crate::core) struct BundleRecord {
     schema: u16,
     record: Vec<u8>,
 }
 
 /// A staged object.
-pub(in crate::core) struct Member {
+pub(in crate::core) struct StagedMember {
     pub(in crate::core) object: u32,
     pub(in crate::core) bundle: u64,
     /// Who staged it: the client and its request that has the bundle open.
     pub(in crate::core) by: (u32, u64),
     /// The request with which it was staged.
     pub(in crate::core) request: u64,
-    pub(in crate::core) keep: Keep,
+    pub(in crate::core) keep: ObjectRetention,
     pub(in crate::core) is_durable: bool,
 }
 
-impl Bundle {
+impl BundleRow {
     /// How many of its members are there: objects, and nested bundles that are complete.
     fn there(&self) -> u64 {
         self.objects + self.nested_complete
@@ -128,8 +128,8 @@ impl Bundle {
         self.terms.declared == Some(self.there())
     }
 
-    fn name(&self) -> body::BundleName<'_> {
-        body::BundleName {
+    fn name(&self) -> body::BundlePeer<'_> {
+        body::BundlePeer {
             path: self.path.as_deref().map(Into::into),
             members: self.there(),
             declared: self.terms.declared,
@@ -142,17 +142,17 @@ impl Bundle {
 }
 
 /// All bundles of a pool.
-pub(in crate::core) struct Bundles {
-    config: Arc<Config>,
+pub(in crate::core) struct BundleTable {
+    config: Arc<PoolConfig>,
     /// By number: open ones, and those that are remembered.
-    table: BTreeMap<u64, Bundle>,
+    table: BTreeMap<u64, BundleRow>,
     made: u64,
     paths: BTreeMap<String, u64>,
     /// How many are not visible.
     open: usize,
     /// Keys that nobody else may offer, since their schema rejects a second object.
     reserved: ByKey<()>,
-    pinned: stage::Pinned,
+    pinned: stage::PinnedMemory,
     /// Those of which no object is visible any more, and since when.
     past: VecDeque<(Nanoseconds, u64)>,
     /// Those of which nothing is left but what stays as long as the others.
@@ -161,8 +161,8 @@ pub(in crate::core) struct Bundles {
     aborted: u64,
 }
 
-impl Bundles {
-    pub(in crate::core) fn new(config: &Arc<Config>) -> Self {
+impl BundleTable {
+    pub(in crate::core) fn new(config: &Arc<PoolConfig>) -> Self {
         Self {
             config: Arc::clone(config),
             table: BTreeMap::new(),
@@ -170,7 +170,7 @@ impl Bundles {
             paths: BTreeMap::new(),
             open: 0,
             reserved: ByKey::default(),
-            pinned: stage::Pinned::default(),
+            pinned: stage::PinnedMemory::default(),
             past: VecDeque::new(),
             abandoned: Vec::new(),
             completed: 0,
@@ -195,7 +195,7 @@ impl Bundles {
         self.open > 0
     }
 
-    fn get(&self, number: u64) -> Option<&Bundle> {
+    fn get(&self, number: u64) -> Option<&BundleRow> {
         self.table.get(&number)
     }
 
@@ -216,7 +216,7 @@ impl Bundles {
     }
 }
 
-impl Bundle {
+impl BundleRow {
     /// # Errors
     /// `BundleFull` when all its places are taken.
     fn room_for_one(&self) -> Result<()> {
@@ -238,8 +238,8 @@ fn closed(subject: &str) -> Error {
     Error::new(Code::BundleClosed, subject, "it is complete")
 }
 
-impl Bundles {
-    pub(in crate::core) fn bundle_terms(&self, asked: &body::Bundle<'_>) -> Result<Terms> {
+impl BundleTable {
+    pub(in crate::core) fn bundle_terms(&self, asked: &body::BundleRequest<'_>) -> Result<BundleTerms> {
         let limits = &self.config.limits;
         if asked.members == Some(0) {
             let cause = "a bundle with a number of members has at least one";
@@ -250,14 +250,14 @@ impl Bundles {
             return Err(Error::new(Code::LimitExceeded, "members", cause));
         }
         let attributes = asked.attributes.as_ref().map(|given| self.bundle_attributes(given));
-        Ok(Terms {
+        Ok(BundleTerms {
             declared: asked.members,
             orphan_timeout: asked.orphan_timeout_ms.map(milliseconds),
             attributes: attributes.transpose()?,
         })
     }
 
-    pub(in crate::core) fn bundle_attributes(&self, given: &body::BundleAttributes<'_>) -> Result<Attributes> {
+    pub(in crate::core) fn bundle_attributes(&self, given: &body::BundleAttributes<'_>) -> Result<BundleRecord> {
         let limit = self.config.limits.bundle_attribute_bytes;
         if given.record.len() > limit {
             let cause = format!("{} bytes; {limit} are allowed", given.record.len());
@@ -268,18 +268,18 @@ impl Bundles {
             Error::new(Code::SchemaMismatch, subject, "the pool has no schema of this number")
         })?;
         schema.check_partial(&given.record)?;
-        Ok(Attributes {
+        Ok(BundleRecord {
             schema: given.schema,
             record: given.record.to_vec(),
         })
     }
 
     /// What holds for a bundle once another has opened it on these terms.
-    pub(in crate::core) fn agree_on_bundle(&self, number: u64, asked: &Terms) -> Result<Terms> {
+    pub(in crate::core) fn agree_on_bundle(&self, number: u64, asked: &BundleTerms) -> Result<BundleTerms> {
         let Some(bundle) = self.get(number) else {
             return Ok(asked.clone());
         };
-        if bundle.phase != Phase::Open {
+        if bundle.phase != BundlePhase::Open {
             return Err(closed(&bundle.subject()));
         }
         let conflict = |cause: String| Err(Error::new(Code::Conflict, bundle.subject(), cause));
@@ -303,7 +303,7 @@ impl Bundles {
         {
             return conflict("it has other attributes".to_owned());
         }
-        Ok(Terms {
+        Ok(BundleTerms {
             declared: ours.declared.or(asked.declared),
             orphan_timeout: ours.orphan_timeout.or(asked.orphan_timeout),
             attributes: ours.attributes.clone().or_else(|| asked.attributes.clone()),
@@ -316,7 +316,7 @@ impl Bundles {
         client: u32,
         request: u64,
         path: Option<&str>,
-        terms: Terms,
+        terms: BundleTerms,
     ) -> Result<u64> {
         let limit = self.config.limits.bundles_open;
         if self.open >= limit {
@@ -325,7 +325,7 @@ impl Bundles {
         }
         let parent = path.map_or(Ok(None), |path| self.bundle_above(path))?;
         let number = self.made + 1;
-        clients.add_pending(client, request, Pending::Bundle(number))?;
+        clients.add_pending(client, request, PendingAnswer::Bundle(number))?;
         self.made = number;
         self.open += 1;
         let above = parent.and_then(|parent| self.table.get_mut(&parent));
@@ -336,11 +336,11 @@ impl Bundles {
         if let Some(path) = path {
             self.paths.insert(path.to_owned(), number);
         }
-        let bundle = Bundle {
+        let bundle = BundleRow {
             path: path.map(str::to_owned),
             parent,
             root,
-            phase: Phase::Open,
+            phase: BundlePhase::Open,
             terms,
             openers: BTreeSet::new(),
             openers_below: 0,
@@ -364,7 +364,9 @@ impl Bundles {
         // Who opens the outer one too late must learn it: what is inside would not be a member.
         let inner = self.paths.range(format!("{path}/")..);
         for (inner, number) in inner.take_while(|(inner, _)| path::is_under(inner, path)) {
-            let is_open = self.get(*number).is_some_and(|bundle| bundle.phase != Phase::Visible);
+            let is_open = self
+                .get(*number)
+                .is_some_and(|bundle| bundle.phase != BundlePhase::Visible);
             if is_open && path::parent(inner) == Some(path) {
                 let cause = format!("{inner} was opened before it, and stands by itself");
                 return Err(Error::new(Code::Conflict, subject(Some(path)), cause));
@@ -374,7 +376,7 @@ impl Bundles {
         let Some((number, parent)) = above.and_then(|number| Some((number, self.get(number)?))) else {
             return Ok(None);
         };
-        if parent.phase != Phase::Open {
+        if parent.phase != BundlePhase::Open {
             return Err(closed(&parent.subject()));
         }
         parent.room_for_one()?;
@@ -382,7 +384,7 @@ impl Bundles {
     }
 
     /// So many more, or fewer, have a bundle open. While nobody has, its orphan timeout counts.
-    pub(in crate::core) fn count_openers(&mut self, timers: &mut Timers, number: u64, more: i32) {
+    pub(in crate::core) fn count_openers(&mut self, timers: &mut TimerQueue, number: u64, more: i32) {
         for number in self.upwards(number) {
             if let Some(bundle) = self.table.get_mut(&number) {
                 bundle.openers_below = bundle.openers_below.wrapping_add_signed(more);
@@ -391,12 +393,12 @@ impl Bundles {
         }
     }
 
-    pub(in crate::core) fn watch_bundle(&mut self, timers: &mut Timers, number: u64) {
+    pub(in crate::core) fn watch_bundle(&mut self, timers: &mut TimerQueue, number: u64) {
         let Some(bundle) = self.table.get_mut(&number) else {
             return;
         };
         let timer = TIMERS_OF_BUNDLES | number;
-        if bundle.openers_below > 0 || bundle.phase != Phase::Open {
+        if bundle.openers_below > 0 || bundle.phase != BundlePhase::Open {
             if bundle.orphaned.take().is_some() {
                 timers.cancel(NOBODY, timer);
             }
@@ -404,21 +406,21 @@ impl Bundles {
             let usual = self.config.orphan_timeout.as_nanos() as u64;
             let at = timers.now.saturating_add(bundle.terms.orphan_timeout.unwrap_or(usual));
             bundle.orphaned = Some(at);
-            timers.set(at, NOBODY, timer, Timer::Bundle(number));
+            timers.set(at, NOBODY, timer, TimerEvent::Bundle(number));
         }
     }
 
     /// The bundle of this number, if it takes members.
-    pub(in crate::core) fn open_one(&self, number: u64) -> Result<&Bundle> {
+    pub(in crate::core) fn open_one(&self, number: u64) -> Result<&BundleRow> {
         match self.get(number) {
             // One without a path is forgotten once it is visible.
             None => Err(closed(&subject(None))),
-            Some(bundle) if bundle.phase != Phase::Open => Err(closed(&bundle.subject())),
+            Some(bundle) if bundle.phase != BundlePhase::Open => Err(closed(&bundle.subject())),
             Some(bundle) => Ok(bundle),
         }
     }
 
-    pub(in crate::core) fn forget_aborted(&mut self, timers: &mut Timers, number: u64) {
+    pub(in crate::core) fn forget_aborted(&mut self, timers: &mut TimerQueue, number: u64) {
         let Some(bundle) = self.table.remove(&number) else {
             return;
         };
@@ -436,7 +438,7 @@ impl Bundles {
     pub(in crate::core) fn one_fewer_of(
         &mut self,
         objects: &ObjectTable,
-        timers: &Timers,
+        timers: &TimerQueue,
         number: u64,
         id: u32,
         was_together: bool,
@@ -448,7 +450,7 @@ impl Bundles {
                 bundle.together.remove(&sequence);
             }
             // While its tree is being made visible, a newer version may take the place of one that has just appeared.
-            if bundle.visible == 0 && bundle.phase == Phase::Visible {
+            if bundle.visible == 0 && bundle.phase == BundlePhase::Visible {
                 self.past.push_back((timers.now, number));
             }
             if !bundle.together.is_empty() && bundle.visible == bundle.together.len() as u64 {
@@ -469,7 +471,7 @@ impl Bundles {
     }
 
     /// Forgets paths whose time is over.
-    pub(in crate::core) fn forget_past_bundles(&mut self, timers: &Timers) {
+    pub(in crate::core) fn forget_past_bundles(&mut self, timers: &TimerQueue) {
         while self.next_past_bundle().is_some_and(|at| at <= timers.now)
             && let Some((_, number)) = self.past.pop_front()
         {
@@ -486,7 +488,7 @@ impl Bundles {
             let oldest = || {
                 table
                     .iter()
-                    .find(|(_, one)| one.phase == Phase::Visible && one.together.is_empty())
+                    .find(|(_, one)| one.phase == BundlePhase::Visible && one.together.is_empty())
                     .map(|(&number, _)| number)
             };
             let Some(number) = past.or_else(oldest) else { return };
@@ -502,7 +504,7 @@ impl Bundles {
     }
 
     /// Takes the members of a root out, in the order of their keys.
-    pub(in crate::core) fn members_in_order(&mut self, objects: &ObjectTable, root: u64) -> Vec<(u128, Member)> {
+    pub(in crate::core) fn members_in_order(&mut self, objects: &ObjectTable, root: u64) -> Vec<(u128, StagedMember)> {
         let Some(root) = self.table.get_mut(&root) else {
             return Vec::new();
         };
@@ -511,7 +513,7 @@ impl Bundles {
         let mut in_order: Vec<_> = keys.filter_map(|key| Some((key, members.remove(key)?))).collect();
         if !members.is_empty() {
             in_order.extend(members.into_entries());
-            let by_key = Sorting::default();
+            let by_key = ResolvedOrder::default();
             in_order.sort_unstable_by(|(_, a), (_, b)| objects.compare(&by_key, a.object, b.object));
         }
         in_order

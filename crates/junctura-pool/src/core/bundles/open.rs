@@ -6,7 +6,7 @@ use junctura_wire::body;
 
 use super::path;
 use crate::Effects;
-use crate::core::clients::client::Pending;
+use crate::core::clients::client::PendingAnswer;
 use crate::core::engine::Core;
 use crate::core::exchange::ObjectExchange;
 
@@ -16,7 +16,7 @@ impl Core {
         &mut self,
         client: u32,
         request: u64,
-        asked: &body::Bundle<'_>,
+        asked: &body::BundleRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
         let terms = self.exchange.bundles.bundle_terms(asked)?;
@@ -33,7 +33,7 @@ impl Core {
                 self.exchange
                     .asked
                     .clients
-                    .add_pending(client, request, Pending::Bundle(number))?;
+                    .add_pending(client, request, PendingAnswer::Bundle(number))?;
                 if let Some(bundle) = self.exchange.bundles.table.get_mut(&number) {
                     bundle.terms = agreed;
                 }

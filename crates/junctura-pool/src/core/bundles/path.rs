@@ -2,10 +2,10 @@
 
 use junctura_model::{Code, Error, Result};
 
-use crate::Limits;
+use crate::PoolLimits;
 
 /// Says what is wrong with a path.
-pub(super) fn check_path(path: &str, limits: &Limits) -> Result<()> {
+pub(super) fn check_path(path: &str, limits: &PoolLimits) -> Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._+:-=,@".contains(c);
     let (bytes_max, depth_max) = (limits.bundle_path_bytes, limits.bundle_depth);
     let cause = if path.is_empty() || path.len() > bytes_max {
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn paths_are_made_of_plain_parts() {
-        let limits = Limits::default();
+        let limits = PoolLimits::default();
         let long = "x".repeat(limits.bundle_path_bytes);
         let deep = vec!["d"; limits.bundle_depth].join("/");
         for good in ["a", "a/b", "date=20261120,time=0000/step=6", &long, &deep] {

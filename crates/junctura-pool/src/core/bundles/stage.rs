@@ -4,20 +4,20 @@ use hashbrown::HashMap;
 use junctura_model::{Code, Error};
 use junctura_wire::fixed;
 
-use super::Member;
+use super::StagedMember;
 use crate::Effects;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::exchange::ObjectExchange;
-use crate::core::interests::interest::Interest;
+use crate::core::interests::interest::StandingInterest;
 use crate::core::memory::payload::PayloadMemory;
-use crate::core::memory::shortage::Shortage;
-use crate::core::objects::object::State;
-use crate::core::objects::offer::{Content, Refusal, Taken};
+use crate::core::memory::shortage::MemoryShortage;
+use crate::core::objects::object::ObjectState;
+use crate::core::objects::offer::{OfferContent, OfferOutcome, OfferRefusal};
 use crate::core::objects::table::ObjectTable;
 
 /// Memory that nothing but the end of a bundle can free.
 #[derive(Default)]
-pub(super) struct Pinned {
+pub(super) struct PinnedMemory {
     /// How many staged objects lie in each segment.
     pub(super) segments: HashMap<u32, u32>,
     /// Bytes in the file tier.
@@ -35,9 +35,9 @@ impl ObjectExchange {
         client: u32,
         request: u64,
         through: u64,
-        content: Content<'_>,
+        content: OfferContent<'_>,
         fx: &mut impl Effects,
-    ) -> std::result::Result<Taken, Refusal> {
+    ) -> std::result::Result<OfferOutcome, OfferRefusal> {
         let examined = self
             .asked
             .clients
@@ -49,15 +49,15 @@ impl ObjectExchange {
         let number = self.asked.clients.bundle_of(client, through)?;
         self.see_off_key(examined.identity.key, fx);
         let earlier = self.bundles.may_be_staged(&self.objects, number, &examined, content)?;
-        let Content { head, inline, .. } = content;
+        let OfferContent { head, inline, .. } = content;
         if !self.asked.interests.may_be_owed(head.schema.get(), content.record) {
-            return Err(Refusal::Wait(Shortage::Owed));
+            return Err(OfferRefusal::Wait(MemoryShortage::Owed));
         }
         let place = match self
             .memory
             .occupy(&mut self.objects, client, &head, head.flags.get(), inline)
         {
-            Err(Refusal::Wait(shortage)) => {
+            Err(OfferRefusal::Wait(shortage)) => {
                 return Err(self.bundles.no_memory_to_stage(
                     &self.objects,
                     &self.memory,
@@ -72,11 +72,16 @@ impl ObjectExchange {
                 .unstage(&self.objects, &self.memory, number, examined.identity.key);
             self.drop_staged(earlier, fx);
         }
-        let id = self
-            .objects
-            .insert_object(&mut self.retention, client, content, &examined, place, State::Staged);
+        let id = self.objects.insert_object(
+            &mut self.retention,
+            client,
+            content,
+            &examined,
+            place,
+            ObjectState::Staged,
+        );
         self.objects[id].bundle = number;
-        let member = Member {
+        let member = StagedMember {
             object: id,
             bundle: number,
             by: (client, through),
@@ -94,12 +99,12 @@ impl ObjectExchange {
             // Others may wait for what only this bundle could free now.
             self.memory.came_free |= !self.memory.stalled.is_empty() || !self.memory.waiting_leases.is_empty();
         }
-        Ok(Taken { object: id, sequence })
+        Ok(OfferOutcome { object: id, sequence })
     }
 
     /// A staged object will never be visible: its memory goes with the last who looks at it.
     pub(in crate::core) fn drop_staged(&mut self, id: u32, fx: &mut impl Effects) {
-        self.objects[id].state = State::Dropped;
+        self.objects[id].state = ObjectState::Dropped;
         self.retention.await_no_more(&mut self.objects, id);
         self.settle(id, fx);
     }
@@ -119,7 +124,7 @@ impl ClientRequests {
         }
         let object = &objects[id];
         let wants = |interest: &u32| match self.interests.get(*interest) {
-            Some(Interest::Demand(waiting)) => {
+            Some(StandingInterest::Demand(waiting)) => {
                 let selector = waiting.selectors.of(usize::from(object.schema));
                 selector.is_some_and(|selector| selector.matches(object.record()))
             }

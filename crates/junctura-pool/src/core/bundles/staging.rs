@@ -4,19 +4,24 @@ use junctura_memory::classes;
 use junctura_model::{Code, Error, Result, SameKey};
 use junctura_wire::fixed;
 
-use super::{Bundle, Bundles, Member};
+use super::{BundleRow, BundleTable, StagedMember};
 use crate::core::memory::payload::PayloadMemory;
-use crate::core::memory::shortage::Shortage;
-use crate::core::memory::spill::Tier;
-use crate::core::objects::identity::Identity;
-use crate::core::objects::object::Place;
-use crate::core::objects::offer::{Content, Examined, Refusal};
+use crate::core::memory::shortage::MemoryShortage;
+use crate::core::memory::spill::FileTier;
+use crate::core::objects::identity::ObjectIdentity;
+use crate::core::objects::object::PayloadLocation;
+use crate::core::objects::offer::{ExaminedOffer, OfferContent, OfferRefusal};
 use crate::core::objects::table::ObjectTable;
 
-impl Bundles {
+impl BundleTable {
     /// # Errors
     /// `AlreadyExists` for a key that is, was, or is about to be in the pool.
-    pub(in crate::core) fn refuse_second(&self, objects: &ObjectTable, key: u128, content: Content<'_>) -> Result<()> {
+    pub(in crate::core) fn refuse_second(
+        &self,
+        objects: &ObjectTable,
+        key: u128,
+        content: OfferContent<'_>,
+    ) -> Result<()> {
         let cause = if objects.find_key(key).is_some_and(|filed| !objects.is_marker(filed)) {
             "an object with this key is, or was, in the pool, and its schema rejects another"
         } else if self.reserve(key) {
@@ -33,8 +38,8 @@ impl Bundles {
         &self,
         objects: &ObjectTable,
         number: u64,
-        examined: &Examined,
-        content: Content<'_>,
+        examined: &ExaminedOffer,
+        content: OfferContent<'_>,
     ) -> Result<Option<u32>> {
         let bundle = self.open_one(number)?;
         let members = self.get(bundle.root).map(|root| &root.members);
@@ -49,7 +54,7 @@ impl Bundles {
                 return Err(Error::new(Code::AlreadyExists, key(), cause));
             }
             Some(member) => {
-                let other = self.get(member.bundle).map_or_else(String::new, Bundle::subject);
+                let other = self.get(member.bundle).map_or_else(String::new, BundleRow::subject);
                 let cause = format!("it is staged in {other}, which becomes visible with this one");
                 return Err(Error::new(Code::Conflict, key(), cause));
             }
@@ -72,8 +77,8 @@ impl Bundles {
         &mut self,
         objects: &ObjectTable,
         memory: &PayloadMemory,
-        identity: Identity,
-        member: Member,
+        identity: ObjectIdentity,
+        member: StagedMember,
     ) {
         let number = member.bundle;
         let order = objects.order_of(member.object);
@@ -97,7 +102,13 @@ impl Bundles {
     }
 
     /// An object is not staged any more: its memory is like any other's, and its key is free.
-    pub(in crate::core) fn unpin(&mut self, objects: &ObjectTable, memory: &PayloadMemory, key: u128, member: &Member) {
+    pub(in crate::core) fn unpin(
+        &mut self,
+        objects: &ObjectTable,
+        memory: &PayloadMemory,
+        key: u128,
+        member: &StagedMember,
+    ) {
         let object = &objects[member.object];
         let (place, length) = (object.place, object.length);
         self.pin(memory, place, length, false);
@@ -118,14 +129,14 @@ impl Bundles {
         }
     }
 
-    pub(in crate::core) fn pin(&mut self, memory: &PayloadMemory, place: Place, length: u64, staged: bool) {
+    pub(in crate::core) fn pin(&mut self, memory: &PayloadMemory, place: PayloadLocation, length: u64, staged: bool) {
         let pinned = &mut self.pinned;
         let add = |sum: &mut u64, bytes: u64| if staged { *sum += bytes } else { *sum -= bytes };
         add(&mut pinned.objects, 1);
         add(&mut pinned.payload_bytes, length);
         match place {
-            Place::Inline => add(&mut pinned.bytes, length),
-            Place::Slot { segment, .. } => {
+            PayloadLocation::Inline => add(&mut pinned.bytes, length),
+            PayloadLocation::Slot { segment, .. } => {
                 let bytes = memory.ledger.grant(segment).map_or(0, |grant| grant.bytes);
                 let count = pinned.segments.entry(segment).or_default();
                 if staged {
@@ -139,8 +150,8 @@ impl Bundles {
                     }
                 }
             }
-            Place::File { .. } => add(&mut pinned.spilled_bytes, length),
-            Place::Freed => {}
+            PayloadLocation::File { .. } => add(&mut pinned.spilled_bytes, length),
+            PayloadLocation::Freed => {}
         }
     }
 
@@ -149,11 +160,11 @@ impl Bundles {
         objects: &ObjectTable,
         memory: &PayloadMemory,
         bytes: u64,
-        shortage: Shortage,
-    ) -> Refusal {
+        shortage: MemoryShortage,
+    ) -> OfferRefusal {
         match self.filled_by_bundles(objects, memory, bytes) {
             Some(error) => error.into(),
-            None => Refusal::Wait(shortage),
+            None => OfferRefusal::Wait(shortage),
         }
     }
 
@@ -173,7 +184,7 @@ impl Bundles {
             return Some(Error::new(Code::PoolFull, format!("payload of {bytes} bytes"), cause));
         }
         let taken = pinned.bytes + pinned.spilled_bytes;
-        let all = self.config.budget_bytes + memory.tier.as_ref().map_or(0, Tier::limit_bytes);
+        let all = self.config.budget_bytes + memory.tier.as_ref().map_or(0, FileTier::limit_bytes);
         if taken.saturating_add(bytes) <= all {
             return None;
         }

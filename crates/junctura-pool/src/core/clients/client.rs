@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use hashbrown::HashSet;
 use slab::Slab;
 
-use crate::core::clients::listing::Listing;
-use crate::core::durability::Awaits;
+use crate::core::clients::listing::OpenListing;
+use crate::core::durability::AwaitedTree;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest_id::InterestId;
 use crate::core::objects::offer::WaitingOffer;
 
 /// Who a client says it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Peer {
+pub struct ClientPeer {
     /// What it calls itself.
     pub name: String,
     /// The machine it runs on.
@@ -25,21 +25,21 @@ pub struct Peer {
 }
 
 /// An object that was delivered and not released yet.
-pub(in crate::core) struct Held {
+pub(in crate::core) struct HeldDelivery {
     pub(in crate::core) object: u32,
     pub(in crate::core) sequence: u64,
     /// The follow, or the requirement, through which it came.
-    pub(in crate::core) via: Option<Via>,
+    pub(in crate::core) via: Option<DeliveredVia>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::core) struct Via {
+pub(in crate::core) struct DeliveredVia {
     pub(in crate::core) follow: Option<InterestId>,
     pub(in crate::core) requirement: Option<InterestId>,
 }
 
 /// A request that is not over.
-pub(in crate::core) enum Pending {
+pub(in crate::core) enum PendingAnswer {
     Demand(u32),
     Follow(u32),
     Subscription(u32),
@@ -48,7 +48,7 @@ pub(in crate::core) enum Pending {
     Use(u32),
     /// It has this bundle open, or had when it became visible.
     Bundle(u64),
-    List(Box<Listing>),
+    List(Box<OpenListing>),
     /// By its place among those that wait.
     Lease(u64),
     Withdrawal(u32),
@@ -56,10 +56,10 @@ pub(in crate::core) enum Pending {
     /// It waits behind offers.
     Sync,
     /// An offer whose object is to be archived, or what completed a bundle with such members.
-    Durable(Awaits),
+    Durable(AwaitedTree),
 }
 
-impl Pending {
+impl PendingAnswer {
     /// The requirement that ends with it.
     pub(in crate::core) fn requirement(&self) -> Option<u32> {
         match self {
@@ -70,15 +70,15 @@ impl Pending {
 }
 
 #[derive(Default)]
-pub(in crate::core) struct Client {
-    pub(in crate::core) peer: Option<Peer>,
+pub(in crate::core) struct ClientRow {
+    pub(in crate::core) peer: Option<ClientPeer>,
     /// Which of the programs it belongs to that the pool is for.
     pub(in crate::core) component: Option<usize>,
     pub(in crate::core) offer_timeout: Option<Nanoseconds>,
-    pub(in crate::core) held: Slab<Held>,
+    pub(in crate::core) held: Slab<HeldDelivery>,
     /// The places of what it holds, the newest first, while it leaves in turns.
     pub(in crate::core) leaves: Vec<usize>,
-    pub(in crate::core) pending: BTreeMap<u64, Pending>,
+    pub(in crate::core) pending: BTreeMap<u64, PendingAnswer>,
     /// Segments that it may map read-only.
     pub(in crate::core) segments: HashSet<u32>,
     pub(in crate::core) waiting_offers: VecDeque<WaitingOffer>,
@@ -97,11 +97,11 @@ pub(in crate::core) struct Client {
     pub(in crate::core) delivered: u64,
 }
 
-impl Client {
+impl ClientRow {
     /// Whether a request of its stands for a requirement.
     pub(in crate::core) fn stands_by(&self, request: u64, requirement: u32) -> bool {
         let pending = self.pending.get(&request);
-        matches!(pending, Some(&(Pending::Requirement(id) | Pending::Use(id))) if id == requirement)
+        matches!(pending, Some(&(PendingAnswer::Requirement(id) | PendingAnswer::Use(id))) if id == requirement)
     }
 
     pub(in crate::core) fn is_known(&self) -> bool {

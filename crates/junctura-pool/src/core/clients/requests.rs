@@ -5,29 +5,29 @@
 
 use std::sync::Arc;
 
-use crate::Config;
-use crate::core::clients::stat::Counters;
+use crate::PoolConfig;
+use crate::core::clients::stat::PoolCounters;
 use crate::core::clients::table::ClientTable;
-use crate::core::engine::timers::Timers;
+use crate::core::engine::timers::TimerQueue;
 use crate::core::interests::table::InterestTable;
 
 /// See the module's page.
 pub(in crate::core) struct ClientRequests {
-    pub(in crate::core) config: Arc<Config>,
+    pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) clients: ClientTable,
     pub(in crate::core) interests: InterestTable,
-    pub(in crate::core) timers: Timers,
-    pub(in crate::core) count: Counters,
+    pub(in crate::core) timers: TimerQueue,
+    pub(in crate::core) count: PoolCounters,
 }
 
 impl ClientRequests {
-    pub(in crate::core) fn new(config: &Arc<Config>) -> Self {
+    pub(in crate::core) fn new(config: &Arc<PoolConfig>) -> Self {
         Self {
             config: Arc::clone(config),
             clients: ClientTable::new(config),
             interests: InterestTable::new(config),
-            timers: Timers::default(),
-            count: Counters::default(),
+            timers: TimerQueue::default(),
+            count: PoolCounters::default(),
         }
     }
 

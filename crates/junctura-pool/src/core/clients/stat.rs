@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::config::Limits;
+use crate::config::PoolLimits;
 use crate::core::engine::lifetime::ComponentStat;
 use crate::core::objects::retention_by_name::AwaitedStat;
 
@@ -10,7 +10,7 @@ use crate::core::objects::retention_by_name::AwaitedStat;
 pub(in crate::core) const CLIENTS_SHOWN: usize = 1000;
 
 #[derive(Clone, Debug, Default, Serialize)]
-pub(in crate::core) struct Counters {
+pub(in crate::core) struct PoolCounters {
     pub(in crate::core) offered: u64,
     pub(in crate::core) offered_bytes: u64,
     pub(in crate::core) delivered: u64,
@@ -36,7 +36,7 @@ pub(in crate::core) struct Counters {
 
 /// A pool's numbers; its JSON is what `stat` prints.
 #[derive(Clone, Debug, Serialize)]
-pub struct Stat {
+pub struct PoolStat {
     /// The server's incarnation.
     pub incarnation: u64,
     /// The newest sequence number.
@@ -46,7 +46,7 @@ pub struct Stat {
     /// Bundles.
     pub bundles: BundlesStat,
     /// What happened since the server began.
-    pub totals: Totals,
+    pub totals: StatTotals,
     /// Payload memory.
     pub memory: MemoryStat,
     /// The file tier, where there is one.
@@ -72,12 +72,12 @@ pub struct Stat {
     /// Bytes that attributes, keys and index entries may take; `memory.record_bytes` is what they take.
     pub record_budget_bytes: u64,
     /// The limits in force.
-    pub limits: Limits,
+    pub limits: PoolLimits,
     /// Figures of the server's process, filled in by the server.
     pub server: Option<serde_json::Value>,
 }
 
-/// See [`Stat::objects`].
+/// See [`PoolStat::objects`].
 #[derive(Clone, Debug, Serialize)]
 pub struct ObjectsStat {
     /// Visible objects.
@@ -92,7 +92,7 @@ pub struct ObjectsStat {
     pub held: u64,
 }
 
-/// See [`Stat::bundles`].
+/// See [`PoolStat::bundles`].
 #[derive(Clone, Debug, Serialize)]
 pub struct BundlesStat {
     /// Those that are not visible yet.
@@ -109,9 +109,9 @@ pub struct BundlesStat {
     pub aborted: u64,
 }
 
-/// See [`Stat::totals`].
+/// See [`PoolStat::totals`].
 #[derive(Clone, Debug, Serialize)]
-pub struct Totals {
+pub struct StatTotals {
     /// Objects that became visible.
     pub offered: u64,
     /// Bytes of their payloads.
@@ -152,7 +152,7 @@ pub struct Totals {
     pub segments_made: u64,
 }
 
-/// See [`Stat::memory`]. All in bytes, but for the counts.
+/// See [`PoolStat::memory`]. All in bytes, but for the counts.
 #[derive(Clone, Debug, Serialize)]
 pub struct MemoryStat {
     /// What the pool may take.
@@ -175,7 +175,7 @@ pub struct MemoryStat {
     pub record_bytes: u64,
 }
 
-/// See [`Stat::spill`].
+/// See [`PoolStat::spill`].
 #[derive(Clone, Debug, Serialize)]
 pub struct SpillStat {
     /// Where it is.
@@ -198,7 +198,7 @@ pub struct SpillStat {
     pub refusal: Option<String>,
 }
 
-/// See [`Stat::interests`].
+/// See [`PoolStat::interests`].
 #[derive(Clone, Debug, Serialize)]
 pub struct InterestsStat {
     /// Standing demands, follows, requirements and subscriptions.
@@ -219,14 +219,14 @@ pub struct InterestsStat {
     pub withdrawals: u64,
 }
 
-/// See [`Stat::draining`].
+/// See [`PoolStat::draining`].
 #[derive(Clone, Debug, Serialize)]
 pub struct DrainStat {
     /// What requirements are owed: versions, counted for each requirement.
     pub owed: u64,
 }
 
-/// See [`Stat::named_requirements`].
+/// See [`PoolStat::named_requirements`].
 #[derive(Clone, Debug, Serialize)]
 pub struct RequirementStat {
     /// Its name.
@@ -271,7 +271,7 @@ pub struct RequirementStat {
     pub lapses_in_s: Option<f64>,
 }
 
-/// See [`Stat::broken_requirements`].
+/// See [`PoolStat::broken_requirements`].
 #[derive(Clone, Debug, Serialize)]
 pub struct BrokenStat {
     /// Its name, if it has one.
@@ -329,7 +329,7 @@ pub struct MemberStat {
     pub window: u32,
 }
 
-/// See [`Stat::clients`].
+/// See [`PoolStat::clients`].
 #[derive(Clone, Debug, Serialize)]
 pub struct ClientStat {
     /// The number that the server gave it.
@@ -356,7 +356,7 @@ pub struct ClientStat {
     pub transport: String,
 }
 
-/// See [`Stat::schemas`].
+/// See [`PoolStat::schemas`].
 #[derive(Clone, Debug, Serialize)]
 pub struct SchemaStat {
     /// Its name.
@@ -367,7 +367,7 @@ pub struct SchemaStat {
     pub fingerprint: String,
 }
 
-impl Stat {
+impl PoolStat {
     /// The numbers as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {

@@ -6,26 +6,26 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use junctura_memory::ledger::Ledger;
+use junctura_memory::ledger::MemoryLedger;
 use junctura_model::limits::SCHEMA_BYTES_MAX;
 use junctura_model::{Code, Error, Result, Schema};
 use junctura_wire::body;
-use junctura_wire::fixed::Holding;
+use junctura_wire::fixed::ReleasedHolding;
 
-use crate::Config;
-use crate::core::clients::client::{Client, Held, Pending};
-use crate::core::clients::listing::Listing;
-use crate::core::clients::stat::{CLIENTS_SHOWN, ClientStat, Counters, ReaderStat};
-use crate::core::engine::timers::{NOBODY, Timer, Timers};
+use crate::PoolConfig;
+use crate::core::clients::client::{ClientRow, HeldDelivery, PendingAnswer};
+use crate::core::clients::listing::OpenListing;
+use crate::core::clients::stat::{CLIENTS_SHOWN, ClientStat, PoolCounters, ReaderStat};
+use crate::core::engine::timers::{NOBODY, TimerEvent, TimerQueue};
 use crate::core::memory::weight::{FAIR_BYTES, FAIR_OFFER_BYTES};
-use crate::core::objects::offer::{Content, WaitingOffer, waiting_bytes};
+use crate::core::objects::offer::{OfferContent, WaitingOffer, waiting_bytes};
 
 /// See the module's page.
 pub(in crate::core) struct ClientTable {
-    pub(in crate::core) config: Arc<Config>,
+    pub(in crate::core) config: Arc<PoolConfig>,
     /// The schemas of the pool as YAML, as every client gets them.
     pub(in crate::core) schema_texts: Vec<String>,
-    pub(in crate::core) table: HashMap<u32, Client>,
+    pub(in crate::core) table: HashMap<u32, ClientRow>,
     pub(in crate::core) seen: u32,
     /// Bytes of standing selectors.
     pub(in crate::core) selector_bytes: usize,
@@ -36,7 +36,7 @@ pub(in crate::core) struct ClientTable {
 }
 
 impl ClientTable {
-    pub(in crate::core) fn new(config: &Arc<Config>) -> Self {
+    pub(in crate::core) fn new(config: &Arc<PoolConfig>) -> Self {
         Self {
             config: Arc::clone(config),
             schema_texts: config.schemas.iter().map(|schema| schema.to_yaml()).collect(),
@@ -48,16 +48,16 @@ impl ClientTable {
         }
     }
 
-    pub(in crate::core) fn get(&self, client: u32) -> Option<&Client> {
+    pub(in crate::core) fn get(&self, client: u32) -> Option<&ClientRow> {
         self.table.get(&client)
     }
 
-    pub(in crate::core) fn get_mut(&mut self, client: u32) -> Option<&mut Client> {
+    pub(in crate::core) fn get_mut(&mut self, client: u32) -> Option<&mut ClientRow> {
         self.table.get_mut(&client)
     }
 
     /// A request of a client that is not over.
-    pub(in crate::core) fn pending(&self, client: u32, request: u64) -> Option<&Pending> {
+    pub(in crate::core) fn pending(&self, client: u32, request: u64) -> Option<&PendingAnswer> {
         self.table.get(&client)?.pending.get(&request)
     }
 
@@ -105,7 +105,7 @@ impl ClientTable {
         }
     }
 
-    pub(in crate::core) fn add_pending(&mut self, client: u32, request: u64, pending: Pending) -> Result<()> {
+    pub(in crate::core) fn add_pending(&mut self, client: u32, request: u64, pending: PendingAnswer) -> Result<()> {
         self.may_ask(client, request)?;
         if let Some(state) = self.table.get_mut(&client) {
             state.pending.insert(request, pending);
@@ -133,9 +133,9 @@ impl ClientTable {
         Ok(())
     }
 
-    pub(in crate::core) fn wire_peer(&self, client: u32) -> Option<body::Peer<'_>> {
+    pub(in crate::core) fn wire_peer(&self, client: u32) -> Option<body::PeerBody<'_>> {
         let peer = self.table.get(&client)?.peer.as_ref()?;
-        Some(body::Peer {
+        Some(body::PeerBody {
             client,
             name: peer.name.as_str().into(),
             host: peer.host.as_str().into(),
@@ -150,7 +150,7 @@ impl ClientTable {
             .is_some_and(|state| state.held.len() < self.config.limits.held_per_client)
     }
 
-    pub(in crate::core) fn no_longer_held(&mut self, client: u32, holding: &Holding) -> Option<Held> {
+    pub(in crate::core) fn no_longer_held(&mut self, client: u32, holding: &ReleasedHolding) -> Option<HeldDelivery> {
         let held = &mut self.table.get_mut(&client)?.held;
         let place = holding.holding.get() as usize;
         let is_held = held.get(place)?.sequence == holding.sequence.get();
@@ -218,17 +218,17 @@ impl ClientTable {
     /// The bundle that a request of this client has open.
     pub(in crate::core) fn bundle_of(&self, client: u32, request: u64) -> Result<u64> {
         let pending = self.pending(client, request);
-        if let Some(&Pending::Bundle(number)) = pending {
+        if let Some(&PendingAnswer::Bundle(number)) = pending {
             return Ok(number);
         }
         let cause = "this client has it not open; it may have been aborted";
         Err(Error::new(Code::Closed, format!("bundle {request}"), cause))
     }
 
-    pub(in crate::core) fn take_listing(&mut self, client: u32, request: u64) -> Option<Box<Listing>> {
+    pub(in crate::core) fn take_listing(&mut self, client: u32, request: u64) -> Option<Box<OpenListing>> {
         let state = self.table.get_mut(&client)?;
         match state.pending.remove(&request) {
-            Some(Pending::List(listing)) => Some(listing),
+            Some(PendingAnswer::List(listing)) => Some(listing),
             Some(other) => {
                 state.pending.insert(request, other);
                 None
@@ -237,11 +237,11 @@ impl ClientTable {
         }
     }
 
-    pub(in crate::core) fn put_listing(&mut self, client: u32, request: u64, listing: Box<Listing>) {
+    pub(in crate::core) fn put_listing(&mut self, client: u32, request: u64, listing: Box<OpenListing>) {
         if listing.rest.is_empty() {
             self.weigh_asked_no_more(client, listing.bytes);
         } else if let Some(state) = self.table.get_mut(&client) {
-            state.pending.insert(request, Pending::List(listing));
+            state.pending.insert(request, PendingAnswer::List(listing));
         }
     }
 
@@ -270,7 +270,7 @@ impl ClientTable {
         })
     }
 
-    pub(in crate::core) fn client_stats(&self, ledger: &Ledger) -> Vec<ClientStat> {
+    pub(in crate::core) fn client_stats(&self, ledger: &MemoryLedger) -> Vec<ClientStat> {
         let leased: HashMap<_, _> = ledger
             .holders()
             .into_iter()
@@ -304,12 +304,12 @@ impl ClientTable {
 
     pub(in crate::core) fn wait_for_memory(
         &mut self,
-        timers: &mut Timers,
-        count: &mut Counters,
+        timers: &mut TimerQueue,
+        count: &mut PoolCounters,
         client: u32,
         number: u64,
         bundle: Option<u64>,
-        Content { head, record, inline }: Content<'_>,
+        OfferContent { head, record, inline }: OfferContent<'_>,
     ) -> Result<()> {
         let limit = self.config.limits.waiting_offers_per_client;
         let Some(state) = self.table.get_mut(&client) else {
@@ -344,7 +344,12 @@ impl ClientTable {
         };
         state.waiting_offers.push_back(waiting);
         if let Some(timeout) = state.offer_timeout {
-            timers.set(timers.now + timeout, client, number, Timer::Offer { client, number });
+            timers.set(
+                timers.now + timeout,
+                client,
+                number,
+                TimerEvent::Offer { client, number },
+            );
         }
         count.offers_waiting += 1;
         Ok(())

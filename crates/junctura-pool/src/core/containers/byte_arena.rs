@@ -12,27 +12,27 @@ const SPARE_MAX: usize = 64;
 
 /// Where a string lies.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::core) struct Line {
+pub(in crate::core) struct ArenaString {
     page: u32,
     start: u16,
     length: u32,
 }
 
 #[derive(Default)]
-pub(in crate::core) struct Pages {
-    table: Slab<Page>,
+pub(in crate::core) struct ByteArena {
+    table: Slab<ArenaPage>,
     /// The one that is being written.
     open: Option<u32>,
     spare: Vec<Vec<u8>>,
 }
 
-struct Page {
+struct ArenaPage {
     bytes: Vec<u8>,
     lines: u32,
 }
 
-impl Pages {
-    pub(in crate::core) fn write(&mut self, bytes: &[u8]) -> Line {
+impl ByteArena {
+    pub(in crate::core) fn write(&mut self, bytes: &[u8]) -> ArenaString {
         let page = match self.open {
             Some(open) if self.table[open as usize].has_room_for(bytes.len()) => open,
             _ => self.turn(bytes.len()),
@@ -41,19 +41,19 @@ impl Pages {
         let start = open.bytes.len() as u16;
         open.bytes.extend_from_slice(bytes);
         open.lines += 1;
-        Line {
+        ArenaString {
             page,
             start,
             length: bytes.len() as u32,
         }
     }
 
-    pub(in crate::core) fn read(&self, line: Line) -> &[u8] {
+    pub(in crate::core) fn read(&self, line: ArenaString) -> &[u8] {
         let start = usize::from(line.start);
         &self.table[line.page as usize].bytes[start..start + line.length as usize]
     }
 
-    pub(in crate::core) fn erase(&mut self, line: Line) {
+    pub(in crate::core) fn erase(&mut self, line: ArenaString) {
         let page = &mut self.table[line.page as usize];
         page.lines -= 1;
         if page.lines == 0 && self.open != Some(line.page) {
@@ -69,7 +69,7 @@ impl Pages {
         }
         let mut bytes = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(PAGE));
         bytes.reserve_exact(length);
-        let page = self.table.insert(Page { bytes, lines: 0 }) as u32;
+        let page = self.table.insert(ArenaPage { bytes, lines: 0 }) as u32;
         self.open = Some(page);
         page
     }
@@ -83,7 +83,7 @@ impl Pages {
     }
 }
 
-impl Page {
+impl ArenaPage {
     fn has_room_for(&self, length: usize) -> bool {
         self.bytes.len() + length <= PAGE
     }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn strings_are_kept_and_their_pages_used_again() {
-        let mut pages = Pages::default();
+        let mut pages = ByteArena::default();
         let mut lines = std::collections::VecDeque::new();
         for number in 0..5000 {
             lines.push_back((number, pages.write(&text(number))));
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_long_string_has_a_page_of_its_own_that_goes_with_it() {
-        let mut pages = Pages::default();
+        let mut pages = ByteArena::default();
         let long = vec![7; 10 * PAGE];
         let (short, line, after) = (pages.write(b"short"), pages.write(&long), pages.write(b"after"));
         assert_eq!(pages.read(line), long);

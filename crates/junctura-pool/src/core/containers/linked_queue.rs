@@ -4,32 +4,32 @@ use slab::Slab;
 
 /// An entry's neighbours in one queue.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::core) struct Links {
+pub(in crate::core) struct QueueLinks {
     before: Option<u32>,
     after: Option<u32>,
 }
 
 /// The ends of a queue; the entries themselves lie in a table.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::core) struct Queue {
+pub(in crate::core) struct LinkedQueue {
     first: Option<u32>,
     last: Option<u32>,
 }
 
-impl Queue {
+impl LinkedQueue {
     /// Who came before all others.
     pub(in crate::core) fn first(&self) -> Option<u32> {
         self.first
     }
 
     /// All entries, from the first.
-    pub(in crate::core) fn iter<T>(self, table: &Slab<T>, links: fn(&T) -> &Links) -> impl Iterator<Item = u32> {
+    pub(in crate::core) fn iter<T>(self, table: &Slab<T>, links: fn(&T) -> &QueueLinks) -> impl Iterator<Item = u32> {
         std::iter::successors(self.first, move |&id| links(&table[id as usize]).after)
     }
 
     /// Appends an entry of the table; `links` says where entries keep their neighbours in this queue.
-    pub(in crate::core) fn push<T>(&mut self, table: &mut Slab<T>, id: u32, links: fn(&mut T) -> &mut Links) {
-        *links(&mut table[id as usize]) = Links {
+    pub(in crate::core) fn push<T>(&mut self, table: &mut Slab<T>, id: u32, links: fn(&mut T) -> &mut QueueLinks) {
+        *links(&mut table[id as usize]) = QueueLinks {
             before: self.last,
             after: None,
         };
@@ -41,8 +41,8 @@ impl Queue {
     }
 
     /// Takes an entry out, wherever it stands.
-    pub(in crate::core) fn remove<T>(&mut self, table: &mut Slab<T>, id: u32, links: fn(&mut T) -> &mut Links) {
-        let Links { before, after } = *links(&mut table[id as usize]);
+    pub(in crate::core) fn remove<T>(&mut self, table: &mut Slab<T>, id: u32, links: fn(&mut T) -> &mut QueueLinks) {
+        let QueueLinks { before, after } = *links(&mut table[id as usize]);
         match before {
             Some(before) => links(&mut table[before as usize]).after = after,
             None => self.first = after,
@@ -58,16 +58,16 @@ impl Queue {
 mod tests {
     use super::*;
 
-    fn order(queue: Queue, table: &Slab<Links>) -> Vec<u32> {
+    fn order(queue: LinkedQueue, table: &Slab<QueueLinks>) -> Vec<u32> {
         queue.iter(table, |links| links).collect()
     }
 
     #[test]
     fn any_entry_can_leave() {
         for leaving in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 2, 0, 3], [2, 0, 3, 1]] {
-            let (mut table, mut queue) = (Slab::new(), Queue::default());
+            let (mut table, mut queue) = (Slab::new(), LinkedQueue::default());
             for _ in 0..4 {
-                let id = table.insert(Links::default()) as u32;
+                let id = table.insert(QueueLinks::default()) as u32;
                 queue.push(&mut table, id, |links| links);
             }
             let mut left = vec![0, 1, 2, 3];

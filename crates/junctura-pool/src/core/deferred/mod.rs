@@ -10,7 +10,7 @@
 //! version of anything, and nobody new is owed it. Whoever comes upon it all the same, by its key or in the queue of a follow,
 //! lets it go first. What follows from its end comes with its turn: the events, the tombstone, the memory, the figures.
 //!
-//! A change of more objects than [`Config::changed_at_once`](crate::Config::changed_at_once) is itself done in parts, in the same queue: a withdraw-all, the objects that
+//! A change of more objects than [`Config::changed_at_once`](crate::PoolConfig::changed_at_once) is itself done in parts, in the same queue: a withdraw-all, the objects that
 //! a new requirement is owed, the end of a requirement or of a reader with a long queue. An object is as it was until its turn has come.
 //!
 //! Who asked for it, or wants to know that what it said before is in effect, is answered when that has gone. While something
@@ -29,18 +29,18 @@ use slab::Slab;
 use crate::Effects;
 use crate::core::clients::table::ClientTable;
 use crate::core::interests::interest_id::InterestId;
-use crate::core::interests::requirement::Disowned;
+use crate::core::interests::requirement::DisownedObjects;
 use crate::core::memory::payload::PayloadMemory;
-use crate::core::memory::spill::Leaving;
-use crate::core::objects::object::{Object, Why};
+use crate::core::memory::spill::TierState;
+use crate::core::objects::object::{ObjectRow, RemovalReason};
 use crate::core::objects::retention_by_name::AwaitedNames;
 use crate::core::objects::table::ObjectTable;
-pub use unfinished::{Unfinished, UnfinishedChange};
+pub use unfinished::{UnfinishedChange, UnfinishedWork};
 
 /// See the module's page.
 #[derive(Default)]
 pub(in crate::core) struct DeferredWork {
-    pub(in crate::core) queue: VecDeque<Left>,
+    pub(in crate::core) queue: VecDeque<DeferredItem>,
     /// So many more may go in this event.
     pub(in crate::core) may_go: usize,
     /// So many more are delivered in this event.
@@ -55,7 +55,7 @@ pub(in crate::core) struct DeferredWork {
 
 /// What has yet to go: the sequence number of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Departing {
+pub enum DepartingObject {
     /// Out of sight.
     Object(u64),
     /// Its time is over; it goes, unless a requirement is owed it.
@@ -67,23 +67,27 @@ pub enum Departing {
 }
 
 /// What was left for later.
-pub(in crate::core) enum Left {
+pub(in crate::core) enum DeferredItem {
     /// An object, and its number: another may have its place by then.
     Object { id: u32, sequence: u64 },
     /// The answer to a request.
     Answer { client: u32, request: u64, count: u64 },
     /// Something that is done for one object after the other: its number, and how many turns it has had.
-    Part { number: u64, turns: u64, part: Part },
+    Part {
+        number: u64,
+        turns: u64,
+        part: DeferredPart,
+    },
 }
 
-/// See [`Left::Part`]: what is done.
-pub(in crate::core) enum Part {
+/// See [`DeferredItem::Part`]: what is done.
+pub(in crate::core) enum DeferredPart {
     /// The withdraw of this number, if it is still that of this client's request.
     TakeOut { id: u32, client: u32, request: u64 },
     /// A new requirement is owed what was there.
     Owe(InterestId),
     /// A requirement has ended that was owed these.
-    Disown(Disowned),
+    Disown(DisownedObjects),
     /// A reader has ended in whose queue these stand.
     Unwatch(Vec<u32>),
     /// Names have come that objects wait for.
@@ -111,30 +115,30 @@ impl DeferredWork {
         may
     }
 
-    pub(in crate::core) fn push(&mut self, left: Left) {
+    pub(in crate::core) fn push(&mut self, left: DeferredItem) {
         self.came += 1;
         self.queue.push_back(left);
     }
 
     /// What is next, if it takes no turn: an answer, or an object that has gone meanwhile.
-    pub(in crate::core) fn pop_past(&mut self, objects: &Slab<Object>) -> Option<Left> {
+    pub(in crate::core) fn pop_past(&mut self, objects: &Slab<ObjectRow>) -> Option<DeferredItem> {
         let takes_a_turn = match *self.queue.front()? {
-            Left::Object { id, sequence } => objects
+            DeferredItem::Object { id, sequence } => objects
                 .get(id as usize)
                 .is_some_and(|one| one.sequence == sequence && one.departs.is_some()),
-            Left::Part { .. } => true,
-            Left::Answer { .. } => false,
+            DeferredItem::Part { .. } => true,
+            DeferredItem::Answer { .. } => false,
         };
         if takes_a_turn { None } else { self.pop() }
     }
 
-    pub(in crate::core) fn pop(&mut self) -> Option<Left> {
+    pub(in crate::core) fn pop(&mut self) -> Option<DeferredItem> {
         self.went += u64::from(!self.queue.is_empty());
         self.queue.pop_front()
     }
 
     /// The entry that was taken is not done yet.
-    pub(in crate::core) fn put_back(&mut self, left: Left) {
+    pub(in crate::core) fn put_back(&mut self, left: DeferredItem) {
         self.went -= 1;
         self.queue.push_front(left);
     }
@@ -164,7 +168,7 @@ impl DeferredWork {
     ) {
         let left = clients.get(client).map_or(0, |state| state.left);
         if left > self.went {
-            self.push(Left::Answer {
+            self.push(DeferredItem::Answer {
                 client,
                 request,
                 count: 0,
@@ -177,7 +181,7 @@ impl DeferredWork {
     /// A request is answered when what this event has left for later has gone.
     pub(in crate::core) fn answer_in_turn(&mut self, client: u32, request: u64, count: u64, fx: &mut impl Effects) {
         if self.has_grown() {
-            self.push(Left::Answer { client, request, count });
+            self.push(DeferredItem::Answer { client, request, count });
         } else {
             fx.reply(client, request, &Reply::Done(count));
         }
@@ -188,22 +192,22 @@ impl DeferredWork {
         objects: &mut ObjectTable,
         memory: &mut PayloadMemory,
         id: u32,
-        why: Why,
+        why: RemovalReason,
     ) {
         let object = &mut objects[id];
         object.departs = Some(why);
-        if object.leaving != Leaving::No {
+        if object.leaving != TierState::No {
             memory.give_up_writing(objects, id);
         }
         let object = &objects[id];
         let sequence = object.sequence;
-        self.push(Left::Object { id, sequence });
+        self.push(DeferredItem::Object { id, sequence });
     }
 
     /// A reader's queue is over: its objects are watched by one less, in turns where they are many.
     pub(in crate::core) fn release_queue(&mut self, objects: &mut ObjectTable, queue: Vec<u32>) {
         if queue.len() > objects.config.changed_at_once {
-            return self.go_on_later(Part::Unwatch(queue));
+            return self.go_on_later(DeferredPart::Unwatch(queue));
         }
         for object in queue {
             objects.unwatch(object);
@@ -211,9 +215,9 @@ impl DeferredWork {
     }
 
     /// Something is done in its turn, one object after the other.
-    pub(in crate::core) fn go_on_later(&mut self, part: Part) {
+    pub(in crate::core) fn go_on_later(&mut self, part: DeferredPart) {
         let number = self.came + 1;
-        self.push(Left::Part { number, turns: 0, part });
+        self.push(DeferredItem::Part { number, turns: 0, part });
     }
 
     /// Those whose turn has come are answered.
@@ -224,7 +228,7 @@ impl DeferredWork {
         fx: &mut impl Effects,
     ) {
         while let Some(left) = self.pop_past(&objects.table) {
-            if let Left::Answer { client, request, count } = left
+            if let DeferredItem::Answer { client, request, count } = left
                 && clients.table.contains_key(&client)
             {
                 fx.reply(client, request, &Reply::Done(count));

@@ -2,14 +2,14 @@
 
 use junctura_model::Result;
 use junctura_wire::Reply;
-use junctura_wire::body::{Follow, events};
+use junctura_wire::body::{FollowRequest, events};
 
-use super::beginning::Asker;
+use super::beginning::WaitingAsker;
 use crate::Effects;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::interests::interest_id::InterestId;
-use crate::core::interests::requirement::Requirement;
+use crate::core::interests::requirement::RequirementState;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
@@ -31,7 +31,7 @@ impl Core {
             .asked
             .interests
             .requirement_ref(id)
-            .and_then(Requirement::named)
+            .and_then(RequirementState::named)
         {
             let name = named.name.clone();
             self.exchange.retention.came(&name);
@@ -49,8 +49,8 @@ impl Core {
     }
 
     /// A requirement has begun, and a request is answered that stands by it still.
-    fn answer_asker(&mut self, asker: &Asker, id: u32, fx: &mut impl Effects) {
-        let &Asker { client, request, joins } = asker;
+    fn answer_asker(&mut self, asker: &WaitingAsker, id: u32, fx: &mut impl Effects) {
+        let &WaitingAsker { client, request, joins } = asker;
         let state = self.exchange.asked.clients.get(client);
         if state.is_none_or(|state| !state.stands_by(request, id)) {
             return;
@@ -60,10 +60,10 @@ impl Core {
         };
         self.exchange.asked.end_use(id, client, request);
         self.exchange.asked.settle(client, request);
-        let follow = Follow {
+        let follow = FollowRequest {
             window,
             until_live,
-            ..Follow::default()
+            ..FollowRequest::default()
         };
         if let Err(error) = self.exchange.join_group((id, false), client, request, &follow, fx) {
             self.fail(client, request, &error, fx);
@@ -88,14 +88,19 @@ impl ClientRequests {
         &mut self,
         (id, is_new): (u32, bool),
         (client, request): (u32, u64),
-        follow: &Follow<'_>,
+        follow: &FollowRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<bool> {
-        if !is_new || self.interests.requirement_ref(id).is_none_or(Requirement::has_begun) {
+        if !is_new
+            || self
+                .interests
+                .requirement_ref(id)
+                .is_none_or(RequirementState::has_begun)
+        {
             return Ok(false);
         }
         self.use_named(id, client, request)?;
-        let asker = Asker {
+        let asker = WaitingAsker {
             client,
             request,
             joins: Some((follow.window, follow.until_live)),

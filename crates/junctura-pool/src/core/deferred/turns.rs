@@ -1,14 +1,14 @@
 //! Turns: deferred work is done one object after the other.
 
 use crate::Effects;
-use crate::core::deferred::{Departing, Left, Part, Unfinished};
+use crate::core::deferred::{DeferredItem, DeferredPart, DepartingObject, UnfinishedWork};
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::exchange::ObjectExchange;
-use crate::core::interests::interest::Interest;
-use crate::core::objects::index::Sight;
-use crate::core::objects::key_table::Filed;
-use crate::core::objects::object::Why;
+use crate::core::interests::interest::StandingInterest;
+use crate::core::objects::index::HiddenObjects;
+use crate::core::objects::key_table::KeyEntry;
+use crate::core::objects::object::RemovalReason;
 
 impl Core {
     /// Follows have more to give: [`Core::tick`] is to be called as soon as others were served.
@@ -25,10 +25,10 @@ impl Core {
         }
         for interest in delivering {
             match self.exchange.asked.interests.get(interest) {
-                Some(Interest::Follow(_)) => self.exchange.pump(interest, fx),
-                Some(Interest::Requirement(_)) => self.exchange.hand_out(interest, fx),
+                Some(StandingInterest::Follow(_)) => self.exchange.pump(interest, fx),
+                Some(StandingInterest::Requirement(_)) => self.exchange.hand_out(interest, fx),
                 // It has ended, and another may have its number.
-                Some(Interest::Demand(_) | Interest::Subscription(_)) | None => {}
+                Some(StandingInterest::Demand(_) | StandingInterest::Subscription(_)) | None => {}
             }
         }
         self.follow_up(fx);
@@ -36,36 +36,36 @@ impl Core {
 
     /// What has yet to go, in the order of its turns; for those who check.
     #[must_use]
-    pub fn departing(&self) -> Vec<Departing> {
+    pub fn departing(&self) -> Vec<DepartingObject> {
         let exchange = &self.exchange;
         let left = exchange.deferred.queue.iter().filter_map(|left| {
             let (id, sequence) = match *left {
-                Left::Object { id, sequence } => (id, sequence),
-                Left::Part { number, .. } => return Some(Departing::Part(number)),
-                Left::Answer { .. } => return None,
+                DeferredItem::Object { id, sequence } => (id, sequence),
+                DeferredItem::Part { number, .. } => return Some(DepartingObject::Part(number)),
+                DeferredItem::Answer { .. } => return None,
             };
             let object = exchange.objects.get(id)?;
             match object.is_visible() {
                 _ if object.sequence != sequence || object.departs.is_none() => None,
-                true => Some(Departing::Object(sequence)),
-                false => Some(Departing::Payload(sequence)),
+                true => Some(DepartingObject::Object(sequence)),
+                false => Some(DepartingObject::Payload(sequence)),
             }
         });
         let due = exchange
             .objects
             .expiries
             .due(exchange.asked.timers.now, &exchange.objects.table);
-        left.chain(due.map(Departing::Time)).collect()
+        left.chain(due.map(DepartingObject::Time)).collect()
     }
 
     /// What is done in parts and is not done yet, in the order of the queue; for those who check.
     #[must_use]
-    pub fn unfinished(&self) -> Vec<Unfinished> {
+    pub fn unfinished(&self) -> Vec<UnfinishedWork> {
         let parts = self.exchange.deferred.queue.iter().filter_map(|left| match left {
-            Left::Part { number, turns, part } => Some((*number, *turns, part)),
-            Left::Object { .. } | Left::Answer { .. } => None,
+            DeferredItem::Part { number, turns, part } => Some((*number, *turns, part)),
+            DeferredItem::Object { .. } | DeferredItem::Answer { .. } => None,
         });
-        let unfinished = parts.map(|(number, turns, part)| Unfinished::of(self, number, turns, part));
+        let unfinished = parts.map(|(number, turns, part)| UnfinishedWork::of(self, number, turns, part));
         unfinished.collect()
     }
 
@@ -80,9 +80,9 @@ impl Core {
             .answer_those_in_turn(&self.exchange.asked.clients, &self.exchange.objects, fx);
         while !self.exchange.deferred.queue.is_empty() && self.exchange.deferred.take_turn() {
             match self.exchange.deferred.pop() {
-                Some(Left::Object { id, .. }) => self.exchange.depart(id, fx),
-                Some(Left::Part { number, turns, part }) => self.go_on(number, turns + 1, part, fx),
-                Some(Left::Answer { .. }) | None => {}
+                Some(DeferredItem::Object { id, .. }) => self.exchange.depart(id, fx),
+                Some(DeferredItem::Part { number, turns, part }) => self.go_on(number, turns + 1, part, fx),
+                Some(DeferredItem::Answer { .. }) | None => {}
             }
             self.exchange
                 .deferred
@@ -94,13 +94,13 @@ impl Core {
     }
 
     /// Does it for one more object.
-    fn go_on(&mut self, number: u64, turns: u64, mut part: Part, fx: &mut impl Effects) {
+    fn go_on(&mut self, number: u64, turns: u64, mut part: DeferredPart, fx: &mut impl Effects) {
         let has_more = match &mut part {
-            &mut Part::TakeOut { id, client, request } => self.take_out_next(id, (client, request), fx),
-            Part::Owe(id) => self.owe_next(*id, fx),
-            Part::Disown(owed) => self.exchange.disown_next(owed, fx),
-            Part::Await(coming) => self.exchange.await_next(coming, fx),
-            Part::Unwatch(queue) => match queue.pop() {
+            &mut DeferredPart::TakeOut { id, client, request } => self.take_out_next(id, (client, request), fx),
+            DeferredPart::Owe(id) => self.owe_next(*id, fx),
+            DeferredPart::Disown(owed) => self.exchange.disown_next(owed, fx),
+            DeferredPart::Await(coming) => self.exchange.await_next(coming, fx),
+            DeferredPart::Unwatch(queue) => match queue.pop() {
                 Some(object) => {
                     self.exchange.objects.unwatch(object);
                     true
@@ -109,7 +109,9 @@ impl Core {
             },
         };
         if has_more {
-            self.exchange.deferred.put_back(Left::Part { number, turns, part });
+            self.exchange
+                .deferred
+                .put_back(DeferredItem::Part { number, turns, part });
         }
     }
 }
@@ -134,8 +136,8 @@ impl ObjectExchange {
     }
 
     /// What look-ups leave out at this moment.
-    pub(in crate::core) fn sight(&self) -> Sight {
-        Sight {
+    pub(in crate::core) fn sight(&self) -> HiddenObjects {
+        HiddenObjects {
             departed_by: self.is_behind().then_some(self.asked.timers.now),
         }
     }
@@ -151,7 +153,7 @@ impl ObjectExchange {
         if object.may_go() && !self.deferred.take_turn() {
             return self
                 .deferred
-                .leave_for_later(&mut self.objects, &mut self.memory, id, Why::Expired);
+                .leave_for_later(&mut self.objects, &mut self.memory, id, RemovalReason::Expired);
         }
         self.settle(id, fx);
     }
@@ -164,7 +166,7 @@ impl ObjectExchange {
         if self.objects[id].is_visible() && !self.deferred.take_turn() {
             return self
                 .deferred
-                .leave_for_later(&mut self.objects, &mut self.memory, id, Why::Withdrawn);
+                .leave_for_later(&mut self.objects, &mut self.memory, id, RemovalReason::Withdrawn);
         }
         self.take_one_out(id, fx);
     }
@@ -181,7 +183,7 @@ impl ObjectExchange {
     pub(in crate::core) fn see_off(&mut self, id: u32, fx: &mut impl Effects) {
         let object = &self.objects[id];
         if object.is_out_of_sight(self.asked.timers.now) {
-            let why = object.departs.unwrap_or(Why::Expired);
+            let why = object.departs.unwrap_or(RemovalReason::Expired);
             self.remove(id, why, fx);
         }
     }
@@ -189,7 +191,7 @@ impl ObjectExchange {
     /// Somebody asks for a key: what is out of sight under it goes before its turn.
     pub(in crate::core) fn see_off_key(&mut self, key: u128, fx: &mut impl Effects) {
         if self.is_behind()
-            && let Some(Filed::Object(id)) = self.objects.find_key(key)
+            && let Some(KeyEntry::Object(id)) = self.objects.find_key(key)
         {
             self.see_off(id, fx);
         }

@@ -1,11 +1,11 @@
 //! What is done in parts, as far as it is left: those who check have to know.
 
-use super::Part;
+use super::DeferredPart;
 use crate::core::engine::Core;
 
 /// What is done in parts, as far as it is left; for those who check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct UnfinishedWork {
     /// No other has it.
     pub number: u64,
     /// How many turns it has had.
@@ -16,7 +16,7 @@ pub struct Unfinished {
     pub left: Vec<u64>,
 }
 
-/// See [`Unfinished`].
+/// See [`UnfinishedWork`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnfinishedChange {
     /// The withdraw-all of this client and number.
@@ -31,8 +31,8 @@ pub enum UnfinishedChange {
     Nothing,
 }
 
-impl Unfinished {
-    pub(super) fn of(core: &Core, number: u64, turns: u64, part: &Part) -> Self {
+impl UnfinishedWork {
+    pub(super) fn of(core: &Core, number: u64, turns: u64, part: &DeferredPart) -> Self {
         let (change, left) = what_is_left(core, part).unwrap_or((UnfinishedChange::Nothing, Vec::new()));
         Self {
             number,
@@ -43,19 +43,19 @@ impl Unfinished {
     }
 }
 
-fn what_is_left(core: &Core, part: &Part) -> Option<(UnfinishedChange, Vec<u64>)> {
+fn what_is_left(core: &Core, part: &DeferredPart) -> Option<(UnfinishedChange, Vec<u64>)> {
     let numbers = |left: &[u32], newest: u64| {
         let sequence = |&id: &u32| core.exchange.objects.get(id).map_or(0, |one| one.sequence);
         let there = |sequence: u64| if sequence <= newest { sequence } else { 0 };
         left.iter().map(|id| there(sequence(id))).collect()
     };
     match part {
-        &Part::TakeOut { id, client, request } => {
+        &DeferredPart::TakeOut { id, client, request } => {
             let withdrawal = core.exchange.withdrawals.table.get(id as usize)?;
             let (left, newest) = withdrawal.left(client, request)?;
             Some((UnfinishedChange::WithdrawAll(client, request), numbers(left, newest)))
         }
-        &Part::Owe(id) => {
+        &DeferredPart::Owe(id) => {
             let requirement = core
                 .exchange
                 .asked
@@ -66,11 +66,11 @@ fn what_is_left(core: &Core, part: &Part) -> Option<(UnfinishedChange, Vec<u64>)
             let change = UnfinishedChange::Begin(of.map_or_else(|| Ok(requirement.client()), Err));
             Some((change, numbers(&beginning.left, beginning.newest)))
         }
-        Part::Disown(disowned) => Some((UnfinishedChange::End, disowned.left())),
-        Part::Await(coming) => Some((
+        DeferredPart::Disown(disowned) => Some((UnfinishedChange::End, disowned.left())),
+        DeferredPart::Await(coming) => Some((
             UnfinishedChange::Come(coming.names.clone()),
             coming.left(&core.exchange.objects, &core.exchange.retention),
         )),
-        Part::Unwatch(_) => None,
+        DeferredPart::Unwatch(_) => None,
     }
 }

@@ -2,18 +2,18 @@
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{Archived, Failure, events};
+use junctura_wire::body::{ArchivedBody, WireFailure, events};
 
-use super::{Awaits, NOTHING_REQUIRES, UNARCHIVED, Waits};
+use super::{ArchiveWaiter, AwaitedTree, NOTHING_REQUIRES, UNARCHIVED};
 use crate::Effects;
-use crate::core::clients::client::Pending;
+use crate::core::clients::client::PendingAnswer;
 use crate::core::clients::requests::ClientRequests;
-use crate::core::durability::Durability;
+use crate::core::durability::DurableOffers;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Timer;
-use crate::core::interests::subscribe::Where;
-use crate::core::objects::object::Object;
-use crate::core::objects::offer::Taken;
+use crate::core::engine::timers::TimerEvent;
+use crate::core::interests::subscribe::ArchiveState;
+use crate::core::objects::object::ObjectRow;
+use crate::core::objects::offer::OfferOutcome;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
@@ -22,7 +22,7 @@ impl Core {
         &mut self,
         client: u32,
         number: u64,
-        archived: &Archived<'_>,
+        archived: &ArchivedBody<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
         let exchange = &mut self.exchange;
@@ -38,7 +38,7 @@ impl Core {
                 None => {
                     exchange.asked.count.archived += 1;
                     exchange.objects.note_place(object, &one.location);
-                    let place = Where {
+                    let place = ArchiveState {
                         location: Some(&one.location),
                         reason: "",
                     };
@@ -49,7 +49,7 @@ impl Core {
                 }
                 Some(reason) => {
                     exchange.asked.count.unarchived += 1;
-                    let place = Where { location: None, reason };
+                    let place = ArchiveState { location: None, reason };
                     exchange
                         .asked
                         .tell_about_object_where(&exchange.objects, object, events::UNARCHIVED, place, fx);
@@ -64,7 +64,7 @@ impl Core {
     }
 }
 
-impl Durability {
+impl DurableOffers {
     /// An object that was offered has become visible, and its client is to be told when it is archived, or why not.
     pub(in crate::core) fn await_archive(
         &mut self,
@@ -72,11 +72,11 @@ impl Durability {
         objects: &ObjectTable,
         client: u32,
         number: u64,
-        taken: Taken,
+        taken: OfferOutcome,
         fx: &mut impl Effects,
     ) {
         if let Err(error) = self.note_durable(asked, objects, client, number, taken) {
-            fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
+            fx.reply(client, number, &Reply::Failed(WireFailure::from(&error)));
         }
     }
 
@@ -88,17 +88,17 @@ impl Durability {
         objects: &ObjectTable,
         client: u32,
         number: u64,
-        taken: Taken,
+        taken: OfferOutcome,
     ) -> Result<()> {
-        let Taken { object, sequence } = taken;
-        let is_owed = |one: &Object| one.sequence == sequence && one.owed > 0;
+        let OfferOutcome { object, sequence } = taken;
+        let is_owed = |one: &ObjectRow| one.sequence == sequence && one.owed > 0;
         if !objects.get(object).is_some_and(is_owed) {
             return Err(not_archived(NOTHING_REQUIRES));
         }
         asked
             .clients
-            .add_pending(client, number, Pending::Durable(Awaits::Object(object)))?;
-        self.waiting.insert(object, Waits::Offer(client, number));
+            .add_pending(client, number, PendingAnswer::Durable(AwaitedTree::Object(object)))?;
+        self.waiting.insert(object, ArchiveWaiter::Offer(client, number));
         asked.limit_wait(client, number);
         Ok(())
     }
@@ -113,10 +113,10 @@ impl Durability {
     ) {
         match self.waiting.remove(&object) {
             None => {}
-            Some(Waits::Offer(client, number)) => {
+            Some(ArchiveWaiter::Offer(client, number)) => {
                 asked.answer_durable(client, number, failure.map(not_archived).as_ref(), fx);
             }
-            Some(Waits::Bundle(root)) => self.note_member(root, failure),
+            Some(ArchiveWaiter::Bundle(root)) => self.note_member(root, failure),
         }
     }
 
@@ -136,7 +136,7 @@ impl Durability {
         fx: &mut impl Effects,
     ) {
         let pending = asked.clients.pending(client, number);
-        let Some(&Pending::Durable(awaits)) = pending else {
+        let Some(&PendingAnswer::Durable(awaits)) = pending else {
             return;
         };
         self.forget(client, number, awaits);
@@ -144,8 +144,8 @@ impl Durability {
             Code::Timeout,
             "durability",
             match awaits {
-                Awaits::Object(_) => "the object is visible, and was not archived in time",
-                Awaits::Bundle(_) => "the bundle is visible, and was not archived in time",
+                AwaitedTree::Object(_) => "the object is visible, and was not archived in time",
+                AwaitedTree::Bundle(_) => "the bundle is visible, and was not archived in time",
             },
         );
         asked.answer_durable(client, number, Some(&error), fx);
@@ -156,7 +156,7 @@ impl ClientRequests {
     /// Nobody waits for a disk longer than for memory.
     pub(in crate::core) fn limit_wait(&mut self, client: u32, number: u64) {
         if let Some(timeout) = self.clients.get(client).and_then(|state| state.offer_timeout) {
-            let timer = Timer::Durable { client, number };
+            let timer = TimerEvent::Durable { client, number };
             self.timers
                 .set(self.timers.now.saturating_add(timeout), client, number, timer);
         }
@@ -172,7 +172,7 @@ impl ClientRequests {
         self.settle(client, number);
         match failure {
             None => fx.reply(client, number, &Reply::Done(0)),
-            Some(error) => fx.reply(client, number, &Reply::Failed(Failure::from(error))),
+            Some(error) => fx.reply(client, number, &Reply::Failed(WireFailure::from(error))),
         }
     }
 }

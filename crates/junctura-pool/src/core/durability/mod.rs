@@ -22,19 +22,19 @@ pub(in crate::core) const UNARCHIVED: &str = "it was received and released, or t
 
 /// Offers that wait until their objects are archived.
 #[derive(Default)]
-pub(in crate::core) struct Durability {
+pub(in crate::core) struct DurableOffers {
     /// By object: who waits for it.
-    pub(in crate::core) waiting: BTreeMap<u32, Waits>,
+    pub(in crate::core) waiting: BTreeMap<u32, ArchiveWaiter>,
     /// Since this event nothing requires their objects any more.
     pub(in crate::core) forsaken: Vec<(u32, u64)>,
     /// By the number of its root: a tree of bundles with durable members, and those that are answered with this event.
-    pub(in crate::core) bundles: BTreeMap<u64, Lasting>,
+    pub(in crate::core) bundles: BTreeMap<u64, UnarchivedTree>,
     pub(in crate::core) settled: Vec<u64>,
 }
 
 /// Who waits until an object is archived.
 #[derive(Clone, Copy)]
-pub(in crate::core) enum Waits {
+pub(in crate::core) enum ArchiveWaiter {
     /// A client and its request.
     Offer(u32, u64),
     /// Those who wait for a tree of bundles.
@@ -43,24 +43,24 @@ pub(in crate::core) enum Waits {
 
 /// What a request waits for.
 #[derive(Clone, Copy)]
-pub(in crate::core) enum Awaits {
+pub(in crate::core) enum AwaitedTree {
     Object(u32),
     /// A tree of bundles, by the number of its root.
     Bundle(u64),
 }
 
 /// A tree of bundles that is visible, and not archived.
-pub(in crate::core) struct Lasting {
+pub(in crate::core) struct UnarchivedTree {
     /// The numbers of its bundles.
     pub(in crate::core) tree: Vec<u64>,
     /// How many durable members are not archived.
     pub(in crate::core) left: u64,
     pub(in crate::core) failure: Option<Error>,
-    pub(in crate::core) waiting: Vec<Waiting>,
+    pub(in crate::core) waiting: Vec<DurabilityWaiter>,
 }
 
 /// Who is answered when a tree is archived, or will not be.
-pub(in crate::core) enum Waiting {
+pub(in crate::core) enum DurabilityWaiter {
     /// Who has one of its bundles open.
     Opener {
         opener: (u32, u64),
@@ -72,7 +72,7 @@ pub(in crate::core) enum Waiting {
     Asker { asker: (u32, u64), answer: u64 },
 }
 
-impl Waiting {
+impl DurabilityWaiter {
     pub(in crate::core) fn who(&self) -> (u32, u64) {
         match self {
             Self::Opener { opener: who, .. } | Self::Asker { asker: who, .. } => *who,
@@ -80,7 +80,7 @@ impl Waiting {
     }
 }
 
-impl Lasting {
+impl UnarchivedTree {
     pub(in crate::core) fn forget(&mut self, client: u32, request: u64) {
         self.waiting.retain(|waiting| waiting.who() != (client, request));
     }
@@ -91,12 +91,12 @@ impl Lasting {
     }
 }
 
-impl Durability {
+impl DurableOffers {
     /// A request waits no more.
-    pub(in crate::core) fn forget(&mut self, client: u32, request: u64, awaits: Awaits) {
+    pub(in crate::core) fn forget(&mut self, client: u32, request: u64, awaits: AwaitedTree) {
         match awaits {
-            Awaits::Object(object) => _ = self.waiting.remove(&object),
-            Awaits::Bundle(root) => {
+            AwaitedTree::Object(object) => _ = self.waiting.remove(&object),
+            AwaitedTree::Bundle(root) => {
                 if let Some(lasting) = self.bundles.get_mut(&root) {
                     lasting.forget(client, request);
                 }
@@ -116,13 +116,13 @@ impl Durability {
     }
 }
 
-impl Durability {
+impl DurableOffers {
     /// No requirement is owed an object any more: if its offer waits still, nobody archives it.
     pub(in crate::core) fn note_unrequired(&mut self, object: u32) {
         match self.waiting.remove(&object) {
             None => {}
-            Some(Waits::Offer(client, number)) => self.forsaken.push((client, number)),
-            Some(Waits::Bundle(root)) => self.note_member(root, Some(UNARCHIVED)),
+            Some(ArchiveWaiter::Offer(client, number)) => self.forsaken.push((client, number)),
+            Some(ArchiveWaiter::Bundle(root)) => self.note_member(root, Some(UNARCHIVED)),
         }
     }
 
@@ -144,7 +144,7 @@ impl Durability {
         }
     }
 
-    pub(in crate::core) fn lasting_of(&mut self, number: u64) -> Option<(u64, &mut Lasting)> {
+    pub(in crate::core) fn lasting_of(&mut self, number: u64) -> Option<(u64, &mut UnarchivedTree)> {
         let mut all = self.bundles.iter_mut();
         all.find(|(_, lasting)| lasting.tree.contains(&number))
             .map(|(&root, lasting)| (root, lasting))
@@ -158,7 +158,7 @@ impl Durability {
         tree: &[u64],
         durable: impl IntoIterator<Item = u32>,
     ) {
-        let mut lasting = Lasting {
+        let mut lasting = UnarchivedTree {
             tree: tree.to_vec(),
             left: 0,
             failure: None,
@@ -169,7 +169,7 @@ impl Durability {
             if objects[object].owed == 0 {
                 lasting.failure = Some(bundle_not_archived(NOTHING_REQUIRES));
             } else {
-                self.waiting.insert(object, Waits::Bundle(root));
+                self.waiting.insert(object, ArchiveWaiter::Bundle(root));
             }
         }
         if lasting.left == 0 {

@@ -17,7 +17,7 @@ use crate::core::engine::timers::Nanoseconds;
 
 /// See the module's page.
 #[derive(Default)]
-pub(in crate::core) struct Drain {
+pub(in crate::core) struct DrainState {
     pub(in crate::core) has_begun: bool,
     pub(in crate::core) until: Option<Nanoseconds>,
     /// Client and request of those who wait for the end.

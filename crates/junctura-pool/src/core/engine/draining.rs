@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use junctura_model::{Code, Error, Result};
-use junctura_wire::body::{self, Failure};
+use junctura_wire::body::{self, WireFailure};
 use junctura_wire::{Reply, Request};
 
 use crate::Effects;
-use crate::core::clients::client::{Pending, milliseconds};
+use crate::core::clients::client::{PendingAnswer, milliseconds};
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
-use crate::core::engine::drain::Drain;
+use crate::core::engine::drain::DrainState;
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::interests::interest::Interest;
-use crate::core::interests::requirement::Requirement;
+use crate::core::interests::interest::StandingInterest;
+use crate::core::interests::requirement::RequirementState;
 
 /// How many requirements are named that are still owed something.
 const NAMED_MAX: usize = 3;
 
-impl Drain {
+impl DrainState {
     /// Who asked for the end does not wait for it any more. It comes nevertheless.
     pub(in crate::core) fn forget_asker(&mut self, client: u32, request: u64) {
         self.askers.remove(&(client, request));
@@ -78,13 +78,13 @@ impl Core {
         &mut self,
         client: u32,
         request: u64,
-        drain: &body::Drain,
+        drain: &body::DrainRequest,
         fx: &mut impl Effects,
     ) -> Result<()> {
         self.exchange
             .asked
             .clients
-            .add_pending(client, request, Pending::Drain)?;
+            .add_pending(client, request, PendingAnswer::Drain)?;
         self.begin_to_drain(drain.timeout_ms.map(milliseconds), fx);
         self.drain.askers.insert((client, request));
         Ok(())
@@ -104,14 +104,14 @@ impl Core {
     fn refuse_those_who_wait(&mut self, fx: &mut impl Effects) {
         let exchange = &mut self.exchange;
         let error = draining(Code::Closed);
-        let refusal = Reply::Failed(Failure::from(&error));
+        let refusal = Reply::Failed(WireFailure::from(&error));
         let demands: Vec<_> = exchange
             .asked
             .interests
             .table
             .iter()
             .filter_map(|(id, interest)| match interest {
-                Interest::Demand(waiting) => Some((id as u32, waiting.client, waiting.request)),
+                StandingInterest::Demand(waiting) => Some((id as u32, waiting.client, waiting.request)),
                 _ => None,
             })
             .collect();
@@ -151,7 +151,7 @@ impl Core {
         for (client, request) in std::mem::take(&mut drain.askers) {
             self.exchange.asked.settle(client, request);
             match &ending {
-                Err(left) => fx.reply(client, request, &Reply::Failed(Failure::from(left))),
+                Err(left) => fx.reply(client, request, &Reply::Failed(WireFailure::from(left))),
                 Ok(()) => fx.reply(client, request, &Reply::Done(0)),
             }
         }
@@ -168,7 +168,11 @@ impl ClientRequests {
             .map(|id| {
                 (
                     id,
-                    self.interests.owed_len(id) + self.interests.requirement_ref(id).map_or(0, Requirement::to_be_owed),
+                    self.interests.owed_len(id)
+                        + self
+                            .interests
+                            .requirement_ref(id)
+                            .map_or(0, RequirementState::to_be_owed),
                 )
             })
             .filter(|&(_, count)| count > 0)

@@ -12,11 +12,11 @@ use serde::Serialize;
 
 /// See the module's page.
 #[derive(Default)]
-pub(in crate::core) struct Components {
-    named: Vec<Component>,
+pub(in crate::core) struct PoolLifetime {
+    named: Vec<PoolComponent>,
 }
 
-struct Component {
+struct PoolComponent {
     name: String,
     came: bool,
     here: u32,
@@ -33,9 +33,9 @@ pub struct ComponentStat {
     pub clients: u32,
 }
 
-impl Components {
+impl PoolLifetime {
     pub(in crate::core) fn new(names: &[String]) -> Self {
-        let component = |name: &String| Component {
+        let component = |name: &String| PoolComponent {
             name: name.clone(),
             came: false,
             here: 0,
@@ -65,7 +65,7 @@ impl Components {
     }
 
     pub(in crate::core) fn stat(&self) -> Vec<ComponentStat> {
-        let stat = |one: &Component| ComponentStat {
+        let stat = |one: &PoolComponent| ComponentStat {
             name: one.name.clone(),
             state: match (one.came, one.here) {
                 (false, _) => "awaited",

@@ -13,13 +13,13 @@
 use junctura_model::Error;
 use junctura_model::selector::{self, SelectorSet};
 use junctura_wire::Request;
-use junctura_wire::body::Order;
+use junctura_wire::body::ListOrder;
 use roaring::RoaringBitmap;
 
 use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::table::ClientTable;
 use crate::core::engine::Core;
-use crate::core::objects::look_ahead::{Ahead, concern};
+use crate::core::objects::look_ahead::{PreparedRequest, concern};
 use crate::core::objects::table::ObjectTable;
 
 /// Objects that are looked at in one step, at most.
@@ -66,12 +66,12 @@ impl ObjectTable {
         asked: &ClientRequests,
         client: u32,
         text: &str,
-        order: Option<&Order<'_>>,
+        order: Option<&ListOrder<'_>>,
     ) -> bool {
         let is_known = asked
             .clients
             .get(client)
-            .is_some_and(crate::core::clients::client::Client::is_known);
+            .is_some_and(crate::core::clients::client::ClientRow::is_known);
         let is_little =
             |looks: usize| asked.count.visible.saturating_mul(looks as u64) <= self.config.looked_at_once as u64;
         let is_quick = text.len() < QUICK_TEXT_BYTES && !selector::is_costly(text);
@@ -90,11 +90,11 @@ impl ObjectTable {
             return false;
         };
         let order = order.map(|order| match order {
-            Order::Key => Order::Key,
-            Order::Attribute(name) => Order::Attribute(name.clone().into_owned().into()),
+            ListOrder::Key => ListOrder::Key,
+            ListOrder::Attribute(name) => ListOrder::Attribute(name.clone().into_owned().into()),
         });
         let objects_max = self.config.looked_at_once.min(STEP_OBJECTS_MAX);
-        let ahead = Ahead {
+        let ahead = PreparedRequest {
             objects_at_once: (objects_max / looks).max(1),
             selectors,
             order,
@@ -110,7 +110,12 @@ impl ObjectTable {
         true
     }
 
-    pub(in crate::core) fn step(&mut self, clients: &mut ClientTable, client: u32, ahead: &mut Ahead) -> bool {
+    pub(in crate::core) fn step(
+        &mut self,
+        clients: &mut ClientTable,
+        client: u32,
+        ahead: &mut PreparedRequest,
+    ) -> bool {
         let count = ahead.objects_at_once;
         let Some(left) = &mut ahead.left else {
             for _ in 0..self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX) {
@@ -167,7 +172,11 @@ impl ObjectTable {
     }
 
     /// What was prepared for the request that is going on, with nothing left, if it is about this selector. The index is complete.
-    pub(in crate::core) fn take_ahead(&mut self, clients: &mut ClientTable, selectors: &SelectorSet) -> Option<Ahead> {
+    pub(in crate::core) fn take_ahead(
+        &mut self,
+        clients: &mut ClientTable,
+        selectors: &SelectorSet,
+    ) -> Option<PreparedRequest> {
         let client = self.ahead_of?;
         let ahead = self.ahead.get(&client)?;
         if ahead.selectors.text() != selectors.text() || ahead.left.is_none() {

@@ -14,18 +14,18 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::Request;
 use junctura_wire::body::events;
 
-use crate::core::engine::drain::Drain;
-use crate::core::engine::lifetime::Components;
-use crate::core::engine::timers::{Nanoseconds, Timer};
+use crate::core::engine::drain::DrainState;
+use crate::core::engine::lifetime::PoolLifetime;
+use crate::core::engine::timers::{Nanoseconds, TimerEvent};
 use crate::core::exchange::ObjectExchange;
-use crate::{Config, Effects};
+use crate::{Effects, PoolConfig};
 
 /// A pool's state. See the module's page.
 pub struct Core {
-    pub(in crate::core) config: Arc<Config>,
+    pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) exchange: ObjectExchange,
-    pub(in crate::core) drain: Drain,
-    pub(in crate::core) components: Components,
+    pub(in crate::core) drain: DrainState,
+    pub(in crate::core) components: PoolLifetime,
 }
 
 impl Core {
@@ -33,7 +33,7 @@ impl Core {
     ///
     /// # Errors
     /// `InvalidArgument` when the configuration names no schema, or two of one name.
-    pub fn new(config: Config) -> Result<Self> {
+    pub fn new(config: PoolConfig) -> Result<Self> {
         let schemas = config.schemas.len();
         if schemas == 0 || schemas > usize::from(u16::MAX) {
             return Err(Error::new(
@@ -54,8 +54,8 @@ impl Core {
         let config = Arc::new(config);
         Ok(Self {
             exchange: ObjectExchange::new(&config)?,
-            drain: Drain::default(),
-            components: Components::new(&config.until_gone),
+            drain: DrainState::default(),
+            components: PoolLifetime::new(&config.until_gone),
             config,
         })
     }
@@ -113,15 +113,15 @@ impl Core {
         self.follow_up(fx);
         while let Some(due) = self.exchange.asked.timers.take_due() {
             match due {
-                Timer::Demand { client, request } => {
+                TimerEvent::Demand { client, request } => {
                     self.exchange.asked.demand_timed_out(client, request, fx);
                 }
-                Timer::Lease { client, request } => self.exchange.lease_timed_out(client, request, fx),
-                Timer::FirstLease => self
+                TimerEvent::Lease { client, request } => self.exchange.lease_timed_out(client, request, fx),
+                TimerEvent::FirstLease => self
                     .exchange
                     .memory
                     .put_first_lease_last(&mut self.exchange.asked.clients),
-                Timer::Withdrawal(id) => {
+                TimerEvent::Withdrawal(id) => {
                     self.exchange.withdrawals.withdrawal_timed_out(
                         &mut self.exchange.asked,
                         &mut self.exchange.objects,
@@ -129,17 +129,17 @@ impl Core {
                         fx,
                     );
                 }
-                Timer::Offer { client, number } => self.exchange.offer_timed_out(client, number, fx),
-                Timer::Durable { client, number } => {
+                TimerEvent::Offer { client, number } => self.exchange.offer_timed_out(client, number, fx),
+                TimerEvent::Durable { client, number } => {
                     self.exchange
                         .durability
                         .durable_timed_out(&mut self.exchange.asked, client, number, fx);
                 }
-                Timer::Requirement(id) => _ = self.exchange.end_named(id, events::LAPSED, None, fx),
-                Timer::Stuck => self.break_stuck(fx),
-                Timer::Bundle(number) => self.orphan(number, fx),
-                Timer::Pause => self.exchange.memory.end_pause(),
-                Timer::Room => self.exchange.memory.go_round(),
+                TimerEvent::Requirement(id) => _ = self.exchange.end_named(id, events::LAPSED, None, fx),
+                TimerEvent::Stuck => self.break_stuck(fx),
+                TimerEvent::Bundle(number) => self.orphan(number, fx),
+                TimerEvent::Pause => self.exchange.memory.end_pause(),
+                TimerEvent::Room => self.exchange.memory.go_round(),
             }
             self.follow_up(fx);
         }
@@ -221,7 +221,7 @@ impl Core {
 
     /// Changes limits in the middle of a test.
     #[cfg(test)]
-    pub(in crate::core) fn change_config(&mut self, change: impl FnOnce(&mut Config)) {
+    pub(in crate::core) fn change_config(&mut self, change: impl FnOnce(&mut PoolConfig)) {
         change(Arc::make_mut(&mut self.config));
         self.exchange.config = Arc::clone(&self.config);
         self.exchange.objects.config = Arc::clone(&self.config);

@@ -1,13 +1,13 @@
 //! Requests, each carried out by the part that it is for, and answered.
 
 use junctura_model::{Code, Error, Result};
-use junctura_wire::body::Failure;
+use junctura_wire::body::WireFailure;
 use junctura_wire::{Reply, Request};
 
 use super::Core;
 use crate::Effects;
-use crate::core::clients::client::Pending;
-use crate::core::objects::offer::Content;
+use crate::core::clients::client::PendingAnswer;
+use crate::core::objects::offer::OfferContent;
 
 impl Core {
     pub(super) fn answer(&mut self, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
@@ -23,7 +23,7 @@ impl Core {
             (Request::Hello(_), true) => Err(protocol("Hello", "the client is known already")),
             (_, false) => Err(protocol("first frame", "a client says Hello first")),
             (Request::Offer { head, record, inline }, _) => {
-                self.offer(client, number, None, Content { head, record, inline }, fx);
+                self.offer(client, number, None, OfferContent { head, record, inline }, fx);
                 return;
             }
             (
@@ -35,7 +35,7 @@ impl Core {
                 },
                 _,
             ) => {
-                self.offer(client, number, Some(bundle), Content { head, record, inline }, fx);
+                self.offer(client, number, Some(bundle), OfferContent { head, record, inline }, fx);
                 return;
             }
             (Request::Bundle(bundle), _) => self.open_bundle(client, number, &bundle, fx),
@@ -113,28 +113,28 @@ impl Core {
 
     fn cancel(&mut self, client: u32, which: u64, fx: &mut impl Effects) {
         let cancelled = match self.exchange.asked.clients.pending(client, which) {
-            Some(Pending::Demand(id)) => {
+            Some(PendingAnswer::Demand(id)) => {
                 let id = *id;
                 self.exchange.drop_interest(id);
                 true
             }
-            Some(Pending::Lease(turn)) => {
+            Some(PendingAnswer::Lease(turn)) => {
                 self.exchange.memory.waiting_leases.remove(*turn);
                 self.exchange.memory.came_free = true;
                 true
             }
-            Some(Pending::Withdrawal(id)) => {
+            Some(PendingAnswer::Withdrawal(id)) => {
                 let id = *id;
                 self.exchange
                     .withdrawals
                     .drop_withdrawal(&mut self.exchange.objects, id);
                 true
             }
-            Some(Pending::Drain) => {
+            Some(PendingAnswer::Drain) => {
                 self.drain.forget_asker(client, which);
                 true
             }
-            Some(Pending::Sync) => {
+            Some(PendingAnswer::Sync) => {
                 self.exchange.asked.clients.forget_sync(client, which);
                 true
             }
@@ -143,22 +143,22 @@ impl Core {
         if cancelled {
             self.exchange.asked.settle(client, which);
             let error = Error::new(Code::Interrupted, "request", "cancelled by its client");
-            fx.reply(client, which, &Reply::Failed(Failure::from(&error)));
+            fx.reply(client, which, &Reply::Failed(WireFailure::from(&error)));
         }
     }
 
     fn stop(&mut self, client: u32, number: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
         let exchange = &mut self.exchange;
         match exchange.asked.clients.pending(client, which) {
-            Some(&Pending::Follow(id) | &Pending::Subscription(id)) => {
+            Some(&PendingAnswer::Follow(id) | &PendingAnswer::Subscription(id)) => {
                 exchange.drop_interest(id);
             }
-            Some(&Pending::Requirement(id)) => _ = exchange.retract(id, "its requirement was retracted", fx),
-            Some(&Pending::Use(id)) => {
+            Some(&PendingAnswer::Requirement(id)) => _ = exchange.retract(id, "its requirement was retracted", fx),
+            Some(&PendingAnswer::Use(id)) => {
                 exchange.asked.end_use(id, client, which);
             }
-            Some(&Pending::Bundle(bundle)) => exchange.leave_bundle(client, which, bundle, fx),
-            Some(Pending::List(_)) => exchange.asked.clients.drop_list(&mut exchange.objects, client, which),
+            Some(&PendingAnswer::Bundle(bundle)) => exchange.leave_bundle(client, which, bundle, fx),
+            Some(PendingAnswer::List(_)) => exchange.asked.clients.drop_list(&mut exchange.objects, client, which),
             _ => {
                 return Err(Error::new(
                     Code::NotFound,
@@ -173,7 +173,7 @@ impl Core {
     }
 
     pub(in crate::core) fn fail(&mut self, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
-        fx.reply(client, number, &Reply::Failed(Failure::from(error)));
+        fx.reply(client, number, &Reply::Failed(WireFailure::from(error)));
         self.exchange.asked.count.failed += u64::from(error.code() != Code::NotWanted);
         let limit = self.config.limits.errors_per_client;
         let Some(state) = self.exchange.asked.clients.get_mut(client) else {

@@ -7,7 +7,7 @@ pub type Nanoseconds = u64;
 
 /// What time brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::core) enum Timer {
+pub(in crate::core) enum TimerEvent {
     Demand {
         client: u32,
         request: u64,
@@ -45,16 +45,16 @@ pub(in crate::core) const NOBODY: u32 = 0;
 /// for a bundle, for the look at stuck requirements, for the pause of the file tier, for the first lease that waits, or for the next
 /// round of what leaves.
 #[derive(Default)]
-pub(in crate::core) struct Timers {
+pub(in crate::core) struct TimerQueue {
     /// When the newest event came.
     pub(in crate::core) now: Nanoseconds,
-    queue: BTreeMap<(Nanoseconds, u64), (Timer, (u32, u64))>,
+    queue: BTreeMap<(Nanoseconds, u64), (TimerEvent, (u32, u64))>,
     places: BTreeMap<(u32, u64), (Nanoseconds, u64)>,
     set: u64,
 }
 
-impl Timers {
-    pub(in crate::core) fn set(&mut self, at: Nanoseconds, client: u32, request: u64, timer: Timer) {
+impl TimerQueue {
+    pub(in crate::core) fn set(&mut self, at: Nanoseconds, client: u32, request: u64, timer: TimerEvent) {
         self.cancel(client, request);
         self.set += 1;
         self.queue.insert((at, self.set), (timer, (client, request)));
@@ -74,7 +74,7 @@ impl Timers {
         self.queue.first_key_value().map(|(&(at, _), _)| at)
     }
 
-    pub(in crate::core) fn take_due(&mut self) -> Option<Timer> {
+    pub(in crate::core) fn take_due(&mut self) -> Option<TimerEvent> {
         let entry = self.queue.first_entry()?;
         if entry.key().0 > self.now {
             return None;

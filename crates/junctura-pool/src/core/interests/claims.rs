@@ -6,13 +6,13 @@ use junctura_model::{Code, Error, RecordRef, Result};
 
 use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::table::ClientTable;
-use crate::core::engine::timers::Timers;
-use crate::core::interests::gaps::{Lost, LostObject};
-use crate::core::interests::requirement::{FEW, Owed, Requirement};
+use crate::core::engine::timers::TimerQueue;
+use crate::core::interests::gaps::{LostObject, LostObjects};
+use crate::core::interests::requirement::{FEW, OwedObjects, RequirementState};
 use crate::core::interests::table::InterestTable;
 use crate::core::memory::hoarding::StuckWatch;
-use crate::core::memory::shortage::Shortage;
-use crate::core::memory::spill::Leaving;
+use crate::core::memory::shortage::MemoryShortage;
+use crate::core::memory::spill::TierState;
 use crate::core::objects::table::ObjectTable;
 
 impl InterestTable {
@@ -172,10 +172,10 @@ impl InterestTable {
     pub(in crate::core) fn most_stuck(
         &self,
         objects: &ObjectTable,
-        timers: &Timers,
-        shortage: Shortage,
+        timers: &TimerQueue,
+        shortage: MemoryShortage,
     ) -> Option<u32> {
-        let is_stuck = |one: &Requirement| {
+        let is_stuck = |one: &RequirementState| {
             one.broken.is_none()
                 && one.owed_len() > 0
                 && one.progress.saturating_add(one.bounds.stuck_after) <= timers.now
@@ -193,7 +193,7 @@ impl InterestTable {
         let queued = |id: u32| {
             let object = &objects[id];
             match object.leaving {
-                Leaving::Queued(entry) if object.holders == 0 && !object.is_kept_by_retention() => {
+                TierState::Queued(entry) if object.holders == 0 && !object.is_kept_by_retention() => {
                     Some((object.length, (id, entry)))
                 }
                 _ => None,
@@ -244,12 +244,12 @@ impl InterestTable {
     }
 
     /// What was kept for a requirement is told, or nobody is to be told any more.
-    pub(in crate::core) fn forget_lost(&mut self, lost: &Lost) {
+    pub(in crate::core) fn forget_lost(&mut self, lost: &LostObjects) {
         self.gap_bytes -= lost.bytes;
     }
 
     /// Takes back the objects that a requirement that ends has yet to be owed.
-    pub(in crate::core) fn forget_beginning(&mut self, requirement: &Requirement) {
+    pub(in crate::core) fn forget_beginning(&mut self, requirement: &RequirementState) {
         if let Some(beginning) = &requirement.beginning {
             self.owed -= beginning.left.len();
             self.came_free = true;
@@ -257,7 +257,7 @@ impl InterestTable {
     }
 
     /// A requirement is new, and may be broken some time.
-    pub(in crate::core) fn watch_over(&mut self, watch: &mut StuckWatch, timers: &Timers, id: u32) {
+    pub(in crate::core) fn watch_over(&mut self, watch: &mut StuckWatch, timers: &TimerQueue, id: u32) {
         let Some(bounds) = self.requirement_ref(id).map(|one| one.bounds) else {
             return;
         };
@@ -307,7 +307,7 @@ impl ClientRequests {
         if requirement.owed.is_empty() {
             requirement.progress = since;
         }
-        let owed = Owed {
+        let owed = OwedObjects {
             object,
             in_flight: 0,
             queued,

@@ -12,39 +12,39 @@
 use std::collections::VecDeque;
 
 use junctura_model::selector::SelectorSet;
-use junctura_wire::body::Follow;
+use junctura_wire::body::FollowRequest;
 
-use crate::core::interests::group::Member;
-use crate::core::objects::order::{Incremental, Sorting};
+use crate::core::interests::group::FollowMembership;
+use crate::core::objects::order::{IncrementalSort, ResolvedOrder};
 
 /// One follow.
-pub(in crate::core) struct Following {
+pub(in crate::core) struct FollowInterest {
     pub(in crate::core) client: u32,
     pub(in crate::core) request: u64,
     pub(in crate::core) selectors: SelectorSet,
     /// The requirement through which it receives; its objects come from there and not from matching.
     pub(in crate::core) requirement: Option<u32>,
     /// Where it is a group's: its objects come from what waits there, and not from a queue of its own.
-    pub(in crate::core) member: Option<Member>,
-    pub(in crate::core) sorting: Sorting,
+    pub(in crate::core) member: Option<FollowMembership>,
+    pub(in crate::core) sorting: ResolvedOrder,
     pub(in crate::core) window: u32,
     pub(in crate::core) in_flight: u32,
     /// It ends when it has caught up.
     pub(in crate::core) until_live: bool,
     /// `None` once the follow is live.
-    pub(in crate::core) first_phase: Option<Incremental>,
+    pub(in crate::core) first_phase: Option<IncrementalSort>,
     pub(in crate::core) live: VecDeque<u32>,
 }
 
-impl Following {
+impl FollowInterest {
     /// A member's.
     pub(in crate::core) fn of_member(
         client: u32,
         request: u64,
         selectors: SelectorSet,
         requirement: u32,
-        follow: &Follow<'_>,
-        member: Member,
+        follow: &FollowRequest<'_>,
+        member: FollowMembership,
     ) -> Self {
         Self {
             client,
@@ -52,7 +52,7 @@ impl Following {
             selectors,
             requirement: Some(requirement),
             member: Some(member),
-            sorting: Sorting::default(),
+            sorting: ResolvedOrder::default(),
             window: follow.window,
             in_flight: 0,
             until_live: follow.until_live,
@@ -63,7 +63,7 @@ impl Following {
 
     /// How many objects stand in its queue.
     pub(in crate::core) fn queued(&self) -> usize {
-        let first = self.first_phase.as_ref().map_or(0, Incremental::len);
+        let first = self.first_phase.as_ref().map_or(0, IncrementalSort::len);
         first + self.live.len()
     }
 
@@ -79,7 +79,7 @@ impl Following {
 }
 
 /// The next step of a follow.
-pub(in crate::core) enum Next {
+pub(in crate::core) enum NextDelivery {
     /// An object of the first phase.
     First(u32),
     /// The first phase is over.

@@ -1,6 +1,6 @@
 //! What a requirement will not get: told to whoever reads it, or to its client, or kept for the next to read it.
 //!
-//! What is kept is named as far as [`Limits::gap_bytes_per_requirement`](crate::Limits) reaches, and `gap_bytes` of all
+//! What is kept is named as far as [`Limits::gap_bytes_per_requirement`](crate::PoolLimits) reaches, and `gap_bytes` of all
 //! together, and counted beyond: one can make many requirements, and read none. One that names as many as it may counts from
 //! there on, which costs next to nothing: so one that is broken, and misses everything, hardly slows who is not.
 
@@ -8,7 +8,7 @@ use junctura_wire::body::ObjectName;
 
 /// What the next reader is to be told that it will not get.
 #[derive(Default)]
-pub(in crate::core) struct Lost {
+pub(in crate::core) struct LostObjects {
     pub(in crate::core) items: Vec<LostObject>,
     pub(in crate::core) bytes: usize,
     /// It names as many as it may: what comes is counted.
@@ -34,7 +34,7 @@ impl LostObject {
     }
 }
 
-impl Lost {
+impl LostObjects {
     pub(in crate::core) fn len(&self) -> u64 {
         self.items.len() as u64 + self.unnamed.iter().map(|(_, count)| count).sum::<u64>()
     }

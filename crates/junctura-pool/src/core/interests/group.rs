@@ -16,11 +16,11 @@
 use std::collections::BTreeSet;
 
 use crate::core::containers::ordered_ids::OrderedIds;
-use crate::core::interests::follow::Following;
+use crate::core::interests::follow::FollowInterest;
 
 /// What only a group has.
 #[derive(Default)]
-pub(in crate::core) struct Group {
+pub(in crate::core) struct GroupState {
     /// Sequence numbers of what no member has.
     pub(in crate::core) waiting: BTreeSet<u64>,
     /// The follows of its members, in the order in which they joined.
@@ -37,20 +37,20 @@ pub(in crate::core) struct Group {
 pub(in crate::core) type Place = (u32, u64, u32);
 
 /// What a follow knows of its membership.
-pub(in crate::core) struct Member {
+pub(in crate::core) struct FollowMembership {
     pub(in crate::core) turn: u64,
     /// The newest sequence number when it joined.
     pub(in crate::core) joined: u64,
     pub(in crate::core) is_live: bool,
 }
 
-impl Group {
+impl GroupState {
     /// Whether somebody has yet to hear that it is live.
     pub(in crate::core) fn has_joining(&self) -> bool {
         !self.joining.is_empty()
     }
 }
 
-pub(in crate::core) fn place(id: u32, member: &Member, following: &Following) -> Place {
+pub(in crate::core) fn place(id: u32, member: &FollowMembership, following: &FollowInterest) -> Place {
     (following.in_flight, member.turn, id)
 }

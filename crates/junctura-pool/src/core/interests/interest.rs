@@ -4,14 +4,14 @@ use junctura_model::Result;
 use junctura_model::selector::{Selector, SelectorSet};
 
 use crate::core::engine::timers::NOBODY;
-use crate::core::interests::demand::Waiting;
-use crate::core::interests::follow::Following;
-use crate::core::interests::requirement::{Requirement, Whose};
-use crate::core::interests::subscribe::Subscription;
+use crate::core::interests::demand::WaitingDemand;
+use crate::core::interests::follow::FollowInterest;
+use crate::core::interests::requirement::{RequirementOwner, RequirementState};
+use crate::core::interests::subscribe::SubscriptionState;
 
 /// A selector of a request that was read before the request, for the pool's schemas: compiling its regular expressions takes long.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedSelector {
     /// As the request gives it.
     pub text: String,
     /// What was read, or why it is refused.
@@ -19,14 +19,14 @@ pub struct Prepared {
 }
 
 /// One standing interest.
-pub(in crate::core) enum Interest {
-    Demand(Waiting),
-    Follow(Box<Following>),
-    Requirement(Box<Requirement>),
-    Subscription(Subscription),
+pub(in crate::core) enum StandingInterest {
+    Demand(WaitingDemand),
+    Follow(Box<FollowInterest>),
+    Requirement(Box<RequirementState>),
+    Subscription(SubscriptionState),
 }
 
-impl Interest {
+impl StandingInterest {
     /// Bytes of the objects that a new follow begins with.
     pub(in crate::core) fn queue_bytes(&self) -> usize {
         match self {
@@ -42,8 +42,8 @@ impl Interest {
             Self::Follow(following) => following.client,
             Self::Subscription(subscription) => subscription.client,
             Self::Requirement(requirement) => match requirement.whose {
-                Whose::Client { client, .. } => client,
-                Whose::Named(_) => NOBODY,
+                RequirementOwner::Client { client, .. } => client,
+                RequirementOwner::Named(_) => NOBODY,
             },
         }
     }
@@ -71,7 +71,7 @@ impl Interest {
 }
 
 /// See [`InterestTable::aim`](crate::core::interests::table::InterestTable::aim).
-pub(in crate::core) enum Aim {
+pub(in crate::core) enum InterestAim {
     Selectors(SelectorSet),
     Key {
         identity: u128,

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use crate::core::engine::timers::Nanoseconds;
 
 /// What only a requirement with a name has.
-pub(in crate::core) struct Named {
+pub(in crate::core) struct NamedRequirement {
     pub(in crate::core) name: String,
     /// How long it stands while no client uses it.
     pub(in crate::core) time_to_live: Option<Nanoseconds>,
@@ -28,7 +28,7 @@ pub(in crate::core) struct Named {
     pub(in crate::core) lapses: Option<Nanoseconds>,
 }
 
-impl Named {
+impl NamedRequirement {
     pub(in crate::core) fn new(name: &str, time_to_live: Option<Nanoseconds>, now: Nanoseconds) -> Self {
         Self {
             name: name.to_owned(),

@@ -2,15 +2,15 @@
 
 use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::table::ClientTable;
-use crate::core::engine::timers::{NOBODY, Timer};
-use crate::core::interests::follow::{Following, Next};
-use crate::core::interests::group::{Member, place};
-use crate::core::interests::interest::Interest;
-use crate::core::interests::requirement::{Requirement, Whose};
+use crate::core::engine::timers::{NOBODY, TimerEvent};
+use crate::core::interests::follow::{FollowInterest, NextDelivery};
+use crate::core::interests::group::{FollowMembership, place};
+use crate::core::interests::interest::StandingInterest;
+use crate::core::interests::requirement::{RequirementOwner, RequirementState};
 use crate::core::interests::table::InterestTable;
-use crate::core::objects::key_table::Filed;
-use crate::core::objects::object::State;
-use crate::core::objects::order::Incremental;
+use crate::core::objects::key_table::KeyEntry;
+use crate::core::objects::object::ObjectState;
+use crate::core::objects::order::IncrementalSort;
 use crate::core::objects::table::ObjectTable;
 
 impl InterestTable {
@@ -83,7 +83,7 @@ impl InterestTable {
     }
 
     /// Who is told for a group: the member that has been there longest.
-    pub(in crate::core) fn spokesman(&self, requirement: &Requirement) -> Option<&Following> {
+    pub(in crate::core) fn spokesman(&self, requirement: &RequirementState) -> Option<&FollowInterest> {
         self.following_ref(requirement.group.as_ref()?.members.first()?)
     }
 
@@ -97,7 +97,7 @@ impl InterestTable {
     }
 
     /// The follow that reads a requirement, or hears what is to be said to its members.
-    pub(in crate::core) fn reading(&self, requirement: &Requirement) -> Option<&Following> {
+    pub(in crate::core) fn reading(&self, requirement: &RequirementState) -> Option<&FollowInterest> {
         match requirement.reader {
             Some(reader) => self.following_ref(reader),
             None => self.spokesman(requirement),
@@ -105,11 +105,11 @@ impl InterestTable {
     }
 
     /// The client that reads a requirement, or else whose it is.
-    pub(in crate::core) fn person_of(&self, requirement: &Requirement) -> Option<u32> {
+    pub(in crate::core) fn person_of(&self, requirement: &RequirementState) -> Option<u32> {
         match (self.reading(requirement), &requirement.whose) {
             (Some(following), _) => Some(following.client),
-            (None, Whose::Client { client, .. }) => Some(*client),
-            (None, Whose::Named(_)) => None,
+            (None, RequirementOwner::Client { client, .. }) => Some(*client),
+            (None, RequirementOwner::Named(_)) => None,
         }
     }
 
@@ -128,11 +128,11 @@ impl InterestTable {
         };
         let selector = requirement.selectors.text();
         match &requirement.whose {
-            Whose::Client { client, .. } => format!("{} requires {selector:?}", clients.person(*client)),
-            Whose::Named(named) if requirement.group.is_some() => {
+            RequirementOwner::Client { client, .. } => format!("{} requires {selector:?}", clients.person(*client)),
+            RequirementOwner::Named(named) if requirement.group.is_some() => {
                 format!("group {} ({selector:?}), {}", named.name, self.members_of(id))
             }
-            Whose::Named(named) => format!(
+            RequirementOwner::Named(named) => format!(
                 "requirement {} ({selector:?}), which {} reads",
                 named.name,
                 self.reader_of(clients, id)
@@ -141,19 +141,19 @@ impl InterestTable {
     }
 
     /// Whom a requirement's gaps are told, if anybody is there.
-    pub(in crate::core) fn hearer(&self, requirement: &Requirement) -> Option<(u32, u64)> {
+    pub(in crate::core) fn hearer(&self, requirement: &RequirementState) -> Option<(u32, u64)> {
         match (self.reading(requirement), &requirement.whose) {
             (Some(following), _) => Some((following.client, following.request)),
-            (None, Whose::Client { client, request }) => Some((*client, *request)),
-            (None, Whose::Named(_)) => None,
+            (None, RequirementOwner::Client { client, request }) => Some((*client, *request)),
+            (None, RequirementOwner::Named(_)) => None,
         }
     }
 
     pub(in crate::core) fn watch_queue(&mut self, objects: &mut ObjectTable, id: u32) {
-        let Some(Interest::Follow(following)) = self.table.get(id as usize) else {
+        let Some(StandingInterest::Follow(following)) = self.table.get(id as usize) else {
             return;
         };
-        let first = following.first_phase.iter().flat_map(Incremental::iter);
+        let first = following.first_phase.iter().flat_map(IncrementalSort::iter);
         for object in first.chain(following.live.iter().copied()) {
             objects[object].watchers += 1;
         }
@@ -163,9 +163,9 @@ impl InterestTable {
         &self,
         objects: &ObjectTable,
         id: u32,
-        phase: &mut Incremental,
+        phase: &mut IncrementalSort,
     ) -> Option<u32> {
-        let Some(Interest::Follow(following)) = self.table.get(id as usize) else {
+        let Some(StandingInterest::Follow(following)) = self.table.get(id as usize) else {
             return None;
         };
         let sequence = |id: u32| objects[id].sequence;
@@ -181,14 +181,14 @@ impl InterestTable {
         objects: &ObjectTable,
         clients: &mut ClientTable,
         id: u32,
-    ) -> Option<Next> {
+    ) -> Option<NextDelivery> {
         let following = self.following(id)?;
         let (client, has_room) = (following.client, following.in_flight < following.window);
         match &following.first_phase {
-            None if following.live.is_empty() => return following.is_closing().then_some(Next::Over),
+            None if following.live.is_empty() => return following.is_closing().then_some(NextDelivery::Over),
             Some(phase) if phase.is_empty() => {
                 following.first_phase = None;
-                return Some(Next::Live);
+                return Some(NextDelivery::Live);
             }
             _ if !has_room => return None,
             _ => {}
@@ -201,27 +201,27 @@ impl InterestTable {
         }
         let following = self.following(id)?;
         if following.first_phase.is_none() {
-            return following.live.pop_front().map(Next::Later);
+            return following.live.pop_front().map(NextDelivery::Later);
         }
         let mut phase = following.first_phase.take()?;
         let next = self.next_of_phase(objects, id, &mut phase);
         self.following(id)?.first_phase = Some(phase);
-        next.map(Next::First)
+        next.map(NextDelivery::First)
     }
 
     /// Whether a version was superseded, and the reader hears of the key again: from the newest one, which it is given, or
     /// told of if that is gone. Where the newest does not match, nothing more would come.
     pub(in crate::core) fn is_followed_by_newer(&self, objects: &ObjectTable, id: u32, object: u32) -> bool {
         let object = &objects[object];
-        let Some(Interest::Follow(following)) = self.table.get(id as usize) else {
+        let Some(StandingInterest::Follow(following)) = self.table.get(id as usize) else {
             return false;
         };
-        if object.state != State::Superseded {
+        if object.state != ObjectState::Superseded {
             return false;
         }
         let newest = match objects.find_key(object.key) {
-            Some(Filed::Object(newest)) => objects[newest].record(),
-            Some(Filed::Tombstone(newest)) => objects.tombstones.record(objects.tombstones.get(newest)),
+            Some(KeyEntry::Object(newest)) => objects[newest].record(),
+            Some(KeyEntry::Tombstone(newest)) => objects.tombstones.record(objects.tombstones.get(newest)),
             None => return false,
         };
         let selector = following.selectors.of(usize::from(object.schema));
@@ -237,7 +237,7 @@ impl ClientRequests {
             return;
         };
         let is_read = requirement.is_read() || requirement.demands > 0 || requirement.in_flight > 0;
-        let Whose::Named(named) = &mut requirement.whose else {
+        let RequirementOwner::Named(named) = &mut requirement.whose else {
             return;
         };
         if is_read || !named.users.is_empty() {
@@ -247,7 +247,7 @@ impl ClientRequests {
         } else if let Some(time) = named.time_to_live {
             let at = now.saturating_add(time);
             named.lapses = Some(at);
-            self.timers.set(at, NOBODY, u64::from(id), Timer::Requirement(id));
+            self.timers.set(at, NOBODY, u64::from(id), TimerEvent::Requirement(id));
         }
     }
 
@@ -279,7 +279,13 @@ impl ClientRequests {
     }
 
     /// A member's follow is over. What its client has in hand stays with it.
-    pub(in crate::core) fn leave_group(&mut self, id: u32, requirement: u32, member: &Member, following: &Following) {
+    pub(in crate::core) fn leave_group(
+        &mut self,
+        id: u32,
+        requirement: u32,
+        member: &FollowMembership,
+        following: &FollowInterest,
+    ) {
         if let Some(group) = self.interests.group_mut(requirement) {
             group.members.remove(id);
             group.ready.remove(&place(id, member, following));

@@ -15,26 +15,26 @@ use std::collections::BTreeMap;
 
 use junctura_model::selector::SelectorSet;
 
-use crate::core::deferred::beginning::Beginning;
+use crate::core::deferred::beginning::RequirementStart;
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::interests::gaps::Lost;
-use crate::core::interests::group::Group;
-use crate::core::interests::named_requirement::Named;
-use crate::core::interests::stuck::{Bounds, Broken};
-use crate::core::memory::shortage::Shortage;
+use crate::core::interests::gaps::LostObjects;
+use crate::core::interests::group::GroupState;
+use crate::core::interests::named_requirement::NamedRequirement;
+use crate::core::interests::stuck::{StuckBounds, StuckRequirement};
+use crate::core::memory::shortage::MemoryShortage;
 use crate::core::objects::table::ObjectTable;
 
 /// So many requirements are asked one by one whether they are owed an object.
 pub(in crate::core) const FEW: usize = 16;
 
 /// One requirement.
-pub(in crate::core) struct Requirement {
-    pub(in crate::core) whose: Whose,
+pub(in crate::core) struct RequirementState {
+    pub(in crate::core) whose: RequirementOwner,
     pub(in crate::core) selectors: SelectorSet,
     pub(in crate::core) newest_only: bool,
-    pub(in crate::core) bounds: Bounds,
+    pub(in crate::core) bounds: StuckBounds,
     /// By sequence number: what it is owed.
-    pub(in crate::core) owed: BTreeMap<u64, Owed>,
+    pub(in crate::core) owed: BTreeMap<u64, OwedObjects>,
     /// Bytes of the payloads that it is owed.
     pub(in crate::core) owed_bytes: u64,
     /// Of them, what retention keeps no longer; counted only where it breaks on full.
@@ -47,20 +47,20 @@ pub(in crate::core) struct Requirement {
     pub(in crate::core) reader: Option<u32>,
     /// When its readers did something last, or when it was owed nothing last.
     pub(in crate::core) progress: Nanoseconds,
-    pub(in crate::core) broken: Option<Broken>,
+    pub(in crate::core) broken: Option<StuckRequirement>,
     /// By sequence number: how many deliveries its readers hold of what it was owed until it was broken.
     pub(in crate::core) forfeited: BTreeMap<u64, u32>,
-    pub(in crate::core) lost: Lost,
+    pub(in crate::core) lost: LostObjects,
     /// Where members share what it is owed.
-    pub(in crate::core) group: Option<Box<Group>>,
+    pub(in crate::core) group: Option<Box<GroupState>>,
     /// It is about to be owed what was there when it was made, where that is very much.
-    pub(in crate::core) beginning: Option<Box<Beginning>>,
+    pub(in crate::core) beginning: Option<Box<RequirementStart>>,
 }
 
 /// The objects that a requirement was owed when it ended.
-pub(in crate::core) struct Disowned(pub(in crate::core) BTreeMap<u64, Owed>);
+pub(in crate::core) struct DisownedObjects(pub(in crate::core) BTreeMap<u64, OwedObjects>);
 
-impl Disowned {
+impl DisownedObjects {
     /// Their numbers, the next last.
     pub(in crate::core) fn left(&self) -> Vec<u64> {
         self.0.keys().rev().copied().collect()
@@ -68,14 +68,14 @@ impl Disowned {
 }
 
 /// Whom a requirement goes with.
-pub(in crate::core) enum Whose {
+pub(in crate::core) enum RequirementOwner {
     /// The connection that made it.
     Client { client: u32, request: u64 },
     /// Nobody.
-    Named(Box<Named>),
+    Named(Box<NamedRequirement>),
 }
 
-pub(in crate::core) struct Owed {
+pub(in crate::core) struct OwedObjects {
     pub(in crate::core) object: u32,
     /// Deliveries through the requirement that are not released.
     pub(in crate::core) in_flight: u32,
@@ -89,13 +89,18 @@ pub(in crate::core) struct Owed {
     pub(in crate::core) since: Nanoseconds,
 }
 
-impl Requirement {
+impl RequirementState {
     /// How many objects it is owed.
     pub(in crate::core) fn owed_count(&self) -> usize {
         self.owed.len()
     }
 
-    pub(in crate::core) fn new(whose: Whose, selectors: SelectorSet, newest_only: bool, bounds: Bounds) -> Self {
+    pub(in crate::core) fn new(
+        whose: RequirementOwner,
+        selectors: SelectorSet,
+        newest_only: bool,
+        bounds: StuckBounds,
+    ) -> Self {
         Self {
             whose,
             selectors,
@@ -110,7 +115,7 @@ impl Requirement {
             progress: 0,
             broken: None,
             forfeited: BTreeMap::new(),
-            lost: Lost::default(),
+            lost: LostObjects::default(),
             group: None,
             beginning: None,
         }
@@ -129,8 +134,8 @@ impl Requirement {
     /// Its client and request; a requirement with a name has neither.
     pub(in crate::core) fn client(&self) -> (u32, u64) {
         match self.whose {
-            Whose::Client { client, request } => (client, request),
-            Whose::Named(_) => (0, 0),
+            RequirementOwner::Client { client, request } => (client, request),
+            RequirementOwner::Named(_) => (0, 0),
         }
     }
 
@@ -146,8 +151,9 @@ impl Requirement {
 
     /// What it is owed: what waits for its turn, and what its readers hold.
     pub(in crate::core) fn owed_by_place(&self) -> (Vec<u32>, Vec<u32>) {
-        let (held, waiting): (Vec<&Owed>, Vec<&Owed>) = self.owed.values().partition(|owed| owed.in_flight > 0);
-        let objects = |owed: Vec<&Owed>| owed.into_iter().map(|owed| owed.object).collect();
+        let (held, waiting): (Vec<&OwedObjects>, Vec<&OwedObjects>) =
+            self.owed.values().partition(|owed| owed.in_flight > 0);
+        let objects = |owed: Vec<&OwedObjects>| owed.into_iter().map(|owed| owed.object).collect();
         (objects(waiting), objects(held))
     }
 
@@ -190,20 +196,20 @@ impl Requirement {
 
     /// How much of what is short would be free without it: bytes or objects that it is owed and retention keeps no
     /// longer, or all that it is owed.
-    pub(in crate::core) fn kept_of(&self, objects: &ObjectTable, shortage: Shortage) -> u64 {
+    pub(in crate::core) fn kept_of(&self, objects: &ObjectTable, shortage: MemoryShortage) -> u64 {
         let owed = self.objects().map(|id| &objects[id]);
         let kept = owed.filter(|object| !object.is_kept_by_retention());
         match shortage {
-            Shortage::Payload => kept.map(|object| object.length).sum(),
-            Shortage::Records => kept.count() as u64,
-            Shortage::Owed => self.owed_len() as u64,
+            MemoryShortage::Payload => kept.map(|object| object.length).sum(),
+            MemoryShortage::Records => kept.count() as u64,
+            MemoryShortage::Owed => self.owed_len() as u64,
         }
     }
 
-    pub(in crate::core) fn named(&self) -> Option<&Named> {
+    pub(in crate::core) fn named(&self) -> Option<&NamedRequirement> {
         match &self.whose {
-            Whose::Named(named) => Some(named),
-            Whose::Client { .. } => None,
+            RequirementOwner::Named(named) => Some(named),
+            RequirementOwner::Client { .. } => None,
         }
     }
 }

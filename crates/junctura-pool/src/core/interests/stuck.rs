@@ -24,7 +24,7 @@ use crate::core::interests::named_requirement::seconds;
 
 /// When a requirement is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::core) struct Bounds {
+pub(in crate::core) struct StuckBounds {
     /// It is made to break, rather than to make others wait.
     pub(in crate::core) breaks_on_full: bool,
     /// Bytes that it may keep before it does; `None`: any, until somebody waits for memory.
@@ -32,7 +32,7 @@ pub(in crate::core) struct Bounds {
     pub(in crate::core) stuck_after: Nanoseconds,
 }
 
-impl Display for Bounds {
+impl Display for StuckBounds {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         match (self.breaks_on_full, self.quota) {
             (false, _) => write!(f, "lets offers wait")?,
@@ -44,14 +44,14 @@ impl Display for Bounds {
 }
 
 /// A requirement that is broken.
-pub(in crate::core) struct Broken {
+pub(in crate::core) struct StuckRequirement {
     pub(in crate::core) since: Nanoseconds,
     pub(in crate::core) why: String,
 }
 
 /// What the core remembers of those that may be broken.
 #[derive(Default)]
-pub(in crate::core) struct Breakers {
+pub(in crate::core) struct StuckCandidates {
     /// Requirements that are made to break.
     pub(in crate::core) on_full: OrderedIds,
     /// Of them, those that have gone over their quota in this event.

@@ -4,7 +4,7 @@ use junctura_model::selector::SelectorSet;
 use junctura_wire::body::events;
 
 /// One subscription.
-pub(in crate::core) struct Subscription {
+pub(in crate::core) struct SubscriptionState {
     pub(in crate::core) client: u32,
     pub(in crate::core) request: u64,
     pub(in crate::core) selectors: SelectorSet,
@@ -13,7 +13,7 @@ pub(in crate::core) struct Subscription {
 
 /// Where an object lies in a store, or why it does not.
 #[derive(Clone, Copy, Default)]
-pub(in crate::core) struct Where<'a> {
+pub(in crate::core) struct ArchiveState<'a> {
     pub(in crate::core) location: Option<&'a str>,
     pub(in crate::core) reason: &'a str,
 }

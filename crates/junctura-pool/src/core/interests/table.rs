@@ -6,33 +6,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use junctura_model::index::Interests;
+use junctura_model::index::InterestIndex;
 use junctura_model::limits::REQUIREMENT_NAME_BYTES_MAX;
 use junctura_model::requirements::check_name;
 use junctura_model::selector::SelectorSet;
 use junctura_model::{Code, Error, RecordRef, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{Happened, Require};
+use junctura_wire::body::{EventBody, RequireRequest};
 use slab::Slab;
 
-use crate::core::clients::client::{Pending, milliseconds};
+use crate::core::clients::client::{PendingAnswer, milliseconds};
 use crate::core::clients::table::ClientTable;
 use crate::core::containers::ordered_ids::OrderedIds;
-use crate::core::deferred::beginning::Asker;
-use crate::core::engine::timers::{Nanoseconds, Timers};
-use crate::core::interests::follow::Following;
-use crate::core::interests::group::Group;
-use crate::core::interests::interest::{Interest, Prepared, typed};
+use crate::core::deferred::beginning::WaitingAsker;
+use crate::core::engine::timers::{Nanoseconds, TimerQueue};
+use crate::core::interests::follow::FollowInterest;
+use crate::core::interests::group::GroupState;
+use crate::core::interests::interest::{PreparedSelector, StandingInterest, typed};
 use crate::core::interests::interest_id::InterestId;
-use crate::core::interests::named_requirement::{Named, seconds, subject};
-use crate::core::interests::requirement::{Requirement, Whose};
-use crate::core::interests::stuck::{Bounds, Breakers};
-use crate::core::interests::subscribe::{LATER, Subscription};
+use crate::core::interests::named_requirement::{NamedRequirement, seconds, subject};
+use crate::core::interests::requirement::{RequirementOwner, RequirementState};
+use crate::core::interests::stuck::{StuckBounds, StuckCandidates};
+use crate::core::interests::subscribe::{LATER, SubscriptionState};
 use crate::core::memory::weight::INTEREST_BYTES;
-use crate::{Config, Effects};
+use crate::{Effects, PoolConfig};
 
 /// Of the interest that has a number, or had it last.
-pub(in crate::core) struct Standing {
+pub(in crate::core) struct InterestSlot {
     /// How many had the number before.
     pub(in crate::core) birth: NonZeroU32,
     pub(in crate::core) client: u32,
@@ -41,14 +41,14 @@ pub(in crate::core) struct Standing {
 
 /// See the module's page.
 pub(in crate::core) struct InterestTable {
-    pub(in crate::core) config: Arc<Config>,
-    pub(in crate::core) table: Slab<Interest>,
+    pub(in crate::core) config: Arc<PoolConfig>,
+    pub(in crate::core) table: Slab<StandingInterest>,
     /// By the number of an interest.
-    pub(in crate::core) standing: Vec<Standing>,
+    pub(in crate::core) standing: Vec<InterestSlot>,
     /// Per schema: which standing selectors an offer could match.
-    pub(in crate::core) matching: Vec<Interests<u32>>,
+    pub(in crate::core) matching: Vec<InterestIndex<u32>>,
     /// The selector of the next request, where it was read before.
-    pub(in crate::core) prepared: Option<Prepared>,
+    pub(in crate::core) prepared: Option<PreparedSelector>,
     /// Requirements among the interests.
     pub(in crate::core) requirements: OrderedIds,
     /// Of them, those with a name.
@@ -59,7 +59,7 @@ pub(in crate::core) struct InterestTable {
     pub(in crate::core) came_free: bool,
     /// Bytes that are kept for naming what requirements will not get.
     pub(in crate::core) gap_bytes: usize,
-    pub(in crate::core) breakers: Breakers,
+    pub(in crate::core) breakers: StuckCandidates,
     /// Demands that take what is staged.
     pub(in crate::core) lookers: BTreeSet<u32>,
     /// Subscriptions that want to hear of clients or of requirements.
@@ -76,19 +76,19 @@ pub(in crate::core) struct InterestTable {
 }
 
 impl InterestTable {
-    pub(in crate::core) fn new(config: &Arc<Config>) -> Self {
+    pub(in crate::core) fn new(config: &Arc<PoolConfig>) -> Self {
         Self {
             config: Arc::clone(config),
             table: Slab::new(),
             standing: Vec::new(),
-            matching: config.schemas.iter().map(|_| Interests::default()).collect(),
+            matching: config.schemas.iter().map(|_| InterestIndex::default()).collect(),
             prepared: None,
             requirements: OrderedIds::default(),
             named: BTreeMap::new(),
             owed: 0,
             came_free: false,
             gap_bytes: 0,
-            breakers: Breakers::default(),
+            breakers: StuckCandidates::default(),
             lookers: BTreeSet::new(),
             watchers: OrderedIds::default(),
             later_subscriptions: 0,
@@ -99,7 +99,7 @@ impl InterestTable {
         }
     }
 
-    pub(in crate::core) fn get(&self, id: u32) -> Option<&Interest> {
+    pub(in crate::core) fn get(&self, id: u32) -> Option<&StandingInterest> {
         self.table.get(id as usize)
     }
 }
@@ -118,7 +118,7 @@ impl InterestTable {
     }
 
     /// Offers are matched with an interest from now on; when this fails, nothing has changed.
-    pub(in crate::core) fn match_with(&mut self, id: u32, interest: &Interest) -> Result<()> {
+    pub(in crate::core) fn match_with(&mut self, id: u32, interest: &StandingInterest) -> Result<()> {
         let Some(selectors) = interest.selectors() else {
             return Ok(());
         };
@@ -142,19 +142,19 @@ impl InterestTable {
 
     /// Standing selectors that are checked against every offer.
     pub(in crate::core) fn unindexed_interests(&self) -> usize {
-        self.matching.iter().map(Interests::unindexed_len).sum()
+        self.matching.iter().map(InterestIndex::unindexed_len).sum()
     }
 
-    pub(in crate::core) fn requirement_mut(&mut self, id: u32) -> Option<&mut Requirement> {
+    pub(in crate::core) fn requirement_mut(&mut self, id: u32) -> Option<&mut RequirementState> {
         match self.table.get_mut(id as usize) {
-            Some(Interest::Requirement(requirement)) => Some(requirement),
+            Some(StandingInterest::Requirement(requirement)) => Some(requirement),
             _ => None,
         }
     }
 
-    pub(in crate::core) fn requirement_ref(&self, id: u32) -> Option<&Requirement> {
+    pub(in crate::core) fn requirement_ref(&self, id: u32) -> Option<&RequirementState> {
         match self.table.get(id as usize) {
-            Some(Interest::Requirement(requirement)) => Some(requirement),
+            Some(StandingInterest::Requirement(requirement)) => Some(requirement),
             _ => None,
         }
     }
@@ -164,32 +164,32 @@ impl InterestTable {
         self.requirement_ref(id).map_or(0, |requirement| requirement.owed.len())
     }
 
-    pub(in crate::core) fn following(&mut self, id: u32) -> Option<&mut Following> {
+    pub(in crate::core) fn following(&mut self, id: u32) -> Option<&mut FollowInterest> {
         match self.table.get_mut(id as usize) {
-            Some(Interest::Follow(following)) => Some(following),
+            Some(StandingInterest::Follow(following)) => Some(following),
             _ => None,
         }
     }
 
-    pub(in crate::core) fn following_ref(&self, id: u32) -> Option<&Following> {
+    pub(in crate::core) fn following_ref(&self, id: u32) -> Option<&FollowInterest> {
         match self.table.get(id as usize) {
-            Some(Interest::Follow(following)) => Some(following),
+            Some(StandingInterest::Follow(following)) => Some(following),
             _ => None,
         }
     }
 
-    pub(in crate::core) fn group_mut(&mut self, id: u32) -> Option<&mut Group> {
+    pub(in crate::core) fn group_mut(&mut self, id: u32) -> Option<&mut GroupState> {
         self.requirement_mut(id)?.group.as_deref_mut()
     }
 
-    pub(in crate::core) fn group_ref(&self, id: u32) -> Option<&Group> {
+    pub(in crate::core) fn group_ref(&self, id: u32) -> Option<&GroupState> {
         self.requirement_ref(id)?.group.as_deref()
     }
 
-    pub(in crate::core) fn named_mut(&mut self, id: u32) -> Option<&mut Named> {
+    pub(in crate::core) fn named_mut(&mut self, id: u32) -> Option<&mut NamedRequirement> {
         match &mut self.requirement_mut(id)?.whose {
-            Whose::Named(named) => Some(named),
-            Whose::Client { .. } => None,
+            RequirementOwner::Named(named) => Some(named),
+            RequirementOwner::Client { .. } => None,
         }
     }
 
@@ -218,7 +218,7 @@ impl InterestTable {
         }
         let Some(number) = number else { return Ok(None) };
         match clients.pending(client, number) {
-            Some(Pending::Requirement(id) | Pending::Use(id)) => Ok(Some(*id)),
+            Some(PendingAnswer::Requirement(id) | PendingAnswer::Use(id)) => Ok(Some(*id)),
             _ => Err(Error::new(
                 Code::NotFound,
                 format!("requirement {number}"),
@@ -234,7 +234,7 @@ impl InterestTable {
         }
     }
 
-    pub(in crate::core) fn bounds(&self, require: &Require<'_>) -> Result<Bounds> {
+    pub(in crate::core) fn bounds(&self, require: &RequireRequest<'_>) -> Result<StuckBounds> {
         let wrong = |subject: &str, cause: &str| Err(Error::new(Code::InvalidArgument, subject, cause));
         if require.quota_bytes.is_some() && !require.breaks_on_full {
             return wrong("quota", "only a requirement that breaks on full has one");
@@ -243,7 +243,7 @@ impl InterestTable {
             return wrong("stuck after", "it is 0");
         }
         let default = self.config.stuck_after.as_nanos() as u64;
-        Ok(Bounds {
+        Ok(StuckBounds {
             breaks_on_full: require.breaks_on_full,
             quota: require.quota_bytes,
             stuck_after: require.stuck_after_ms.map_or(default, milliseconds),
@@ -253,23 +253,23 @@ impl InterestTable {
     /// A requirement with a name, as it is asked for.
     pub(in crate::core) fn named_requirement(
         &self,
-        timers: &Timers,
+        timers: &TimerQueue,
         name: &str,
-        require: &Require<'_>,
-    ) -> Result<Requirement> {
+        require: &RequireRequest<'_>,
+    ) -> Result<RequirementState> {
         check_name(name)?;
         if require.time_to_live_ms == Some(0) {
             return Err(Error::new(Code::InvalidArgument, "time to live", "it is 0"));
         }
         let selectors = self.selectors(&require.selector)?;
-        let named = Named::new(name, require.time_to_live_ms.map(milliseconds), timers.now);
-        let whose = Whose::Named(Box::new(named));
-        let mut asked = Requirement::new(whose, selectors, require.newest_only, self.bounds(require)?);
+        let named = NamedRequirement::new(name, require.time_to_live_ms.map(milliseconds), timers.now);
+        let whose = RequirementOwner::Named(Box::new(named));
+        let mut asked = RequirementState::new(whose, selectors, require.newest_only, self.bounds(require)?);
         asked.group = require.group.then(Box::default);
         Ok(asked)
     }
 
-    pub(in crate::core) fn agree_on_requirement(&self, id: u32, asked: &Requirement) -> Result<()> {
+    pub(in crate::core) fn agree_on_requirement(&self, id: u32, asked: &RequirementState) -> Result<()> {
         let (Some(ours), Some(theirs)) = (self.requirement_ref(id), asked.named()) else {
             return Ok(());
         };
@@ -312,9 +312,9 @@ impl InterestTable {
         matched.clear();
         self.matching[usize::from(schema)].matches(RecordRef::trusted(record), &mut matched);
         let wants = |id: &&u32| match self.table.get(**id as usize) {
-            Some(Interest::Demand(_) | Interest::Follow(_)) => true,
-            Some(Interest::Requirement(requirement)) => requirement.broken.is_none(),
-            Some(Interest::Subscription(_)) | None => false,
+            Some(StandingInterest::Demand(_) | StandingInterest::Follow(_)) => true,
+            Some(StandingInterest::Requirement(requirement)) => requirement.broken.is_none(),
+            Some(StandingInterest::Subscription(_)) | None => false,
         };
         let count = matched.iter().filter(wants).count() as u64;
         self.matched = matched;
@@ -322,15 +322,15 @@ impl InterestTable {
     }
 
     /// Tells an event to a subscription; false if there is none.
-    pub(in crate::core) fn tell(&self, id: u32, happened: Happened<'_>, fx: &mut impl Effects) -> bool {
-        let Some(Interest::Subscription(subscription)) = self.table.get(id as usize) else {
+    pub(in crate::core) fn tell(&self, id: u32, happened: EventBody<'_>, fx: &mut impl Effects) -> bool {
+        let Some(StandingInterest::Subscription(subscription)) = self.table.get(id as usize) else {
             return false;
         };
         fx.reply(subscription.client, subscription.request, &Reply::Event(happened));
         true
     }
 
-    pub(in crate::core) fn end_subscription(&mut self, id: u32, subscription: &Subscription) {
+    pub(in crate::core) fn end_subscription(&mut self, id: u32, subscription: &SubscriptionState) {
         if subscription.events & LATER != 0 {
             self.later_subscriptions -= 1;
         }
@@ -345,14 +345,14 @@ impl InterestTable {
         &mut self,
         clients: &mut ClientTable,
         number: u32,
-        interest: &Interest,
+        interest: &StandingInterest,
     ) -> Result<()> {
         let client = interest.client();
         let bytes = INTEREST_BYTES + interest.selector_bytes() + interest.queue_bytes();
         clients.weigh_asked(client, bytes)?;
         match self.standing.get_mut(number as usize) {
             Some(standing) => (standing.client, standing.bytes) = (client, bytes),
-            None => self.standing.push(Standing {
+            None => self.standing.push(InterestSlot {
                 birth: NonZeroU32::MIN,
                 client,
                 bytes,
@@ -383,7 +383,7 @@ impl InterestTable {
     /// Whether a request is answered when its requirement is owed all that was there.
     pub(in crate::core) fn begins_later(&mut self, id: u32, asker: (u32, u64)) -> bool {
         let beginning = self.requirement_mut(id).and_then(|one| one.beginning.as_mut());
-        let asker = Asker {
+        let asker = WaitingAsker {
             client: asker.0,
             request: asker.1,
             joins: None,

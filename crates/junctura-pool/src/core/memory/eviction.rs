@@ -24,7 +24,7 @@ use std::sync::Arc;
 use slab::Slab;
 
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::objects::object::{Object, Until};
+use crate::core::objects::object::{ObjectRow, RetainedUntil};
 
 /// How long those who lease what has come free have for giving it back, before more goes.
 pub(in crate::core) const ROUND: Nanoseconds = 100_000_000;
@@ -39,10 +39,10 @@ pub(in crate::core) const ROUND_TIMER: u64 = u64::MAX - 2;
 const ENTRIES: usize = 64;
 
 /// That an object lies in a store, too.
-pub(in crate::core) struct Archived {
+pub(in crate::core) struct ArchivedCopy {
     /// As its archiver states it; `None` if records had no room for that.
     pub(in crate::core) place: Option<Arc<str>>,
-    /// It has an entry in a queue of [`Room`].
+    /// It has an entry in a queue of [`EvictionQueue`].
     pub(in crate::core) is_queued: bool,
 }
 
@@ -52,7 +52,7 @@ pub(in crate::core) type Queue = VecDeque<(u32, u64)>;
 
 /// See the module's page.
 #[derive(Default)]
-pub(in crate::core) struct Room {
+pub(in crate::core) struct EvictionQueue {
     pub(in crate::core) queue: Queue,
     /// Of them, those that were found to lie in the file tier.
     pub(in crate::core) in_file: Queue,
@@ -66,13 +66,13 @@ pub(in crate::core) struct Room {
     pub(in crate::core) is_urged: bool,
 }
 
-impl Room {
+impl EvictionQueue {
     /// Whether something in memory is spare. Right when [`ObjectExchange::make_room`](crate::core::exchange::ObjectExchange::make_room) has looked.
     pub(in crate::core) fn has_spare(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    pub(in crate::core) fn tidy(&mut self, objects: &Slab<Object>) {
+    pub(in crate::core) fn tidy(&mut self, objects: &Slab<ObjectRow>) {
         for queue in [&mut self.queue, &mut self.in_file] {
             if queue.len() > 2 * objects.len() + ENTRIES {
                 queue.retain(|entry| object_of(objects, entry).is_some());
@@ -82,15 +82,16 @@ impl Room {
 }
 
 /// The object of an entry, if it is still there.
-fn object_of<'a>(objects: &'a Slab<Object>, &(id, sequence): &(u32, u64)) -> Option<&'a Object> {
+fn object_of<'a>(objects: &'a Slab<ObjectRow>, &(id, sequence): &(u32, u64)) -> Option<&'a ObjectRow> {
     let object = objects.get(id as usize)?;
     (object.sequence == sequence && object.is_visible()).then_some(object)
 }
 
-impl Object {
+impl ObjectRow {
     /// Whether a store has it, and only retention keeps it.
     pub(in crate::core) fn is_spare(&self) -> bool {
-        let is_kept_for_nobody = self.holders == 0 && self.owed == 0 && !matches!(self.until, Until::Awaited { .. });
+        let is_kept_for_nobody =
+            self.holders == 0 && self.owed == 0 && !matches!(self.until, RetainedUntil::Awaited { .. });
         self.is_visible() && is_kept_for_nobody && self.departs.is_none() && self.length > 0
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::btree_map::Entry;
 
-use crate::core::engine::timers::{Nanoseconds, Timers};
+use crate::core::engine::timers::{Nanoseconds, TimerQueue};
 use crate::core::memory::payload::PayloadMemory;
-use crate::core::memory::shortage::Shortage;
+use crate::core::memory::shortage::MemoryShortage;
 
 /// So many times longer than a client that sends requests, a client that sends none may keep memory that it was asked for: its
 /// program may be computing what it fills the memory with, and reads nothing meanwhile.
@@ -14,7 +14,7 @@ const SILENT_TIMES: u64 = 10;
 const SENT_BEFORE: Nanoseconds = 1_000_000_000;
 
 /// That a client is asked for leased memory in which nothing lies, and has put nothing anywhere since.
-pub(in crate::core) struct Recall {
+pub(in crate::core) struct LeaseRecall {
     pub(in crate::core) since: Nanoseconds,
     /// When it first sent a request since then.
     pub(in crate::core) heard: Option<Nanoseconds>,
@@ -31,9 +31,9 @@ pub(in crate::core) struct StuckWatch {
 
 impl PayloadMemory {
     /// A client is asked for leased memory in which nothing lies.
-    pub(in crate::core) fn note_recall(&mut self, timers: &Timers, client: u32) {
+    pub(in crate::core) fn note_recall(&mut self, timers: &TimerQueue, client: u32) {
         if let Entry::Vacant(place) = self.recalled.entry(client) {
-            place.insert(Recall {
+            place.insert(LeaseRecall {
                 since: timers.now,
                 heard: None,
             });
@@ -42,10 +42,10 @@ impl PayloadMemory {
     }
 
     /// A client sends a request: it could have read that it is asked for memory.
-    pub(in crate::core) fn note_heard(&mut self, timers: &Timers, client: u32) {
+    pub(in crate::core) fn note_heard(&mut self, timers: &TimerQueue, client: u32) {
         let now = timers.now;
         let is_silent =
-            |recall: &&mut Recall| recall.heard.is_none() && recall.since.saturating_add(SENT_BEFORE) <= now;
+            |recall: &&mut LeaseRecall| recall.heard.is_none() && recall.since.saturating_add(SENT_BEFORE) <= now;
         if let Some(recall) = self.recalled.get_mut(&client).filter(is_silent) {
             recall.heard = Some(now);
             self.watch.looks = None;
@@ -57,12 +57,12 @@ impl PayloadMemory {
         u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    pub(in crate::core) fn others_wait_since(&self, recall: &Recall) -> Nanoseconds {
+    pub(in crate::core) fn others_wait_since(&self, recall: &LeaseRecall) -> Nanoseconds {
         recall.since.max(self.watch.waits_since.unwrap_or(recall.since))
     }
 
     /// Until when a client may keep what it was asked for.
-    pub(in crate::core) fn hoards_until(&self, client: u32, recall: &Recall) -> Nanoseconds {
+    pub(in crate::core) fn hoards_until(&self, client: u32, recall: &LeaseRecall) -> Nanoseconds {
         let (since, after) = (self.others_wait_since(recall), self.hoarding_after());
         if self.keeps_most_unused(client) {
             return since.saturating_add(after);
@@ -83,10 +83,10 @@ impl PayloadMemory {
     }
 
     /// A client that has kept leased memory in which nothing lies for too long, while another one waits for memory.
-    pub(in crate::core) fn hoarder(&self, timers: &Timers) -> Option<u32> {
+    pub(in crate::core) fn hoarder(&self, timers: &TimerQueue) -> Option<u32> {
         let is_waited_for = |client: u32| {
             let mut leases = self.waiting_leases.values().map(|lease| lease.client);
-            self.stalled.others_wait_for(Shortage::Payload, client) || leases.any(|other| other != client)
+            self.stalled.others_wait_for(MemoryShortage::Payload, client) || leases.any(|other| other != client)
         };
         let is_late = |client: &u32| {
             self.recalled

@@ -6,67 +6,67 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use junctura_memory::ledger::{self, Ledger};
+use junctura_memory::ledger::{self, MemoryLedger};
 use junctura_model::Error;
 use junctura_wire::Reply;
-use junctura_wire::fixed::{self, OfferHead, Slot};
+use junctura_wire::fixed::{self, OfferHead, SlotAddress};
 
 use crate::core::clients::stat::MemoryStat;
 use crate::core::clients::table::ClientTable;
-use crate::core::engine::timers::{NOBODY, Timer, Timers};
-use crate::core::memory::eviction::Room;
-use crate::core::memory::hoarding::{Recall, StuckWatch};
+use crate::core::engine::timers::{NOBODY, TimerEvent, TimerQueue};
+use crate::core::memory::eviction::EvictionQueue;
+use crate::core::memory::hoarding::{LeaseRecall, StuckWatch};
 use crate::core::memory::lease_queue::{LeaseQueue, WaitingLease};
-use crate::core::memory::shortage::{Shortage, Stalled};
-use crate::core::memory::spill::{Leaving, Tier};
-use crate::core::objects::object::{Freed, Place};
-use crate::core::objects::offer::Refusal;
+use crate::core::memory::shortage::{MemoryShortage, StalledOffers};
+use crate::core::memory::spill::{FileTier, TierState};
+use crate::core::objects::object::{FreedSlots, PayloadLocation};
+use crate::core::objects::offer::OfferRefusal;
 use crate::core::objects::table::ObjectTable;
-use crate::{Config, Effects};
+use crate::{Effects, PoolConfig};
 
 /// The timer of the first lease that waits, while none may pass it; those of others have smaller numbers.
 const FIRST_TIMER: u64 = u64::MAX - 3;
 
 /// See the module's page.
 pub(in crate::core) struct PayloadMemory {
-    pub(in crate::core) config: Arc<Config>,
-    pub(in crate::core) ledger: Ledger,
+    pub(in crate::core) config: Arc<PoolConfig>,
+    pub(in crate::core) ledger: MemoryLedger,
     /// Where payloads go that memory has no room for, if there is such a place.
-    pub(in crate::core) tier: Option<Tier>,
+    pub(in crate::core) tier: Option<FileTier>,
     /// In the order in which they began to wait.
     pub(in crate::core) waiting_leases: LeaseQueue,
     /// Clients whose offers wait.
-    pub(in crate::core) stalled: Stalled,
-    pub(in crate::core) eviction: Room,
+    pub(in crate::core) stalled: StalledOffers,
+    pub(in crate::core) eviction: EvictionQueue,
     /// Since when clients are asked to give back leased memory in which nothing lies, and have put nothing anywhere.
-    pub(in crate::core) recalled: BTreeMap<u32, Recall>,
+    pub(in crate::core) recalled: BTreeMap<u32, LeaseRecall>,
     /// Leased segments in which nothing was put since they were leased, and by whom they are.
     pub(in crate::core) unused: BTreeMap<u32, u32>,
     /// By segment: clients that may map it.
     pub(in crate::core) mapping: HashMap<u32, BTreeSet<u32>>,
     /// Slots that are their clients' again.
-    pub(in crate::core) freed: Freed,
+    pub(in crate::core) freed: FreedSlots,
     /// Memory may have come free in this event.
     pub(in crate::core) came_free: bool,
     pub(in crate::core) watch: StuckWatch,
 }
 
 impl PayloadMemory {
-    pub(in crate::core) fn new(config: &Arc<Config>) -> Self {
+    pub(in crate::core) fn new(config: &Arc<PoolConfig>) -> Self {
         Self {
-            ledger: Ledger::new(ledger::Limits {
+            ledger: MemoryLedger::new(ledger::LedgerLimits {
                 segments_per_client: config.limits.segments_per_client as u32,
-                ..ledger::Limits::new(config.budget_bytes)
+                ..ledger::LedgerLimits::new(config.budget_bytes)
             }),
-            tier: config.spill.as_ref().map(|spill| Tier::new(spill.limit_bytes)),
+            tier: config.spill.as_ref().map(|spill| FileTier::new(spill.limit_bytes)),
             config: Arc::clone(config),
             waiting_leases: LeaseQueue::default(),
-            stalled: Stalled::default(),
-            eviction: Room::default(),
+            stalled: StalledOffers::default(),
+            eviction: EvictionQueue::default(),
             recalled: BTreeMap::new(),
             unused: BTreeMap::new(),
             mapping: HashMap::new(),
-            freed: Freed::default(),
+            freed: FreedSlots::default(),
             came_free: false,
             watch: StuckWatch::default(),
         }
@@ -81,7 +81,7 @@ impl PayloadMemory {
     }
 
     /// Clients with leased segments in which nothing lies are asked to give them back.
-    pub(in crate::core) fn recall_empty_segments(&mut self, timers: &Timers, fx: &mut impl Effects) {
+    pub(in crate::core) fn recall_empty_segments(&mut self, timers: &TimerQueue, fx: &mut impl Effects) {
         for (client, segment) in self.ledger.recallable(0) {
             self.recall_if_wanted(timers, client, segment, fx);
         }
@@ -91,13 +91,13 @@ impl PayloadMemory {
     /// could use the slots of that very segment: they have them already.
     pub(in crate::core) fn recall_if_wanted(
         &mut self,
-        timers: &Timers,
+        timers: &TimerQueue,
         client: u32,
         segment: u32,
         fx: &mut impl Effects,
     ) {
         let its_slots = self.ledger.grant(segment).map(|grant| grant.slot_bytes);
-        if self.stalled.wait_for(Shortage::Payload) || !self.waiting_leases.are_all(client, its_slots) {
+        if self.stalled.wait_for(MemoryShortage::Payload) || !self.waiting_leases.are_all(client, its_slots) {
             fx.reply(client, 0, &Reply::Recall(segment));
             self.note_recall(timers, client);
         }
@@ -126,27 +126,32 @@ impl PayloadMemory {
     }
 
     /// A lease has passed the first one that waits. When it was the last that may, the first one has some time alone.
-    pub(in crate::core) fn note_passed(&mut self, timers: &mut Timers, bytes: u64) {
+    pub(in crate::core) fn note_passed(&mut self, timers: &mut TimerQueue, bytes: u64) {
         if self.waiting_leases.note_passed(bytes) {
             let time = u64::try_from(self.config.lease_first_for.as_nanos()).unwrap_or(u64::MAX);
-            timers.set(timers.now.saturating_add(time), NOBODY, FIRST_TIMER, Timer::FirstLease);
+            timers.set(
+                timers.now.saturating_add(time),
+                NOBODY,
+                FIRST_TIMER,
+                TimerEvent::FirstLease,
+            );
         }
     }
 
     /// The first lease that waits may be another one since this event.
-    pub(in crate::core) fn watch_first_lease(&mut self, timers: &mut Timers) {
+    pub(in crate::core) fn watch_first_lease(&mut self, timers: &mut TimerQueue) {
         if self.waiting_leases.forgets_time() {
             timers.cancel(NOBODY, FIRST_TIMER);
         }
     }
 
     pub(in crate::core) fn somebody_waits_for_memory(&self) -> bool {
-        self.stalled.wait_for(Shortage::Payload) || !self.waiting_leases.is_empty()
+        self.stalled.wait_for(MemoryShortage::Payload) || !self.waiting_leases.is_empty()
     }
 
     /// The same, or for room for records: both are free when objects that a store has leave the pool.
     pub(in crate::core) fn somebody_waits_for_room(&self) -> bool {
-        self.somebody_waits_for_memory() || self.stalled.wait_for(Shortage::Records)
+        self.somebody_waits_for_memory() || self.stalled.wait_for(MemoryShortage::Records)
     }
 
     pub(in crate::core) fn occupy(
@@ -156,15 +161,15 @@ impl PayloadMemory {
         head: &OfferHead,
         flags: u16,
         inline: &[u8],
-    ) -> std::result::Result<Place, Refusal> {
+    ) -> std::result::Result<PayloadLocation, OfferRefusal> {
         if !objects.has_room_for_record(head.record_length.get()) {
-            return Err(Refusal::Wait(Shortage::Records));
+            return Err(OfferRefusal::Wait(MemoryShortage::Records));
         }
         if flags & fixed::INLINE != 0 {
             return if self.ledger.inline_reserve(inline.len() as u64) {
-                Ok(Place::Inline)
+                Ok(PayloadLocation::Inline)
             } else {
-                Err(Refusal::Wait(Shortage::Payload))
+                Err(OfferRefusal::Wait(MemoryShortage::Payload))
             };
         }
         let (segment, slot) = (head.segment.get(), head.slot.get());
@@ -177,7 +182,7 @@ impl PayloadMemory {
         if !self.unused.is_empty() {
             self.unused.remove(&segment);
         }
-        Ok(Place::Slot { segment, slot })
+        Ok(PayloadLocation::Slot { segment, slot })
     }
 
     /// An object's payload does not lie there any more.
@@ -185,28 +190,28 @@ impl PayloadMemory {
         &mut self,
         objects: &mut ObjectTable,
         clients: &mut ClientTable,
-        timers: &Timers,
+        timers: &TimerQueue,
         id: u32,
-        place: Place,
+        place: PayloadLocation,
         fx: &mut impl Effects,
     ) {
         let object = &mut objects[id];
         match place {
-            Place::Freed => {}
-            Place::File { at } => {
+            PayloadLocation::Freed => {}
+            PayloadLocation::File { at } => {
                 let length = object.length;
                 self.leave_tier(at, length, fx);
             }
-            Place::Inline => {
+            PayloadLocation::Inline => {
                 let inline = std::mem::take(&mut object.inline);
                 self.ledger.inline_free(inline.len() as u64);
                 objects.spare.keep(inline);
                 self.came_free = true;
             }
-            Place::Slot { segment, slot } => {
+            PayloadLocation::Slot { segment, slot } => {
                 let vacated = self.ledger.vacate(segment, slot);
                 if let Some(owner) = vacated.owner {
-                    let slot = Slot {
+                    let slot = SlotAddress {
                         segment: segment.into(),
                         slot: slot.into(),
                     };
@@ -227,14 +232,14 @@ impl PayloadMemory {
         &mut self,
         objects: &mut ObjectTable,
         clients: &mut ClientTable,
-        timers: &Timers,
+        timers: &TimerQueue,
         id: u32,
         fx: &mut impl Effects,
     ) {
         let object = &mut objects[id];
-        let place = std::mem::replace(&mut object.place, Place::Freed);
+        let place = std::mem::replace(&mut object.place, PayloadLocation::Freed);
         object.departs = None;
-        if object.leaving != Leaving::No {
+        if object.leaving != TierState::No {
             self.give_up_writing(objects, id);
         }
         self.vacate(objects, clients, timers, id, place, fx);

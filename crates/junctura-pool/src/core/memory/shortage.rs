@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 
 /// What an offer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::core) enum Shortage {
+pub(in crate::core) enum MemoryShortage {
     /// Memory for payloads.
     Payload,
     /// Room for attributes, keys and index entries.
@@ -18,22 +18,22 @@ pub(in crate::core) enum Shortage {
     Owed,
 }
 
-impl Shortage {
+impl MemoryShortage {
     pub(in crate::core) const ALL: [Self; 3] = [Self::Payload, Self::Records, Self::Owed];
 }
 
 /// See the module's page.
 #[derive(Default)]
-pub(in crate::core) struct Stalled {
+pub(in crate::core) struct StalledOffers {
     /// In the order in which they began to wait.
     clients: VecDeque<u32>,
     /// For what the first waiting offer of each waits.
-    shortages: HashMap<u32, Shortage>,
+    shortages: HashMap<u32, MemoryShortage>,
     /// How many clients wait for each.
     counts: [usize; 3],
 }
 
-impl Stalled {
+impl StalledOffers {
     pub(in crate::core) fn is_empty(&self) -> bool {
         self.clients.is_empty()
     }
@@ -43,23 +43,23 @@ impl Stalled {
         self.clients.iter().copied().collect()
     }
 
-    pub(in crate::core) fn shortage_of(&self, client: u32) -> Option<Shortage> {
+    pub(in crate::core) fn shortage_of(&self, client: u32) -> Option<MemoryShortage> {
         self.shortages.get(&client).copied()
     }
 
     /// Whether somebody waits for this.
-    pub(in crate::core) fn wait_for(&self, shortage: Shortage) -> bool {
+    pub(in crate::core) fn wait_for(&self, shortage: MemoryShortage) -> bool {
         self.counts[shortage as usize] > 0
     }
 
     /// Whether a client other than this one waits for this.
-    pub(in crate::core) fn others_wait_for(&self, shortage: Shortage, client: u32) -> bool {
+    pub(in crate::core) fn others_wait_for(&self, shortage: MemoryShortage, client: u32) -> bool {
         let own = usize::from(self.shortage_of(client) == Some(shortage));
         self.counts[shortage as usize] > own
     }
 
     /// A client waits for this, from now on or instead of what it waited for; whether that is new.
-    pub(in crate::core) fn note(&mut self, client: u32, shortage: Shortage) -> bool {
+    pub(in crate::core) fn note(&mut self, client: u32, shortage: MemoryShortage) -> bool {
         let before = self.shortages.insert(client, shortage);
         match before {
             Some(before) => self.counts[before as usize] -= 1,

@@ -1,10 +1,10 @@
 //! Choice of the archived object that leaves the pool next, and its time.
 
-use crate::core::engine::timers::{NOBODY, Timer, Timers};
+use crate::core::engine::timers::{NOBODY, TimerEvent, TimerQueue};
 use crate::core::memory::eviction::{DOUBLED_MAX, ROUND, ROUND_TIMER};
 use crate::core::memory::payload::PayloadMemory;
-use crate::core::memory::shortage::Shortage;
-use crate::core::objects::object::Place;
+use crate::core::memory::shortage::MemoryShortage;
+use crate::core::objects::object::PayloadLocation;
 use crate::core::objects::table::ObjectTable;
 
 impl PayloadMemory {
@@ -31,7 +31,7 @@ impl PayloadMemory {
     pub(in crate::core) fn first_spare(&mut self, objects: &mut ObjectTable) -> Option<u32> {
         while let Some(&entry) = self.eviction.queue.front() {
             let is_spare = is_spare_still(objects, entry);
-            if is_spare && !matches!(objects[entry.0].place, Place::File { .. }) {
+            if is_spare && !matches!(objects[entry.0].place, PayloadLocation::File { .. }) {
                 return Some(entry.0);
             }
             self.eviction.queue.pop_front();
@@ -46,7 +46,7 @@ impl PayloadMemory {
     /// been helped, the next is helped at once.
     pub(in crate::core) fn is_to_help(&mut self) -> bool {
         let is_somebody_stranded = || self.waiting_leases.values().any(|lease| self.is_stranded(lease));
-        let is_offer_stalled = [Shortage::Payload, Shortage::Records]
+        let is_offer_stalled = [MemoryShortage::Payload, MemoryShortage::Records]
             .into_iter()
             .any(|shortage| self.stalled.wait_for(shortage));
         if !is_offer_stalled && !is_somebody_stranded() {
@@ -59,7 +59,7 @@ impl PayloadMemory {
     }
 
     /// While somebody waits, and more may leave, there is another round.
-    pub(in crate::core) fn watch_for_room(&mut self, timers: &mut Timers) {
+    pub(in crate::core) fn watch_for_room(&mut self, timers: &mut TimerQueue) {
         if !self.eviction.has_spare() || !self.somebody_waits_for_room() {
             return;
         }
@@ -68,7 +68,7 @@ impl PayloadMemory {
             .saturating_add(ROUND << self.eviction.idle_rounds.min(DOUBLED_MAX));
         if self.eviction.next_round.is_none_or(|next| at < next) {
             self.eviction.next_round = Some(at);
-            timers.set(at, NOBODY, ROUND_TIMER, Timer::Room);
+            timers.set(at, NOBODY, ROUND_TIMER, TimerEvent::Room);
         }
     }
 

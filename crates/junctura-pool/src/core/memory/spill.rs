@@ -18,12 +18,12 @@
 
 use std::collections::VecDeque;
 
-use junctura_memory::Extents;
+use junctura_memory::FileExtents;
 use junctura_model::Error;
 use slab::Slab;
 
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::objects::object::Object;
+use crate::core::objects::object::ObjectRow;
 
 /// So much is being written at once, and no more than an eighth of the memory; one payload, however long, may always be.
 pub(in crate::core) const BYTES_AT_ONCE: u64 = 32 << 20;
@@ -42,7 +42,7 @@ pub(in crate::core) const PAUSE_TIMER: u64 = u64::MAX - 1;
 
 /// How an object stands to the file tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::core) enum Leaving {
+pub(in crate::core) enum TierState {
     /// It stays, or has left.
     #[default]
     No,
@@ -53,9 +53,9 @@ pub(in crate::core) enum Leaving {
 }
 
 /// The accounts of the file tier.
-pub(in crate::core) struct Tier {
-    pub(in crate::core) extents: Extents,
-    pub(in crate::core) jobs: Slab<Job>,
+pub(in crate::core) struct FileTier {
+    pub(in crate::core) extents: FileExtents,
+    pub(in crate::core) jobs: Slab<SpillTask>,
     pub(in crate::core) bytes_underway: u64,
     /// Objects that nobody holds, with the numbers of their entries: those that have been so longest come first.
     pub(in crate::core) queue: VecDeque<(u32, u32)>,
@@ -67,28 +67,28 @@ pub(in crate::core) struct Tier {
     /// The disk has refused something, and is left alone.
     pub(in crate::core) is_paused: bool,
     pub(in crate::core) refusal: Option<Error>,
-    pub(in crate::core) count: Counters,
+    pub(in crate::core) count: SpillCounters,
 }
 
 #[derive(Clone, Copy, Default)]
-pub(in crate::core) struct Counters {
+pub(in crate::core) struct SpillCounters {
     pub(in crate::core) objects: u64,
     pub(in crate::core) written: u64,
     pub(in crate::core) written_bytes: u64,
     pub(in crate::core) refused: u64,
 }
 
-pub(in crate::core) struct Job {
+pub(in crate::core) struct SpillTask {
     /// `None`: it was given up meanwhile.
     pub(in crate::core) object: Option<u32>,
     pub(in crate::core) at: u64,
     pub(in crate::core) length: u64,
 }
 
-impl Tier {
+impl FileTier {
     pub(in crate::core) fn new(limit_bytes: u64) -> Self {
         Self {
-            extents: Extents::new(limit_bytes),
+            extents: FileExtents::new(limit_bytes),
             jobs: Slab::new(),
             bytes_underway: 0,
             queue: VecDeque::new(),
@@ -97,20 +97,20 @@ impl Tier {
             is_stuck: false,
             is_paused: false,
             refusal: None,
-            count: Counters::default(),
+            count: SpillCounters::default(),
         }
     }
 
-    pub(in crate::core) fn enter(&mut self, id: u32, object: &mut Object) {
+    pub(in crate::core) fn enter(&mut self, id: u32, object: &mut ObjectRow) {
         self.entries = self.entries.wrapping_add(1);
-        object.leaving = Leaving::Queued(self.entries);
+        object.leaving = TierState::Queued(self.entries);
         self.queue.push_back((id, self.entries));
         self.is_stuck = false;
     }
 
     /// Leaves out what is not to be spilled any more, at the front always and elsewhere now and then: so the queue is never
     /// much longer than there are objects.
-    pub(in crate::core) fn tidy(&mut self, objects: &mut Slab<Object>) {
+    pub(in crate::core) fn tidy(&mut self, objects: &mut Slab<ObjectRow>) {
         while let Some(&entry) = self.queue.front()
             && !still_stands(objects, entry)
         {
@@ -132,15 +132,15 @@ impl Tier {
 
 /// Whether an entry of the queue is still its object's. That of an object which is held ends here: it comes into the queue
 /// again when nobody holds it.
-pub(in crate::core) fn still_stands(objects: &mut Slab<Object>, (id, entry): (u32, u32)) -> bool {
+pub(in crate::core) fn still_stands(objects: &mut Slab<ObjectRow>, (id, entry): (u32, u32)) -> bool {
     let Some(object) = objects.get_mut(id as usize) else {
         return false;
     };
-    if object.leaving != Leaving::Queued(entry) {
+    if object.leaving != TierState::Queued(entry) {
         return false;
     }
     if object.holders > 0 {
-        object.leaving = Leaving::No;
+        object.leaving = TierState::No;
     }
     object.holders == 0
 }

@@ -5,11 +5,13 @@ use std::collections::VecDeque;
 use junctura_model::Result;
 
 use crate::core::clients::stat::SpillStat;
-use crate::core::engine::timers::{NOBODY, Timer, Timers};
+use crate::core::engine::timers::{NOBODY, TimerEvent, TimerQueue};
 use crate::core::interests::table::InterestTable;
 use crate::core::memory::payload::PayloadMemory;
-use crate::core::memory::spill::{BYTES_AT_ONCE, Job, Leaving, PAUSE, PAUSE_TIMER, TURNS, Tier, still_stands};
-use crate::core::objects::object::Place;
+use crate::core::memory::spill::{
+    BYTES_AT_ONCE, FileTier, PAUSE, PAUSE_TIMER, SpillTask, TURNS, TierState, still_stands,
+};
+use crate::core::objects::object::PayloadLocation;
 use crate::core::objects::table::ObjectTable;
 use crate::{Effects, SpillFrom, SpillJob};
 
@@ -18,8 +20,8 @@ impl PayloadMemory {
     pub(in crate::core) fn may_be_spilled(&mut self, objects: &mut ObjectTable, id: u32) {
         let Some(tier) = &mut self.tier else { return };
         let object = &mut objects[id];
-        let is_in_memory = matches!(object.place, Place::Inline | Place::Slot { .. });
-        let may_leave = object.holders == 0 && object.leaving == Leaving::No && object.departs.is_none();
+        let is_in_memory = matches!(object.place, PayloadLocation::Inline | PayloadLocation::Slot { .. });
+        let may_leave = object.holders == 0 && object.leaving == TierState::No && object.departs.is_none();
         if is_in_memory && object.length > 0 && may_leave {
             tier.enter(id, object);
             tier.tidy(&mut objects.table);
@@ -52,7 +54,8 @@ impl PayloadMemory {
 
     /// Whether memory is short, and the file tier has no room for anything of it.
     pub(in crate::core) fn is_tier_full(&self) -> bool {
-        let is_full = |tier: &Tier| tier.is_stuck && !tier.is_paused && !tier.queue.is_empty() && tier.jobs.is_empty();
+        let is_full =
+            |tier: &FileTier| tier.is_stuck && !tier.is_paused && !tier.queue.is_empty() && tier.jobs.is_empty();
         self.tier.as_ref().is_some_and(is_full) && self.is_memory_short()
     }
 
@@ -129,29 +132,29 @@ impl PayloadMemory {
         };
         let length = object.length;
         let from = match object.place {
-            Place::Inline => SpillFrom::Bytes(&object.inline),
-            Place::Slot { segment, slot } => match self.ledger.offset(segment, slot) {
+            PayloadLocation::Inline => SpillFrom::Bytes(&object.inline),
+            PayloadLocation::Slot { segment, slot } => match self.ledger.offset(segment, slot) {
                 Some(offset) => SpillFrom::Segment { segment, offset },
                 None => return false,
             },
-            Place::File { .. } | Place::Freed => return false,
+            PayloadLocation::File { .. } | PayloadLocation::Freed => return false,
         };
         let Some(at) = tier.extents.take(length) else {
             return false;
         };
-        let new = Job {
+        let new = SpillTask {
             object: Some(id),
             at,
             length,
         };
         let job = tier.jobs.insert(new) as u32;
         tier.bytes_underway += length;
-        object.leaving = Leaving::Underway(job);
+        object.leaving = TierState::Underway(job);
         fx.spill(SpillJob { job, from, length, at });
         true
     }
 
-    pub(in crate::core) fn pause_after(&mut self, timers: &mut Timers, outcome: Result<u32>) {
+    pub(in crate::core) fn pause_after(&mut self, timers: &mut TimerQueue, outcome: Result<u32>) {
         let (Some(tier), Err(error)) = (&mut self.tier, outcome) else {
             return;
         };
@@ -159,7 +162,7 @@ impl PayloadMemory {
         tier.refusal = Some(error);
         tier.is_paused = true;
         let at = timers.now.saturating_add(PAUSE);
-        timers.set(at, NOBODY, PAUSE_TIMER, Timer::Pause);
+        timers.set(at, NOBODY, PAUSE_TIMER, TimerEvent::Pause);
     }
 
     /// The disk is tried again.
@@ -173,7 +176,7 @@ impl PayloadMemory {
     /// Nobody needs an object's payload any more, which is being written: what comes of that is given back.
     pub(in crate::core) fn give_up_writing(&mut self, objects: &mut ObjectTable, id: u32) {
         let leaving = std::mem::take(&mut objects[id].leaving);
-        if let (Some(tier), Leaving::Underway(job)) = (&mut self.tier, leaving)
+        if let (Some(tier), TierState::Underway(job)) = (&mut self.tier, leaving)
             && let Some(job) = tier.jobs.get_mut(job as usize)
         {
             job.object = None;

@@ -3,41 +3,41 @@
 use junctura_model::selector::SelectorSet;
 
 use crate::Effects;
-use crate::core::clients::stat::Counters;
-use crate::core::containers::linked_queue::Links;
+use crate::core::clients::stat::PoolCounters;
+use crate::core::containers::linked_queue::QueueLinks;
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::interests::flow::demand_probe::Declined;
+use crate::core::interests::flow::demand_probe::DeclinedOffer;
 use crate::core::interests::flow::follow::send_gap;
-use crate::core::objects::key_table::Filed;
-use crate::core::objects::object::Why;
+use crate::core::objects::key_table::KeyEntry;
+use crate::core::objects::object::RemovalReason;
 use crate::core::objects::table::ObjectTable;
-use crate::core::objects::tombstone::{Missed, Tombstone, surplus};
+use crate::core::objects::tombstone::{KeyTombstone, MissedObjects, surplus};
 
 impl ObjectTable {
     /// Whether a key stands for a marker, and nothing else.
-    pub(in crate::core) fn is_marker(&self, filed: Filed) -> bool {
-        matches!(filed, Filed::Tombstone(id) if self.tombstones.get(id).why.is_none())
+    pub(in crate::core) fn is_marker(&self, filed: KeyEntry) -> bool {
+        matches!(filed, KeyEntry::Tombstone(id) if self.tombstones.get(id).why.is_none())
     }
 
-    pub(in crate::core) fn forget_marker(&mut self, filed: Filed) {
-        if let Filed::Tombstone(id) = filed {
+    pub(in crate::core) fn forget_marker(&mut self, filed: KeyEntry) {
+        if let KeyEntry::Tombstone(id) = filed {
             self.dig_up(id);
         }
     }
 
     /// Remembers an object that has just gone: from now on its key stands for the tombstone.
-    pub(in crate::core) fn bury(&mut self, now: Nanoseconds, id: u32, why: Why) {
+    pub(in crate::core) fn bury(&mut self, now: Nanoseconds, id: u32, why: RemovalReason) {
         let object = &self.table[id as usize];
         let (key, dataset) = (object.key, object.dataset);
         if !self.make_room_for_tombstone(dataset) {
-            self.unfile_key(key, Filed::Object(id));
+            self.unfile_key(key, KeyEntry::Object(id));
             return;
         }
         let object = &self.table[id as usize];
         let place = object.archived.as_ref().and_then(|archived| archived.place.clone());
         let record = self.tombstones.records.write(&object.record);
         let record_bytes = object.record.len();
-        let tombstone = self.tombstones.add(Tombstone {
+        let tombstone = self.tombstones.add(KeyTombstone {
             key,
             sequence: object.sequence,
             record,
@@ -46,20 +46,21 @@ impl ObjectTable {
             place,
             dataset,
             buried: now,
-            by_age: Links::default(),
-            in_dataset: Links::default(),
+            by_age: QueueLinks::default(),
+            in_dataset: QueueLinks::default(),
         });
-        self.keys.replace(key, Filed::Object(id), Filed::Tombstone(tombstone));
+        self.keys
+            .replace(key, KeyEntry::Object(id), KeyEntry::Tombstone(tombstone));
         self.weigh_tombstone(record_bytes);
     }
 
     /// Remembers that nothing wanted the object of a key, which stands for nothing.
-    pub(in crate::core) fn mark(&mut self, now: Nanoseconds, key: u128, dataset: u64, declined: Declined<'_>) {
+    pub(in crate::core) fn mark(&mut self, now: Nanoseconds, key: u128, dataset: u64, declined: DeclinedOffer<'_>) {
         if !self.make_room_for_tombstone(dataset) || !self.has_room_for_record(declined.record.len() as u32) {
             return;
         }
         let record = self.tombstones.records.write(declined.record);
-        let marker = self.tombstones.add(Tombstone {
+        let marker = self.tombstones.add(KeyTombstone {
             key,
             sequence: 0,
             record,
@@ -68,10 +69,10 @@ impl ObjectTable {
             place: None,
             dataset,
             buried: now,
-            by_age: Links::default(),
-            in_dataset: Links::default(),
+            by_age: QueueLinks::default(),
+            in_dataset: QueueLinks::default(),
         });
-        self.file(key, Filed::Tombstone(marker));
+        self.file(key, KeyEntry::Tombstone(marker));
         self.weigh_tombstone(declined.record.len());
     }
 
@@ -102,7 +103,7 @@ impl ObjectTable {
         self.keys.fetch(
             oldest
                 .iter()
-                .map(|&id| (self.tombstones.get(id).key, Filed::Tombstone(id))),
+                .map(|&id| (self.tombstones.get(id).key, KeyEntry::Tombstone(id))),
         );
         for &id in oldest {
             self.dig_up(id);
@@ -112,14 +113,14 @@ impl ObjectTable {
     /// Forgets a tombstone: its key is offered again, or it is too old, or there are too many.
     pub(in crate::core) fn dig_up(&mut self, id: u32) {
         let tombstone = self.tombstones.remove(id);
-        self.unfile_key(tombstone.key, Filed::Tombstone(id));
+        self.unfile_key(tombstone.key, KeyEntry::Tombstone(id));
         self.weigh_tombstone_no_more(self.tombstones.records.read(tombstone.record).len());
         self.tombstones.records.erase(tombstone.record);
         self.forget_place(tombstone.place);
     }
 
     pub(in crate::core) fn tombstones_after(&self, since: u64, selectors: &SelectorSet) -> Vec<u32> {
-        let is_missed = |tombstone: &Tombstone| {
+        let is_missed = |tombstone: &KeyTombstone| {
             tombstone.sequence > since
                 && selectors
                     .of(usize::from(tombstone.schema))
@@ -134,22 +135,22 @@ impl ObjectTable {
     /// Tells a follow what it has missed.
     pub(in crate::core) fn tell_missed(
         &mut self,
-        count: &mut Counters,
+        count: &mut PoolCounters,
         client: u32,
         request: u64,
-        missed: &[Missed],
+        missed: &[MissedObjects],
         fx: &mut impl Effects,
     ) {
-        let why = |missed: Missed| match missed {
-            Missed::Gone(id) => self.tombstones.get(id).why,
-            Missed::Departing(id) => self.table[id as usize].departs.or(Some(Why::Expired)),
+        let why = |missed: MissedObjects| match missed {
+            MissedObjects::Gone(id) => self.tombstones.get(id).why,
+            MissedObjects::Departing(id) => self.table[id as usize].departs.or(Some(RemovalReason::Expired)),
         };
         for same in missed.chunk_by(|&one, &next| why(one) == why(next)) {
             let names = same.iter().map(|&missed| match missed {
-                Missed::Gone(id) => self.tombstones.name(id),
-                Missed::Departing(id) => self.table[id as usize].name(),
+                MissedObjects::Gone(id) => self.tombstones.name(id),
+                MissedObjects::Departing(id) => self.table[id as usize].name(),
             });
-            let reason = why(same[0]).map_or("", Why::name);
+            let reason = why(same[0]).map_or("", RemovalReason::name);
             send_gap(count, client, request, names, reason, fx);
         }
     }

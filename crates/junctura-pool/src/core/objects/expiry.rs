@@ -14,26 +14,26 @@ use std::collections::BinaryHeap;
 use slab::Slab;
 
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::objects::object::{Object, Until};
+use crate::core::objects::object::{ObjectRow, RetainedUntil};
 
 /// When, the object's sequence number, and where it is. In one instant, older ones go first.
 type Entry = (Nanoseconds, u64, u32);
 
 /// See the module's page.
 #[derive(Default)]
-pub(in crate::core) struct Expiries {
+pub(in crate::core) struct ExpiryQueue {
     pub(in crate::core) queue: BinaryHeap<Reverse<Entry>>,
     pub(in crate::core) void: usize,
 }
 
-impl Expiries {
+impl ExpiryQueue {
     /// When the next object is to go.
     pub(in crate::core) fn next(&self) -> Option<Nanoseconds> {
         self.queue.peek().map(|&Reverse((at, ..))| at)
     }
 
     /// The sequence numbers of objects whose time is over, in their order.
-    pub(in crate::core) fn due(&self, now: Nanoseconds, objects: &Slab<Object>) -> impl Iterator<Item = u64> {
+    pub(in crate::core) fn due(&self, now: Nanoseconds, objects: &Slab<ObjectRow>) -> impl Iterator<Item = u64> {
         let all = self.queue.iter().map(|Reverse(entry)| *entry);
         let due = all.filter(|entry| entry.0 <= now && stands_for_an_object(objects, entry));
         let mut due: Vec<Entry> = due.collect();
@@ -46,7 +46,7 @@ impl Expiries {
     }
 
     /// An object with a time has gone before it.
-    pub(in crate::core) fn note_void(&mut self, objects: &Slab<Object>) {
+    pub(in crate::core) fn note_void(&mut self, objects: &Slab<ObjectRow>) {
         self.void += 1;
         self.tidy(objects);
     }
@@ -62,7 +62,7 @@ impl Expiries {
     }
 
     /// Throws out void entries, as far as it has to be.
-    pub(in crate::core) fn tidy(&mut self, objects: &Slab<Object>) {
+    pub(in crate::core) fn tidy(&mut self, objects: &Slab<ObjectRow>) {
         while self
             .queue
             .peek()
@@ -78,8 +78,8 @@ impl Expiries {
     }
 }
 
-fn stands_for_an_object(objects: &Slab<Object>, &(_, sequence, id): &Entry) -> bool {
+fn stands_for_an_object(objects: &Slab<ObjectRow>, &(_, sequence, id): &Entry) -> bool {
     objects.get(id as usize).is_some_and(|object| {
-        object.sequence == sequence && object.is_visible() && matches!(object.until, Until::Time(_))
+        object.sequence == sequence && object.is_visible() && matches!(object.until, RetainedUntil::Time(_))
     })
 }

@@ -4,7 +4,7 @@ use junctura_model::SameKey;
 
 /// Which object a record is of.
 #[derive(Clone, Copy)]
-pub(in crate::core) struct Identity {
+pub(in crate::core) struct ObjectIdentity {
     pub(in crate::core) key: u128,
     pub(in crate::core) dataset: u64,
     pub(in crate::core) on_same_key: SameKey,

@@ -5,24 +5,24 @@ use std::cmp::Ordering;
 
 use junctura_model::selector::SelectorSet;
 use junctura_model::{Code, Error, RecordRef, Result};
-use junctura_wire::body::Order;
+use junctura_wire::body::ListOrder;
 use roaring::RoaringBitmap;
 
 use crate::core::clients::table::ClientTable;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest::typed;
-use crate::core::objects::look_ahead::Ahead;
-use crate::core::objects::object::Object;
-use crate::core::objects::order::{Incremental, Sorting};
+use crate::core::objects::look_ahead::PreparedRequest;
+use crate::core::objects::object::ObjectRow;
+use crate::core::objects::order::{IncrementalSort, ResolvedOrder};
 use crate::core::objects::table::ObjectTable;
-use crate::core::objects::tombstone::Missed;
+use crate::core::objects::tombstone::MissedObjects;
 
 /// Objects that became visible but are not in the listing index yet: most that are gone soon never need to be.
 const UNINDEXED_OBJECTS_MAX: usize = 8192;
 
 /// What look-ups leave out: what is out of sight, and has yet to go ([`crate::core::deferred`]).
 #[derive(Clone, Copy)]
-pub(in crate::core) struct Sight {
+pub(in crate::core) struct HiddenObjects {
     /// The time, where something may be out of sight.
     pub(in crate::core) departed_by: Option<Nanoseconds>,
 }
@@ -103,7 +103,7 @@ impl ObjectTable {
     }
 
     /// Compares two objects of the table.
-    pub(in crate::core) fn compare(&self, sorting: &Sorting, a: u32, b: u32) -> Ordering {
+    pub(in crate::core) fn compare(&self, sorting: &ResolvedOrder, a: u32, b: u32) -> Ordering {
         let (a, b) = (&self.table[a as usize], &self.table[b as usize]);
         self.compare_with(sorting, a, b.schema, b.record(), sorting.value(b))
     }
@@ -111,8 +111,8 @@ impl ObjectTable {
     /// Compares an object with a key, and the value that it was sorted by, of an object that may be gone.
     pub(in crate::core) fn compare_with(
         &self,
-        sorting: &Sorting,
-        a: &Object,
+        sorting: &ResolvedOrder,
+        a: &ObjectRow,
         schema: u16,
         key: RecordRef<'_>,
         sort_value: Option<&str>,
@@ -132,9 +132,9 @@ impl ObjectTable {
             .then_with(|| self.config.schemas[usize::from(schema)].compare_keys(a.record(), key))
     }
 
-    pub(in crate::core) fn sorting(&self, order: &Order<'_>) -> Result<Sorting> {
-        let Order::Attribute(name) = order else {
-            return Ok(Sorting::default());
+    pub(in crate::core) fn sorting(&self, order: &ListOrder<'_>) -> Result<ResolvedOrder> {
+        let ListOrder::Attribute(name) = order else {
+            return Ok(ResolvedOrder::default());
         };
         let first: Vec<_> = self.config.schemas.iter().map(|schema| schema.find(name)).collect();
         if first.iter().all(Option::is_none) {
@@ -144,14 +144,14 @@ impl ObjectTable {
                 format!("no schema has an attribute {name}"),
             ));
         }
-        Ok(Sorting { first: Some(first) })
+        Ok(ResolvedOrder { first: Some(first) })
     }
 
     /// The visible objects that match, in no order.
     pub(in crate::core) fn visible_matches(
         &mut self,
         clients: &mut ClientTable,
-        sight: Sight,
+        sight: HiddenObjects,
         selectors: &SelectorSet,
     ) -> Vec<u32> {
         let mut found = self.all_matches(clients, selectors);
@@ -165,7 +165,7 @@ impl ObjectTable {
     pub(in crate::core) fn newest_match(
         &mut self,
         clients: &mut ClientTable,
-        sight: Sight,
+        sight: HiddenObjects,
         selectors: &SelectorSet,
     ) -> Option<u32> {
         let found = self.visible_matches(clients, sight, selectors);
@@ -177,7 +177,7 @@ impl ObjectTable {
     pub(in crate::core) fn matches_to_change(
         &mut self,
         clients: &mut ClientTable,
-        sight: Sight,
+        sight: HiddenObjects,
         selectors: &SelectorSet,
     ) -> Vec<u32> {
         let mut found = self.all_matches(clients, selectors);
@@ -191,11 +191,11 @@ impl ObjectTable {
     pub(in crate::core) fn sorted_matches(
         &mut self,
         clients: &mut ClientTable,
-        sight: Sight,
+        sight: HiddenObjects,
         selectors: &SelectorSet,
-    ) -> Incremental {
+    ) -> IncrementalSort {
         self.index_all();
-        match self.take_ahead(clients, selectors).filter(Ahead::is_sorted) {
+        match self.take_ahead(clients, selectors).filter(PreparedRequest::is_sorted) {
             Some(ahead) => {
                 let mut found = ahead.into_sorted();
                 if let Some(now) = sight.departed_by {
@@ -203,7 +203,7 @@ impl ObjectTable {
                 }
                 found
             }
-            None => Incremental::new(self.visible_matches(clients, sight, selectors)),
+            None => IncrementalSort::new(self.visible_matches(clients, sight, selectors)),
         }
     }
 
@@ -211,7 +211,7 @@ impl ObjectTable {
     fn out_of_sight_after(
         &mut self,
         clients: &mut ClientTable,
-        sight: Sight,
+        sight: HiddenObjects,
         since: u64,
         selectors: &SelectorSet,
     ) -> Vec<u32> {
@@ -227,16 +227,21 @@ impl ObjectTable {
     pub(in crate::core) fn missed_after(
         &mut self,
         clients: &mut ClientTable,
-        sight: Sight,
+        sight: HiddenObjects,
         since: u64,
         selectors: &SelectorSet,
-    ) -> Vec<Missed> {
+    ) -> Vec<MissedObjects> {
         let departing = self.out_of_sight_after(clients, sight, since, selectors);
-        let gone = self.tombstones_after(since, selectors).into_iter().map(Missed::Gone);
-        let mut missed: Vec<Missed> = gone.chain(departing.into_iter().map(Missed::Departing)).collect();
+        let gone = self
+            .tombstones_after(since, selectors)
+            .into_iter()
+            .map(MissedObjects::Gone);
+        let mut missed: Vec<MissedObjects> = gone
+            .chain(departing.into_iter().map(MissedObjects::Departing))
+            .collect();
         missed.sort_by_key(|&missed| match missed {
-            Missed::Gone(id) => self.tombstones.get(id).sequence,
-            Missed::Departing(id) => self[id].sequence,
+            MissedObjects::Gone(id) => self.tombstones.get(id).sequence,
+            MissedObjects::Departing(id) => self[id].sequence,
         });
         missed
     }

@@ -7,12 +7,12 @@
 use junctura_model::index::SplitTable;
 use slab::Slab;
 
-use crate::core::objects::object::Object;
-use crate::core::objects::tombstone::Tombstones;
+use crate::core::objects::object::ObjectRow;
+use crate::core::objects::tombstone::TombstoneTable;
 
 /// What a key stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::core) enum Filed {
+pub(in crate::core) enum KeyEntry {
     /// The newest object of the key, which is visible.
     Object(u32),
     /// It is gone.
@@ -21,10 +21,10 @@ pub(in crate::core) enum Filed {
 
 /// See the module's page.
 #[derive(Default)]
-pub(in crate::core) struct Keys(pub(in crate::core) SplitTable<Filed>);
+pub(in crate::core) struct KeyTable(pub(in crate::core) SplitTable<KeyEntry>);
 
-impl Filed {
-    pub(in crate::core) fn key(self, objects: &Slab<Object>, tombstones: &Tombstones) -> u128 {
+impl KeyEntry {
+    pub(in crate::core) fn key(self, objects: &Slab<ObjectRow>, tombstones: &TombstoneTable) -> u128 {
         match self {
             Self::Object(id) => objects[id as usize].key,
             Self::Tombstone(id) => tombstones.get(id).key,
@@ -88,9 +88,9 @@ pub(in crate::core) fn hash(key: u128) -> u64 {
     key as u64
 }
 
-impl Keys {
+impl KeyTable {
     /// The key is that of `new` instead of `old`.
-    pub(in crate::core) fn replace(&mut self, key: u128, old: Filed, new: Filed) {
+    pub(in crate::core) fn replace(&mut self, key: u128, old: KeyEntry, new: KeyEntry) {
         if let Some(filed) = self.0.find_mut(hash(key), |&filed| filed == old) {
             *filed = new;
         }
@@ -98,7 +98,7 @@ impl Keys {
 
     /// Brings the places of several keys into the processor's cache, where they are about to be changed one by one: such short
     /// look-ups overlap while they wait for memory.
-    pub(in crate::core) fn fetch(&self, keys: impl Iterator<Item = (u128, Filed)>) {
+    pub(in crate::core) fn fetch(&self, keys: impl Iterator<Item = (u128, KeyEntry)>) {
         let found = keys.filter(|&(key, filed)| self.0.find(hash(key), |&other| other == filed).is_some());
         std::hint::black_box(found.count());
     }

@@ -3,19 +3,19 @@
 use junctura_model::Error;
 use junctura_model::selector::SelectorSet;
 use junctura_wire::Request;
-use junctura_wire::body::{Order, Target};
+use junctura_wire::body::{ListOrder, TargetBody};
 use roaring::RoaringBitmap;
 
-use crate::core::objects::order::{Incremental, Sorting};
+use crate::core::objects::order::{IncrementalSort, ResolvedOrder};
 use crate::core::objects::table::ObjectTable;
 
 /// What a client's next request has been prepared with.
-pub(in crate::core) struct Ahead {
+pub(in crate::core) struct PreparedRequest {
     pub(in crate::core) selectors: SelectorSet,
     /// Objects that are looked at in one step.
     pub(in crate::core) objects_at_once: usize,
-    pub(in crate::core) order: Option<Order<'static>>,
-    pub(in crate::core) sorting: Option<Sorting>,
+    pub(in crate::core) order: Option<ListOrder<'static>>,
+    pub(in crate::core) sorting: Option<ResolvedOrder>,
     /// Candidates that were not verified; `None` before there are any.
     pub(in crate::core) left: Option<RoaringBitmap>,
     /// Those that match, sorted if there is an order, in the order of the steps.
@@ -31,11 +31,11 @@ pub(in crate::core) struct Ahead {
 }
 
 /// What a request looks at: a selector, and the order in which it gives what it finds.
-pub(in crate::core) fn concern<'a>(request: &'a Request<'_>) -> Option<(&'a str, Option<&'a Order<'a>>)> {
-    fn text<'a>(target: &'a Target<'_>) -> Option<&'a str> {
+pub(in crate::core) fn concern<'a>(request: &'a Request<'_>) -> Option<(&'a str, Option<&'a ListOrder<'a>>)> {
+    fn text<'a>(target: &'a TargetBody<'_>) -> Option<&'a str> {
         match target {
-            Target::Selector(text) => Some(text),
-            Target::Key { .. } => None,
+            TargetBody::Selector(text) => Some(text),
+            TargetBody::Key { .. } => None,
         }
     }
     match request {
@@ -52,7 +52,7 @@ pub(in crate::core) fn concern<'a>(request: &'a Request<'_>) -> Option<(&'a str,
     }
 }
 
-impl Ahead {
+impl PreparedRequest {
     /// An object has entered the index: it may match what is looked for.
     pub(in crate::core) fn enter(&mut self, id: u32) {
         if let Some(left) = &mut self.left {
@@ -108,13 +108,13 @@ impl Ahead {
     }
 
     /// The same, to be given in the order of the request.
-    pub(in crate::core) fn into_sorted(mut self) -> Incremental {
+    pub(in crate::core) fn into_sorted(mut self) -> IncrementalSort {
         if !self.gone.is_empty() {
             for run in &mut self.runs {
                 run.retain(|&id| !self.gone.contains(id));
             }
         }
-        Incremental::merged(self.runs, self.late.iter().collect())
+        IncrementalSort::merged(self.runs, self.late.iter().collect())
     }
 
     pub(in crate::core) fn is_sorted(&self) -> bool {

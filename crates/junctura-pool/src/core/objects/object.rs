@@ -3,20 +3,20 @@
 use junctura_model::RecordRef;
 use junctura_wire::Reply;
 use junctura_wire::body::ObjectName;
-use junctura_wire::fixed::Slot;
+use junctura_wire::fixed::SlotAddress;
 
 use crate::Effects;
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::memory::eviction::Archived;
-use crate::core::memory::spill::Leaving;
+use crate::core::memory::eviction::ArchivedCopy;
+use crate::core::memory::spill::TierState;
 
 /// Where an object stands in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::core) enum State {
+pub(in crate::core) enum ObjectState {
     Visible,
     /// A newer version has taken its place; holders and requirements keep it.
     Superseded,
-    Gone(Why),
+    Gone(RemovalReason),
     /// It becomes visible with its bundle.
     Staged,
     /// It was staged, and will never be visible.
@@ -25,14 +25,14 @@ pub(in crate::core) enum State {
 
 /// Why an object is not visible any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::core) enum Why {
+pub(in crate::core) enum RemovalReason {
     Withdrawn,
     Expired,
     /// A store has it, and memory was short.
     Archived,
 }
 
-impl Why {
+impl RemovalReason {
     pub(in crate::core) fn name(self) -> &'static str {
         match self {
             Self::Withdrawn => "withdrawn",
@@ -44,7 +44,7 @@ impl Why {
 
 /// What an object's retention waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::core) enum Until {
+pub(in crate::core) enum RetainedUntil {
     Withdrawn,
     /// So many more releases.
     Released(u32),
@@ -63,7 +63,7 @@ pub(in crate::core) enum Until {
 
 /// How long an object stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::core) enum Keep {
+pub(in crate::core) enum ObjectRetention {
     UntilWithdrawn,
     /// So many releases.
     Released(u32),
@@ -75,24 +75,24 @@ pub(in crate::core) enum Keep {
     Together,
 }
 
-impl From<Keep> for Until {
-    fn from(keep: Keep) -> Self {
+impl From<ObjectRetention> for RetainedUntil {
+    fn from(keep: ObjectRetention) -> Self {
         match keep {
-            Keep::UntilWithdrawn => Self::Withdrawn,
-            Keep::Released(count) => Self::Released(count),
-            Keep::For(_) => Self::Time(Nanoseconds::MAX),
-            Keep::ReleasedBy(consumers) => Self::Awaited {
+            ObjectRetention::UntilWithdrawn => Self::Withdrawn,
+            ObjectRetention::Released(count) => Self::Released(count),
+            ObjectRetention::For(_) => Self::Time(Nanoseconds::MAX),
+            ObjectRetention::ReleasedBy(consumers) => Self::Awaited {
                 consumers,
                 absent: u16::MAX,
             },
-            Keep::Together => Self::Together,
+            ObjectRetention::Together => Self::Together,
         }
     }
 }
 
 /// Where an object's payload lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::core) enum Place {
+pub(in crate::core) enum PayloadLocation {
     Inline,
     Slot {
         segment: u32,
@@ -106,7 +106,7 @@ pub(in crate::core) enum Place {
     Freed,
 }
 
-pub(in crate::core) struct Object {
+pub(in crate::core) struct ObjectRow {
     pub(in crate::core) key: u128,
     /// A hash of the key's first level, for counting tombstones.
     pub(in crate::core) dataset: u64,
@@ -117,19 +117,19 @@ pub(in crate::core) struct Object {
     pub(in crate::core) bundle: u64,
     pub(in crate::core) record: Vec<u8>,
     pub(in crate::core) inline: Vec<u8>,
-    pub(in crate::core) place: Place,
-    pub(in crate::core) leaving: Leaving,
+    pub(in crate::core) place: PayloadLocation,
+    pub(in crate::core) leaving: TierState,
     pub(in crate::core) checksum: Option<u32>,
     pub(in crate::core) producer: u32,
     /// How many of its bundle have the numbers that follow its own.
     pub(in crate::core) rest: u32,
     pub(in crate::core) schema: u16,
-    pub(in crate::core) state: State,
-    pub(in crate::core) until: Until,
+    pub(in crate::core) state: ObjectState,
+    pub(in crate::core) until: RetainedUntil,
     /// A store has it, too.
-    pub(in crate::core) archived: Option<Archived>,
+    pub(in crate::core) archived: Option<ArchivedCopy>,
     /// It is out of sight already, and goes for this reason when its turn comes ([`crate::core::deferred`]).
-    pub(in crate::core) departs: Option<Why>,
+    pub(in crate::core) departs: Option<RemovalReason>,
     /// Who has released it, where more than one must.
     pub(in crate::core) released_by: Vec<u32>,
     /// Deliveries that are not released.
@@ -142,17 +142,17 @@ pub(in crate::core) struct Object {
     pub(in crate::core) is_indexed: bool,
 }
 
-impl Object {
+impl ObjectRow {
     pub(in crate::core) fn record(&self) -> RecordRef<'_> {
         RecordRef::trusted(&self.record)
     }
 
     pub(in crate::core) fn is_visible(&self) -> bool {
-        self.state == State::Visible
+        self.state == ObjectState::Visible
     }
 
     pub(in crate::core) fn is_staged(&self) -> bool {
-        self.state == State::Staged
+        self.state == ObjectState::Staged
     }
 
     pub(in crate::core) fn name(&self) -> ObjectName<'_> {
@@ -165,34 +165,36 @@ impl Object {
 
     /// Whether it is visible and seen by nobody any more: it goes when its turn comes ([`crate::core::deferred`]).
     pub(in crate::core) fn is_out_of_sight(&self, now: Nanoseconds) -> bool {
-        let is_over = || self.owed == 0 && matches!(self.until, Until::Time(at) if at <= now);
+        let is_over = || self.owed == 0 && matches!(self.until, RetainedUntil::Time(at) if at <= now);
         self.is_visible() && (self.departs.is_some() || is_over())
     }
 
     /// Whether it would stay without requirements.
     pub(in crate::core) fn is_kept_by_retention(&self) -> bool {
-        self.is_visible() && self.until != Until::Over
+        self.is_visible() && self.until != RetainedUntil::Over
     }
 
     pub(in crate::core) fn is_retained(&self) -> bool {
-        self.owed > 0 || self.until != Until::Over
+        self.owed > 0 || self.until != RetainedUntil::Over
     }
 
     /// Whether it, or its payload, is to go now.
     pub(in crate::core) fn may_go(&self) -> bool {
         match self.state {
-            State::Visible => !self.is_retained(),
-            State::Superseded | State::Gone(_) => self.owed == 0 && self.holders == 0 && self.place != Place::Freed,
-            State::Staged | State::Dropped => false,
+            ObjectState::Visible => !self.is_retained(),
+            ObjectState::Superseded | ObjectState::Gone(_) => {
+                self.owed == 0 && self.holders == 0 && self.place != PayloadLocation::Freed
+            }
+            ObjectState::Staged | ObjectState::Dropped => false,
         }
     }
 }
 
 /// Buffers of objects that are gone, for those that come.
 #[derive(Default)]
-pub(in crate::core) struct Spare(Vec<Vec<u8>>);
+pub(in crate::core) struct SpareBuffers(Vec<Vec<u8>>);
 
-impl Spare {
+impl SpareBuffers {
     const BUFFERS_MAX: usize = 4096;
     const BUFFER_BYTES_MAX: usize = 8 << 10;
 
@@ -218,15 +220,15 @@ impl Spare {
 
 /// Slots that are their clients' again. Those that come free with one message are told with one.
 #[derive(Default)]
-pub(in crate::core) struct Freed {
+pub(in crate::core) struct FreedSlots {
     /// More may come free in what is going on.
     pub(in crate::core) gathers: bool,
     pub(in crate::core) owner: u32,
-    pub(in crate::core) slots: Vec<Slot>,
+    pub(in crate::core) slots: Vec<SlotAddress>,
 }
 
-impl Freed {
-    pub(in crate::core) fn note(&mut self, owner: u32, slot: Slot, fx: &mut impl Effects) {
+impl FreedSlots {
+    pub(in crate::core) fn note(&mut self, owner: u32, slot: SlotAddress, fx: &mut impl Effects) {
         if owner != self.owner {
             self.tell(fx);
         }

@@ -3,13 +3,13 @@
 use junctura_model::Error;
 use junctura_wire::fixed::OfferHead;
 
-use crate::core::memory::shortage::Shortage;
-use crate::core::objects::identity::Identity;
-use crate::core::objects::object::Keep;
+use crate::core::memory::shortage::MemoryShortage;
+use crate::core::objects::identity::ObjectIdentity;
+use crate::core::objects::object::ObjectRetention;
 
 /// What a client offers.
 #[derive(Clone, Copy)]
-pub(in crate::core) struct Content<'a> {
+pub(in crate::core) struct OfferContent<'a> {
     pub(in crate::core) head: OfferHead,
     pub(in crate::core) record: &'a [u8],
     pub(in crate::core) inline: &'a [u8],
@@ -37,8 +37,8 @@ impl WaitingOffer {
         waiting_bytes(&self.record, &self.inline)
     }
 
-    pub(in crate::core) fn content(&self) -> Content<'_> {
-        Content {
+    pub(in crate::core) fn content(&self) -> OfferContent<'_> {
+        OfferContent {
             head: self.head,
             record: &self.record,
             inline: &self.inline,
@@ -48,25 +48,25 @@ impl WaitingOffer {
 
 /// The outcome of an offer.
 #[derive(Clone, Copy)]
-pub(in crate::core) struct Taken {
+pub(in crate::core) struct OfferOutcome {
     pub(in crate::core) object: u32,
     /// 0: it is staged.
     pub(in crate::core) sequence: u64,
 }
 
 /// What an offer says of itself.
-pub(in crate::core) struct Examined {
-    pub(in crate::core) identity: Identity,
-    pub(in crate::core) keep: Keep,
+pub(in crate::core) struct ExaminedOffer {
+    pub(in crate::core) identity: ObjectIdentity,
+    pub(in crate::core) keep: ObjectRetention,
 }
 
-pub(in crate::core) enum Refusal {
+pub(in crate::core) enum OfferRefusal {
     /// It waits until there is enough of this.
-    Wait(Shortage),
+    Wait(MemoryShortage),
     Failed(Error),
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for OfferRefusal {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }

@@ -4,17 +4,17 @@ use std::cmp::Ordering;
 
 use junctura_model::{AttrId, RecordRef, Schema};
 
-use crate::core::objects::object::Object;
+use crate::core::objects::object::ObjectRow;
 
 /// How objects are sorted: [`Order`] resolved for every schema of the pool.
 #[derive(Clone, Debug, Default)]
-pub(in crate::core) struct Sorting {
+pub(in crate::core) struct ResolvedOrder {
     /// Per schema, the attribute that comes first.
     pub(in crate::core) first: Option<Vec<Option<AttrId>>>,
 }
 
-impl Sorting {
-    pub(in crate::core) fn value<'a>(&self, object: &'a Object) -> Option<&'a str> {
+impl ResolvedOrder {
+    pub(in crate::core) fn value<'a>(&self, object: &'a ObjectRow) -> Option<&'a str> {
         let id = self.first.as_ref()?[usize::from(object.schema)]?;
         object.record().get(id)
     }
@@ -52,10 +52,10 @@ pub(in crate::core) fn sortable_key(number: u16, schema: &Schema, record: Record
     Some(bytes.into())
 }
 
-/// Sorts a little at a time: each call of [`Incremental::next`] does only the work that its answer needs, so that the first
+/// Sorts a little at a time: each call of [`IncrementalSort::next`] does only the work that its answer needs, so that the first
 /// of a million objects does not wait for the last.
 #[derive(Debug, Default)]
-pub(in crate::core) struct Incremental {
+pub(in crate::core) struct IncrementalSort {
     /// What is yet to be given, the next one last.
     entries: Vec<u32>,
     /// Boundaries: everything from a boundary on comes before everything below it. The last is the nearest.
@@ -66,7 +66,7 @@ pub(in crate::core) struct Incremental {
     are_heaped: bool,
 }
 
-impl Incremental {
+impl IncrementalSort {
     pub(in crate::core) fn new(entries: Vec<u32>) -> Self {
         Self {
             entries,
@@ -194,7 +194,7 @@ mod tests {
     use junctura_model::{Given, RecordRef, Schema};
     use proptest::prelude::*;
 
-    use super::{Incremental, sortable_key};
+    use super::{IncrementalSort, sortable_key};
 
     const SCHEMA: &str = "
 name: s
@@ -240,7 +240,7 @@ attributes:
             let mixed: Vec<u32> = (0..count).map(|i| i.wrapping_mul(2_654_435_761) % 997).collect();
             let mut sorted = mixed.clone();
             sorted.sort_unstable();
-            let mut incremental = Incremental::new(mixed);
+            let mut incremental = IncrementalSort::new(mixed);
             let given: Vec<u32> = std::iter::from_fn(|| incremental.next(|a, b| a.cmp(&b))).collect();
             assert_eq!(given, sorted);
         }
@@ -258,7 +258,7 @@ attributes:
             for run in &mut runs {
                 run.sort_unstable_by(|a, b| b.cmp(a));
             }
-            let mut merged = Incremental::merged(runs, Vec::new());
+            let mut merged = IncrementalSort::merged(runs, Vec::new());
             merged.extend(entries);
             merged.retain(|id| id % 7 != 0);
             let mut there: Vec<u32> = merged.iter().collect();

@@ -3,13 +3,13 @@
 
 use junctura_model::limits::RECORD_BYTES_MAX;
 
-use crate::core::objects::object::Object;
+use crate::core::objects::object::ObjectRow;
 use crate::core::objects::table::ObjectTable;
 
 /// The smallest budget of records: a pool with a small budget for payloads may still hold many small objects.
 const RECORD_BUDGET_BYTES_MIN: u64 = 64 << 20;
 /// Bytes that an object takes besides its attributes and its payload.
-const OBJECT_BYTES: u64 = size_of::<Object>() as u64 + 160;
+const OBJECT_BYTES: u64 = size_of::<ObjectRow>() as u64 + 160;
 /// Bytes that a key that is gone takes besides its attributes.
 const TOMBSTONE_BYTES: u64 = 256;
 /// Bytes that a place of archived objects takes besides its name.

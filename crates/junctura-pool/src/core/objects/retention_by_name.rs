@@ -19,7 +19,7 @@ use serde::Serialize;
 use slab::Slab;
 
 use crate::core::clients::client::milliseconds;
-use crate::core::objects::object::{Keep, Object, Until};
+use crate::core::objects::object::{ObjectRetention, ObjectRow, RetainedUntil};
 use crate::core::objects::table::ObjectTable;
 
 /// A stat must fit into a message.
@@ -31,7 +31,7 @@ const NAMES_TOLD: usize = 3;
 /// See the module's page.
 #[derive(Default)]
 pub(in crate::core) struct RetentionByName {
-    pub(in crate::core) sets: Slab<Set>,
+    pub(in crate::core) sets: Slab<NameSet>,
     pub(in crate::core) numbers: BTreeMap<Consumers, u32>,
     /// Names that objects wait for, and that stand since this event.
     pub(in crate::core) came: Vec<String>,
@@ -49,10 +49,10 @@ pub(in crate::core) struct AwaitedNames {
 }
 
 impl AwaitedNames {
-    pub(in crate::core) fn are_awaited_by(&self, object: &Object, awaited: &RetentionByName) -> bool {
+    pub(in crate::core) fn are_awaited_by(&self, object: &ObjectRow, awaited: &RetentionByName) -> bool {
         let was_there = object.is_visible() && object.sequence <= self.newest;
         was_there
-            && matches!(object.until, Until::Awaited { consumers, absent }
+            && matches!(object.until, RetainedUntil::Awaited { consumers, absent }
                 if absent & awaited.sets[consumers as usize].bits_of(&self.names) != 0)
     }
 
@@ -67,17 +67,17 @@ impl AwaitedNames {
 }
 
 /// The names that some objects are retained for.
-pub(in crate::core) struct Set {
+pub(in crate::core) struct NameSet {
     pub(in crate::core) names: Consumers,
     /// A bit for each that stands for nothing.
     pub(in crate::core) absent: u16,
     /// Objects that have it, staged ones included, and clients and schemas that may give it to some.
     pub(in crate::core) users: u64,
     /// For each name: the visible objects that wait for it to come, and their bytes.
-    pub(in crate::core) waiting: Vec<Waiting>,
+    pub(in crate::core) waiting: Vec<WaitingObjects>,
 }
 
-impl Set {
+impl NameSet {
     pub(in crate::core) fn place_of(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|one| one == name)
     }
@@ -90,7 +90,7 @@ impl Set {
 }
 
 #[derive(Clone, Copy, Default)]
-pub(in crate::core) struct Waiting {
+pub(in crate::core) struct WaitingObjects {
     pub(in crate::core) objects: u64,
     pub(in crate::core) bytes: u64,
 }
@@ -138,26 +138,26 @@ impl RetentionByName {
             return Err(Error::new(Code::LimitExceeded, "retention", cause));
         }
         let absent = names.iter().enumerate().filter(|(_, name)| !stands(name));
-        let number = self.sets.insert(Set {
+        let number = self.sets.insert(NameSet {
             names: names.clone(),
             absent: absent.fold(0, |bits, (at, _)| bits | 1 << at),
             users: 0,
-            waiting: vec![Waiting::default(); names.iter().len()],
+            waiting: vec![WaitingObjects::default(); names.iter().len()],
         }) as u32;
         self.numbers.insert(names.clone(), number);
         Ok(number)
     }
 
     /// How the core keeps what a schema retains so.
-    pub(in crate::core) fn keep(&self, retention: &Retention) -> Keep {
+    pub(in crate::core) fn keep(&self, retention: &Retention) -> ObjectRetention {
         match retention {
-            Retention::UntilWithdrawn => Keep::UntilWithdrawn,
-            Retention::Released(count) => Keep::Released(*count),
-            Retention::For(time) => Keep::For(milliseconds(time.as_nanos().div_ceil(1_000_000) as u64)),
+            Retention::UntilWithdrawn => ObjectRetention::UntilWithdrawn,
+            Retention::Released(count) => ObjectRetention::Released(*count),
+            Retention::For(time) => ObjectRetention::For(milliseconds(time.as_nanos().div_ceil(1_000_000) as u64)),
             Retention::ReleasedBy(names) => self
                 .numbers
                 .get(names)
-                .map_or(Keep::UntilWithdrawn, |&set| Keep::ReleasedBy(set)),
+                .map_or(ObjectRetention::UntilWithdrawn, |&set| ObjectRetention::ReleasedBy(set)),
         }
     }
 
@@ -206,7 +206,7 @@ impl RetentionByName {
         }
     }
 
-    pub(in crate::core) fn count(&mut self, set: u32, absent: u16, count: impl Fn(&mut Waiting)) {
+    pub(in crate::core) fn count(&mut self, set: u32, absent: u16, count: impl Fn(&mut WaitingObjects)) {
         let waiting = self.sets[set as usize].waiting.iter_mut().enumerate();
         let of_absent = waiting.filter(|(at, _)| absent & 1 << at != 0);
         of_absent.for_each(|(_, waiting)| count(waiting));
@@ -214,7 +214,7 @@ impl RetentionByName {
 
     /// The names that objects wait for; of very many, the first.
     pub(in crate::core) fn stat(&self) -> Vec<AwaitedStat> {
-        let mut names: BTreeMap<&str, Waiting> = BTreeMap::new();
+        let mut names: BTreeMap<&str, WaitingObjects> = BTreeMap::new();
         for (_, set) in &self.sets {
             for (name, waiting) in set.names.iter().zip(&set.waiting) {
                 let sum = names.entry(name).or_default();
@@ -247,11 +247,11 @@ impl RetentionByName {
     /// An object has become visible: it waits for those of its names that stand for nothing now.
     pub(in crate::core) fn await_those_absent(&mut self, objects: &mut ObjectTable, id: u32) {
         let object = &mut objects[id];
-        let Until::Awaited { consumers, .. } = object.until else {
+        let RetainedUntil::Awaited { consumers, .. } = object.until else {
             return;
         };
         let (absent, length) = (self.sets[consumers as usize].absent, object.length);
-        object.until = Until::Awaited { consumers, absent };
+        object.until = RetainedUntil::Awaited { consumers, absent };
         if absent == 0 {
             self.await_no_more(objects, id);
             self.unneeded.push(id);
@@ -266,11 +266,11 @@ impl RetentionByName {
     /// An object waits for nobody's coming any more.
     pub(in crate::core) fn await_no_more(&mut self, objects: &mut ObjectTable, id: u32) {
         let object = &mut objects[id];
-        let Until::Awaited { consumers, absent } = object.until else {
+        let RetainedUntil::Awaited { consumers, absent } = object.until else {
             return;
         };
         let (was_visible, length) = (object.sequence > 0, object.length);
-        object.until = Until::Over;
+        object.until = RetainedUntil::Over;
         if was_visible {
             self.uncount(consumers, absent, length);
         }
@@ -295,13 +295,13 @@ impl RetentionByName {
         let Some(object) = object.filter(|object| coming.are_awaited_by(object, self)) else {
             return false;
         };
-        let Until::Awaited { consumers, absent } = object.until else {
+        let RetainedUntil::Awaited { consumers, absent } = object.until else {
             return false;
         };
         let length = object.length;
         let came = absent & self.sets[consumers as usize].bits_of(&coming.names);
         let absent = absent & !came;
-        objects[id].until = Until::Awaited { consumers, absent };
+        objects[id].until = RetainedUntil::Awaited { consumers, absent };
         self.uncount(consumers, came, length);
         if absent == 0 {
             self.await_no_more(objects, id);

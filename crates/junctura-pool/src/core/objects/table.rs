@@ -6,20 +6,20 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
-use junctura_model::index::Objects;
+use junctura_model::index::ObjectIndex;
 use junctura_model::{Code, Error, Result};
 use slab::Slab;
 
-use crate::Config;
+use crate::PoolConfig;
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::memory::eviction::Archived;
-use crate::core::objects::expiry::Expiries;
-use crate::core::objects::identity::{Identity, dataset, identity};
-use crate::core::objects::key_table::{Filed, Keys, hash};
-use crate::core::objects::look_ahead::Ahead;
-use crate::core::objects::object::{Object, Spare, State, Until, Why};
+use crate::core::memory::eviction::ArchivedCopy;
+use crate::core::objects::expiry::ExpiryQueue;
+use crate::core::objects::identity::{ObjectIdentity, dataset, identity};
+use crate::core::objects::key_table::{KeyEntry, KeyTable, hash};
+use crate::core::objects::look_ahead::PreparedRequest;
+use crate::core::objects::object::{ObjectRow, ObjectState, RemovalReason, RetainedUntil, SpareBuffers};
 use crate::core::objects::order::sortable_key;
-use crate::core::objects::tombstone::Tombstones;
+use crate::core::objects::tombstone::TombstoneTable;
 
 /// Address space for the first objects. A table of this size is a mapping of its own, which grows without being copied; memory is taken as
 /// it is filled.
@@ -27,23 +27,23 @@ const OBJECT_TABLE_BYTES: usize = 64 << 20;
 
 /// See the module's page.
 pub(in crate::core) struct ObjectTable {
-    pub(in crate::core) config: Arc<Config>,
-    pub(in crate::core) table: Slab<Object>,
+    pub(in crate::core) config: Arc<PoolConfig>,
+    pub(in crate::core) table: Slab<ObjectRow>,
     /// The newest number.
     pub(in crate::core) sequence: u64,
     /// By their keys, earlier versions that requirements were owed when newer ones came.
     pub(in crate::core) superseded: BTreeSet<(u128, u32)>,
-    pub(in crate::core) keys: Keys,
-    pub(in crate::core) tombstones: Tombstones,
+    pub(in crate::core) keys: KeyTable,
+    pub(in crate::core) tombstones: TombstoneTable,
     /// Per schema: which visible objects a selector could match.
-    pub(in crate::core) listing: Vec<Objects>,
+    pub(in crate::core) listing: Vec<ObjectIndex>,
     pub(in crate::core) unindexed: VecDeque<(u32, u64)>,
     /// What the next requests of clients are prepared with.
-    pub(in crate::core) ahead: BTreeMap<u32, Ahead>,
+    pub(in crate::core) ahead: BTreeMap<u32, PreparedRequest>,
     /// Whose request is going on, where it was prepared.
     pub(in crate::core) ahead_of: Option<u32>,
-    pub(in crate::core) expiries: Expiries,
-    pub(in crate::core) spare: Spare,
+    pub(in crate::core) expiries: ExpiryQueue,
+    pub(in crate::core) spare: SpareBuffers,
     /// Bytes of records.
     pub(in crate::core) record_bytes: u64,
     /// Records have had no room for the largest one, and have more room since this event.
@@ -53,31 +53,31 @@ pub(in crate::core) struct ObjectTable {
 }
 
 impl ObjectTable {
-    pub(in crate::core) fn new(config: &Arc<Config>) -> Self {
+    pub(in crate::core) fn new(config: &Arc<PoolConfig>) -> Self {
         Self {
             config: Arc::clone(config),
-            table: Slab::with_capacity(OBJECT_TABLE_BYTES / size_of::<Object>()),
+            table: Slab::with_capacity(OBJECT_TABLE_BYTES / size_of::<ObjectRow>()),
             sequence: 0,
             superseded: BTreeSet::new(),
-            keys: Keys::default(),
-            tombstones: Tombstones::default(),
-            listing: config.schemas.iter().map(|_| Objects::default()).collect(),
+            keys: KeyTable::default(),
+            tombstones: TombstoneTable::default(),
+            listing: config.schemas.iter().map(|_| ObjectIndex::default()).collect(),
             unindexed: VecDeque::new(),
             ahead: BTreeMap::new(),
             ahead_of: None,
-            expiries: Expiries::default(),
-            spare: Spare::default(),
+            expiries: ExpiryQueue::default(),
+            spare: SpareBuffers::default(),
             record_bytes: 0,
             came_free: false,
             newest_place: None,
         }
     }
 
-    pub(in crate::core) fn get(&self, id: u32) -> Option<&Object> {
+    pub(in crate::core) fn get(&self, id: u32) -> Option<&ObjectRow> {
         self.table.get(id as usize)
     }
 
-    pub(in crate::core) fn get_mut(&mut self, id: u32) -> Option<&mut Object> {
+    pub(in crate::core) fn get_mut(&mut self, id: u32) -> Option<&mut ObjectRow> {
         self.table.get_mut(id as usize)
     }
 
@@ -91,39 +91,39 @@ impl ObjectTable {
 }
 
 impl Index<u32> for ObjectTable {
-    type Output = Object;
+    type Output = ObjectRow;
 
-    fn index(&self, id: u32) -> &Object {
+    fn index(&self, id: u32) -> &ObjectRow {
         &self.table[id as usize]
     }
 }
 
 impl IndexMut<u32> for ObjectTable {
-    fn index_mut(&mut self, id: u32) -> &mut Object {
+    fn index_mut(&mut self, id: u32) -> &mut ObjectRow {
         &mut self.table[id as usize]
     }
 }
 
 impl ObjectTable {
     /// What a key stands for.
-    pub(in crate::core) fn find_key(&self, key: u128) -> Option<Filed> {
-        let is_it = |filed: &Filed| filed.key(&self.table, &self.tombstones) == key;
+    pub(in crate::core) fn find_key(&self, key: u128) -> Option<KeyEntry> {
+        let is_it = |filed: &KeyEntry| filed.key(&self.table, &self.tombstones) == key;
         self.keys.0.find(hash(key), is_it).copied()
     }
 
     /// Files a new object under its key, which stands for nothing.
     pub(in crate::core) fn file_key(&mut self, key: u128, id: u32) {
-        self.file(key, Filed::Object(id));
+        self.file(key, KeyEntry::Object(id));
     }
 
-    pub(in crate::core) fn file(&mut self, key: u128, filed: Filed) {
-        let hash_of = |filed: &Filed| hash(filed.key(&self.table, &self.tombstones));
+    pub(in crate::core) fn file(&mut self, key: u128, filed: KeyEntry) {
+        let hash_of = |filed: &KeyEntry| hash(filed.key(&self.table, &self.tombstones));
         self.keys.0.insert_unique(hash(key), filed, hash_of);
     }
 
     /// The key stands for nothing any more, if it stood for `filed`, which is still there.
-    pub(in crate::core) fn unfile_key(&mut self, key: u128, filed: Filed) {
-        let hash_of = |filed: &Filed| hash(filed.key(&self.table, &self.tombstones));
+    pub(in crate::core) fn unfile_key(&mut self, key: u128, filed: KeyEntry) {
+        let hash_of = |filed: &KeyEntry| hash(filed.key(&self.table, &self.tombstones));
         self.keys.0.remove(hash(key), |&other| other == filed, hash_of);
     }
 
@@ -134,18 +134,20 @@ impl ObjectTable {
     pub(in crate::core) fn look_up(&self, identity: u128, text: &str) -> Result<Option<u32>> {
         match self.find_key(identity) {
             None => Ok(None),
-            Some(Filed::Object(id)) => Ok(Some(id)),
-            Some(Filed::Tombstone(id)) => {
+            Some(KeyEntry::Object(id)) => Ok(Some(id)),
+            Some(KeyEntry::Tombstone(id)) => {
                 let tombstone = self.tombstones.get(id);
                 let Some(why) = tombstone.why else { return Ok(None) };
                 let version = format!("{}.{}", self.config.incarnation, tombstone.sequence);
                 let place = tombstone.place.as_deref();
                 let place = place.map_or_else(String::new, |place| format!("; a store has it: {place}"));
                 let cause = match why {
-                    Why::Archived => {
+                    RemovalReason::Archived => {
                         format!("version {version} left, since it is archived and memory was short{place}")
                     }
-                    Why::Withdrawn | Why::Expired => format!("version {version} was {}{place}", why.name()),
+                    RemovalReason::Withdrawn | RemovalReason::Expired => {
+                        format!("version {version} was {}{place}", why.name())
+                    }
                 };
                 Err(Error::new(Code::Gone, text, cause))
             }
@@ -167,7 +169,7 @@ impl ObjectTable {
     }
 
     /// Which object a record is of.
-    pub(in crate::core) fn identify(&self, number: u16, record: &[u8]) -> Result<Identity> {
+    pub(in crate::core) fn identify(&self, number: u16, record: &[u8]) -> Result<ObjectIdentity> {
         let schema = self.config.schemas.get(usize::from(number)).ok_or_else(|| {
             Error::new(
                 Code::SchemaMismatch,
@@ -176,7 +178,7 @@ impl ObjectTable {
             )
         })?;
         let checked = schema.check(record)?;
-        Ok(Identity {
+        Ok(ObjectIdentity {
             key: identity(number, checked.key_bytes(schema.key_len())),
             dataset: dataset(number, checked.key_bytes(schema.level_ends()[0])),
             on_same_key: schema.on_same_key(),
@@ -196,7 +198,7 @@ impl ObjectTable {
         let place = self.place_of(name);
         let object = &mut self.table[id as usize];
         let is_queued = object.archived.as_ref().is_some_and(|known| known.is_queued);
-        let before = object.archived.replace(Archived { place, is_queued });
+        let before = object.archived.replace(ArchivedCopy { place, is_queued });
         self.forget_place(before.and_then(|archived| archived.place));
     }
 
@@ -230,13 +232,13 @@ impl ObjectTable {
     /// Forgets an object that nobody needs.
     pub(in crate::core) fn forget_if_unneeded(&mut self, id: u32) {
         let object = &self.table[id as usize];
-        let stays = matches!(object.state, State::Visible | State::Staged);
+        let stays = matches!(object.state, ObjectState::Visible | ObjectState::Staged);
         let is_used = object.watchers > 0 || object.holders > 0 || object.owed > 0;
         // One that departs has a payload, which goes with its turn.
         let needed = stays || is_used || object.departs.is_some();
         if !needed {
             let object = self.table.remove(id as usize);
-            if object.state == State::Superseded {
+            if object.state == ObjectState::Superseded {
                 self.superseded.remove(&(object.key, id));
             }
             self.weigh_object_no_more(&object.record);
@@ -256,7 +258,7 @@ impl ObjectTable {
 
     /// An object is to go at this time.
     pub(in crate::core) fn expire_at(&mut self, at: Nanoseconds, id: u32, sequence: u64) {
-        self.table[id as usize].until = Until::Time(at);
+        self.table[id as usize].until = RetainedUntil::Time(at);
         self.expiries.push(at, sequence, id);
     }
 

@@ -12,30 +12,30 @@ use junctura_model::RecordRef;
 use junctura_wire::body::ObjectName;
 use slab::Slab;
 
-use crate::core::containers::byte_arena::{Line, Pages};
-use crate::core::containers::linked_queue::{Links, Queue};
+use crate::core::containers::byte_arena::{ArenaString, ByteArena};
+use crate::core::containers::linked_queue::{LinkedQueue, QueueLinks};
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::objects::object::Why;
+use crate::core::objects::object::RemovalReason;
 
 /// What is remembered of an object that is gone.
-pub(in crate::core) struct Tombstone {
+pub(in crate::core) struct KeyTombstone {
     pub(in crate::core) key: u128,
     pub(in crate::core) sequence: u64,
-    pub(in crate::core) record: Line,
+    pub(in crate::core) record: ArenaString,
     pub(in crate::core) schema: u16,
     /// `None`: it was never here, since nothing wanted it.
-    pub(in crate::core) why: Option<Why>,
+    pub(in crate::core) why: Option<RemovalReason>,
     /// Where it lies, if a store has it.
     pub(in crate::core) place: Option<Arc<str>>,
     pub(in crate::core) dataset: u64,
     pub(in crate::core) buried: Nanoseconds,
-    pub(in crate::core) by_age: Links,
-    pub(in crate::core) in_dataset: Links,
+    pub(in crate::core) by_age: QueueLinks,
+    pub(in crate::core) in_dataset: QueueLinks,
 }
 
 /// What a follow that goes on from a cursor has missed.
 #[derive(Clone, Copy)]
-pub(in crate::core) enum Missed {
+pub(in crate::core) enum MissedObjects {
     /// Its tombstone.
     Gone(u32),
     /// The object, which is out of sight.
@@ -44,30 +44,30 @@ pub(in crate::core) enum Missed {
 
 /// All tombstones.
 #[derive(Default)]
-pub(in crate::core) struct Tombstones {
-    pub(in crate::core) table: Slab<Tombstone>,
-    pub(in crate::core) by_age: Queue,
+pub(in crate::core) struct TombstoneTable {
+    pub(in crate::core) table: Slab<KeyTombstone>,
+    pub(in crate::core) by_age: LinkedQueue,
     pub(in crate::core) datasets: HashMap<u64, OfDataset>,
-    pub(in crate::core) records: Pages,
+    pub(in crate::core) records: ByteArena,
 }
 
 #[derive(Default)]
 pub(in crate::core) struct OfDataset {
-    pub(in crate::core) by_age: Queue,
+    pub(in crate::core) by_age: LinkedQueue,
     pub(in crate::core) count: usize,
 }
 
-impl Tombstones {
+impl TombstoneTable {
     pub(in crate::core) fn len(&self) -> usize {
         self.table.len()
     }
 
-    pub(in crate::core) fn get(&self, id: u32) -> &Tombstone {
+    pub(in crate::core) fn get(&self, id: u32) -> &KeyTombstone {
         &self.table[id as usize]
     }
 
     /// The attributes of the object.
-    pub(in crate::core) fn record(&self, tombstone: &Tombstone) -> RecordRef<'_> {
+    pub(in crate::core) fn record(&self, tombstone: &KeyTombstone) -> RecordRef<'_> {
         RecordRef::trusted(self.records.read(tombstone.record))
     }
 
@@ -103,7 +103,7 @@ impl Tombstones {
         queue.iter(&self.table, |one| &one.in_dataset).take(count).collect()
     }
 
-    pub(in crate::core) fn add(&mut self, tombstone: Tombstone) -> u32 {
+    pub(in crate::core) fn add(&mut self, tombstone: KeyTombstone) -> u32 {
         let of_dataset = self.datasets.entry(tombstone.dataset).or_default();
         of_dataset.count += 1;
         let id = self.table.insert(tombstone) as u32;
@@ -112,7 +112,7 @@ impl Tombstones {
         id
     }
 
-    pub(in crate::core) fn remove(&mut self, id: u32) -> Tombstone {
+    pub(in crate::core) fn remove(&mut self, id: u32) -> KeyTombstone {
         let dataset = self.get(id).dataset;
         if let Some(of_dataset) = self.datasets.get_mut(&dataset) {
             of_dataset.count -= 1;

@@ -9,7 +9,7 @@ use crate::core::interests::interest_id::InterestId;
 use crate::core::objects::table::ObjectTable;
 
 /// A withdraw that waits for requirements.
-pub(in crate::core) struct Withdrawal {
+pub(in crate::core) struct PendingWithdrawal {
     pub(in crate::core) client: u32,
     pub(in crate::core) request: u64,
     pub(in crate::core) done: u64,
@@ -23,7 +23,7 @@ pub(in crate::core) struct Withdrawal {
     pub(in crate::core) began: Nanoseconds,
 }
 
-impl Withdrawal {
+impl PendingWithdrawal {
     /// The objects that it has yet to look at, and the newest version when it came, if it is that of this request.
     pub(in crate::core) fn left(&self, client: u32, request: u64) -> Option<(&[u32], u64)> {
         ((self.client, self.request) == (client, request)).then_some((&self.left, self.newest))
@@ -42,15 +42,15 @@ pub(in crate::core) fn forget_wait(withdrawing: &mut BTreeMap<u32, BTreeSet<u32>
 
 /// All withdraws that wait.
 #[derive(Default)]
-pub(in crate::core) struct Withdrawals {
-    pub(in crate::core) table: Slab<Withdrawal>,
+pub(in crate::core) struct WithdrawalQueue {
+    pub(in crate::core) table: Slab<PendingWithdrawal>,
     /// By object: withdraws that wait for what requirements are owed of it.
     pub(in crate::core) by_object: BTreeMap<u32, BTreeSet<u32>>,
     /// Objects that some requirement is not owed any more since this event, and that withdraws may wait for.
     pub(in crate::core) unblocked: Vec<u32>,
 }
 
-impl Withdrawals {
+impl WithdrawalQueue {
     /// Forgets a withdraw: what it waited for stays offered.
     pub(in crate::core) fn drop_withdrawal(&mut self, objects: &mut ObjectTable, id: u32) {
         let Some(withdrawal) = self.table.try_remove(id as usize) else {

@@ -1,13 +1,15 @@
 //! Bundles: all or nothing, at one point, in the order of keys; who keeps them open, and how they end.
 
 use junctura_wire::Request;
-use junctura_wire::body::{BundleAttributes, Bundles, Demand, Lease, List, Order, Target, events};
+use junctura_wire::body::{
+    BundleAttributes, BundlesRequest, DemandRequest, LeaseRequest, ListOrder, ListRequest, TargetBody, events,
+};
 use junctura_wire::fixed;
 
 use super::World;
 
 fn list_bundles(world: &mut World, client: u32, number: u64, selector: &str, path: Option<&'static str>) {
-    let bundles = Bundles {
+    let bundles = BundlesRequest {
         selector: selector.into(),
         path: path.map(Into::into),
         after: 0,
@@ -16,9 +18,9 @@ fn list_bundles(world: &mut World, client: u32, number: u64, selector: &str, pat
 }
 
 fn look(world: &mut World, client: u32, number: u64, bundle: Option<&'static str>) {
-    let list = List {
+    let list = ListRequest {
         selector: "".into(),
-        order: Order::Key,
+        order: ListOrder::Key,
         incomplete: true,
         bundle: bundle.map(Into::into),
     };
@@ -27,8 +29,8 @@ fn look(world: &mut World, client: u32, number: u64, bundle: Option<&'static str
 
 fn demand_staged(world: &mut World, client: u32, number: u64, name: &str, timeout_ms: Option<u64>) {
     let key = world.key(name);
-    let demand = Demand {
-        target: Target::key(0, &key),
+    let demand = DemandRequest {
+        target: TargetBody::key(0, &key),
         timeout_ms,
         requirement: None,
         requirement_name: None,
@@ -597,7 +599,7 @@ fn a_lease_for_a_member_does_not_wait_in_vain() {
     world.lease(p, 1, 1 << 20, None);
     world.open(p, 2, "b", 0);
     let lease = |staged| {
-        Request::Lease(Lease {
+        Request::Lease(LeaseRequest {
             payload_bytes: 1 << 20,
             timeout_ms: None,
             staged,

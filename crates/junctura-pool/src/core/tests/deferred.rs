@@ -2,7 +2,7 @@
 
 use junctura_model::version::{Cursor, Phase};
 use junctura_wire::Request;
-use junctura_wire::body::{Target, Withdraw, events};
+use junctura_wire::body::{TargetBody, WithdrawRequest, events};
 
 use super::World;
 
@@ -25,8 +25,8 @@ fn visible(world: &World) -> u64 {
 
 /// Takes out whatever matches.
 fn withdraw_all(world: &mut World, client: u32, number: u64, selector: &str, force: bool) {
-    let withdraw = Withdraw {
-        target: Target::selector(selector),
+    let withdraw = WithdrawRequest {
+        target: TargetBody::selector(selector),
         timeout_ms: None,
         force,
     };

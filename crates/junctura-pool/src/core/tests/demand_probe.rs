@@ -1,14 +1,14 @@
 //! What is wanted, what is declined, and who is told.
 
 use junctura_wire::Request;
-use junctura_wire::body::{Wanted, events};
+use junctura_wire::body::{WantedRequest, events};
 use junctura_wire::fixed;
 
 use super::World;
 
 fn wanted(world: &mut World, client: u32, number: u64, name: &str, declines: bool) {
     let record = world.record(name, 1);
-    let wanted = Wanted {
+    let wanted = WantedRequest {
         schema: 0,
         record: record.into(),
         declines,

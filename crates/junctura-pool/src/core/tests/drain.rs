@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use junctura_model::Code;
 use junctura_wire::Request;
-use junctura_wire::body::{Drain, Hello};
+use junctura_wire::body::{DrainRequest, Hello};
 
 use super::World;
 
 const REFUSED: &str = "Closed draining: it takes nothing new, and ends when what is owed has been received";
 
 fn drain(world: &mut World, client: u32, number: u64, timeout_ms: Option<u64>) {
-    world.ask(client, number, Request::Drain(Drain { timeout_ms }));
+    world.ask(client, number, Request::Drain(DrainRequest { timeout_ms }));
 }
 
 #[test]

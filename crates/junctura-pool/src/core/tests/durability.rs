@@ -1,7 +1,7 @@
 //! Offers that are answered when somebody has put their objects into a store.
 
 use junctura_wire::Request;
-use junctura_wire::body::{Archived, ArchivedObject, events};
+use junctura_wire::body::{ArchivedBody, ArchivedObject, events};
 use junctura_wire::fixed;
 
 use super::World;
@@ -11,7 +11,7 @@ fn say(world: &mut World, client: u32, number: u64, sequences: &[u64], failure: 
         sequence,
         location: "file:///there".into(),
     };
-    let archived = Archived {
+    let archived = ArchivedBody {
         requirement: "archive".into(),
         objects: sequences.iter().map(object).collect(),
         failure: failure.map(Into::into),

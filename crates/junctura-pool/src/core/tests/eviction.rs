@@ -1,11 +1,11 @@
 //! What leaves when memory is short, since a store has it.
 
 use junctura_wire::Request;
-use junctura_wire::body::{Archived, ArchivedObject, Consumers, events};
+use junctura_wire::body::{ArchivedBody, ArchivedObject, ConsumerNames, events};
 use junctura_wire::fixed;
 
 use super::World;
-use crate::{Config, Spill};
+use crate::{PoolConfig, SpillConfig};
 
 const WHERE: &str = "/store commit 1";
 
@@ -14,7 +14,7 @@ fn world() -> (World, u32, u32) {
     with(|_| {})
 }
 
-fn with(change: impl FnOnce(&mut Config)) -> (World, u32, u32) {
+fn with(change: impl FnOnce(&mut PoolConfig)) -> (World, u32, u32) {
     let mut world = World::with(|config| {
         config.budget_bytes = 8192;
         change(config);
@@ -35,7 +35,7 @@ fn say_archived(world: &mut World, archiver: u32, sequence: u64) {
         sequence,
         location: WHERE.into(),
     }];
-    let saying = Archived {
+    let saying = ArchivedBody {
         requirement: "archive".into(),
         objects,
         failure: None,
@@ -134,7 +134,7 @@ fn what_waits_for_a_name_that_is_to_come_stays_until_that_has_had_it() {
     let (mut world, p, a) = world();
     let c = world.join("c");
     let names = vec!["products".to_owned()];
-    world.ask(p, 1, Request::Consumers(Consumers { names }));
+    world.ask(p, 1, Request::Consumers(ConsumerNames { names }));
     world.stage_or_offer(p, 2, None, "a", &payload(), (fixed::BY_CONSUMERS, 0));
     world.offer(p, 3, "b", &payload(), 0);
     archive(&mut world, a, 1);
@@ -192,7 +192,7 @@ fn above_the_high_mark_so_many_leave_that_it_is_not() {
 #[test]
 fn nothing_goes_to_the_file_tier_while_a_store_has_something() {
     let (mut world, p, a) = with(|config| {
-        config.spill = Some(Spill {
+        config.spill = Some(SpillConfig {
             directory: "/scratch".into(),
             limit_bytes: 3072,
         });
@@ -218,7 +218,7 @@ fn nothing_goes_to_the_file_tier_while_a_store_has_something() {
 #[test]
 fn what_lies_in_a_full_file_tier_leaves_it_when_a_store_has_it() {
     let (mut world, p, a) = with(|config| {
-        config.spill = Some(Spill {
+        config.spill = Some(SpillConfig {
             directory: "/scratch".into(),
             limit_bytes: 3072,
         });

@@ -1,7 +1,7 @@
 //! Consumer groups: who gets what, what a death gives to others, and that each version is completed once.
 
 use junctura_wire::Request;
-use junctura_wire::body::{Demand, GroupTerms, Target};
+use junctura_wire::body::{DemandRequest, GroupTerms, TargetBody};
 
 use super::World;
 
@@ -337,9 +337,9 @@ fn who_stands_by_a_group_joins_it_by_the_number_and_nobody_demands_through_it() 
             follow.window = 1;
         });
     }
-    let demand = Demand {
+    let demand = DemandRequest {
         incomplete: false,
-        target: Target::selector(""),
+        target: TargetBody::selector(""),
         timeout_ms: None,
         requirement: None,
         requirement_name: Some("g".into()),
@@ -525,7 +525,11 @@ fn while_it_drains_members_join_what_stands_and_nothing_new_is_made() {
     let (p, c) = (world.join("p"), world.join("c"));
     share(&mut world, c, 1, "g", "", 9);
     offer_all(&mut world, p, "a");
-    world.ask(p, 2, Request::Drain(junctura_wire::body::Drain { timeout_ms: None }));
+    world.ask(
+        p,
+        2,
+        Request::Drain(junctura_wire::body::DrainRequest { timeout_ms: None }),
+    );
     world.leave(c);
     share(&mut world, p, 3, "h", "", 9);
     share(&mut world, p, 4, "g", "", 9);

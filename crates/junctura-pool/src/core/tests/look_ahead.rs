@@ -1,7 +1,9 @@
 //! A request that was prepared is answered as one that was not, whatever happens between.
 
 use junctura_wire::Request;
-use junctura_wire::body::{Demand, Follow, List, Order, Require, Target, Withdraw, events};
+use junctura_wire::body::{
+    DemandRequest, FollowRequest, ListOrder, ListRequest, RequireRequest, TargetBody, WithdrawRequest, events,
+};
 use proptest::prelude::*;
 
 use super::World;
@@ -15,8 +17,8 @@ fn unprepared() -> World {
     World::with(|config| config.looked_at_once = usize::MAX)
 }
 
-fn list<'a>(selector: &'a str, order: Order<'a>) -> Request<'a> {
-    Request::List(List {
+fn list<'a>(selector: &'a str, order: ListOrder<'a>) -> Request<'a> {
+    Request::List(ListRequest {
         selector: selector.into(),
         order,
         incomplete: false,
@@ -25,8 +27,8 @@ fn list<'a>(selector: &'a str, order: Order<'a>) -> Request<'a> {
 }
 
 fn demand(selector: &str) -> Request<'_> {
-    Request::Demand(Demand {
-        target: Target::selector(selector),
+    Request::Demand(DemandRequest {
+        target: TargetBody::selector(selector),
         timeout_ms: Some(0),
         requirement: None,
         requirement_name: None,
@@ -37,26 +39,26 @@ fn demand(selector: &str) -> Request<'_> {
 /// A request of each kind that looks at objects.
 fn question(kind: u8, selector: &str) -> Request<'_> {
     match kind {
-        0 => list(selector, Order::Key),
-        1 => list(selector, Order::Attribute("size".into())),
+        0 => list(selector, ListOrder::Key),
+        1 => list(selector, ListOrder::Attribute("size".into())),
         2 => demand(selector),
-        3 => Request::Follow(Follow {
+        3 => Request::Follow(FollowRequest {
             selector: selector.into(),
             window: 100,
-            ..Follow::default()
+            ..FollowRequest::default()
         }),
-        4 => Request::Require(Require {
+        4 => Request::Require(RequireRequest {
             selector: selector.into(),
-            ..Require::default()
+            ..RequireRequest::default()
         }),
-        5 => Request::WithdrawAll(Withdraw {
-            target: Target::selector(selector),
+        5 => Request::WithdrawAll(WithdrawRequest {
+            target: TargetBody::selector(selector),
             timeout_ms: Some(0),
             force: true,
         }),
-        _ => Request::List(List {
+        _ => Request::List(ListRequest {
             selector: selector.into(),
-            order: Order::Key,
+            order: ListOrder::Key,
             incomplete: true,
             bundle: None,
         }),
@@ -155,7 +157,7 @@ fn no_step_looks_at_more_than_it_may() {
     for number in 0..20 {
         world.offer(p, number, &format!("n{number}"), "", 0);
     }
-    let everything = list("", Order::Key);
+    let everything = list("", ListOrder::Key);
     let steps = std::iter::repeat_with(|| world.core.look_ahead(c, &everything));
     // Seven to enter the index, seven to be verified.
     assert_eq!(steps.take_while(|is_ready| !is_ready).count(), 14 - 1);
@@ -173,21 +175,21 @@ fn what_was_prepared_goes_with_its_client_and_for_another_question() {
     }
     let bytes = |world: &World| world.core.stat().interests.selector_bytes;
     for _ in 0..6 {
-        let _ = world.core.look_ahead(c, &list("", Order::Key));
+        let _ = world.core.look_ahead(c, &list("", ListOrder::Key));
     }
     let all = bytes(&world);
     assert!(all > 3 * 4);
-    let _ = world.core.look_ahead(c, &list("name=a", Order::Key));
+    let _ = world.core.look_ahead(c, &list("name=a", ListOrder::Key));
     assert!(bytes(&world) < all);
     for _ in 0..3 {
-        let _ = world.core.look_ahead(c, &list("name=a", Order::Key));
+        let _ = world.core.look_ahead(c, &list("name=a", ListOrder::Key));
     }
     assert!((4..all).contains(&bytes(&world)));
     world.leave(c);
     assert_eq!((bytes(&world), world.core.exchange.objects.ahead.len()), (0, 0));
     // Only those who may ask look.
     let stranger = world.core.join().unwrap();
-    assert!(world.core.look_ahead(stranger, &list("", Order::Key)) && world.core.exchange.objects.ahead.is_empty());
+    assert!(world.core.look_ahead(stranger, &list("", ListOrder::Key)) && world.core.exchange.objects.ahead.is_empty());
 }
 
 #[test]
@@ -200,7 +202,7 @@ fn what_is_prepared_is_weighed() {
     for name in ["a", "b", "c"] {
         world.offer(p, 1, name, "", 0);
     }
-    let everything = list("", Order::Key);
+    let everything = list("", ListOrder::Key);
     while !world.core.look_ahead(c, &everything) {}
     world.ask(c, 1, everything);
     let heard = world.heard(c);

@@ -1,13 +1,13 @@
 //! Many of a kind: what leaves costs what it had, and what gets its number later is another.
 
 use junctura_wire::Request;
-use junctura_wire::body::{Demand, GroupTerms, Target, events};
+use junctura_wire::body::{DemandRequest, GroupTerms, TargetBody, events};
 
 use super::World;
 
 fn demand_through(world: &mut World, client: u32, number: u64, selector: &str, requirement: u64) {
-    let demand = Demand {
-        target: Target::selector(selector),
+    let demand = DemandRequest {
+        target: TargetBody::selector(selector),
         timeout_ms: None,
         requirement: Some(requirement),
         requirement_name: None,

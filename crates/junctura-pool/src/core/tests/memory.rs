@@ -1,7 +1,7 @@
 //! Leases, slots, payloads inside messages, and what happens when memory is short.
 
 use junctura_wire::Request;
-use junctura_wire::body::Drain;
+use junctura_wire::body::DrainRequest;
 
 use super::World;
 
@@ -173,7 +173,7 @@ fn a_sync_is_answered_when_the_offers_before_it_fail() {
     }
     world.offer(p, 6, "b", &payload, 0);
     world.ask(p, 7, Request::Sync);
-    world.ask(p, 8, Request::Drain(Drain { timeout_ms: None }));
+    world.ask(p, 8, Request::Drain(DrainRequest { timeout_ms: None }));
     let heard = world.heard(p);
     assert!(heard[0].starts_with("6: Closed"), "{heard:?}");
     assert_eq!(heard[1..], ["7: done 0", "8: done 0"]);

@@ -1,7 +1,7 @@
 //! Requirements with a name: who uses them, what they keep, how they end.
 
 use junctura_wire::Request;
-use junctura_wire::body::{Demand, Target, events};
+use junctura_wire::body::{DemandRequest, TargetBody, events};
 
 use super::World;
 
@@ -13,8 +13,8 @@ fn read(world: &mut World, client: u32, number: u64, name: &str) {
 
 fn demand_through(world: &mut World, client: u32, number: u64, name: &str, object: &str) {
     let selector = format!("name={object}");
-    let demand = Demand {
-        target: Target::selector(&selector),
+    let demand = DemandRequest {
+        target: TargetBody::selector(&selector),
         timeout_ms: None,
         requirement: None,
         requirement_name: Some(name.into()),

@@ -1,7 +1,7 @@
 //! What concerns very many objects is done in parts, and comes to the same.
 
 use junctura_wire::Request;
-use junctura_wire::body::{Target, Withdraw, events};
+use junctura_wire::body::{TargetBody, WithdrawRequest, events};
 use proptest::prelude::*;
 
 use super::World;
@@ -19,8 +19,8 @@ fn at_once() -> World {
 }
 
 fn withdraw_all(world: &mut World, client: u32, number: u64, selector: &str, (force, timeout_ms): (bool, Option<u64>)) {
-    let withdraw = Withdraw {
-        target: Target::selector(selector),
+    let withdraw = WithdrawRequest {
+        target: TargetBody::selector(selector),
         timeout_ms,
         force,
     };
@@ -135,10 +135,10 @@ fn who_reads_before_its_requirement_has_begun_reads_all() {
 
     // The server prepares such a follow instead.
     world.require_named(c, 3, "r", "", 0);
-    let follow = junctura_wire::body::Follow {
+    let follow = junctura_wire::body::FollowRequest {
         window: 10,
         requirement_name: Some("r".into()),
-        ..junctura_wire::body::Follow::default()
+        ..junctura_wire::body::FollowRequest::default()
     };
     world.core.change_config(|config| config.looked_at_once = 1);
     let request = Request::Follow(follow);
@@ -189,8 +189,8 @@ fn who_demands_before_its_requirement_has_begun_gets_each_once() {
     let (p, c) = (world.join("p"), world.join("c"));
     offer_all(&mut world, p, "abc");
     world.require(c, 1, "", false);
-    let demand = junctura_wire::body::Demand {
-        target: Target::selector("name=b"),
+    let demand = junctura_wire::body::DemandRequest {
+        target: TargetBody::selector("name=b"),
         timeout_ms: None,
         requirement: Some(1),
         requirement_name: None,
@@ -229,7 +229,7 @@ fn a_pool_whose_time_to_drain_is_over_says_what_was_still_to_be_owed() {
     let (p, c) = (world.join("p"), world.join("c"));
     offer_all(&mut world, p, "abcde");
     world.require(c, 1, "", false);
-    let drain = junctura_wire::body::Drain { timeout_ms: Some(0) };
+    let drain = junctura_wire::body::DrainRequest { timeout_ms: Some(0) };
     world.ask(p, 9, Request::Drain(drain));
     let heard = world.heard(p);
     assert!(

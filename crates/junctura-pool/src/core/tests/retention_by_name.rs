@@ -1,7 +1,7 @@
 //! Retention by named requirements and groups: those that stand, and those that are still to come.
 
 use junctura_wire::Request;
-use junctura_wire::body::{Consumers, events};
+use junctura_wire::body::{ConsumerNames, events};
 use junctura_wire::fixed;
 
 use super::World;
@@ -9,7 +9,7 @@ use super::World;
 /// Numbers names for a client's offers.
 fn number(world: &mut World, client: u32, request: u64, names: &[&str]) {
     let names = names.iter().map(|&name| name.to_owned()).collect();
-    world.ask(client, request, Request::Consumers(Consumers { names }));
+    world.ask(client, request, Request::Consumers(ConsumerNames { names }));
 }
 
 /// Offers an object that stays until those of a number have had it.

@@ -5,7 +5,7 @@ use junctura_wire::Request;
 use junctura_wire::body::events;
 
 use super::World;
-use crate::Spill;
+use crate::SpillConfig;
 
 const KIB: usize = 1024;
 
@@ -17,7 +17,7 @@ fn small() -> World {
 fn with_limit(limit_bytes: u64) -> World {
     World::with(|config| {
         config.budget_bytes = 8192;
-        config.spill = Some(Spill {
+        config.spill = Some(SpillConfig {
             directory: "/scratch".into(),
             limit_bytes,
         });
@@ -216,7 +216,7 @@ fn nobody_is_broken_while_the_file_takes_it() {
 fn memory_above_its_high_mark_goes_to_the_file_before_anybody_waits() {
     let mut world = World::with(|config| {
         config.budget_bytes = 1 << 20;
-        config.spill = Some(Spill::new("/scratch".into(), None, 1 << 20));
+        config.spill = Some(SpillConfig::new("/scratch".into(), None, 1 << 20));
     });
     let p = world.join("p");
     world.lease(p, 1, 100_000, None);

@@ -78,7 +78,11 @@ fn a_member_that_comes_once_is_not_replaced() {
 fn packing_is_not_for_the_server() {
     let mut world = World::new();
     let c = world.join("c");
-    world.ask(c, 1, junctura_wire::Request::Pack(junctura_wire::body::Pack::default()));
+    world.ask(
+        c,
+        1,
+        junctura_wire::Request::Pack(junctura_wire::body::PackBody::default()),
+    );
     world.demand(c, 2, "name=a", Some(0));
     let heard = world.heard(c);
     assert!(heard[0].starts_with("1: Unsupported whoever shares"), "{heard:?}");

@@ -1,7 +1,7 @@
 //! What the server keeps besides payloads has a weight, and limits.
 
 use junctura_wire::Request;
-use junctura_wire::body::{Archived, ArchivedObject, events};
+use junctura_wire::body::{ArchivedBody, ArchivedObject, events};
 
 use super::World;
 
@@ -72,7 +72,7 @@ fn archive(world: &mut World, archiver: u32, sequences: impl IntoIterator<Item =
     };
     let objects: Vec<_> = sequences.into_iter().map(object).collect();
     let done = format!("9: done {}", objects.len());
-    let claim = Archived {
+    let claim = ArchivedBody {
         requirement: "archive".into(),
         objects,
         failure: None,
@@ -206,8 +206,8 @@ fn nothing_weighs_when_everything_is_gone() {
     world.ask(
         p,
         900,
-        Request::WithdrawAll(junctura_wire::body::Withdraw {
-            target: junctura_wire::body::Target::selector(""),
+        Request::WithdrawAll(junctura_wire::body::WithdrawRequest {
+            target: junctura_wire::body::TargetBody::selector(""),
             timeout_ms: None,
             force: true,
         }),
@@ -545,7 +545,7 @@ fn who_waits_for_room_for_attributes_takes_no_payload_out_of_memory() {
     let mut world = World::with(|config| {
         config.record_budget_bytes = Some(2000);
         config.stuck_after = std::time::Duration::from_secs(2);
-        config.spill = Some(crate::Spill {
+        config.spill = Some(crate::SpillConfig {
             directory: "/scratch".into(),
             limit_bytes: 1 << 20,
         });

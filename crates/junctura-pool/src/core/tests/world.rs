@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use junctura_model::{Error, Given, Result, Schema};
 use junctura_wire::body::{
-    Bundle, BundleStatus, Demand, Follow, Hello, Lease, List, Require, Retract, Subscribe, Target, Withdraw,
+    BundleRequest, BundleStatus, DemandRequest, FollowRequest, Hello, LeaseRequest, ListRequest, RequireRequest,
+    RetractRequest, SubscribeRequest, TargetBody, WithdrawRequest,
 };
-use junctura_wire::fixed::{self, Holding, OfferHead, SegmentHead};
+use junctura_wire::fixed::{self, OfferHead, ReleasedHolding, SegmentHead};
 use junctura_wire::{Reply, Request, VERSION};
 
 use crate::core::{Core, Nanoseconds};
-use crate::{Config, Effects, SpillJob};
+use crate::{Effects, PoolConfig, SpillJob};
 
 const SCHEMA: &str = "
 name: letters
@@ -203,10 +204,10 @@ impl World {
         Self::with(|_| {})
     }
 
-    pub(super) fn with(change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config {
+    pub(super) fn with(change: impl FnOnce(&mut PoolConfig)) -> Self {
+        let mut config = PoolConfig {
             schemas: vec![Arc::new(Schema::parse_yaml(SCHEMA).unwrap())],
-            ..Config::default()
+            ..PoolConfig::default()
         };
         change(&mut config);
         Self {
@@ -299,8 +300,8 @@ impl World {
         });
     }
 
-    pub(super) fn open_with(&mut self, client: u32, number: u64, change: impl FnOnce(&mut Bundle<'_>)) {
-        let mut bundle = Bundle::default();
+    pub(super) fn open_with(&mut self, client: u32, number: u64, change: impl FnOnce(&mut BundleRequest<'_>)) {
+        let mut bundle = BundleRequest::default();
         change(&mut bundle);
         self.ask(client, number, Request::Bundle(bundle));
     }
@@ -403,8 +404,8 @@ impl World {
     }
 
     pub(super) fn demand(&mut self, client: u32, number: u64, selector: &str, timeout_ms: Option<u64>) {
-        let demand = Demand {
-            target: Target::selector(selector),
+        let demand = DemandRequest {
+            target: TargetBody::selector(selector),
             timeout_ms,
             requirement: None,
             requirement_name: None,
@@ -415,8 +416,8 @@ impl World {
 
     pub(super) fn demand_key(&mut self, client: u32, number: u64, name: &str, timeout_ms: Option<u64>) {
         let key = self.key(name);
-        let demand = Demand {
-            target: Target::key(0, &key),
+        let demand = DemandRequest {
+            target: TargetBody::key(0, &key),
             timeout_ms,
             requirement: None,
             requirement_name: None,
@@ -429,7 +430,7 @@ impl World {
         self.ask(
             client,
             number,
-            Request::Lease(Lease {
+            Request::Lease(LeaseRequest {
                 payload_bytes,
                 timeout_ms,
                 staged: false,
@@ -437,17 +438,17 @@ impl World {
         );
     }
 
-    pub(super) fn follow(&mut self, client: u32, number: u64, change: impl FnOnce(&mut Follow<'_>)) {
-        let mut follow = Follow {
+    pub(super) fn follow(&mut self, client: u32, number: u64, change: impl FnOnce(&mut FollowRequest<'_>)) {
+        let mut follow = FollowRequest {
             selector: "".into(),
-            order: junctura_wire::body::Order::Key,
+            order: junctura_wire::body::ListOrder::Key,
             window: 100,
             cursor: None,
             only_new: false,
             requirement: None,
             until_live: false,
             requirement_name: None,
-            ..Follow::default()
+            ..FollowRequest::default()
         };
         change(&mut follow);
         self.ask(client, number, Request::Follow(follow));
@@ -455,14 +456,14 @@ impl World {
 
     pub(super) fn list(&mut self, client: u32, number: u64, selector: &str, order: &str) {
         let order = if order.is_empty() {
-            junctura_wire::body::Order::Key
+            junctura_wire::body::ListOrder::Key
         } else {
-            junctura_wire::body::Order::Attribute(order.into())
+            junctura_wire::body::ListOrder::Attribute(order.into())
         };
         self.ask(
             client,
             number,
-            Request::List(List {
+            Request::List(ListRequest {
                 selector: selector.into(),
                 order,
                 incomplete: false,
@@ -488,18 +489,18 @@ impl World {
         client: u32,
         number: u64,
         selector: &str,
-        change: impl FnOnce(&mut Require<'_>),
+        change: impl FnOnce(&mut RequireRequest<'_>),
     ) {
-        let mut require = Require {
+        let mut require = RequireRequest {
             selector: selector.into(),
-            ..Require::default()
+            ..RequireRequest::default()
         };
         change(&mut require);
         self.ask(client, number, Request::Require(require));
     }
 
     pub(super) fn retract(&mut self, client: u32, number: u64, name: &str) {
-        self.ask(client, number, Request::Retract(Retract { name: name.into() }));
+        self.ask(client, number, Request::Retract(RetractRequest { name: name.into() }));
     }
 
     pub(super) fn withdraw(&mut self, client: u32, number: u64, name: &str, timeout_ms: Option<u64>, force: bool) {
@@ -507,8 +508,8 @@ impl World {
         self.ask(
             client,
             number,
-            Request::Withdraw(Withdraw {
-                target: Target::key(0, &key),
+            Request::Withdraw(WithdrawRequest {
+                target: TargetBody::key(0, &key),
                 timeout_ms,
                 force,
             }),
@@ -519,7 +520,7 @@ impl World {
         self.ask(
             client,
             number,
-            Request::Subscribe(Subscribe {
+            Request::Subscribe(SubscribeRequest {
                 selector: selector.into(),
                 events,
             }),
@@ -543,7 +544,7 @@ impl World {
 
     fn release_with(&mut self, client: u32, sequence: u64, flags: u32) {
         let holding = self.fx.holdings.remove(&(client, sequence)).unwrap_or(u32::MAX);
-        let holding = [Holding {
+        let holding = [ReleasedHolding {
             holding: holding.into(),
             flags: flags.into(),
             sequence: sequence.into(),

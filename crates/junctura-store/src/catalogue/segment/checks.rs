@@ -9,7 +9,7 @@ const DIGITS: usize = 8;
 
 /// See the module.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct Checks {
+pub(crate) struct PartChecks {
     /// Bytes at the end of the file that say where everything lies.
     pub(super) footer: u64,
     /// CRC-32C of those.
@@ -19,7 +19,7 @@ pub(crate) struct Checks {
 }
 
 #[cfg(feature = "parquet")]
-impl Checks {
+impl PartChecks {
     pub(super) fn new(footer: &[u8], chunks: impl Iterator<Item = u32>) -> Self {
         let bytes: Vec<u8> = chunks.flat_map(u32::to_be_bytes).collect();
         Self {

@@ -1,5 +1,5 @@
 //! A column of a group whose pages are numbers into a list of values: the list alone says whether a selector can match,
-//! and the numbers become those of a [`Column`] without a look at any value.
+//! and the numbers become those of a [`TextColumn`] without a look at any value.
 //!
 //! The encodings are `PLAIN`, for the list, and `RLE_DICTIONARY`, for the numbers, of the
 //! [Parquet format](https://parquet.apache.org/docs/file-format/data-pages/encodings/).
@@ -14,32 +14,32 @@ use parquet::errors::Result as Read;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 
-use super::span::Span;
-use crate::catalogue::table::Column;
+use super::span::FileSpan;
+use crate::catalogue::table::TextColumn;
 
 /// See the module.
-pub(super) struct Codes {
+pub(super) struct CodedColumn {
     /// The values, and no rows.
-    values: Column,
+    values: TextColumn,
     /// The number in `values` of each value of the list.
     numbers: Vec<u32>,
-    pages: Vec<Coded>,
+    pages: Vec<CodedPage>,
 }
 
-struct Coded {
+struct CodedPage {
     first: u32,
     rows: u32,
     is_nullable: bool,
     bytes: Bytes,
 }
 
-impl Codes {
+impl CodedColumn {
     /// None where not all pages are numbers, or what they are is not understood.
     pub(super) fn read(
-        span: &Span,
+        span: &FileSpan,
         chunk: &ColumnChunkMetaData,
         rows: usize,
-        empty: Column,
+        empty: TextColumn,
         kind: Type,
     ) -> Read<Option<Self>> {
         let mut reader = SerializedPageReader::new(Arc::new(span.clone()), chunk, rows, None)?;
@@ -56,7 +56,7 @@ impl Codes {
                     encoding: Encoding::RLE_DICTIONARY,
                     ..
                 } => {
-                    pages.push(Coded {
+                    pages.push(CodedPage {
                         first,
                         rows: num_values,
                         is_nullable,
@@ -76,12 +76,12 @@ impl Codes {
     }
 
     /// The values, as a column without rows.
-    pub(super) fn values(&self) -> &Column {
+    pub(super) fn values(&self) -> &TextColumn {
         &self.values
     }
 
     /// The whole column; none for pages that are not what a writer writes.
-    pub(super) fn column(&self) -> Option<Column> {
+    pub(super) fn column(&self) -> Option<TextColumn> {
         let mut column = self.values.clone();
         let mut numbers = Vec::new();
         for page in &self.pages {
@@ -107,7 +107,7 @@ impl Codes {
     }
 }
 
-impl Coded {
+impl CodedPage {
     /// The number of each row's value; 0: it has none.
     fn numbers(&self, of_list: &[u32], into: &mut Vec<u32>) -> Option<()> {
         let rows = self.rows as usize;

@@ -25,11 +25,11 @@ mod write;
 
 use junctura_model::{Code, Error, Result, Schema};
 
-pub(crate) use checks::Checks;
+pub(crate) use checks::PartChecks;
 #[cfg(feature = "parquet")]
-pub(crate) use read::{Group, SegmentFile, decode};
+pub(crate) use read::{RowGroup, SegmentFile, decode};
 #[cfg(not(feature = "parquet"))]
-pub(crate) use without::{Group, SegmentFile, decode, encode};
+pub(crate) use without::{RowGroup, SegmentFile, decode, encode};
 #[cfg(feature = "parquet")]
 pub(crate) use write::{arrays, check_texts, encode, own_arrays, own_fields, type_of};
 

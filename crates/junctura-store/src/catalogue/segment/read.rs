@@ -14,7 +14,7 @@ use arrow_array::{Array, ArrayRef, DictionaryArray, RecordBatch, StringArray, UI
 use arrow_schema::DataType;
 use bytes::Bytes;
 use hashbrown::HashMap;
-use junctura_model::selector::{Asked, Question};
+use junctura_model::selector::{AttributeQuestion, SelectorQuestion};
 use junctura_model::{AttrId, Code, Error, Given, Result, Schema, Type, Version};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -23,63 +23,68 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
-use super::codes::Codes;
-use super::span::Span;
+use super::codes::CodedColumn;
+use super::span::FileSpan;
 use super::write::{DECIMAL, FOOTER_TAIL, GROUP_ROWS, corrupt, refused, type_of, unfit};
-use super::{Checks, OWN};
-use crate::catalogue::table::{Asking, Column, Passing, Place, Table, passing, select};
-use crate::data::packing::{Codec, Packed};
+use super::{OWN, PartChecks};
+use crate::catalogue::table::{ObjectLocation, PassingValues, RowColumns, RowTable, TextColumn, passing, select};
+use crate::data::packing::{PackedObject, PayloadCodec};
 use crate::data::{read_exact, read_named};
 use crate::log::leb128::Run;
-use crate::storage::File;
+use crate::storage::StorageFile;
 
 /// A file of rows, of which nothing was read but what says where everything lies.
 pub(crate) struct SegmentFile {
     path: String,
     schema: Arc<Schema>,
     metadata: ArrowReaderMetadata,
-    columns: Vec<Kind>,
-    source: Source,
+    columns: Vec<ColumnKind>,
+    source: SegmentSource,
 }
 
-enum Source {
-    Whole(Span),
+enum SegmentSource {
+    Whole(FileSpan),
     /// With the checksum of each column of each group.
-    Parts(Arc<dyn File>, Vec<u32>),
+    Parts(Arc<dyn StorageFile>, Vec<u32>),
 }
 
 /// What a column is.
-enum Kind {
+enum ColumnKind {
     Attribute(AttrId, String),
     Own,
 }
 
 /// Rows that lie together in a file.
-pub(crate) struct Group {
+pub(crate) struct RowGroup {
     segment: Arc<SegmentFile>,
     index: usize,
     /// What has been read of columns.
-    chunks: Mutex<HashMap<usize, Arc<Chunk>>>,
-    whole: OnceLock<Arc<Table>>,
+    chunks: Mutex<HashMap<usize, Arc<ColumnChunk>>>,
+    whole: OnceLock<Arc<RowTable>>,
     /// Whether a few of its rows have been read before.
     was_asked: AtomicBool,
 }
 
 /// A column of a group.
-enum Chunk {
-    Codes(Codes, OnceLock<Column>),
-    Column(Column),
+enum ColumnChunk {
+    Codes(CodedColumn, OnceLock<TextColumn>),
+    Column(TextColumn),
 }
 
 /// The table that [`super::encode`] wrote.
 ///
 /// # Errors
 /// `Corrupt` for bytes that it did not write.
-pub(crate) fn decode(file: Vec<u8>, schema: &Arc<Schema>) -> Result<Table> {
+pub(crate) fn decode(file: Vec<u8>, schema: &Arc<Schema>) -> Result<RowTable> {
     let bytes = Bytes::from(file);
     let metadata = ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::default()).map_err(|error| refused(&error))?;
-    let segment = SegmentFile::new("segment", schema, metadata, Source::Whole(Span { start: 0, bytes }))?;
-    let mut table = Table::default();
+    let segment = SegmentFile::new(
+        "segment",
+        schema,
+        metadata,
+        SegmentSource::Whole(FileSpan { start: 0, bytes }),
+    )?;
+    let mut table = RowTable::default();
     for group in segment.groups() {
         table.append(&*group.table()?)?;
     }
@@ -93,9 +98,9 @@ impl SegmentFile {
     /// `Corrupt` when its end is not what was written; `NotFound` when it went after it was opened; what the system refuses.
     pub(crate) fn open(
         path: &str,
-        file: Arc<dyn File>,
+        file: Arc<dyn StorageFile>,
         bytes: u64,
-        checks: &Checks,
+        checks: &PartChecks,
         schema: &Arc<Schema>,
     ) -> Result<Arc<Self>> {
         let there = file
@@ -113,17 +118,22 @@ impl SegmentFile {
         let metadata = ParquetMetaDataReader::decode_metadata(&footer[..footer.len() - FOOTER_TAIL])
             .and_then(|metadata| ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::default()))
             .map_err(|error| about(path, &refused(&error)))?;
-        Self::new(path, schema, metadata, Source::Parts(file, checks.chunks()?))
+        Self::new(path, schema, metadata, SegmentSource::Parts(file, checks.chunks()?))
     }
 
-    fn new(path: &str, schema: &Arc<Schema>, metadata: ArrowReaderMetadata, source: Source) -> Result<Arc<Self>> {
+    fn new(
+        path: &str,
+        schema: &Arc<Schema>,
+        metadata: ArrowReaderMetadata,
+        source: SegmentSource,
+    ) -> Result<Arc<Self>> {
         let kind = |name: &str| match name.strip_prefix('@') {
-            _ if OWN.contains(&name) => Some(Kind::Own),
-            Some(open) => Some(Kind::Attribute(AttrId::OPEN, open.to_owned())),
-            None => Some(Kind::Attribute(schema.find(name)?, String::new())),
+            _ if OWN.contains(&name) => Some(ColumnKind::Own),
+            Some(open) => Some(ColumnKind::Attribute(AttrId::OPEN, open.to_owned())),
+            None => Some(ColumnKind::Attribute(schema.find(name)?, String::new())),
         };
         let fields = metadata.schema().fields().iter();
-        let columns: Option<Vec<Kind>> = fields.map(|field| kind(field.name())).collect();
+        let columns: Option<Vec<ColumnKind>> = fields.map(|field| kind(field.name())).collect();
         let columns = columns.ok_or_else(|| {
             let cause =
                 "it has a column of an attribute that its schema had not when the store was opened here: open it again";
@@ -142,8 +152,8 @@ impl SegmentFile {
     }
 
     /// Its rows, the oldest first.
-    pub(crate) fn groups(self: &Arc<Self>) -> impl Iterator<Item = Group> {
-        (0..self.metadata.metadata().num_row_groups()).map(|index| Group {
+    pub(crate) fn groups(self: &Arc<Self>) -> impl Iterator<Item = RowGroup> {
+        (0..self.metadata.metadata().num_row_groups()).map(|index| RowGroup {
             segment: Arc::clone(self),
             index,
             chunks: Mutex::default(),
@@ -157,13 +167,13 @@ impl SegmentFile {
     }
 
     /// The bytes of a column of a group.
-    fn chunk(&self, group: usize, column: usize) -> Result<Span> {
+    fn chunk(&self, group: usize, column: usize) -> Result<FileSpan> {
         let (start, length) = self.metadata.metadata().row_group(group).column(column).byte_range();
         let bytes = match &self.source {
-            Source::Whole(span) => span
+            SegmentSource::Whole(span) => span
                 .part(start, length)
                 .ok_or_else(|| self.corrupt("it is too short"))?,
-            Source::Parts(file, checksums) => {
+            SegmentSource::Parts(file, checksums) => {
                 let checksum = self.checksum(checksums, group, column)?;
                 let mut bytes = vec![0; length as usize];
                 read_exact(&**file, &self.path, &mut bytes, start)?;
@@ -171,14 +181,14 @@ impl SegmentFile {
                 bytes.into()
             }
         };
-        Ok(Span { start, bytes })
+        Ok(FileSpan { start, bytes })
     }
 
     /// The bytes of a whole group.
-    fn group(&self, group: usize) -> Result<Span> {
+    fn group(&self, group: usize) -> Result<FileSpan> {
         let (file, checksums) = match &self.source {
-            Source::Whole(span) => return Ok(span.clone()),
-            Source::Parts(file, checksums) => (file, checksums),
+            SegmentSource::Whole(span) => return Ok(span.clone()),
+            SegmentSource::Parts(file, checksums) => (file, checksums),
         };
         let columns = self.metadata.metadata().row_group(group).columns();
         let ranges = || columns.iter().map(ColumnChunkMetaData::byte_range);
@@ -186,7 +196,7 @@ impl SegmentFile {
         let end = ranges().map(|(start, length)| start + length).max().unwrap_or_default();
         let mut bytes = vec![0; (end - start) as usize];
         read_exact(&**file, &self.path, &mut bytes, start)?;
-        let span = Span {
+        let span = FileSpan {
             start,
             bytes: bytes.into(),
         };
@@ -210,13 +220,13 @@ fn check(path: &str, bytes: &[u8], checksum: u32) -> Result<()> {
     Err(about(path, &corrupt("its bytes are not what was written")))
 }
 
-impl fmt::Debug for Group {
+impl fmt::Debug for RowGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "group {} of {}", self.index, self.segment.path)
     }
 }
 
-impl Group {
+impl RowGroup {
     /// Rows.
     pub(crate) fn len(&self) -> usize {
         self.metadata().num_rows() as usize
@@ -231,7 +241,7 @@ impl Group {
     }
 
     /// All rows, if they are in memory.
-    pub(crate) fn in_memory(&self) -> Option<&Arc<Table>> {
+    pub(crate) fn in_memory(&self) -> Option<&Arc<RowTable>> {
         self.whole.get()
     }
 
@@ -239,7 +249,7 @@ impl Group {
     ///
     /// # Errors
     /// `Corrupt` for what is not what was written; what the system refuses.
-    pub(crate) fn table(&self) -> Result<Arc<Table>> {
+    pub(crate) fn table(&self) -> Result<Arc<RowTable>> {
         if let Some(table) = self.whole.get() {
             return Ok(Arc::clone(table));
         }
@@ -249,7 +259,7 @@ impl Group {
             return Ok(Arc::clone(table));
         }
         let span = self.segment.group(self.index)?;
-        let mut table = Table::default();
+        let mut table = RowTable::default();
         for at in self.attributes() {
             let chunk = match chunks.remove(&at) {
                 Some(chunk) => chunk,
@@ -269,13 +279,13 @@ impl Group {
     ///
     /// # Errors
     /// As [`Self::table`].
-    pub(crate) fn only(&self, rows: &[u32]) -> Result<Option<Table>> {
+    pub(crate) fn only(&self, rows: &[u32]) -> Result<Option<RowTable>> {
         let are_few = rows.len() * FEW < self.len();
         if self.was_asked.swap(true, Ordering::Relaxed) || !are_few {
             return Ok(None);
         }
         let span = self.segment.group(self.index)?;
-        let mut table = Table::default();
+        let mut table = RowTable::default();
         for at in self.attributes() {
             let known = self.chunks().get(&at).cloned();
             let chunk = match known {
@@ -285,7 +295,7 @@ impl Group {
             let (id, name) = self.attribute(at);
             let into = table.column_mut(id, name);
             match &*chunk {
-                Chunk::Codes(codes, column) if column.get().is_none() => {
+                ColumnChunk::Codes(codes, column) if column.get().is_none() => {
                     let numbers = codes.of_rows(rows).ok_or_else(|| self.garbled())?;
                     into.take_numbers(codes.values(), numbers.into_iter());
                 }
@@ -347,7 +357,7 @@ impl Group {
     ///
     /// # Errors
     /// As [`Self::table`].
-    pub(crate) fn each_value(&self, question: &Question<'_>, mut take: impl FnMut(AttrId, &str)) -> Result<()> {
+    pub(crate) fn each_value(&self, question: &SelectorQuestion<'_>, mut take: impl FnMut(AttrId, &str)) -> Result<()> {
         let rows = select(self, question)?;
         if rows.is_empty() {
             return Ok(());
@@ -369,24 +379,24 @@ impl Group {
     fn attributes(&self) -> impl Iterator<Item = usize> {
         let columns = self.segment.columns.iter().enumerate();
         columns
-            .filter(|(_, kind)| matches!(kind, Kind::Attribute(..)))
+            .filter(|(_, kind)| matches!(kind, ColumnKind::Attribute(..)))
             .map(|(at, _)| at)
     }
 
     /// What a column says; of one of the store's own: as if it were an attribute without a name.
     fn attribute(&self, at: usize) -> (AttrId, &str) {
         match &self.segment.columns[at] {
-            Kind::Attribute(id, name) => (*id, name),
-            Kind::Own => (AttrId::OPEN, ""),
+            ColumnKind::Attribute(id, name) => (*id, name),
+            ColumnKind::Own => (AttrId::OPEN, ""),
         }
     }
 
-    fn chunks(&self) -> std::sync::MutexGuard<'_, HashMap<usize, Arc<Chunk>>> {
+    fn chunks(&self) -> std::sync::MutexGuard<'_, HashMap<usize, Arc<ColumnChunk>>> {
         self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A column, which stays.
-    fn chunk(&self, at: usize) -> Result<Arc<Chunk>> {
+    fn chunk(&self, at: usize) -> Result<Arc<ColumnChunk>> {
         let mut chunks = self.chunks();
         if let Some(chunk) = chunks.get(&at) {
             return Ok(Arc::clone(chunk));
@@ -396,16 +406,16 @@ impl Group {
         Ok(chunk)
     }
 
-    fn read(&self, at: usize, span: &Span) -> Result<Chunk> {
+    fn read(&self, at: usize, span: &FileSpan) -> Result<ColumnChunk> {
         let (id, name) = self.attribute(at);
         let (rows, metadata) = (self.len(), self.metadata().column(at));
-        let empty = || Column::new(id, name);
+        let empty = || TextColumn::new(id, name);
         let (start, length) = metadata.byte_range();
         let bytes = span.part(start, length).ok_or_else(|| self.garbled())?;
         let kind = type_of(id, &self.segment.schema);
-        let codes = Codes::read(&Span { start, bytes }, metadata, rows, empty(), kind);
+        let codes = CodedColumn::read(&FileSpan { start, bytes }, metadata, rows, empty(), kind);
         if let Some(codes) = codes.map_err(|error| about(&self.segment.path, &refused(&error)))? {
-            return Ok(Chunk::Codes(codes, OnceLock::new()));
+            return Ok(ColumnChunk::Codes(codes, OnceLock::new()));
         }
         let mut column = empty();
         let mut first = 0;
@@ -414,22 +424,22 @@ impl Group {
             first += batch.num_rows() as u32;
             Ok(())
         })?;
-        Ok(Chunk::Column(column))
+        Ok(ColumnChunk::Column(column))
     }
 
-    fn column_asked(&self, asked: Asked<'_>) -> Option<usize> {
+    fn column_asked(&self, asked: AttributeQuestion<'_>) -> Option<usize> {
         let is_it = |&at: &usize| match &self.segment.columns[at] {
-            Kind::Attribute(AttrId::OPEN, name) => asked.attribute() == AttrId::OPEN && name == asked.name(),
-            Kind::Attribute(id, _) => asked.attribute() == *id,
-            Kind::Own => false,
+            ColumnKind::Attribute(AttrId::OPEN, name) => asked.attribute() == AttrId::OPEN && name == asked.name(),
+            ColumnKind::Attribute(id, _) => asked.attribute() == *id,
+            ColumnKind::Own => false,
         };
         self.attributes().find(is_it)
     }
 
-    fn column_of<'a>(&self, chunk: &'a Chunk) -> Result<&'a Column> {
+    fn column_of<'a>(&self, chunk: &'a ColumnChunk) -> Result<&'a TextColumn> {
         match chunk {
-            Chunk::Column(column) => Ok(column),
-            Chunk::Codes(codes, column) => {
+            ColumnChunk::Column(column) => Ok(column),
+            ColumnChunk::Codes(codes, column) => {
                 if let Some(column) = column.get() {
                     return Ok(column);
                 }
@@ -439,10 +449,10 @@ impl Group {
         }
     }
 
-    fn whole_column(&self, chunk: Chunk) -> Result<Column> {
+    fn whole_column(&self, chunk: ColumnChunk) -> Result<TextColumn> {
         match chunk {
-            Chunk::Column(column) => Ok(column),
-            Chunk::Codes(codes, column) => match column.into_inner() {
+            ColumnChunk::Column(column) => Ok(column),
+            ColumnChunk::Codes(codes, column) => match column.into_inner() {
                 Some(column) => Ok(column),
                 None => codes.column().ok_or_else(|| self.garbled()),
             },
@@ -450,10 +460,10 @@ impl Group {
     }
 
     /// Adds the store's own columns, of some rows or of all.
-    fn take_own(&self, table: &mut Table, span: &Span, rows: Option<&[u32]>) -> Result<()> {
+    fn take_own(&self, table: &mut RowTable, span: &FileSpan, rows: Option<&[u32]>) -> Result<()> {
         let columns = self.segment.columns.iter().enumerate();
         let own: Vec<usize> = columns
-            .filter(|(_, kind)| matches!(kind, Kind::Own))
+            .filter(|(_, kind)| matches!(kind, ColumnKind::Own))
             .map(|(at, _)| at)
             .collect();
         self.batches(&own, span, rows.map(selection), |batch| take_own(table, batch))?;
@@ -469,7 +479,7 @@ impl Group {
     fn batches(
         &self,
         columns: &[usize],
-        span: &Span,
+        span: &FileSpan,
         rows: Option<RowSelection>,
         mut take: impl FnMut(&RecordBatch) -> Result<()>,
     ) -> Result<()> {
@@ -516,19 +526,19 @@ fn selection(rows: &[u32]) -> RowSelection {
     both.collect::<Vec<_>>().into()
 }
 
-impl Asking for Group {
+impl RowColumns for RowGroup {
     fn rows(&self) -> usize {
         self.len()
     }
 
-    fn passing(&self, asked: Asked<'_>) -> Result<Option<Passing>> {
+    fn passing(&self, asked: AttributeQuestion<'_>) -> Result<Option<PassingValues>> {
         let Some(at) = self.column_asked(asked) else {
             return Ok(None);
         };
         Ok(Some(passing(self.chunk(at)?.values(), asked)))
     }
 
-    fn with_numbers(&self, asked: Asked<'_>, take: &mut dyn FnMut(&Column)) -> Result<()> {
+    fn with_numbers(&self, asked: AttributeQuestion<'_>, take: &mut dyn FnMut(&TextColumn)) -> Result<()> {
         if let Some(at) = self.column_asked(asked) {
             take(self.column_of(&*self.chunk(at)?)?);
         }
@@ -536,9 +546,9 @@ impl Asking for Group {
     }
 }
 
-impl Chunk {
+impl ColumnChunk {
     /// A column with its values, and perhaps without rows.
-    fn values(&self) -> &Column {
+    fn values(&self) -> &TextColumn {
         match self {
             Self::Codes(codes, _) => codes.values(),
             Self::Column(column) => column,
@@ -551,10 +561,10 @@ fn about(path: &str, error: &Error) -> Error {
     Error::new(error.code(), path, error.cause())
 }
 
-fn take_column(column: &mut Column, first: u32, array: &ArrayRef) -> Result<()> {
+fn take_column(column: &mut TextColumn, first: u32, array: &ArrayRef) -> Result<()> {
     /// Each distinct value is written once.
     fn typed<T: Copy + Eq + std::hash::Hash>(
-        column: &mut Column,
+        column: &mut TextColumn,
         first: u32,
         values: impl Iterator<Item = Option<T>>,
         write: impl Fn(T, &mut String) -> Option<()>,
@@ -639,20 +649,20 @@ fn texts(array: &ArrayRef) -> Result<(&DictionaryArray<Int32Type>, &StringArray)
 }
 
 /// How each row lies packed, where it does.
-fn packed(codecs: &ArrayRef, lengths: &UInt64Array) -> Result<Vec<Option<Packed>>> {
+fn packed(codecs: &ArrayRef, lengths: &UInt64Array) -> Result<Vec<Option<PackedObject>>> {
     let (codecs, names) = texts(codecs)?;
-    let known: Vec<Option<Codec>> = names.iter().map(|name| Codec::named(name?)).collect();
+    let known: Vec<Option<PayloadCodec>> = names.iter().map(|name| PayloadCodec::named(name?)).collect();
     let of_row = |(row, at): (usize, Option<usize>)| {
         let Some(at) = at else { return Ok(None) };
         let codec = known.get(at).copied().flatten();
         let codec = codec.ok_or_else(|| corrupt("it has an object that lies packed in an unknown way"))?;
         let length = lengths.value(row);
-        Ok(Some(Packed { codec, length }))
+        Ok(Some(PackedObject { codec, length }))
     };
     codecs.keys_iter().enumerate().map(of_row).collect()
 }
 
-fn take_own(table: &mut Table, batch: &RecordBatch) -> Result<()> {
+fn take_own(table: &mut RowTable, batch: &RecordBatch) -> Result<()> {
     let own = |name: &str| {
         batch
             .column_by_name(name)
@@ -678,7 +688,7 @@ fn take_own(table: &mut Table, batch: &RecordBatch) -> Result<()> {
     };
     for row in 0..batch.num_rows() {
         let file = files.key(row).and_then(|at| names.get(at));
-        let place = Place {
+        let place = ObjectLocation {
             file: *file.ok_or_else(|| corrupt("it has a row of no file"))?,
             offset: offsets.value(row),
             length: lengths.value(row),

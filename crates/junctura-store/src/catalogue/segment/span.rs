@@ -6,13 +6,13 @@ use parquet::file::reader::{ChunkReader, Length};
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(super) struct Span {
+pub(super) struct FileSpan {
     /// Where in the file they begin.
     pub(super) start: u64,
     pub(super) bytes: Bytes,
 }
 
-impl Span {
+impl FileSpan {
     /// From one byte of the file on; none where it has not all of them.
     pub(super) fn part(&self, start: u64, length: u64) -> Option<Bytes> {
         let from = usize::try_from(start.checked_sub(self.start)?).ok()?;
@@ -21,13 +21,13 @@ impl Span {
     }
 }
 
-impl Length for Span {
+impl Length for FileSpan {
     fn len(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
 }
 
-impl ChunkReader for Span {
+impl ChunkReader for FileSpan {
     type T = bytes::buf::Reader<Bytes>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use junctura_model::selector::testing::{Random, random_selector};
+use junctura_model::selector::testing::{TestRandom, random_selector};
 use junctura_model::{Code, Schema, Selector, Type};
 
 use super::write::{GROUP_ROWS, encode_in_groups};
 use super::*;
-use crate::catalogue::row_overlay::{By, Live};
+use crate::catalogue::row_overlay::{OverlayFilter, RowOverlay};
 use crate::catalogue::table::tests::{rows_of, schema, table};
-use crate::catalogue::table::{Place, Table};
-use crate::storage::{Disk, File, MemoryDisk, write_all};
+use crate::catalogue::table::{ObjectLocation, RowTable};
+use crate::storage::{MemoryDisk, StorageDisk, StorageFile, write_all};
 
 #[test]
 fn rows_read_back_from_a_file() {
     // More than a group, where that does not take long.
     let many = if crate::all_seeds() { GROUP_ROWS + 10 } else { 10_000 };
     for rows in [0, 1, 3000, many] {
-        let (mut table, _) = table(&mut Random(1), rows);
+        let (mut table, _) = table(&mut TestRandom(1), rows);
         table.committed(7);
         let (file, _) = encode(&table, &schema()).unwrap();
         let read = decode(file, &schema()).unwrap();
@@ -31,9 +31,9 @@ fn values_of_all_types_read_back() {
     let mut text = "name: all\nkey:\n  dataset: [string]\nopen: true\nattributes:\n".to_owned();
     text.extend(Type::ALL.map(|kind| format!("  {kind}: {{type: {kind}}}\n  l{kind}: {{type: list of {kind}}}\n")));
     let schema = Arc::new(Schema::parse_yaml(&text).unwrap());
-    let mut random = Random(2);
-    let mut table = Table::default();
-    let place = Place {
+    let mut random = TestRandom(2);
+    let mut table = RowTable::default();
+    let place = ObjectLocation {
         file: table.file_number(&"data/1".into()),
         offset: 0,
         length: 0,
@@ -50,7 +50,7 @@ fn values_of_all_types_read_back() {
 
 #[test]
 fn a_file_that_goes_while_it_is_opened_is_not_damaged() {
-    let (table, _) = table(&mut Random(3), 20);
+    let (table, _) = table(&mut TestRandom(3), 20);
     let (bytes, checks) = encode(&table, &schema()).unwrap();
     let disk = MemoryDisk::default();
     write_all(&*disk.create("segment").unwrap(), &bytes, 0).unwrap();
@@ -63,9 +63,9 @@ fn a_file_that_goes_while_it_is_opened_is_not_damaged() {
 
 #[test]
 fn a_damaged_file_is_refused() {
-    let (table, _) = table(&mut Random(3), 200);
+    let (table, _) = table(&mut TestRandom(3), 200);
     let (file, _) = encode(&table, &schema()).unwrap();
-    let mut random = Random(4);
+    let mut random = TestRandom(4);
     for end in (0..file.len()).step_by(97) {
         assert!(decode(file[..end].to_vec(), &schema()).is_err());
     }
@@ -79,7 +79,7 @@ fn a_damaged_file_is_refused() {
 }
 
 /// A file of these bytes, as a store has it.
-fn file(bytes: &[u8]) -> Arc<dyn File> {
+fn file(bytes: &[u8]) -> Arc<dyn StorageFile> {
     let disk = MemoryDisk::default();
     let file = disk.create("segment").unwrap();
     write_all(&*file, bytes, 0).unwrap();
@@ -87,15 +87,15 @@ fn file(bytes: &[u8]) -> Arc<dyn File> {
 }
 
 /// The pieces of a table that was written in groups of so many rows.
-fn pieces(table: &Table, group_rows: usize) -> Vec<Live> {
+fn pieces(table: &RowTable, group_rows: usize) -> Vec<RowOverlay> {
     let (bytes, checks) = encode_in_groups(table, &schema(), group_rows).unwrap();
     let segment = SegmentFile::open("segment", file(&bytes), bytes.len() as u64, &checks, &schema()).unwrap();
-    segment.groups().map(Live::from).collect()
+    segment.groups().map(RowOverlay::from).collect()
 }
 
 #[test]
 fn what_lies_in_a_file_answers_as_what_is_in_memory() {
-    let mut random = Random(5);
+    let mut random = TestRandom(5);
     let schema = schema();
     let (mut few, mut many) = (0, 0);
     for round in 0..30 {
@@ -103,12 +103,12 @@ fn what_lies_in_a_file_answers_as_what_is_in_memory() {
         table.committed(3);
         table.numbered(40);
         let pieces = pieces(&table, 250);
-        assert_eq!(pieces.iter().map(Live::len).collect::<Vec<_>>(), [250, 250, 100]);
-        let memory = Live::from(table);
+        assert_eq!(pieces.iter().map(RowOverlay::len).collect::<Vec<_>>(), [250, 250, 100]);
+        let memory = RowOverlay::from(table);
         let by = if round % 2 == 0 {
-            By::All
+            OverlayFilter::All
         } else {
-            By::Key(schema.key_len())
+            OverlayFilter::Key(schema.key_len())
         };
         // The first may read few rows, the second all; from then on they are in memory.
         for _ in 0..3 {
@@ -154,9 +154,9 @@ fn what_lies_in_a_file_answers_as_what_is_in_memory() {
 
 #[test]
 fn a_damaged_part_is_named_by_who_needs_it() {
-    let (table, _) = table(&mut Random(6), 300);
+    let (table, _) = table(&mut TestRandom(6), 300);
     let (bytes, checks) = encode_in_groups(&table, &schema(), 100).unwrap();
-    let (schema, mut random, mut refused) = (schema(), Random(7), 0);
+    let (schema, mut random, mut refused) = (schema(), TestRandom(7), 0);
     for _ in 0..300 {
         let mut damaged = bytes.clone();
         let at = random.below(damaged.len());
@@ -174,7 +174,7 @@ fn a_damaged_part_is_named_by_who_needs_it() {
 
 #[test]
 fn a_group_knows_which_rows_it_may_have() {
-    let (mut table, _) = table(&mut Random(8), 200);
+    let (mut table, _) = table(&mut TestRandom(8), 200);
     table.numbered(1000);
     let (bytes, checks) = encode_in_groups(&table, &schema(), 100).unwrap();
     let segment = SegmentFile::open("segment", file(&bytes), bytes.len() as u64, &checks, &schema()).unwrap();

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use junctura_model::selector::{Asked, Question};
+use junctura_model::selector::{AttributeQuestion, SelectorQuestion};
 use junctura_model::{AttrId, Code, Error, Result, Schema};
 
-use super::Checks;
-use crate::catalogue::table::{Asking, Column, Passing, Table};
+use super::PartChecks;
+use crate::catalogue::table::{PassingValues, RowColumns, RowTable, TextColumn};
 use crate::log::leb128::Run;
-use crate::storage::File;
+use crate::storage::StorageFile;
 
 /// There is none.
 #[derive(Debug)]
@@ -16,13 +16,13 @@ pub(crate) enum SegmentFile {}
 
 /// There is none.
 #[derive(Debug)]
-pub(crate) enum Group {}
+pub(crate) enum RowGroup {}
 
-pub(crate) fn encode(_table: &Table, _schema: &Schema) -> Result<(Vec<u8>, Checks)> {
+pub(crate) fn encode(_table: &RowTable, _schema: &Schema) -> Result<(Vec<u8>, PartChecks)> {
     Err(left_out())
 }
 
-pub(crate) fn decode(_file: Vec<u8>, _schema: &Arc<Schema>) -> Result<Table> {
+pub(crate) fn decode(_file: Vec<u8>, _schema: &Arc<Schema>) -> Result<RowTable> {
     Err(left_out())
 }
 
@@ -32,29 +32,29 @@ fn left_out() -> Error {
 }
 
 impl SegmentFile {
-    pub(crate) fn open(_: &str, _: Arc<dyn File>, _: u64, _: &Checks, _: &Arc<Schema>) -> Result<Arc<Self>> {
+    pub(crate) fn open(_: &str, _: Arc<dyn StorageFile>, _: u64, _: &PartChecks, _: &Arc<Schema>) -> Result<Arc<Self>> {
         Err(left_out())
     }
 
-    pub(crate) fn groups(self: &Arc<Self>) -> std::iter::Empty<Group> {
+    pub(crate) fn groups(self: &Arc<Self>) -> std::iter::Empty<RowGroup> {
         match **self {}
     }
 }
 
-impl Group {
+impl RowGroup {
     pub(crate) fn len(&self) -> usize {
         match *self {}
     }
 
-    pub(crate) fn in_memory(&self) -> Option<&Arc<Table>> {
+    pub(crate) fn in_memory(&self) -> Option<&Arc<RowTable>> {
         match *self {}
     }
 
-    pub(crate) fn table(&self) -> Result<Arc<Table>> {
+    pub(crate) fn table(&self) -> Result<Arc<RowTable>> {
         match *self {}
     }
 
-    pub(crate) fn only(&self, _: &[u32]) -> Result<Option<Table>> {
+    pub(crate) fn only(&self, _: &[u32]) -> Result<Option<RowTable>> {
         match *self {}
     }
 
@@ -78,21 +78,21 @@ impl Group {
         match *self {}
     }
 
-    pub(crate) fn each_value(&self, _: &Question<'_>, _: impl FnMut(AttrId, &str)) -> Result<()> {
+    pub(crate) fn each_value(&self, _: &SelectorQuestion<'_>, _: impl FnMut(AttrId, &str)) -> Result<()> {
         match *self {}
     }
 }
 
-impl Asking for Group {
+impl RowColumns for RowGroup {
     fn rows(&self) -> usize {
         match *self {}
     }
 
-    fn passing(&self, _: Asked<'_>) -> Result<Option<Passing>> {
+    fn passing(&self, _: AttributeQuestion<'_>) -> Result<Option<PassingValues>> {
         match *self {}
     }
 
-    fn with_numbers(&self, _: Asked<'_>, _: &mut dyn FnMut(&Column)) -> Result<()> {
+    fn with_numbers(&self, _: AttributeQuestion<'_>, _: &mut dyn FnMut(&TextColumn)) -> Result<()> {
         match *self {}
     }
 }

@@ -16,8 +16,8 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
-use super::{Checks, OF_PACKED, OWN};
-use crate::catalogue::table::{Column, Place, Table};
+use super::{OF_PACKED, OWN, PartChecks};
+use crate::catalogue::table::{ObjectLocation, RowTable, TextColumn};
 
 /// Rows that a reader who looks for few has to look at.
 pub(super) const GROUP_ROWS: usize = 128 << 10;
@@ -33,11 +33,11 @@ pub(super) const DECIMAL: (u8, i8) = (38, 18);
 ///
 /// # Errors
 /// `Corrupt` when values are not what their types say.
-pub(crate) fn encode(table: &Table, schema: &Schema) -> Result<(Vec<u8>, Checks)> {
+pub(crate) fn encode(table: &RowTable, schema: &Schema) -> Result<(Vec<u8>, PartChecks)> {
     encode_in_groups(table, schema, GROUP_ROWS)
 }
 
-pub(super) fn encode_in_groups(table: &Table, schema: &Schema, group_rows: usize) -> Result<(Vec<u8>, Checks)> {
+pub(super) fn encode_in_groups(table: &RowTable, schema: &Schema, group_rows: usize) -> Result<(Vec<u8>, PartChecks)> {
     let mut file = Vec::new();
     let fields: Vec<Field> = table
         .columns()
@@ -66,11 +66,11 @@ pub(super) fn encode_in_groups(table: &Table, schema: &Schema, group_rows: usize
         writer.write(&batch).map_err(|error| refused(&error))?;
     }
     let metadata = writer.close().map_err(|error| refused(&error))?;
-    let checks = Checks::of(&file, &metadata);
+    let checks = PartChecks::of(&file, &metadata);
     Ok((file, checks))
 }
 
-impl Checks {
+impl PartChecks {
     /// Of a whole file.
     fn of(file: &[u8], metadata: &ParquetMetaData) -> Self {
         let tail = file.len() - FOOTER_TAIL;
@@ -106,7 +106,7 @@ pub(crate) fn type_of(id: AttrId, schema: &Schema) -> Type {
     }
 }
 
-fn field(column: &Column, schema: &Schema) -> Field {
+fn field(column: &TextColumn, schema: &Schema) -> Field {
     let name = match column.id() {
         AttrId::OPEN => format!("@{}", column.name()),
         id => schema.attribute(id).name.clone(),
@@ -151,7 +151,7 @@ pub(crate) fn own_fields(with_packed: bool) -> Vec<Field> {
 
 /// # Errors
 /// `LimitExceeded` for a column whose distinct values have more bytes than an array of texts.
-pub(crate) fn check_texts(column: &Column) -> Result<()> {
+pub(crate) fn check_texts(column: &TextColumn) -> Result<()> {
     if i32::try_from(column.text_bytes()).is_ok() {
         return Ok(());
     }
@@ -169,9 +169,9 @@ pub(crate) type OfRows<'a> = Box<dyn Fn(Range<u32>) -> Result<ArrayRef> + 'a>;
 ///
 /// # Errors
 /// `Corrupt` when values are not what their type says.
-pub(crate) fn arrays(column: &Column, kind: Type) -> Result<OfRows<'_>> {
+pub(crate) fn arrays(column: &TextColumn, kind: Type) -> Result<OfRows<'_>> {
     fn typed<'a, T: Copy + 'a, A: Array + FromIterator<Option<T>> + 'static>(
-        column: &'a Column,
+        column: &'a TextColumn,
         read: impl Fn(&str) -> Option<T>,
     ) -> Result<impl Fn(Range<u32>) -> A + 'a> {
         let values: Option<Vec<T>> = column.values().map(read).collect();
@@ -215,12 +215,13 @@ pub(crate) fn arrays(column: &Column, kind: Type) -> Result<OfRows<'_>> {
 
 /// The values of [`own_fields`] in some rows, which lie in these files.
 pub(crate) fn own_arrays<'t>(
-    rows: &(impl Iterator<Item = (&'t Table, u32)> + Clone),
+    rows: &(impl Iterator<Item = (&'t RowTable, u32)> + Clone),
     files: DictionaryArray<Int32Type>,
     with_packed: bool,
 ) -> Vec<ArrayRef> {
     let places = || rows.clone().map(|(table, row)| table.place(row));
-    let of_places = |number: fn(Place) -> u64| -> ArrayRef { numbers(places().map(|place| Some(number(place)))) };
+    let of_places =
+        |number: fn(ObjectLocation) -> u64| -> ArrayRef { numbers(places().map(|place| Some(number(place)))) };
     let versions = || rows.clone().map(|(table, row)| table.version(row));
     let mut arrays: Vec<ArrayRef> = vec![
         Arc::new(files),
@@ -243,7 +244,7 @@ fn numbers(numbers: impl Iterator<Item = Option<u64>>) -> ArrayRef {
     Arc::new(numbers.collect::<UInt64Array>())
 }
 
-fn codecs(places: impl Iterator<Item = Place>) -> DictionaryArray<Int32Type> {
+fn codecs(places: impl Iterator<Item = ObjectLocation>) -> DictionaryArray<Int32Type> {
     places
         .map(|place| Some(place.packed?.codec.name()))
         .collect::<DictionaryArray<Int32Type>>()

@@ -20,9 +20,9 @@ use std::sync::Arc;
 use junctura_model::limits::{ATTRIBUTES_MAX, LIST_BYTES_MAX, NAME_BYTES_MAX};
 use junctura_model::{AttrId, Code, Error, Result, Schema, Version};
 
-use super::{Column, Spot, Table};
-use crate::data::packing::{Codec, Packed};
-use crate::log::leb128::{Reader, put, put_difference, put_text};
+use super::{BasicLocation, RowTable, TextColumn};
+use crate::data::packing::{PackedObject, PayloadCodec};
+use crate::log::leb128::{VarintReader, put, put_difference, put_text};
 
 const WHAT: &str = "rows of a commit";
 /// Bytes of a column: what it is of, how many values it has, one of them, and what each row has.
@@ -35,7 +35,7 @@ const PACKED: u8 = 2;
 
 /// Rows as bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Encoded<'a> {
+pub(crate) struct EncodedRows<'a> {
     pub(crate) rows: &'a [u8],
     /// That of all of them.
     pub(crate) schema: &'a Schema,
@@ -44,7 +44,7 @@ pub(crate) struct Encoded<'a> {
     pub(crate) payloads_at: u64,
 }
 
-impl Table {
+impl RowTable {
     /// Appends its rows as bytes. All lie in one file; `inline`: they lie within the commit instead, which has that file's bytes
     /// from this one on.
     pub(crate) fn encode(&self, inline: Option<u64>, out: &mut Vec<u8>) {
@@ -98,7 +98,7 @@ impl Table {
         }
     }
 
-    fn encode_column(&self, column: &Column, out: &mut Vec<u8>) {
+    fn encode_column(&self, column: &TextColumn, out: &mut Vec<u8>) {
         out.push(column.id().0);
         if column.id() == AttrId::OPEN {
             put_text(column.name(), out);
@@ -122,9 +122,9 @@ impl Table {
     ///
     /// # Errors
     /// `Corrupt` for bytes that it did not write; then it has as many rows as before, or is not to be used any more.
-    pub(crate) fn decode(&mut self, encoded: Encoded<'_>) -> Result<()> {
+    pub(crate) fn decode(&mut self, encoded: EncodedRows<'_>) -> Result<()> {
         let first = self.next_row()?;
-        let mut reader = Reader::new(encoded.rows, WHAT);
+        let mut reader = VarintReader::new(encoded.rows, WHAT);
         // Each row has six bytes or more.
         let count = reader.count(encoded.rows.len() / 6)?;
         let end = first.checked_add(count as u32).ok_or_else(corrupt)?;
@@ -148,7 +148,7 @@ impl Table {
     }
 
     /// Whether each row has its one value.
-    fn decode_column(&mut self, reader: &mut Reader<'_>, rows: Range<u32>, schema: &Schema) -> Result<bool> {
+    fn decode_column(&mut self, reader: &mut VarintReader<'_>, rows: Range<u32>, schema: &Schema) -> Result<bool> {
         let id = AttrId(reader.byte()?);
         let is_open = id == AttrId::OPEN && schema.is_open();
         let name = if is_open { reader.text(NAME_BYTES_MAX)? } else { "" };
@@ -183,10 +183,10 @@ impl Table {
 
     fn decode_places(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut VarintReader<'_>,
         files: &mut [Option<u32>],
         count: usize,
-        encoded: &Encoded<'_>,
+        encoded: &EncodedRows<'_>,
     ) -> Result<()> {
         let mut ends = vec![0_u64; files.len()];
         for _ in 0..count {
@@ -202,7 +202,7 @@ impl Table {
             };
             let offset = offset.checked_add(begins).ok_or_else(corrupt)?;
             self.reaches(file, offset.checked_add(length).ok_or_else(corrupt)?);
-            self.spots.push(Spot {
+            self.spots.push(BasicLocation {
                 file,
                 checksum,
                 offset,
@@ -212,7 +212,7 @@ impl Table {
         Ok(())
     }
 
-    fn decode_more(&mut self, reader: &mut Reader<'_>, rows: Range<usize>) -> Result<()> {
+    fn decode_more(&mut self, reader: &mut VarintReader<'_>, rows: Range<usize>) -> Result<()> {
         let which = reader.byte()?;
         if which & !(VERSIONS | PACKED) != 0 {
             return Err(later(&format!("they say more of each row ({which:#04x})")));
@@ -229,17 +229,18 @@ impl Table {
     }
 }
 
-impl Reader<'_> {
+impl VarintReader<'_> {
     fn version(&mut self) -> Result<Option<Version>> {
         let (incarnation, sequence) = (self.number()?, self.number()?);
         Ok((incarnation != 0).then_some(Version { incarnation, sequence }))
     }
 
-    fn packed(&mut self) -> Result<Option<Packed>> {
+    fn packed(&mut self) -> Result<Option<PackedObject>> {
         match self.number()? {
             0 => Ok(None),
-            codec => Ok(Some(Packed {
-                codec: Codec::numbered(codec).ok_or_else(|| later(&format!("an object is packed by codec {codec}")))?,
+            codec => Ok(Some(PackedObject {
+                codec: PayloadCodec::numbered(codec)
+                    .ok_or_else(|| later(&format!("an object is packed by codec {codec}")))?,
                 length: self.number()?,
             })),
         }

@@ -6,34 +6,34 @@ use hashbrown::HashTable;
 use junctura_model::AttrId;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Rows;
-use super::numbers::{ByRow, Numbers};
+use super::RowSet;
+use super::numbers::{ByRow, RowNumbers};
 
 /// One attribute: its distinct values, and for each row the number of its value, from 1; 0 where it has none.
 #[derive(Clone, Debug)]
-pub(crate) struct Column {
+pub(crate) struct TextColumn {
     id: AttrId,
     /// Of undeclared attributes.
     name: Arc<str>,
-    values: Values,
-    numbers: Numbers,
+    values: DistinctTexts,
+    numbers: RowNumbers,
 }
 
 /// Distinct texts, numbered in the order in which they came.
 #[derive(Clone, Debug, Default)]
-struct Values {
+struct DistinctTexts {
     text: String,
     ends: Vec<u32>,
     found: HashTable<u32>,
 }
 
-impl Column {
+impl TextColumn {
     pub(crate) fn new(id: AttrId, name: &str) -> Self {
         Self {
             id,
             name: if id == AttrId::OPEN { name.into() } else { "".into() },
-            values: Values::default(),
-            numbers: Numbers::default(),
+            values: DistinctTexts::default(),
+            numbers: RowNumbers::default(),
         }
     }
 
@@ -65,7 +65,7 @@ impl Column {
     }
 
     /// Those of its values that some rows have.
-    pub(crate) fn used_values(&self, rows: &Rows) -> impl Iterator<Item = &str> {
+    pub(crate) fn used_values(&self, rows: &RowSet) -> impl Iterator<Item = &str> {
         let mut used = vec![false; self.values_len() + 1];
         match self.numbers.by_row() {
             ByRow::Few(few) => {
@@ -152,7 +152,7 @@ impl Column {
     }
 
     /// Adds the rows of another column behind the first `first` ones.
-    pub(super) fn append(&mut self, first: u32, other: &Column) {
+    pub(super) fn append(&mut self, first: u32, other: &TextColumn) {
         let numbers: Vec<u32> = other.values().map(|text| self.values.number(text)).collect();
         other
             .numbers
@@ -160,7 +160,7 @@ impl Column {
     }
 
     /// Adds some rows of another column, which rise, to this one, which has none.
-    pub(crate) fn take(&mut self, other: &Column, rows: &[u32]) {
+    pub(crate) fn take(&mut self, other: &TextColumn, rows: &[u32]) {
         if let ByRow::Few(few) = other.by_row() {
             for &(row, number) in few.entries() {
                 if let Ok(at) = rows.binary_search(&row) {
@@ -174,7 +174,7 @@ impl Column {
     }
 
     /// Adds to this column, which has no rows, some with numbers of another one's values.
-    pub(crate) fn take_numbers(&mut self, values: &Column, numbers: impl Iterator<Item = u32>) {
+    pub(crate) fn take_numbers(&mut self, values: &TextColumn, numbers: impl Iterator<Item = u32>) {
         let mut known = vec![0; values.values_len() + 1];
         for (row, number) in (0..).zip(numbers) {
             let Some(at) = number.checked_sub(1) else { continue };
@@ -209,7 +209,7 @@ impl Column {
     }
 }
 
-impl Values {
+impl DistinctTexts {
     fn get(&self, at: usize) -> &str {
         let start = if at == 0 { 0 } else { self.ends[at - 1] as usize };
         &self.text[start..self.ends[at] as usize]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use hashbrown::HashTable;
 use junctura_model::{AttrId, RecordRef, Schema};
 
-use super::Table;
+use super::RowTable;
 use super::keys::{print_of, prints};
 
 /// So many are found by looking at the columns, which is as quick as making an index of the same rows.
@@ -16,14 +16,14 @@ const ROWS_AT_A_TIME: usize = 1 << 16;
 
 /// An index, if there is one.
 #[derive(Debug, Default)]
-pub(super) struct Lazy {
+pub(super) struct LazyIndex {
     asked: AtomicU32,
-    made: OnceLock<Index>,
+    made: OnceLock<KeyIndex>,
 }
 
 /// Rows by a part of the prints of their keys; about 14 bytes a row.
 #[derive(Clone, Debug, Default)]
-struct Index {
+struct KeyIndex {
     /// Attributes of a key.
     key_len: usize,
     prints: Vec<u32>,
@@ -33,7 +33,7 @@ struct Index {
     last: HashTable<u32>,
 }
 
-impl Clone for Lazy {
+impl Clone for LazyIndex {
     fn clone(&self) -> Self {
         Self {
             asked: AtomicU32::new(self.asked.load(Ordering::Relaxed)),
@@ -42,8 +42,8 @@ impl Clone for Lazy {
     }
 }
 
-impl Lazy {
-    fn index(&self, table: &Table, schema: &Schema) -> Option<&Index> {
+impl LazyIndex {
+    fn index(&self, table: &RowTable, schema: &Schema) -> Option<&KeyIndex> {
         if let Some(index) = self.made.get() {
             return Some(index);
         }
@@ -51,9 +51,9 @@ impl Lazy {
             return None;
         }
         Some(self.made.get_or_init(|| {
-            let mut index = Index {
+            let mut index = KeyIndex {
                 key_len: schema.key_len(),
-                ..Index::default()
+                ..KeyIndex::default()
             };
             index.add_new(table);
             index
@@ -61,16 +61,16 @@ impl Lazy {
     }
 
     /// Adds the rows of a table that it does not have yet, if there is an index.
-    pub(super) fn add_new(&mut self, table: &Table) {
+    pub(super) fn add_new(&mut self, table: &RowTable) {
         if let Some(index) = self.made.get_mut() {
             index.add_new(table);
         }
     }
 }
 
-impl Index {
+impl KeyIndex {
     /// Adds the rows that it does not have yet.
-    fn add_new(&mut self, table: &Table) {
+    fn add_new(&mut self, table: &RowTable) {
         self.prints.reserve(table.len() - self.prints.len());
         self.before.reserve(table.len() - self.before.len());
         let rows: Vec<u32> = (self.prints.len() as u32..table.len() as u32).collect();
@@ -120,13 +120,13 @@ fn hash(print: u32) -> u64 {
 
 /// A key that is looked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Key<'a> {
+pub(crate) struct SoughtKey<'a> {
     schema: &'a Schema,
     record: RecordRef<'a>,
     print: u32,
 }
 
-impl<'a> Key<'a> {
+impl<'a> SoughtKey<'a> {
     /// That of a record.
     pub(crate) fn new(schema: &'a Schema, record: RecordRef<'a>) -> Self {
         let prints = (0..schema.key_len()).filter_map(|index| {
@@ -137,16 +137,16 @@ impl<'a> Key<'a> {
         Self { schema, record, print }
     }
 
-    fn is_of(&self, table: &Table, row: u32) -> bool {
+    fn is_of(&self, table: &RowTable, row: u32) -> bool {
         let mut columns = table.key_columns(self.schema.key_len());
         columns.all(|(id, column)| column.and_then(|column| column.text(row)) == self.record.get(id))
     }
 }
 
-impl Table {
+impl RowTable {
     /// The rows with a key, which rise. None where it is not worth while to have an index of them yet: they have to be found by
     /// looking at the columns.
-    pub(crate) fn rows_of_key(&self, key: &Key<'_>) -> Option<Vec<u32>> {
+    pub(crate) fn rows_of_key(&self, key: &SoughtKey<'_>) -> Option<Vec<u32>> {
         let index = self.index.index(self, key.schema)?;
         let mut rows: Vec<u32> = index.rows(key.print).filter(|&row| key.is_of(self, row)).collect();
         rows.reverse();
@@ -157,41 +157,41 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use junctura_model::Selector;
-    use junctura_model::selector::testing::Random;
+    use junctura_model::selector::testing::TestRandom;
 
     use super::super::select;
     use super::super::tests::{schema, table};
     use super::*;
 
     /// As often as it takes until there is an index.
-    fn indexed(table: &Table, key: RecordRef<'_>) -> Vec<u32> {
+    fn indexed(table: &RowTable, key: RecordRef<'_>) -> Vec<u32> {
         let schema = schema();
-        let mut answers = std::iter::repeat_with(|| table.rows_of_key(&Key::new(&schema, key)));
+        let mut answers = std::iter::repeat_with(|| table.rows_of_key(&SoughtKey::new(&schema, key)));
         answers.find_map(|rows| rows).unwrap()
     }
 
-    fn looked_for(table: &Table, key: RecordRef<'_>) -> Vec<u32> {
+    fn looked_for(table: &RowTable, key: RecordRef<'_>) -> Vec<u32> {
         let selector = Selector::exact_key(key, &schema());
         select(table, &selector.question()).unwrap().iter().collect()
     }
 
     #[test]
     fn it_finds_what_the_columns_say() {
-        let mut random = Random(11);
+        let mut random = TestRandom(11);
         let (mut all, mut records) = table(&mut random, 300);
         // Keys that come again, some of them often.
-        let mut again = Table::default();
+        let mut again = RowTable::default();
         for at in 0..2000 {
             let record = &records[at * at % if at % 2 == 0 { 300 } else { 3 }];
             let place = all.place(at as u32 % 300);
             let file = again.file_number(&"data/2".into());
             again
-                .push(record.as_ref(), super::super::Place { file, ..place }, None)
+                .push(record.as_ref(), super::super::ObjectLocation { file, ..place }, None)
                 .unwrap();
         }
         let (others, more) = table(&mut random, 100);
         records.extend(more);
-        for (round, added) in [&Table::default(), &again, &others].into_iter().enumerate() {
+        for (round, added) in [&RowTable::default(), &again, &others].into_iter().enumerate() {
             all.append(added).unwrap();
             for record in &records {
                 assert_eq!(

@@ -7,44 +7,48 @@ use hashbrown::{HashMap, HashSet};
 use junctura_model::{AttrId, Schema};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-use super::{Column, Table};
+use super::{RowTable, TextColumn};
 
 /// Keys that have been seen, in however many tables of one schema.
-pub(crate) struct Seen<'a> {
+pub(crate) struct SeenRows<'a> {
     schema: &'a Schema,
-    by: By,
+    by: KeySource,
 }
 
-enum By {
+enum KeySource {
     /// Keys fill a good part of the cube that their values span: a bit for each place in it, and the values of each attribute.
-    Cube(Vec<u64>, Vec<Axis>),
+    Cube(Vec<u64>, Vec<KeyAxis>),
     /// Prints of keys: 128 bits that are equal for equal keys, and for others only by a chance that nobody will see.
     Prints(HashSet<u128, BuildHasherDefault<AsItIs>>),
 }
 
 /// The values of an attribute of the key in all tables.
-struct Axis {
+struct KeyAxis {
     places: HashMap<Box<str>, u64>,
     /// From one place to the next; the first is for keys without the attribute.
     stride: u64,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> SeenRows<'a> {
     /// For so many rows, of these tables.
-    pub(crate) fn new<'t>(tables: &(impl Iterator<Item = &'t Table> + Clone), schema: &'a Schema, rows: usize) -> Self {
+    pub(crate) fn new<'t>(
+        tables: &(impl Iterator<Item = &'t RowTable> + Clone),
+        schema: &'a Schema,
+        rows: usize,
+    ) -> Self {
         // A bit for each place is small beside 16 bytes for each key.
         let places_max = 64 * rows as u64;
         let by = match cube(tables, schema, places_max) {
-            Some((places, axes)) => By::Cube(vec![0; places.div_ceil(64) as usize], axes),
-            None => By::Prints(HashSet::with_capacity_and_hasher(rows, BuildHasherDefault::default())),
+            Some((places, axes)) => KeySource::Cube(vec![0; places.div_ceil(64) as usize], axes),
+            None => KeySource::Prints(HashSet::with_capacity_and_hasher(rows, BuildHasherDefault::default())),
         };
         Self { schema, by }
     }
 
     /// Leaves those rows whose keys were not seen before, the last of each key; and sees them.
-    pub(crate) fn leave_new(&mut self, table: &Table, rows: &mut Vec<u32>) {
+    pub(crate) fn leave_new(&mut self, table: &RowTable, rows: &mut Vec<u32>) {
         let mut is_new = match &mut self.by {
-            By::Cube(bits, axes) => {
+            KeySource::Cube(bits, axes) => {
                 let places = places(table, self.schema, axes, rows);
                 let see = |&place: &u64| {
                     let (word, bit) = (&mut bits[(place / 64) as usize], 1 << (place % 64));
@@ -54,7 +58,7 @@ impl<'a> Seen<'a> {
                 };
                 places.iter().rev().map(see).collect::<Vec<bool>>()
             }
-            By::Prints(seen) => {
+            KeySource::Prints(seen) => {
                 let prints = prints(table, self.schema.key_len(), rows);
                 prints.iter().rev().map(|&print| seen.insert(print)).collect()
             }
@@ -62,14 +66,14 @@ impl<'a> Seen<'a> {
         rows.retain(|_| is_new.pop().unwrap_or_default());
     }
     /// Leaves those rows whose keys were seen.
-    pub(crate) fn leave_seen(&self, table: &Table, rows: &mut Vec<u32>) {
+    pub(crate) fn leave_seen(&self, table: &RowTable, rows: &mut Vec<u32>) {
         let mut is_seen = match &self.by {
-            By::Cube(bits, axes) => {
+            KeySource::Cube(bits, axes) => {
                 let places = places(table, self.schema, axes, rows);
                 let is_set = |&place: &u64| bits[(place / 64) as usize] >> (place % 64) & 1 == 1;
                 places.iter().rev().map(is_set).collect::<Vec<bool>>()
             }
-            By::Prints(seen) => {
+            KeySource::Prints(seen) => {
                 let prints = prints(table, self.schema.key_len(), rows);
                 prints.iter().rev().map(|print| seen.contains(print)).collect()
             }
@@ -80,14 +84,14 @@ impl<'a> Seen<'a> {
 
 /// The values that keys have, and how many places their cube has, if those are no more than so many.
 fn cube<'t>(
-    tables: &(impl Iterator<Item = &'t Table> + Clone),
+    tables: &(impl Iterator<Item = &'t RowTable> + Clone),
     schema: &Schema,
     places_max: u64,
-) -> Option<(u64, Vec<Axis>)> {
+) -> Option<(u64, Vec<KeyAxis>)> {
     let mut places = 1_u64;
     let mut axes = Vec::new();
     for index in 0..schema.key_len() {
-        let mut values = Axis {
+        let mut values = KeyAxis {
             places: HashMap::new(),
             stride: places,
         };
@@ -111,7 +115,7 @@ fn cube<'t>(
     Some((places, axes))
 }
 
-fn places(table: &Table, schema: &Schema, axes: &[Axis], rows: &[u32]) -> Vec<u64> {
+fn places(table: &RowTable, schema: &Schema, axes: &[KeyAxis], rows: &[u32]) -> Vec<u64> {
     let mut places = vec![0; rows.len()];
     for ((_, column), axis) in table.key_columns(schema.key_len()).zip(axes) {
         if let Some(column) = column {
@@ -123,7 +127,7 @@ fn places(table: &Table, schema: &Schema, axes: &[Axis], rows: &[u32]) -> Vec<u6
 }
 
 /// The prints of some rows' keys.
-pub(super) fn prints(table: &Table, key_len: usize, rows: &[u32]) -> Vec<u128> {
+pub(super) fn prints(table: &RowTable, key_len: usize, rows: &[u32]) -> Vec<u128> {
     let mut prints = vec![0; rows.len()];
     for (id, column) in table.key_columns(key_len) {
         if let Some(column) = column {
@@ -166,7 +170,7 @@ pub(crate) struct KeyTexts<'a> {
 }
 
 struct KeyPart<'a> {
-    column: &'a Column,
+    column: &'a TextColumn,
     /// By the value's number, where it is the first of its level.
     first: Vec<Box<str>>,
     /// And where it is not.
@@ -174,12 +178,12 @@ struct KeyPart<'a> {
 }
 
 impl<'a> KeyTexts<'a> {
-    pub(crate) fn new(table: &'a Table, schema: &'a Schema) -> Self {
+    pub(crate) fn new(table: &'a RowTable, schema: &'a Schema) -> Self {
         Self::without(table, schema, &[])
     }
 
     /// As if the keys had not these attributes.
-    pub(crate) fn without(table: &'a Table, schema: &'a Schema, left_out: &[AttrId]) -> Self {
+    pub(crate) fn without(table: &'a RowTable, schema: &'a Schema, left_out: &[AttrId]) -> Self {
         let mut levels = [const { Vec::new() }; 3];
         for (id, column) in table.key_columns(schema.key_len()) {
             let Some(column) = column.filter(|_| !left_out.contains(&id)) else {
@@ -226,8 +230,8 @@ impl<'a> KeyTexts<'a> {
 }
 
 /// Adds the canonical texts of the first level of some rows' keys.
-pub(crate) fn datasets(table: &Table, schema: &Schema, rows: &[u32], found: &mut BTreeSet<String>) {
-    let columns: Vec<Option<&Column>> = table
+pub(crate) fn datasets(table: &RowTable, schema: &Schema, rows: &[u32], found: &mut BTreeSet<String>) {
+    let columns: Vec<Option<&TextColumn>> = table
         .key_columns(schema.key_len())
         .take(schema.level_ends()[0])
         .map(|(_, column)| column)

@@ -16,15 +16,15 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use junctura_model::{AttrId, Code, Error, Record, RecordRef, Result, Version};
 
-use crate::data::packing::Packed;
+use crate::data::packing::PackedObject;
 use crate::log::leb128::Run;
 
-pub(crate) use code::Encoded;
-pub(crate) use column::Column;
-pub(crate) use index::Key;
-pub(crate) use keys::{KeyTexts, Seen, datasets};
-pub(crate) use select::{Asking, Passing, Rows, passing, select, select_keys};
-use sparse::Sparse;
+pub(crate) use code::EncodedRows;
+pub(crate) use column::TextColumn;
+pub(crate) use index::SoughtKey;
+pub(crate) use keys::{KeyTexts, SeenRows, datasets};
+pub(crate) use select::{PassingValues, RowColumns, RowSet, passing, select, select_keys};
+use sparse::SparseColumn;
 
 /// Names of undeclared attributes that tables have which are joined. One that has more stays as it is.
 pub(crate) const JOINED_NAMES_MAX: usize = 4096;
@@ -34,7 +34,7 @@ const JOINED_TEXT_BYTES_MAX: usize = 1 << 30;
 
 /// Where an object's bytes lie, and what is known of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ObjectLocation {
     /// Which of the table's files.
     pub(crate) file: u32,
     pub(crate) offset: u64,
@@ -43,10 +43,10 @@ pub(crate) struct Place {
     /// CRC-32C of its bytes, which are not packed.
     pub(crate) checksum: u32,
     /// If it lies packed there.
-    pub(crate) packed: Option<Packed>,
+    pub(crate) packed: Option<PackedObject>,
 }
 
-impl Place {
+impl ObjectLocation {
     /// Bytes of the object.
     pub(crate) fn object_length(&self) -> u64 {
         self.packed.map_or(self.length, |packed| packed.length)
@@ -55,7 +55,7 @@ impl Place {
 
 /// A place without what few have.
 #[derive(Clone, Copy, Debug)]
-struct Spot {
+struct BasicLocation {
     file: u32,
     checksum: u32,
     offset: u64,
@@ -64,8 +64,8 @@ struct Spot {
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
-    columns: Vec<Column>,
+pub(crate) struct RowTable {
+    columns: Vec<TextColumn>,
     /// Where the column of a declared attribute is.
     declared: Vec<Option<u32>>,
     /// And that of an undeclared one.
@@ -74,18 +74,18 @@ pub(crate) struct Table {
     /// Behind the last object of each.
     ends: Vec<u64>,
     file_numbers: HashMap<Arc<str>, u32>,
-    spots: Vec<Spot>,
+    spots: Vec<BasicLocation>,
     /// Rows of each commit: its number, and the row behind its last one.
     commits: Vec<(u64, u32)>,
     /// Rows whose numbers follow each other: the first number, and the row behind the last one.
     numbers: Vec<(u64, u32)>,
-    packed: Sparse<Packed>,
+    packed: SparseColumn<PackedObject>,
     /// Which version of a pool each is.
-    versions: Sparse<Version>,
-    index: index::Lazy,
+    versions: SparseColumn<Version>,
+    index: index::LazyIndex,
 }
 
-impl Table {
+impl RowTable {
     pub(crate) fn len(&self) -> usize {
         self.spots.len()
     }
@@ -94,7 +94,7 @@ impl Table {
         self.spots.is_empty()
     }
 
-    pub(crate) fn columns(&self) -> &[Column] {
+    pub(crate) fn columns(&self) -> &[TextColumn] {
         &self.columns
     }
 
@@ -103,9 +103,9 @@ impl Table {
         &self.files
     }
 
-    pub(crate) fn place(&self, row: u32) -> Place {
+    pub(crate) fn place(&self, row: u32) -> ObjectLocation {
         let spot = self.spots[row as usize];
-        Place {
+        ObjectLocation {
             file: spot.file,
             offset: spot.offset,
             length: spot.length,
@@ -210,7 +210,7 @@ impl Table {
     pub(crate) fn only(&self, rows: &[u32]) -> Self {
         let mut only = Self::default();
         for column in &self.columns {
-            let mut taken = Column::new(column.id(), column.name());
+            let mut taken = TextColumn::new(column.id(), column.name());
             taken.take(column, rows);
             // Nobody keeps a name for the sake of rows that are gone.
             if taken.values_len() > 0 {
@@ -221,7 +221,7 @@ impl Table {
         for &row in rows {
             let place = self.place(row);
             let file = *files[place.file as usize].get_or_insert_with(|| only.file_number(self.file_of(row)));
-            only.push_place(Place { file, ..place }, self.version(row));
+            only.push_place(ObjectLocation { file, ..place }, self.version(row));
             only.committed(self.commit(row));
             only.numbered(self.number(row));
         }
@@ -229,7 +229,7 @@ impl Table {
     }
 
     /// The column of an attribute, where a row has it.
-    pub(crate) fn column(&self, id: AttrId, name: &str) -> Option<&Column> {
+    pub(crate) fn column(&self, id: AttrId, name: &str) -> Option<&TextColumn> {
         if id == AttrId::OPEN {
             return self.open.get(name).map(|&at| &self.columns[at as usize]);
         }
@@ -240,7 +240,7 @@ impl Table {
     /// All that a row says.
     pub(crate) fn record(&self, row: u32) -> Record {
         let mut bytes = Vec::new();
-        let mut present: Vec<(&Column, &str)> = self
+        let mut present: Vec<(&TextColumn, &str)> = self
             .columns
             .iter()
             .filter_map(|column| Some((column, column.text(row)?)))
@@ -262,14 +262,19 @@ impl Table {
     ///
     /// # Errors
     /// `LimitExceeded` for more rows than there may be.
-    pub(crate) fn push(&mut self, record: RecordRef<'_>, place: Place, version: Option<Version>) -> Result<()> {
+    pub(crate) fn push(
+        &mut self,
+        record: RecordRef<'_>,
+        place: ObjectLocation,
+        version: Option<Version>,
+    ) -> Result<()> {
         let row = self.next_row()?;
         for (id, name, text) in record.iter() {
             let at = self.column_of(id, name.unwrap_or_default());
             self.columns[at].push(row, text);
         }
         self.push_place(place, version);
-        self.index = index::Lazy::default();
+        self.index = index::LazyIndex::default();
         Ok(())
     }
 
@@ -296,7 +301,7 @@ impl Table {
         self.commits.clear();
         self.numbers.clear();
         self.versions.clear();
-        self.index = index::Lazy::default();
+        self.index = index::LazyIndex::default();
     }
 
     /// The rows since the last commit came with this one.
@@ -312,13 +317,13 @@ impl Table {
 
     /// The column of an attribute, new where no row has it.
     #[cfg(feature = "parquet")]
-    pub(crate) fn column_mut(&mut self, id: AttrId, name: &str) -> &mut Column {
+    pub(crate) fn column_mut(&mut self, id: AttrId, name: &str) -> &mut TextColumn {
         let at = self.column_of(id, name);
         &mut self.columns[at]
     }
 
     /// Takes a column over that it does not have.
-    pub(crate) fn adopt(&mut self, column: Column) {
+    pub(crate) fn adopt(&mut self, column: TextColumn) {
         let at = self.column_of(column.id(), column.name());
         self.columns[at] = column;
     }
@@ -330,7 +335,11 @@ impl Table {
 
     /// Bytes of the texts of the column that has most.
     pub(crate) fn text_bytes_max(&self) -> usize {
-        self.columns.iter().map(Column::text_bytes).max().unwrap_or_default()
+        self.columns
+            .iter()
+            .map(TextColumn::text_bytes)
+            .max()
+            .unwrap_or_default()
     }
 
     /// Whether it has so much that other rows go into another table.
@@ -364,7 +373,7 @@ impl Table {
     ///
     /// # Errors
     /// As [`Self::push`].
-    pub(crate) fn append(&mut self, other: &Table) -> Result<()> {
+    pub(crate) fn append(&mut self, other: &RowTable) -> Result<()> {
         let first = self.next_row()?;
         if self.len() + other.len() > u32::MAX as usize {
             return Err(too_many_rows());
@@ -379,7 +388,7 @@ impl Table {
         }
         self.packed.append(self.len(), &other.packed, other.len());
         self.versions.append(self.len(), &other.versions, other.len());
-        let spots = other.spots.iter().map(|&spot| Spot {
+        let spots = other.spots.iter().map(|&spot| BasicLocation {
             file: files[spot.file as usize],
             ..spot
         });
@@ -395,7 +404,7 @@ impl Table {
     }
 
     /// The columns of a key's attributes, so many.
-    fn key_columns(&self, key_len: usize) -> impl Iterator<Item = (AttrId, Option<&Column>)> {
+    fn key_columns(&self, key_len: usize) -> impl Iterator<Item = (AttrId, Option<&TextColumn>)> {
         (0..key_len).map(|index| {
             let id = AttrId(index as u8);
             (id, self.column(id, ""))
@@ -410,11 +419,11 @@ impl Table {
     }
 
     /// Adds what is known of a row beside its attributes.
-    pub(crate) fn push_place(&mut self, place: Place, version: Option<Version>) {
+    pub(crate) fn push_place(&mut self, place: ObjectLocation, version: Option<Version>) {
         self.packed.push(self.len(), place.packed);
         self.versions.push(self.len(), version);
         self.reaches(place.file, place.offset.saturating_add(place.length));
-        self.spots.push(Spot {
+        self.spots.push(BasicLocation {
             file: place.file,
             checksum: place.checksum,
             offset: place.offset,
@@ -432,7 +441,7 @@ impl Table {
         if let Some(known) = known {
             return known as usize;
         }
-        let column = Column::new(id, name);
+        let column = TextColumn::new(id, name);
         if id == AttrId::OPEN {
             self.open.insert(Arc::clone(column.shared_name()), next as u32);
         } else {

@@ -9,7 +9,7 @@ const DENSE: usize = SPARSE / 8;
 
 /// See the module. 0: a row has no value. Rows behind the last one have none.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Numbers {
+pub(crate) struct RowNumbers {
     by_row: ByRow,
     /// Rows that have a value.
     present: usize,
@@ -18,7 +18,7 @@ pub(crate) struct Numbers {
 /// How they are kept.
 #[derive(Clone, Debug)]
 pub(crate) enum ByRow {
-    Few(Few),
+    Few(FewRows),
     One(Vec<u8>),
     Two(Vec<u16>),
     Four(Vec<u32>),
@@ -26,7 +26,7 @@ pub(crate) enum ByRow {
 
 /// The rows that have a value, which rise, each with its number; and how many rows there are.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Few {
+pub(crate) struct FewRows {
     entries: Vec<(u32, u32)>,
     len: usize,
 }
@@ -37,7 +37,7 @@ impl Default for ByRow {
     }
 }
 
-impl Few {
+impl FewRows {
     pub(crate) fn entries(&self) -> &[(u32, u32)] {
         &self.entries
     }
@@ -61,7 +61,7 @@ impl Few {
     }
 }
 
-impl Numbers {
+impl RowNumbers {
     pub(crate) fn by_row(&self) -> &ByRow {
         &self.by_row
     }
@@ -204,7 +204,7 @@ impl Numbers {
         if matches!(self.by_row, ByRow::Few(_)) {
             return;
         }
-        let mut few = Few {
+        let mut few = FewRows {
             entries: Vec::new(),
             len: self.len(),
         };

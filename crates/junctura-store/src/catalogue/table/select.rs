@@ -1,19 +1,19 @@
 //! Which rows of a table a selector asks for.
 
 use junctura_model::Result;
-use junctura_model::selector::{Asked, Question};
+use junctura_model::selector::{AttributeQuestion, SelectorQuestion};
 
 use super::numbers::ByRow;
-use super::{Column, Table};
+use super::{RowTable, TextColumn};
 
 /// Some rows of a table, a bit for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rows {
+pub(crate) struct RowSet {
     words: Vec<u64>,
     len: usize,
 }
 
-impl Rows {
+impl RowSet {
     pub(crate) fn all(len: usize) -> Self {
         let mut rows = Self {
             words: vec![u64::MAX; len.div_ceil(64)],
@@ -91,13 +91,13 @@ impl Rows {
 
 /// How a test of an attribute that is not considered counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beyond {
+enum BeyondTest {
     Considered,
     Passes,
     Fails,
 }
 
-impl Beyond {
+impl BeyondTest {
     fn not(self) -> Self {
         match self {
             Self::Considered => self,
@@ -107,7 +107,7 @@ impl Beyond {
     }
 
     /// How this one counts, if attributes from `end` on are beyond.
-    fn of(self, asked: Asked<'_>, end: usize) -> Self {
+    fn of(self, asked: AttributeQuestion<'_>, end: usize) -> Self {
         if asked.attribute().index() < end {
             Self::Considered
         } else {
@@ -117,26 +117,26 @@ impl Beyond {
 }
 
 /// Rows whose columns a question can be asked of.
-pub(crate) trait Asking {
+pub(crate) trait RowColumns {
     /// How many rows.
     fn rows(&self) -> usize;
     /// Which values of an attribute pass; none where no row has the attribute.
-    fn passing(&self, asked: Asked<'_>) -> Result<Option<Passing>>;
+    fn passing(&self, asked: AttributeQuestion<'_>) -> Result<Option<PassingValues>>;
     /// Shows the column of an attribute, where a row has it.
-    fn with_numbers(&self, asked: Asked<'_>, take: &mut dyn FnMut(&Column)) -> Result<()>;
+    fn with_numbers(&self, asked: AttributeQuestion<'_>, take: &mut dyn FnMut(&TextColumn)) -> Result<()>;
 }
 
-impl Asking for Table {
+impl RowColumns for RowTable {
     fn rows(&self) -> usize {
         self.len()
     }
 
-    fn passing(&self, asked: Asked<'_>) -> Result<Option<Passing>> {
+    fn passing(&self, asked: AttributeQuestion<'_>) -> Result<Option<PassingValues>> {
         let column = self.column(asked.attribute(), asked.name());
         Ok(column.map(|column| passing(column, asked)))
     }
 
-    fn with_numbers(&self, asked: Asked<'_>, take: &mut dyn FnMut(&Column)) -> Result<()> {
+    fn with_numbers(&self, asked: AttributeQuestion<'_>, take: &mut dyn FnMut(&TextColumn)) -> Result<()> {
         if let Some(column) = self.column(asked.attribute(), asked.name()) {
             take(column);
         }
@@ -146,7 +146,7 @@ impl Asking for Table {
 
 /// Which values of a column pass, by their numbers.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Passing {
+pub(crate) enum PassingValues {
     /// These and no others.
     These(Vec<u32>),
     /// Those for which this is true.
@@ -154,20 +154,20 @@ pub(crate) enum Passing {
 }
 
 /// Which values of a column pass: those that are named are looked up, or else each is asked once.
-pub(crate) fn passing(column: &Column, asked: Asked<'_>) -> Passing {
+pub(crate) fn passing(column: &TextColumn, asked: AttributeQuestion<'_>) -> PassingValues {
     let are_fewer = asked
         .named_count()
         .is_some_and(|count| count <= column.values_len() as u128);
     match asked.texts() {
-        Some(texts) if are_fewer => Passing::These(texts.filter_map(|text| column.number_of(text)).collect()),
+        Some(texts) if are_fewer => PassingValues::These(texts.filter_map(|text| column.number_of(text)).collect()),
         _ => {
             let holds = column.values().map(|text| asked.holds(text));
-            Passing::each(std::iter::once(false).chain(holds).collect())
+            PassingValues::each(std::iter::once(false).chain(holds).collect())
         }
     }
 }
 
-impl Passing {
+impl PassingValues {
     fn each(passes: Vec<bool>) -> Self {
         let mut those = (0..).zip(&passes).filter(|(_, passes)| **passes);
         match (those.next(), those.next()) {
@@ -196,8 +196,8 @@ impl Passing {
 ///
 /// # Errors
 /// What reading them says.
-pub(crate) fn select(rows: &impl Asking, question: &Question<'_>) -> Result<Rows> {
-    answer(rows, question, usize::MAX, Beyond::Considered)
+pub(crate) fn select(rows: &impl RowColumns, question: &SelectorQuestion<'_>) -> Result<RowSet> {
+    answer(rows, question, usize::MAX, BeyondTest::Considered)
 }
 
 /// The rows that it may ask for, as far as the attributes of the key say it (ids below `key_len`): all rows with the key of
@@ -205,59 +205,64 @@ pub(crate) fn select(rows: &impl Asking, question: &Question<'_>) -> Result<Rows
 ///
 /// # Errors
 /// What reading them says.
-pub(crate) fn select_keys(rows: &impl Asking, question: &Question<'_>, key_len: usize) -> Result<Rows> {
-    answer(rows, question, key_len, Beyond::Passes)
+pub(crate) fn select_keys(rows: &impl RowColumns, question: &SelectorQuestion<'_>, key_len: usize) -> Result<RowSet> {
+    answer(rows, question, key_len, BeyondTest::Passes)
 }
 
-fn answer(rows: &impl Asking, question: &Question<'_>, end: usize, beyond: Beyond) -> Result<Rows> {
+fn answer(rows: &impl RowColumns, question: &SelectorQuestion<'_>, end: usize, beyond: BeyondTest) -> Result<RowSet> {
     match question {
-        Question::Everything => Ok(Rows::all(rows.rows())),
-        Question::All(parts) => answer_all(rows, parts, end, beyond),
-        Question::Any(parts) => {
-            let mut found = Rows::none(rows.rows());
+        SelectorQuestion::Everything => Ok(RowSet::all(rows.rows())),
+        SelectorQuestion::All(parts) => answer_all(rows, parts, end, beyond),
+        SelectorQuestion::Any(parts) => {
+            let mut found = RowSet::none(rows.rows());
             for part in parts {
                 found.join(&answer(rows, part, end, beyond)?, |a, b| a | b);
             }
             Ok(found)
         }
-        Question::Not(inner) => {
+        SelectorQuestion::Not(inner) => {
             let mut found = answer(rows, inner, end, beyond.not())?;
             found.negate();
             Ok(found)
         }
-        Question::Test(asked) => match beyond.of(*asked, end) {
-            Beyond::Passes => Ok(Rows::all(rows.rows())),
-            Beyond::Fails => Ok(Rows::none(rows.rows())),
-            Beyond::Considered => match passing_any(rows, *asked)? {
+        SelectorQuestion::Test(asked) => match beyond.of(*asked, end) {
+            BeyondTest::Passes => Ok(RowSet::all(rows.rows())),
+            BeyondTest::Fails => Ok(RowSet::none(rows.rows())),
+            BeyondTest::Considered => match passing_any(rows, *asked)? {
                 Some(passes) => marked(rows, *asked, &passes),
-                None => Ok(Rows::none(rows.rows())),
+                None => Ok(RowSet::none(rows.rows())),
             },
         },
     }
 }
 
 /// Values alone can say that no row is asked for; no row is looked at before all of them have been asked.
-fn answer_all(rows: &impl Asking, parts: &[Question<'_>], end: usize, beyond: Beyond) -> Result<Rows> {
+fn answer_all(
+    rows: &impl RowColumns,
+    parts: &[SelectorQuestion<'_>],
+    end: usize,
+    beyond: BeyondTest,
+) -> Result<RowSet> {
     let mut tests = Vec::new();
     for part in parts {
-        let Question::Test(asked) = part else { continue };
+        let SelectorQuestion::Test(asked) = part else { continue };
         match beyond.of(*asked, end) {
-            Beyond::Passes => {}
-            Beyond::Fails => return Ok(Rows::none(rows.rows())),
-            Beyond::Considered => match passing_any(rows, *asked)? {
+            BeyondTest::Passes => {}
+            BeyondTest::Fails => return Ok(RowSet::none(rows.rows())),
+            BeyondTest::Considered => match passing_any(rows, *asked)? {
                 Some(passes) => tests.push((*asked, passes)),
-                None => return Ok(Rows::none(rows.rows())),
+                None => return Ok(RowSet::none(rows.rows())),
             },
         }
     }
-    let mut found = Rows::all(rows.rows());
+    let mut found = RowSet::all(rows.rows());
     for (asked, passes) in tests {
         if found.is_empty() {
             return Ok(found);
         }
         found.join(&marked(rows, asked, &passes)?, |a, b| a & b);
     }
-    for part in parts.iter().filter(|part| !matches!(part, Question::Test(_))) {
+    for part in parts.iter().filter(|part| !matches!(part, SelectorQuestion::Test(_))) {
         if found.is_empty() {
             return Ok(found);
         }
@@ -267,14 +272,14 @@ fn answer_all(rows: &impl Asking, parts: &[Question<'_>], end: usize, beyond: Be
 }
 
 /// Which values pass, if one does.
-fn passing_any(rows: &impl Asking, asked: Asked<'_>) -> Result<Option<Passing>> {
+fn passing_any(rows: &impl RowColumns, asked: AttributeQuestion<'_>) -> Result<Option<PassingValues>> {
     let passing = rows.passing(asked)?;
     Ok(passing.filter(|passing| !passing.is_none()))
 }
 
 /// The rows with values that pass.
-fn marked(rows: &impl Asking, asked: Asked<'_>, passing: &Passing) -> Result<Rows> {
-    let mut found = Rows::none(rows.rows());
+fn marked(rows: &impl RowColumns, asked: AttributeQuestion<'_>, passing: &PassingValues) -> Result<RowSet> {
+    let mut found = RowSet::none(rows.rows());
     rows.with_numbers(asked, &mut |column| match column.by_row() {
         ByRow::Few(few) => {
             let passing = few.entries().iter().filter(|&&(_, number)| passing.has(number));
@@ -287,25 +292,25 @@ fn marked(rows: &impl Asking, asked: Asked<'_>, passing: &Passing) -> Result<Row
     Ok(found)
 }
 
-fn mark_passing<T>(words: &mut [u64], numbers: &[T], passing: &Passing, values: usize)
+fn mark_passing<T>(words: &mut [u64], numbers: &[T], passing: &PassingValues, values: usize)
 where
     T: Copy + PartialEq + Into<u32> + TryFrom<u32>,
 {
     match passing {
         // One is compared with, many at once, where several are looked up.
-        Passing::These(those) if let [one] = those[..] => {
+        PassingValues::These(those) if let [one] = those[..] => {
             if let Ok(one) = T::try_from(one) {
                 mark(words, numbers, |number| number == one);
             }
         }
-        Passing::These(those) => {
+        PassingValues::These(those) => {
             let mut passes = vec![false; values + 1];
             for &number in those {
                 passes[number as usize] = true;
             }
             mark(words, numbers, |number| passes[number.into() as usize]);
         }
-        Passing::Each(passes) => mark(words, numbers, |number| passes[number.into() as usize]),
+        PassingValues::Each(passes) => mark(words, numbers, |number| passes[number.into() as usize]),
     }
 }
 

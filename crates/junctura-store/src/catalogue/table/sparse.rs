@@ -2,15 +2,15 @@
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(super) struct Sparse<T>(Vec<Option<T>>);
+pub(super) struct SparseColumn<T>(Vec<Option<T>>);
 
-impl<T> Default for Sparse<T> {
+impl<T> Default for SparseColumn<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T: Copy> Sparse<T> {
+impl<T: Copy> SparseColumn<T> {
     /// Whether no row can have it.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -1,29 +1,33 @@
-use junctura_model::selector::testing::{Random, random_record, random_selector};
+use junctura_model::selector::testing::{TestRandom, random_record, random_selector};
 use junctura_model::{Schema, Selector};
 
 use super::*;
-use crate::data::packing::Codec;
+use crate::data::packing::PayloadCodec;
 
 pub(crate) fn schema() -> Arc<Schema> {
     Schema::builtin("mars").unwrap()
 }
 
 /// A table of random records, all in one file.
-pub(crate) fn table(random: &mut Random, rows: usize) -> (Table, Vec<Record>) {
+pub(crate) fn table(random: &mut TestRandom, rows: usize) -> (RowTable, Vec<Record>) {
     let schema = schema();
-    let mut table = Table::default();
+    let mut table = RowTable::default();
     let mut records = Vec::new();
     let mut offset = 5000;
     for row in 0..rows {
         let record = random_record(random, &schema);
         let length = random.below(3000) as u64;
-        let place = Place {
+        let place = ObjectLocation {
             file: table.file_number(&"data/1".into()),
             offset,
             length,
             checksum: random.number() as u32,
-            packed: (row % 5 == 2).then(|| Packed {
-                codec: if row % 2 == 0 { Codec::Zstd } else { Codec::Lz4 },
+            packed: (row % 5 == 2).then(|| PackedObject {
+                codec: if row % 2 == 0 {
+                    PayloadCodec::Zstd
+                } else {
+                    PayloadCodec::Lz4
+                },
                 length: length + random.number() % 5000,
             }),
         };
@@ -38,10 +42,10 @@ pub(crate) fn table(random: &mut Random, rows: usize) -> (Table, Vec<Record>) {
     (table, records)
 }
 
-pub(crate) fn rows_of(table: &Table) -> Vec<(Record, Arc<str>, Place, Option<Version>)> {
+pub(crate) fn rows_of(table: &RowTable) -> Vec<(Record, Arc<str>, ObjectLocation, Option<Version>)> {
     (0..table.len() as u32)
         .map(|row| {
-            let place = Place {
+            let place = ObjectLocation {
                 file: 0,
                 ..table.place(row)
             };
@@ -57,7 +61,7 @@ pub(crate) fn rows_of(table: &Table) -> Vec<(Record, Arc<str>, Place, Option<Ver
 
 #[test]
 fn a_row_says_what_was_said() {
-    let (table, records) = table(&mut Random(1), 700);
+    let (table, records) = table(&mut TestRandom(1), 700);
     for (row, record) in records.iter().enumerate() {
         assert_eq!(&table.record(row as u32), record);
     }
@@ -65,15 +69,15 @@ fn a_row_says_what_was_said() {
 
 #[test]
 fn rows_read_back_behind_others() {
-    let mut random = Random(2);
+    let mut random = TestRandom(2);
     let name: Arc<str> = "".into();
-    let mut all = Table::default();
+    let mut all = RowTable::default();
     let mut expected = Vec::new();
     for (number, rows) in [1, 0, 300, 40].into_iter().enumerate() {
         let (table, _) = table(&mut random, rows);
         let mut bytes = Vec::new();
         table.encode(None, &mut bytes);
-        all.decode(Encoded {
+        all.decode(EncodedRows {
             rows: &bytes,
             schema: &schema(),
             file: &name,
@@ -92,11 +96,11 @@ fn rows_read_back_behind_others() {
 
 #[test]
 fn payloads_within_a_commit_lie_where_it_lies() {
-    let (table, records) = table(&mut Random(3), 20);
+    let (table, records) = table(&mut TestRandom(3), 20);
     let mut bytes = Vec::new();
     table.encode(Some(5000), &mut bytes);
-    let mut read = Table::default();
-    read.decode(Encoded {
+    let mut read = RowTable::default();
+    read.decode(EncodedRows {
         rows: &bytes,
         schema: &schema(),
         file: &"log/0".into(),
@@ -112,7 +116,7 @@ fn payloads_within_a_commit_lie_where_it_lies() {
 
 #[test]
 fn a_table_that_was_cleared_says_nothing_of_before() {
-    let mut random = Random(11);
+    let mut random = TestRandom(11);
     let (mut used, _) = table(&mut random, 50);
     used.clear();
     let (fresh, records) = table(&mut random, 5);
@@ -122,7 +126,7 @@ fn a_table_that_was_cleared_says_nothing_of_before() {
             .unwrap();
     }
     assert_eq!(rows_of(&used), rows_of(&fresh));
-    let encoded = |table: &Table| {
+    let encoded = |table: &RowTable| {
         let mut bytes = Vec::new();
         table.encode(None, &mut bytes);
         bytes.len()
@@ -132,13 +136,13 @@ fn a_table_that_was_cleared_says_nothing_of_before() {
 
 #[test]
 fn bytes_that_nobody_wrote_are_refused() {
-    let (table, _) = table(&mut Random(4), 30);
+    let (table, _) = table(&mut TestRandom(4), 30);
     let mut bytes = Vec::new();
     table.encode(None, &mut bytes);
     let file: Arc<str> = "".into();
     let schema = schema();
     let decode = |rows: &[u8]| {
-        Table::default().decode(Encoded {
+        RowTable::default().decode(EncodedRows {
             rows,
             schema: &schema,
             file: &file,
@@ -149,7 +153,7 @@ fn bytes_that_nobody_wrote_are_refused() {
         assert!(decode(&bytes[..end]).is_err(), "{end}");
     }
     // Whatever they say, it does no harm.
-    let mut random = Random(5);
+    let mut random = TestRandom(5);
     for _ in 0..1000 {
         let mut damaged = bytes.clone();
         for _ in 0..=random.below(3) {
@@ -162,7 +166,7 @@ fn bytes_that_nobody_wrote_are_refused() {
 
 #[test]
 fn tables_join() {
-    let mut random = Random(6);
+    let mut random = TestRandom(6);
     let (mut one, mut all) = table(&mut random, 300);
     let (other, records) = table(&mut random, 400);
     one.committed(1);
@@ -181,7 +185,7 @@ fn tables_join() {
 #[test]
 fn columns_answer_as_records_do() {
     let schema = schema();
-    let mut random = Random(8);
+    let mut random = TestRandom(8);
     let (table, records) = table(&mut random, 500);
     let record_keys: Vec<&[u8]> = records
         .iter()
@@ -206,7 +210,7 @@ fn columns_answer_as_records_do() {
 #[test]
 fn keys_are_written() {
     let schema = schema();
-    let (table, records) = table(&mut Random(9), 2000);
+    let (table, records) = table(&mut TestRandom(9), 2000);
     let texts = KeyTexts::new(&table, &schema);
     for (row, record) in (0..).zip(&records) {
         let (mut text, mut expected) = (String::new(), String::new());
@@ -220,9 +224,9 @@ fn keys_are_written() {
 #[test]
 fn the_last_row_of_each_key_is_left() {
     let schema = schema();
-    let mut random = Random(10);
+    let mut random = TestRandom(10);
     for (rows, is_dense) in [(3000, true), (40, false)] {
-        let mut tables = [Table::default(), Table::default()];
+        let mut tables = [RowTable::default(), RowTable::default()];
         let mut newest = HashMap::new();
         for table in &mut tables {
             for row in 0..rows {
@@ -232,7 +236,7 @@ fn the_last_row_of_each_key_is_left() {
                     random_record(&mut random, &schema)
                 };
                 let file = table.file_number(&"data/1".into());
-                let place = Place {
+                let place = ObjectLocation {
                     file,
                     offset: 0,
                     length: 0,
@@ -243,7 +247,7 @@ fn the_last_row_of_each_key_is_left() {
                 newest.insert(record.as_ref().key_bytes(schema.key_len()).to_vec(), row);
             }
         }
-        let mut seen = Seen::new(&tables.iter(), &schema, 2 * rows as usize);
+        let mut seen = SeenRows::new(&tables.iter(), &schema, 2 * rows as usize);
         let mut left = 0;
         for table in tables.iter().rev() {
             let mut new: Vec<u32> = (0..rows).collect();
@@ -260,7 +264,7 @@ fn the_last_row_of_each_key_is_left() {
     }
 }
 
-fn small_record(random: &mut Random) -> Record {
+fn small_record(random: &mut TestRandom) -> Record {
     let (step, number) = (random.below(20).to_string(), random.below(20).to_string());
     let mut given = vec![
         ("class", "od"),
@@ -287,8 +291,8 @@ fn small_record(random: &mut Random) -> Record {
 #[test]
 fn attributes_that_the_schema_has_not_are_refused() {
     let encoded = |id: AttrId, name: &str, text: &str| {
-        let mut table = Table::default();
-        let place = Place {
+        let mut table = RowTable::default();
+        let place = ObjectLocation {
             file: table.file_number(&"data/1".into()),
             offset: 0,
             length: 0,
@@ -303,7 +307,7 @@ fn attributes_that_the_schema_has_not_are_refused() {
         bytes
     };
     let decode = |schema: &Schema, rows: &[u8]| {
-        Table::default().decode(Encoded {
+        RowTable::default().decode(EncodedRows {
             rows,
             schema,
             file: &"".into(),
@@ -322,7 +326,7 @@ fn attributes_that_the_schema_has_not_are_refused() {
 
 #[test]
 fn a_column_widens_as_its_values_grow_more() {
-    let mut column = Column::new(AttrId(0), "");
+    let mut column = TextColumn::new(AttrId(0), "");
     for row in 0..70_000 {
         column.push(row, &row.to_string());
     }
@@ -335,7 +339,7 @@ fn a_column_widens_as_its_values_grow_more() {
 #[test]
 fn names_that_few_rows_have_cost_what_those_rows_hold() {
     const ROWS: u32 = 200_000;
-    let mut table = Table::default();
+    let mut table = RowTable::default();
     for name in 0..1000 {
         let column = table.column_mut(AttrId::OPEN, &format!("n{name}"));
         for row in [name, name * 190, ROWS - 1 - name] {
@@ -343,22 +347,22 @@ fn names_that_few_rows_have_cost_what_those_rows_hold() {
             column.set(row, number);
         }
     }
-    let mut joined = Table::default();
+    let mut joined = RowTable::default();
     for name in 0..1000 {
         let column = joined.column_mut(AttrId::OPEN, &format!("n{name}"));
         column.append(ROWS * 2, table.column(AttrId::OPEN, &format!("n{name}")).unwrap());
     }
     for table in [&table, &joined] {
-        let bytes: usize = table.columns().iter().map(Column::number_bytes).sum();
+        let bytes: usize = table.columns().iter().map(TextColumn::number_bytes).sum();
         assert!(bytes < 1000 * 256, "{bytes}");
     }
 }
 
 #[test]
 fn numbers_are_those_that_were_set_however_they_are_kept() {
-    let mut random = Random(41);
+    let mut random = TestRandom(41);
     for round in 0..60 {
-        let (mut column, mut expected) = (Column::new(AttrId::OPEN, "a"), Vec::new());
+        let (mut column, mut expected) = (TextColumn::new(AttrId::OPEN, "a"), Vec::new());
         let (values, gap) = ([3, 300, 70_000][round % 3], [1, 3, 100, 3000][round % 4]);
         let numbers: Vec<u32> = (0..values)
             .map(|value| column.value_number(&value.to_string()))
@@ -394,12 +398,12 @@ fn numbers_are_those_that_were_set_however_they_are_kept() {
                 .eq(expected[middle.start as usize..middle.end as usize].iter().copied())
         );
         let some: Vec<u32> = (0..rows).filter(|row| row % 3 != 1).collect();
-        let mut taken = Column::new(AttrId::OPEN, "a");
+        let mut taken = TextColumn::new(AttrId::OPEN, "a");
         taken.take(&column, &some);
         for (at, &row) in (0..).zip(&some) {
             assert_eq!(taken.text(at), column.text(row));
         }
-        let used: Vec<&str> = column.used_values(&Rows::of(rows as usize, &some)).collect();
+        let used: Vec<&str> = column.used_values(&RowSet::of(rows as usize, &some)).collect();
         let mut by_hand: Vec<u32> = some
             .iter()
             .map(|&row| expected[row as usize])

@@ -12,8 +12,8 @@ use lz4_flex::frame::{BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::stream::read::Decoder;
 
-pub use rules::Packing;
-pub(crate) use rules::Rule;
+pub use rules::PackingRule;
+pub(crate) use rules::SchemaPacking;
 
 /// Smaller objects are kept as they are: a frame says more than it saves.
 const PACKED_FROM_BYTES: usize = 256;
@@ -87,14 +87,14 @@ impl fmt::Display for Compression {
 
 /// How an object lies in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Codec {
+pub enum PayloadCodec {
     /// A frame of Zstandard (RFC 8878).
     Zstd,
     /// A frame of LZ4 (the LZ4 frame format, version 1.6).
     Lz4,
 }
 
-impl Codec {
+impl PayloadCodec {
     /// All of them, each where its number says, counted from 1.
     const ALL: [Self; 2] = [Self::Zstd, Self::Lz4];
 
@@ -124,39 +124,39 @@ impl Codec {
 
 /// An object that lies packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Packed {
-    pub(crate) codec: Codec,
+pub(crate) struct PackedObject {
+    pub(crate) codec: PayloadCodec,
     /// Bytes that it has when it is not.
     pub(crate) length: u64,
 }
 
 /// Packs one object after the other.
 #[derive(Default)]
-pub(crate) struct Packer {
+pub(crate) struct ObjectPacker {
     zstd: Option<(u8, Compressor<'static>)>,
     packed: Vec<u8>,
 }
 
-impl fmt::Debug for Packer {
+impl fmt::Debug for ObjectPacker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Packer")
     }
 }
 
-impl Packer {
+impl ObjectPacker {
     /// The frame of an object; none where it would not be smaller by enough.
     ///
     /// # Errors
     /// `LimitExceeded` when there is no memory for it.
-    pub(crate) fn pack(&mut self, bytes: &[u8], with: Compression) -> Result<Option<(Codec, &[u8])>> {
+    pub(crate) fn pack(&mut self, bytes: &[u8], with: Compression) -> Result<Option<(PayloadCodec, &[u8])>> {
         if bytes.len() < PACKED_FROM_BYTES {
             return Ok(None);
         }
         let room = bytes.len() - bytes.len() / WORTH;
         self.packed.clear();
         let (codec, is_worth_it) = match with {
-            Compression::Zstd { level } => (Codec::Zstd, self.zstd(bytes, level, room)?),
-            Compression::Lz4 => (Codec::Lz4, self.lz4(bytes, room)),
+            Compression::Zstd { level } => (PayloadCodec::Zstd, self.zstd(bytes, level, room)?),
+            Compression::Lz4 => (PayloadCodec::Lz4, self.lz4(bytes, room)),
         };
         Ok(is_worth_it.then_some((codec, &self.packed)))
     }
@@ -193,18 +193,18 @@ impl Packer {
 
 /// Whether a frame that begins so, and has so many bytes, can be that of an object of so many: who asks reserves no memory for one that
 /// cannot.
-pub(crate) fn can_be(packed: Packed, frame: &[u8]) -> bool {
+pub(crate) fn can_be(packed: PackedObject, frame: &[u8]) -> bool {
     match packed.codec {
-        Codec::Zstd => {
+        PayloadCodec::Zstd => {
             let said = zstd::zstd_safe::get_frame_content_size(frame);
             said.is_ok_and(|said| said == Some(packed.length)) && packed.length / ZSTD_RATIO_MAX <= frame.len() as u64
         }
-        Codec::Lz4 => packed.length / LZ4_RATIO_MAX <= frame.len() as u64,
+        PayloadCodec::Lz4 => packed.length / LZ4_RATIO_MAX <= frame.len() as u64,
     }
 }
 
 /// Whether an object takes so much more memory than its frame that the frame is unpacked as a stream before memory is reserved.
-pub(crate) fn is_excessive(packed: Packed, frame_bytes: u64) -> bool {
+pub(crate) fn is_excessive(packed: PackedObject, frame_bytes: u64) -> bool {
     packed.length > UNCHECKED_BYTES_MAX.max(frame_bytes.saturating_mul(UNCHECKED_RATIO_MAX))
 }
 
@@ -212,15 +212,15 @@ pub(crate) fn is_excessive(packed: Packed, frame_bytes: u64) -> bool {
 ///
 /// # Errors
 /// What is wrong with the frame.
-pub(crate) fn unpack(codec: Codec, frame: &[u8], into: &mut [u8]) -> std::result::Result<(), String> {
+pub(crate) fn unpack(codec: PayloadCodec, frame: &[u8], into: &mut [u8]) -> std::result::Result<(), String> {
     let length = into.len();
     match codec {
-        Codec::Zstd => match zstd::bulk::decompress_to_buffer(frame, into) {
+        PayloadCodec::Zstd => match zstd::bulk::decompress_to_buffer(frame, into) {
             Ok(written) if written == length => Ok(()),
             Ok(written) => Err(format!("its frame has {written} bytes")),
             Err(error) => Err(error.to_string()),
         },
-        Codec::Lz4 => {
+        PayloadCodec::Lz4 => {
             let mut decoder = FrameDecoder::new(frame);
             decoder.read_exact(into).map_err(|error| error.to_string())?;
             match decoder.read(&mut [0]) {
@@ -236,10 +236,14 @@ pub(crate) fn unpack(codec: Codec, frame: &[u8], into: &mut [u8]) -> std::result
 ///
 /// # Errors
 /// As [`unpack`].
-pub(crate) fn unpack_reserved(packed: Packed, frame: &[u8], into: &mut Vec<u8>) -> std::result::Result<(), String> {
+pub(crate) fn unpack_reserved(
+    packed: PackedObject,
+    frame: &[u8],
+    into: &mut Vec<u8>,
+) -> std::result::Result<(), String> {
     let unpacked = match packed.codec {
-        Codec::Zstd => Decompressor::new().and_then(|mut all| all.decompress_to_buffer(frame, into)),
-        Codec::Lz4 => {
+        PayloadCodec::Zstd => Decompressor::new().and_then(|mut all| all.decompress_to_buffer(frame, into)),
+        PayloadCodec::Lz4 => {
             let frame = FrameDecoder::new(frame);
             frame.take(packed.length.saturating_add(1)).read_to_end(into)
         }
@@ -256,16 +260,16 @@ fn is_length(found: u64, length: u64) -> std::result::Result<(), String> {
 }
 
 /// Unpacks a frame as a stream, in memory that does not depend on the size of the object.
-pub(crate) enum Unpacker<R: BufRead> {
+pub(crate) enum StreamUnpacker<R: BufRead> {
     Zstd(Box<Decoder<'static, R>>),
     Lz4(Box<FrameDecoder<R>>),
 }
 
-impl<R: BufRead> Unpacker<R> {
-    pub(crate) fn new(codec: Codec, frame: R) -> io::Result<Self> {
+impl<R: BufRead> StreamUnpacker<R> {
+    pub(crate) fn new(codec: PayloadCodec, frame: R) -> io::Result<Self> {
         match codec {
-            Codec::Zstd => Decoder::with_buffer(frame).map(Box::new).map(Self::Zstd),
-            Codec::Lz4 => Ok(Self::Lz4(Box::new(FrameDecoder::new(frame)))),
+            PayloadCodec::Zstd => Decoder::with_buffer(frame).map(Box::new).map(Self::Zstd),
+            PayloadCodec::Lz4 => Ok(Self::Lz4(Box::new(FrameDecoder::new(frame)))),
         }
     }
 
@@ -278,7 +282,7 @@ impl<R: BufRead> Unpacker<R> {
     }
 }
 
-impl<R: BufRead> Read for Unpacker<R> {
+impl<R: BufRead> Read for StreamUnpacker<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Zstd(decoder) => decoder.read(into),
@@ -291,8 +295,8 @@ impl<R: BufRead> Read for Unpacker<R> {
 ///
 /// # Errors
 /// What is wrong with the frame.
-pub(crate) fn checksum_of(packed: Packed, frame: impl BufRead) -> std::result::Result<u32, String> {
-    let summed = Unpacker::new(packed.codec, frame).and_then(|unpacker| sum(unpacker, packed.length));
+pub(crate) fn checksum_of(packed: PackedObject, frame: impl BufRead) -> std::result::Result<u32, String> {
+    let summed = StreamUnpacker::new(packed.codec, frame).and_then(|unpacker| sum(unpacker, packed.length));
     let (checksum, found) = summed.map_err(|error| error.to_string())?;
     is_length(found, packed.length).map(|()| checksum)
 }
@@ -330,7 +334,7 @@ mod tests {
 
     #[test]
     fn what_is_worth_it_is_packed_and_comes_back() {
-        let mut packer = Packer::default();
+        let mut packer = ObjectPacker::default();
         for with in ALL {
             for count in [PACKED_FROM_BYTES, 5000, (1 << 20) - 1, 3 << 20] {
                 let bytes = repeating(count);
@@ -341,11 +345,11 @@ mod tests {
                     frame.len()
                 );
                 let length = count as u64;
-                assert!(can_be(Packed { codec, length }, frame));
+                assert!(can_be(PackedObject { codec, length }, frame));
                 let mut back = vec![0; count];
                 unpack(codec, frame, &mut back).unwrap();
                 assert_eq!(back, bytes);
-                let said = Packed { codec, length };
+                let said = PackedObject { codec, length };
                 let mut back = Vec::with_capacity(count);
                 unpack_reserved(said, frame, &mut back).unwrap();
                 assert_eq!(back, bytes);
@@ -367,7 +371,7 @@ mod tests {
                 (state >> 56) as u8
             })
             .collect();
-        let mut packer = Packer::default();
+        let mut packer = ObjectPacker::default();
         for with in ALL {
             assert!(packer.pack(&repeating(PACKED_FROM_BYTES - 1), with).unwrap().is_none());
             assert!(packer.pack(&random, with).unwrap().is_none());
@@ -377,20 +381,20 @@ mod tests {
 
     #[test]
     fn a_frame_of_another_length_is_told() {
-        let mut packer = Packer::default();
+        let mut packer = ObjectPacker::default();
         let bytes = repeating(5000);
         for with in ALL {
             let (codec, frame) = packer.pack(&bytes, with).unwrap().unwrap();
             for count in [4999, 5001] {
                 unpack(codec, frame, &mut vec![0; count]).unwrap_err();
-                let said = Packed {
+                let said = PackedObject {
                     codec,
                     length: count as u64,
                 };
                 unpack_reserved(said, frame, &mut Vec::with_capacity(count)).unwrap_err();
                 checksum_of(said, frame).unwrap_err();
             }
-            assert!(!can_be(Packed { codec, length: 1 << 40 }, frame));
+            assert!(!can_be(PackedObject { codec, length: 1 << 40 }, frame));
         }
     }
 
@@ -398,14 +402,14 @@ mod tests {
         #[test]
         fn damaged_frames_are_told_or_give_other_bytes(at in 0_usize..400, to: u8, cut in 0_usize..400) {
             let bytes = repeating(5000);
-            let mut packer = Packer::default();
+            let mut packer = ObjectPacker::default();
             for with in ALL {
                 let (codec, frame) = packer.pack(&bytes, with).unwrap().unwrap();
                 let mut frame = frame.to_vec();
                 let at = at % frame.len();
                 frame[at] = to;
                 frame.truncate(frame.len() - cut % frame.len());
-                let _ = can_be(Packed { codec, length: 5000 }, &frame);
+                let _ = can_be(PackedObject { codec, length: 5000 }, &frame);
                 let _ = unpack(codec, &frame, &mut vec![0; 5000]);
             }
         }

@@ -9,14 +9,14 @@ use crate::query::snapshot::asks_beyond;
 
 /// How the objects of some datasets are packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packing {
+pub struct PackingRule {
     /// Which datasets: a selector that asks only for attributes of the first level of a key. An empty one matches all.
     pub datasets: String,
     /// How.
     pub compression: Compression,
 }
 
-impl From<Compression> for Packing {
+impl From<Compression> for PackingRule {
     /// Of all datasets.
     fn from(compression: Compression) -> Self {
         let datasets = String::new();
@@ -26,16 +26,16 @@ impl From<Compression> for Packing {
 
 /// The same, for the schemas of a store.
 #[derive(Clone, Debug)]
-pub(crate) struct Rule {
+pub(crate) struct SchemaPacking {
     /// Of each schema those datasets, if it can have some.
     of_schemas: Vec<Option<Selector>>,
     compression: Compression,
 }
 
-impl Rule {
+impl SchemaPacking {
     /// # Errors
     /// `InvalidSelector` for what is no selector; `InvalidArgument` for one that asks for more than a dataset has in each schema.
-    pub(crate) fn new(packing: &Packing, schemas: &[Arc<Schema>]) -> Result<Self> {
+    pub(crate) fn new(packing: &PackingRule, schemas: &[Arc<Schema>]) -> Result<Self> {
         let set = SelectorSet::parse(&packing.datasets, schemas)?;
         let of_schema = |(index, schema): (usize, &Arc<Schema>)| {
             let selector = set.of(index)?;

@@ -26,9 +26,9 @@ use object_store::{
     BackoffConfig, ClientOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload, RetryConfig,
 };
 
-use super::{Disk, Draft, File, Unfinished, check_size};
-use crate::url::Bucket;
-use upload::Upload;
+use super::{FileDraft, StorageDisk, StorageFile, UnfinishedFile, check_size};
+use crate::url::ObjectBucket;
+use upload::PartUpload;
 
 /// What is asked for at once of a large object, of which several parts are under way.
 const PART_BYTES: usize = 8 << 20;
@@ -57,14 +57,14 @@ const SECRETS: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_S
 #[derive(Clone, Debug)]
 pub(crate) struct S3Disk {
     store: Arc<AmazonS3>,
-    bucket: Bucket,
+    bucket: ObjectBucket,
     /// The server, as [`server_of`] names it.
     server: String,
 }
 
 /// An object that is read.
 #[derive(Debug)]
-struct Reader {
+struct ObjectReader {
     disk: S3Disk,
     path: Path,
     bytes: u64,
@@ -75,7 +75,7 @@ impl S3Disk {
     ///
     /// # Errors
     /// `InvalidArgument` for what the environment says and cannot be.
-    pub(crate) fn new(bucket: &Bucket) -> Result<Self> {
+    pub(crate) fn new(bucket: &ObjectBucket) -> Result<Self> {
         Self::with(bucket, RETRIES_MAX)
     }
 
@@ -84,7 +84,7 @@ impl S3Disk {
         Self::with(&self.bucket, 0)
     }
 
-    fn with(bucket: &Bucket, retries_max: usize) -> Result<Self> {
+    fn with(bucket: &ObjectBucket, retries_max: usize) -> Result<Self> {
         runtime::install_tls();
         let client = ClientOptions::new().with_timeout(REQUEST_TIME_MAX);
         let retry = RetryConfig {
@@ -200,7 +200,10 @@ impl S3Disk {
                 })
                 .collect();
             for (name, begun) in under_way {
-                match begun.and_then(runtime::Begun::wait)?.map_err(|error| refused(&error)) {
+                match begun
+                    .and_then(runtime::BegunTask::wait)?
+                    .map_err(|error| refused(&error))
+                {
                     Ok(bytes) => found.push((name, bytes.into())),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
                     Err(error) => return Err(error),
@@ -215,7 +218,7 @@ async fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
     std::future::poll_fn(|context| Pin::new(&mut *stream).poll_next(context)).await
 }
 
-impl Disk for S3Disk {
+impl StorageDisk for S3Disk {
     fn reads_at_once(&self, _path: &str) -> usize {
         READS_AT_ONCE
     }
@@ -224,23 +227,23 @@ impl Disk for S3Disk {
         probe::probe(self, &self.bucket.name, is_exclusive)
     }
 
-    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(Upload::new(self.clone(), self.path(path)?)))
+    fn create(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
+        Ok(Arc::new(PartUpload::new(self.clone(), self.path(path)?)))
     }
 
-    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+    fn open(&self, path: &str) -> io::Result<Arc<dyn StorageFile>> {
         let path = self.path(path)?;
         let asked = path.clone();
         let bytes = self.wait(|store| async move { store.head(&asked).await })?.size;
         let disk = self.clone();
-        Ok(Arc::new(Reader { disk, path, bytes }))
+        Ok(Arc::new(ObjectReader { disk, path, bytes }))
     }
 
-    fn stage(&self, _draft: &Draft) -> io::Result<()> {
+    fn stage(&self, _draft: &FileDraft) -> io::Result<()> {
         Ok(())
     }
 
-    fn publish(&self, draft: &Draft, to: &str) -> io::Result<()> {
+    fn publish(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
         let path = self.path(to)?;
         let mut last = io::Error::from(io::ErrorKind::TimedOut);
         for _ in 0..TRIES {
@@ -260,7 +263,7 @@ impl Disk for S3Disk {
         Err(io::Error::new(io::ErrorKind::TimedOut, last))
     }
 
-    fn discard(&self, _draft: &Draft) {}
+    fn discard(&self, _draft: &FileDraft) {}
 
     fn remove(&self, path: &str) -> io::Result<()> {
         let path = self.path(path)?;
@@ -329,7 +332,7 @@ impl Disk for S3Disk {
     }
 
     /// One put: there is no moment without the one or the other.
-    fn replace(&self, draft: &Draft, to: &str) -> io::Result<()> {
+    fn replace(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
         let (path, payload) = (self.path(to)?, PutPayload::from(draft.bytes.clone()));
         self.wait(|store| async move { store.put(&path, payload).await })?;
         Ok(())
@@ -339,16 +342,16 @@ impl Disk for S3Disk {
         Ok(())
     }
 
-    fn unfinished(&self, folder: &str) -> io::Result<Vec<Unfinished>> {
+    fn unfinished(&self, folder: &str) -> io::Result<Vec<UnfinishedFile>> {
         unfinished::list(self, folder)
     }
 
-    fn end_unfinished(&self, one: &Unfinished) -> io::Result<()> {
+    fn end_unfinished(&self, one: &UnfinishedFile) -> io::Result<()> {
         unfinished::end(self, one)
     }
 }
 
-impl File for Reader {
+impl StorageFile for ObjectReader {
     fn len(&self) -> io::Result<u64> {
         Ok(self.bytes)
     }

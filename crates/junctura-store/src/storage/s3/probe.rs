@@ -8,7 +8,7 @@ use std::io;
 use junctura_model::{Code, Error, Result};
 
 use super::{S3Disk, runtime};
-use crate::storage::{Disk, refused};
+use crate::storage::{StorageDisk, refused};
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
 /// How many ask for one name at once, and how often.

@@ -14,19 +14,19 @@ const THREADS: usize = 2;
 
 /// That of a process, and then that of a process that was forked from it; none is ever dropped.
 #[derive(Debug)]
-struct Made {
+struct ProcessRuntime {
     process: u32,
     runtime: Runtime,
-    after_fork: OnceLock<Box<Made>>,
+    after_fork: OnceLock<Box<ProcessRuntime>>,
 }
 
-static FIRST: OnceLock<Box<Made>> = OnceLock::new();
+static FIRST: OnceLock<Box<ProcessRuntime>> = OnceLock::new();
 
 /// Something that is under way.
 #[derive(Debug)]
-pub(super) struct Begun<T>(mpsc::Receiver<T>);
+pub(super) struct BegunTask<T>(mpsc::Receiver<T>);
 
-impl<T> Begun<T> {
+impl<T> BegunTask<T> {
     /// Waits for its end.
     pub(super) fn wait(self) -> io::Result<T> {
         self.0.recv().map_err(|_| io::Error::other("it was given up"))
@@ -37,13 +37,13 @@ impl<T> Begun<T> {
 ///
 /// # Errors
 /// What the system refuses: threads.
-pub(super) fn begin<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> io::Result<Begun<T>> {
+pub(super) fn begin<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> io::Result<BegunTask<T>> {
     let (tell, told) = mpsc::sync_channel(1);
     runtime()?.spawn(async move {
         // Nobody may wait for it any more.
         let _ = tell.send(future.await);
     });
-    Ok(Begun(told))
+    Ok(BegunTask(told))
 }
 
 /// Does something, and waits for its end.
@@ -71,13 +71,13 @@ fn runtime() -> io::Result<&'static Runtime> {
     }
 }
 
-fn make(process: u32) -> io::Result<Made> {
+fn make(process: u32) -> io::Result<ProcessRuntime> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(THREADS)
         .thread_name("junctura-s3")
         .enable_all()
         .build()?;
-    Ok(Made {
+    Ok(ProcessRuntime {
         process,
         runtime,
         after_fork: OnceLock::new(),

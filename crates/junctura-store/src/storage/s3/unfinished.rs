@@ -20,7 +20,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::{REQUEST_TIME_MAX, S3Disk, refused, runtime};
-use crate::storage::Unfinished;
+use crate::storage::UnfinishedFile;
 
 /// An answer has a thousand of them at most, of some hundreds of bytes.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -41,15 +41,15 @@ const UNANSWERED: [StatusCode; 5] = [
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-struct Page {
+struct UploadPage {
     is_truncated: bool,
     next_key_marker: String,
     next_upload_id_marker: String,
     #[serde(rename = "Upload")]
-    uploads: Vec<Listed>,
+    uploads: Vec<UploadListing>,
 }
 
-impl Page {
+impl UploadPage {
     /// Where the next one begins.
     fn markers(&self) -> (String, String) {
         (self.next_key_marker.clone(), self.next_upload_id_marker.clone())
@@ -58,16 +58,16 @@ impl Page {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Listed {
+struct UploadListing {
     key: String,
     upload_id: String,
     initiated: String,
 }
 
 /// Those of objects below a folder; none where the server does not say. Names are those of the store.
-pub(super) fn list(disk: &S3Disk, folder: &str) -> io::Result<Vec<Unfinished>> {
+pub(super) fn list(disk: &S3Disk, folder: &str) -> io::Result<Vec<UnfinishedFile>> {
     let below = format!("{}/", disk.path(folder)?);
-    let (mut found, mut page) = (Vec::new(), Page::default());
+    let (mut found, mut page) = (Vec::new(), UploadPage::default());
     loop {
         let (store, prefix, before) = (Arc::clone(&disk.store), below.clone(), page);
         let markers = before.markers();
@@ -86,28 +86,28 @@ pub(super) fn list(disk: &S3Disk, folder: &str) -> io::Result<Vec<Unfinished>> {
 }
 
 /// Gives up all parts of one.
-pub(super) fn end(disk: &S3Disk, upload: &Unfinished) -> io::Result<()> {
+pub(super) fn end(disk: &S3Disk, upload: &UnfinishedFile) -> io::Result<()> {
     let (path, id) = (disk.path(&upload.path)?, upload.id.clone());
     disk.wait(|store| async move { store.abort_multipart(&path, &id).await })
 }
 
-fn named(upload: &Listed, folder: &str, below: &str) -> Option<Unfinished> {
+fn named(upload: &UploadListing, folder: &str, below: &str) -> Option<UnfinishedFile> {
     let name = upload.key.strip_prefix(below)?;
     let since = OffsetDateTime::parse(&upload.initiated, &Rfc3339).ok()?;
-    Some(Unfinished {
+    Some(UnfinishedFile {
         path: format!("{folder}/{name}"),
         id: upload.upload_id.clone(),
         since: Duration::from_secs(u64::try_from(since.unix_timestamp()).ok()?),
     })
 }
 
-fn read(answer: &[u8]) -> io::Result<Page> {
+fn read(answer: &[u8]) -> io::Result<UploadPage> {
     let text = std::str::from_utf8(answer).map_err(io::Error::other)?;
     quick_xml::de::from_str(text).map_err(io::Error::other)
 }
 
 /// As [`ask`], and again when there was an error, which may pass.
-async fn ask_until_answered(store: &AmazonS3, prefix: &str, before: &Page) -> io::Result<Option<Vec<u8>>> {
+async fn ask_until_answered(store: &AmazonS3, prefix: &str, before: &UploadPage) -> io::Result<Option<Vec<u8>>> {
     for pause in PAUSES {
         if let Ok(answer) = ask(store, prefix, before).await {
             return Ok(answer);
@@ -118,7 +118,7 @@ async fn ask_until_answered(store: &AmazonS3, prefix: &str, before: &Page) -> io
 }
 
 /// The page behind another one; none where the server has no answer.
-async fn ask(store: &AmazonS3, prefix: &str, before: &Page) -> io::Result<Option<Vec<u8>>> {
+async fn ask(store: &AmazonS3, prefix: &str, before: &UploadPage) -> io::Result<Option<Vec<u8>>> {
     // Of the library's own request this one has the address of the bucket, and the region.
     let any = Path::from("x");
     let signed = store.signed_url(Method::GET, &any, Duration::from_mins(1));
@@ -151,7 +151,7 @@ async fn ask(store: &AmazonS3, prefix: &str, before: &Page) -> io::Result<Option
     Ok(Some(bytes.into()))
 }
 
-fn question(object: &Url, prefix: &str, before: &Page) -> io::Result<Url> {
+fn question(object: &Url, prefix: &str, before: &UploadPage) -> io::Result<Url> {
     let mut url = bucket_of(object)?;
     let mut asked = url.query_pairs_mut();
     asked.append_pair("prefix", prefix).append_pair("uploads", "");

@@ -8,33 +8,33 @@ use object_store::path::Path;
 use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
 
 use super::{PART_BYTES, S3Disk, refused, runtime};
-use crate::storage::File;
+use crate::storage::StorageFile;
 
 /// Parts that are under way at once, each of which is in memory until it has arrived.
 const UNDER_WAY_MAX: usize = 4;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Upload {
+pub(super) struct PartUpload {
     disk: S3Disk,
     path: Path,
-    state: Mutex<State>,
+    state: Mutex<UploadState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct UploadState {
     /// What is not sent yet.
     buffer: Vec<u8>,
     /// How much was sent.
     sent: u64,
     /// None while all of it fits into one part.
     parts: Option<Box<dyn MultipartUpload>>,
-    under_way: VecDeque<runtime::Begun<object_store::Result<()>>>,
-    end: End,
+    under_way: VecDeque<runtime::BegunTask<object_store::Result<()>>>,
+    end: UploadEnd,
 }
 
 #[derive(Debug, Default, PartialEq)]
-enum End {
+enum UploadEnd {
     #[default]
     Open,
     /// It is an object.
@@ -43,7 +43,7 @@ enum End {
     Failed,
 }
 
-impl Upload {
+impl PartUpload {
     pub(super) fn new(disk: S3Disk, path: Path) -> Self {
         Self {
             disk,
@@ -52,12 +52,12 @@ impl Upload {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, UploadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends what is gathered as one more part.
-    fn send(&self, state: &mut State) -> io::Result<()> {
+    fn send(&self, state: &mut UploadState) -> io::Result<()> {
         if state.parts.is_none() {
             let path = self.path.clone();
             let parts = self
@@ -78,7 +78,7 @@ impl Upload {
         Ok(())
     }
 
-    fn end(&self, state: &mut State) -> io::Result<()> {
+    fn end(&self, state: &mut UploadState) -> io::Result<()> {
         if state.parts.is_none() {
             let (path, payload) = (self.path.clone(), PutPayload::from(state.buffer.clone()));
             self.disk.wait(|store| async move { store.put(&path, payload).await })?;
@@ -99,7 +99,7 @@ impl Upload {
     }
 }
 
-impl State {
+impl UploadState {
     fn wait_for_one(&mut self) -> io::Result<()> {
         match self.under_way.pop_front() {
             Some(part) => part.wait()?.map_err(|error| refused(&error)),
@@ -113,9 +113,9 @@ impl State {
 
     fn check_open(&self) -> io::Result<()> {
         match self.end {
-            End::Open => Ok(()),
-            End::Done => Err(io::Error::new(io::ErrorKind::Unsupported, "an object is written once")),
-            End::Failed => Err(io::Error::other("a part of it did not arrive")),
+            UploadEnd::Open => Ok(()),
+            UploadEnd::Done => Err(io::Error::new(io::ErrorKind::Unsupported, "an object is written once")),
+            UploadEnd::Failed => Err(io::Error::other("a part of it did not arrive")),
         }
     }
 
@@ -127,13 +127,13 @@ impl State {
     }
 }
 
-impl Drop for State {
+impl Drop for UploadState {
     fn drop(&mut self) {
         self.abandon();
     }
 }
 
-impl File for Upload {
+impl StorageFile for PartUpload {
     fn len(&self) -> io::Result<u64> {
         Ok(self.state().length())
     }
@@ -159,7 +159,7 @@ impl File for Upload {
         if state.buffer.len() == PART_BYTES
             && let Err(error) = self.send(&mut state)
         {
-            state.end = End::Failed;
+            state.end = UploadEnd::Failed;
             state.abandon();
             return Err(error);
         }
@@ -172,7 +172,7 @@ impl File for Upload {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.state();
-        if state.end == End::Done {
+        if state.end == UploadEnd::Done {
             return Ok(());
         }
         state.check_open()?;
@@ -180,9 +180,9 @@ impl File for Upload {
         // One part is still here, and may be sent again.
         let is_lost = ended.is_err() && (state.parts.is_some() || state.sent > 0);
         state.end = match &ended {
-            Ok(()) => End::Done,
-            Err(_) if is_lost => End::Failed,
-            Err(_) => End::Open,
+            Ok(()) => UploadEnd::Done,
+            Err(_) if is_lost => UploadEnd::Failed,
+            Err(_) => UploadEnd::Open,
         };
         if is_lost {
             state.abandon();

@@ -6,13 +6,13 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use junctura_link::{
-    ClientTls, Dial, Dialed, Endpoint, Gate, GateOptions, Identity, Link, LoopbackUsers, STREAMS_MAX, Token, Upstream,
-    UpstreamOptions,
+    ClientTls, ClientToken, DialOptions, DialedGate, Endpoint, Gate, GateOptions, LoopbackUsers, RelayThread,
+    STREAMS_MAX, ServerIdentity, UpstreamOptions, UpstreamProxy,
 };
 use junctura_model::{Code, Error, Result};
-use junctura_transport::{Address, UnixCarrier};
+use junctura_transport::{ServerAddress, UnixCarrier};
 
-use super::Reached;
+use super::ReachedPool;
 use crate::connection::Hook;
 
 /// The variable that says which ways may be taken, in their order.
@@ -32,10 +32,10 @@ const MIRROR_BYTES: u64 = 1 << 30;
 
 /// A pool behind a gate.
 #[derive(Clone, Debug)]
-pub(crate) struct Remote {
+pub(crate) struct RemotePool {
     endpoint: Endpoint,
-    ways: Vec<Way>,
-    token: Option<Token>,
+    ways: Vec<PoolRoute>,
+    token: Option<ClientToken>,
     tls: Option<ClientTls>,
     users: LoopbackUsers,
     mirror_bytes: u64,
@@ -54,7 +54,7 @@ pub(crate) struct RemoteSettings {
 
 /// A way to a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum PoolRoute {
     /// Memory that both map, on one machine.
     Shared,
     /// A network.
@@ -63,9 +63,9 @@ enum Way {
 
 /// The carrier of a connection beside its own socket. Dropping it ends the carrier, too.
 #[derive(Debug, Default)]
-pub(crate) struct Carried {
-    link: Option<Link>,
-    _upstream: Option<Upstream>,
+pub(crate) struct CarrierGuard {
+    link: Option<RelayThread>,
+    _upstream: Option<UpstreamProxy>,
     _detour: Option<Gate>,
     /// Whether it goes over TLS, where it goes over a network.
     is_secret: bool,
@@ -73,7 +73,7 @@ pub(crate) struct Carried {
     why: String,
 }
 
-impl Carried {
+impl CarrierGuard {
     /// Whether the connection goes over a network.
     pub(crate) fn is_network(&self) -> bool {
         self.link.is_some()
@@ -86,7 +86,7 @@ impl Carried {
             (true, false) => "tcp",
             (true, true) => "tcp, TLS",
         };
-        let what = match self.link.as_ref().map_or(1, Link::streams) {
+        let what = match self.link.as_ref().map_or(1, RelayThread::streams) {
             1 => what.to_owned(),
             streams => format!("{what}, {streams} streams"),
         };
@@ -98,13 +98,13 @@ impl Carried {
     }
 }
 
-impl Remote {
+impl RemotePool {
     pub(super) fn new(endpoint: Endpoint, settings: &RemoteSettings) -> Result<Self> {
         let ways = match &settings.transports {
             Some(text) => ways(text)?,
             None => match std::env::var(WAYS_VARIABLE) {
                 Ok(text) => ways(&text)?,
-                Err(_) => vec![Way::Shared, Way::Tcp],
+                Err(_) => vec![PoolRoute::Shared, PoolRoute::Tcp],
             },
         };
         let is_beyond = endpoint
@@ -124,7 +124,7 @@ impl Remote {
         Ok(Self {
             endpoint,
             ways,
-            token: token.as_deref().map(Token::read).transpose()?,
+            token: token.as_deref().map(ClientToken::read).transpose()?,
             tls: authority.as_deref().map(ClientTls::read).transpose()?,
             users,
             mirror_bytes: settings.mirror_bytes.unwrap_or_else(mirror_bytes),
@@ -135,15 +135,15 @@ impl Remote {
     }
 
     /// The local proxy that serves that pool to this user's processes on this host, if one runs.
-    fn upstream_of_this_machine(&self) -> Option<(Address, UnixCarrier)> {
-        let address = Upstream::usual_address(&self.endpoint)?;
+    fn upstream_of_this_machine(&self) -> Option<(ServerAddress, UnixCarrier)> {
+        let address = UpstreamProxy::usual_address(&self.endpoint)?;
         let carrier = UnixCarrier::connect(&address).ok()?;
         Some((address, carrier))
     }
 
-    pub(super) fn reach<T>(&self, hook: Option<&Hook>, mut greet: impl FnMut(Reached) -> Result<T>) -> Result<T> {
-        let mut passed = Passed::default();
-        if self.ways.first() == Some(&Way::Shared)
+    pub(super) fn reach<T>(&self, hook: Option<&Hook>, mut greet: impl FnMut(ReachedPool) -> Result<T>) -> Result<T> {
+        let mut passed = SkippedRoutes::default();
+        if self.ways.first() == Some(&PoolRoute::Shared)
             && let Some((address, carrier)) = self.upstream_of_this_machine()
         {
             let why = format!("{address} is this machine's way to {}", self.endpoint);
@@ -154,7 +154,7 @@ impl Remote {
                 greeted => return greeted,
             }
         }
-        let dial = Dial {
+        let dial = DialOptions {
             endpoint: &self.endpoint,
             token: self.token.as_ref(),
             tls: self.tls.as_ref(),
@@ -165,17 +165,17 @@ impl Remote {
         let mut dialed = Some(dial.dial(|| hook.map_or(Ok(()), |hook| hook()))?);
         for way in &self.ways {
             match way {
-                Way::Tcp => {
+                PoolRoute::Tcp => {
                     let Some(mut dialed) = dialed.take() else { continue };
                     dial.add_streams(&mut dialed, || hook.map_or(Ok(()), |hook| hook()))?;
                     return greet(self.by_network(dialed, passed.why)?);
                 }
-                Way::Shared => match dialed.as_ref().and_then(Dialed::nearby) {
+                PoolRoute::Shared => match dialed.as_ref().and_then(DialedGate::nearby) {
                     None => passed.by("the server is on another machine"),
                     Some(offered) => {
                         let why = format!("{} is on this machine", self.endpoint);
-                        let near =
-                            Address::from_str(&offered.address).and_then(|address| UnixCarrier::connect(&address));
+                        let near = ServerAddress::from_str(&offered.address)
+                            .and_then(|address| UnixCarrier::connect(&address));
                         let greeted =
                             near.and_then(|carrier| greet(self.by_memory(carrier, why, Some(offered.identity))));
                         match greeted {
@@ -192,28 +192,28 @@ impl Remote {
         Err(Error::new(Code::Unavailable, self.endpoint.to_string(), cause))
     }
 
-    fn by_memory(&self, carrier: UnixCarrier, why: String, expected: Option<Identity>) -> Reached {
-        let beside = Carried {
+    fn by_memory(&self, carrier: UnixCarrier, why: String, expected: Option<ServerIdentity>) -> ReachedPool {
+        let beside = CarrierGuard {
             why,
-            ..Carried::default()
+            ..CarrierGuard::default()
         };
         self.reached(carrier, beside, expected)
     }
 
-    fn by_network(&self, dialed: Dialed, why: String) -> Result<Reached> {
+    fn by_network(&self, dialed: DialedGate, why: String) -> Result<ReachedPool> {
         let (carrier, link) = dialed.start()?;
-        let beside = Carried {
+        let beside = CarrierGuard {
             link: Some(link),
             is_secret: self.tls.is_some(),
             why,
-            ..Carried::default()
+            ..CarrierGuard::default()
         };
         Ok(self.reached(carrier, beside, None))
     }
 
-    fn reached(&self, carrier: UnixCarrier, beside: Carried, expected: Option<Identity>) -> Reached {
+    fn reached(&self, carrier: UnixCarrier, beside: CarrierGuard, expected: Option<ServerIdentity>) -> ReachedPool {
         tracing::debug!(endpoint = %self.endpoint, route = beside.route(), "reached");
-        Reached {
+        ReachedPool {
             carrier,
             beside,
             expected: expected.map(|server| (server.pid, server.incarnation)),
@@ -223,11 +223,11 @@ impl Remote {
 
 /// Why ways that come first were not taken.
 #[derive(Debug, Default)]
-struct Passed {
+struct SkippedRoutes {
     why: String,
 }
 
-impl Passed {
+impl SkippedRoutes {
     fn by(&mut self, why: &str) {
         if !self.why.is_empty() {
             self.why.push_str("; ");
@@ -239,12 +239,12 @@ impl Passed {
 /// Serves the pool behind a gate to the processes of this machine.
 ///
 /// # Errors
-/// As [`Upstream::open`]; `InvalidArgument` for a URL that names no gate.
-pub(crate) fn open_upstream(url: &str, address: Option<&str>, settings: &RemoteSettings) -> Result<Upstream> {
-    let remote = Remote::new(url.parse()?, settings)?;
+/// As [`UpstreamProxy::open`]; `InvalidArgument` for a URL that names no gate.
+pub(crate) fn open_upstream(url: &str, address: Option<&str>, settings: &RemoteSettings) -> Result<UpstreamProxy> {
+    let remote = RemotePool::new(url.parse()?, settings)?;
     let address = match address {
         Some(text) => text.parse()?,
-        None => Upstream::usual_address(&remote.endpoint).ok_or_else(|| {
+        None => UpstreamProxy::usual_address(&remote.endpoint).ok_or_else(|| {
             Error::new(
                 Code::InvalidArgument,
                 url,
@@ -260,7 +260,7 @@ pub(crate) fn open_upstream(url: &str, address: Option<&str>, settings: &RemoteS
         mirror_bytes: remote.mirror_bytes,
         streams: remote.streams,
     };
-    Upstream::open(&address, options)
+    UpstreamProxy::open(&address, options)
 }
 
 /// Whether an address of this machine leads to no server, or to another one.
@@ -268,10 +268,10 @@ fn is_elsewhere(error: &Error) -> bool {
     matches!(error.code(), Code::Unavailable | Code::Denied | Code::Io)
 }
 
-fn ways(text: &str) -> Result<Vec<Way>> {
+fn ways(text: &str) -> Result<Vec<PoolRoute>> {
     let ways = text.split(',').map(|way| match way.trim() {
-        "shm" => Ok(Way::Shared),
-        "tcp" => Ok(Way::Tcp),
+        "shm" => Ok(PoolRoute::Shared),
+        "tcp" => Ok(PoolRoute::Tcp),
         other => Err(Error::new(
             Code::InvalidArgument,
             format!("transport {other:?}"),
@@ -310,7 +310,7 @@ fn streams_of(text: &str) -> Result<u8> {
 }
 
 /// For tests: the connection by which a pool of this machine is reached where the variable asks for a detour.
-pub(super) fn detour(address: &Address, hook: Option<&Hook>) -> Result<Option<Reached>> {
+pub(super) fn detour(address: &ServerAddress, hook: Option<&Hook>) -> Result<Option<ReachedPool>> {
     match std::env::var(DETOUR_VARIABLE).as_deref() {
         Ok("tcp") => own_detour(address, hook).map(Some),
         Ok("upstream") => shared_detour(address).map(Some),
@@ -319,12 +319,12 @@ pub(super) fn detour(address: &Address, hook: Option<&Hook>) -> Result<Option<Re
 }
 
 /// Over TCP to a pool of this machine.
-fn own_detour(address: &Address, hook: Option<&Hook>) -> Result<Reached> {
+fn own_detour(address: &ServerAddress, hook: Option<&Hook>) -> Result<ReachedPool> {
     // A peer that cannot be reached directly counts as absent.
     drop(UnixCarrier::connect(address)?);
     let any: Endpoint = "tcp://127.0.0.1:0".parse()?;
-    let gate = Gate::open(GateOptions::new(any, address.clone(), Identity::default()))?;
-    let dial = Dial {
+    let gate = Gate::open(GateOptions::new(any, address.clone(), ServerIdentity::default()))?;
+    let dial = DialOptions {
         endpoint: gate.endpoint(),
         token: None,
         tls: None,
@@ -336,9 +336,9 @@ fn own_detour(address: &Address, hook: Option<&Hook>) -> Result<Reached> {
     let mut dialed = dial.dial(ask)?;
     dial.add_streams(&mut dialed, ask)?;
     let (carrier, link) = dialed.start()?;
-    Ok(Reached {
+    Ok(ReachedPool {
         carrier,
-        beside: Carried {
+        beside: CarrierGuard {
             link: Some(link),
             _detour: Some(gate),
             is_secret: false,
@@ -350,13 +350,13 @@ fn own_detour(address: &Address, hook: Option<&Hook>) -> Result<Reached> {
 }
 
 /// As [`own_detour`], by an upstream that has no other client.
-fn shared_detour(address: &Address) -> Result<Reached> {
+fn shared_detour(address: &ServerAddress) -> Result<ReachedPool> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     drop(UnixCarrier::connect(address)?);
     let gate = Gate::open(GateOptions::new(
         "tcp://127.0.0.1:0".parse()?,
         address.clone(),
-        Identity::default(),
+        ServerIdentity::default(),
     ))?;
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let near = format!("unix:@junctura-detour-{}-{number}", std::process::id()).parse()?;
@@ -368,20 +368,20 @@ fn shared_detour(address: &Address) -> Result<Reached> {
         mirror_bytes: mirror_bytes(),
         streams: streams()?,
     };
-    let upstream = Upstream::open(&near, options)?;
-    Ok(Reached {
+    let upstream = UpstreamProxy::open(&near, options)?;
+    Ok(ReachedPool {
         carrier: UnixCarrier::connect(&near)?,
-        beside: Carried {
+        beside: CarrierGuard {
             _upstream: Some(upstream),
             _detour: Some(gate),
             why: format!("{DETOUR_VARIABLE} says so"),
-            ..Carried::default()
+            ..CarrierGuard::default()
         },
         expected: None,
     })
 }
 
-impl fmt::Display for Remote {
+impl fmt::Display for RemotePool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.endpoint.fmt(f)
     }
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn ways_are_taken_in_their_order() {
-        assert_eq!(ways("tcp, shm").unwrap(), [Way::Tcp, Way::Shared]);
+        assert_eq!(ways("tcp, shm").unwrap(), [PoolRoute::Tcp, PoolRoute::Shared]);
         for text in ["", "tcp,", "rdma", "shm;tcp"] {
             assert_eq!(ways(text).unwrap_err().code(), Code::InvalidArgument, "{text:?}");
         }

@@ -11,23 +11,23 @@ use junctura_model::version::Version;
 use junctura_model::{Code, Error, Result};
 
 use super::Completed;
-use crate::awaiting::{Awaiting, What};
-use crate::connection::in_flight::{Letter, Mailbox};
-use crate::connection::state::State;
-use crate::connection::{Connection, Wait, unexpected};
-use crate::pending::{Ask, Pending, Watched};
+use crate::awaiting::{WaitKind, WaitSource};
+use crate::connection::in_flight::{RequestSlot, ServerMessage};
+use crate::connection::state::ConnectionState;
+use crate::connection::{PoolConnection, ThreadWait, unexpected};
+use crate::pending::{AnswerMode, Pending, WatchedValue};
 
 /// What the server has said of a bundle.
 pub(crate) struct BundleProgress {
-    connection: Arc<Connection>,
+    connection: Arc<PoolConnection>,
     number: u64,
     path: Option<String>,
     /// Locked for moments, and only within the connection's lock: so no forked child finds it locked.
-    noted: Mutex<Noted>,
+    noted: Mutex<NotedProgress>,
 }
 
 #[derive(Default)]
-struct Noted {
+struct NotedProgress {
     /// The versions of a bundle that is becoming visible.
     versions: HashMap<u64, Version>,
     outcome: Option<Result<Completed>>,
@@ -36,7 +36,7 @@ struct Noted {
 }
 
 impl BundleProgress {
-    pub(super) fn new(connection: &Arc<Connection>, path: Option<String>, number: u64) -> Self {
+    pub(super) fn new(connection: &Arc<PoolConnection>, path: Option<String>, number: u64) -> Self {
         Self {
             connection: Arc::clone(connection),
             number,
@@ -45,7 +45,7 @@ impl BundleProgress {
         }
     }
 
-    pub(crate) fn connection(&self) -> &Arc<Connection> {
+    pub(crate) fn connection(&self) -> &Arc<PoolConnection> {
         &self.connection
     }
 
@@ -76,7 +76,7 @@ impl BundleProgress {
 
     /// Blocks; `None`: the time is over.
     pub(super) fn wait(&self, deadline: Option<Instant>) -> Result<Option<Completed>> {
-        let what = Wait::letters_until(std::slice::from_ref(&self.number), deadline);
+        let what = ThreadWait::letters_until(std::slice::from_ref(&self.number), deadline);
         let settled = self
             .connection
             .wait(self.connection.lock()?, what, |state| self.settled(state))?;
@@ -95,10 +95,10 @@ impl BundleProgress {
     }
 
     /// What came of it, or why nothing comes any more. Notes what has been read.
-    fn settled(&self, state: &mut State) -> Option<Result<Completed>> {
+    fn settled(&self, state: &mut ConnectionState) -> Option<Result<Completed>> {
         let mut noted = self.noted(state);
         while noted.outcome.is_none()
-            && let Some(letter) = state.mail.get(self.number).and_then(Mailbox::take)
+            && let Some(letter) = state.mail.get(self.number).and_then(RequestSlot::take)
         {
             self.note(&mut noted, letter);
             if noted.is_over {
@@ -110,7 +110,7 @@ impl BundleProgress {
     }
 
     /// Whether a wait for it is over.
-    pub(crate) fn is_due(&self, state: &State) -> bool {
+    pub(crate) fn is_due(&self, state: &ConnectionState) -> bool {
         let noted = self.noted(state);
         noted.outcome.is_some() || noted.is_over || state.mail.is_due(self.number)
     }
@@ -151,9 +151,9 @@ impl BundleProgress {
         Ok(begun.unwrap_or_else(|| Pending::known(&self.connection, Ok(()))))
     }
 
-    fn note(&self, noted: &mut Noted, letter: Letter) {
+    fn note(&self, noted: &mut NotedProgress, letter: ServerMessage) {
         match letter {
-            Letter::Completed {
+            ServerMessage::Completed {
                 first,
                 objects,
                 more,
@@ -169,7 +169,7 @@ impl BundleProgress {
                     }));
                 }
             }
-            Letter::Ended(error) | Letter::Failed(error) => {
+            ServerMessage::Ended(error) | ServerMessage::Failed(error) => {
                 noted.outcome = Some(Err(error));
                 noted.is_over = true;
             }
@@ -177,16 +177,16 @@ impl BundleProgress {
         }
     }
 
-    fn noted(&self, _locked: &State) -> MutexGuard<'_, Noted> {
+    fn noted(&self, _locked: &ConnectionState) -> MutexGuard<'_, NotedProgress> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Watched<Completed> for Arc<BundleProgress> {
-    fn get(&mut self, ask: Ask) -> Result<Option<Completed>> {
+impl WatchedValue<Completed> for Arc<BundleProgress> {
+    fn get(&mut self, ask: AnswerMode) -> Result<Option<Completed>> {
         match ask {
-            Ask::Wait(deadline) => self.wait(deadline),
-            Ask::Take | Ask::TakeQuickly | Ask::Glance => self.take_completed(),
+            AnswerMode::Wait(deadline) => self.wait(deadline),
+            AnswerMode::Take | AnswerMode::TakeQuickly | AnswerMode::Glance => self.take_completed(),
         }
     }
 
@@ -194,7 +194,7 @@ impl Watched<Completed> for Arc<BundleProgress> {
         self.number
     }
 
-    fn awaiting(&self) -> Awaiting {
-        Awaiting(What::Bundle(Self::clone(self)))
+    fn awaiting(&self) -> WaitSource {
+        WaitSource(WaitKind::Bundle(Self::clone(self)))
     }
 }

@@ -14,20 +14,20 @@ use std::time::Instant;
 
 use junctura_model::Result;
 
-use super::{Behind, Follow, Gap, Item};
-use crate::connection::in_flight::Letter;
+use super::{Follow, Gap, Item, StoreFollow};
+use crate::connection::in_flight::ServerMessage;
 use crate::connection::unexpected;
-use crate::object::{Object, Unmade};
+use crate::object::{Object, UnreadObject};
 use crate::pending::Pending;
-use crate::store_fallback::{Ahead, Found, Lookup, Turn};
+use crate::store_fallback::{FollowTurn, LookupResult, ReadAhead, StoreLookup};
 
 /// Of the store behind the pool, at one go.
-const AHEAD: Ahead = Ahead {
+const AHEAD: ReadAhead = ReadAhead {
     rows: 64,
     bytes: 1 << 20,
 };
 /// Whoever waits reads what he takes.
-const NOTHING_AHEAD: Ahead = Ahead { rows: 1, bytes: 0 };
+const NOTHING_AHEAD: ReadAhead = ReadAhead { rows: 1, bytes: 0 };
 
 /// What comes next in a follow, and takes long: [`binding::take_errand`](crate::binding::take_errand).
 ///
@@ -46,34 +46,34 @@ const NOTHING_AHEAD: Ahead = Ahead { rows: 1, bytes: 0 };
 /// # }
 /// ```
 #[must_use = "what it is for comes once it was run and given back"]
-pub struct Errand {
-    state: State,
+pub struct BlockingStep {
+    state: StepState,
     _out: Arc<()>,
 }
 
-enum State {
-    ToDo(Work),
-    Done(Outcome),
+enum StepState {
+    ToDo(StepWork),
+    Done(StepOutcome),
     /// It has panicked.
     Failed,
 }
 
-pub(super) enum Work {
-    Make(Unmade),
-    Look(Lookup),
+pub(super) enum StepWork {
+    Make(UnreadObject),
+    Look(StoreLookup),
 }
 
-enum Outcome {
-    Made(Result<Unseen>),
-    Found(Found),
+enum StepOutcome {
+    Made(Result<UnseenObject>),
+    Found(LookupResult),
 }
 
 /// An object that is in nobody's hands yet: dropped so, it has not been received.
-pub(super) struct Unseen(Option<Object>);
+pub(super) struct UnseenObject(Option<Object>);
 
 /// What can be done at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum FollowStep {
     /// An object is there that was made elsewhere.
     Unseen,
     /// One that was read from the store.
@@ -88,44 +88,44 @@ enum Next {
 
 /// Errands of a follow, and what came of them.
 #[derive(Default)]
-pub(super) struct Errands {
+pub(super) struct BlockingSteps {
     out: Weak<()>,
     /// One that came back as it went.
-    undone: Option<Work>,
-    unseen: Option<Result<Unseen>>,
+    undone: Option<StepWork>,
+    unseen: Option<Result<UnseenObject>>,
 }
 
-impl Errand {
+impl BlockingStep {
     /// Does it, once. Waits for a disk, or computes.
     pub fn run(&mut self) {
-        if let State::ToDo(_) = self.state
-            && let State::ToDo(work) = mem::replace(&mut self.state, State::Failed)
+        if let StepState::ToDo(_) = self.state
+            && let StepState::ToDo(work) = mem::replace(&mut self.state, StepState::Failed)
         {
-            self.state = State::Done(match work {
-                Work::Make(unmade) => Outcome::Made(unmade.make().map(|object| Unseen(Some(object)))),
-                Work::Look(lookup) => Outcome::Found(lookup.run()),
+            self.state = StepState::Done(match work {
+                StepWork::Make(unmade) => StepOutcome::Made(unmade.make().map(|object| UnseenObject(Some(object)))),
+                StepWork::Look(lookup) => StepOutcome::Found(lookup.run()),
             });
         }
     }
 }
 
-impl fmt::Debug for Errand {
+impl fmt::Debug for BlockingStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.state {
-            State::ToDo(_) => "Errand(to do)",
-            State::Done(_) => "Errand(done)",
-            State::Failed => "Errand(failed)",
+            StepState::ToDo(_) => "Errand(to do)",
+            StepState::Done(_) => "Errand(done)",
+            StepState::Failed => "Errand(failed)",
         })
     }
 }
 
-impl Unseen {
+impl UnseenObject {
     fn take(mut self) -> Option<Object> {
         self.0.take()
     }
 }
 
-impl Drop for Unseen {
+impl Drop for UnseenObject {
     fn drop(&mut self) {
         if let Some(object) = &mut self.0 {
             object.leave_undone();
@@ -142,11 +142,11 @@ impl Follow {
     pub(crate) fn take_next(&mut self) -> Result<Option<Item>> {
         loop {
             let item = match self.turn()? {
-                Next::Errand | Next::Nothing | Next::Over => return Ok(None),
-                Next::Unseen => self.take_unseen()?,
-                Next::Read => self.take_read()?,
-                Next::Gap => self.replay.as_mut().and_then(|replay| replay.take_gap()).map(Item::Gap),
-                Next::Letter => self.take_letter()?,
+                FollowStep::Errand | FollowStep::Nothing | FollowStep::Over => return Ok(None),
+                FollowStep::Unseen => self.take_unseen()?,
+                FollowStep::Read => self.take_read()?,
+                FollowStep::Gap => self.replay.as_mut().and_then(|replay| replay.take_gap()).map(Item::Gap),
+                FollowStep::Letter => self.take_letter()?,
             };
             if item.is_some() {
                 return Ok(item);
@@ -155,14 +155,14 @@ impl Follow {
     }
 
     /// What comes next, if it takes long, since a disk is read for it or a large payload's checksum is verified: to be
-    /// [run](Errand::run) where one may wait, and given back with [`Follow::finish`]. Until then the follow gives nothing. `None`: it
+    /// [run](BlockingStep::run) where one may wait, and given back with [`Follow::finish`]. Until then the follow gives nothing. `None`: it
     /// is nothing of that kind, or an errand is out.
     ///
     /// With a store behind the pool, the first one looks there for what has left the pool.
     ///
     /// # Errors
     /// As [`Follow::next_item`].
-    pub(crate) fn take_errand(&mut self) -> Result<Option<Errand>> {
+    pub(crate) fn take_errand(&mut self) -> Result<Option<BlockingStep>> {
         self.errand(AHEAD)
     }
 
@@ -170,25 +170,25 @@ impl Follow {
     ///
     /// # Errors
     /// Those of reading the store behind the pool.
-    pub(crate) fn finish(&mut self, errand: Errand) -> Result<()> {
+    pub(crate) fn finish(&mut self, errand: BlockingStep) -> Result<()> {
         let outcome = match errand.state {
-            State::ToDo(work) => {
+            StepState::ToDo(work) => {
                 self.errands.undone = Some(work);
                 return Ok(());
             }
-            State::Failed => return self.stream.fuse(Err(unexpected("an errand that has failed"))),
-            State::Done(outcome) => outcome,
+            StepState::Failed => return self.stream.fuse(Err(unexpected("an errand that has failed"))),
+            StepState::Done(outcome) => outcome,
         };
         match (outcome, &mut self.replay) {
-            (Outcome::Made(made), _) => self.errands.unseen = Some(made),
-            (Outcome::Found(found), Some(replay)) => return replay.was_found(found, self.live),
-            (Outcome::Found(_), None) => return self.stream.fuse(Err(unexpected("another follow's errand"))),
+            (StepOutcome::Made(made), _) => self.errands.unseen = Some(made),
+            (StepOutcome::Found(found), Some(replay)) => return replay.was_found(found, self.live),
+            (StepOutcome::Found(_), None) => return self.stream.fuse(Err(unexpected("another follow's errand"))),
         }
         Ok(())
     }
 
-    fn errand(&mut self, ahead: Ahead) -> Result<Option<Errand>> {
-        if self.turn()? != Next::Errand {
+    fn errand(&mut self, ahead: ReadAhead) -> Result<Option<BlockingStep>> {
+        if self.turn()? != FollowStep::Errand {
             return Ok(None);
         }
         let work = match self.errands.undone.take() {
@@ -197,47 +197,47 @@ impl Follow {
         };
         let out = Arc::new(());
         self.errands.out = Arc::downgrade(&out);
-        Ok(Some(Errand {
-            state: State::ToDo(work),
+        Ok(Some(BlockingStep {
+            state: StepState::ToDo(work),
             _out: out,
         }))
     }
 
-    fn work(&mut self, ahead: Ahead) -> Result<Work> {
+    fn work(&mut self, ahead: ReadAhead) -> Result<StepWork> {
         let letter = self.stream.look_at()?;
         if let Some(replay) = &mut self.replay
-            && replay.turn(letter, self.live) == Turn::Lookup
+            && replay.turn(letter, self.live) == FollowTurn::Lookup
         {
-            return Ok(Work::Look(replay.lookup(letter, self.live, ahead)));
+            return Ok(StepWork::Look(replay.lookup(letter, self.live, ahead)));
         }
         match (self.stream.take()?, &self.replay) {
-            (Some(Letter::Delivered(arrived)), _) => {
+            (Some(ServerMessage::Delivered(arrived)), _) => {
                 self.origin.at_hand.store(self.stream.at_hand(), Ordering::Relaxed);
-                Ok(Work::Make(Unmade::new(&self.origin, arrived)))
+                Ok(StepWork::Make(UnreadObject::new(&self.origin, arrived)))
             }
-            (Some(Letter::Gap(body)), Some(replay)) => {
+            (Some(ServerMessage::Gap(body)), Some(replay)) => {
                 let gap = Gap::read(&self.origin.connection, &body);
-                Ok(Work::Look(replay.look_for(self.stream.fuse(gap)?)))
+                Ok(StepWork::Look(replay.look_for(self.stream.fuse(gap)?)))
             }
             _ => self.stream.fuse(Err(unexpected("in a follow"))),
         }
     }
 
-    fn turn(&mut self) -> Result<Next> {
+    fn turn(&mut self) -> Result<FollowStep> {
         if self.stream.has_failed() {
-            return Ok(Next::Over);
+            return Ok(FollowStep::Over);
         }
         if self.errands.out.strong_count() > 0 {
-            return Ok(Next::Nothing);
+            return Ok(FollowStep::Nothing);
         }
         if self.errands.undone.is_some() {
-            return Ok(Next::Errand);
+            return Ok(FollowStep::Errand);
         }
         if self.errands.unseen.is_some() {
-            return Ok(Next::Unseen);
+            return Ok(FollowStep::Unseen);
         }
         if self.replay.as_ref().is_some_and(|replay| replay.has_read()) {
-            return Ok(Next::Read);
+            return Ok(FollowStep::Read);
         }
         self.hear_answers()?;
         let is_over = self.stream.is_over();
@@ -246,24 +246,24 @@ impl Follow {
             return Ok(of_pool(letter, is_over));
         };
         Ok(match replay.turn(letter, self.live) {
-            Turn::Lookup => Next::Errand,
-            Turn::Gap => Next::Gap,
-            Turn::Pool if matches!(letter, Some(Letter::Gap(_))) => Next::Errand,
-            Turn::Pool => of_pool(letter, is_over),
-            Turn::Nobody if is_over => Next::Over,
-            Turn::Nobody => {
+            FollowTurn::Lookup => FollowStep::Errand,
+            FollowTurn::Gap => FollowStep::Gap,
+            FollowTurn::Pool if matches!(letter, Some(ServerMessage::Gap(_))) => FollowStep::Errand,
+            FollowTurn::Pool => of_pool(letter, is_over),
+            FollowTurn::Nobody if is_over => FollowStep::Over,
+            FollowTurn::Nobody => {
                 if self.live {
                     let asked = replay.ask(self.window);
                     self.stream.fuse(asked)?;
                 }
-                Next::Nothing
+                FollowStep::Nothing
             }
         })
     }
 
     /// What the pool answers to questions of the store's.
     fn hear_answers(&mut self) -> Result<()> {
-        while let (Some(Letter::Done(_)), Some(replay)) = (self.stream.look_at()?, &mut self.replay) {
+        while let (Some(ServerMessage::Done(_)), Some(replay)) = (self.stream.look_at()?, &mut self.replay) {
             replay.was_answered();
             self.stream.take()?;
         }
@@ -272,7 +272,7 @@ impl Follow {
 
     fn take_unseen(&mut self) -> Result<Option<Item>> {
         let unseen = self.errands.unseen.take().transpose()?;
-        let Some(object) = unseen.and_then(Unseen::take) else {
+        let Some(object) = unseen.and_then(UnseenObject::take) else {
             return Ok(None);
         };
         self.note(&object);
@@ -310,7 +310,7 @@ impl Follow {
     }
 
     /// The first errand of a follow with a store behind the pool.
-    fn beginning(&mut self) -> Result<Option<Errand>> {
+    fn beginning(&mut self) -> Result<Option<BlockingStep>> {
         match &self.replay {
             Some(replay) if replay.is_to_begin() => self.take_errand(),
             _ => Ok(None),
@@ -318,7 +318,7 @@ impl Follow {
     }
 
     /// Looks into the store behind the pool, before it is given out.
-    pub(super) fn begin_behind(mut self, behind: Behind) -> Result<Pending<Follow>> {
+    pub(super) fn begin_behind(mut self, behind: StoreFollow) -> Result<Pending<Follow>> {
         self.begin_in(behind);
         let connection = Arc::clone(&self.origin.connection);
         let Some(mut errand) = self.beginning()? else {
@@ -363,11 +363,11 @@ impl Follow {
 }
 
 /// What the pool has next, where nothing goes before.
-fn of_pool(letter: Option<&Letter>, is_over: bool) -> Next {
+fn of_pool(letter: Option<&ServerMessage>, is_over: bool) -> FollowStep {
     match letter {
-        Some(letter) if letter.is_slow() => Next::Errand,
-        Some(_) => Next::Letter,
-        None if is_over => Next::Over,
-        None => Next::Nothing,
+        Some(letter) if letter.is_slow() => FollowStep::Errand,
+        Some(_) => FollowStep::Letter,
+        None if is_over => FollowStep::Over,
+        None => FollowStep::Nothing,
     }
 }

@@ -9,19 +9,19 @@ use std::sync::Arc;
 
 use junctura_model::{Consumers, IntoGiven, RecordRef, Result};
 
-use super::{Content, OfferOptions, Terms};
-use crate::connection::Connection;
+use super::{OfferOptions, OfferTerms, OfferedPayload};
+use crate::connection::PoolConnection;
 use crate::pending::Pending;
 use crate::verbs::allocation::Allocation;
 use crate::verbs::wanted::not_wanted;
 
 /// Makes the answer of an offer from its own number and the sequence number of the object.
-pub(crate) type FinishOffer<T> = fn(&Connection, u64, u64) -> T;
+pub(crate) type FinishOffer<T> = fn(&PoolConnection, u64, u64) -> T;
 
 /// An offer whose attributes have become a record.
 pub(crate) struct PreparedOffer {
-    connection: Arc<Connection>,
-    terms: Terms,
+    connection: Arc<PoolConnection>,
+    terms: OfferTerms,
     record: Vec<u8>,
     /// Names that the server has to be told of.
     names: Option<Consumers>,
@@ -33,7 +33,7 @@ pub(crate) struct PreparedOffer {
 
 impl PreparedOffer {
     pub(crate) fn new<'a, V: IntoGiven<'a>>(
-        connection: &Arc<Connection>,
+        connection: &Arc<PoolConnection>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
         options: OfferOptions<'_>,
     ) -> Result<Self> {
@@ -65,7 +65,7 @@ impl PreparedOffer {
             return self.begin_asking(move |asked| asked.begin_copy(&payload, finish));
         }
         if self.connection.goes_inline(payload.len()) {
-            return self.send(Content::Inline(payload), finish);
+            return self.send(OfferedPayload::Inline(payload), finish);
         }
         let is_staged = self.terms.bundle.is_some();
         let mut memory = self.connection.begin_allocate(payload.len(), is_staged);
@@ -117,7 +117,7 @@ impl PreparedOffer {
     }
 
     #[cfg(feature = "async")]
-    pub(crate) fn terms(&self) -> Terms {
+    pub(crate) fn terms(&self) -> OfferTerms {
         self.terms
     }
 
@@ -160,7 +160,7 @@ impl PreparedOffer {
         depot.refuse_second(schema, RecordRef::trusted(&self.record))
     }
 
-    fn send<T: 'static>(&self, content: Content<'_>, finish: FinishOffer<T>) -> Result<Pending<T>> {
+    fn send<T: 'static>(&self, content: OfferedPayload<'_>, finish: FinishOffer<T>) -> Result<Pending<T>> {
         let connection = &self.connection;
         connection.begin_acknowledged(
             |state, number| connection.append_offer(state, number, self.terms, &self.record, content),

@@ -5,11 +5,11 @@ use junctura_wire::body::{Hello, Welcome, events};
 use junctura_wire::{Reply, VERSION};
 
 use crate::Effects;
-use crate::core::clients::client::{Client, Held, Peer, Pending, milliseconds};
+use crate::core::clients::client::{ClientPeer, ClientRow, HeldDelivery, PendingAnswer, milliseconds};
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::interests::requirement::Requirement;
+use crate::core::interests::requirement::RequirementState;
 
 impl Core {
     /// Someone connected; gives the number under which the client is known from here on.
@@ -29,7 +29,7 @@ impl Core {
             .asked
             .clients
             .table
-            .insert(self.exchange.asked.clients.seen, Client::default());
+            .insert(self.exchange.asked.clients.seen, ClientRow::default());
         Ok(self.exchange.asked.clients.seen)
     }
 
@@ -48,7 +48,7 @@ impl Core {
             return Err(Error::new(Code::Unsupported, "wire format", cause));
         }
         self.exchange.asked.clients.agree_on_schemas(&hello.schemas)?;
-        let peer = Peer {
+        let peer = ClientPeer {
             name: clip(&hello.name),
             host: clip(&hello.host),
             pid: hello.pid,
@@ -116,7 +116,7 @@ impl Core {
             .pending
             .values()
             .find(|one| self.exchange.asked.owed_to(one) > OWED_MAX);
-        let heavy = heavy.and_then(Pending::requirement);
+        let heavy = heavy.and_then(PendingAnswer::requirement);
         self.exchange.begin(now);
         if let Some(id) = heavy {
             self.exchange.owe_less(id, OWED_MAX, fx);
@@ -202,7 +202,7 @@ impl Core {
         for offer in &state.waiting_offers {
             exchange.asked.timers.cancel(client, offer.number);
         }
-        let mut held: Vec<Held> = state.held.into_iter().map(|(_, held)| held).collect();
+        let mut held: Vec<HeldDelivery> = state.held.into_iter().map(|(_, held)| held).collect();
         held.sort_unstable_by_key(|held| held.sequence);
         for held in held {
             exchange.let_go(&held, false, fx);
@@ -220,22 +220,22 @@ impl Core {
     fn abandon(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
         let exchange = &mut self.exchange;
         match exchange.asked.clients.pending(client, request) {
-            Some(&(Pending::Demand(id) | Pending::Follow(id) | Pending::Subscription(id))) => {
+            Some(&(PendingAnswer::Demand(id) | PendingAnswer::Follow(id) | PendingAnswer::Subscription(id))) => {
                 exchange.drop_interest(id);
             }
-            Some(&Pending::Requirement(id)) => _ = exchange.retract(id, "its requirement was retracted", fx),
-            Some(&Pending::Use(id)) => {
+            Some(&PendingAnswer::Requirement(id)) => _ = exchange.retract(id, "its requirement was retracted", fx),
+            Some(&PendingAnswer::Use(id)) => {
                 exchange.asked.end_use(id, client, request);
             }
-            Some(&Pending::Bundle(bundle)) => exchange.leave_bundle(client, request, bundle, fx),
-            Some(&Pending::Withdrawal(id)) => exchange.withdrawals.drop_withdrawal(&mut exchange.objects, id),
-            Some(Pending::List(_)) => {
+            Some(&PendingAnswer::Bundle(bundle)) => exchange.leave_bundle(client, request, bundle, fx),
+            Some(&PendingAnswer::Withdrawal(id)) => exchange.withdrawals.drop_withdrawal(&mut exchange.objects, id),
+            Some(PendingAnswer::List(_)) => {
                 exchange.asked.clients.drop_list(&mut exchange.objects, client, request);
             }
-            Some(Pending::Drain) => self.drain.forget_asker(client, request),
-            Some(&Pending::Durable(awaits)) => exchange.durability.forget(client, request, awaits),
-            Some(Pending::Lease(turn)) => _ = exchange.memory.waiting_leases.remove(*turn),
-            Some(Pending::Sync) | None => {}
+            Some(PendingAnswer::Drain) => self.drain.forget_asker(client, request),
+            Some(&PendingAnswer::Durable(awaits)) => exchange.durability.forget(client, request, awaits),
+            Some(PendingAnswer::Lease(turn)) => _ = exchange.memory.waiting_leases.remove(*turn),
+            Some(PendingAnswer::Sync) | None => {}
         }
         exchange.asked.settle(client, request);
     }
@@ -243,9 +243,9 @@ impl Core {
 
 impl ClientRequests {
     /// How much a request's requirement is owed.
-    pub(in crate::core) fn owed_to(&self, pending: &Pending) -> usize {
+    pub(in crate::core) fn owed_to(&self, pending: &PendingAnswer) -> usize {
         let requirement = pending.requirement().and_then(|id| self.interests.requirement_ref(id));
-        requirement.map_or(0, Requirement::owed_count)
+        requirement.map_or(0, RequirementState::owed_count)
     }
 }
 

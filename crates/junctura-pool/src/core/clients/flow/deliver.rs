@@ -1,45 +1,45 @@
 //! Deliveries and releases: what a client holds, and what it gives back.
 
-use junctura_memory::ledger::Grant;
+use junctura_memory::ledger::SegmentGrant;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::fixed::{self, DeliveredHead, Holding, SegmentHead};
+use junctura_wire::fixed::{self, DeliveredHead, ReleasedHolding, SegmentHead};
 
 use crate::Effects;
 use crate::core::bundles::staged_flag;
-use crate::core::clients::client::{Held, Via};
+use crate::core::clients::client::{DeliveredVia, HeldDelivery};
 use crate::core::clients::requests::ClientRequests;
 use crate::core::exchange::ObjectExchange;
 use crate::core::memory::payload::PayloadMemory;
-use crate::core::objects::object::{Place, Until};
+use crate::core::objects::object::{PayloadLocation, RetainedUntil};
 use crate::core::objects::table::ObjectTable;
 
 /// That an object is given to a client.
 #[derive(Clone, Copy)]
-pub(in crate::core) struct Delivery {
+pub(in crate::core) struct ObjectDelivery {
     pub(in crate::core) client: u32,
     pub(in crate::core) request: u64,
     pub(in crate::core) object: u32,
     pub(in crate::core) flags: u16,
-    pub(in crate::core) via: Option<Via>,
+    pub(in crate::core) via: Option<DeliveredVia>,
 }
 
 impl ObjectExchange {
     /// A release that counts: for retention, for the requirement it came through, for the follow's window.
-    pub(in crate::core) fn take_back(&mut self, client: u32, held: &Held, fx: &mut impl Effects) {
+    pub(in crate::core) fn take_back(&mut self, client: u32, held: &HeldDelivery, fx: &mut impl Effects) {
         self.asked.count.released += 1;
         let object = &mut self.objects[held.object];
         object.holders -= 1;
         // Who looked at it before it was visible has not had it.
         if held.sequence > 0
-            && let Until::Released(left) = object.until
+            && let RetainedUntil::Released(left) = object.until
             && !object.released_by.contains(&client)
         {
             if left > 1 {
-                object.until = Until::Released(left - 1);
+                object.until = RetainedUntil::Released(left - 1);
                 object.released_by.push(client);
             } else {
-                object.until = Until::Over;
+                object.until = RetainedUntil::Over;
             }
         }
         if let Some(requirement) = self.asked.interests.still(held.via.and_then(|via| via.requirement)) {
@@ -52,7 +52,7 @@ impl ObjectExchange {
     }
 
     /// A client that held an object is gone, or gives it back unread or undone: no release, but it holds it no more.
-    pub(in crate::core) fn let_go(&mut self, held: &Held, was_unread: bool, fx: &mut impl Effects) {
+    pub(in crate::core) fn let_go(&mut self, held: &HeldDelivery, was_unread: bool, fx: &mut impl Effects) {
         if let Some(requirement) = self.asked.interests.still(held.via.and_then(|via| via.requirement)) {
             self.owe_again(requirement, held.object, was_unread, fx);
         }
@@ -60,7 +60,12 @@ impl ObjectExchange {
         self.settle_in_turn(held.object, fx);
     }
 
-    pub(in crate::core) fn release(&mut self, client: u32, holdings: &[Holding], fx: &mut impl Effects) -> Result<()> {
+    pub(in crate::core) fn release(
+        &mut self,
+        client: u32,
+        holdings: &[ReleasedHolding],
+        fx: &mut impl Effects,
+    ) -> Result<()> {
         let mut wrong = None;
         self.memory.freed.gathers = true;
         for holding in holdings {
@@ -92,7 +97,7 @@ impl ObjectExchange {
 
 impl ClientRequests {
     /// Whether what is given back does not count as released: nobody has seen it, or a requirement is to be given it again.
-    pub(in crate::core) fn comes_back(&self, holding: &Holding, held: &Held) -> bool {
+    pub(in crate::core) fn comes_back(&self, holding: &ReleasedHolding, held: &HeldDelivery) -> bool {
         let flags = holding.flags.get();
         let has_claim = || self.interests.still(held.via.and_then(|via| via.requirement)).is_some();
         flags & fixed::UNREAD != 0 || (flags & fixed::UNDONE != 0 && has_claim())
@@ -103,10 +108,10 @@ impl ClientRequests {
         &mut self,
         objects: &mut ObjectTable,
         memory: &mut PayloadMemory,
-        delivery: Delivery,
+        delivery: ObjectDelivery,
         fx: &mut impl Effects,
     ) {
-        let Delivery {
+        let ObjectDelivery {
             client,
             request,
             object: id,
@@ -123,7 +128,7 @@ impl ClientRequests {
             return;
         };
         let object = &mut objects[id];
-        let holding = state.held.insert(Held {
+        let holding = state.held.insert(HeldDelivery {
             object: id,
             sequence: object.sequence,
             via,
@@ -133,7 +138,7 @@ impl ClientRequests {
         self.count.delivered += 1;
         self.count.delivered_bytes += object.length;
         let (segment, slot, place_flag) = match object.place {
-            Place::Slot { segment, slot } => {
+            PayloadLocation::Slot { segment, slot } => {
                 if state.segments.insert(segment)
                     && let Some(grant) = memory.ledger.grant(segment)
                 {
@@ -142,13 +147,13 @@ impl ClientRequests {
                 }
                 (segment, slot, 0)
             }
-            Place::File { at } => {
+            PayloadLocation::File { at } => {
                 if state.segments.insert(fixed::FILE_TIER) {
                     fx.reply_segment(client, 0, SegmentHead::default());
                 }
                 ((at >> 32) as u32, at as u32, fixed::SPILLED)
             }
-            Place::Inline | Place::Freed => (0, 0, fixed::INLINE),
+            PayloadLocation::Inline | PayloadLocation::Freed => (0, 0, fixed::INLINE),
         };
         let checksum_flag = if object.checksum.is_some() { fixed::CHECKSUM } else { 0 };
         let head = DeliveredHead {
@@ -177,7 +182,7 @@ impl ClientRequests {
 }
 
 /// A segment as its client is told of it.
-pub(in crate::core) fn segment_head(grant: Grant, writable: bool) -> SegmentHead {
+pub(in crate::core) fn segment_head(grant: SegmentGrant, writable: bool) -> SegmentHead {
     SegmentHead {
         segment: grant.segment.into(),
         writable: u32::from(writable).into(),

@@ -1,15 +1,16 @@
 //! The numbers of this moment, gathered from all parts.
 
-use crate::Config;
+use crate::PoolConfig;
 use crate::core::clients::stat::{
-    BrokenStat, DrainStat, GroupStat, InterestsStat, MemberStat, ObjectsStat, RequirementStat, SchemaStat, Stat, Totals,
+    BrokenStat, DrainStat, GroupStat, InterestsStat, MemberStat, ObjectsStat, PoolStat, RequirementStat, SchemaStat,
+    StatTotals,
 };
 use crate::core::clients::table::ClientTable;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Timers;
-use crate::core::interests::group::Group;
+use crate::core::engine::timers::TimerQueue;
+use crate::core::interests::group::GroupState;
 use crate::core::interests::named_requirement::seconds;
-use crate::core::interests::requirement::Requirement;
+use crate::core::interests::requirement::RequirementState;
 use crate::core::interests::table::InterestTable;
 
 /// Likewise, of requirements with a name.
@@ -24,9 +25,9 @@ const BROKEN_SHOWN: usize = 100;
 impl Core {
     /// The numbers of this moment.
     #[must_use]
-    pub fn stat(&self) -> Stat {
+    pub fn stat(&self) -> PoolStat {
         let (count, bundles) = (&self.exchange.asked.count, self.exchange.bundles.bundles_stat());
-        Stat {
+        PoolStat {
             incarnation: self.config.incarnation,
             sequence: self.exchange.objects.sequence,
             objects: ObjectsStat {
@@ -44,7 +45,7 @@ impl Core {
                     .sum(),
             },
             bundles,
-            totals: Totals {
+            totals: StatTotals {
                 offered: count.offered,
                 offered_bytes: count.offered_bytes,
                 delivered: count.delivered,
@@ -110,7 +111,11 @@ impl Core {
 }
 
 impl InterestTable {
-    pub(in crate::core) fn requirement_stats(&self, clients: &ClientTable, timers: &Timers) -> Vec<RequirementStat> {
+    pub(in crate::core) fn requirement_stats(
+        &self,
+        clients: &ClientTable,
+        timers: &TimerQueue,
+    ) -> Vec<RequirementStat> {
         let named = self.named.values().filter_map(|&id| self.requirement_ref(id));
         let mut bytes_left = REQUIREMENT_BYTES_SHOWN;
         let mut shown = Vec::new();
@@ -129,8 +134,8 @@ impl InterestTable {
     pub(in crate::core) fn requirement_stat(
         &self,
         clients: &ClientTable,
-        timers: &Timers,
-        requirement: &Requirement,
+        timers: &TimerQueue,
+        requirement: &RequirementState,
     ) -> Option<RequirementStat> {
         let named = requirement.named()?;
         let reader = requirement.reader.and_then(|reader| self.following_ref(reader));
@@ -167,7 +172,7 @@ impl InterestTable {
         })
     }
 
-    pub(in crate::core) fn broken_stats(&self, clients: &ClientTable, timers: &Timers) -> Vec<BrokenStat> {
+    pub(in crate::core) fn broken_stats(&self, clients: &ClientTable, timers: &TimerQueue) -> Vec<BrokenStat> {
         let all = self.requirements.iter().filter_map(|id| self.requirement_ref(id));
         let stats = all.filter_map(|requirement| {
             let broken = requirement.broken.as_ref()?;
@@ -185,7 +190,7 @@ impl InterestTable {
         stats.take(BROKEN_SHOWN).collect()
     }
 
-    pub(in crate::core) fn group_stat(&self, clients: &ClientTable, group: &Group) -> GroupStat {
+    pub(in crate::core) fn group_stat(&self, clients: &ClientTable, group: &GroupState) -> GroupStat {
         let member = |follow: u32| {
             let following = self.following_ref(follow)?;
             let peer = clients.get(following.client)?.peer.clone()?;
@@ -206,11 +211,11 @@ impl InterestTable {
     }
 }
 
-fn shown_selector(requirement: &Requirement) -> String {
+fn shown_selector(requirement: &RequirementState) -> String {
     requirement.selectors.text().chars().take(SELECTOR_SHOWN).collect()
 }
 
-fn schema_stats(config: &Config) -> Vec<SchemaStat> {
+fn schema_stats(config: &PoolConfig) -> Vec<SchemaStat> {
     let describe = |schema: &std::sync::Arc<junctura_model::Schema>| SchemaStat {
         name: schema.name().to_owned(),
         generation: schema.generation(),

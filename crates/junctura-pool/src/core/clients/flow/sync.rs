@@ -7,7 +7,7 @@
 use junctura_model::Result;
 
 use crate::Effects;
-use crate::core::clients::client::Pending;
+use crate::core::clients::client::PendingAnswer;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::deferred::DeferredWork;
 
@@ -26,7 +26,7 @@ impl ClientRequests {
             deferred.answer_sync(&self.clients, client, number, fx);
             return Ok(());
         }
-        self.clients.add_pending(client, number, Pending::Sync)?;
+        self.clients.add_pending(client, number, PendingAnswer::Sync)?;
         let state = self.clients.get_mut(client);
         if let Some(last) = state.and_then(|state| state.waiting_offers.back_mut()) {
             last.syncs.push(number);

@@ -3,17 +3,17 @@
 use junctura_model::selector::SelectorSet;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{Demand, Failure};
+use junctura_wire::body::{DemandRequest, WireFailure};
 
 use crate::Effects;
-use crate::core::clients::client::{Pending, Via, milliseconds};
-use crate::core::clients::flow::deliver::Delivery;
+use crate::core::clients::client::{DeliveredVia, PendingAnswer, milliseconds};
+use crate::core::clients::flow::deliver::ObjectDelivery;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Timer;
+use crate::core::engine::timers::TimerEvent;
 use crate::core::exchange::ObjectExchange;
-use crate::core::interests::demand::Waiting;
-use crate::core::interests::interest::{Aim, Interest};
+use crate::core::interests::demand::WaitingDemand;
+use crate::core::interests::interest::{InterestAim, StandingInterest};
 use crate::core::memory::payload::PayloadMemory;
 use crate::core::objects::table::ObjectTable;
 
@@ -22,7 +22,7 @@ impl Core {
         &mut self,
         client: u32,
         request: u64,
-        demand: &Demand<'_>,
+        demand: &DemandRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
         if !self.exchange.asked.clients.may_hold_more(client) {
@@ -53,14 +53,14 @@ impl Core {
         }
         let (found, selectors, subject) = self.exchange.find_demanded(client, demand, fx)?;
         if let Some(id) = found {
-            let via = requirement.map(|id| Via {
+            let via = requirement.map(|id| DeliveredVia {
                 follow: None,
                 requirement: Some(self.exchange.asked.interests.refer(id)),
             });
             self.exchange.asked.deliver(
                 &mut self.exchange.objects,
                 &mut self.exchange.memory,
-                Delivery {
+                ObjectDelivery {
                     client,
                     request,
                     object: id,
@@ -79,22 +79,25 @@ impl Core {
             ));
         }
         self.drain.may_come()?;
-        let waiting = Waiting {
+        let waiting = WaitingDemand {
             client,
             request,
             requirement: requirement.map(|id| self.exchange.asked.interests.refer(id)),
             selectors,
             incomplete: demand.incomplete,
         };
-        self.exchange
-            .asked
-            .add_interest(client, request, Interest::Demand(waiting), Pending::Demand)?;
+        self.exchange.asked.add_interest(
+            client,
+            request,
+            StandingInterest::Demand(waiting),
+            PendingAnswer::Demand,
+        )?;
         if let Some(timeout) = demand.timeout_ms {
             self.exchange.asked.timers.set(
                 self.exchange.asked.timers.now.saturating_add(milliseconds(timeout)),
                 client,
                 request,
-                Timer::Demand { client, request },
+                TimerEvent::Demand { client, request },
             );
         }
         Ok(())
@@ -106,11 +109,11 @@ impl ObjectExchange {
     pub(in crate::core) fn find_demanded(
         &mut self,
         client: u32,
-        demand: &Demand<'_>,
+        demand: &DemandRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<(Option<u32>, SelectorSet, String)> {
         match self.asked.interests.aim(&demand.target)? {
-            Aim::Key {
+            InterestAim::Key {
                 identity,
                 text,
                 selectors,
@@ -131,7 +134,7 @@ impl ObjectExchange {
                 }
                 Ok((found, selectors, text))
             }
-            Aim::Selectors(selectors) => {
+            InterestAim::Selectors(selectors) => {
                 let text = selectors.text().to_owned();
                 let sight = self.sight();
                 let newest = self.objects.newest_match(&mut self.asked.clients, sight, &selectors);
@@ -149,17 +152,17 @@ impl ObjectExchange {
 
 impl ClientRequests {
     pub(in crate::core) fn demand_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        let Some(Pending::Demand(id)) = self.clients.pending(client, request) else {
+        let Some(PendingAnswer::Demand(id)) = self.clients.pending(client, request) else {
             return;
         };
         let id = *id;
-        let Some(Interest::Demand(waiting)) = self.interests.get(id) else {
+        let Some(StandingInterest::Demand(waiting)) = self.interests.get(id) else {
             return;
         };
         let error = Error::new(Code::Timeout, waiting.selectors.text(), "nothing of this came in time");
         _ = self.end_interest(id);
         self.settle(client, request);
-        fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+        fx.reply(client, request, &Reply::Failed(WireFailure::from(&error)));
     }
 
     pub(in crate::core) fn demand_meets(
@@ -170,21 +173,21 @@ impl ClientRequests {
         object: u32,
         fx: &mut impl Effects,
     ) {
-        let Some(Interest::Demand(waiting)) = self.interests.get(id) else {
+        let Some(StandingInterest::Demand(waiting)) = self.interests.get(id) else {
             return;
         };
         let (client, request, requirement) = (waiting.client, waiting.request, waiting.requirement);
         // A demand has no queue.
         _ = self.end_interest(id);
         self.settle(client, request);
-        let via = self.interests.still(requirement).map(|_| Via {
+        let via = self.interests.still(requirement).map(|_| DeliveredVia {
             follow: None,
             requirement,
         });
         self.deliver(
             objects,
             memory,
-            Delivery {
+            ObjectDelivery {
                 client,
                 request,
                 object,

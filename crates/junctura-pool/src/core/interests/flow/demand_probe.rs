@@ -12,18 +12,18 @@
 
 use junctura_model::{Code, Error, RecordRef, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{Happened, ObjectName, Wanted, events};
+use junctura_wire::body::{EventBody, ObjectName, WantedRequest, events};
 
 use crate::Effects;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::exchange::ObjectExchange;
-use crate::core::objects::identity::Identity;
-use crate::core::objects::key_table::Filed;
+use crate::core::objects::identity::ObjectIdentity;
+use crate::core::objects::key_table::KeyEntry;
 
 /// What was not offered.
 #[derive(Clone, Copy)]
-pub(in crate::core) struct Declined<'a> {
+pub(in crate::core) struct DeclinedOffer<'a> {
     pub(in crate::core) schema: u16,
     pub(in crate::core) record: &'a [u8],
     pub(in crate::core) length: u64,
@@ -34,7 +34,7 @@ impl Core {
         &mut self,
         client: u32,
         request: u64,
-        wanted: &Wanted<'_>,
+        wanted: &WantedRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
         let identity = self.exchange.objects.identify(wanted.schema, &wanted.record)?;
@@ -44,7 +44,7 @@ impl Core {
             .interests
             .count_wanting(wanted.schema, &wanted.record);
         if count == 0 && wanted.declines {
-            let declined = Declined {
+            let declined = DeclinedOffer {
                 schema: wanted.schema,
                 record: &wanted.record,
                 length: 0,
@@ -61,8 +61,8 @@ impl ObjectExchange {
     pub(in crate::core) fn decline(
         &mut self,
         client: u32,
-        Identity { key, dataset, .. }: Identity,
-        declined: Declined<'_>,
+        ObjectIdentity { key, dataset, .. }: ObjectIdentity,
+        declined: DeclinedOffer<'_>,
         fx: &mut impl Effects,
     ) {
         self.asked.count.declined += 1;
@@ -83,7 +83,7 @@ impl ObjectExchange {
         text: &str,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let Some(Filed::Tombstone(id)) = self
+        let Some(KeyEntry::Tombstone(id)) = self
             .objects
             .find_key(identity)
             .filter(|&filed| self.objects.is_marker(filed))
@@ -92,7 +92,7 @@ impl ObjectExchange {
         };
         let marker = self.objects.tombstones.get(id);
         let record = self.objects.tombstones.record(marker).as_bytes().to_vec();
-        let missed = Declined {
+        let missed = DeclinedOffer {
             schema: marker.schema,
             record: &record,
             length: 0,
@@ -106,7 +106,7 @@ impl ClientRequests {
     pub(in crate::core) fn tell_of_declined(
         &mut self,
         client: u32,
-        what: Declined<'_>,
+        what: DeclinedOffer<'_>,
         event: u32,
         fx: &mut impl Effects,
     ) {
@@ -116,7 +116,7 @@ impl ClientRequests {
             if !self.hears(id, event, fx) {
                 continue;
             }
-            let happened = Happened {
+            let happened = EventBody {
                 event,
                 object: Some(ObjectName {
                     schema: what.schema,
@@ -125,7 +125,7 @@ impl ClientRequests {
                 }),
                 length: what.length,
                 client: self.clients.wire_peer(client),
-                ..Happened::default()
+                ..EventBody::default()
             };
             self.count.events += u64::from(self.interests.tell(id, happened, fx));
         }

@@ -6,31 +6,31 @@ use junctura_model::selector::SelectorSet;
 use junctura_model::version::{Cursor, Phase};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{Follow, Gap, ObjectName};
+use junctura_wire::body::{FollowRequest, GapBody, ObjectName};
 use junctura_wire::fixed;
 
 use crate::Effects;
-use crate::core::clients::client::{Pending, Via};
-use crate::core::clients::flow::deliver::Delivery;
+use crate::core::clients::client::{DeliveredVia, PendingAnswer};
+use crate::core::clients::flow::deliver::ObjectDelivery;
 use crate::core::clients::requests::ClientRequests;
-use crate::core::clients::stat::Counters;
+use crate::core::clients::stat::PoolCounters;
 use crate::core::deferred::DeferredWork;
 use crate::core::engine::Core;
 use crate::core::exchange::ObjectExchange;
-use crate::core::interests::follow::{Following, Next};
-use crate::core::interests::interest::Interest;
-use crate::core::objects::object::State;
-use crate::core::objects::order::{Incremental, Sorting};
+use crate::core::interests::follow::{FollowInterest, NextDelivery};
+use crate::core::interests::interest::StandingInterest;
+use crate::core::objects::object::ObjectState;
+use crate::core::objects::order::{IncrementalSort, ResolvedOrder};
 use crate::core::objects::table::ObjectTable;
-use crate::core::objects::tombstone::Missed;
+use crate::core::objects::tombstone::MissedObjects;
 
 /// What a follow begins with.
 struct FollowBeginning {
     /// What divides its phases.
     since: u64,
-    first: Incremental,
+    first: IncrementalSort,
     live: Vec<u32>,
-    missed: Vec<Missed>,
+    missed: Vec<MissedObjects>,
 }
 
 impl Core {
@@ -38,7 +38,7 @@ impl Core {
         &mut self,
         client: u32,
         request: u64,
-        follow: &Follow<'_>,
+        follow: &FollowRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
         if follow.window == 0 {
@@ -74,7 +74,7 @@ impl Core {
         let beginning = self
             .exchange
             .begin_follow(follow, requirement, cursor.as_ref(), (&selectors, &sorting))?;
-        let following = Following {
+        let following = FollowInterest {
             client,
             request,
             selectors,
@@ -90,8 +90,8 @@ impl Core {
         let id = self.exchange.asked.add_interest(
             client,
             request,
-            Interest::Follow(Box::new(following)),
-            Pending::Follow,
+            StandingInterest::Follow(Box::new(following)),
+            PendingAnswer::Follow,
         )?;
         self.exchange
             .asked
@@ -113,7 +113,7 @@ impl Core {
     }
 
     /// The group of a follow that is to be a member's.
-    fn group_to_join(&mut self, client: u32, request: u64, follow: &Follow<'_>) -> Result<Option<(u32, bool)>> {
+    fn group_to_join(&mut self, client: u32, request: u64, follow: &FollowRequest<'_>) -> Result<Option<(u32, bool)>> {
         let through = follow.requirement.is_some() || follow.requirement_name.is_some();
         if let Some(name) = &follow.group {
             if through {
@@ -145,10 +145,10 @@ impl ObjectExchange {
     /// What a follow is to be given of what is there.
     fn begin_follow(
         &mut self,
-        follow: &Follow<'_>,
+        follow: &FollowRequest<'_>,
         requirement: Option<u32>,
         cursor: Option<&Cursor>,
-        (selectors, sorting): (&SelectorSet, &Sorting),
+        (selectors, sorting): (&SelectorSet, &ResolvedOrder),
     ) -> Result<FollowBeginning> {
         // What divides the phases: for one that goes on from a cursor it stays what it was, or a second resumption would
         // take what came in between for seen.
@@ -166,11 +166,11 @@ impl ObjectExchange {
         let sight = self.sight();
         let (first, live, missed) = match (requirement, cursor) {
             (Some(id), _) => (
-                Incremental::new(self.asked.interests.owed_waiting(&self.asked.clients, id)?),
+                IncrementalSort::new(self.asked.interests.owed_waiting(&self.asked.clients, id)?),
                 Vec::new(),
                 Vec::new(),
             ),
-            (None, None) if follow.only_new => (Incremental::default(), Vec::new(), Vec::new()),
+            (None, None) if follow.only_new => (IncrementalSort::default(), Vec::new(), Vec::new()),
             (None, None) => (
                 self.objects.sorted_matches(&mut self.asked.clients, sight, selectors),
                 Vec::new(),
@@ -180,7 +180,7 @@ impl ObjectExchange {
                 let (first, live, missed) =
                     self.objects
                         .resume(&mut self.asked.clients, sight, selectors, sorting, cursor)?;
-                (Incremental::new(first), live, missed)
+                (IncrementalSort::new(first), live, missed)
             }
         };
         Ok(FollowBeginning {
@@ -225,7 +225,7 @@ impl ObjectExchange {
     /// One delivery of a follow was given back without a release. What comes back to a group goes out when all that comes
     /// with one message is there, so that it goes in order.
     pub(in crate::core) fn comes_back_from(&mut self, id: u32, fx: &mut impl Effects) {
-        match self.asked.interests.following_ref(id).and_then(Following::group) {
+        match self.asked.interests.following_ref(id).and_then(FollowInterest::group) {
             Some(group) => {
                 self.asked.interests.take_out_of_hand(id);
                 self.asked.interests.stir(group);
@@ -243,7 +243,12 @@ impl ObjectExchange {
             return;
         }
         for follow in std::mem::take(&mut state.paused) {
-            match self.asked.interests.following_ref(follow).and_then(Following::group) {
+            match self
+                .asked
+                .interests
+                .following_ref(follow)
+                .and_then(FollowInterest::group)
+            {
                 None => self.pump(follow, fx),
                 Some(group) => {
                     self.asked.interests.seat(follow);
@@ -268,14 +273,14 @@ impl ObjectExchange {
             };
             let (via_requirement, is_closing) = (following.requirement, following.is_closing());
             let (object, first_phase) = match next {
-                Next::First(object) => (object, true),
-                Next::Later(object) => (object, false),
-                Next::Live => {
+                NextDelivery::First(object) => (object, true),
+                NextDelivery::Later(object) => (object, false),
+                NextDelivery::Live => {
                     self.asked.flush_gap(&mut self.objects, id, &mut gone, fx);
                     self.asked.go_live(&mut self.objects, &mut self.deferred, id, fx);
                     continue;
                 }
-                Next::Over => {
+                NextDelivery::Over => {
                     self.asked.flush_gap(&mut self.objects, id, &mut gone, fx);
                     return self.asked.end_caught_up(&mut self.objects, &mut self.deferred, id, fx);
                 }
@@ -301,7 +306,7 @@ impl ObjectExchange {
             };
             following.in_flight += 1;
             let (client, request) = (following.client, following.request);
-            let via = Via {
+            let via = DeliveredVia {
                 follow: Some(self.asked.interests.refer(id)),
                 requirement: via_requirement.map(|requirement| self.asked.interests.refer(requirement)),
             };
@@ -309,7 +314,7 @@ impl ObjectExchange {
             self.asked.deliver(
                 &mut self.objects,
                 &mut self.memory,
-                Delivery {
+                ObjectDelivery {
                     client,
                     request,
                     object,
@@ -326,7 +331,7 @@ impl ObjectExchange {
 
 impl ClientRequests {
     /// Clean-up of a follow that was taken from the table. Gives what stood in its queue, which watches that no more.
-    pub(in crate::core) fn end_follow(&mut self, id: u32, mut following: Following) -> Vec<u32> {
+    pub(in crate::core) fn end_follow(&mut self, id: u32, mut following: FollowInterest) -> Vec<u32> {
         let mut queue = Vec::from(std::mem::take(&mut following.live));
         if let Some(mut phase) = following.first_phase.take() {
             queue.extend(phase.take_all());
@@ -391,8 +396,10 @@ impl ClientRequests {
         let object = |id: u32| &objects[id];
         for same in gone.chunk_by(|&one, &next| object(one).state == object(next).state) {
             let reason = match object(same[0]).state {
-                State::Gone(why) => why.name(),
-                State::Visible | State::Superseded | State::Staged | State::Dropped => "superseded",
+                ObjectState::Gone(why) => why.name(),
+                ObjectState::Visible | ObjectState::Superseded | ObjectState::Staged | ObjectState::Dropped => {
+                    "superseded"
+                }
             };
             let names = same.iter().map(|&id| object(id).name());
             send_gap(&mut self.count, client, request, names, reason, fx);
@@ -436,7 +443,7 @@ impl ClientRequests {
 
 /// Tells a reader of objects that it will not get.
 pub(in crate::core) fn send_gap<'a>(
-    count: &mut Counters,
+    count: &mut PoolCounters,
     client: u32,
     request: u64,
     gone: impl IntoIterator<Item = ObjectName<'a>>,
@@ -459,7 +466,7 @@ pub(in crate::core) fn send_gap<'a>(
         fx.reply(
             client,
             request,
-            &Reply::Gap(Gap {
+            &Reply::Gap(GapBody {
                 items,
                 reason,
                 unnamed: None,

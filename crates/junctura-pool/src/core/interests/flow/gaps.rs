@@ -1,7 +1,7 @@
 //! Reports of objects that a requirement will not get.
 
 use junctura_wire::Reply;
-use junctura_wire::body::Gap;
+use junctura_wire::body::GapBody;
 
 use crate::Effects;
 use crate::core::clients::requests::ClientRequests;
@@ -57,7 +57,7 @@ impl ClientRequests {
         unnamed.sort_unstable();
         for (reason, unnamed) in unnamed {
             self.count.gaps += unnamed;
-            let gap = Gap {
+            let gap = GapBody {
                 items: Vec::new(),
                 reason: reason.into(),
                 unnamed: Some(unnamed),

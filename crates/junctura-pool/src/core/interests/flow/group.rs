@@ -2,21 +2,21 @@
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{Follow, GroupTerms, Require, events};
+use junctura_wire::body::{FollowRequest, GroupTerms, RequireRequest, events};
 use junctura_wire::fixed;
 
 use crate::Effects;
-use crate::core::clients::client::{Pending, Via};
-use crate::core::clients::flow::deliver::Delivery;
+use crate::core::clients::client::{DeliveredVia, PendingAnswer};
+use crate::core::clients::flow::deliver::ObjectDelivery;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::table::ClientTable;
 use crate::core::deferred::DeferredWork;
 use crate::core::engine::Core;
 use crate::core::exchange::ObjectExchange;
-use crate::core::interests::follow::Following;
-use crate::core::interests::group::Member;
-use crate::core::interests::interest::Interest;
-use crate::core::interests::requirement::Requirement;
+use crate::core::interests::follow::FollowInterest;
+use crate::core::interests::group::FollowMembership;
+use crate::core::interests::interest::StandingInterest;
+use crate::core::interests::requirement::RequirementState;
 use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::weight::INTEREST_BYTES;
 use crate::core::objects::table::ObjectTable;
@@ -28,7 +28,7 @@ impl Core {
         client: u32,
         request: u64,
         name: &str,
-        follow: &Follow<'_>,
+        follow: &FollowRequest<'_>,
     ) -> Result<(u32, bool)> {
         let Some(terms) = &follow.group_terms else {
             let id = self.exchange.asked.interests.find_named(name)?;
@@ -45,12 +45,12 @@ impl Core {
             newest_only,
             time_to_live_ms,
         } = *terms;
-        let terms = Require {
+        let terms = RequireRequest {
             selector: follow.selector.as_ref().into(),
             newest_only,
             time_to_live_ms,
             group: true,
-            ..Require::default()
+            ..RequireRequest::default()
         };
         let mut asked = self
             .exchange
@@ -82,7 +82,7 @@ impl ObjectExchange {
         group: (u32, bool),
         client: u32,
         request: u64,
-        follow: &Follow<'_>,
+        follow: &FollowRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
         let ((requirement, is_new), joined) = (group, self.objects.sequence);
@@ -94,15 +94,18 @@ impl ObjectExchange {
         else {
             return Ok(());
         };
-        let member = Member {
+        let member = FollowMembership {
             turn: 0,
             joined,
             is_live: false,
         };
-        let following = Following::of_member(client, request, selectors, requirement, follow, member);
-        let added = self
-            .asked
-            .add_interest(client, request, Interest::Follow(Box::new(following)), Pending::Follow);
+        let following = FollowInterest::of_member(client, request, selectors, requirement, follow, member);
+        let added = self.asked.add_interest(
+            client,
+            request,
+            StandingInterest::Follow(Box::new(following)),
+            PendingAnswer::Follow,
+        );
         if added.is_err() && is_new {
             let name = follow.group.as_deref().unwrap_or_default();
             self.unmake_named(requirement, name, fx);
@@ -240,14 +243,14 @@ impl ClientRequests {
         member.turn = turn;
         let flags = if member.is_live { 0 } else { fixed::FIRST_PHASE };
         self.interests.seat(follow);
-        let via = Via {
+        let via = DeliveredVia {
             follow: Some(self.interests.refer(follow)),
             requirement: Some(self.interests.refer(id)),
         };
         self.deliver(
             objects,
             memory,
-            Delivery {
+            ObjectDelivery {
                 client,
                 request,
                 object,
@@ -261,7 +264,7 @@ impl ClientRequests {
 
 impl ClientTable {
     /// Whether a client may follow as a member of a new group: one that may not makes none.
-    pub(in crate::core) fn may_be_member(&mut self, client: u32, group: &Requirement) -> Result<()> {
+    pub(in crate::core) fn may_be_member(&mut self, client: u32, group: &RequirementState) -> Result<()> {
         let bytes = INTEREST_BYTES + group.selectors.standing_bytes();
         self.weigh_asked(client, bytes)?;
         self.weigh_asked_no_more(client, bytes);

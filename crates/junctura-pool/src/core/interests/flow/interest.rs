@@ -3,18 +3,18 @@
 use junctura_model::selector::SelectorSet;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{Failure, Target};
+use junctura_wire::body::{TargetBody, WireFailure};
 
 use crate::Effects;
-use crate::core::clients::client::Pending;
+use crate::core::clients::client::PendingAnswer;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::table::ClientTable;
 use crate::core::deferred::DeferredWork;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::exchange::ObjectExchange;
-use crate::core::interests::demand::Waiting;
-use crate::core::interests::interest::{Aim, Interest, Prepared, typed};
+use crate::core::interests::demand::WaitingDemand;
+use crate::core::interests::interest::{InterestAim, PreparedSelector, StandingInterest, typed};
 use crate::core::interests::table::InterestTable;
 use crate::core::objects::identity::identity;
 use crate::core::objects::table::ObjectTable;
@@ -23,7 +23,7 @@ impl Core {
     /// The next request may have a selector that was read before; `None`: no request has.
     ///
     /// Gives back what was there before.
-    pub fn prepare(&mut self, selector: Option<Prepared>) -> Option<Prepared> {
+    pub fn prepare(&mut self, selector: Option<PreparedSelector>) -> Option<PreparedSelector> {
         std::mem::replace(&mut self.exchange.asked.interests.prepared, selector)
     }
 }
@@ -38,10 +38,12 @@ impl ObjectExchange {
     /// A new visible object matches an interest.
     pub(in crate::core) fn satisfy(&mut self, interest: u32, object: u32, event: u32, fx: &mut impl Effects) {
         match self.asked.interests.get(interest) {
-            Some(Interest::Follow(_)) => self.follow_meets(interest, object, fx),
-            Some(Interest::Subscription(_)) => self.asked.tell_subscription(&self.objects, interest, object, event, fx),
-            Some(Interest::Requirement(_)) => self.requirement_meets(interest, object, fx),
-            Some(Interest::Demand(_)) => {
+            Some(StandingInterest::Follow(_)) => self.follow_meets(interest, object, fx),
+            Some(StandingInterest::Subscription(_)) => {
+                self.asked.tell_subscription(&self.objects, interest, object, event, fx)
+            }
+            Some(StandingInterest::Requirement(_)) => self.requirement_meets(interest, object, fx),
+            Some(StandingInterest::Demand(_)) => {
                 self.asked
                     .demand_meets(&mut self.objects, &mut self.memory, interest, object, fx);
             }
@@ -56,8 +58,8 @@ impl ClientRequests {
         &mut self,
         client: u32,
         request: u64,
-        interest: Interest,
-        pending: fn(u32) -> Pending,
+        interest: StandingInterest,
+        pending: fn(u32) -> PendingAnswer,
     ) -> Result<u32> {
         self.clients.may_ask(client, request)?;
         let id = self.file_interest(interest)?;
@@ -66,19 +68,19 @@ impl ClientRequests {
     }
 
     /// Files an interest that is no client's.
-    pub(in crate::core) fn file_interest(&mut self, interest: Interest) -> Result<u32> {
+    pub(in crate::core) fn file_interest(&mut self, interest: StandingInterest) -> Result<u32> {
         let id = self.interests.table.vacant_key() as u32;
         self.interests.weigh_interest(&mut self.clients, id, &interest)?;
         if let Err(full) = self.interests.match_with(id, &interest) {
             self.interests.weigh_interest_no_more(&mut self.clients, id);
             return Err(full);
         }
-        if let Interest::Demand(Waiting { requirement, .. }) = &interest
+        if let StandingInterest::Demand(WaitingDemand { requirement, .. }) = &interest
             && let Some(requirement) = self.interests.still(*requirement)
         {
             self.demand_waits(requirement, true);
         }
-        if let Interest::Demand(Waiting { incomplete: true, .. }) = &interest {
+        if let StandingInterest::Demand(WaitingDemand { incomplete: true, .. }) = &interest {
             self.interests.lookers.insert(id);
         }
         self.interests.table.insert(interest);
@@ -97,9 +99,9 @@ impl ClientRequests {
             self.interests.match_no_more(id, selectors);
         }
         match interest {
-            Interest::Follow(following) => return self.end_follow(id, *following),
-            Interest::Subscription(subscription) => self.interests.end_subscription(id, &subscription),
-            Interest::Demand(waiting) => {
+            StandingInterest::Follow(following) => return self.end_follow(id, *following),
+            StandingInterest::Subscription(subscription) => self.interests.end_subscription(id, &subscription),
+            StandingInterest::Demand(waiting) => {
                 if let Some(requirement) = self.interests.still(waiting.requirement) {
                     self.demand_waits(requirement, false);
                 }
@@ -107,7 +109,7 @@ impl ClientRequests {
                     self.interests.lookers.remove(&id);
                 }
             }
-            Interest::Requirement(requirement) => {
+            StandingInterest::Requirement(requirement) => {
                 self.interests.forget_beginning(&requirement);
                 self.interests.forget_lost(&requirement.lost);
             }
@@ -118,7 +120,7 @@ impl ClientRequests {
     /// Ends a request from the server's side and says why.
     pub(in crate::core) fn close(&mut self, client: u32, request: u64, error: &Error, fx: &mut impl Effects) {
         self.settle(client, request);
-        fx.reply(client, request, &Reply::Ended(Failure::from(error)));
+        fx.reply(client, request, &Reply::Ended(WireFailure::from(error)));
     }
 
     /// Ends a follow from the server's side and says why.
@@ -167,10 +169,10 @@ impl ObjectTable {
 
 impl InterestTable {
     /// What a target names: a selector set, or a key's identity and its text.
-    pub(in crate::core) fn aim(&self, target: &Target<'_>) -> Result<Aim> {
+    pub(in crate::core) fn aim(&self, target: &TargetBody<'_>) -> Result<InterestAim> {
         match target {
-            Target::Selector(text) => Ok(Aim::Selectors(self.selectors(text)?)),
-            Target::Key { schema: number, record } => {
+            TargetBody::Selector(text) => Ok(InterestAim::Selectors(self.selectors(text)?)),
+            TargetBody::Key { schema: number, record } => {
                 let schema = self.config.schemas.get(usize::from(*number)).ok_or_else(|| {
                     Error::new(
                         Code::SchemaMismatch,
@@ -182,7 +184,7 @@ impl InterestTable {
                 let mut text = String::new();
                 schema.key_of(record, &mut text);
                 let identity = identity(*number, record.key_bytes(schema.key_len()));
-                Ok(Aim::Key {
+                Ok(InterestAim::Key {
                     identity,
                     text,
                     selectors: SelectorSet::exact_key(record, usize::from(*number), &self.config.schemas),

@@ -1,18 +1,18 @@
 //! Requirements with a name are made, used and ended.
 
-use junctura_model::requirements::Written;
+use junctura_model::requirements::WrittenRequirement;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{Failure, Require, events};
+use junctura_wire::body::{RequireRequest, WireFailure, events};
 
 use crate::Effects;
-use crate::core::clients::client::Pending;
+use crate::core::clients::client::PendingAnswer;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::NOBODY;
 use crate::core::exchange::ObjectExchange;
 use crate::core::interests::named_requirement::subject;
-use crate::core::interests::requirement::Requirement;
+use crate::core::interests::requirement::RequirementState;
 
 impl Core {
     /// Makes a requirement with a name, or joins the one that has it. The client's request stands for its use of it.
@@ -21,7 +21,7 @@ impl Core {
         client: u32,
         request: u64,
         name: &str,
-        require: &Require<'_>,
+        require: &RequireRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
         let exchange = &mut self.exchange;
@@ -46,10 +46,10 @@ impl Core {
     ///
     /// # Errors
     /// What is wrong with it, with its line in the file; `Conflict` where another of the name stands on other terms.
-    pub fn require_from_the_start(&mut self, written: &Written) -> Result<()> {
+    pub fn require_from_the_start(&mut self, written: &WrittenRequirement) -> Result<()> {
         let exchange = &mut self.exchange;
         let milliseconds = |time: u64| time.div_ceil(1_000_000);
-        let require = Require {
+        let require = RequireRequest {
             selector: written.selector.as_str().into(),
             newest_only: written.newest_only,
             name: Some(written.name.as_str().into()),
@@ -95,7 +95,7 @@ impl ObjectExchange {
         client: u32,
         request: u64,
         name: &str,
-        asked: Requirement,
+        asked: RequirementState,
     ) -> Result<(u32, bool)> {
         if let Some(&id) = self.asked.interests.named.get(name) {
             self.asked.interests.agree_on_requirement(id, &asked)?;
@@ -113,7 +113,7 @@ impl ObjectExchange {
             .asked
             .interests
             .requirement_ref(id)
-            .is_some_and(Requirement::has_begun)
+            .is_some_and(RequirementState::has_begun)
         {
             self.retention.came(name);
         }
@@ -121,7 +121,12 @@ impl ObjectExchange {
     }
 
     pub(in crate::core) fn end_named(&mut self, id: u32, event: u32, by: Option<u32>, fx: &mut impl Effects) -> u64 {
-        let Some(named) = self.asked.interests.requirement_ref(id).and_then(Requirement::named) else {
+        let Some(named) = self
+            .asked
+            .interests
+            .requirement_ref(id)
+            .and_then(RequirementState::named)
+        else {
             return 0;
         };
         let name = named.name.clone();
@@ -148,7 +153,7 @@ impl ObjectExchange {
 impl ClientRequests {
     /// A client's request stands by a requirement with a name.
     pub(in crate::core) fn use_named(&mut self, id: u32, client: u32, request: u64) -> Result<()> {
-        self.clients.add_pending(client, request, Pending::Use(id))?;
+        self.clients.add_pending(client, request, PendingAnswer::Use(id))?;
         if let Some(named) = self.interests.named_mut(id) {
             named.users.insert((client, request));
         }
@@ -164,7 +169,7 @@ impl ClientRequests {
         let error = Error::new(Code::Closed, subject(name), "it was retracted");
         for (client, request) in users.into_iter().flatten() {
             self.settle(client, request);
-            fx.reply(client, request, &Reply::Ended(Failure::from(&error)));
+            fx.reply(client, request, &Reply::Ended(WireFailure::from(&error)));
         }
     }
 }

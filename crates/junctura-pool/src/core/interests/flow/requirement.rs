@@ -2,18 +2,18 @@
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::Require;
+use junctura_wire::body::RequireRequest;
 
 use crate::Effects;
-use crate::core::clients::client::Pending;
+use crate::core::clients::client::PendingAnswer;
 use crate::core::clients::requests::ClientRequests;
-use crate::core::deferred::Part;
-use crate::core::deferred::beginning::Beginning;
+use crate::core::deferred::DeferredPart;
+use crate::core::deferred::beginning::RequirementStart;
 use crate::core::engine::Core;
 use crate::core::exchange::ObjectExchange;
-use crate::core::interests::interest::Interest;
-use crate::core::interests::requirement::{Disowned, Requirement, Whose};
-use crate::core::objects::object::State;
+use crate::core::interests::interest::StandingInterest;
+use crate::core::interests::requirement::{DisownedObjects, RequirementOwner, RequirementState};
+use crate::core::objects::object::ObjectState;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
@@ -21,7 +21,7 @@ impl Core {
         &mut self,
         client: u32,
         request: u64,
-        require: &Require<'_>,
+        require: &RequireRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
         if let Some(name) = &require.name {
@@ -36,8 +36,8 @@ impl Core {
             return Err(Error::new(Code::InvalidArgument, "time to live", cause));
         }
         let selectors = self.exchange.asked.interests.selectors(&require.selector)?;
-        let whose = Whose::Client { client, request };
-        let requirement = Requirement::new(
+        let whose = RequirementOwner::Client { client, request };
+        let requirement = RequirementState::new(
             whose,
             selectors,
             require.newest_only,
@@ -48,7 +48,7 @@ impl Core {
         self.exchange
             .asked
             .clients
-            .add_pending(client, request, Pending::Requirement(id))?;
+            .add_pending(client, request, PendingAnswer::Requirement(id))?;
         if !self.exchange.asked.interests.begins_later(id, (client, request)) {
             fx.reply(client, request, &Reply::Began(self.exchange.objects.sequence));
         }
@@ -58,7 +58,7 @@ impl Core {
 
 impl ObjectExchange {
     /// Files a requirement that is no client's.
-    pub(in crate::core) fn file_requirement(&mut self, mut requirement: Requirement) -> Result<u32> {
+    pub(in crate::core) fn file_requirement(&mut self, mut requirement: RequirementState) -> Result<u32> {
         let sight = self.sight();
         let mut there = self
             .objects
@@ -71,9 +71,11 @@ impl ObjectExchange {
         };
         let reserved = left.len();
         if reserved > 0 {
-            requirement.beginning = Some(Box::new(Beginning::new(left, self.objects.sequence)));
+            requirement.beginning = Some(Box::new(RequirementStart::new(left, self.objects.sequence)));
         }
-        let id = self.asked.file_interest(Interest::Requirement(Box::new(requirement)))?;
+        let id = self
+            .asked
+            .file_interest(StandingInterest::Requirement(Box::new(requirement)))?;
         self.asked.interests.requirements.insert(id);
         self.asked
             .interests
@@ -81,7 +83,8 @@ impl ObjectExchange {
         if reserved > 0 {
             // Requirements that come meanwhile do not take its place.
             self.asked.interests.owed += reserved;
-            self.deferred.go_on_later(Part::Owe(self.asked.interests.refer(id)));
+            self.deferred
+                .go_on_later(DeferredPart::Owe(self.asked.interests.refer(id)));
         }
         for object in there {
             self.asked.owe_from_the_start(&mut self.objects, id, object);
@@ -148,14 +151,14 @@ impl ObjectExchange {
         requirement.in_flight -= 1;
         if owed.in_flight == 0 {
             match state {
-                State::Gone(why) => self.lose(id, object, why.name(), fx),
-                State::Superseded if requirement.newest_only => self.no_longer_owed(id, object),
-                State::Visible | State::Superseded if requirement.group.is_some() => {
+                ObjectState::Gone(why) => self.lose(id, object, why.name(), fx),
+                ObjectState::Superseded if requirement.newest_only => self.no_longer_owed(id, object),
+                ObjectState::Visible | ObjectState::Superseded if requirement.group.is_some() => {
                     self.asked.interests.wait_again(id, sequence);
                 }
                 // Nobody is owed what was never visible.
-                State::Staged | State::Dropped => {}
-                State::Visible | State::Superseded => {
+                ObjectState::Staged | ObjectState::Dropped => {}
+                ObjectState::Visible | ObjectState::Superseded => {
                     let reader = reader.filter(|_| !owed.queued);
                     owed.queued |= reader.is_some();
                     if let Some(reader) = reader {
@@ -228,14 +231,14 @@ impl ObjectExchange {
                 .requirement_mut(id)
                 .map(|one| std::mem::take(&mut one.owed));
             self.deferred
-                .go_on_later(Part::Disown(Disowned(owed.unwrap_or_default())));
+                .go_on_later(DeferredPart::Disown(DisownedObjects(owed.unwrap_or_default())));
         }
         let owed: Vec<u32> = self
             .asked
             .interests
             .requirement_ref(id)
             .into_iter()
-            .flat_map(Requirement::objects)
+            .flat_map(RequirementState::objects)
             .collect();
         for object in owed {
             self.no_longer_owed(id, object);
@@ -250,7 +253,7 @@ impl ObjectExchange {
     }
 
     /// A requirement that has ended is owed one object less. Whether it is owed more.
-    pub(in crate::core) fn disown_next(&mut self, disowned: &mut Disowned, fx: &mut impl Effects) -> bool {
+    pub(in crate::core) fn disown_next(&mut self, disowned: &mut DisownedObjects, fx: &mut impl Effects) -> bool {
         let Some((_, owed)) = disowned.0.pop_first() else {
             self.memory.came_free |= !self.memory.stalled.is_empty();
             return false;

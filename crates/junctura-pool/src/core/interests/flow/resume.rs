@@ -5,10 +5,10 @@ use junctura_model::version::{Cursor, Phase};
 use junctura_model::{Code, Error, Result};
 
 use crate::core::clients::table::ClientTable;
-use crate::core::objects::index::Sight;
-use crate::core::objects::order::Sorting;
+use crate::core::objects::index::HiddenObjects;
+use crate::core::objects::order::ResolvedOrder;
 use crate::core::objects::table::ObjectTable;
-use crate::core::objects::tombstone::Missed;
+use crate::core::objects::tombstone::MissedObjects;
 
 impl ObjectTable {
     /// Reads a cursor of this incarnation.
@@ -35,11 +35,11 @@ impl ObjectTable {
     pub(in crate::core) fn resume(
         &mut self,
         clients: &mut ClientTable,
-        sight: Sight,
+        sight: HiddenObjects,
         selectors: &SelectorSet,
-        sorting: &Sorting,
+        sorting: &ResolvedOrder,
         cursor: &Cursor,
-    ) -> Result<(Vec<u32>, Vec<u32>, Vec<Missed>)> {
+    ) -> Result<(Vec<u32>, Vec<u32>, Vec<MissedObjects>)> {
         let since = match &cursor.phase {
             Phase::First { snapshot, .. } => *snapshot,
             Phase::Live { last } => *last,

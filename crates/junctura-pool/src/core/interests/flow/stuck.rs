@@ -6,13 +6,13 @@ use junctura_wire::body::events;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
-use crate::core::engine::timers::{NOBODY, Timer};
-use crate::core::interests::interest::Interest;
+use crate::core::engine::timers::{NOBODY, TimerEvent};
+use crate::core::interests::interest::StandingInterest;
 use crate::core::interests::named_requirement::seconds;
-use crate::core::interests::requirement::{Requirement, Whose};
-use crate::core::interests::stuck::Broken;
+use crate::core::interests::requirement::{RequirementOwner, RequirementState};
+use crate::core::interests::stuck::StuckRequirement;
 use crate::core::memory::payload::PayloadMemory;
-use crate::core::memory::shortage::Shortage;
+use crate::core::memory::shortage::MemoryShortage;
 use crate::core::objects::table::ObjectTable;
 use crate::{BrokenRequirement, Effects};
 
@@ -32,7 +32,7 @@ impl Core {
                 .asked
                 .interests
                 .requirement_ref(id)
-                .and_then(Requirement::quota_exceeded);
+                .and_then(RequirementState::quota_exceeded);
             if let Some(quota) = over {
                 self.break_requirement(id, &format!("it kept more than its quota of {quota} bytes"), fx);
                 return true;
@@ -40,7 +40,8 @@ impl Core {
         }
         let (memory, interests) = (&self.exchange.memory, &self.exchange.asked.interests);
         let is_behind = self.exchange.is_behind();
-        let is_full = memory.somebody_waits_in_vain(is_behind) || memory.somebody_lacks(is_behind, Shortage::Records);
+        let is_full =
+            memory.somebody_waits_in_vain(is_behind) || memory.somebody_lacks(is_behind, MemoryShortage::Records);
         if interests.breakers.on_full.is_empty() || !is_full {
             return false;
         }
@@ -58,7 +59,7 @@ impl Core {
     /// Breaks those that are stuck, until nobody waits any more.
     pub(in crate::core) fn break_stuck(&mut self, fx: &mut impl Effects) {
         self.exchange.memory.watch.looks = None;
-        for shortage in Shortage::ALL {
+        for shortage in MemoryShortage::ALL {
             while self.exchange.memory.somebody_lacks(self.exchange.is_behind(), shortage)
                 && let Some(id) = self.exchange.asked.interests.most_stuck(
                     &self.exchange.objects,
@@ -73,9 +74,9 @@ impl Core {
                     .requirement_ref(id)
                     .map_or(0, |one| one.bounds.stuck_after);
                 let wanted = match shortage {
-                    Shortage::Payload => "memory",
-                    Shortage::Records => "room for attributes",
-                    Shortage::Owed => "requirements to be owed less",
+                    MemoryShortage::Payload => "memory",
+                    MemoryShortage::Records => "room for attributes",
+                    MemoryShortage::Owed => "requirements to be owed less",
                 };
                 let why = format!(
                     "it released nothing for {} s while others waited for {wanted}",
@@ -109,7 +110,7 @@ impl Core {
         let Some(requirement) = exchange.asked.interests.requirement_mut(id) else {
             return;
         };
-        requirement.broken = Some(Broken {
+        requirement.broken = Some(StuckRequirement {
             since,
             why: why.to_owned(),
         });
@@ -144,12 +145,12 @@ impl PayloadMemory {
     }
 
     /// The same for what else an offer may wait for, which no payload makes room for that moves to the file tier.
-    pub(in crate::core) fn somebody_lacks(&self, is_behind: bool, shortage: Shortage) -> bool {
+    pub(in crate::core) fn somebody_lacks(&self, is_behind: bool, shortage: MemoryShortage) -> bool {
         let waits_in_vain = || self.stalled.wait_for(shortage) && !is_behind;
         match shortage {
-            Shortage::Payload => self.somebody_waits_in_vain(is_behind),
-            Shortage::Records => waits_in_vain() && !self.eviction.has_spare(),
-            Shortage::Owed => waits_in_vain(),
+            MemoryShortage::Payload => self.somebody_waits_in_vain(is_behind),
+            MemoryShortage::Records => waits_in_vain() && !self.eviction.has_spare(),
+            MemoryShortage::Owed => waits_in_vain(),
         }
     }
 
@@ -171,11 +172,12 @@ impl PayloadMemory {
         } else {
             self.watch.waits_since = None;
         }
-        let lacks = Shortage::ALL.map(|shortage| self.somebody_lacks(is_behind, shortage).then_some(shortage));
+        let lacks = MemoryShortage::ALL.map(|shortage| self.somebody_lacks(is_behind, shortage).then_some(shortage));
         if self.watch.looks.is_some() || lacks == [None; 3] {
             return;
         }
-        let keeps_nothing = |one: &Requirement| lacks.into_iter().flatten().all(|lack| one.kept_of(objects, lack) == 0);
+        let keeps_nothing =
+            |one: &RequirementState| lacks.into_iter().flatten().all(|lack| one.kept_of(objects, lack) == 0);
         let whole = asked
             .interests
             .requirements
@@ -207,7 +209,7 @@ impl PayloadMemory {
         });
         if let Some(at) = next.into_iter().chain(hoarders).min() {
             self.watch.looks = Some(at);
-            asked.timers.set(at, NOBODY, LOOK, Timer::Stuck);
+            asked.timers.set(at, NOBODY, LOOK, TimerEvent::Stuck);
         }
     }
 }
@@ -218,8 +220,8 @@ impl ClientRequests {
             return;
         };
         let which = match &requirement.whose {
-            &Whose::Client { client, request } => BrokenRequirement::Of { client, request },
-            Whose::Named(named) => BrokenRequirement::Named(&named.name),
+            &RequirementOwner::Client { client, request } => BrokenRequirement::Of { client, request },
+            RequirementOwner::Named(named) => BrokenRequirement::Named(&named.name),
         };
         fx.broken(
             which,
@@ -234,7 +236,7 @@ impl ClientRequests {
             return;
         };
         for follow in state.paused.clone() {
-            if let Some(Interest::Follow(following)) = self.interests.get(follow)
+            if let Some(StandingInterest::Follow(following)) = self.interests.get(follow)
                 && let Some(requirement) = following.requirement
             {
                 self.revive_if_free(requirement, fx);
@@ -244,7 +246,7 @@ impl ClientRequests {
 
     /// Nobody holds what came through a broken requirement, and somebody reads it: nothing else would make it whole.
     pub(in crate::core) fn revive_if_free(&mut self, id: u32, fx: &mut impl Effects) {
-        let is_free = |one: &Requirement| one.broken.is_some() && one.is_read() && !one.is_forfeiting();
+        let is_free = |one: &RequirementState| one.broken.is_some() && one.is_read() && !one.is_forfeiting();
         if self.interests.requirement_ref(id).is_some_and(is_free) {
             self.note_progress(id, fx);
         }

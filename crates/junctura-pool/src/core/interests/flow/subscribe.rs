@@ -2,15 +2,15 @@
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{BundleName, Happened, RequirementName, Subscribe, events};
+use junctura_wire::body::{BundlePeer, EventBody, RequirementName, SubscribeRequest, events};
 
 use crate::Effects;
-use crate::core::clients::client::Pending;
+use crate::core::clients::client::PendingAnswer;
 use crate::core::clients::requests::ClientRequests;
-use crate::core::interests::interest::Interest;
-use crate::core::interests::subscribe::{LATER, Subscription, Where};
+use crate::core::interests::interest::StandingInterest;
+use crate::core::interests::subscribe::{ArchiveState, LATER, SubscriptionState};
 use crate::core::memory::weight::FAIR_BYTES;
-use crate::core::objects::object::{State, Why};
+use crate::core::objects::object::{ObjectState, RemovalReason};
 use crate::core::objects::table::ObjectTable;
 
 const OF_OTHERS: u32 = events::JOINED
@@ -23,10 +23,10 @@ const OF_OTHERS: u32 = events::JOINED
     | events::ABORTED;
 
 /// What an event is about that is not about an object.
-enum About<'a> {
+enum EventSubject<'a> {
     Client(u32),
     Requirement(u32),
-    Bundle(BundleName<'a>),
+    Bundle(BundlePeer<'a>),
 }
 
 impl ClientRequests {
@@ -35,7 +35,7 @@ impl ClientRequests {
         objects: &ObjectTable,
         client: u32,
         request: u64,
-        subscribe: &Subscribe<'_>,
+        subscribe: &SubscribeRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
         if subscribe.events == 0 || subscribe.events & !events::ALL != 0 {
@@ -46,7 +46,7 @@ impl ClientRequests {
             ));
         }
         let selectors = self.interests.selectors(&subscribe.selector)?;
-        let subscription = Subscription {
+        let subscription = SubscriptionState {
             client,
             request,
             selectors,
@@ -55,8 +55,8 @@ impl ClientRequests {
         let id = self.add_interest(
             client,
             request,
-            Interest::Subscription(subscription),
-            Pending::Subscription,
+            StandingInterest::Subscription(subscription),
+            PendingAnswer::Subscription,
         )?;
         if subscribe.events & LATER != 0 {
             self.interests.later_subscriptions += 1;
@@ -77,7 +77,7 @@ impl ClientRequests {
         event: u32,
         fx: &mut impl Effects,
     ) {
-        self.tell_subscription_where(objects, id, object, event, Where::default(), fx);
+        self.tell_subscription_where(objects, id, object, event, ArchiveState::default(), fx);
     }
 
     pub(in crate::core) fn tell_subscription_where(
@@ -86,21 +86,21 @@ impl ClientRequests {
         id: u32,
         object: u32,
         event: u32,
-        place: Where<'_>,
+        place: ArchiveState<'_>,
         fx: &mut impl Effects,
     ) {
         if !self.hears(id, event, fx) {
             return;
         }
         let entry = &objects[object];
-        let happened = Happened {
+        let happened = EventBody {
             event,
             object: Some(entry.name()),
             length: entry.length,
             client: self.clients.wire_peer(entry.producer),
             location: place.location.map(Into::into),
             reason: place.reason.into(),
-            ..Happened::default()
+            ..EventBody::default()
         };
         self.count.events += u64::from(self.interests.tell(id, happened, fx));
     }
@@ -109,16 +109,16 @@ impl ClientRequests {
     pub(in crate::core) fn tell_about_removal(&mut self, objects: &ObjectTable, object: u32, fx: &mut impl Effects) {
         let entry = &objects[object];
         let event = match entry.state {
-            State::Visible | State::Staged | State::Dropped => return,
-            State::Superseded => events::SUPERSEDED,
-            State::Gone(Why::Withdrawn) => events::WITHDRAWN,
-            State::Gone(Why::Expired | Why::Archived) => events::EXPIRED,
+            ObjectState::Visible | ObjectState::Staged | ObjectState::Dropped => return,
+            ObjectState::Superseded => events::SUPERSEDED,
+            ObjectState::Gone(RemovalReason::Withdrawn) => events::WITHDRAWN,
+            ObjectState::Gone(RemovalReason::Expired | RemovalReason::Archived) => events::EXPIRED,
         };
-        if entry.state != State::Gone(Why::Archived) {
+        if entry.state != ObjectState::Gone(RemovalReason::Archived) {
             return self.tell_about_object(objects, object, event, fx);
         }
         let location = entry.archived.as_ref().and_then(|archived| archived.place.clone());
-        let place = Where {
+        let place = ArchiveState {
             location: location.as_deref(),
             reason: "it is archived, and memory was short",
         };
@@ -133,7 +133,7 @@ impl ClientRequests {
         event: u32,
         fx: &mut impl Effects,
     ) {
-        self.tell_about_object_where(objects, object, event, Where::default(), fx);
+        self.tell_about_object_where(objects, object, event, ArchiveState::default(), fx);
     }
 
     /// The same, and where it lies now, or why not.
@@ -142,7 +142,7 @@ impl ClientRequests {
         objects: &ObjectTable,
         object: u32,
         event: u32,
-        place: Where<'_>,
+        place: ArchiveState<'_>,
         fx: &mut impl Effects,
     ) {
         if self.interests.later_subscriptions == 0 {
@@ -159,7 +159,7 @@ impl ClientRequests {
 
     /// A client joined or left; one that was never let in did neither.
     pub(in crate::core) fn tell_about_client(&mut self, client: u32, event: u32, reason: &str, fx: &mut impl Effects) {
-        self.tell_watchers(event, Some(client), reason, &About::Client(client), fx);
+        self.tell_watchers(event, Some(client), reason, &EventSubject::Client(client), fx);
     }
 
     /// A requirement with a name was made, or ends; or one is broken.
@@ -171,31 +171,38 @@ impl ClientRequests {
         reason: &str,
         fx: &mut impl Effects,
     ) {
-        self.tell_watchers(event, by, reason, &About::Requirement(requirement), fx);
+        self.tell_watchers(event, by, reason, &EventSubject::Requirement(requirement), fx);
     }
 
     /// A bundle became visible, or was aborted.
     pub(in crate::core) fn tell_about_bundle(
         &mut self,
-        bundle: Option<BundleName<'_>>,
+        bundle: Option<BundlePeer<'_>>,
         event: u32,
         by: Option<u32>,
         reason: &str,
         fx: &mut impl Effects,
     ) {
         if let Some(bundle) = bundle {
-            self.tell_watchers(event, by, reason, &About::Bundle(bundle), fx);
+            self.tell_watchers(event, by, reason, &EventSubject::Bundle(bundle), fx);
         }
     }
 
     /// Tells an event that is not about an object to those who want to hear of it: who did it, why, and what it is about.
-    fn tell_watchers(&mut self, event: u32, by: Option<u32>, reason: &str, about: &About<'_>, fx: &mut impl Effects) {
+    fn tell_watchers(
+        &mut self,
+        event: u32,
+        by: Option<u32>,
+        reason: &str,
+        about: &EventSubject<'_>,
+        fx: &mut impl Effects,
+    ) {
         for id in self.interests.watchers.iter().collect::<Vec<_>>() {
             if !self.hears(id, event, fx) {
                 continue;
             }
             let Some(about) = self.happened(about) else { return };
-            let happened = Happened {
+            let happened = EventBody {
                 event,
                 client: by.and_then(|client| self.clients.wire_peer(client)),
                 reason: reason.into(),
@@ -206,22 +213,22 @@ impl ClientRequests {
     }
 
     /// What an event is about, while that is known.
-    fn happened<'a>(&'a self, about: &'a About<'_>) -> Option<Happened<'a>> {
+    fn happened<'a>(&'a self, about: &'a EventSubject<'_>) -> Option<EventBody<'a>> {
         match about {
-            &About::Client(client) => self.clients.wire_peer(client).map(|_| Happened::default()),
-            &About::Requirement(id) => {
+            &EventSubject::Client(client) => self.clients.wire_peer(client).map(|_| EventBody::default()),
+            &EventSubject::Requirement(id) => {
                 let requirement = self.interests.requirement_ref(id)?;
-                Some(Happened {
+                Some(EventBody {
                     requirement: Some(RequirementName {
                         name: requirement.named().map_or("", |named| &named.name).into(),
                         selector: requirement.selectors.text().into(),
                     }),
-                    ..Happened::default()
+                    ..EventBody::default()
                 })
             }
-            About::Bundle(bundle) => Some(Happened {
+            EventSubject::Bundle(bundle) => Some(EventBody {
                 bundle: Some(bundle.clone()),
-                ..Happened::default()
+                ..EventBody::default()
             }),
         }
     }
@@ -229,13 +236,13 @@ impl ClientRequests {
     /// Whether this is a subscription to an event, and is read.
     pub(in crate::core) fn hears(&mut self, id: u32, event: u32, fx: &mut impl Effects) -> bool {
         let is_asked_for = matches!(self.interests.get(id),
-            Some(Interest::Subscription(subscription)) if subscription.events & event != 0);
+            Some(StandingInterest::Subscription(subscription)) if subscription.events & event != 0);
         is_asked_for && !self.is_overrun(id, fx)
     }
 
     /// Ends a subscription whose client does not read.
     pub(in crate::core) fn is_overrun(&mut self, id: u32, fx: &mut impl Effects) -> bool {
-        let Some(Interest::Subscription(subscription)) = self.interests.get(id) else {
+        let Some(StandingInterest::Subscription(subscription)) = self.interests.get(id) else {
             return true;
         };
         let (client, request) = (subscription.client, subscription.request);

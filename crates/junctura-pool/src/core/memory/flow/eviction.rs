@@ -3,7 +3,7 @@
 use crate::Effects;
 use crate::core::exchange::ObjectExchange;
 use crate::core::memory::spare::is_spare_still;
-use crate::core::objects::object::Why;
+use crate::core::objects::object::RemovalReason;
 
 impl ObjectExchange {
     /// Lets one object go that a store has, if memory is short.
@@ -50,7 +50,7 @@ impl ObjectExchange {
             self.see_off(id, fx);
         } else {
             fx.left_for_store(object.sequence);
-            self.remove(id, Why::Archived, fx);
+            self.remove(id, RemovalReason::Archived, fx);
         }
     }
 }

@@ -1,18 +1,18 @@
 //! Memory for payloads: segments leased to producers, and what waits when there is none.
 
-use junctura_memory::ledger::{Full, Reason};
+use junctura_memory::ledger::{LeaseRefusal, RefusalReason};
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{Failure, Lease};
+use junctura_wire::body::{LeaseRequest, WireFailure};
 
 use crate::Effects;
-use crate::core::bundles::Bundles;
-use crate::core::clients::client::{Pending, milliseconds};
+use crate::core::bundles::BundleTable;
+use crate::core::clients::client::{PendingAnswer, milliseconds};
 use crate::core::clients::flow::deliver::segment_head;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::table::ClientTable;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Timer;
+use crate::core::engine::timers::TimerEvent;
 use crate::core::exchange::ObjectExchange;
 use crate::core::memory::lease_queue::WaitingLease;
 use crate::core::memory::payload::PayloadMemory;
@@ -70,15 +70,15 @@ impl ObjectExchange {
     /// Says what fills the pool.
     pub(in crate::core) fn pool_full(&self, payload_bytes: u64) -> Error {
         let (limits, counters) = (self.memory.ledger.limits(), self.memory.ledger.counters());
-        self.described(Full {
-            reason: Reason::Budget,
+        self.described(LeaseRefusal {
+            reason: RefusalReason::Budget,
             payload_bytes,
             limits,
             counters,
         })
     }
 
-    pub(in crate::core) fn described(&self, full: Full) -> Error {
+    pub(in crate::core) fn described(&self, full: LeaseRefusal) -> Error {
         let described = full.into_error(&self.memory.ledger.holders(), |client| {
             match self.asked.clients.get(client).and_then(|state| state.peer.as_ref()) {
                 Some(peer) => format!("{} (pid {} on {})", peer.name, peer.pid, peer.host),
@@ -105,7 +105,7 @@ impl ObjectExchange {
         &mut self,
         client: u32,
         request: u64,
-        lease: &Lease,
+        lease: &LeaseRequest,
         fx: &mut impl Effects,
     ) -> Result<()> {
         let limit = self.config.limits.payload_bytes.min(self.config.budget_bytes);
@@ -131,7 +131,9 @@ impl ObjectExchange {
             return Err(self.pool_full(lease.payload_bytes));
         }
         let turn = self.memory.waiting_leases.next_turn();
-        self.asked.clients.add_pending(client, request, Pending::Lease(turn))?;
+        self.asked
+            .clients
+            .add_pending(client, request, PendingAnswer::Lease(turn))?;
         let slots_before = self.memory.ledger.free_slots(client, lease.payload_bytes, u64::MAX);
         let waiting = WaitingLease {
             client,
@@ -146,7 +148,7 @@ impl ObjectExchange {
                 self.asked.timers.now.saturating_add(milliseconds(timeout)),
                 client,
                 request,
-                Timer::Lease { client, request },
+                TimerEvent::Lease { client, request },
             );
         }
         self.asked.count.leases_waited += 1;
@@ -161,7 +163,7 @@ impl ObjectExchange {
         let bytes = match self.grant(client, request, payload_bytes, fx) {
             Ok(bytes) => bytes?,
             Err(error) => {
-                fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+                fx.reply(client, request, &Reply::Failed(WireFailure::from(&error)));
                 0
             }
         };
@@ -171,7 +173,7 @@ impl ObjectExchange {
     }
 
     pub(in crate::core) fn lease_timed_out(&mut self, client: u32, request: u64, fx: &mut impl Effects) {
-        let Some(Pending::Lease(turn)) = self.asked.clients.pending(client, request) else {
+        let Some(PendingAnswer::Lease(turn)) = self.asked.clients.pending(client, request) else {
             return;
         };
         let Some(lease) = self.memory.waiting_leases.remove(*turn) else {
@@ -180,7 +182,7 @@ impl ObjectExchange {
         let error = self.pool_full(lease.payload_bytes);
         self.memory.came_free = true;
         self.asked.settle(client, request);
-        fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+        fx.reply(client, request, &Reply::Failed(WireFailure::from(&error)));
     }
 }
 
@@ -209,7 +211,7 @@ impl PayloadMemory {
             && let Some(lease) = self.waiting_leases.get(turn)
             && let Some(state) = clients.get_mut(lease.client)
         {
-            state.pending.insert(lease.request, Pending::Lease(turn));
+            state.pending.insert(lease.request, PendingAnswer::Lease(turn));
             self.came_free = true;
         }
     }
@@ -219,7 +221,7 @@ impl PayloadMemory {
         &mut self,
         asked: &mut ClientRequests,
         objects: &ObjectTable,
-        bundles: &Bundles,
+        bundles: &BundleTable,
         fx: &mut impl Effects,
     ) {
         let in_vain = self.waiting_leases.staged().filter_map(|(turn, lease)| {
@@ -229,7 +231,7 @@ impl PayloadMemory {
         for (turn, client, request, full) in in_vain.collect::<Vec<_>>() {
             self.waiting_leases.remove(turn);
             asked.settle(client, request);
-            fx.reply(client, request, &Reply::Failed(Failure::from(&full)));
+            fx.reply(client, request, &Reply::Failed(WireFailure::from(&full)));
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::Effects;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::exchange::ObjectExchange;
-use crate::core::memory::spill::Leaving;
-use crate::core::objects::object::Place;
+use crate::core::memory::spill::TierState;
+use crate::core::objects::object::PayloadLocation;
 
 impl Core {
     /// The file tier has written a payload and says its checksum (CRC-32C), or could not.
@@ -33,7 +33,7 @@ impl Core {
                 has_moved = true;
             }
             (Some(id), outcome) => {
-                self.exchange.objects[id].leaving = Leaving::No;
+                self.exchange.objects[id].leaving = TierState::No;
                 self.exchange
                     .memory
                     .pause_after(&mut self.exchange.asked.timers, outcome);
@@ -55,10 +55,10 @@ impl ObjectExchange {
     /// An object's payload lies in the file from now on.
     pub(in crate::core) fn move_out(&mut self, id: u32, at: u64, checksum: u32, fx: &mut impl Effects) {
         let object = &mut self.objects[id];
-        object.leaving = Leaving::No;
+        object.leaving = TierState::No;
         object.checksum.get_or_insert(checksum);
         let (from, length, is_staged) = (object.place, object.length, object.is_staged());
-        let to = Place::File { at };
+        let to = PayloadLocation::File { at };
         object.place = to;
         if is_staged {
             self.bundles.pin(&self.memory, from, length, false);

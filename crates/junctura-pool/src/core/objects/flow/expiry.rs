@@ -2,7 +2,7 @@
 
 use crate::Effects;
 use crate::core::exchange::ObjectExchange;
-use crate::core::objects::object::Until;
+use crate::core::objects::object::RetainedUntil;
 
 impl ObjectExchange {
     /// Objects whose time is over go, unless a requirement is owed them: as many as may go in one event. The others are out
@@ -18,7 +18,7 @@ impl ObjectExchange {
             && let Some((_, _, id)) = self.objects.expiries.take_due(self.asked.timers.now)
         {
             let object = &mut self.objects[id];
-            object.until = Until::Over;
+            object.until = RetainedUntil::Over;
             if object.departs.is_none() {
                 self.settle(id, fx);
             }

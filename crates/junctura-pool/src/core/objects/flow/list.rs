@@ -1,18 +1,18 @@
 //! Lists, page by page.
 
 use junctura_model::Result;
-use junctura_wire::body::List;
+use junctura_wire::body::ListRequest;
 use junctura_wire::fixed::{ListedHead, SPILLED};
-use junctura_wire::{Listed, Reply};
+use junctura_wire::{ListedPage, Reply};
 use zerocopy::IntoBytes;
 
 use crate::Effects;
 use crate::core::bundles::staged_flag;
-use crate::core::clients::client::Pending;
-use crate::core::clients::listing::Listing;
+use crate::core::clients::client::PendingAnswer;
+use crate::core::clients::listing::OpenListing;
 use crate::core::clients::table::ClientTable;
 use crate::core::engine::Core;
-use crate::core::objects::object::Place;
+use crate::core::objects::object::PayloadLocation;
 use crate::core::objects::table::ObjectTable;
 
 const OBJECTS_PER_PAGE: usize = 1000;
@@ -22,7 +22,7 @@ impl Core {
         &mut self,
         client: u32,
         request: u64,
-        list: &List<'_>,
+        list: &ListRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
         let exchange = &mut self.exchange;
@@ -44,9 +44,9 @@ impl Core {
             found.retain(|id| among.contains(&exchange.objects[id].bundle));
         }
         exchange.asked.clients.may_ask(client, request)?;
-        let bytes = size_of::<Listing>() + found.len() * size_of::<u32>();
+        let bytes = size_of::<OpenListing>() + found.len() * size_of::<u32>();
         exchange.asked.clients.weigh_asked(client, bytes)?;
-        let listing = Listing {
+        let listing = OpenListing {
             sorting,
             rest: found,
             bytes,
@@ -54,9 +54,9 @@ impl Core {
         exchange
             .asked
             .clients
-            .add_pending(client, request, Pending::List(Box::new(listing)))?;
+            .add_pending(client, request, PendingAnswer::List(Box::new(listing)))?;
         fx.reply(client, request, &Reply::Began(exchange.objects.sequence));
-        if let Some(Pending::List(listing)) = exchange.asked.clients.pending(client, request) {
+        if let Some(PendingAnswer::List(listing)) = exchange.asked.clients.pending(client, request) {
             for object in listing.rest.iter() {
                 exchange.objects[object].watchers += 1;
             }
@@ -96,7 +96,7 @@ impl ObjectTable {
         &mut self,
         client: u32,
         request: u64,
-        listing: &mut Listing,
+        listing: &mut OpenListing,
         fx: &mut impl Effects,
     ) {
         let mut entries = Vec::new();
@@ -106,7 +106,7 @@ impl ObjectTable {
             };
             let object = &self[id];
             let staged = staged_flag(object.sequence);
-            let is_in_file = matches!(object.place, Place::File { .. });
+            let is_in_file = matches!(object.place, PayloadLocation::File { .. });
             let spilled = if is_in_file { SPILLED } else { 0 };
             let head = ListedHead {
                 sequence: if staged == 0 { object.sequence } else { object.bundle }.into(),
@@ -125,7 +125,7 @@ impl ObjectTable {
         fx.reply(
             client,
             request,
-            &Reply::Listed(Listed {
+            &Reply::Listed(ListedPage {
                 last: listing.rest.is_empty(),
                 entries: &entries,
             }),

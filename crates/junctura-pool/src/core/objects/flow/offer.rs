@@ -2,24 +2,24 @@
 
 use junctura_model::{Code, Error, RecordRef, Result, SameKey};
 use junctura_wire::Reply;
-use junctura_wire::body::{Failure, events};
+use junctura_wire::body::{WireFailure, events};
 use junctura_wire::fixed::{self, OfferHead};
 
 use crate::Effects;
 use crate::core::clients::client::milliseconds;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::table::ClientTable;
-use crate::core::durability::Durability;
+use crate::core::durability::DurableOffers;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Timers;
+use crate::core::engine::timers::TimerQueue;
 use crate::core::exchange::ObjectExchange;
-use crate::core::interests::flow::demand_probe::{Declined, not_wanted};
+use crate::core::interests::flow::demand_probe::{DeclinedOffer, not_wanted};
 use crate::core::memory::payload::PayloadMemory;
-use crate::core::memory::shortage::Shortage;
-use crate::core::memory::spill::Leaving;
-use crate::core::objects::key_table::Filed;
-use crate::core::objects::object::{Keep, Object, Place, State, Until};
-use crate::core::objects::offer::{Content, Examined, Refusal, Taken};
+use crate::core::memory::shortage::MemoryShortage;
+use crate::core::memory::spill::TierState;
+use crate::core::objects::key_table::KeyEntry;
+use crate::core::objects::object::{ObjectRetention, ObjectRow, ObjectState, PayloadLocation, RetainedUntil};
+use crate::core::objects::offer::{ExaminedOffer, OfferContent, OfferOutcome, OfferRefusal};
 use crate::core::objects::retention_by_name::RetentionByName;
 use crate::core::objects::table::ObjectTable;
 
@@ -31,7 +31,7 @@ impl Core {
         client: u32,
         number: u64,
         bundle: Option<u64>,
-        content: Content<'_>,
+        content: OfferContent<'_>,
         fx: &mut impl Effects,
     ) {
         let waits = self
@@ -51,8 +51,8 @@ impl Core {
                 .memory
                 .stalled
                 .shortage_of(client)
-                .unwrap_or(Shortage::Payload);
-            examined.map_or_else(|flaw| Err(flaw.into()), |_| Err(Refusal::Wait(shortage)))
+                .unwrap_or(MemoryShortage::Payload);
+            examined.map_or_else(|flaw| Err(flaw.into()), |_| Err(OfferRefusal::Wait(shortage)))
         } else {
             self.exchange.take_up(client, number, bundle, content, fx)
         };
@@ -65,7 +65,7 @@ impl Core {
                 content.head,
                 fx,
             ),
-            Err(Refusal::Wait(shortage)) => {
+            Err(OfferRefusal::Wait(shortage)) => {
                 match self.exchange.asked.clients.wait_for_memory(
                     &mut self.exchange.asked.timers,
                     &mut self.exchange.asked.count,
@@ -81,7 +81,7 @@ impl Core {
                     Err(error) => self.fail(client, number, &error, fx),
                 }
             }
-            Err(Refusal::Failed(error)) => self.fail(client, number, &error, fx),
+            Err(OfferRefusal::Failed(error)) => self.fail(client, number, &error, fx),
         }
     }
 
@@ -99,8 +99,8 @@ impl Core {
                 .take_up(client, offer.number, offer.bundle, offer.content(), fx)
             {
                 Ok(taken) => Ok(taken),
-                Err(Refusal::Failed(error)) => Err(error),
-                Err(Refusal::Wait(shortage)) => {
+                Err(OfferRefusal::Failed(error)) => Err(error),
+                Err(OfferRefusal::Wait(shortage)) => {
                     if let Some(state) = self.exchange.asked.clients.get_mut(client) {
                         state.waiting_offers.push_front(offer);
                     }
@@ -139,9 +139,9 @@ impl ObjectExchange {
         client: u32,
         number: u64,
         bundle: Option<u64>,
-        content: Content<'_>,
+        content: OfferContent<'_>,
         fx: &mut impl Effects,
-    ) -> std::result::Result<Taken, Refusal> {
+    ) -> std::result::Result<OfferOutcome, OfferRefusal> {
         let taken = match bundle {
             None => self.publish(client, content, fx),
             Some(bundle) => self.stage(client, number, bundle, content, fx),
@@ -157,32 +157,32 @@ impl ObjectExchange {
     pub(in crate::core) fn publish(
         &mut self,
         client: u32,
-        content: Content<'_>,
+        content: OfferContent<'_>,
         fx: &mut impl Effects,
-    ) -> std::result::Result<Taken, Refusal> {
+    ) -> std::result::Result<OfferOutcome, OfferRefusal> {
         let examined = self
             .asked
             .clients
             .examine(&self.objects, &self.retention, client, content)?;
-        if examined.keep == Keep::Together {
+        if examined.keep == ObjectRetention::Together {
             let cause = "only what is in a bundle can stay as long as the others of it";
             return Err(Error::new(Code::InvalidArgument, "retention", cause).into());
         }
         let identity = examined.identity;
         self.see_off_key(identity.key, fx);
-        let Content { head, record, inline } = content;
+        let OfferContent { head, record, inline } = content;
         if identity.on_same_key == SameKey::Reject {
             self.bundles.refuse_second(&self.objects, identity.key, content)?;
         }
         let (schema, length) = (head.schema.get(), head.length.get());
         if head.flags.get() & fixed::IF_WANTED != 0 && self.asked.interests.count_wanting(schema, record) == 0 {
-            let declined = Declined { schema, record, length };
+            let declined = DeclinedOffer { schema, record, length };
             self.decline(client, identity, declined, fx);
             return Err(not_wanted(&self.objects.key_text(schema, record)).into());
         }
         self.objects.may_hold_another_object()?;
         if !self.asked.interests.may_be_owed(schema, record) {
-            return Err(Refusal::Wait(Shortage::Owed));
+            return Err(OfferRefusal::Wait(MemoryShortage::Owed));
         }
         let place = self
             .memory
@@ -194,25 +194,31 @@ impl ObjectExchange {
         }
         self.objects.sequence += 1;
         let sequence = self.objects.sequence;
-        let id = self
-            .objects
-            .insert_object(&mut self.retention, client, content, &examined, place, State::Visible);
+        let id = self.objects.insert_object(
+            &mut self.retention,
+            client,
+            content,
+            &examined,
+            place,
+            ObjectState::Visible,
+        );
         self.objects[id].sequence = sequence;
         self.appear(id, examined.keep, fx);
-        Ok(Taken { object: id, sequence })
+        Ok(OfferOutcome { object: id, sequence })
     }
 
     /// An object that has its number is visible from now on: it is filed, counted, and given to those who want it.
-    pub(in crate::core) fn appear(&mut self, id: u32, keep: Keep, fx: &mut impl Effects) {
+    pub(in crate::core) fn appear(&mut self, id: u32, keep: ObjectRetention, fx: &mut impl Effects) {
         let object = &self.objects[id];
         let (key, sequence, length, client) = (object.key, object.sequence, object.length, object.producer);
         self.objects.file_key(key, id);
         match keep {
-            Keep::For(time) => self
-                .objects
-                .expire_at(self.asked.timers.now.saturating_add(time), id, sequence),
-            Keep::ReleasedBy(_) => self.retention.await_those_absent(&mut self.objects, id),
-            Keep::UntilWithdrawn | Keep::Released(_) | Keep::Together => {}
+            ObjectRetention::For(time) => {
+                self.objects
+                    .expire_at(self.asked.timers.now.saturating_add(time), id, sequence)
+            }
+            ObjectRetention::ReleasedBy(_) => self.retention.await_those_absent(&mut self.objects, id),
+            ObjectRetention::UntilWithdrawn | ObjectRetention::Released(_) | ObjectRetention::Together => {}
         }
         self.objects.unindexed.push_back((id, sequence));
         self.asked.count.offered += 1;
@@ -254,15 +260,15 @@ impl ObjectExchange {
     }
 
     /// A newer version of the same key takes the place of `earlier`.
-    pub(in crate::core) fn supersede(&mut self, earlier: Filed, fx: &mut impl Effects) {
+    pub(in crate::core) fn supersede(&mut self, earlier: KeyEntry, fx: &mut impl Effects) {
         let earlier = match earlier {
-            Filed::Object(id) => id,
-            Filed::Tombstone(id) => {
+            KeyEntry::Object(id) => id,
+            KeyEntry::Tombstone(id) => {
                 self.objects.dig_up(id);
                 return;
             }
         };
-        self.hide(earlier, State::Superseded);
+        self.hide(earlier, ObjectState::Superseded);
         let object = &self.objects[earlier];
         if object.owed > 0 {
             self.objects.superseded.insert((object.key, earlier));
@@ -270,7 +276,7 @@ impl ObjectExchange {
         self.asked.count.superseded += 1;
         self.asked.tell_about_removal(&self.objects, earlier, fx);
         let key = self.objects[earlier].key;
-        self.objects.unfile_key(key, Filed::Object(earlier));
+        self.objects.unfile_key(key, KeyEntry::Object(earlier));
         self.drop_superseded_claims(earlier);
         self.settle(earlier, fx);
     }
@@ -286,21 +292,21 @@ impl ObjectExchange {
         let Some(offer) = waiting.remove(at) else { return };
         self.asked.clients.weigh_offer_no_more(client, &offer);
         let error = self.pool_full(offer.inline.len() as u64);
-        fx.reply(client, number, &Reply::Failed(Failure::from(&error)));
+        fx.reply(client, number, &Reply::Failed(WireFailure::from(&error)));
         self.asked
             .pass_syncs_on(&mut self.deferred, client, at, offer.syncs, fx);
         self.memory.came_free = true;
     }
 }
 
-impl Durability {
+impl DurableOffers {
     /// An offer is answered; one that is durable, once more when what it made visible is archived.
     pub(in crate::core) fn acknowledge(
         &mut self,
         asked: &mut ClientRequests,
         objects: &ObjectTable,
         (client, number, bundle): (u32, u64, Option<u64>),
-        taken: Taken,
+        taken: OfferOutcome,
         head: OfferHead,
         fx: &mut impl Effects,
     ) {
@@ -322,9 +328,9 @@ impl ClientTable {
         objects: &ObjectTable,
         retention: &RetentionByName,
         client: u32,
-        content: Content<'_>,
-    ) -> Result<Examined> {
-        let Content { head, record, inline } = content;
+        content: OfferContent<'_>,
+    ) -> Result<ExaminedOffer> {
+        let OfferContent { head, record, inline } = content;
         let number = head.schema.get();
         let identity = objects.identify(number, record)?;
         check_length(head.length.get(), self.config.limits.payload_bytes)?;
@@ -332,7 +338,7 @@ impl ClientTable {
             check_length(inline.len() as u64, self.config.inline_bytes_max)?;
         }
         let keep = self.keep(retention, client, &head, RecordRef::trusted(record))?;
-        Ok(Examined { identity, keep })
+        Ok(ExaminedOffer { identity, keep })
     }
 
     /// How long an offer, or else its schema, says that the object stays; the record is one of the schema.
@@ -342,7 +348,7 @@ impl ClientTable {
         client: u32,
         head: &OfferHead,
         record: RecordRef<'_>,
-    ) -> Result<Keep> {
+    ) -> Result<ObjectRetention> {
         let (flags, given) = (head.flags.get(), head.releases.get());
         if flags & fixed::DEFAULT_RETENTION != 0 {
             let usual = self.config.schemas[usize::from(head.schema.get())].retention_of(record);
@@ -355,15 +361,15 @@ impl ClientTable {
                     "for no time: nobody could get it",
                 ));
             }
-            Ok(Keep::For(milliseconds(u64::from(given))))
+            Ok(ObjectRetention::For(milliseconds(u64::from(given))))
         } else if flags & fixed::TOGETHER != 0 {
-            Ok(Keep::Together)
+            Ok(ObjectRetention::Together)
         } else if flags & fixed::BY_CONSUMERS != 0 {
-            self.consumers_of(client, given).map(Keep::ReleasedBy)
+            self.consumers_of(client, given).map(ObjectRetention::ReleasedBy)
         } else if given == 0 {
-            Ok(Keep::UntilWithdrawn)
+            Ok(ObjectRetention::UntilWithdrawn)
         } else {
-            Ok(Keep::Released(given))
+            Ok(ObjectRetention::Released(given))
         }
     }
 }
@@ -374,13 +380,13 @@ impl ObjectTable {
         &mut self,
         retention: &mut RetentionByName,
         client: u32,
-        Content { head, record, inline }: Content<'_>,
-        examined: &Examined,
-        place: Place,
-        state: State,
+        OfferContent { head, record, inline }: OfferContent<'_>,
+        examined: &ExaminedOffer,
+        place: PayloadLocation,
+        state: ObjectState,
     ) -> u32 {
         let flags = head.flags.get();
-        let id = self.table.insert(Object {
+        let id = self.table.insert(ObjectRow {
             key: examined.identity.key,
             dataset: examined.identity.dataset,
             sequence: 0,
@@ -389,13 +395,13 @@ impl ObjectTable {
             record: Vec::new(),
             inline: Vec::new(),
             place,
-            leaving: Leaving::No,
+            leaving: TierState::No,
             checksum: (flags & fixed::CHECKSUM != 0).then(|| head.checksum.get()),
             producer: client,
             rest: 0,
             schema: head.schema.get(),
             state,
-            until: Until::from(examined.keep),
+            until: RetainedUntil::from(examined.keep),
             archived: None,
             departs: None,
             released_by: Vec::new(),
@@ -410,7 +416,7 @@ impl ObjectTable {
         let object = &mut self.table[id as usize];
         object.record = self.spare.filled(record);
         object.inline = self.spare.filled(inline);
-        if let Keep::ReleasedBy(consumers) = examined.keep {
+        if let ObjectRetention::ReleasedBy(consumers) = examined.keep {
             retention.hold(consumers);
         }
         self.index_some();
@@ -420,8 +426,14 @@ impl ObjectTable {
 
 impl PayloadMemory {
     /// The first waiting offer of a client waits for this.
-    pub(in crate::core) fn stall(&mut self, timers: &Timers, client: u32, shortage: Shortage, fx: &mut impl Effects) {
-        if self.stalled.note(client, shortage) && shortage == Shortage::Payload {
+    pub(in crate::core) fn stall(
+        &mut self,
+        timers: &TimerQueue,
+        client: u32,
+        shortage: MemoryShortage,
+        fx: &mut impl Effects,
+    ) {
+        if self.stalled.note(client, shortage) && shortage == MemoryShortage::Payload {
             self.recall_empty_segments(timers, fx);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::Effects;
 use crate::core::exchange::ObjectExchange;
-use crate::core::objects::object::{State, Until, Why};
+use crate::core::objects::object::{ObjectState, RemovalReason, RetainedUntil};
 
 impl ObjectExchange {
     /// Lets an object go as far as nothing keeps it: out of sight when its retention has ended, out of memory when nobody
@@ -16,7 +16,7 @@ impl ObjectExchange {
         }
         let object = &self.objects[id];
         if object.is_visible() && !object.is_retained() {
-            self.remove(id, Why::Expired, fx);
+            self.remove(id, RemovalReason::Expired, fx);
         } else if object.is_visible() || object.is_staged() || object.owed > 0 {
             self.memory.may_be_spilled(&mut self.objects, id);
             self.memory.may_be_spare(&mut self.objects, id);
@@ -28,23 +28,23 @@ impl ObjectExchange {
     }
 
     /// Takes an object out of sight. Requirements that are owed it and have not received it get a gap.
-    pub(in crate::core) fn remove(&mut self, id: u32, why: Why, fx: &mut impl Effects) {
-        self.hide(id, State::Gone(why));
+    pub(in crate::core) fn remove(&mut self, id: u32, why: RemovalReason, fx: &mut impl Effects) {
+        self.hide(id, ObjectState::Gone(why));
         self.asked.tell_about_removal(&self.objects, id, fx);
         if self.objects[id].owed > 0 {
             self.gap_requirements(id, why.name(), fx);
         }
         self.objects.bury(self.asked.timers.now, id, why);
         match why {
-            Why::Withdrawn => self.asked.count.withdrawn += 1,
-            Why::Expired => self.asked.count.expired += 1,
-            Why::Archived => self.asked.count.dropped_archived += 1,
+            RemovalReason::Withdrawn => self.asked.count.withdrawn += 1,
+            RemovalReason::Expired => self.asked.count.expired += 1,
+            RemovalReason::Archived => self.asked.count.dropped_archived += 1,
         }
         self.settle(id, fx);
     }
 
     /// Takes an object out of the listing; its key still stands for it, which the caller sees to.
-    pub(in crate::core) fn hide(&mut self, id: u32, state: State) {
+    pub(in crate::core) fn hide(&mut self, id: u32, state: ObjectState) {
         let object = &mut self.objects[id];
         object.state = state;
         object.departs = None;
@@ -54,13 +54,18 @@ impl ObjectExchange {
         let object = &self.objects[id];
         let (until, bundle) = (object.until, object.bundle);
         match until {
-            Until::Time(_) => self.objects.went_before_its_time(),
-            Until::Awaited { .. } => self.retention.await_no_more(&mut self.objects, id),
-            Until::Withdrawn | Until::Released(_) | Until::Together | Until::Over => {}
+            RetainedUntil::Time(_) => self.objects.went_before_its_time(),
+            RetainedUntil::Awaited { .. } => self.retention.await_no_more(&mut self.objects, id),
+            RetainedUntil::Withdrawn | RetainedUntil::Released(_) | RetainedUntil::Together | RetainedUntil::Over => {}
         }
         if bundle > 0 {
-            self.bundles
-                .one_fewer_of(&self.objects, &self.asked.timers, bundle, id, until == Until::Together);
+            self.bundles.one_fewer_of(
+                &self.objects,
+                &self.asked.timers,
+                bundle,
+                id,
+                until == RetainedUntil::Together,
+            );
         }
     }
 }

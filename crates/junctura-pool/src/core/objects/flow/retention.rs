@@ -7,10 +7,10 @@ use slab::Slab;
 
 use crate::Effects;
 use crate::core::clients::requests::ClientRequests;
+use crate::core::deferred::DeferredPart;
 use crate::core::deferred::DeferredWork;
-use crate::core::deferred::Part;
 use crate::core::exchange::ObjectExchange;
-use crate::core::interests::interest::Interest;
+use crate::core::interests::interest::StandingInterest;
 use crate::core::objects::retention_by_name::AwaitedNames;
 use crate::core::objects::retention_by_name::RetentionByName;
 use crate::core::objects::table::ObjectTable;
@@ -51,7 +51,7 @@ impl RetentionByName {
         asked: &mut ClientRequests,
         client: u32,
         request: u64,
-        consumers: &body::Consumers,
+        consumers: &body::ConsumerNames,
         fx: &mut impl Effects,
     ) -> Result<()> {
         let names = Consumers::new(consumers.names.iter().map(String::as_str))?;
@@ -95,7 +95,7 @@ impl RetentionByName {
             newest: objects.sequence,
         };
         if objects.len() > objects.config.changed_at_once {
-            return deferred.go_on_later(Part::Await(coming));
+            return deferred.go_on_later(DeferredPart::Await(coming));
         }
         let all = objects
             .table
@@ -112,6 +112,6 @@ impl RetentionByName {
 }
 
 /// Whether a requirement is owed all that was there when it was made: then its name has come.
-fn has_begun(interests: &Slab<Interest>, id: u32) -> bool {
-    matches!(interests.get(id as usize), Some(Interest::Requirement(one)) if one.has_begun())
+fn has_begun(interests: &Slab<StandingInterest>, id: u32) -> bool {
+    matches!(interests.get(id as usize), Some(StandingInterest::Requirement(one)) if one.has_begun())
 }

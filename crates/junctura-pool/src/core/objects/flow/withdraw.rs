@@ -4,33 +4,33 @@ use std::collections::BTreeMap;
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::body::{Failure, Target, Withdraw};
+use junctura_wire::body::{TargetBody, WireFailure, WithdrawRequest};
 
 use crate::Effects;
-use crate::core::clients::client::{Pending, milliseconds};
+use crate::core::clients::client::{PendingAnswer, milliseconds};
 use crate::core::clients::requests::ClientRequests;
+use crate::core::deferred::DeferredPart;
 use crate::core::deferred::DeferredWork;
-use crate::core::deferred::Part;
 use crate::core::engine::Core;
-use crate::core::engine::timers::Timer;
+use crate::core::engine::timers::TimerEvent;
 use crate::core::exchange::ObjectExchange;
-use crate::core::interests::interest::Aim;
+use crate::core::interests::interest::InterestAim;
 use crate::core::interests::interest_id::InterestId;
-use crate::core::objects::object::{Object, State, Why};
+use crate::core::objects::object::{ObjectRow, ObjectState, RemovalReason};
 use crate::core::objects::table::ObjectTable;
-use crate::core::objects::withdrawals::Withdrawals;
-use crate::core::objects::withdrawals::{Withdrawal, forget_wait};
+use crate::core::objects::withdrawals::WithdrawalQueue;
+use crate::core::objects::withdrawals::{PendingWithdrawal, forget_wait};
 
 impl Core {
     pub(in crate::core) fn withdraw(
         &mut self,
         client: u32,
         request: u64,
-        withdraw: &Withdraw<'_>,
+        withdraw: &WithdrawRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
         let exchange = &mut self.exchange;
-        let Aim::Key { identity, text, .. } = exchange.asked.interests.aim(&withdraw.target)? else {
+        let InterestAim::Key { identity, text, .. } = exchange.asked.interests.aim(&withdraw.target)? else {
             return Err(Error::new(
                 Code::InvalidArgument,
                 "withdraw",
@@ -54,10 +54,10 @@ impl Core {
         &mut self,
         client: u32,
         request: u64,
-        withdraw: &Withdraw<'_>,
+        withdraw: &WithdrawRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let Target::Selector(text) = &withdraw.target else {
+        let TargetBody::Selector(text) = &withdraw.target else {
             return Err(Error::new(
                 Code::InvalidArgument,
                 "withdraw-all",
@@ -88,7 +88,7 @@ impl Core {
             self.end_parts(id, fx);
             return false;
         };
-        let kept = |one: &Object| one.sequence <= newest && one.state == State::Superseded && one.owed > 0;
+        let kept = |one: &ObjectRow| one.sequence <= newest && one.state == ObjectState::Superseded && one.owed > 0;
         if !self
             .exchange
             .objects
@@ -150,7 +150,7 @@ impl Core {
             self.exchange
                 .asked
                 .timers
-                .set(at, client, request, Timer::Withdrawal(id));
+                .set(at, client, request, TimerEvent::Withdrawal(id));
         }
     }
 }
@@ -161,10 +161,10 @@ impl ObjectExchange {
         client: u32,
         request: u64,
         objects: Vec<u32>,
-        how: &Withdraw<'_>,
+        how: &WithdrawRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
-        let mut withdrawal = Withdrawal {
+        let mut withdrawal = PendingWithdrawal {
             client,
             request,
             done: 0,
@@ -214,7 +214,7 @@ impl ObjectExchange {
         let id = self.withdrawals.table.vacant_key() as u32;
         self.asked
             .clients
-            .add_pending(client, request, Pending::Withdrawal(id))?;
+            .add_pending(client, request, PendingAnswer::Withdrawal(id))?;
         for &object in withdrawal.waits.keys() {
             self.objects[object].watchers += 1;
             self.withdrawals.by_object.entry(object).or_default().insert(id);
@@ -225,7 +225,7 @@ impl ObjectExchange {
                 self.asked.timers.now.saturating_add(milliseconds(timeout)),
                 client,
                 request,
-                Timer::Withdrawal(id),
+                TimerEvent::Withdrawal(id),
             );
         }
         Ok(())
@@ -233,9 +233,9 @@ impl ObjectExchange {
 
     pub(in crate::core) fn take_one_out(&mut self, object: u32, fx: &mut impl Effects) {
         if self.objects[object].is_visible() {
-            self.remove(object, Why::Withdrawn, fx);
+            self.remove(object, RemovalReason::Withdrawn, fx);
         } else {
-            self.gap_requirements(object, Why::Withdrawn.name(), fx);
+            self.gap_requirements(object, RemovalReason::Withdrawn.name(), fx);
             self.settle(object, fx);
         }
     }
@@ -293,19 +293,21 @@ impl ObjectExchange {
     }
 }
 
-impl Withdrawals {
+impl WithdrawalQueue {
     /// Takes out very many objects, one in each turn of the backlog. One that is asked for before its turn is still found.
     pub(in crate::core) fn take_out_in_parts(
         &mut self,
         asked: &mut ClientRequests,
         deferred: &mut DeferredWork,
-        withdrawal: Withdrawal,
+        withdrawal: PendingWithdrawal,
     ) -> Result<()> {
         let (client, request) = (withdrawal.client, withdrawal.request);
         let id = self.table.vacant_key() as u32;
-        asked.clients.add_pending(client, request, Pending::Withdrawal(id))?;
+        asked
+            .clients
+            .add_pending(client, request, PendingAnswer::Withdrawal(id))?;
         self.table.insert(withdrawal);
-        deferred.go_on_later(Part::TakeOut { id, client, request });
+        deferred.go_on_later(DeferredPart::TakeOut { id, client, request });
         Ok(())
     }
 
@@ -323,7 +325,7 @@ impl Withdrawals {
         let error = asked.still_wanted(objects, withdrawal);
         self.drop_withdrawal(objects, id as u32);
         asked.settle(client, request);
-        fx.reply(client, request, &Reply::Failed(Failure::from(&error)));
+        fx.reply(client, request, &Reply::Failed(WireFailure::from(&error)));
     }
 }
 
@@ -334,7 +336,7 @@ impl ClientRequests {
         claimants.into_iter().map(|id| self.interests.refer(id)).collect()
     }
 
-    pub(in crate::core) fn still_wanted(&self, objects: &ObjectTable, withdrawal: &Withdrawal) -> Error {
+    pub(in crate::core) fn still_wanted(&self, objects: &ObjectTable, withdrawal: &PendingWithdrawal) -> Error {
         let (object, blockers) = withdrawal
             .waits
             .iter()
