@@ -24,7 +24,7 @@ use crate::error::{OrRaise, invalid};
 use crate::exchange;
 use crate::given::{GivenAttributes, type_name};
 use crate::interpreter::module;
-use crate::kept::{AttributeName, LazyValue};
+use crate::lazy_value::{AttributeName, LazyValue};
 use crate::options::schema_of;
 use crate::version::PyVersion;
 

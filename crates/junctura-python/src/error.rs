@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::interrupt;
-use crate::kept::LazyValue;
+use crate::lazy_value::LazyValue;
 
 /// The exception classes, in the order of `Code::ALL`.
 static CLASSES: LazyValue<Vec<Py<PyAny>>> = LazyValue::new();

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::allocation::PyAllocation;
 use crate::data::arrays;
 use crate::interpreter::{called, module};
-use crate::kept::AttributeName;
+use crate::lazy_value::AttributeName;
 use crate::object::PyReceived;
 
 /// An array's capsule; `array` is of ours.

@@ -8,8 +8,8 @@ use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
+use crate::blocking_step::Out;
 use crate::described::PyDescribed;
-use crate::errand::Out;
 use crate::error::{OrRaise, invalid, raise};
 use crate::interrupt::drop_detached;
 use crate::object::{FollowHoldings, PyReceived};

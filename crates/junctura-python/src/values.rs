@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::interpreter::module;
-use crate::kept::LazyValue;
+use crate::lazy_value::LazyValue;
 
 /// Attributes with typed values.
 pub(crate) fn attributes<'py, 'a>(

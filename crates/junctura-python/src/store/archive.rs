@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyRuntimeWarning, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::home::ProcessStore;
+use super::process_store::ProcessStore;
 use super::{PyFlushed, PyStore};
 use crate::data::{CopyRoom, PreparedData};
 use crate::error::{OrRaise, invalid, raise};

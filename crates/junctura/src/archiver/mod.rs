@@ -8,9 +8,9 @@
 //! the members of a bundle, is archived with one commit, as far as the window has room for it. An object that cannot be archived is set
 //! aside (`aside.rs`), and the others are archived.
 
-mod aside;
 mod gathering;
 mod options;
+mod refused;
 mod sample;
 mod thread;
 
@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use junctura_model::{Code, Error, Result, Schema, with_given};
 use junctura_store::{Flushed, Snapshot, Store, StoreWriter};
 
-use self::aside::{RefusedObjects, is_of_array, is_of_objects};
 use self::gathering::GatheredBundles;
+use self::refused::{RefusedObjects, is_of_array, is_of_objects};
 use self::sample::CollocationSample;
 use self::thread::ArchiverProgress;
 use crate::array::WholeArray;

@@ -11,22 +11,22 @@
     allow(clippy::zero_sized_map_values, reason = "rows have no values then")
 )]
 
-#[cfg(feature = "store")]
-mod depot;
 #[cfg(not(feature = "store"))]
 #[path = "without_store.rs"]
 mod depot;
 mod follow;
 mod lookup;
 mod order;
+#[cfg(feature = "store")]
+mod store_reader;
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-pub(crate) use depot::{StoreReader, StoredRow};
 pub(crate) use follow::{FollowTurn, ReadAhead, StoreReplay, StoreRequest};
 pub(crate) use lookup::{LookupResult, StoreLookup};
 pub(crate) use order::{MergeOrder, SortPosition};
+pub(crate) use store_reader::{StoreReader, StoredRow};
 
 /// What the pool and the store have, as one list: the rows that stand before an entry of the pool.
 #[derive(Debug)]

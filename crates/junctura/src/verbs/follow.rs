@@ -5,7 +5,7 @@
 //!               '--- Gap: what went before it could be given, in its place, at any point ---'
 //! ```
 
-mod errand;
+mod blocking_step;
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::store_fallback::{MergeOrder, StoreReader, StoreReplay, StoreRequest};
 use crate::verbs::require::Versions;
-pub use errand::BlockingStep;
-use errand::BlockingSteps;
+pub use blocking_step::BlockingStep;
+use blocking_step::BlockingSteps;
 
 /// How to follow, where it is not the default.
 #[derive(Clone, Debug, Default)]
