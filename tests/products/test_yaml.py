@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import junctura
 from junctura._document.located_yaml import Wrong, documents, nearest, plain, read
-from junctura._document.validation import ListOf, Number, Record
+from junctura._document.validation import KnownMapping, ListOf, Number
 
 FIXED = settings(derandomize=True, database=None, deadline=None, max_examples=200)
 
@@ -136,7 +136,7 @@ def test_values_documents_and_named_mistakes_are_limited() -> None:
         documents(b"a: [" + b"1," * 250_001 + b"]\n", "f")
     with pytest.raises(junctura.InvalidArgument, match="more than 10000 documents"):
         documents(b"---\n" * 10_001, "f")
-    record = Record({"known": Number()})
+    record = KnownMapping({"known": Number()})
     with pytest.raises(Wrong) as caught:
         record.check({f"k{number}": 1 for number in range(1000)})
     assert len(caught.value.each()) == 100

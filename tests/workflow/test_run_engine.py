@@ -411,7 +411,7 @@ def served(*tasks: Task) -> World:
     """A run whose pool is served by a task; it has begun."""
     one = world(*tasks, task("server", service=True), pool=SERVED)
     assert one.begun == ["server"]
-    one.take(ev.Served("server", 1, "tcp://node:7000"))
+    one.take(ev.AttemptServed("server", 1, "tcp://node:7000"))
     assert [note.words["pool"] for note in one.notes if note.words.get("event") == "served"] == ["tcp://node:7000"]
     return one
 

@@ -177,7 +177,7 @@ class ListOf:
 
 
 @dataclass(frozen=True)
-class Record:
+class KnownMapping:
     """A mapping with keys that are known; of those in `one` it has one."""
 
     keys: Mapping[str, Spec]
@@ -267,7 +267,7 @@ class OneKey:
         _inside(self.keys[key], item, key)
 
     def json(self) -> Json:
-        choices = [Record({key: spec}, (key,)).json() for key, spec in self.keys.items()]
+        choices = [KnownMapping({key: spec}, (key,)).json() for key, spec in self.keys.items()]
         return _documented(self.doc, {"oneOf": choices})
 
 
@@ -276,9 +276,9 @@ class Kinds:
     """A mapping in which the word under one key says which other keys there are."""
 
     key: str
-    records: Mapping[str, Record]
+    records: Mapping[str, KnownMapping]
     doc: str = ""
-    otherwise: Record | None = None
+    otherwise: KnownMapping | None = None
     what: str = "a mapping"
     kinds: tuple[type, ...] = (dict,)
 
@@ -292,9 +292,9 @@ class Kinds:
         _inside(words, value[self.key], self.key)
         return self._of(value[self.key]).check(value)
 
-    def _of(self, word: str) -> Record:
+    def _of(self, word: str) -> KnownMapping:
         record = self.records[word]
-        return Record({self.key: Word({word: record.doc}), **record.keys}, (self.key, *record.needs), record.doc)
+        return KnownMapping({self.key: Word({word: record.doc}), **record.keys}, (self.key, *record.needs), record.doc)
 
     def json(self) -> Json:
         choices = [self._of(word) for word in self.records] + ([self.otherwise] if self.otherwise else [])
@@ -305,7 +305,7 @@ class Kinds:
 class Nested:
     """What is said elsewhere in the same schema, of which this is a part itself."""
 
-    found: Callable[[], Record]
+    found: Callable[[], KnownMapping]
     name: str
     what: str = "a mapping"
     kinds: tuple[type, ...] = (dict,)

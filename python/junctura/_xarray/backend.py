@@ -23,7 +23,7 @@ from xarray.core import indexing
 from junctura import _forks, field
 from junctura._native import Listing, Schema, Snapshot, Store, Stored
 from junctura._xarray import label_attributes
-from junctura._xarray.cube_axes import Axis, Column, are_days, axis_of, base_times, members
+from junctura._xarray.cube_axes import Column, CubeAxis, are_days, axis_of, base_times, members
 from junctura._xarray.derived_attributes import Following, following
 from junctura.errors import InvalidArgument, NotFound
 
@@ -141,7 +141,7 @@ class CubeBuilder:
 
     def __init__(self, listing: Any, objects: Any = None) -> None:
         self.listing = listing
-        self.objects = _Objects(listing) if objects is None else objects
+        self.objects = _ListedObjects(listing) if objects is None else objects
         schemas = listing._schemas
         if len(schemas) > 1:
             names = ", ".join(schema.name for schema in schemas)
@@ -154,7 +154,7 @@ class CubeBuilder:
         self.variable = next((name for name in _VARIABLE if name in keys), None)
         self.axes = self._axes([name for name in keys if name != self.variable])
 
-    def _axes(self, names: list[str]) -> dict[str, Axis]:
+    def _axes(self, names: list[str]) -> dict[str, CubeAxis]:
         types = self.schema.attributes
         columns = {name: self._column(name) for name in names}
         axes = self._base_times(columns)
@@ -170,7 +170,7 @@ class CubeBuilder:
         order = {name: at for at, name in enumerate(["number", "time", "step", "level"])}
         return dict(sorted(axes.items(), key=lambda item: order.get(item[0], -1)))
 
-    def _base_times(self, columns: dict[str, Column]) -> dict[str, Axis]:
+    def _base_times(self, columns: dict[str, Column]) -> dict[str, CubeAxis]:
         """The axis of base times, whose columns are taken out: that of hindcasts is the day ``hdate``."""
         types = self.schema.attributes
         if "time" not in columns or types["time"] != "time":
@@ -374,7 +374,7 @@ class CubeBuilder:
         return f"missing: {first}{more}; partial=True has NaN there"
 
 
-def _as_having(axis: Axis | None) -> str:
+def _as_having(axis: CubeAxis | None) -> str:
     """The selectors of those that have a place on an axis, and of those that have none."""
     if axis is None:
         return ""
@@ -448,7 +448,7 @@ def _described(eccodes: Any, message: Any) -> dict[str, str]:
     return {name: text for name, text in found.items() if text not in ("unknown", "~", "")}
 
 
-class _Objects:
+class _ListedObjects:
     """The objects of a listing, by their numbers; pickled by what they are, and found again in the same store."""
 
     def __init__(self, listing: Listing) -> None:

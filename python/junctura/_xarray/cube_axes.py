@@ -15,7 +15,7 @@ Array = npt.NDArray[Any]
 Column = tuple[list[Any], Array]
 
 
-class Axis(NamedTuple):
+class CubeAxis(NamedTuple):
     """The values of one dimension, and the place of each object along it; -1 where it has none."""
 
     values: Array
@@ -27,7 +27,7 @@ class Axis(NamedTuple):
     seconds: Array | None = None
 
 
-def axis_of(name: str, column: Column, kind: str, attrs: Mapping[str, str]) -> Axis:
+def axis_of(name: str, column: Column, kind: str, attrs: Mapping[str, str]) -> CubeAxis:
     """The axis of an attribute of this type, one of a schema's."""
     values, places = column
     if kind == "step":
@@ -46,7 +46,7 @@ def are_days(texts: list[Any]) -> bool:
     return all(str(text).isdecimal() for text in texts)
 
 
-def base_times(dates: tuple[str, Column], times: Column) -> Axis:
+def base_times(dates: tuple[str, Column], times: Column) -> CubeAxis:
     """Days, which all objects have, and times of day as moments; 00 UTC where an object has no time of day."""
     name, (days, day_places) = dates
     hours = [*times[0], "0000"]
@@ -80,7 +80,7 @@ def members(numbers: Column, types: Column) -> tuple[Column, Column | None]:
     return (values, filled), None if is_told_apart else types
 
 
-def _steps(name: str, texts: list[Any], places: Array) -> Axis:
+def _steps(name: str, texts: list[Any], places: Array) -> CubeAxis:
     """Steps as durations: of a range its end, where that tells them apart; otherwise their texts."""
     steps = [field.step_of(str(text)) for text in texts]
     if any(step is None for step in steps):
@@ -93,9 +93,11 @@ def _steps(name: str, texts: list[Any], places: Array) -> Axis:
     return axis._replace(seconds=ends[np.argsort([str(text) for text in texts])])
 
 
-def _sorted(name: str, values: Array, texts: list[Any], places: Array, attrs: Mapping[str, str] | None = None) -> Axis:
+def _sorted(
+    name: str, values: Array, texts: list[Any], places: Array, attrs: Mapping[str, str] | None = None
+) -> CubeAxis:
     """In the order of the values, each once."""
     unique, first, numbers = np.unique(values, return_index=True, return_inverse=True)
     numbers = np.append(numbers.reshape(-1), -1)
     words = [f"{name}={texts[at]}" if name else str(texts[at]) for at in first]
-    return Axis(unique, numbers[places], attrs or {}, words)
+    return CubeAxis(unique, numbers[places], attrs or {}, words)

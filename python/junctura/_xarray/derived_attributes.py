@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from junctura._xarray.cube_axes import Axis
+from junctura._xarray.cube_axes import CubeAxis
 
 Array = npt.NDArray[Any]
 # The attributes, and the dimension that each may follow.
@@ -43,7 +43,7 @@ class Following(NamedTuple):
         return name in self.coords or any(name in of_one for of_one in self.attrs.values())
 
 
-def following(axes: Mapping[str, Axis], variables: Mapping[str, Array]) -> Following:
+def following(axes: Mapping[str, CubeAxis], variables: Mapping[str, Array]) -> Following:
     """Which attributes need no dimension.
 
     Parameters
@@ -74,12 +74,12 @@ def following(axes: Mapping[str, Axis], variables: Mapping[str, Array]) -> Follo
     return found
 
 
-def _differs(axis: Axis, variables: Iterable[Array]) -> bool:
+def _differs(axis: CubeAxis, variables: Iterable[Array]) -> bool:
     """Whether the axis has several values, or a variable has objects with a value and others without."""
     return len(axis.values) > 1 or any(len(np.unique(axis.places[numbers])) > 1 for numbers in variables)
 
 
-def _line(axis: Axis, dim: Axis | None, numbers: Array) -> Array | None:
+def _line(axis: CubeAxis, dim: CubeAxis | None, numbers: Array) -> Array | None:
     """The value that all of these objects have, or those along a dimension; None if there are several at one place."""
     places = axis.places[numbers]
     if (places == places[0]).all():

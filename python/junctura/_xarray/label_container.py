@@ -42,7 +42,7 @@ TEXT_BYTES_MAX = 1024
 _MARK = "~"
 
 
-class Taken(NamedTuple):
+class TakenArray(NamedTuple):
     """An array, apart from its labels."""
 
     values: Array
@@ -52,7 +52,7 @@ class Taken(NamedTuple):
     whole: Labelled
 
 
-def taken(data: xarray.DataArray) -> Taken:
+def taken(data: xarray.DataArray) -> TakenArray:
     """An array and its labels.
 
     Raises
@@ -76,7 +76,7 @@ def taken(data: xarray.DataArray) -> Taken:
     head = _json(_described(data, behind)).encode()
     # Small coordinates may lie in the text.
     text = head.decode() if not blobs else labels_text(data) if len(head) + end - values.nbytes < TEXT_BYTES_MAX else ""
-    return Taken(values, text or None, Labelled(values, blobs, head))
+    return TakenArray(values, text or None, Labelled(values, blobs, head))
 
 
 def values_of(data: xarray.DataArray) -> Array:

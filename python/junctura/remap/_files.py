@@ -44,7 +44,7 @@ class Side(NamedTuple):
     """Longitudes and latitudes, in degrees."""
 
 
-class File(NamedTuple):
+class WeightsFile(NamedTuple):
     """What a file says."""
 
     targets: Array
@@ -58,7 +58,7 @@ class File(NamedTuple):
 
 def read(
     path: str | os.PathLike[str], source_shape: tuple[int, ...] | None, target_shape: tuple[int, ...] | None
-) -> File:
+) -> WeightsFile:
     """All that a file says."""
     with _opened(path) as data:
         names = next((names for names in (_SCRIP, _ESMF) if set(names["links"]) <= set(data.variables)), None)
@@ -72,7 +72,7 @@ def read(
         source, target = (_side(data, names, at, shapes[at]) for at in (0, 1))
         method = str(getattr(data, "map_method", ""))
         by_fraction = str(getattr(data, "normalization", "")).lower().startswith("frac")
-    return File(targets, sources, weights, source, target, by_fraction, method)
+    return WeightsFile(targets, sources, weights, source, target, by_fraction, method)
 
 
 def yac_links(path: Path) -> tuple[Array, Array, Array]:
@@ -150,7 +150,7 @@ def _created(path: str | os.PathLike[str], links: int) -> Any:
     return data
 
 
-def write(path: str | os.PathLike[str], file: File) -> None:
+def write(path: str | os.PathLike[str], file: WeightsFile) -> None:
     """As ESMF does; another file of that name goes."""
     with _created(path, len(file.weights)) as data:
         data.map_method = file.method or "unknown"
@@ -168,7 +168,7 @@ _METHODS = {"conservative": "Conservative remapping", "nearest": "Nearest neighb
 _ADDED_UP = "Bilinear remapping"
 
 
-def write_scrip(path: str | os.PathLike[str], file: File) -> None:
+def write_scrip(path: str | os.PathLike[str], file: WeightsFile) -> None:
     """As SCRIP does, and cdo reads it; another file of that name goes."""
     with _created(path, len(file.weights)) as data:
         is_conservative = file.method == "conservative"

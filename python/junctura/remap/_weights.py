@@ -76,7 +76,9 @@ class Weights:
     ) -> None:
         source = _files.Side(shape_of(source_shape), np.empty(0), np.empty(0), np.empty(0, np.bool_))
         links = (array_of(targets), array_of(sources), array_of(weights))
-        self._made = _made(_files.File(*links, source, source._replace(shape=shape_of(target_shape)), False, method))
+        self._made = _made(
+            _files.WeightsFile(*links, source, source._replace(shape=shape_of(target_shape)), False, method)
+        )
         self.method = method
 
     @classmethod
@@ -176,7 +178,7 @@ class Weights:
             parts = _compute.fractions(links, source, target)
             sides = [side._replace(fractions=part) for side, part in zip(sides, parts, strict=True)]
             links = _compute.divided(links, target.areas.size)[0] if is_by_fraction else links
-        return cls._of(_made(_files.File(*links, sides[0], sides[1], is_by_fraction, method)), method)
+        return cls._of(_made(_files.WeightsFile(*links, sides[0], sides[1], is_by_fraction, method)), method)
 
     def write(
         self,
@@ -359,14 +361,14 @@ class Weights:
             )
         return np.ascontiguousarray(array, np.float64), lead, given.dtype, dtype
 
-    def _file(self) -> _files.File:
+    def _file(self) -> _files.WeightsFile:
         sides = []
         for shape, (areas, fractions, mask) in zip(
             (self.source_shape, self.target_shape), self._made.cells(), strict=True
         ):
             known = (np.frombuffer(areas), np.frombuffer(fractions), np.frombuffer(mask, np.bool_))
             sides.append(_files.Side(shape, *known))
-        return _files.File(*self.links, sides[0], sides[1], self._made.by_fraction, self.method)
+        return _files.WeightsFile(*self.links, sides[0], sides[1], self._made.by_fraction, self.method)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self._file(),)
@@ -400,7 +402,7 @@ def _as_given(missing: float | None, dtype: np.dtype[Any]) -> float | None:
         return float(dtype.type(missing))
 
 
-def _restored(file: _files.File) -> Weights:
+def _restored(file: _files.WeightsFile) -> Weights:
     return Weights._of(_made(file), file.method)
 
 
@@ -422,7 +424,7 @@ def _boxes(start: int, stop: int, shape: tuple[int, ...]) -> Iterator[str]:
         start = end
 
 
-def _made(file: _files.File) -> _native._Weights:
+def _made(file: _files.WeightsFile) -> _native._Weights:
     links = (
         _list("targets", file.targets, np.int64),
         _list("sources", file.sources, np.int64),

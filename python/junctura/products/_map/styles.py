@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from junctura._document.located_yaml import Document, Wrong, at, documents, read
-from junctura._document.validation import Either, ListOf, Number, Record, Spec, Text, Word
+from junctura._document.validation import Either, KnownMapping, ListOf, Number, Spec, Text, Word
 from junctura.errors import InvalidArgument
 from junctura.products._map.colours import NAMES
 from junctura.products._outputs._output import SCALES, no_distance, not_upwards
@@ -170,7 +170,7 @@ def _or_list(spec: Spec, doc: str = "") -> Either:
     return Either((spec, ListOf(spec)), doc)
 
 
-_ONLY = Record(
+_ONLY = KnownMapping(
     {
         "param": _or_list(Text(what="a parameter", length_max=60), "Parameters, by their short names"),
         "levtype": _or_list(Text(what="a kind of level", length_max=10), "Kinds of level: pl, sfc, ml"),
@@ -180,7 +180,7 @@ _ONLY = Record(
     "Fields that the style is for",
 )
 STYLES = ListOf(
-    Record(
+    KnownMapping(
         {
             "for": _ONLY,
             "units": Text("Of the map, and of all numbers of the style", what="a unit", length_max=60),

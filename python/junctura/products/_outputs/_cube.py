@@ -79,7 +79,7 @@ class _Place:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _CubePart:
     field: Field
     meaning: Meaning
     place: _Place
@@ -96,7 +96,7 @@ class _Axes:
 
     values: dict[str, list[Any]] = field(default_factory=dict)
 
-    def dims(self, of: Sequence[_Part]) -> tuple[str, ...]:
+    def dims(self, of: Sequence[_CubePart]) -> tuple[str, ...]:
         """The axes that a variable has: time, and those with several values, which are its own, too."""
         return tuple(
             axis
@@ -117,7 +117,7 @@ def cube(fields: Sequence[Field]) -> Cube:
     parts = _parts(fields)
     _check_one(parts)
     base, bases = _first_base([part.meaning for part in parts]), _bases(parts)
-    named: dict[str, list[_Part]] = {}
+    named: dict[str, list[_CubePart]] = {}
     for part in parts:
         named.setdefault(_spelled(part.meaning.name), []).append(part)
     axes = _Axes({axis: _values(parts, axis) for axis in _AXES})
@@ -141,10 +141,10 @@ def cube(fields: Sequence[Field]) -> Cube:
     return Cube(variables, made_by(lies, parts[0].field, sorted(named)))
 
 
-def _parts(fields: Sequence[Field]) -> list[_Part]:
+def _parts(fields: Sequence[Field]) -> list[_CubePart]:
     found = [(one, meaning(one)) for one in fields]
     first = _first_base([is_what for _, is_what in found])
-    return [_Part(one, is_what, _place(is_what, (is_what.base or first) - first)) for one, is_what in found]
+    return [_CubePart(one, is_what, _place(is_what, (is_what.base or first) - first)) for one, is_what in found]
 
 
 def _first_base(meanings: Sequence[Meaning]) -> dt.datetime:
@@ -156,7 +156,7 @@ def _place(is_what: Meaning, base: dt.timedelta) -> _Place:
     return _Place(base, base + is_what.end, number, is_what.level)
 
 
-def _bases(parts: Sequence[_Part]) -> dict[dt.timedelta, dt.timedelta]:
+def _bases(parts: Sequence[_CubePart]) -> dict[dt.timedelta, dt.timedelta]:
     """Of each valid time the base time.
 
     Raises
@@ -165,7 +165,7 @@ def _bases(parts: Sequence[_Part]) -> dict[dt.timedelta, dt.timedelta]:
         Two base times have one valid time.
 
     """
-    bases: dict[dt.timedelta, _Part] = {}
+    bases: dict[dt.timedelta, _CubePart] = {}
     for part in parts:
         other = bases.setdefault(part.place.time, part)
         if other.place.base != part.place.base:
@@ -181,7 +181,7 @@ def _spelled(name: str) -> str:
     return spelled if spelled[:1].isalpha() else f"param_{spelled}"
 
 
-def _check_one(parts: Sequence[_Part]) -> None:
+def _check_one(parts: Sequence[_CubePart]) -> None:
     first = parts[0]
     for part in parts:
         if part.field.grid != first.field.grid:
@@ -198,11 +198,11 @@ def _check_one(parts: Sequence[_Part]) -> None:
             )
 
 
-def _levtype(parts: Sequence[_Part]) -> str:
+def _levtype(parts: Sequence[_CubePart]) -> str:
     return next((part.meaning.levtype for part in parts if part.place.level is not None), "sfc")
 
 
-def _values(parts: Sequence[_Part], axis: str) -> list[Any]:
+def _values(parts: Sequence[_CubePart], axis: str) -> list[Any]:
     return sorted({getattr(part.place, axis) for part in parts} - {None})
 
 
@@ -214,7 +214,7 @@ class _Times:
     starts: dict[dt.timedelta, dt.timedelta] = field(default_factory=dict)
 
 
-def _times(named: Mapping[str, Sequence[_Part]]) -> tuple[list[_Times], dict[str, _Times]]:
+def _times(named: Mapping[str, Sequence[_CubePart]]) -> tuple[list[_Times], dict[str, _Times]]:
     """As few axes of time as there can be, and which of them each variable has."""
     times, time_of = [_Times("")], {}
     for name, parts in named.items():
@@ -229,7 +229,7 @@ def _times(named: Mapping[str, Sequence[_Part]]) -> tuple[list[_Times], dict[str
     return times, time_of
 
 
-def _starts(name: str, parts: Sequence[_Part]) -> dict[dt.timedelta, dt.timedelta]:
+def _starts(name: str, parts: Sequence[_CubePart]) -> dict[dt.timedelta, dt.timedelta]:
     starts: dict[dt.timedelta, dt.timedelta] = {}
     for part in parts:
         if part.start is not None and starts.setdefault(part.place.time, part.start) != part.start:
@@ -288,12 +288,12 @@ def _when(
     return found
 
 
-def _named(parts: Sequence[_Part]) -> list[str] | None:
+def _named(parts: Sequence[_CubePart]) -> list[str] | None:
     names = [places(part.field) for part in parts]
     return next((found for found in names if found), None)
 
 
-def _which(parts: Sequence[_Part], axes: _Axes) -> dict[str, Variable]:
+def _which(parts: Sequence[_CubePart], axes: _Axes) -> dict[str, Variable]:
     found = {}
     if numbers := axes.values["realization"]:
         about = {"standard_name": "realization", "long_name": "member of the ensemble", "units": "1"}
@@ -307,7 +307,7 @@ def _coordinate(name: str, values: Array, attributes: dict[str, Any]) -> Variabl
     return Variable((name,), values, attributes) if len(values) > 1 else Variable((), values[0], attributes)
 
 
-def _data(name: str, parts: Sequence[_Part], axes: _Axes, lies: Grid, of: _Times) -> Variable:
+def _data(name: str, parts: Sequence[_CubePart], axes: _Axes, lies: Grid, of: _Times) -> Variable:
     # What is added up since step 0 is nothing yet there, and may say so in another way.
     said = max(parts, key=lambda part: part.place.time)
     dims = axes.dims(parts)
@@ -344,7 +344,7 @@ def _check_full(name: str, dims: tuple[str, ...], axes: _Axes, seen: Array, base
     )
 
 
-def _check_alike(part: _Part, first: _Part) -> None:
+def _check_alike(part: _CubePart, first: _CubePart) -> None:
     is_alike = part.meaning.process == first.meaning.process or not part.meaning.end
     if part.field.units != first.field.units or not is_alike:
         raise InvalidArgument(
@@ -352,7 +352,7 @@ def _check_alike(part: _Part, first: _Part) -> None:
         )
 
 
-def _words(part: _Part) -> str:
+def _words(part: _CubePart) -> str:
     said = {"step": step_text(part.meaning), "number": part.place.realization, "levelist": part.place.level}
     return ", ".join(f"{name} {value}" for name, value in said.items() if value is not None)
 

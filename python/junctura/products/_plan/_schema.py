@@ -11,14 +11,26 @@ import json
 import sys
 from typing import Any
 
-from junctura._document.validation import Either, Flag, Kinds, ListOf, Nested, Number, OneKey, Record, Spec, Table, Text
+from junctura._document.validation import (
+    Either,
+    Flag,
+    Kinds,
+    KnownMapping,
+    ListOf,
+    Nested,
+    Number,
+    OneKey,
+    Spec,
+    Table,
+    Text,
+)
 from junctura.products._recipe.recipe_schema import FORMATS, OF_ALIASES, OPERATIONS, OVER_STEPS_ONLY, VALUES
 
 # Operations of recipes that need one field alone.
 ALONE = ("grid", "crop", "units", "mask", "fill")
-_SELECT = Record(VALUES, doc="Lets the fields pass that have one of these values of each word")
+_SELECT = KnownMapping(VALUES, doc="Lets the fields pass that have one of these values of each word")
 _SET = Table(Either((Text(), Number())), "Other attributes; a message gets them in its header by `encode`")
-_SOURCE = Record(
+_SOURCE = KnownMapping(
     {
         "follow": Text("Which fields: a selector", length_max=10_000),
         "pool": Text("Where; by default the pool that the command says"),
@@ -32,12 +44,12 @@ _RECIPES = Either((Text(), ListOf(Text())), "Files of recipes; * is anything")
 ACTIONS: dict[str, Spec] = {
     "select": _SELECT,
     "set": _SET,
-    "aggregate": Record(
+    "aggregate": KnownMapping(
         {
             "grid": Text("On which the whole array lies: 0.25/0.25, F48, N320, O96", what="the name of a grid"),
             "units": Text("Of its values", what="a unit"),
             "missing": Number("The value that stands for what is missing, as on land"),
-            "mask": Record(
+            "mask": KnownMapping(
                 {
                     "file": Text("A message of GRIB beside the plan, on the same grid or on all of it", what="a file"),
                     "where": Text("A formula of its parameter, as lsm > 0.5: where it holds, values are missing"),
@@ -54,12 +66,12 @@ ACTIONS: dict[str, Spec] = {
     **OF_ALIASES,
     "statistics": OVER_STEPS_ONLY,
     "compute": OPERATIONS["compute"],
-    "wind": Record(
+    "wind": KnownMapping(
         {"grid": OPERATIONS["grid"]},
         doc="Vorticity and divergence (spectral) to u and v on a grid; components along the rows and columns of their "
         "grid to east and north: when both fields have come",
     ),
-    "encode": Record(
+    "encode": KnownMapping(
         {key: spec for key, spec in FORMATS["grib2"].keys.items() if key not in ("name", "gather")},
         doc="Makes a message of GRIB edition 2",
     ),
@@ -67,8 +79,8 @@ ACTIONS: dict[str, Spec] = {
     "python": Text("A function of a field: module:function, which gives a field, several, or None", r"^[\w.]+:\w+$"),
 }
 SINKS: dict[str, Spec] = {
-    "offer": Record({"pool": Text("Which pool"), "set": _SET}, ("pool",), "Offers to a pool"),
-    "archive": Record(
+    "offer": KnownMapping({"pool": Text("Which pool"), "set": _SET}, ("pool",), "Offers to a pool"),
+    "archive": KnownMapping(
         {
             "store": Text("The store's folder or URL; it is made if there is none"),
             "select": _SELECT,
@@ -80,12 +92,14 @@ SINKS: dict[str, Spec] = {
     "file": Kinds(
         "format",
         {
-            name: Record({key: spec for key, spec in record.keys.items() if key != "gather"}, record.needs, record.doc)
+            name: KnownMapping(
+                {key: spec for key, spec in record.keys.items() if key != "gather"}, record.needs, record.doc
+            )
             for name, record in FORMATS.items()
         },
         "A file for each field",
     ),
-    "product": Record(
+    "product": KnownMapping(
         {
             "recipe": _RECIPES,
             "requirement": dataclasses.replace(_RECIPES, doc="The earlier name of `recipe`"),
@@ -99,8 +113,10 @@ SINKS: dict[str, Spec] = {
 }
 _ACTIONS = ListOf(OneKey(ACTIONS, word="action"), "What is done with each field, in this order", low=0, high=100)
 _SINKS = ListOf(OneKey(SINKS, word="sink"), "Where fields go: each gets all that come through", high=100)
-NESTED: Record = Record({"actions": _ACTIONS, "sinks": _SINKS}, ("sinks",), "A plan in the plan: it gets all fields")
-PLAN = Record(
+NESTED: KnownMapping = KnownMapping(
+    {"actions": _ACTIONS, "sinks": _SINKS}, ("sinks",), "A plan in the plan: it gets all fields"
+)
+PLAN = KnownMapping(
     {
         "sources": ListOf(_SOURCE, "Where fields come from", high=100),
         "actions": _ACTIONS,

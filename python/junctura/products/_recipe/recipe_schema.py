@@ -12,7 +12,19 @@ import json
 import sys
 from typing import Any
 
-from junctura._document.validation import Either, Flag, Kinds, ListOf, Number, OneKey, Record, Spec, Table, Text, Word
+from junctura._document.validation import (
+    Either,
+    Flag,
+    Kinds,
+    KnownMapping,
+    ListOf,
+    Number,
+    OneKey,
+    Spec,
+    Table,
+    Text,
+    Word,
+)
 from junctura.products._map.colours import NAMES
 from junctura.products._outputs._output import PARTS, SCALES, THEMES
 
@@ -91,7 +103,7 @@ VALUES: dict[str, Spec] = {
     word: Either((*_VALUE.specs, ListOf(_VALUE, high=10_000)), f"{doc}. One, a list, or a/to/b/by/c")
     for word, doc in WORDS.items()
 }
-_FROM = Record(
+_FROM = KnownMapping(
     VALUES, ("param",), "Which fields it is made of: words of MARS; all combinations of their values are needed"
 )
 _NAME = Text("Of a grid: 0.25/0.25, F48, N320, O96, 0.5/0.5@72/-25/34/45", what="the name of a grid", length_max=60_000)
@@ -99,7 +111,7 @@ _METHOD = Word(METHODS, "How values are found between points; spectral fields ne
 _COORDINATES = Either(
     (
         Text(what="a file's name"),
-        Record(
+        KnownMapping(
             {"latitude": Text(what="a parameter"), "longitude": Text(what="a parameter")},
             ("latitude", "longitude"),
             "The parameters of fields in the pool, or in the store behind it, on the same grid: clat and clon",
@@ -109,7 +121,7 @@ _COORDINATES = Either(
     "longitude, lat and lon) or GRIB fields of these; or the parameters of such fields that are in the pool",
 )
 _ROWS = Number("Gaussian rows between pole and equator", 1, 8000, whole=True)
-_POINT = Record(
+_POINT = KnownMapping(
     {
         "name": Text("Of the place, for tables", length_max=200),
         "latitude": Number("Degrees north", -90, 90),
@@ -131,26 +143,26 @@ _GRID = Either(
         Kinds(
             "type",
             {
-                "regular_ll": Record(
+                "regular_ll": KnownMapping(
                     {"resolution": _STEPS, "method": _METHOD, "coordinates": _COORDINATES},
                     ("resolution",),
                     "Rows and columns of equal distance",
                 ),
-                "regular_gg": Record(
+                "regular_gg": KnownMapping(
                     {"n": _ROWS, "method": _METHOD, "coordinates": _COORDINATES},
                     ("n",),
                     "Gaussian rows of equally many columns, as F48",
                 ),
-                "reduced_gg": Record(
+                "reduced_gg": KnownMapping(
                     {"n": _ROWS, "method": _METHOD, "coordinates": _COORDINATES},
                     ("n",),
                     "Gaussian rows with fewer columns to the poles, as N48",
                 ),
-                "points": Record(
+                "points": KnownMapping(
                     {"points": _POINTS, "method": _METHOD, "coordinates": _COORDINATES}, ("points",), "Places"
                 ),
             },
-            otherwise=Record(
+            otherwise=KnownMapping(
                 {"name": _NAME, "method": _METHOD, "coordinates": _COORDINATES}, ("name",), "A grid by its name"
             ),
         ),
@@ -158,10 +170,10 @@ _GRID = Either(
     "Brings the fields to a grid",
 )
 _PLACES = Either(
-    (_POINTS, Record({"points": _POINTS, "method": _METHOD, "coordinates": _COORDINATES}, ("points",), "Places")),
+    (_POINTS, KnownMapping({"points": _POINTS, "method": _METHOD, "coordinates": _COORDINATES}, ("points",), "Places")),
     "Brings the fields to places: `grid` of a list",
 )
-EDGES = Record(
+EDGES = KnownMapping(
     {
         "north": Number("Degrees", -90, 90),
         "west": Number("Degrees", -360, 360),
@@ -215,17 +227,19 @@ _LENGTH_OR_PERIOD = Either(
 )
 _OF = _or_list(Word(OVER_STEPS, what="a statistic"), "Which; each gives a field")
 # In plans, which do not know which dates will come.
-OVER_STEPS_ONLY = Record({"over": _LENGTH, "of": _OF}, ("over", "of"), "Over steps, in windows that begin at step 0")
+OVER_STEPS_ONLY = KnownMapping(
+    {"over": _LENGTH, "of": _OF}, ("over", "of"), "Over steps, in windows that begin at step 0"
+)
 OPERATIONS: dict[str, Spec] = {
     "grid": _GRID,
-    "wind": Record(
+    "wind": KnownMapping(
         {"grid": _GRID},
         doc="Vorticity and divergence (spectral) to u and v, on the grid that follows; "
         "components along the rows and columns of their grid to east and north",
     ),
     "crop": _CROP,
     "ensemble": _ENSEMBLE,
-    "statistics": Record(
+    "statistics": KnownMapping(
         {
             "over": _LENGTH_OR_PERIOD,
             "of": _OF,
@@ -242,7 +256,7 @@ OPERATIONS: dict[str, Spec] = {
         "Over steps, in windows of this length that begin at the first step of `from`; or over days or months",
     ),
     "compute": Table(
-        Record({"formula": _FORMULA, "units": _UNIT}, ("formula", "units")),
+        KnownMapping({"formula": _FORMULA, "units": _UNIT}, ("formula", "units")),
         "Adds fields, each computed from others of the same step, level and member",
     ),
     "units": Either((_UNIT, Table(_UNIT)), "Converts to a unit: all fields, or those of some parameters"),
@@ -283,8 +297,8 @@ _OUTPUT: dict[str, Spec] = {
 }
 
 
-def _format(doc: str, **keys: Spec) -> Record:
-    return Record({**keys, **_OUTPUT}, ("name",), doc)
+def _format(doc: str, **keys: Spec) -> KnownMapping:
+    return KnownMapping({**keys, **_OUTPUT}, ("name",), doc)
 
 
 _COMPRESSION = Word({"zstd": "Faster and smaller; the default", "zlib": "Read everywhere"}, "Of the values")
@@ -332,7 +346,7 @@ FORMATS = {
     ),
     "parquet": _format("The same table as a Parquet file"),
 }
-RECIPE = Record(
+RECIPE = KnownMapping(
     {
         "product": Text(
             "Its name; no other recipe has it",

@@ -35,7 +35,7 @@ TRUNCATION_MAX = 1900
 _KEPT_BYTES_MAX = 256 << 20
 
 
-class Batch(NamedTuple):
+class LegendreBatch(NamedTuple):
     """Legendre functions of some zonal wavenumbers."""
 
     zonal: slice
@@ -47,10 +47,10 @@ class Batch(NamedTuple):
     odd_at: Indices
 
 
-_kept: Bounded[list[Batch]] = Bounded(_KEPT_BYTES_MAX)
+_kept: Bounded[list[LegendreBatch]] = Bounded(_KEPT_BYTES_MAX)
 
 
-def batches(name: str, truncation: int, sines: Floats, *, over_cosine: bool = False) -> Iterable[Batch]:
+def batches(name: str, truncation: int, sines: Floats, *, over_cosine: bool = False) -> Iterable[LegendreBatch]:
     """The functions at some latitudes.
 
     Parameters
@@ -80,17 +80,17 @@ def batches(name: str, truncation: int, sines: Floats, *, over_cosine: bool = Fa
     return _kept.get(key, lambda: list(_made(truncation, sines, over_cosine)), _bytes)
 
 
-def _bytes(made: list[Batch]) -> int:
+def _bytes(made: list[LegendreBatch]) -> int:
     return sum(part.even.nbytes + part.odd.nbytes for part in made)
 
 
-def _made(truncation: int, sines: Floats, over_cosine: bool) -> Iterator[Batch]:
+def _made(truncation: int, sines: Floats, over_cosine: bool) -> Iterator[LegendreBatch]:
     width = max(4, (truncation + 1) // 8)
     for first in range(0, truncation + 1, width):
         yield _batch(truncation, slice(first, min(first + width, truncation + 1)), sines, over_cosine)
 
 
-def _batch(truncation: int, zonal: slice, sines: Floats, over_cosine: bool) -> Batch:
+def _batch(truncation: int, zonal: slice, sines: Floats, over_cosine: bool) -> LegendreBatch:
     orders = np.arange(zonal.start, zonal.stop)
     degrees = truncation - zonal.start + 1
     even = np.zeros((len(orders), (degrees + 1) // 2, len(sines)))
@@ -104,7 +104,7 @@ def _batch(truncation: int, zonal: slice, sines: Floats, over_cosine: bool) -> B
         before, now = now, np.sqrt((4 * n * n - 1) / (n * n - m * m)) * (sines * now - _epsilon(n - 1, m) * before)
     for parity, part in enumerate((even, odd)):
         part[orders[:, None] + 2 * np.arange(part.shape[1]) + parity > truncation] = 0
-    return Batch(zonal, even, odd, _places(truncation, orders, even, 0), _places(truncation, orders, odd, 1))
+    return LegendreBatch(zonal, even, odd, _places(truncation, orders, even, 0), _places(truncation, orders, odd, 1))
 
 
 def _sectoral(zonal: slice, sines: Floats, over_cosine: bool) -> Floats:

@@ -106,7 +106,7 @@ class Engine:
                 self._taken(event)
             case ev.Began():
                 self._began(event)
-            case ev.Served():
+            case ev.AttemptServed():
                 self._note("event", event="served", pool=event.url)
                 self._began(event)
             case ev.Finished():
@@ -143,7 +143,7 @@ class Engine:
         if part is not None and part.is_live:
             self._note("taken", task=event.task, attempt=event.attempt, identity=event.identity)
 
-    def _began(self, event: ev.Began | ev.Served) -> None:
+    def _began(self, event: ev.Began | ev.AttemptServed) -> None:
         part = self._of_attempt(event)
         if part is None or part.phase is not TaskPhase.LAUNCHED:
             return
@@ -174,7 +174,7 @@ class Engine:
         else:
             self._become(part, TaskPhase.FAILED, ended.cause or _in_words(ended.code, ended.signal))
 
-    def _of_attempt(self, event: ev.JobTaken | ev.Began | ev.Served | ev.Finished) -> TaskState | None:
+    def _of_attempt(self, event: ev.JobTaken | ev.Began | ev.AttemptServed | ev.Finished) -> TaskState | None:
         part = self.parts.get(event.task)
         return part if part is not None and part.attempt == event.attempt else None
 

@@ -30,7 +30,7 @@ class Began:
 
 
 @dataclass(frozen=True)
-class Served:
+class AttemptServed:
     """An attempt runs, and serves the pool of the run."""
 
     task: str
@@ -124,7 +124,7 @@ class Stopped:
 
 
 Event: TypeAlias = (
-    "JobTaken | Began | Served | Finished | Offered | Completed | Joined | Left | Fenced | PoolEnded "
+    "JobTaken | Began | AttemptServed | Finished | Offered | Completed | Joined | Left | Fenced | PoolEnded "
     "| RunInterrupted | Stopped"
 )
 

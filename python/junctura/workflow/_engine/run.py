@@ -269,11 +269,11 @@ class Run:
             except queue.Empty:
                 deadline = None
                 event = ev.Stopped(f"the run's limit of {limit_s:g} s is over")
-            if isinstance(event, ev.Served):
+            if isinstance(event, ev.AttemptServed):
                 event = self._reach_served(event)
             self._do(self._engine.take(event))
 
-    def _reach_served(self, served: ev.Served) -> ev.Event:
+    def _reach_served(self, served: ev.AttemptServed) -> ev.Event:
         """Where tasks meet from now on; what has become of it."""
         try:
             self._watch = Watch(served.url, self._engine.selectors, self._events.put)
@@ -343,7 +343,7 @@ class Run:
         if pool is None or pool.service != task:
             self._events.put(ev.Began(task, attempt))
         else:
-            self._announced = AnnouncementWatch(log, lambda url: self._events.put(ev.Served(task, attempt, url)))
+            self._announced = AnnouncementWatch(log, lambda url: self._events.put(ev.AttemptServed(task, attempt, url)))
 
     def _on_taken(self, task: str, attempt: int, identity: str) -> None:
         self._events.put(ev.JobTaken(task, attempt, identity))

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from junctura._document.sizes import BYTES_PATTERN, SECONDS_PATTERN
-from junctura._document.validation import Either, Flag, ListOf, Number, Record, Spec, Table, Text, Word
+from junctura._document.validation import Either, Flag, KnownMapping, ListOf, Number, Spec, Table, Text, Word
 
 TASKS_MAX = 100_000
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"
@@ -46,7 +46,7 @@ _TASK_NAME = Text(length_max=1000, what="the name of a task")
 _SELECTOR = "A selector, of objects in the pool"
 _COMMAND = "Program and arguments, in a list, or in a text that is split at spaces; no shell reads them"
 _COMMANDS = (Text(length_max=65_536), ListOf(Either(_VALUE), high=10_000))
-RESOURCES = Record(
+RESOURCES = KnownMapping(
     {
         "cores": Number("By default 1", 1, 1_000_000, whole=True),
         "memory": _size("Of one node"),
@@ -55,7 +55,7 @@ RESOURCES = Record(
     },
     doc="What it needs",
 )
-START = Record(
+START = KnownMapping(
     {
         "after": _or_list(_TASK_NAME, "Tasks that have ended well; of services: that have begun"),
         "on": Text(f"{_SELECTOR}: when the first is there", length_max=65_536),
@@ -68,7 +68,7 @@ START = Record(
     },
     doc="When all this holds; by default at once",
 )
-TASK = Record(
+TASK = KnownMapping(
     {
         "run": Either(_COMMANDS, _COMMAND),
         "service": Either(_COMMANDS, f"{_COMMAND}. It is told to end when those are done that use it"),
@@ -100,7 +100,7 @@ TASK = Record(
 POOL = Either(
     (
         Text(pattern=r"^(unix:|tcp://|etcd://).", what="the URL of a pool, as unix:model or tcp://host:port"),
-        Record(
+        KnownMapping(
             {
                 "schema": Text("mars, free, another that is built in, or a file beside this one", length_max=4000),
                 "memory": _size("For payloads; by default a quarter of the machine's"),
@@ -111,7 +111,7 @@ POOL = Either(
     ),
     "Where the tasks meet: one that is served, or what the run's own is to be",
 )
-WORKFLOW = Record(
+WORKFLOW = KnownMapping(
     {
         "workflow": Text("Its name", NAME, _NAME_WHAT),
         "pool": POOL,

@@ -9,7 +9,7 @@ from junctura.workflow._timeline.canvas import Canvas, number
 from junctura.workflow._timeline.clock import TimeAxis
 from junctura.workflow._timeline.folding import FoldedGroup, groups
 from junctura.workflow._timeline.pool import PoolLanes
-from junctura.workflow._timeline.tasks import Place, Tasks
+from junctura.workflow._timeline.tasks import TaskPlace, Tasks
 from junctura.workflow._view.text_format import seconds
 
 WIDTH = 1240.0
@@ -160,7 +160,7 @@ class Drawing:
                 from_y = came.y if came else self._pool.objects_y or 0.0
                 self._arrow(course, origin.at, from_y, place, "object" if is_object else "after")
 
-    def _arrow(self, course: Course, at: float, from_y: float, place: Place, kind: str) -> None:
+    def _arrow(self, course: Course, at: float, from_y: float, place: TaskPlace, kind: str) -> None:
         x, to = self._axis.of(at), self._axis.x(course.ready_at or 0.0)
         down = 1 if place.y > from_y else -1
         bend = max(x, to - 7) if to - x > 7 else x

@@ -21,7 +21,7 @@ _MARKS_MAX = 300
 
 
 @dataclass(frozen=True)
-class Place:
+class TaskPlace:
     """Where a task is on the page: the middle of its row, and how high its bar is."""
 
     y: float
@@ -44,7 +44,7 @@ class Tasks:
     def __init__(
         self, canvas: Canvas, axis: TimeAxis, history: History, attribution: Attribution, row: float, band: float
     ) -> None:
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, TaskPlace] = {}
         self._canvas, self._axis, self._history, self._attribution = canvas, axis, history, attribution
         self._row, self._height_of_band = row, band
 
@@ -79,11 +79,11 @@ class Tasks:
             label = "name" if len(group.courses) == 1 else "say"
             text = telling.of_task(course, self._history, self._attribution)
             self._canvas.text(self._axis.left - 12, middle + 4, course.name, label, "end", text, 26)
-            self._course(course, Place(middle, self._row - 6, "row"), css, text)
+            self._course(course, TaskPlace(middle, self._row - 6, "row"), css, text)
             y += self._row
         return y
 
-    def _course(self, course: Course, place: Place, css: str, text: str) -> None:
+    def _course(self, course: Course, place: TaskPlace, css: str, text: str) -> None:
         """One row: waiting, ready, in a queue, running, and how it ended."""
         self.places[course.name] = place
         axis, canvas, y = self._axis, self._canvas, place.y
@@ -111,7 +111,7 @@ class Tasks:
         if begin - start > 0.8:
             self._canvas.rect(start, y - 2.5, begin - start, 5, f"queue {css}", text, 2)
 
-    def _bar(self, attempt: Attempt, place: Place, css: str, course: Course, text: str) -> None:
+    def _bar(self, attempt: Attempt, place: TaskPlace, css: str, course: Course, text: str) -> None:
         history, axis = self._history, self._axis
         if attempt.begin_at is None and attempt.end_at is None:
             return
@@ -127,7 +127,7 @@ class Tasks:
         if attempt is not course.attempts[-1] and not attempt.is_good:
             self._canvas.mark("cut" if attempt.end_at is None else "failed", end, place.y, 3.2, text)
 
-    def _end(self, course: Course, place: Place, text: str) -> None:
+    def _end(self, course: Course, place: TaskPlace, text: str) -> None:
         last = course.attempts[-1] if course.attempts else None
         at = self._history.end_of(last) if last else course.outcome_at
         if at is None:
@@ -145,12 +145,12 @@ class Tasks:
         height = min(13.0, max(4.0, _LANES / len(group.lanes)))
         y += 2
         for index, lane in enumerate(group.lanes):
-            place = Place(y + (index + 0.5) * height, height - (1 if height > 5 else 0.6), "lane")
+            place = TaskPlace(y + (index + 0.5) * height, height - (1 if height > 5 else 0.6), "lane")
             for course, attempt in lane:
                 self._in_lane(course, attempt, place, css)
         return max(y + len(group.lanes) * height, y + 24) + 4
 
-    def _in_lane(self, course: Course, attempt: Attempt, place: Place, css: str) -> None:
+    def _in_lane(self, course: Course, attempt: Attempt, place: TaskPlace, css: str) -> None:
         self.places[course.name] = place
         text = telling.of_task(course, self._history, self._attribution)
         begin, start = self._axis.x(self._history.begin_of(attempt)), self._axis.x(attempt.start_at)
@@ -208,7 +208,7 @@ class Tasks:
             self._canvas.text(self._axis.right + 8, y + 14 + 14 * line, f"{max(curves[state]):,.0f} {state}", "figure")
         self._failures(group, base + 8)
         for course in group.courses:
-            self.places.setdefault(course.name, Place(base - 1, 0, "band"))
+            self.places.setdefault(course.name, TaskPlace(base - 1, 0, "band"))
         return base + 16
 
     def _failures(self, group: FoldedGroup, y: float) -> None:
