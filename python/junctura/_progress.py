@@ -46,7 +46,7 @@ def say(text: str, stream: TextIO | None) -> None:
 def status_of(program: Callable[[], int]) -> int:
     """The exit status of a program, also where nobody is there to read what it says.
 
-    Standard output and error get ``?`` for a character that their encoding lacks (PYTHONIOENCODING, a locale of Latin 1).
+    Standard output and error get ``?`` for a character that their encoding lacks (``PYTHONIOENCODING``, Latin 1).
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
