@@ -40,7 +40,7 @@ impl ObjectExchange {
         match self.asked.interests.get(interest) {
             Some(StandingInterest::Follow(_)) => self.follow_meets(interest, object, fx),
             Some(StandingInterest::Subscription(_)) => {
-                self.asked.tell_subscription(&self.objects, interest, object, event, fx)
+                self.asked.tell_subscription(&self.objects, interest, object, event, fx);
             }
             Some(StandingInterest::Requirement(_)) => self.requirement_meets(interest, object, fx),
             Some(StandingInterest::Demand(_)) => {

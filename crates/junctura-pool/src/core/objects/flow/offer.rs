@@ -215,7 +215,7 @@ impl ObjectExchange {
         match keep {
             ObjectRetention::For(time) => {
                 self.objects
-                    .expire_at(self.asked.timers.now.saturating_add(time), id, sequence)
+                    .expire_at(self.asked.timers.now.saturating_add(time), id, sequence);
             }
             ObjectRetention::ReleasedBy(_) => self.retention.await_those_absent(&mut self.objects, id),
             ObjectRetention::UntilWithdrawn | ObjectRetention::Released(_) | ObjectRetention::Together => {}
