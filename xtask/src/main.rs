@@ -7,6 +7,7 @@
 use std::process::ExitCode;
 
 mod features;
+mod language;
 mod measures;
 mod tidy;
 mod tree;
@@ -16,9 +17,10 @@ fn main() -> ExitCode {
     match arguments.split_first() {
         Some((command, [])) if command == "tidy" => tidy::run(),
         Some((command, [])) if command == "measures" => measures::run(),
+        Some((command, [])) if command == "language" => language::run(),
         Some((command, options)) if command == "features" => features::run(options),
         _ => {
-            eprintln!("usage: cargo xtask tidy | measures | features [--profile NAME] [--trees]");
+            eprintln!("usage: cargo xtask tidy | measures | language | features [--profile NAME] [--trees]");
             ExitCode::from(2)
         }
     }
