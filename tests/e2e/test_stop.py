@@ -87,7 +87,7 @@ def test_a_second_signal_does_not_wait(bare: Shell) -> None:
     wait_for_the_drain(pool)
     server.signal(signal.SIGTERM)
     assert server.end()[0] == 0
-    with pytest.raises(junctura.Disconnected):
+    with pytest.raises(junctura.Closed):
         requirement.demand("name=a")
 
 

@@ -598,7 +598,7 @@ def test_stopping_the_server() -> None:
         with pytest.raises(junctura.Timeout, match="left"):
             await pool.stop(timeout=0)
         del requirement
-        with pytest.raises(junctura.Disconnected):
+        with pytest.raises(junctura.Closed):
             await pool.offer(b"", name="late")
 
     asyncio.run(main())

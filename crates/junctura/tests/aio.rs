@@ -694,15 +694,15 @@ fn the_end_of_the_server_is_an_answer_for_all() {
         assert_eq!(demand.await.unwrap_err().code(), Code::Closed);
         let end = follow.next().await;
         assert!(
-            matches!(&end, Some(Err(error)) if error.code() == Code::Disconnected),
+            matches!(&end, Some(Err(error)) if error.code() == Code::Closed),
             "{end:?}"
         );
-        assert_eq!(pool.begin_sync().unwrap_err().code(), Code::Disconnected);
+        assert_eq!(pool.begin_sync().unwrap_err().code(), Code::Closed);
         assert_eq!(
             pool.begin_offer([("name", "a")], b"", OfferOptions::default())
                 .unwrap_err()
                 .code(),
-            Code::Disconnected
+            Code::Closed
         );
     });
 }

@@ -33,10 +33,10 @@ fn everybody_who_waits_learns_that_the_server_is_gone() {
     }
     drop(server);
     for thread in waiting {
-        assert_eq!(thread.join().unwrap().unwrap_err().code(), Code::Disconnected);
+        assert_eq!(thread.join().unwrap().unwrap_err().code(), Code::Closed);
     }
-    assert_eq!(pool.list("").unwrap_err().code(), Code::Disconnected);
-    assert_eq!(pool.allocate(100_000).unwrap_err().code(), Code::Disconnected);
+    assert_eq!(pool.list("").unwrap_err().code(), Code::Closed);
+    assert_eq!(pool.allocate(100_000).unwrap_err().code(), Code::Closed);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn who_asks_without_waiting_learns_it_too() {
         until_it_fails(|| follow.try_next().map(drop)),
         until_it_fails(|| events.try_next().map(drop)),
     ];
-    assert_eq!(asked, [Code::Disconnected; 4]);
+    assert_eq!(asked, [Code::Closed; 4]);
 }
 
 /// What is asked for is not there, or something comes that was said before.

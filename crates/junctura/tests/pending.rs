@@ -200,8 +200,8 @@ fn the_end_of_the_server_is_an_answer() {
         }
         junctura_transport::wait(pool.descriptor().unwrap().as_fd(), PollInterest::READ).unwrap();
     };
-    assert_eq!(told.code(), Code::Disconnected);
-    assert_eq!(pool.begin_stat().unwrap_err().code(), Code::Disconnected);
+    assert_eq!(told.code(), Code::Closed);
+    assert_eq!(pool.begin_stat().unwrap_err().code(), Code::Closed);
 }
 
 /// Whether the descriptor is readable now.

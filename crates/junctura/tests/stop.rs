@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use junctura::{Code, DemandOptions, Pool, Result};
+use junctura::{Code, DemandOptions, Item, Pool, Result};
 use junctura_pool::PoolConfig;
 use junctura_pool::server::{EmbeddedServer, Server, ServerOptions};
 
@@ -64,7 +64,7 @@ fn what_was_promised_is_received_before_the_end() {
     assert_eq!(&last[..], large);
     drop(last);
     stopping.join().unwrap().unwrap();
-    assert_eq!(code(consumer.list("")), Code::Disconnected);
+    assert_eq!(code(consumer.list("")), Code::Closed);
 }
 
 #[test]
@@ -145,5 +145,24 @@ fn a_stopper_can_drain_and_can_end_at_once() {
             pool.flush().unwrap();
         }
         running.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn every_client_gets_closed_when_the_server_ends_in_order() {
+    let server = serve(64 << 20);
+    let clients = [connect(&server), connect(&server)];
+    let mut follow = clients[0].follow("").unwrap();
+    let mut events = clients[1].subscribe("", &[]).unwrap();
+    let requirement = clients[1].require("name=a").unwrap();
+    assert!(matches!(follow.next_item(), Ok(Some(Item::Live))));
+    drop(server);
+    assert_eq!(code(follow.next_item()), Code::Closed);
+    assert_eq!(code(events.next_event()), Code::Closed);
+    assert_eq!(code(requirement.demand("name=a", DemandOptions::default())), Code::Closed);
+    for client in clients {
+        let error = client.offer([("name", "late")], b"").unwrap_err();
+        assert_eq!(error.code(), Code::Closed);
+        assert!(error.cause().contains("ended in order"), "{error}");
     }
 }

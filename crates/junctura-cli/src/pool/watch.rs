@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use junctura::{Code, EventKind, PoolEvent, Result};
+use junctura::{Code, EventKind, Pool, PoolEvent, Result};
 use serde_json::{Map, Value, json};
 
 use crate::attributes::{about_selector, selector};
@@ -72,7 +72,25 @@ pub(crate) fn run(arguments: &WatchArguments) -> Result<()> {
         Err(error) if error.code() == Code::Timeout && arguments.count.is_none() => return Ok(()),
         pool => pool?,
     };
-    let selector = selector(&arguments.selectors, &pool)?;
+    let mut out = StandardOutput::new();
+    match write_events(arguments, &pool, deadline, &interrupt, &mut out) {
+        // The server has ended in order: nothing else is to come.
+        Err(error) if error.code() == Code::Closed && arguments.count.is_none() => {
+            say!("junctura: {}: {}", error.subject(), error.cause());
+        }
+        outcome => outcome?,
+    }
+    out.flush()
+}
+
+fn write_events(
+    arguments: &WatchArguments,
+    pool: &Pool,
+    deadline: Option<Instant>,
+    interrupt: &InterruptFlag,
+    out: &mut StandardOutput,
+) -> Result<()> {
+    let selector = selector(&arguments.selectors, pool)?;
     let kinds: Vec<EventKind> = arguments
         .kinds
         .iter()
@@ -80,7 +98,6 @@ pub(crate) fn run(arguments: &WatchArguments) -> Result<()> {
         .collect();
     let mut events = about_selector(pool.subscribe(&selector, &kinds), &selector)?;
     say!("junctura: watching {}", pool.url());
-    let mut out = StandardOutput::new();
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 {
         interrupt.check()?;
@@ -104,7 +121,7 @@ pub(crate) fn run(arguments: &WatchArguments) -> Result<()> {
         }
         left -= 1;
     }
-    out.flush()
+    Ok(())
 }
 
 fn line(event: &PoolEvent) -> String {

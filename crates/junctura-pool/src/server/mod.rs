@@ -230,8 +230,21 @@ impl Server {
     /// `Io` when the system refuses what every server needs.
     pub fn run(mut self) -> Result<()> {
         let ended = self.serve_until_the_end();
+        if ended.is_ok() {
+            self.announce_end();
+        }
         drop(self.listener);
         ended
+    }
+
+    /// Sends each client the reason why its connection ends, as far as it takes it at once.
+    fn announce_end(&mut self) {
+        let error = Error::new(Code::Closed, "server", "the server has ended in order");
+        for (&client, connection) in &mut self.world.connections {
+            if self.core.has_joined(client) {
+                connection.refuse(0, &error);
+            }
+        }
     }
 
     fn serve_until_the_end(&mut self) -> Result<()> {

@@ -45,6 +45,11 @@ impl PoolConnection {
             }
             Ok(Reply::Failed(failure)) => {
                 let error = Error::from(failure);
+                if request == 0 && error.code() == Code::Closed {
+                    let server = self.greeting.server.as_str();
+                    state.farewell = Some(Error::new(Code::Closed, server, error.cause()));
+                    return Ok(());
+                }
                 if state.mail.is_unacknowledged(request) {
                     if let Some(slot) = state.mail.acknowledge(request, Err(error)) {
                         state.free_slot(slot);

@@ -87,6 +87,8 @@ pub(crate) struct ConnectionState {
     held: usize,
     /// What the server last complained about without naming a request.
     pub(crate) remark: Option<Error>,
+    /// The error of every request once the connection ends: the server ends in order.
+    pub(crate) farewell: Option<Error>,
     pub(crate) sent_at: Instant,
     /// Offers that were appended since.
     pub(crate) gathered: u32,
@@ -117,6 +119,7 @@ impl ConnectionState {
             cut: false,
             held: 0,
             remark: None,
+            farewell: None,
             sent_at: now,
             gathered: 0,
             surplus_at: now,

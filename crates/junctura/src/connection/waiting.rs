@@ -325,7 +325,8 @@ impl PoolConnection {
             Ok(())
         });
         if let Err(error) = sorted {
-            state.end(error);
+            let ended = state.farewell.take().unwrap_or(error);
+            state.end(ended);
         }
         state.wake_concerned();
         (state, Ok(()))

@@ -23,7 +23,7 @@ impl Pool {
     /// # fn main() -> junctura::Result<()> {
     /// let pool = Pool::builder().schema("free").open()?;
     /// pool.stop(None)?;
-    /// assert_eq!(pool.offer([("name", "late")], b"").unwrap_err().code(), Code::Disconnected);
+    /// assert_eq!(pool.offer([("name", "late")], b"").unwrap_err().code(), Code::Closed);
     /// # Ok(())
     /// # }
     /// ```

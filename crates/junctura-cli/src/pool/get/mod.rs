@@ -92,7 +92,10 @@ pub(crate) fn run(arguments: &GetArguments) -> Result<()> {
         pool => pool?,
     };
     if arguments.all || arguments.follow {
-        arguments.get_all(&pool, deadline, &interrupt, &mut taker)?;
+        match arguments.get_all(&pool, deadline, &interrupt, &mut taker) {
+            Err(error) if arguments.ends_with_the_pool(&error) => {}
+            outcome => outcome?,
+        }
     } else {
         taker.take(&arguments.get_one(&pool, deadline)?)?;
     }
@@ -130,6 +133,15 @@ impl GetArguments {
         self.follow && self.count.is_none()
     }
 
+    /// Whether the command succeeds since the server has ended in order, and nothing else is to come.
+    fn ends_with_the_pool(&self, error: &Error) -> bool {
+        let ends = error.code() == Code::Closed && self.is_good_at_its_deadline();
+        if ends {
+            say!("junctura: {}: {}", error.subject(), error.cause());
+        }
+        ends
+    }
+
     /// Connects; a command that waits for objects waits for the server, too.
     fn connect(&self, interrupt: &InterruptFlag, deadline: Option<Instant>) -> Result<Pool> {
         const NAME: &str = "junctura get";
@@ -142,7 +154,12 @@ impl GetArguments {
 
     fn get_one(&self, pool: &Pool, deadline: Option<Instant>) -> Result<Object> {
         let timeout = match deadline {
-            Some(deadline) => Some(deadline.saturating_duration_since(Instant::now())),
+            // With a timeout of 0 an object that is not there is not found; with any other it is late.
+            Some(_) if self.timeout == Some(Duration::ZERO) => Some(Duration::ZERO),
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                Some(left.max(Duration::from_nanos(1)))
+            }
             None if self.wait || self.timeout.is_some() => None,
             None => Some(Duration::ZERO),
         };
