@@ -18,9 +18,12 @@ import contextlib
 import importlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType, TracebackType
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
+
+_Owner = TypeVar("_Owner")
+_Value = TypeVar("_Value")
 
 _changed = threading.Condition()
 # How many passages each thread is in, by its number; how many threads are forking.
@@ -38,6 +41,32 @@ def passage() -> Iterator[None]:
         yield
     finally:
         leave()
+
+
+class lazy_property(Generic[_Owner, _Value]):  # noqa: N801 - used as a decorator, as `property` is
+    """A property that is computed once for each instance; its ``__dict__`` keeps the value.
+
+    ``functools.cached_property`` takes a lock before Python 3.12, one for all instances, and a forked child may wait
+    for it forever. Without a lock two threads may compute the same value; the last one stays.
+    """
+
+    def __init__(self, compute: Callable[[_Owner], _Value]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type[_Owner], name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type[_Owner]) -> lazy_property[_Owner, _Value]: ...
+    @overload
+    def __get__(self, instance: _Owner, owner: type[_Owner]) -> _Value: ...
+    def __get__(self, instance: _Owner | None, owner: type[_Owner]) -> lazy_property[_Owner, _Value] | _Value:
+        if instance is None:
+            return self
+        value = self._compute(instance)
+        instance.__dict__[self._name] = value
+        return value
 
 
 def imported(name: str) -> ModuleType:

@@ -80,3 +80,15 @@ def test_no_two_classes_share_a_name() -> None:
                 places[node.name].append(f"{path}:{node.lineno}")
     shared = {name: where for name, where in places.items() if len(where) > 1}
     assert not shared, "\n".join(f"{name}: {', '.join(where)}" for name, where in shared.items())
+
+
+def test_no_property_takes_a_lock_that_a_forked_child_may_wait_for() -> None:
+    """``functools.cached_property`` does before Python 3.12."""
+    wrong = [
+        f"{path}:{node.lineno}"
+        for path, tree in MODULES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "cached_property"
+        or isinstance(node, ast.ImportFrom) and any(name.name == "cached_property" for name in node.names)
+    ]  # fmt: skip
+    assert wrong == []

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 import junctura
 from junctura import _forks
+from junctura._forks import lazy_property
 from junctura._grib import checked_messages
 from junctura._xarray.label_attributes import needed
 from junctura.errors import Corrupt, InvalidArgument, Unsupported
@@ -172,7 +173,7 @@ class GribMessage:
     of_grid: dict[str, Any]
     of_parameter: dict[str, Any]
 
-    @functools.cached_property
+    @lazy_property
     def handle(self) -> int:
         """That of ecCodes."""
         return self.opened.enter_context(checked_messages.opened(self.eccodes, self.content))

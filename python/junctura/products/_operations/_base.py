@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura._document.located_yaml import Wrong, nearest
+from junctura._forks import lazy_property
 from junctura._native import _ensemble
 from junctura.errors import InvalidArgument
 from junctura.products._input.decoded_field import Field
@@ -63,7 +63,7 @@ class Operation:
         """Whether it changes fields of a parameter."""
         return True
 
-    @functools.cached_property
+    @lazy_property
     def text(self) -> str:
         """All about it, in one form: JSON."""
         return json.dumps({self.name: dataclasses.asdict(self)}, sort_keys=True, separators=(",", ":"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from junctura._document.located_yaml import Wrong
+from junctura._forks import lazy_property
 from junctura.errors import InvalidArgument
 from junctura.products._input.decoded_field import Field
 from junctura.products._input.grid_coordinates import located
@@ -60,7 +60,7 @@ class ToGrid(Operation):
     coordinates: str = ""
     axes: tuple[str, ...] = ()
 
-    @functools.cached_property
+    @lazy_property
     def text(self) -> str:
         said = {key: value for key, value in dataclasses.asdict(self).items() if value or key not in _LATER}
         return json.dumps({self.name: said}, sort_keys=True, separators=(",", ":"))

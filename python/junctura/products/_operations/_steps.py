@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -10,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from junctura._document.located_yaml import Wrong
+from junctura._forks import lazy_property
 from junctura.errors import InvalidArgument
 from junctura.field import Step, step_of
 from junctura.products._input.decoded_field import Field
@@ -43,7 +43,7 @@ class Window:
     start: Value
     end: Value
 
-    @functools.cached_property
+    @lazy_property
     def span(self) -> Step:
         """In seconds."""
         return Step(_end(self.start), _end(self.end))

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from junctura._document.located_yaml import Wrong, files_of
+from junctura._forks import lazy_property
 from junctura.errors import AlreadyExists, Error, NotFound
 from junctura.products._operations import Operation, Periods, Statistics, Window, Winds
 from junctura.products._recipe.file_names import Open, Template, file_name
@@ -91,7 +92,7 @@ class Recipe:
     output: Target
     where: str = field(default="", compare=False)
 
-    @functools.cached_property
+    @lazy_property
     def fingerprint(self) -> str:
         """SHA-256 of what is asked for: `product`, `from`, `do` and `to` as they were understood.
 
@@ -150,7 +151,7 @@ class Recipe:
         files = (dict(parts) for parts in itertools.product(*self._parts()))
         return (parts for parts in files if any(self._is_member(key) for key in _combinations(parts, "type", "number")))
 
-    @functools.cached_property
+    @lazy_property
     def has_control(self) -> bool:
         """Whether control and perturbed forecasts are asked for, by their numbers: members of one ensemble."""
         words = dict(self.words)
@@ -160,22 +161,22 @@ class Recipe:
         """Whether there can be a field of this type and number: the control forecast is member 0, and no other is."""
         return not self.has_control or key["type"] not in ("cf", "pf") or (key["type"] == "cf") == (key["number"] == 0)
 
-    @functools.cached_property
+    @lazy_property
     def _alone(self) -> int:
         """How many operations come before the first that needs several fields."""
         return len(list(itertools.takewhile(lambda operation: operation.is_alone, self.operations)))
 
-    @functools.cached_property
+    @lazy_property
     def statistics(self) -> Statistics | None:
         """What is done over steps, if anything is."""
         return next((operation for operation in self.operations if isinstance(operation, Statistics)), None)
 
-    @functools.cached_property
+    @lazy_property
     def periods(self) -> Periods | None:
         """What is done over days or months, if anything is."""
         return next((operation for operation in self.operations if isinstance(operation, Periods)), None)
 
-    @functools.cached_property
+    @lazy_property
     def _needed(self) -> dict[str, tuple[Value, ...]]:
         needed = dict(self.words)
         if self.statistics is not None:
@@ -183,11 +184,11 @@ class Recipe:
             needed["step"] = tuple(step for step in needed["step"] if step in used)
         return needed
 
-    @functools.cached_property
+    @lazy_property
     def _sets(self) -> dict[str, frozenset[Value]]:
         return {word: frozenset(values) for word, values in self._needed.items()}
 
-    @functools.cached_property
+    @lazy_property
     def _windows(self) -> list[_RecipePart]:
         statistics, steps = self.statistics, dict(self.words)["step"]
         if statistics is None:
@@ -215,7 +216,7 @@ class Recipe:
             found.append([(word, part) for part in parts])
         return found
 
-    @functools.cached_property
+    @lazy_property
     def _of_periods(self) -> list[tuple[str, _RecipePart]]:
         groups = [] if self.periods is None else self.periods.groups(dict(self.words))
         if any(word in self.gathered for word in _OF_PERIODS):
@@ -223,7 +224,7 @@ class Recipe:
             return [("date", _RecipePart((), None, labels=groups[0].label if len(groups) == 1 else Key(), keys=keys))]
         return [("date", _RecipePart((), None, labels=group.label, keys=group.keys)) for group in groups]
 
-    @functools.cached_property
+    @lazy_property
     def _is_ensemble(self) -> bool:
         return any(operation.name == "ensemble" for operation in self.operations)
 
