@@ -88,7 +88,7 @@ def test_no_property_takes_a_lock_that_a_forked_child_may_wait_for() -> None:
         f"{path}:{node.lineno}"
         for path, tree in MODULES.items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr == "cached_property"
-        or isinstance(node, ast.ImportFrom) and any(name.name == "cached_property" for name in node.names)
-    ]  # fmt: skip
+        if (isinstance(node, ast.Attribute) and node.attr == "cached_property")
+        or (isinstance(node, ast.ImportFrom) and any(name.name == "cached_property" for name in node.names))
+    ]
     assert wrong == []
