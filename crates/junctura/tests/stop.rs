@@ -159,7 +159,10 @@ fn every_client_gets_closed_when_the_server_ends_in_order() {
     drop(server);
     assert_eq!(code(follow.next_item()), Code::Closed);
     assert_eq!(code(events.next_event()), Code::Closed);
-    assert_eq!(code(requirement.demand("name=a", DemandOptions::default())), Code::Closed);
+    assert_eq!(
+        code(requirement.demand("name=a", DemandOptions::default())),
+        Code::Closed
+    );
     for client in clients {
         let error = client.offer([("name", "late")], b"").unwrap_err();
         assert_eq!(error.code(), Code::Closed);

@@ -48,7 +48,9 @@ impl ObjectExchange {
         }
         let number = self.asked.clients.bundle_of(client, through)?;
         self.see_off_key(examined.identity.key, fx);
-        let earlier = self.bundles.may_be_staged(&self.objects, number, &examined, content)?;
+        let earlier = self
+            .bundles
+            .may_be_staged(&self.objects, number, &examined, content, self.asked.timers.now)?;
         let OfferContent { head, inline, .. } = content;
         if !self.asked.interests.may_be_owed(head.schema.get(), content.record) {
             return Err(OfferRefusal::Wait(MemoryShortage::Owed));

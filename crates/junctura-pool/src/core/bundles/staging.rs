@@ -5,6 +5,7 @@ use junctura_model::{Code, Error, Result, SameKey};
 use junctura_wire::fixed;
 
 use super::{BundleRow, BundleTable, StagedMember};
+use crate::core::engine::timers::Nanoseconds;
 use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::shortage::MemoryShortage;
 use crate::core::memory::spill::FileTier;
@@ -21,11 +22,13 @@ impl BundleTable {
         objects: &ObjectTable,
         key: u128,
         content: OfferContent<'_>,
+        now: Nanoseconds,
     ) -> Result<()> {
-        let cause = if objects.find_key(key).is_some_and(|filed| !objects.is_marker(filed)) {
-            "an object with this key is, or was, in the pool, and its schema rejects another"
+        let filed = objects.find_key(key).filter(|filed| !objects.is_marker(*filed));
+        let cause = if let Some(filed) = filed {
+            objects.why_taken(filed, now)
         } else if self.reserve(key) {
-            "an object with this key is staged in a bundle, and its schema rejects another"
+            "an object with this key is staged in a bundle, and its schema rejects another".to_owned()
         } else {
             return Ok(());
         };
@@ -40,6 +43,7 @@ impl BundleTable {
         number: u64,
         examined: &ExaminedOffer,
         content: OfferContent<'_>,
+        now: Nanoseconds,
     ) -> Result<Option<u32>> {
         let bundle = self.open_one(number)?;
         let members = self.get(bundle.root).map(|root| &root.members);
@@ -61,7 +65,7 @@ impl BundleTable {
             None => {}
         }
         if examined.identity.on_same_key == SameKey::Reject {
-            self.refuse_second(objects, examined.identity.key, content)?;
+            self.refuse_second(objects, examined.identity.key, content, now)?;
         }
         bundle.room_for_one()?;
         let limit = self.config.limits.members_per_bundle;

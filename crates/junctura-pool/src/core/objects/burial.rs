@@ -1,5 +1,7 @@
 //! Objects become tombstones, and tombstones are forgotten.
 
+use std::time::Duration;
+
 use junctura_model::selector::SelectorSet;
 
 use crate::Effects;
@@ -17,6 +19,31 @@ impl ObjectTable {
     /// Whether a key stands for a marker, and nothing else.
     pub(in crate::core) fn is_marker(&self, filed: KeyEntry) -> bool {
         matches!(filed, KeyEntry::Tombstone(id) if self.tombstones.get(id).why.is_none())
+    }
+
+    /// The reason why a key is taken under a schema that rejects a second object, and what makes it free.
+    pub(in crate::core) fn why_taken(&self, filed: KeyEntry, now: Nanoseconds) -> String {
+        const SUPERSEDE: &str = "under a schema with `same_key: supersede` a second one replaces it";
+        let age = self.config.tombstone_age;
+        let seconds = |time: Duration| format!("{} s", time.as_millis().div_ceil(1000));
+        match filed {
+            KeyEntry::Object(_) => format!(
+                "an object with this key is in the pool, and its schema rejects another; withdrawn, its key is free after {} \
+                 (`serve --tombstone-age`); {SUPERSEDE}",
+                seconds(age)
+            ),
+            KeyEntry::Tombstone(id) => {
+                let tombstone = self.tombstones.get(id);
+                let gone = Duration::from_nanos(now.saturating_sub(tombstone.buried));
+                format!(
+                    "an object with this key was in the pool and is {} since {}; its key is free in {} (`serve --tombstone-age`); \
+                     {SUPERSEDE}",
+                    tombstone.why.map_or("gone", RemovalReason::name),
+                    seconds(gone),
+                    seconds(age.saturating_sub(gone))
+                )
+            }
+        }
     }
 
     pub(in crate::core) fn forget_marker(&mut self, filed: KeyEntry) {

@@ -242,13 +242,31 @@ fn under_reject_staging_reserves_the_key() {
         [
             format!("5: {staged}"),
             format!("6: {staged}"),
-            "7: AlreadyExists an object with this key is, or was, in the pool, and its schema rejects another"
+            "7: AlreadyExists an object with this key is in the pool, and its schema rejects another; withdrawn, its key is free \
+             after 600 s (`serve --tombstone-age`); under a schema with `same_key: supersede` a second one replaces it"
                 .to_owned()
         ]
     );
     world.ask(p, 8, Request::Abort(2));
     world.stage(p, 9, 3, "k", "");
     assert_eq!(world.heard(p), ["8: done 1", "9: staged"]);
+}
+
+#[test]
+fn a_key_that_is_gone_is_free_in_a_stated_time() {
+    let mut world = World::rejecting();
+    let p = world.join("p");
+    world.offer(p, 1, "k", "", 0);
+    world.withdraw(p, 2, "k", None, false);
+    world.heard(p);
+    world.pass(100_000);
+    world.offer(p, 3, "k", "", 0);
+    let heard = world.heard(p);
+    assert!(
+        heard[0].starts_with("3: AlreadyExists an object with this key was in the pool and is withdrawn since 100 s"),
+        "{heard:?}"
+    );
+    assert!(heard[0].contains("its key is free in 500 s"), "{heard:?}");
 }
 
 #[test]

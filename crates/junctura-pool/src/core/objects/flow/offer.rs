@@ -172,7 +172,8 @@ impl ObjectExchange {
         self.see_off_key(identity.key, fx);
         let OfferContent { head, record, inline } = content;
         if identity.on_same_key == SameKey::Reject {
-            self.bundles.refuse_second(&self.objects, identity.key, content)?;
+            self.bundles
+                .refuse_second(&self.objects, identity.key, content, self.asked.timers.now)?;
         }
         let (schema, length) = (head.schema.get(), head.length.get());
         if head.flags.get() & fixed::IF_WANTED != 0 && self.asked.interests.count_wanting(schema, record) == 0 {
