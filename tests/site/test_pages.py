@@ -111,10 +111,17 @@ def test_every_error_has_its_entry() -> None:
 def test_every_limit_has_its_row() -> None:
     with tempfile.TemporaryDirectory(prefix="site-") as folder:
         environment = {**os.environ, "XDG_RUNTIME_DIR": folder}
-        stat = subprocess.run(
-            [str(JUNCTURA), "stat", "--json", "--pool", "unix:limits"], env=environment, capture_output=True, check=True
-        )
-        subprocess.run([str(JUNCTURA), "stop", "unix:limits"], env=environment, capture_output=True, check=True)
+        serve = [str(JUNCTURA), "serve", "unix:limits", "--announce"]
+        with subprocess.Popen(serve, env=environment, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            assert server.stdout.readline() == "unix:limits\n"
+            stat = subprocess.run(
+                [str(JUNCTURA), "stat", "--json", "--pool", "unix:limits"],
+                env=environment,
+                capture_output=True,
+                check=True,
+            )
+            subprocess.run([str(JUNCTURA), "stop", "unix:limits"], env=environment, capture_output=True, check=True)
     limits = json.loads(stat.stdout)["limits"]
     page = (GUIDE / "operations.md").read_text()
     rows = {name: int(value) for name, value in re.findall(r"^\| `(\w+)` \| (\d+) \| [^|]+ \|$", page, re.M)}
