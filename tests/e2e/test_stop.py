@@ -80,6 +80,22 @@ def test_a_time_or_a_word_ends_it_anyway_and_what_was_left_is_said(bare: Shell) 
     assert server.end()[0] == 0
 
 
+def test_a_stop_names_what_it_waits_for(bare: Shell) -> None:
+    server = bare.serve()
+    bare.run("require", "name=a", "--name", "workers", "--group")
+    bare.run("require", "name=a", "--name", "viewer")
+    put(bare, "a")
+    stop = bare.start("stop")
+    said = stop.said()
+    assert "drains, and waits until consumers have released " in said
+    assert "1 of group workers, which has no members" in said
+    assert "1 of requirement viewer, which nothing reads" in said
+    assert said.endswith("; --now ends it")
+    bare.run("stop", "--now")
+    assert stop.end()[0] == 4
+    assert server.end()[0] == 0
+
+
 def test_a_second_signal_does_not_wait(bare: Shell) -> None:
     server, pool, requirement = owing(bare, "--drain-timeout", "1h")
     server.signal(signal.SIGTERM)
