@@ -11,13 +11,13 @@
     allow(clippy::zero_sized_map_values, reason = "rows have no values then")
 )]
 
-#[cfg(not(feature = "store"))]
-#[path = "without_store.rs"]
-mod depot;
 mod follow;
 mod lookup;
 mod order;
 #[cfg(feature = "store")]
+mod store_reader;
+#[cfg(not(feature = "store"))]
+#[path = "without_store.rs"]
 mod store_reader;
 
 use std::cmp::Ordering;
