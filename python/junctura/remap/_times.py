@@ -45,8 +45,8 @@ def at_times(
         requested time needs. Steps that are still needed are held: two for ``nearest`` and ``linear``; for ``mean`` and
         ``sum`` the steps of the window are copied.
     times : iterable
-        Requested times, in non-decreasing order: integers, as the steps have them, or datetimes, or durations, exact to the
-        nanosecond if the first one, or the first step, has nanoseconds.
+        Requested times, in non-decreasing order: integers, as the steps have them, or datetimes, or durations, exact to
+        the nanosecond if the first one, or the first step, has nanoseconds.
     method : str
         ``nearest``: the nearest step; if two are equally near, the earlier. ``linear``: linear interpolation between
         the step before and the step after; at the time of a step the step itself, bit for bit. ``mean``, ``sum``: over

@@ -28,7 +28,7 @@ _TRUNCATION = "T"
 
 
 def kind_of(attributes: Mapping[str, Any]) -> Hashable:
-    """Returns what inputs on the same grid have in common."""
+    """Returns the attributes that inputs on the same grid have in common."""
     return tuple(str(attributes.get(word)) for word in _KIND)
 
 
