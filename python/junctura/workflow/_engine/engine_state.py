@@ -69,7 +69,7 @@ class TaskState:
     again
         It is for an object that an earlier run saw, and waits until the object is seen again.
     open, bad, seen
-        For an `each`: the number of its tasks that have not ended, of those that did not succeed, and of known objects.
+        For an `each`: the number of its unfinished tasks, of its tasks that did not succeed, and of known objects.
     is_closed
         For an `each`: no more tasks are created.
     cause
