@@ -41,7 +41,7 @@ def _expect(spec: Spec, value: Any) -> None:
 
 
 def _in_quotes(value: Any) -> str:
-    """Whether a value is a YAML mapping that results from a word in braces without quotes."""
+    """Returns a hint if a value is a YAML mapping that results from a word in braces without quotes."""
     if isinstance(value, dict) and list(value.values()) == [None]:
         return f'; words in braces stand in quotes: "{{{next(iter(value))[:60]}}}"'
     return ""

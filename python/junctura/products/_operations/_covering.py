@@ -42,8 +42,8 @@ class Frame(NamedTuple):
     base: int | None = None
     """The base time, where a recipe lists the steps of one forecast: the distance of its instants may grow."""
     has_edge: bool = True
-    """Whether the list has an instant of that forecast at the end of the window, although the window has no instant
-    there: only then may the distance to it differ.
+    """Whether the forecast has an instant at the end of the window, although the window itself has none there: only
+    then may the distance to it differ.
     """
     may_have_one: bool = True
     """Whether one instant alone covers it."""
