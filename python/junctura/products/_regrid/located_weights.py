@@ -115,9 +115,7 @@ def around(source: Grid, latitudes: Floats, longitudes: Floats) -> tuple[Integer
 
 
 def _least(places: Floats, middle: Floats) -> float:
-    """Returns the distance of the farthest point from the center, as a scalar product; for points all around, no
-    limit.
-    """
+    """Returns the smallest scalar product of the points with the center, less a tolerance; -2 for points all around."""
     return float((places @ middle).min()) - _RIM if np.linalg.norm(middle) > _RIM else -2.0
 
 
