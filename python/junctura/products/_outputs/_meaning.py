@@ -31,7 +31,7 @@ from junctura.products._input.decoded_field import Field
 Statistic: TypeAlias = Literal["mean", "spread", "min", "max", "percentile", "probability"]
 Process: TypeAlias = Literal["accum", "avg", "max", "min"]
 
-# What `junctura.products._operations` computes; others divide by N - 1.
+# The divisor of the spread in `junctura.products._operations`; other software divides by N - 1.
 SPREAD = "sqrt(sum((x - mean(x))**2) / N): divided by the number of members N, not by N - 1"
 
 
