@@ -51,7 +51,7 @@ struct AllocationInner {
 
 enum AllocationMemory {
     Slot(junctura::Allocation),
-    /// Small payloads travel in the message: until then they lie in `own`.
+    /// Small payloads are sent in the message: until then they are in `own`.
     Own,
     /// The memory is the pool's, and stays mapped while this lives.
     Offered(#[expect(dead_code, reason = "kept alive for views")] Option<junctura::binding::KeepMapped>),
@@ -142,7 +142,7 @@ impl PyAllocation {
         }
     }
 
-    /// Gives up the memory: at once if there are no views, else when the last view is gone.
+    /// Gives up the memory: at once if there are no views, else when the last view is dropped.
     fn leave(&self, py: Python<'_>) -> PyResult<()> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if !inner.memory.is_open() {

@@ -84,7 +84,7 @@ impl ViewCount {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A view is gone.
+    /// A view was dropped.
     pub(crate) fn hide(&self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }

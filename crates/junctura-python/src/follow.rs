@@ -192,7 +192,7 @@ impl PyFollow {
         loop {
             let mut inner = self.lock(py);
             let Some(follow) = inner.as_mut() else { return Ok(None) };
-            // Most objects have come already: they cost no switch of threads.
+            // Most objects have arrived already: they need no thread switch.
             let item = follow.try_next().or_raise(py)?;
             let (is_over, awaiting) = (follow.is_over(), follow.awaiting());
             drop(inner);

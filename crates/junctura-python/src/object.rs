@@ -1,4 +1,4 @@
-//! Objects that a consumer was given.
+//! Objects that a consumer has received.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};

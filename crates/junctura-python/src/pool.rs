@@ -102,7 +102,7 @@ pub(crate) struct PyPool {
     offer_timeout: Option<f64>,
 }
 
-/// What was said of the way to a pool behind a gate.
+/// The options of a connection through a gate.
 struct RemoteOptions {
     transports: Option<String>,
     token_file: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! What a pool keeps for its readers, and how they follow it.
+//! Retention of objects for readers, and follows.
 
 use junctura::{FollowOptions, Group, RequireOptions, Versions};
 use pyo3::prelude::*;
