@@ -18,7 +18,7 @@ from junctura._limits import ONE_THREAD
 from junctura._progress import say, status_of
 from junctura.errors import Error, InvalidArgument, NotFound
 
-# Options with value None are not given here.
+# Options without a value are None here.
 _OF_WORKFLOWS = {"--dry-run": None, "--resume": "RUN", "--run-dir": "DIR", "--parallel": "N"}
 _OF_PRODUCTS = {
     "--pool": "URL",

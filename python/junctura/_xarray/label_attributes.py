@@ -31,14 +31,14 @@ Array = npt.NDArray[Any]
 _OF_THE_ARRAY = {"dtype", "shape", "dims", "content_type", "name", "unit", "units"}
 # The attribute with all labels of an array, if they fit.
 LABELS = "labels"
-# The attribute of a payload with labels after its array.
+# The content type of a payload with labels after its array.
 CONTENT_TYPE = "application/vnd.junctura.labelled"
 # Attribute names with another meaning for objects.
 _OF_THE_PAYLOAD = {"dtype", "shape", "dims", "content_type", LABELS}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
 # Words of selectors.
 _RESERVED = {"to", "by", "and", "or", "not", "exists"}
-# Maximum size of labels that no schema declares, as part of the attributes of an object.
+# Maximum number of attributes from undeclared labels, of all attributes of an object.
 _LABELS_MAX = 40
 _LABELS_BYTES_MAX = 16 * 1024
 

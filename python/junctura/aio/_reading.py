@@ -218,8 +218,8 @@ class Requirement(Opening["_native.Requirement"]):
         gaps: Literal["raise", "yield", "ignore"] = "raise",
         live: Literal["ignore", "yield"] = "ignore",
     ) -> Follow:
-        """Receives every required object, in the order in which the objects became visible; in a group, a share of
-        them.
+        """Receives every required object, in the order in which the objects became visible; in a group, a
+        share.
         """
         return Follow(self._pool._board, lambda: self._have()._begin_follow(window, until_live, gaps, live))
 

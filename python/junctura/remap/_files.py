@@ -29,7 +29,7 @@ _ESMF = {
     "mask": ("mask_a", "mask_b"),
 }
 _DIMS = ("src_grid_dims", "dst_grid_dims")
-# Types that a classic file supports.
+# The maximum number of links in a classic file.
 _CLASSIC_LINKS_MAX = 1 << 28
 
 

@@ -260,7 +260,7 @@ impl PyArchiver {
     ) -> PyResult<()> {
         match self.stop(py, None) {
             Err(error) if raised.is_none() => Err(error),
-            // A second interrupt ends the wait at once.
+            // An interrupt of this wait is raised even after another exception.
             Err(error) if error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) => Err(error),
             _ => Ok(()),
         }

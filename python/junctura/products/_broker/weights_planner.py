@@ -73,7 +73,7 @@ class WeightsPlanner:
         return self._grids.get(kind)
 
     def await_grid(self, kind: Hashable, number: int) -> bool:
-        """Has an input wait for the grid of its kind; returns whether it is the first of them."""
+        """Has an input wait for the grid of its kind; returns whether it is the first to wait."""
         waiting = self._awaiting_grid.setdefault(kind, [])
         waiting.append(number)
         return len(waiting) == 1

@@ -27,7 +27,7 @@ class ProducerWatch:
 
     def __init__(self, pool: junctura.Pool, names: Sequence[str]) -> None:
         self._names = set(names)
-        # A broker only receives products.
+        # The broker's own client is not a producer.
         self._own = pool.client
         self._events = pool.subscribe("", kinds=["joined", "left"]) if names else None
         # The connected clients, and the names that have occurred.

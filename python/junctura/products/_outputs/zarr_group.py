@@ -20,7 +20,7 @@ from junctura.products._input.decoded_field import Field
 from junctura.products._outputs._cube import Array, Variable, cube
 from junctura.products._outputs._output import Output
 
-# The first level compresses nearly as well as the others, and is several times as fast.
+# Level 1 compresses nearly as well as higher levels, and is several times as fast.
 _LEVEL = 1
 
 

@@ -25,7 +25,7 @@ Value: TypeAlias = "str | int | float"
 VALUES_MAX = 10_000
 _LENGTH_MAX = 200
 _UNQUOTED = re.compile(r"[A-Za-z0-9._+:-]+")
-# Length limit of a key's text.
+# An attribute in the text of a key.
 _ATTRIBUTE = re.compile(r'([^{},=]+)=("(?:[^"\\]|\\.)*"|[^{},]*)')
 _RESERVED = {"to", "by", "and", "or", "not", "exists"}
 _ORDERED = ("step", "number", "levelist", "date", "time", "hdate", "fcmonth", "direction", "frequency", "bottomLevel")

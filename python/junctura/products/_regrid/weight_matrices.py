@@ -319,7 +319,7 @@ def _task(source: Grid, target: Grid, method: Method, quantity: Quantity) -> _Ta
     if target.kind == "points" or target.name.startswith("R"):
         if method == "conservative":
             raise Unsupported(subject, _NO_BOXES)
-        # MIR removes duplicate points.
+        # MIR does not accept duplicate points.
         places = np.column_stack([target.latitudes, np.mod(target.longitudes, 360)])
         unique, rows_of = np.unique(places, axis=0, return_inverse=True)
         rows_of = rows_of.reshape(-1)

@@ -26,7 +26,7 @@ import junctura
 from junctura import _forks
 
 _Made = TypeVar("_Made")
-# Size limit of answers on disk.
+# Format version of answers on disk.
 _FORM = 1
 # Users of these variables may change the tables at any time: then nothing is cached.
 _OWN_TABLES = (

@@ -117,7 +117,7 @@ class Worker:
     def run(self) -> None:
         """Executes tasks until the broker has no more."""
         with (
-            # Results of a crashed worker are withdrawn when its task is redelivered.
+            # A task that a worker completed before its crash may be withdrawn during its redelivery.
             self.pool.follow(group=task_messages.GROUP, window=1, gaps="ignore") as tasks,
             self.pool.follow("kind=hint") as hints,
         ):

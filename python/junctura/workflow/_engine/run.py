@@ -300,7 +300,7 @@ class Run:
         task = note.words.get("task", "")
         if note.kind == "begin":
             self._begun[task] = time.monotonic()
-            # This result proves that the attempt runs.
+            # The identity is known by now, since the attempt runs.
             return {**note.words, "identity": self._running[task][1].identity}
         if note.kind == "end":
             begun = self._begun.pop(task, None)
