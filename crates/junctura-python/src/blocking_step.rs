@@ -8,8 +8,8 @@ use pyo3::sync::MutexExt;
 use crate::error::OrRaise;
 use crate::follow::PyFollow;
 
-/// Reads from a disk, or verifies a large checksum. It stays its follow's, whoever waited for it: one who is cancelled loses
-/// nothing.
+/// Reads from disk, or verifies a large checksum. The step belongs to its follow: if the waiting task is canceled,
+/// nothing is lost.
 #[pyclass(module = "junctura._native", name = "_Errand", frozen)]
 pub(crate) struct PyBlockingStep(Mutex<Option<junctura::binding::BlockingStep>>);
 

@@ -15,8 +15,8 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Handles signals that have come; an error when a handler raised something, until that was taken. At the end of the program
-/// only the thread that ends it asks Python.
+/// Handles pending signals; returns an error if a handler raised an exception, until it is taken. While the program
+/// exits, only the exiting thread checks for signals.
 #[allow(
     clippy::redundant_closure_for_method_calls,
     reason = "the method is not general enough in its lifetime"
