@@ -1,13 +1,13 @@
-"""Hand scientific data over by meaning.
+"""Exchange scientific data between programs, selected by its attributes.
 
-A `Pool` is the shared space in which producers and consumers meet. A producer offers an object, attributes and a
-payload, and goes on computing; everyone who said what they want gets it by its meaning, early or late, through memory
-that both map.
+A `Pool` is the shared space in which producers and consumers meet. A producer offers an object (attributes and a
+payload) and continues computing. Every consumer with a matching request receives the object through memory that both
+map, whether the request was made before or after the offer.
 
-A `Store` keeps what must last, under the same keys, for the same selectors.
+A `Store` keeps objects persistently, under the same keys, for the same selectors.
 
-Every call that may wait says so, lets other threads run, and ends with Ctrl-C. Whatever fails raises a subclass of
-`Error` that says what it is about and what to do.
+Every call that may block is documented as such, releases the GIL, and can be interrupted with Ctrl-C. Every failure
+raises a subclass of `Error`, which names its subject and the action to take.
 
 Examples
 --------
@@ -176,7 +176,7 @@ __all__ = [
     "to_pandas",
 ]
 
-# What not every program needs is loaded when it is first named.
+# Modules that not every program needs are imported on first use.
 _LATER: dict[str, tuple[str, str | None]] = {
     "Comparison": ("junctura._store.compare", "Comparison"),
     "Exchange": ("junctura._array.exchange", "Exchange"),

@@ -9,8 +9,8 @@ from junctura import _native
 
 
 def main() -> int:
-    """Does what the command line says; returns the exit status."""
-    # The command takes Ctrl-C itself, unless it was started to ignore it.
+    """Runs the command; returns the exit status."""
+    # The command handles Ctrl-C itself, unless it was started with the signal ignored.
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _native._command(["junctura", *sys.argv[1:]], [sys.executable, "-m", "junctura"])

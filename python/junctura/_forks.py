@@ -1,15 +1,15 @@
-"""What a fork waits for, so that the child never inherits a lock that nobody releases.
+"""Safe forks: the child never inherits a lock of another thread, which would stay locked forever.
 
-A child has one thread: the one that forked. If another thread held a lock at that moment, also one inside ecCodes or
-the import of a module, it stays locked in the child for ever. So a thread enters a `passage` before it takes such a
-lock, and a fork waits until no other thread is in one:
+A child has one thread: the one that forked. If another thread held a lock at that moment, for example inside ecCodes or
+an import, the lock stays locked in the child forever. Therefore a thread enters a `passage` before it takes such a
+lock, and a fork waits until no other thread is in a passage:
 
 ```text
   thread   ── passage: ecCodes, imports ──────────►|
   fork             |.......... waits ..............|── fork ──► parent, child: nothing is locked
   others               | wait until the fork is done ....|──►
 ```
-Threads do not exclude each other in a passage; a `Lock` is one for a single thread.
+Several threads may be in a passage at once; a `Lock` is a passage for a single thread.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _Owner = TypeVar("_Owner")
 _Value = TypeVar("_Value")
 
 _changed = threading.Condition()
-# How many passages each thread is in, by its number; how many threads are forking.
+# The number of passages of each thread; the number of threads that are forking.
 _inside: dict[int, int] = {}
 _forking = 0
-# Which threads wait for which locks, in the order in which they came.
+# The threads that wait for each lock, in order of arrival.
 _waiting: list[tuple[int, Lock]] = []
 
 
 @contextlib.contextmanager
 def passage() -> Iterator[None]:
-    """What a fork by another thread waits for. A thread may enter several times. Also a decorator: ``@passage()``."""
+    """A section that a fork by another thread waits for. Reentrant. Also a decorator: ``@passage()``."""
     enter()
     try:
         yield
@@ -70,12 +70,12 @@ class lazy_property(Generic[_Owner, _Value]):  # noqa: N801 - used as a decorato
 
 
 def imported(name: str) -> ModuleType:
-    """A module, imported in a passage: a child would wait for ever for an import that another thread had begun.
+    """Imports a module in a passage: a child would wait forever for an import that another thread had begun.
 
     Raises
     ------
     ImportError
-        There is no such module.
+        The module does not exist.
 
     """
     with passage():
@@ -83,7 +83,7 @@ def imported(name: str) -> ModuleType:
 
 
 def needed(package: str, extra: str) -> Any:
-    """A package that not everybody has."""
+    """Imports an optional package."""
     try:
         return imported(package)
     except ImportError as error:
@@ -91,7 +91,7 @@ def needed(package: str, extra: str) -> Any:
 
 
 def called(module: str, function: str, *arguments: Any, **options: Any) -> Any:
-    """What a function of a module returns. A fork waits until it has, so the child has what it imported."""
+    """Returns the result of a function of a module. A fork waits for it, so that imports are complete in the child."""
     with passage():
         return getattr(imported(module), function)(*arguments, **options)
 
@@ -115,9 +115,9 @@ def leave() -> None:
 
 
 class Lock:
-    """A passage for one thread at a time, which may enter several times. No other thread has it in a forked child.
+    """A reentrant passage for one thread at a time. No other thread holds it in a forked child.
 
-    Threads have it in the order in which they came, so that one which takes it again and again leaves it to others.
+    The lock is fair: threads acquire it in order of arrival.
     """
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class Lock:
             leave()
 
     def _wait_in_turn(self, here: int) -> None:
-        # A thread that waits is in no passage: the thread that has the lock may fork.
+        # A waiting thread is in no passage: the thread that holds the lock may fork.
         _waiting.append((here, self))
         try:
             _wait(here, self)
@@ -153,15 +153,15 @@ class Lock:
             _changed.notify_all()
 
     def is_for(self, thread: int) -> bool:
-        """Whether a thread that waits for it may have it now."""
+        """Whether a waiting thread may acquire the lock now."""
         if self._owner is not None:
             return self._owner == thread
-        # One that the fork does not let in would keep it from one that the fork waits for.
+        # A thread that the fork blocks would delay one that the fork waits for.
         return thread == next((other for other, lock in _waiting if lock is self and _goes_on(other)), None)
 
 
 def _goes_on(thread: int) -> bool:
-    # A thread that is inside goes on: a fork waits for it.
+    # A thread that is inside continues: a fork waits for it.
     return not _forking or thread in _inside
 
 
@@ -174,7 +174,7 @@ def _before() -> None:
     global _forking
     _changed.acquire()
     _forking += 1
-    # Now those who are inside come first.
+    # Threads that are inside have priority now.
     _changed.notify_all()
     here = threading.get_ident()
     while _inside.keys() - {here}:
@@ -190,12 +190,13 @@ def _in_parent() -> None:
 
 def _in_child() -> None:
     global _forking, _changed
-    # Threads that waited here are not in the child.
+    # Threads that waited here do not exist in the child.
     _forking, _changed = 0, threading.Condition()
     _waiting.clear()
 
 
-# A fork takes locks of these. What is registered last acts first: who is waited for here may still need them.
+# A fork acquires such locks. Handlers run in reverse order of registration: threads that the fork waits for here may
+# still need them.
 for _name in ("logging", "concurrent.futures.thread"):
     importlib.import_module(_name)
 os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

@@ -1,12 +1,12 @@
-"""What this process may use of the machine: cores and memory, as its control groups and its affinity say.
+"""Resource limits of this process: cores and memory, from its control groups and its CPU affinity.
 
 ```text
   cgroup v2   /sys/fs/cgroup/PATH/            cpu.max, memory.max
   cgroup v1   /sys/fs/cgroup/cpu/PATH/        cpu.cfs_quota_us, cpu.cfs_period_us
               /sys/fs/cgroup/memory/PATH/     memory.limit_in_bytes
 ```
-``/proc/self/cgroup`` has the paths. The least of a group and of those above it counts; in a container the path may be
-one that is only outside, and then the groups above are those that are found.
+``/proc/self/cgroup`` has the paths. The minimum of a group and its ancestors applies; in a container the path may exist
+only outside, and then the ancestors that exist are used.
 """
 
 from __future__ import annotations
@@ -20,27 +20,29 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
-# What groups of version 1 say when they have no limit is near the largest number.
+# Without a limit, groups of version 1 report a number near the maximum.
 _NO_LIMIT = 1 << 60
-# What libraries take as the number of their threads. Workers share the cores: each computes in one thread, and
-# libraries that start more hang or get in each other's way.
+# The variables for the number of threads of libraries. Workers share the cores: each computes in one thread, and
+# libraries that start more threads deadlock or slow each other down.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def cores(proc: Path = _PROC, groups: Path = _GROUPS) -> int:
-    """On how many cores this process may run at once; a part of a core counts as one."""
+    """Returns the number of cores for this process; a fraction of a core counts as one."""
     quotas = _limits(proc, groups, "cpu", _quota)
     return max(1, math.ceil(min([float(len(os.sched_getaffinity(0))), *quotas])))
 
 
 def memory_bytes(proc: Path = _PROC, groups: Path = _GROUPS) -> int:
-    """How much memory this process and its children may have together."""
+    """Returns the memory limit of this process and its children."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return int(min([physical, *_limits(proc, groups, "memory", _bytes)]))
 
 
 def free_bytes(proc: Path = _PROC, groups: Path = _GROUPS) -> int:
-    """How much memory this process and its children may take now, without others losing theirs."""
+    """Returns the memory that this process and its children may allocate now, without evicting that of other
+    processes.
+    """
     most = memory_bytes(proc, groups)
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = (proc / "meminfo").read_text().splitlines()
@@ -50,9 +52,9 @@ def free_bytes(proc: Path = _PROC, groups: Path = _GROUPS) -> int:
 
 
 def peak_bytes(proc: Path = _PROC) -> int:
-    """The most memory that this process, or one of its children that have ended, had resident at a time."""
+    """Returns the peak resident memory of this process, or of one of its ended children."""
     children = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    # What `getrusage` has of the process itself begins with the memory of its parent.
+    # The value of `getrusage` for the process itself starts with the memory of its parent.
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = (proc / "self/status").read_text().splitlines()
         return max(children, 1024 * int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]))
@@ -60,13 +62,13 @@ def peak_bytes(proc: Path = _PROC) -> int:
 
 
 def spacious() -> Path:
-    """A directory on a disk for what memory has no room for: ``$TMPDIR``, else ``/var/tmp``, which is not in memory."""
+    """Returns a directory on disk for data beyond memory: ``$TMPDIR``, else ``/var/tmp``, which is not in memory."""
     there = Path("/var/tmp")
     return there if "TMPDIR" not in os.environ and os.access(there, os.W_OK) else Path(tempfile.gettempdir())
 
 
 def _limits(proc: Path, groups: Path, controller: str, read: Callable[[Path, bool], float | None]) -> Iterator[float]:
-    """Those of the groups of this process, of both versions."""
+    """Yields the limit files of the groups of this process, for both versions."""
     said = ""
     with contextlib.suppress(OSError):
         said = (proc / "self/cgroup").read_text()
@@ -79,7 +81,7 @@ def _limits(proc: Path, groups: Path, controller: str, read: Callable[[Path, boo
         root = groups if is_new else groups / controller
         folder = root / path.lstrip("/")
         for at in (folder, *folder.parents):
-            # What cannot be read limits nothing; nor does `max`.
+            # An unreadable value is no limit; neither is `max`.
             with contextlib.suppress(OSError, ValueError):
                 if (limit := read(at, is_new)) is not None:
                     yield limit

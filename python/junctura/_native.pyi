@@ -1,4 +1,4 @@
-"""Types of the native half; what it does is documented there."""
+"""Types of the native module; its behavior is documented there."""
 
 from __future__ import annotations
 
@@ -410,7 +410,7 @@ class Pipeline:
 
 @final
 class Follow:
-    """Its items are objects; `Gap` and `Live` come only where they were asked for."""
+    """Its items are objects; `Gap` and `Live` occur only if requested."""
 
     def next(self, timeout: float | None = None) -> Any: ...
     def _take(self) -> tuple[Any] | None: ...

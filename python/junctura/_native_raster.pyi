@@ -1,4 +1,4 @@
-"""Types of the native half, of what maps are drawn of: no module of its own, but a part of `_native`."""
+"""Types of the native module for drawing maps; part of `_native`, not a module on its own."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Lines that are kept up to date while something goes on: on a terminal they are rewritten, else they are not shown.
+"""Progress lines: on a terminal they are updated in place, elsewhere they are not shown.
 
-What shows progress must never be what makes the work fail: where nobody reads it any more, it ends by itself.
+Progress output never fails a run: if its reader ends, the output stops.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import TextIO
 from junctura.errors import Error
 
 _SIZE = (80, 24)
-# Who read it has ended, or the terminal has gone.
+# Its reader has ended, or the terminal was closed.
 _NOBODY = (errno.EPIPE, errno.EIO)
-# By what has happened, as docs/guide/errors.md lists it; 1 is all else.
+# By cause, as in docs/guide/errors.md; 1 for all other causes.
 _STATUSES = {
     2: ("InvalidSelector", "SchemaMismatch", "TypeMismatch", "InvalidArgument", "TooLarge"),
     3: ("NotFound", "Gone", "NotWanted"),
@@ -32,7 +32,7 @@ _STATUSES = {
 
 
 def say(text: str, stream: TextIO | None) -> None:
-    """Writes a line at once; that nobody reads it any more is no failure, and of complaints nothing is."""
+    """Writes a line at once; the end of the reader is not an error, and errors of standard error are ignored."""
     if stream is None:
         return
     try:
@@ -44,7 +44,7 @@ def say(text: str, stream: TextIO | None) -> None:
 
 
 def status_of(program: Callable[[], int]) -> int:
-    """The exit status of a program, also where nobody is there to read what it says.
+    """Runs a program and returns its exit status, even if its output has no reader.
 
     Standard output and error get ``?`` for a character that their encoding lacks (``PYTHONIOENCODING``, Latin 1).
     """
@@ -64,23 +64,23 @@ def status_of(program: Callable[[], int]) -> int:
 
 
 def status_of_error(error: Error) -> int:
-    """The exit status of a program that an error ends, the same as that of commands."""
+    """Returns the exit status of a program that an error ends, the same as for commands."""
     return next((status for status, codes in _STATUSES.items() if error.code in codes), 1)
 
 
 def counted(count: int, noun: str) -> str:
-    """A number of things: 1 file, 2 files."""
+    """Formats a number of items: 1 file, 2 files."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _forget(stream: TextIO) -> None:
-    # Python says the rest when it ends.
+    # Python flushes the rest at exit.
     with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def bar(done: int, count: int, width: int) -> str:
-    """How much of something is done, as a bar."""
+    """Formats a fraction as a bar."""
     return f"{'█' * (width * min(done, count) // max(1, count)):<{width}}"
 
 
@@ -92,7 +92,7 @@ class Screen:
     quiet
         Whether to show nothing.
     stream
-        Where; standard error.
+        The output; standard error.
 
     Attributes
     ----------
@@ -102,14 +102,14 @@ class Screen:
     """
 
     def __init__(self, quiet: bool = False, stream: TextIO | None = None) -> None:
-        # There is none where it was closed from the beginning.
+        # The stream does not exist if it was closed at the start.
         self._stream = stream or sys.stderr
         self._is_open = not quiet and self._stream is not None
         self._drawn = 0
         self.is_terminal = self._is_open and self._stream.isatty()
 
     def draw(self, lines: Sequence[str]) -> None:
-        """Puts these in the place of those that were drawn before; on no terminal nothing."""
+        """Replaces the current lines; without a terminal, does nothing."""
         if self.is_terminal:
             width, height = self._size()
             shown = [_clipped(line, width - 1) for line in lines[: height - 1]]
@@ -117,13 +117,13 @@ class Screen:
             self._drawn = len(shown)
 
     def say(self, *lines: str) -> None:
-        """Writes lines that stay, above those that are drawn."""
+        """Writes permanent lines, above the current ones."""
         text = "".join(f"{line}\n" for line in lines)
         self._write(f"{self._up()}\x1b[J{text}" if self.is_terminal else text)
         self._drawn = 0
 
     def keep(self) -> None:
-        """Leaves what is drawn where it stands."""
+        """Leaves the current lines on the terminal."""
         self._drawn = 0
 
     def _up(self) -> str:
@@ -147,7 +147,7 @@ class Screen:
 
 
 def _clipped(line: str, width: int) -> str:
-    """So much of a line as goes on one row; letters of East Asia take two places, and marks upon letters none."""
+    """Truncates a line to one row; East Asian characters take two columns, combining characters none."""
     if line.isascii():
         return line[:width]
     used = 0

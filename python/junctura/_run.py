@@ -1,6 +1,6 @@
-"""``junctura run``: a workflow, or products by recipes or a plan, as the files say.
+"""``junctura run``: a workflow, or products from recipes or a plan, according to the files.
 
-Both have a command line of their own; an option that does not fit to what the files are is an error that names it.
+Each has its own command line; an option that does not apply to the files is an error that names the option.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from junctura._limits import ONE_THREAD
 from junctura._progress import say, status_of
 from junctura.errors import Error, InvalidArgument, NotFound
 
-# Of these options those of no value are None here.
+# Options without a value are None here.
 _OF_WORKFLOWS = {"--dry-run": None, "--resume": "RUN", "--run-dir": "DIR", "--parallel": "N"}
 _OF_PRODUCTS = {
     "--pool": "URL",
@@ -34,7 +34,7 @@ _OF_PRODUCTS = {
     "--keep-going": None,
 }
 _OF_BOTH = {"--check": None, "--json": None, "--quiet": None}
-# What files may say, for editors.
+# Schemas of files, for editors.
 _SCHEMAS = {
     "workflow": "workflow/workflow.schema.json",
     "recipe": "products/recipe.schema.json",
@@ -43,7 +43,7 @@ _SCHEMAS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Does what the command line says; returns the exit status."""
+    """Runs the command; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     given = _parser().parse_args(words)
     if given.schema:
@@ -52,20 +52,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         files = _files(given.files)
         said = set[Any]().union(*map(_keys, files))
-        # Where all that can be done is to be done, a workflow among recipes is one more that is wrong.
+        # With --keep-going, a workflow among recipes is one more invalid file.
         is_workflow = "tasks" in said and not (given.keep_going and len(files) > 1)
         _check(given, files, is_workflow)
     except (Error, ImportError) as error:
         say(f"junctura: {error}", sys.stderr)
         return 2
-    # Each needs what the other one may not have.
+    # Each needs packages that may not be installed for the other.
     if is_workflow:
         from junctura.workflow.__main__ import main as run_workflow
 
-        # A pattern of it stands for a name.
+        # A pattern may match the name.
         return run_workflow([files[0] if word in given.files else word for word in words])
     if "sources" not in said:
-        # A plan computes in this process; products are made by others, which are forked from it if it has one thread.
+        # A plan computes in this process; workers for products are forked from it if it has one thread.
         for name, count in ONE_THREAD.items():
             os.environ.setdefault(name, count)
     from junctura.products.__main__ import main as run_products
@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     of_files.add_argument("--schema", type=_kind, choices=_SCHEMAS)
     for option, value in {**_OF_WORKFLOWS, **_OF_PRODUCTS, **_OF_BOTH}.items():
         short = ["-q"] if option == "--quiet" else []
-        # Whether it is there counts; what it says, and how often, is read by whoever it is for.
+        # Only its presence is checked here; its value is parsed by the command line that it belongs to.
         if value is None:
             parser.add_argument(*short, option, action="store_true", default=None)
         else:
@@ -89,12 +89,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _kind(word: str) -> str:
-    """A kind of files that has a schema; ``requirement`` is the earlier name of ``recipe``."""
+    """A kind of files with a schema; ``requirement`` is the earlier name of ``recipe``."""
     return "recipe" if word == "requirement" else word
 
 
 def _files(paths: Sequence[str]) -> list[str]:
-    """Those that are found; of others whoever reads recipes tells, with all else that is wrong."""
+    """Returns the files that exist; missing ones are reported with all other errors when recipes are read."""
     found: list[str] = []
     for path in paths:
         with contextlib.suppress(NotFound):
@@ -103,7 +103,7 @@ def _files(paths: Sequence[str]) -> list[str]:
 
 
 def _keys(file: str) -> set[Any]:
-    """What its documents have at the top; of a file that cannot be read is told as of one that is not found."""
+    """Returns the top-level keys of a file's documents; an unreadable file is treated as a missing one."""
     try:
         documents = read(file)
     except Error:
@@ -123,7 +123,7 @@ def _check(given: argparse.Namespace, files: Sequence[str], is_workflow: bool) -
 
 
 def _read_all(paths: Sequence[str]) -> None:
-    """Raises what is wrong with files that cannot be read, of which nobody knows what they are."""
+    """Raises the errors of unreadable files, whose kind is unknown."""
     for file in files_of(paths):
         read(file)
 

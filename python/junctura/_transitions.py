@@ -1,4 +1,4 @@
-"""Transition tables of state machines: which state follows a state by an event, and the error where none does."""
+"""Transition tables of state machines: the next state for each event, and the error for an illegal event."""
 
 from __future__ import annotations
 

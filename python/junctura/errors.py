@@ -1,7 +1,7 @@
-"""What can go wrong: one class for each code of the list that all languages share.
+"""Errors: one class for each error code, with the same codes in all languages.
 
-All are subclasses of `Error`; where Python has a class of its own for the same, it is a base as well, so that
-``except TimeoutError`` works, too.
+All are subclasses of `Error`. If Python has a class for the same failure, it is a base class as well, so that ``except
+TimeoutError`` works, too.
 """
 
 # ruff: noqa: N818 - the names are those of the codes, the same in every language.
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
 
 
 class Error(Exception):
-    """Something went wrong; the base of all.
+    """The base class of all errors.
 
     Parameters
     ----------
     subject : str
-        What it is about: an attribute, a key, a path, a peer. May be empty.
+        The subject of the error: an attribute, a key, a path, a peer. May be empty.
     cause : str
-        Why, in words.
+        The reason, as text.
     position : int, optional
-        Offset in bytes of the place in the input that it is about.
+        Offset in bytes of the error in the input.
 
     Attributes
     ----------
     code : str
         The name of the code, the same in every language.
     advice : "retry", "fix the input" or "give up"
-        What to do about it.
+        The action to take.
     picture : str or None
-        For selectors: the text with a mark under the place.
+        For selectors: the text with a mark at the error.
     index : int or None
-        For `Pool.offer_many` and `Store.archive_many`: which of the objects it is about.
+        For `Pool.offer_many` and `Store.archive_many`: the position of the object that failed.
     waited : float or None
-        For arrays of which pieces are missing: how many seconds the call waited.
+        For arrays with missing pieces: the seconds that the call waited.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Error(Exception):
     waited: float | None = None
 
     def __init__(self, subject: str = "", cause: str = "", position: int | None = None) -> None:
-        # Not that of OSError, which would take them for an error number and a file's name.
+        # Not OSError.__init__, which would interpret the arguments as an error number and a file name.
         Exception.__init__(self, subject, cause, position)
         self.subject = subject
         self.cause = cause
@@ -77,26 +77,26 @@ class Error(Exception):
 
 
 class NotFound(Error, KeyError):
-    """There is no such thing."""
+    """The named item does not exist."""
 
     code = "NotFound"
     advice = "fix the input"
 
 
 class AlreadyExists(Error):
-    """The key (or name) is taken and the rule is to refuse a second."""
+    """The key or name exists, and the schema or call allows only one."""
 
     code = "AlreadyExists"
     advice = "fix the input"
 
 
 class Gone(Error, KeyError):
-    """It was there and is not any more; the cause says why.
+    """The object existed and has been removed; the cause gives the reason.
 
     Attributes
     ----------
     gap : Gap or None
-        Where a follow raised it: which objects went before they could be given.
+        Set when a follow raised the error: the objects that were removed before they could be delivered.
 
     """
 
@@ -106,42 +106,44 @@ class Gone(Error, KeyError):
 
 
 class InvalidSelector(Error, ValueError):
-    """The selector cannot be read, or asks what its attributes cannot answer."""
+    """The selector is invalid, or uses an operation that its attributes do not support."""
 
     code = "InvalidSelector"
     advice = "fix the input"
 
 
 class SchemaMismatch(Error, ValueError):
-    """The schema does not allow it: an unknown, missing or doubled attribute, a value, or two schemas that differ."""
+    """The schema does not allow the input: an unknown, missing or duplicate attribute, an invalid value, or different
+    schemas.
+    """
 
     code = "SchemaMismatch"
     advice = "fix the input"
 
 
 class TypeMismatch(Error, ValueError):
-    """A value cannot be read as the type of its attribute."""
+    """A value cannot be parsed as the type of its attribute."""
 
     code = "TypeMismatch"
     advice = "fix the input"
 
 
 class InvalidArgument(Error, ValueError):
-    """An argument that is no attribute is wrong."""
+    """An argument other than an attribute is invalid."""
 
     code = "InvalidArgument"
     advice = "fix the input"
 
 
 class Timeout(Error, TimeoutError):
-    """The time that the caller gave is over."""
+    """The timeout of the call has expired."""
 
     code = "Timeout"
     advice = "retry"
 
 
 class PoolFull(Error):
-    """Memory and spill are full, and nobody released anything in time."""
+    """Memory and spill are full, and no memory was freed in time."""
 
     code = "PoolFull"
     advice = "retry"
@@ -162,14 +164,14 @@ class BundleClosed(Error):
 
 
 class Conflict(Error):
-    """Two callers disagree about something that must be one."""
+    """Two callers gave different values for terms that must be equal."""
 
     code = "Conflict"
     advice = "fix the input"
 
 
 class NotWanted(Error):
-    """Nobody wants the object, and the offer was made on that condition."""
+    """No client wants the object, and the offer was made on that condition."""
 
     code = "NotWanted"
     advice = "give up"
@@ -190,70 +192,70 @@ class Closed(Error):
 
 
 class Disconnected(Error, ConnectionError):
-    """The connection to the server was lost; what only its memory held may be lost, too."""
+    """The connection to the server was lost; data that only its memory held may be lost, too."""
 
     code = "Disconnected"
     advice = "retry"
 
 
 class Unavailable(Error, ConnectionError):
-    """The server cannot be reached or does not take work now."""
+    """The server cannot be reached or does not accept work now."""
 
     code = "Unavailable"
     advice = "retry"
 
 
 class Denied(Error, PermissionError):
-    """The caller may not do that."""
+    """The caller lacks the permission."""
 
     code = "Denied"
     advice = "give up"
 
 
 class Corrupt(Error):
-    """Bytes are not what they must be."""
+    """Data are corrupt."""
 
     code = "Corrupt"
     advice = "give up"
 
 
 class TooLarge(Error, ValueError):
-    """One thing is larger than its limit."""
+    """The item exceeds a size limit."""
 
     code = "TooLarge"
     advice = "fix the input"
 
 
 class LimitExceeded(Error):
-    """There are more things than a limit allows."""
+    """The number of items exceeds a limit."""
 
     code = "LimitExceeded"
     advice = "fix the input"
 
 
 class Unsupported(Error, NotImplementedError):
-    """Not in this build, or not on this server or machine."""
+    """Not supported by this build, server or machine."""
 
     code = "Unsupported"
     advice = "give up"
 
 
 class Protocol(Error):
-    """The peer broke the protocol."""
+    """The peer violated the protocol."""
 
     code = "Protocol"
     advice = "give up"
 
 
 class Interrupted(Error, InterruptedError):
-    """The wait was interrupted from outside."""
+    """The wait was interrupted externally."""
 
     code = "Interrupted"
     advice = "retry"
 
 
 class Io(Error, OSError):
-    """The operating system refused a read, write or map."""
+    """A read, write or map failed in the operating system."""
 
     code = "Io"
     advice = "retry"

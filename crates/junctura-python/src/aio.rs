@@ -1,4 +1,4 @@
-//! What `junctura.aio` stands on: questions that go out without waiting, and a look at what has come.
+//! The native part of `junctura.aio`: requests without waiting, and access to received data.
 //!
 //! Nothing here waits, and nothing is public: an event loop waits for the pool's descriptor, `_look` reads and wakes the tasks that
 //! `poll` of a request or `_wake_when` has entered. An answer that is not taken is given back with its request.
@@ -30,9 +30,9 @@ use crate::require::PyRequirement;
 use crate::target::PyTarget;
 use crate::version::PyVersion;
 
-/// A question whose answer may not have come.
+/// A request whose answer may be pending.
 trait PendingQuestion: Send {
-    /// The answer, if it has come; else the task is woken when it has.
+    /// Returns the answer, if it has arrived; else the task is woken when it arrives.
     fn poll(&mut self, py: Python<'_>, waker: &Waker) -> PyResult<Option<Py<PyAny>>>;
 }
 
@@ -91,7 +91,8 @@ impl PyAnswer {
 
 #[pymethods]
 impl PyAnswer {
-    /// The answer in a tuple, if it has come; else None, and `wake` is called once when it is worth to ask again.
+    /// Returns the answer in a tuple, if it has arrived; else None, and `wake` is called once when a new call may
+    /// succeed.
     fn poll<'py>(&self, py: Python<'py>, wake: Py<PyAny>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let waker = Waker::from(Arc::new(PythonWaker(wake)));
         let mut asked = self.lock(py);
@@ -160,7 +161,7 @@ impl PyPool {
         places.collect::<PyResult<_>>().map(Mutex::new).map(PyTaskPlaces)
     }
 
-    /// Sends what is to go and reads what has come; whether something has to wait for the socket.
+    /// Sends queued data and reads received data; returns whether the socket must become writable first.
     fn _look(&self, py: Python<'_>) -> PyResult<bool> {
         py.detach(|| binding::look(&self.inner)).or_raise(py)
     }
@@ -174,7 +175,7 @@ impl PyPool {
         binding::ready(&self.inner, &on).or_raise(py)
     }
 
-    /// Waits until what is to go has gone.
+    /// Waits until queued data are sent.
     fn _flush(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.inner.flush()).or_raise(py)
     }
@@ -554,7 +555,7 @@ impl PyRequirement {
             .map(|pending| object_of(pending, target))
     }
 
-    /// Ends this client's use of it without waiting.
+    /// Ends this client's use without waiting.
     fn _begin_stop(&self, py: Python<'_>) -> PyResult<Option<PyAnswer>> {
         let Some(mut requirement) = self.take(py).and_then(std::sync::Arc::into_inner) else {
             return Ok(None);
@@ -568,7 +569,7 @@ impl PyRequirement {
 
 #[pymethods]
 impl PyBundle {
-    /// What came of it, if that has been read.
+    /// Returns the result, if it has been received.
     fn _take_completed(&self, py: Python<'_>) -> PyResult<Option<crate::bundle::PyCompleted>> {
         if let Some(known) = self.known(py) {
             return Ok(Some(known));
@@ -613,7 +614,7 @@ impl PreparedData<'_> {
         options: junctura::OfferOptions<'_>,
     ) -> PyResult<BegunOffer> {
         self.allocated(py, |given, slot, bytes| {
-            // What is too large for a message comes in memory of its own: the copy is another thread's.
+            // A payload too large for a message is in memory of its own: another thread makes the copy.
             match (slot, bundle) {
                 (Some(slot), Some(bundle)) => bundle
                     .begin_offer_allocation(slot, given, options)

@@ -18,11 +18,11 @@ use crate::version::PyVersion;
 
 /// Memory in the pool for one payload, to be filled and offered.
 ///
-/// Made by `Pool.allocate`. Write to it through `array()` or a `memoryview`; what it holds at first is not said. With
-/// `offer` the memory becomes the pool's, without a copy. Arrays that `array()` gave are read-only from then on, and show
-/// the payload until the object goes and the memory is used again; memoryviews have to be released before. What was made
-/// of such an array, `array[3:]`, is not known here: do not write to it after the offer. The end of its `with` block frees
-/// it if it was not offered.
+/// Created by `Pool.allocate`. Write to it through `array()` or a `memoryview`; its initial contents are undefined.
+/// `offer` transfers the memory to the pool without a copy. Arrays from `array()` are then read-only, and show the
+/// payload until the object is removed and its memory is reused; memoryviews must be released before. Slices of such an
+/// array, `array[3:]`, are not tracked: do not write to them after the offer. The end of its `with` block frees the
+/// memory if it was not offered.
 ///
 /// Examples
 /// --------
@@ -36,7 +36,7 @@ pub(crate) struct PyAllocation {
     pool: Pool,
     start: BufferStart,
     length: usize,
-    /// The bytes, where they do not lie in the pool's memory. Not touched but through `start`.
+    /// The bytes, if they are not in the pool's memory. Accessed only through `start`.
     _own: Vec<u8>,
     form: Option<ArrayForm>,
     views: ViewCount,
@@ -51,22 +51,22 @@ struct AllocationInner {
 
 enum AllocationMemory {
     Slot(junctura::Allocation),
-    /// Small payloads travel in the message: until then they lie in `own`.
+    /// Small payloads are sent in the message: until then they are in `own`.
     Own,
     /// The memory is the pool's, and stays mapped while this lives.
     Offered(#[expect(dead_code, reason = "kept alive for views")] Option<junctura::binding::KeepMapped>),
-    /// Nobody offers it any more; freed with this.
+    /// It can no longer be offered; freed with this.
     Left(#[expect(dead_code, reason = "kept alive for views")] Option<junctura::Allocation>),
 }
 
-/// A payload that nobody writes to any more.
+/// A payload without writers.
 pub(crate) enum FilledPayload<'a> {
     Own(&'a [u8]),
     Slot(junctura::Allocation),
 }
 
 impl PyAllocation {
-    /// Waits for memory, as long as the pool's offer timeout says.
+    /// Waits for memory, at most for the pool's offer timeout.
     pub(crate) fn new(py: Python<'_>, pool: &Pool, length: usize, form: Option<ArrayForm>) -> PyResult<Self> {
         let bundle = current(py, pool);
         let allocated = py.detach(|| bundle.map_or_else(|| pool.allocate(length), |bundle| bundle.allocate(length)));
@@ -97,7 +97,7 @@ impl PyAllocation {
         }
     }
 
-    /// What array it is to be.
+    /// The form of the array.
     pub(crate) fn form(&self) -> Option<&ArrayForm> {
         self.form.as_ref()
     }
@@ -124,7 +124,8 @@ impl PyAllocation {
             }
             AllocationMemory::Own => {
                 inner.memory = AllocationMemory::Offered(None);
-                // SAFETY: the bytes lie in `_own`, which stays as it is until this is dropped; nobody can write to them now.
+                // SAFETY: the bytes are in `_own`, which stays as it is until this is dropped; nothing can write to
+                // them now.
                 #[allow(unsafe_code)]
                 FilledPayload::Own(unsafe { self.start.bytes(self.length) })
             }
@@ -132,7 +133,7 @@ impl PyAllocation {
         })
     }
 
-    /// As an array of which nobody knows here, so that nothing is offered while it is used.
+    /// Returns an array that is not tracked here, so that nothing is offered while it is in use.
     pub(crate) fn seen<'py>(&self, this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let arrays = arrays(this.py())?;
         match &self.form {
@@ -141,7 +142,7 @@ impl PyAllocation {
         }
     }
 
-    /// Gives the memory up: at once if nobody looks at it, else when the last view is gone.
+    /// Gives up the memory: at once if there are no views, else when the last view is dropped.
     fn leave(&self, py: Python<'_>) -> PyResult<()> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if !inner.memory.is_open() {
@@ -194,12 +195,12 @@ impl PyAllocation {
     /// array(dtype=None, shape=None)
     /// --
     ///
-    /// The memory as a writable array, without a copy.
+    /// Returns the memory as a writable array, without a copy.
     ///
     /// Parameters
     /// ----------
     /// dtype, shape : optional
-    ///     How to see it; by default what `Pool.allocate` was asked for, else bytes.
+    ///     Type and shape of the array. Defaults to the arguments of `Pool.allocate`, else to bytes.
     ///
     /// Returns
     /// -------
@@ -224,12 +225,12 @@ impl PyAllocation {
         Ok(array)
     }
 
-    /// Offers it and returns when the object is visible to all; copies nothing.
+    /// Offers the memory as an object and returns when the object is visible to all clients; copies nothing.
     ///
     /// Parameters
     /// ----------
     /// attributes : dict, optional
-    ///     What it is.
+    ///     The description of the object.
     /// schema, retention : optional
     ///     As for `Pool.offer`.
     /// **keywords
@@ -242,11 +243,11 @@ impl PyAllocation {
     /// Raises
     /// ------
     /// SchemaMismatch, TypeMismatch, TooLarge
-    ///     For attributes that the schema does not take. The allocation is as before.
+    ///     The schema does not allow the attributes. The allocation is unchanged.
     /// InvalidArgument
-    ///     When a view of it is alive that cannot be made read-only. The allocation is as before.
+    ///     A view is alive that cannot be made read-only. The allocation is unchanged.
     /// AlreadyExists
-    ///     When the key is taken. The memory is free again.
+    ///     The key exists. The memory is freed.
     #[pyo3(signature = (attributes=None, /, *, schema=None, retention=None, if_wanted=false, durability=None, **keywords))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn offer<'py>(
@@ -263,7 +264,7 @@ impl PyAllocation {
         PreparedData::new(pool, slf.as_any(), attributes, keywords, &options)?.offer(slf.py(), pool, options)
     }
 
-    /// Bytes of it.
+    /// Size in bytes.
     #[getter]
     fn nbytes(&self) -> usize {
         self.length
@@ -280,7 +281,7 @@ impl PyAllocation {
             .is_open()
     }
 
-    /// Frees it, unless it was offered. Views of it become read-only and stay readable.
+    /// Frees the memory, unless it was offered. Views become read-only and stay readable.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
         self.leave(py)
     }

@@ -1,4 +1,4 @@
-//! What of a follow's next item takes long: done beside an event loop, and given back.
+//! Slow steps of a follow's next item: executed beside an event loop, and then returned.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,8 +8,8 @@ use pyo3::sync::MutexExt;
 use crate::error::OrRaise;
 use crate::follow::PyFollow;
 
-/// Reads from a disk, or verifies a large checksum. It stays its follow's, whoever waited for it: one who is cancelled loses
-/// nothing.
+/// Reads from disk, or verifies a large checksum. The step belongs to its follow: if the waiting task is canceled,
+/// nothing is lost.
 #[pyclass(module = "junctura._native", name = "_Errand", frozen)]
 pub(crate) struct PyBlockingStep(Mutex<Option<junctura::binding::BlockingStep>>);
 
@@ -31,7 +31,7 @@ impl PyBlockingStep {
 
 #[pymethods]
 impl PyFollow {
-    /// What is to be done for the next item, if it takes long; the same one until it was finished.
+    /// Returns the slow step for the next item, if there is one; the same one until it is finished.
     fn _errand(&self, py: Python<'_>) -> PyResult<Option<Py<PyBlockingStep>>> {
         let mut out = self.errand.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         if let Some(errand) = &*out {
@@ -46,7 +46,7 @@ impl PyFollow {
         Ok(Some(errand))
     }
 
-    /// Takes it back, once it was run; what came of it is taken next.
+    /// Takes the step back after its execution; the next call takes its result.
     fn _finish(&self, py: Python<'_>, errand: &Bound<'_, PyBlockingStep>) -> PyResult<()> {
         let mut out = self.errand.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         // Another task may have finished it.

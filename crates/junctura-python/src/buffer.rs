@@ -22,7 +22,7 @@ use zerocopy::IntoBytes;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferStart(*mut u8);
 
-// SAFETY: it is an address; whoever reads or writes there says in its own place why that is sound.
+// SAFETY: it is an address; each access documents its own soundness.
 unsafe impl Send for BufferStart {}
 // SAFETY: as above.
 unsafe impl Sync for BufferStart {}
@@ -84,7 +84,7 @@ impl ViewCount {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A view is gone.
+    /// A view was dropped.
     pub(crate) fn hide(&self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -99,7 +99,7 @@ pub(crate) fn are_apart(read: &[PyUntypedBuffer], written: &[PyUntypedBuffer]) -
     let mut ranges: Vec<((usize, usize), bool)> = read.iter().map(|buffer| (range(buffer), false)).collect();
     ranges.extend(written.iter().map(|buffer| (range(buffer), true)));
     ranges.sort_unstable();
-    // What is read may overlap: the same field may be given twice.
+    // Inputs may overlap: the same field may be given twice.
     let (mut read_until, mut written_until) = (0, 0);
     ranges.into_iter().all(|((start, end), is_written)| {
         let is_free = written_until <= start && (!is_written || read_until <= start);
@@ -129,10 +129,10 @@ impl LentMut {
     /// The bytes. That no other Python thread looks at them or writes to them meanwhile is asked of users, as everywhere in Python.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         match self.0.len_bytes() {
-            // At a place where numbers may lie.
+            // At an address that is aligned for numbers.
             0 => <[u64; 0]>::as_mut_bytes(&mut []),
-            // SAFETY: Python's buffer protocol keeps so many bytes in place until the buffer is released, with `self`, and it has
-            // said that they may be written to.
+            // SAFETY: Python's buffer protocol keeps so many bytes in place until the buffer is released, with `self`,
+            // and has declared them writable.
             length => unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast(), length) },
         }
     }

@@ -21,14 +21,14 @@ thread_local! {
     static BLOCKS: RefCell<Vec<BundleBlock>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A block that a thread has entered. It may be left by another, which cannot tell this one: so what it leads to says whether
-/// it was.
+/// A block that a thread has entered. Another thread may leave it without notifying this one, so the block records
+/// whether it was left.
 struct BundleBlock {
     pool: Pool,
     inner: Weak<Mutex<BundleInner>>,
 }
 
-/// The bundle in whose block this thread is: what it offers in this pool goes there.
+/// The bundle in whose block this thread is: its offers in this pool become members of the bundle.
 pub(crate) fn current(py: Python<'_>, pool: &Pool) -> Option<Arc<junctura::Bundle>> {
     BLOCKS.with_borrow_mut(|blocks| {
         while let Some(at) = blocks.iter().rposition(|block| block.pool.is_same(pool)) {
@@ -42,7 +42,7 @@ pub(crate) fn current(py: Python<'_>, pool: &Pool) -> Option<Arc<junctura::Bundl
 }
 
 impl BundleBlock {
-    /// Its bundle, unless it was left.
+    /// The block's bundle, unless it was left.
     fn bundle(&self, py: Python<'_>) -> Option<Arc<junctura::Bundle>> {
         lock(py, &*self.inner.upgrade()?).bundle.clone()
     }
@@ -52,7 +52,7 @@ fn lock<'a>(py: Python<'_>, inner: &'a Mutex<BundleInner>) -> MutexGuard<'a, Bun
     inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A member of a bundle that was offered. `Completed.version` says its version once the bundle is complete.
+/// A staged member of a bundle. `Completed.version` returns its version once the bundle is complete.
 #[pyclass(module = "junctura", name = "Staged", frozen, eq, hash)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PyStaged(pub(crate) junctura::Staged);
@@ -70,14 +70,14 @@ pub(crate) struct PyCompleted(junctura::Completed);
 
 #[pymethods]
 impl PyCompleted {
-    /// The version of the first object in the order of keys; the others follow without a gap. None: there is none, or it is not
-    /// visible yet, since the bundle around it lacks members.
+    /// The version of the first object in key order; the versions of the others follow consecutively. None if the
+    /// bundle has no objects, or is not visible yet because the enclosing bundle lacks members.
     #[getter]
     fn first(&self) -> Option<PyVersion> {
         self.0.first().map(PyVersion)
     }
 
-    /// How many objects became visible together, those of the bundles around and within it included.
+    /// Number of objects that became visible together, including those of the enclosing and nested bundles.
     #[getter]
     fn objects(&self) -> u64 {
         self.0.objects()
@@ -86,8 +86,8 @@ impl PyCompleted {
     /// version(member)
     /// --
     ///
-    /// The version of a member that was offered through this handle of the bundle; None for one that another of the same key
-    /// replaced.
+    /// Returns the version of a member that was offered through this handle of the bundle; None for a member that
+    /// another one with the same key replaced.
     fn version(&self, member: &PyStaged) -> Option<PyVersion> {
         self.0.version(member.0).map(PyVersion)
     }
@@ -97,11 +97,12 @@ impl PyCompleted {
     }
 }
 
-/// Objects that become visible together, or not at all; opened by `Pool.bundle`.
+/// A bundle: objects that become visible together, or not at all; opened by `Pool.bundle`.
 ///
-/// In its `with` block, what the thread that entered it offers in the pool goes into it, until any thread leaves it. The end of
-/// the block seals it, unless its number of members was said: then it is left to be completed by others, or by what is there already. An exception in the block
-/// publishes nothing: a bundle without a path is aborted; one with a path is left to the other producers.
+/// Inside its `with` block, offers to the pool by the thread that entered the block become members of the bundle, until
+/// a thread leaves it. The end of the block seals the bundle, unless its number of members was declared: then other
+/// producers complete it, or it is complete already. An exception in the block publishes nothing: a bundle without a
+/// path is aborted; one with a path is left to the other producers.
 ///
 /// Examples
 /// --------
@@ -117,7 +118,7 @@ impl PyCompleted {
 pub(crate) struct PyBundle {
     pool: Pool,
     path: Option<String>,
-    /// Its number of members was said here.
+    /// The number of members was declared here.
     counts: bool,
     inner: Arc<Mutex<BundleInner>>,
 }
@@ -156,7 +157,7 @@ impl PyBundle {
         }
     }
 
-    /// What became visible with it, as far as that is known here.
+    /// The result of the completion, if it is known here.
     pub(crate) fn known(&self, py: Python<'_>) -> Option<PyCompleted> {
         self.lock(py).completed.clone().map(PyCompleted)
     }
@@ -185,7 +186,7 @@ impl PyBundle {
         block.inner.as_ptr() == Arc::as_ptr(&self.inner)
     }
 
-    /// Until it is visible or aborted; nothing, where that is known, or where it was left.
+    /// Waits until it is visible or aborted; nothing to wait for if that is known, or if it was left.
     pub(crate) fn awaiting(&self, py: Python<'_>) -> WaitSource {
         let bundle = {
             let BundleInner { bundle, completed } = &*self.lock(py);
@@ -194,7 +195,7 @@ impl PyBundle {
         bundle.map_or_else(WaitSource::ready, |bundle| py.detach(|| bundle.awaiting()))
     }
 
-    /// Keeps what is known for good: one that is nested may have all its members, and no versions yet.
+    /// Stores final results: a nested bundle may have all its members, and no versions yet.
     fn note(&self, py: Python<'_>, completed: &junctura::Completed) {
         if completed.first().is_some() || completed.objects() == 0 {
             self.lock(py).completed = Some(completed.clone());
@@ -204,19 +205,19 @@ impl PyBundle {
 
 #[pymethods]
 impl PyBundle {
-    /// Its path, or None.
+    /// The path of the bundle, or None.
     #[getter]
     fn path(&self) -> Option<&str> {
         self.path.as_deref()
     }
 
-    /// Offers an object into the bundle; returns when it is staged, or visible if it completed the bundle. The same key again
-    /// takes the place of the earlier member.
+    /// Offers an object into the bundle; returns when it is staged, or visible if it completed the bundle. A second
+    /// object with the same key replaces the earlier member.
     ///
     /// Parameters
     /// ----------
     /// data, attributes, schema, retention, **keywords
-    ///     As for `Pool.offer`. A retention for a time counts from when the bundle is visible.
+    ///     As for `Pool.offer`. The time of a retention starts when the bundle becomes visible.
     ///
     /// Returns
     /// -------
@@ -225,13 +226,13 @@ impl PyBundle {
     /// Raises
     /// ------
     /// BundleFull
-    ///     It has all its members.
+    ///     The bundle has all its members.
     /// BundleClosed
-    ///     It is complete.
+    ///     The bundle is complete.
     /// Closed
-    ///     It was aborted, or left by this handle.
+    ///     The bundle was aborted, or left by this handle.
     /// PoolFull
-    ///     Staged members are what fills the memory: said at once, since only the end of a bundle could free it.
+    ///     Staged members fill the memory; reported at once, since only the end of a bundle could free it.
     /// Error
     ///     As for `Pool.offer`.
     #[pyo3(signature = (data, attributes=None, /, *, schema=None, retention=None, durability=None, **keywords))]
@@ -253,7 +254,7 @@ impl PyBundle {
             .map(PyStaged)
     }
 
-    /// Offers many objects into the bundle and returns when all are staged: a round trip for about `window` of them.
+    /// Offers many objects into the bundle and returns when all are staged: one round trip for about `window` objects.
     ///
     /// Parameters
     /// ----------
@@ -267,7 +268,7 @@ impl PyBundle {
     /// Raises
     /// ------
     /// Error
-    ///     That of the first object that failed; its `index` says which. Others may be staged.
+    ///     The error of the first object that failed, with its position in `index`. Others may be staged.
     #[pyo3(signature = (objects, *, window=1024, schema=None, retention=None, durability=None))]
     fn offer_many(
         &self,
@@ -289,7 +290,8 @@ impl PyBundle {
         )
     }
 
-    /// Says that it has all its members; returns when it is visible (one that is nested in another: when it is staged there).
+    /// Seals the bundle: it has all its members. Returns when it is visible (a nested bundle: when it is staged in the
+    /// enclosing one).
     ///
     /// Returns
     /// -------
@@ -298,11 +300,11 @@ impl PyBundle {
     /// Raises
     /// ------
     /// Conflict
-    ///     A number of members was said, which are not there; or a bundle nested in it is not complete. It stays open.
+    ///     Declared members are missing, or a nested bundle is not complete. The bundle stays open.
     /// BundleClosed
-    ///     It is complete.
+    ///     The bundle is complete.
     /// Closed
-    ///     It was aborted, or left by this handle.
+    ///     The bundle was aborted, or left by this handle.
     fn seal(&self, py: Python<'_>) -> PyResult<PyCompleted> {
         let bundle = self.get(py)?;
         let completed = py.detach(|| bundle.seal()).or_raise(py)?;
@@ -310,12 +312,13 @@ impl PyBundle {
         Ok(PyCompleted(completed))
     }
 
-    /// Gives it up for all who have it open: what was staged is freed, and nobody has seen it. Returns the number of objects.
+    /// Aborts the bundle for all producers that have it open: staged members are freed and never become visible.
+    /// Returns the number of objects.
     ///
     /// Raises
     /// ------
     /// BundleClosed
-    ///     It is complete.
+    ///     The bundle is complete.
     fn abort(&self, py: Python<'_>) -> PyResult<u64> {
         let bundle = self.get(py)?;
         py.detach(|| bundle.abort()).or_raise(py)
@@ -324,14 +327,14 @@ impl PyBundle {
     /// wait(timeout=None)
     /// --
     ///
-    /// Waits until it is visible, at most `timeout` seconds.
+    /// Waits until the bundle is visible, at most `timeout` seconds.
     ///
     /// Raises
     /// ------
     /// Timeout
-    ///     It was not complete in time.
+    ///     The bundle was not complete in time.
     /// Closed
-    ///     It was aborted, or left by this handle.
+    ///     The bundle was aborted, or left by this handle.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<PyCompleted> {
         let timeout = read_timeout(py, timeout)?;
@@ -345,7 +348,7 @@ impl PyBundle {
         Ok(PyCompleted(completed))
     }
 
-    /// What became visible with it, once it is complete; else None.
+    /// The result of the completion once the bundle is complete; else None.
     #[getter]
     fn completed(&self, py: Python<'_>) -> PyResult<Option<PyCompleted>> {
         let BundleInner { bundle, completed } = &mut *self.lock(py);
@@ -357,8 +360,8 @@ impl PyBundle {
         Ok(completed.clone().map(PyCompleted))
     }
 
-    /// Leaves it to the other producers, or to one that opens it before its orphan timeout is over; without a path it is
-    /// aborted.
+    /// Leaves the bundle to the other producers, or to one that opens it before the orphan timeout; a bundle without a
+    /// path is aborted.
     fn leave(&self, py: Python<'_>) -> PyResult<()> {
         match self.take(py) {
             Some(bundle) => py.detach(|| bundle.leave()).or_raise(py),
@@ -391,8 +394,8 @@ impl PyBundle {
                 None => bundle.seal().map(Some),
             })
         } else {
-            // Leaving it is what publishes nothing; threads that wait for it find that it was left. Without a server there is nothing to
-            // leave.
+            // Leaving the bundle publishes nothing; threads that wait for it find that it was left. Without a server
+            // there is nothing to leave.
             let _ = py.detach(|| bundle.leave());
             Ok(None)
         };

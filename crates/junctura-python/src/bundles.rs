@@ -1,4 +1,4 @@
-//! What of a pool concerns bundles, and lists.
+//! Bundles and lists of a pool.
 
 use junctura::{BundleOptions, ListOptions};
 use pyo3::prelude::*;
@@ -13,32 +13,32 @@ use crate::pool::PyPool;
 use crate::values;
 use crate::version::PyVersion;
 
-/// What is known of a bundle; in `Pool.bundles`.
+/// The state of a bundle; returned by `Pool.bundles`.
 #[pyclass(module = "junctura", name = "BundleEntry", frozen, get_all)]
 pub(crate) struct PyBundleEntry {
-    /// Its number: one that was opened later has a higher one.
+    /// Its number: bundles opened later have higher numbers.
     number: u64,
     /// Its path, or None.
     path: Option<String>,
-    /// `open`; `complete` within another that is not; `visible`, or it was.
+    /// `open`; `complete` within a bundle that is not complete; `visible`, or it has been.
     state: &'static str,
-    /// How many members make it complete, or None.
+    /// Number of members that completes it, or None.
     declared: Option<u64>,
-    /// How many are there: objects, and nested bundles that are complete.
+    /// Current number of members: objects, and nested bundles that are complete.
     members: u64,
-    /// Bytes of its own payloads until it is visible.
+    /// Bytes of its own payloads while it is not visible.
     staged_bytes: u64,
-    /// How many have it, or one nested in it, open.
+    /// Number of clients that have it, or a bundle nested in it, open.
     openers: u32,
-    /// In how many seconds it is aborted if nobody opens it, or None.
+    /// Seconds until it is aborted unless a producer opens it, or None.
     orphaned_for: Option<f64>,
-    /// What it is about.
+    /// Its attributes.
     attributes: Py<PyDict>,
     /// The version of the first object that became visible with it, or None.
     first: Option<PyVersion>,
-    /// Objects of its own that are visible.
+    /// Number of its own visible objects.
     visible: u64,
-    /// The number of the bundle that it is nested in, or None.
+    /// The number of the enclosing bundle, or None.
     parent: Option<u64>,
 }
 
@@ -79,24 +79,25 @@ impl PyBundleEntry {
 
 #[pymethods]
 impl PyPool {
-    /// Opens a bundle: what is offered into it becomes visible together, under consecutive versions in the order of the keys.
+    /// Opens a bundle: its objects become visible together, with consecutive versions in key order.
     ///
-    /// Without a path it belongs to this handle. With one, all producers that open the same path share it; what one leaves
-    /// out (members, orphan_timeout, attributes) another may say, and what two say must be the same. While `a` is open, `a/b`
-    /// opens as one of its members, and becomes visible with it.
+    /// Without a path the bundle belongs to this handle. All producers that open the same path share one bundle. Each
+    /// may omit terms (members, orphan_timeout, attributes) that another producer gives; terms given twice must be
+    /// equal. While `a` is open, `a/b` opens as one of its members, and becomes visible with it.
     ///
     /// Parameters
     /// ----------
     /// path : str, optional
     ///     1 to 16 parts between slashes, each of ASCII letters, digits and `._+:-=,@`.
     /// attributes : dict, optional
-    ///     What it is about: any attributes of the schema. `bundles` finds it by them.
+    ///     Any attributes of the schema. `bundles` selects bundles by them.
     /// members : int, optional
-    ///     How many members make it complete: objects, and bundles that are nested in it. By default it is to be sealed.
+    ///     Number of members that completes it: objects, and nested bundles. Without it, the bundle must be sealed.
     /// orphan_timeout : float, optional
-    ///     Seconds that it stays when no producer has it open, before it is aborted; by default as the server says.
+    ///     Seconds until the bundle is aborted after the last producer has left it. Defaults to the setting of the
+    ///     server.
     /// schema : str, optional
-    ///     The schema of its attributes, where it is not the pool's default.
+    ///     The schema of its attributes, if it is not the pool's default.
     /// **keywords
     ///     More attributes.
     ///
@@ -107,9 +108,10 @@ impl PyPool {
     /// Raises
     /// ------
     /// Conflict
-    ///     Another producer has opened it with something else; or `a/b` was opened before `a`, and stands by itself.
+    ///     Another producer has opened it with different terms; or `a/b` was opened before `a`, and is not nested in
+    ///     it.
     /// BundleClosed, BundleFull
-    ///     It, or the one around it, is complete; the one around it has all its members.
+    ///     It, or the enclosing bundle, is complete; the enclosing one has all its members.
     ///
     /// Examples
     /// --------
@@ -135,14 +137,14 @@ impl PyPool {
         PyBundle::open(py, &self.inner, path, &attributes, options)
     }
 
-    /// The bundles whose attributes match, in the order in which they were opened: those that are not complete, and those
-    /// that are remembered.
+    /// Lists the bundles whose attributes match, in the order in which they were opened: incomplete ones, and finished
+    /// ones that the server remembers.
     ///
     /// Parameters
     /// ----------
     /// selector : str
     /// under : str, optional
-    ///     Only this path and what is nested in it.
+    ///     Only this path and the bundles nested in it.
     ///
     /// Returns
     /// -------
@@ -154,18 +156,18 @@ impl PyPool {
         entries.into_iter().map(|entry| PyBundleEntry::new(py, entry)).collect()
     }
 
-    /// What is visible and matches, without payloads.
+    /// Lists the visible objects that match, without payloads.
     ///
     /// Parameters
     /// ----------
     /// selector : str
-    ///     The empty one matches everything.
+    ///     An empty selector matches every object.
     /// order_by : str, optional
-    ///     The attribute to order by; by default the key.
+    ///     The attribute to order by; defaults to the key.
     /// incomplete : bool
-    ///     Whether members of bundles that are not complete are listed, too: `Entry.staged_in` tells them.
+    ///     Whether members of incomplete bundles are listed, too; `Entry.staged_in` identifies them.
     /// bundle : str, optional
-    ///     Only what belongs to the bundle of this path, or to one nested in it.
+    ///     Only the objects of the bundle with this path, and of bundles nested in it.
     ///
     /// Returns
     /// -------
@@ -174,7 +176,7 @@ impl PyPool {
     /// Raises
     /// ------
     /// NotFound
-    ///     There is no bundle of this path, or it is forgotten.
+    ///     No bundle has this path, or the server no longer remembers it.
     #[pyo3(signature = (selector="", *, order_by=None, incomplete=false, bundle=None))]
     fn list<'py>(
         &self,

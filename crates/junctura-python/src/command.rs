@@ -6,7 +6,7 @@ use std::io::Write;
 use junctura_cli::ProgramWords;
 use pyo3::prelude::*;
 
-/// Does what a command line says; returns the exit status. The caller has given SIGINT up.
+/// Runs a command line; returns the exit status. The caller has disabled its SIGINT handler.
 ///
 /// `again` is how this command is started once more, where it needs further processes.
 #[pyfunction]
@@ -15,7 +15,7 @@ pub(crate) fn command(py: Python<'_>, arguments: Vec<OsString>, again: Vec<OsStr
     py.detach(|| {
         junctura_cli::log();
         let status = junctura_cli::run(&ProgramWords::of(again), arguments);
-        // In a Rust program its end does that. Nobody may be there to read it.
+        // A Rust program does that at exit. The output may have no reader.
         let _ = std::io::stdout().flush();
         status
     })

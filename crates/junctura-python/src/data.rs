@@ -1,9 +1,9 @@
-//! What is offered, or archived: a payload from Python, with its attributes.
+//! Data to offer or archive: a payload from Python, with its attributes.
 //!
-//! Bytes and contiguous buffers are lent as they are, so they are copied once, into the pool. Arrays that are not
-//! contiguous, or whose elements only NumPy understands, are copied once too: by NumPy, into memory of the pool, or, for a store, into
-//! memory of Python's. Where the
-//! schema has the attributes `dtype` and `shape`, arrays get them, so that `Object.array` gives back the same array.
+//! Bytes and contiguous buffers are borrowed, so they are copied once, into the pool. Arrays that are not contiguous,
+//! or whose elements only NumPy supports, are also copied once: by NumPy, into memory of the pool, or, for a store,
+//! into memory of Python. If the schema has the attributes `dtype` and `shape`, arrays get them, so that `Object.array`
+//! returns the same array.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -64,14 +64,14 @@ enum OfferData<'py> {
     Allocation(Bound<'py, PyAllocation>),
 }
 
-/// What an array is, besides its bytes.
+/// The element type and the shape of an array.
 #[derive(Clone, Debug)]
 pub(crate) struct ArrayForm {
     pub(crate) dtype: Cow<'static, str>,
     pub(crate) shape: Vec<usize>,
 }
 
-/// Where arrays go that have to be copied.
+/// The destination of arrays that must be copied.
 #[derive(Clone, Copy)]
 pub(crate) enum CopyRoom<'a> {
     Pool(&'a Pool),
@@ -87,7 +87,7 @@ pub(crate) struct PreparedData<'py> {
     is_array: bool,
 }
 
-/// A payload, ready to go.
+/// A payload, ready to be sent.
 pub(crate) enum ReadyPayload<'a> {
     Bytes(&'a [u8]),
     Filled(FilledPayload<'a>),
@@ -148,10 +148,10 @@ impl<'py> PreparedData<'py> {
         }
     }
 
-    /// The payload. From now on nobody can write to an allocation.
+    /// Returns the payload. From now on an allocation is read-only.
     ///
     /// # Errors
-    /// What is wrong with the attributes, where an allocation would be lost with the offer.
+    /// Errors of the attributes, if an allocation would be lost with the offer.
     pub(crate) fn content(&self, py: Python<'py>, given: &[(&str, Given<'_>)]) -> PyResult<ReadyPayload<'_>> {
         Ok(match &self.data {
             OfferData::Bytes(bytes) => ReadyPayload::Bytes(bytes.as_bytes()),
@@ -310,7 +310,7 @@ impl ArrayForm {
         (!is_bytes).then_some(self)
     }
 
-    /// Adds what it is to the attributes, where the schema has room for it and the user did not say it.
+    /// Adds type and shape to the attributes, if the schema has them and the caller did not give them.
     fn describe(&self, attributes: &mut GivenAttributes<'_>, schema: &Schema) {
         if takes(schema, "dtype", Kind::one(Type::String)) && !attributes.has("dtype") {
             attributes.add_text("dtype", self.dtype.to_string());

@@ -1,4 +1,4 @@
-//! What an object is, without its payload: in lists, gaps and events.
+//! Descriptions of objects, without payloads: in lists, gaps and events.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl PyDescribed {
 
 #[pymethods]
 impl PyDescribed {
-    /// Names and values of its attributes, as `Object.attributes`.
+    /// The names and values of the attributes, as `Object.attributes`.
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         values::attributes(py, self.what.schema(), self.what.attributes())
@@ -73,13 +73,13 @@ impl PyDescribed {
         self.what.key()
     }
 
-    /// Which version.
+    /// The version of the object.
     #[getter]
     fn version(&self) -> PyVersion {
         PyVersion(self.version)
     }
 
-    /// The schema that describes it.
+    /// The schema of the object.
     #[getter]
     fn schema(&self) -> PySchema {
         PySchema(Arc::clone(self.what.schema()))
@@ -88,7 +88,7 @@ impl PyDescribed {
     /// get(name, default=None)
     /// --
     ///
-    /// The value of an attribute, by its name or an alias; `default` where it has none.
+    /// Returns the value of an attribute, by its name or an alias; `default` if the object does not have it.
     #[pyo3(signature = (name, default=None))]
     fn get<'py>(
         &self,
@@ -160,19 +160,19 @@ impl PyEntry {
 
 #[pymethods]
 impl PyEntry {
-    /// Bytes of the payload.
+    /// Size of the payload in bytes.
     #[getter]
     fn nbytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The number of the bundle in which it is staged (`BundleEntry.number`); None: it is visible.
+    /// The number of the bundle in which it is staged (`BundleEntry.number`); None if it is visible.
     #[getter]
     fn staged_in(&self) -> Option<u64> {
         self.staged_in
     }
 
-    /// Whether its payload lay in the server's file tier when it was listed; else it lay in memory.
+    /// Whether its payload was spilled to the server's file tier when it was listed; otherwise it was in memory.
     #[getter]
     fn spilled(&self) -> bool {
         self.spilled

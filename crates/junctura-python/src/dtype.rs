@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use pyo3::buffer::PyUntypedBuffer;
 
-/// `float32`, `int64`, … for numbers in this machine's byte order, `>f4`, … for the other one. `None` for what is no plain
-/// number: NumPy itself has to say what that is.
+/// `float32`, `int64`, … for numbers in this machine's byte order, `>f4`, … for the other one. `None` for types other
+/// than plain numbers, which NumPy describes.
 pub(crate) fn name(buffer: &PyUntypedBuffer) -> Option<Cow<'static, str>> {
     let format = buffer.format().to_str().ok()?;
     let (order, code) = match format.as_bytes().first()? {

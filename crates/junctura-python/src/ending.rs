@@ -27,7 +27,7 @@ thread_local! {
     static OWN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Whether the program has come to its end: what is forgotten now is so because everything is.
+/// Whether the program is exiting: objects are now dropped only because of the exit.
 pub(crate) fn is_ending() -> bool {
     ENDING.load(Ordering::SeqCst)
 }

@@ -11,7 +11,7 @@ use crate::lazy_value::LazyValue;
 /// The exception classes, in the order of `Code::ALL`.
 static CLASSES: LazyValue<Vec<Py<PyAny>>> = LazyValue::new();
 
-/// Turns what went wrong into the exception that Python gets.
+/// Converts an error into the Python exception.
 pub(crate) trait OrRaise<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;
     /// The same, showing the place in the text that it is about.
@@ -33,7 +33,7 @@ impl<T> OrRaise<T> for junctura::Result<T> {
 
 /// The exception for an error.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
-    // What Python's own signal handler raised goes first.
+    // The exception of Python's own signal handler has priority.
     if error.code() == Code::Interrupted
         && let Some(raised) = interrupt::take_raised()
     {

@@ -1,4 +1,4 @@
-//! Hearing what happens in a pool.
+//! Subscriptions to events of a pool.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -13,17 +13,17 @@ use crate::follow::or_ended;
 use crate::interrupt::drop_detached;
 use crate::options::timeout as read_timeout;
 
-/// A client of the pool, as others see it.
+/// A client of the pool.
 #[pyclass(module = "junctura", name = "Peer", frozen, get_all, eq)]
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PyPeer {
-    /// The number that the server gave it.
+    /// The number that the server assigned to it.
     pub(crate) client: u32,
-    /// What it calls itself.
+    /// Its name.
     pub(crate) name: String,
-    /// The machine it runs on.
+    /// The host that it runs on.
     pub(crate) host: String,
-    /// Its process.
+    /// Its process ID.
     pub(crate) pid: u32,
 }
 
@@ -37,27 +37,27 @@ impl PyPeer {
     }
 }
 
-/// Something that happened.
+/// An event in the pool.
 #[pyclass(module = "junctura", name = "Event", frozen, get_all)]
 pub(crate) struct PyEvent {
-    /// What: `offered`, `withdrawn`, `expired`, `joined`, `left`, `superseded`, `required`, `retracted`, `lapsed`,
+    /// The kind: `offered`, `withdrawn`, `expired`, `joined`, `left`, `superseded`, `required`, `retracted`, `lapsed`,
     /// `broken`, `declined`, `missed`, `completed`, `aborted`, `spilled`, `archived` or `unarchived`.
     pub(crate) kind: &'static str,
-    /// The object that it happened to, or None.
+    /// The object concerned, or None.
     pub(crate) object: Option<Py<PyDescribed>>,
-    /// Bytes of the object's payload.
+    /// Size of the object's payload in bytes.
     pub(crate) nbytes: u64,
-    /// The client that joined or left, that offered the object, that made or retracted the requirement, that read a broken
-    /// one, or that completed or aborted the bundle, or None.
+    /// The client that joined or left, offered the object, created or retracted the requirement, read a broken one, or
+    /// completed or aborted the bundle; or None.
     pub(crate) client: Option<Py<PyPeer>>,
-    /// The requirement that it happened to: its name ("" where it has none) and its selector, or None.
+    /// The requirement concerned: its name ("" if it has none) and its selector; or None.
     pub(crate) requirement: Option<(String, String)>,
-    /// The bundle that it happened to: its path or None, how many members were there, and how many make it complete or None;
-    /// or None.
+    /// The bundle concerned: its path or None, the number of its members, and the number that completes it or None; or
+    /// None.
     pub(crate) bundle: Option<(Option<String>, u64, Option<u64>)>,
-    /// Where the object lies in a store, or None.
+    /// The location of the object in a store, or None.
     pub(crate) location: Option<String>,
-    /// Why; empty where there is nothing to say.
+    /// The reason; may be empty.
     pub(crate) reason: String,
 }
 
@@ -99,13 +99,13 @@ impl PyEvent {
     }
 }
 
-/// What happens in a pool, without payloads; made by `Pool.subscribe`.
+/// A stream of events of a pool, without payloads; created by `Pool.subscribe`.
 ///
-/// As an iterator it waits for the next event. It ends with its `with` block, or when it is forgotten.
+/// As an iterator it waits for the next event. The end of its `with` block, or garbage collection, closes it.
 #[pyclass(module = "junctura", name = "Subscription", frozen)]
 pub(crate) struct PySubscription {
     inner: Mutex<Option<junctura::Subscription>>,
-    /// Held by the thread that is given the next event.
+    /// Held by the thread that takes the next event.
     turns: Mutex<()>,
 }
 
@@ -159,19 +159,19 @@ impl PySubscription {
     /// next(timeout=None)
     /// --
     ///
-    /// The next event; waits for it, at most `timeout` seconds. None when the subscription has ended.
+    /// Returns the next event; waits for it, at most `timeout` seconds. None when the subscription has ended.
     ///
     /// Raises
     /// ------
     /// Timeout
-    ///     When nothing happened in time.
+    ///     No event occurred in time.
     /// LimitExceeded
-    ///     When events came faster than they were read, and some were lost: the subscription has ended.
+    ///     Events arrived faster than they were read, and some were lost: the subscription has ended.
     #[pyo3(signature = (timeout=None))]
     fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<PyEvent>> {
         let timeout = read_timeout(py, timeout)?;
         let deadline = timeout.and_then(|time| Instant::now().checked_add(time));
-        // Threads take turns; no wait holds the subscription, so that any thread may close it.
+        // Threads take turns. No wait locks the subscription, so any thread may close it.
         let _turn = self.turns.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         loop {
             let mut inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
@@ -188,7 +188,7 @@ impl PySubscription {
         }
     }
 
-    /// Ends it, also while another thread waits for its next event, which then gets None.
+    /// Ends the subscription, also while another thread waits for its next event; that thread then gets None.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match self.take(py) {
             Some(subscription) => py.detach(|| subscription.stop()).or_raise(py),

@@ -1,7 +1,8 @@
-//! Payloads for other libraries of arrays: DLPack, the array interface, xarray.
+//! Payloads for other array libraries: DLPack, the array interface, xarray.
 //!
-//! What is exported keeps its owner, as every view does: an object is not given back, and an allocation not offered, while
-//! anybody looks at it. NumPy does the exporting; what cannot be written to says so, or is refused to who could not hear it.
+//! An exported array keeps its owner, as every view does: while the array is referenced, an object is not released, and
+//! an allocation not offered. NumPy does the export; read-only memory is marked as such, or the export fails if the
+//! consumer does not support the mark.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -12,7 +13,7 @@ use crate::interpreter::{called, module};
 use crate::lazy_value::AttributeName;
 use crate::object::PyReceived;
 
-/// An array's capsule; `array` is of ours.
+/// Returns the DLPack capsule of an array; `array` is a NumPy array.
 fn capsule<'py>(
     array: &Bound<'py, PyAny>,
     stream: Option<&Bound<'py, PyAny>>,
@@ -25,13 +26,14 @@ fn capsule<'py>(
 
 #[pymethods]
 impl PyReceived {
-    /// The payload for `from_dlpack` of NumPy, PyTorch, JAX, CuPy, …: as `array()`, without a copy, and held while it is used.
-    /// It is read-only: to consumers that do not know of that (DLPack before 1.0) only a copy is given, where they ask for one.
+    /// Exports the payload for `from_dlpack` of NumPy, PyTorch, JAX, CuPy, …: as `array()`, without a copy, and held
+    /// while it is in use. It is read-only: consumers without support for read-only arrays (DLPack before 1.0) only get
+    /// a copy, on request.
     ///
     /// Raises
     /// ------
     /// BufferError
-    ///     The consumer could not be told that it is read-only, or wants it elsewhere than in main memory.
+    ///     The consumer does not support read-only arrays, or requests another device than main memory.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         slf: &Bound<'py, Self>,
@@ -43,13 +45,13 @@ impl PyReceived {
         capsule(&Self::array(slf, None, None)?, stream, max_version, dl_device, copy)
     }
 
-    /// Where it is: main memory.
+    /// The device: main memory.
     fn __dlpack_device__(&self) -> (i32, i32) {
         (1, 0)
     }
 
-    /// The payload as `array()`, for those who take addresses. Nobody can tell when they are done: the object is held until it is
-    /// forgotten, and `release()` is refused from then on.
+    /// The payload as `array()`, for consumers of raw addresses. Their use cannot be observed: the object is held until
+    /// it is garbage-collected, and `release()` fails from then on.
     #[getter]
     fn __array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let interface = Self::array(slf, None, None)?.getattr("__array_interface__")?;
@@ -57,11 +59,12 @@ impl PyReceived {
         Ok(interface)
     }
 
-    /// The payload as an array of xarray's, without a copy; a GRIB message is decoded.
+    /// Returns the payload as an xarray array, without a copy; a GRIB message is decoded.
     ///
-    /// An array that was offered as one of xarray's is identical: name, dimensions, coordinates and attributes. Of any other array the
-    /// dimensions have the names that the attribute `dims` says, its name and units are those attributes, and all other attributes are scalar coordinates. Of a GRIB message on a regular grid the
-    /// dimensions are latitude and longitude, with their values; on any other grid the one dimension is `values`, with both;
+    /// An array that was offered as an xarray array is identical: name, dimensions, coordinates and attributes. For
+    /// other arrays, the attribute `dims` names the dimensions, name and units are those attributes, and all other
+    /// attributes are scalar coordinates. For a GRIB message on a regular grid the dimensions are latitude and
+    /// longitude, with their values; on any other grid the only dimension is `values`, with both as coordinates;
     /// missing values are NaN.
     ///
     /// Returns
@@ -86,7 +89,7 @@ impl PyReceived {
         called(slf.py(), ("junctura._xarray.label_attributes", "to_xarray", slf), None)
     }
 
-    /// An object is held in this process: it is not pickled by itself.
+    /// An object is held in this process: it cannot be pickled.
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let cause = "an object is held by one process: send its array() or bytes(), or its key, for the other process to \
                      demand";
@@ -99,7 +102,7 @@ impl PyReceived {
 
 #[pymethods]
 impl PyAllocation {
-    /// The memory for `from_dlpack`, writable. While it is used that way the allocation cannot be offered.
+    /// Exports the memory for `from_dlpack`, writable. While the export is in use the allocation cannot be offered.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         slf: &Bound<'py, Self>,
@@ -111,7 +114,7 @@ impl PyAllocation {
         capsule(&slf.get().seen(slf)?, stream, max_version, dl_device, copy)
     }
 
-    /// Where it is: main memory.
+    /// The device: main memory.
     fn __dlpack_device__(&self) -> (i32, i32) {
         (1, 0)
     }
@@ -119,7 +122,7 @@ impl PyAllocation {
 
 static DIMS: AttributeName = AttributeName::new("dims");
 
-/// The array within one that has labels, and what these say, without what was said already.
+/// Returns the array of a labeled array, and the attributes of its labels, except given ones.
 pub(crate) fn labels<'py>(
     data: &Bound<'py, PyAny>,
     schema: crate::schema::PySchema,

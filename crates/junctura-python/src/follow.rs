@@ -1,4 +1,4 @@
-//! Following: what is there, then what comes, as a Python iterator.
+//! Following: existing objects, then new ones, as a Python iterator.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use crate::error::{OrRaise, invalid, raise};
 use crate::interrupt::drop_detached;
 use crate::object::{FollowHoldings, PyReceived};
 
-/// How long a follow waits with its window full before it warns.
+/// Time that a follow waits with a full window before it warns.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What is done with gaps.
+/// Handling of gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GapHandling {
     Raise,
@@ -32,16 +32,17 @@ pub(crate) struct FollowArguments<'a> {
     pub(crate) live: &'a str,
 }
 
-/// Everything that matches a selector: what is there, then what comes.
+/// Delivers every object that matches a selector: the existing ones, then new ones.
 ///
-/// Made by `Pool.follow` and `Requirement.follow`. As an iterator it waits for the next object; other Python threads run
-/// meanwhile, and Ctrl-C ends the wait. It ends with its `with` block, or when it is forgotten.
+/// Created by `Pool.follow` and `Requirement.follow`. As an iterator it waits for the next object; other Python threads
+/// run meanwhile, and Ctrl-C ends the wait. The end of its `with` block, or garbage collection, closes it.
 ///
-/// At most `window` objects of it are held at a time: who keeps that many gets no more until some are released.
+/// Flow control: at most `window` of its objects are held at a time. A reader that holds that many receives no more
+/// until it releases some.
 #[pyclass(module = "junctura", name = "Follow", frozen)]
 pub(crate) struct PyFollow {
     inner: Mutex<Option<junctura::Follow>>,
-    /// Held by the thread that is given the next item.
+    /// Held by the thread that takes the next item.
     turns: Mutex<()>,
     pub(crate) errand: Out,
     holdings: FollowHoldings,
@@ -50,14 +51,14 @@ pub(crate) struct PyFollow {
     snapshot: u64,
 }
 
-/// Objects that a reader will not get, because they went before it could be given them.
+/// A report of objects that the reader missed, because they were removed before they could be delivered.
 #[pyclass(module = "junctura", name = "Gap", frozen, get_all)]
 pub(crate) struct PyGap {
-    /// Which, as far as they can be named: a list of `Described`.
+    /// The missed objects, as far as they can be named: a list of `Described`.
     pub(crate) items: Vec<Py<PyDescribed>>,
-    /// How many more there are.
+    /// Number of further missed objects, without names.
     pub(crate) unnamed: u64,
-    /// Why: `withdrawn`, `expired`, …
+    /// The reason: `withdrawn`, `expired`, …
     pub(crate) reason: String,
 }
 
@@ -76,7 +77,7 @@ impl PyGap {
     }
 }
 
-/// All that was there when the follow began has been given; what comes now is new.
+/// Every object that existed when the follow began has been delivered; later objects are new.
 #[pyclass(module = "junctura", name = "Live", frozen)]
 pub(crate) struct PyLive;
 
@@ -87,7 +88,7 @@ impl PyLive {
     }
 }
 
-/// What a follow shows besides objects.
+/// The items that a follow shows besides objects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShownItems {
     gaps: GapHandling,
@@ -95,7 +96,7 @@ pub(crate) struct ShownItems {
 }
 
 impl FollowArguments<'_> {
-    /// What is shown, and the rest.
+    /// Returns the items to show, and the other options.
     pub(crate) fn shown(self, py: Python<'_>) -> PyResult<(ShownItems, FollowOptions)> {
         let gaps = match self.gaps {
             "raise" => GapHandling::Raise,
@@ -142,7 +143,7 @@ impl PyFollow {
         }
     }
 
-    /// The next item that the user wants to see, if it has been read: None in Python where the follow has ended.
+    /// The next visible item, if it has been read: None in Python if the follow has ended.
     pub(crate) fn taken(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let mut inner = self.lock(py);
         let Some(follow) = inner.as_mut() else {
@@ -183,7 +184,7 @@ impl PyFollow {
         self.lock(py).as_ref().map_or_else(WaitSource::ready, Awaited::awaiting)
     }
 
-    /// The next item that the user wants to see; `None`: the follow has ended. Threads take turns; no wait holds the follow, so that
+    /// Returns the next visible item; `None`: the follow has ended. Threads take turns. No wait locks the follow, so
     /// any thread may close it.
     fn advance(&self, py: Python<'_>, within: Option<Duration>) -> PyResult<Option<Py<PyAny>>> {
         let deadline = within.and_then(|time| Instant::now().checked_add(time));
@@ -191,7 +192,7 @@ impl PyFollow {
         loop {
             let mut inner = self.lock(py);
             let Some(follow) = inner.as_mut() else { return Ok(None) };
-            // Most objects have come already: they cost no switch of threads.
+            // Most objects have arrived already: they need no thread switch.
             let item = follow.try_next().or_raise(py)?;
             let (is_over, awaiting) = (follow.is_over(), follow.awaiting());
             drop(inner);
@@ -207,7 +208,7 @@ impl PyFollow {
         }
     }
 
-    /// Waits until there may be something. The deadline of a limited wait may be out of reach.
+    /// Waits until data may be available. The deadline of a limited wait may be out of reach.
     fn wait(&self, py: Python<'_>, awaiting: &WaitSource, limited: bool, deadline: Option<Instant>) -> PyResult<()> {
         let wait_for = |timeout: Option<Duration>| py.detach(|| junctura::binding::wait_for(awaiting, timeout));
         let waited = if limited {
@@ -260,7 +261,7 @@ impl PyFollow {
     }
 }
 
-/// What a wait came to. Where the connection has ended, the stream itself says so, after what has come before.
+/// The result of a wait. If the connection has ended, the stream reports it after the items that arrived before.
 pub(crate) fn or_ended(waited: junctura::Result<()>, what: &str) -> junctura::Result<()> {
     match waited {
         Err(error) if matches!(error.code(), Code::Disconnected | Code::Closed) => Ok(()),
@@ -301,29 +302,29 @@ impl PyFollow {
     /// next(timeout=None)
     /// --
     ///
-    /// The next object; waits for it.
+    /// Returns the next object; waits for it.
     ///
     /// Parameters
     /// ----------
     /// timeout : float, optional
-    ///     Seconds; 0 does not wait, None waits for ever.
+    ///     Seconds; 0 does not wait, None waits without a limit.
     ///
     /// Returns
     /// -------
     /// Object, Gap, Live or None
-    ///     Gaps and Live where they were asked for; None when the follow has ended.
+    ///     Gaps and Live if they were requested; None when the follow has ended.
     ///
     /// Raises
     /// ------
     /// Timeout
-    ///     When nothing came in time.
+    ///     No object arrived in time.
     #[pyo3(signature = (timeout=None))]
     fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
         self.advance(py, crate::options::timeout(py, timeout)?)
     }
 
-    /// Where a later follow goes on after the last object that this one gave (`pool.follow(…, cursor=…)`); None before
-    /// the first. It is a text: keep it where you like.
+    /// Cursor with which a later follow continues after the last object that this one delivered (`pool.follow(…,
+    /// cursor=…)`); None before the first. It is a string and can be stored anywhere.
     #[getter]
     fn cursor(&self, py: Python<'_>) -> Option<String> {
         self.lock(py)
@@ -332,26 +333,27 @@ impl PyFollow {
             .map(|cursor| cursor.to_string())
     }
 
-    /// The newest sequence number when it began: what was there has at most this one, what comes has larger ones.
+    /// The newest sequence number at the start of the follow: objects that existed then have at most this number, later
+    /// ones have larger numbers.
     #[getter]
     fn snapshot_sequence(&self) -> u64 {
         self.snapshot
     }
 
-    /// Whether all that was there when it began has been given.
+    /// Whether all objects that existed at the start have been delivered.
     #[getter]
     fn is_live(&self, py: Python<'_>) -> bool {
         self.lock(py).as_ref().is_some_and(junctura::Follow::is_live)
     }
 
-    /// Objects of it that are held.
+    /// Number of its objects that are held.
     #[getter]
     fn held(&self) -> usize {
         self.holdings.count()
     }
 
-    /// Ends it, also while another thread waits for its next object, which then gets None. Objects that it gave stay held until they
-    /// are released.
+    /// Ends the follow, also while another thread waits for its next object; that thread then gets None. Delivered
+    /// objects stay held until they are released.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let follow = self.lock(py).take();
         match follow {

@@ -171,7 +171,7 @@ impl<'py> GivenAttributes<'py> {
         Ok(given)
     }
 
-    /// What the facade says to these; the interpreter is free meanwhile.
+    /// Calls the facade with these, without the interpreter lock.
     pub(crate) fn ask<T: Send>(
         &self,
         py: Python<'py>,
@@ -195,7 +195,7 @@ impl GivenName<'_> {
 
 /// Why a value could not be read.
 enum ReadFailure {
-    /// Its type is none of those that attributes have.
+    /// Attributes do not support its type.
     Type,
     Raised(PyErr),
 }
@@ -242,7 +242,7 @@ impl<'py> GivenValue<'py> {
     }
 
     fn integer(value: &Bound<'py, PyAny>) -> Result<Self, ReadFailure> {
-        // What does not fit goes as a text, for the model to say so.
+        // A value out of range is passed as a text, for which the model reports the error.
         Ok(match value.extract::<i64>() {
             Ok(number) => Self::Integer(number),
             Err(_) => Self::Owned(value.str()?.to_str()?.to_owned()),
@@ -270,7 +270,7 @@ impl<'py> GivenValue<'py> {
         if is_decimal(value)? {
             return Ok(Self::Owned(value.call_method1("__format__", ("f",))?.extract()?));
         }
-        // NumPy's scalars and arrays, and those of others who follow it.
+        // Scalars and arrays of NumPy, and of compatible libraries.
         if value.hasattr("dtype")? {
             let plain = value.call_method0("tolist")?;
             if !plain.hasattr("dtype")? {

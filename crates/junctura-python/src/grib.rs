@@ -1,4 +1,4 @@
-//! What a GRIB message announces, compared with what it has: before ecCodes is asked.
+//! Compares the announcements of a GRIB message with its bytes, before ecCodes reads the message.
 
 use junctura_grib::{GribError, Message, MessageFault, SimplePacked};
 use junctura_model::{Code, Error};

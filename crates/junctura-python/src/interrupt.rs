@@ -9,14 +9,14 @@ use pyo3::prelude::*;
 use crate::ending::EndingCall;
 
 thread_local! {
-    /// What Python's signal handler raised in this thread's wait.
+    /// The exception that Python's signal handler raised in this thread's wait.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
     /// Nothing could be raised now: a handle is being dropped.
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Handles signals that have come; an error when a handler raised something, until that was taken. At the end of the program
-/// only the thread that ends it asks Python.
+/// Handles pending signals; returns an error if a handler raised an exception, until it is taken. While the program
+/// exits, only the exiting thread checks for signals.
 #[allow(
     clippy::redundant_closure_for_method_calls,
     reason = "the method is not general enough in its lifetime"
@@ -41,7 +41,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// What interrupted this thread's wait.
+/// Returns the exception that interrupted this thread's wait.
 pub(crate) fn take_raised() -> Option<PyErr> {
     RAISED.take()
 }
@@ -54,7 +54,7 @@ pub(crate) fn drop_detached<T: Send>(value: T) {
         let value = mem::take(&mut value);
         py.detach(move || drop(value));
     });
-    // Without an interpreter there is nothing to let go of.
+    // Without an interpreter there is no lock to release.
     drop(value);
     QUIET.set(quiet);
 }

@@ -1,4 +1,4 @@
-//! What is made at its first use and kept for the life of the process.
+//! Values that are created at first use and kept for the life of the process.
 
 use std::sync::OnceLock;
 
@@ -14,7 +14,7 @@ impl<T> LazyValue<T> {
         Self(OnceLock::new())
     }
 
-    /// What is kept. Threads that come at once may each make one, of which one is kept.
+    /// Returns the value. Concurrent threads may each create one, of which one is kept.
     pub(crate) fn get_or_make(&self, _py: Python<'_>, make: impl FnOnce() -> PyResult<T>) -> PyResult<&T> {
         if let Some(kept) = self.0.get() {
             return Ok(kept);

@@ -1,12 +1,12 @@
-//! The native half of the Python package `junctura`: everything that knows of Python, and nothing else does.
+//! The native half of the Python package `junctura`: all code that depends on Python.
 //!
-//! The verbs are those of the Rust facade, and each method here is a short way there: read what Python gave, let go of the
-//! interpreter, call the facade, show what came. Three things are this crate's own: attributes are read from dictionaries
-//! and keyword arguments without becoming Rust strings (`given`), payloads are lent to Python and counted while anybody
-//! looks at them (`buffer`), and a wait asks Python for its signals (`interrupt`).
+//! The methods are those of the Rust facade, and each is a thin wrapper: convert the Python arguments, release the
+//! interpreter lock, call the facade, convert the result. Three parts are specific to this crate: attributes are read
+//! from dictionaries and keyword arguments without conversion to Rust strings (`given`), payloads are lent to Python
+//! and counted while views exist (`buffer`), and a wait checks for Python's signals (`interrupt`).
 //!
-//! What it promises: every wait lets other Python threads run and ends with Ctrl-C; memory that a view shows outlives the
-//! view; every failure is one of the exceptions in `junctura.errors`. What it refuses: sub-interpreters.
+//! Guarantees: every wait lets other Python threads run and ends with Ctrl-C; memory of a view outlives the view; every
+//! failure is one of the exceptions in `junctura.errors`. Sub-interpreters are not supported.
 
 #![allow(
     clippy::doc_link_with_quotes,

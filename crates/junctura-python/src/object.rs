@@ -1,4 +1,4 @@
-//! Objects that a consumer was given.
+//! Objects that a consumer has received.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,11 +16,12 @@ use crate::schema::PySchema;
 use crate::values;
 use crate::version::PyVersion;
 
-/// An object that was received: its attributes, and its payload where it lies.
+/// A received object: its attributes, and its payload in place.
 ///
-/// It is held until its last view is gone: arrays and memoryviews keep it, and when it and they are forgotten it is
-/// released, unless the program ends. `release()` and `with` release it at once, and a `with` that an exception ends gives it back undone. Nothing is copied until it is asked for: `array()`,
-/// `memoryview(obj)` and `bytes(obj)` (which copies) show the payload, `len(obj)` says its bytes.
+/// The object is held until its last view is gone: arrays and memoryviews keep a reference to it. It is released when
+/// the object and all its views have been garbage-collected, except at the exit of the program. `release()` and `with`
+/// release it at once; a `with` block that ends with an exception gives it back for redelivery. Only `bytes(obj)`
+/// copies the payload; `array()` and `memoryview(obj)` are views, and `len(obj)` is its size in bytes.
 ///
 /// Examples
 /// --------
@@ -78,7 +79,7 @@ impl PyReceived {
         }
     }
 
-    /// Somebody looks at it, and nobody can tell when that ends.
+    /// Pins the object: a view exists whose end cannot be observed.
     pub(crate) fn pin(&self) {
         self.views.stay();
     }
@@ -97,10 +98,10 @@ impl PyReceived {
 
 #[pymethods]
 impl PyReceived {
-    /// Names and values of its attributes, those of the key first: a new dictionary each time.
+    /// The names and values of the attributes, those of the key first, as a new dictionary each time.
     ///
-    /// Integers and floats are numbers; a decimal is an int where it is whole, else a float, or a `decimal.Decimal` where
-    /// no float prints as it does. Texts, dates, times, steps, timestamps and durations are canonical texts.
+    /// Integers and floats are numbers. A decimal is an int if it is whole, else a float, or a `decimal.Decimal` if no
+    /// float prints the same. Strings, dates, times, steps, timestamps and durations are canonical strings.
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.look(py, |object| {
@@ -114,38 +115,39 @@ impl PyReceived {
         self.look(py, |object| Ok(object.key().to_owned()))
     }
 
-    /// Its version; known also after the release.
+    /// The version; available also after the release.
     #[getter]
     fn version(&self) -> PyVersion {
         PyVersion(self.version)
     }
 
-    /// The schema that describes it.
+    /// The schema of the object.
     #[getter]
     fn schema(&self, py: Python<'_>) -> PyResult<PySchema> {
         self.look(py, |object| Ok(PySchema(Arc::clone(object.schema()))))
     }
 
-    /// Where a follow that is to go on after this object begins; None for one that was demanded.
+    /// Cursor with which a later follow continues after this object; None for a demanded object.
     #[getter]
     fn cursor(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.look(py, |object| Ok(object.cursor().map(|cursor| cursor.to_string())))
     }
 
-    /// Whether it came because it was there when its follow began.
+    /// Whether the object existed when its follow began.
     #[getter]
     fn in_snapshot(&self, py: Python<'_>) -> PyResult<bool> {
         self.look(py, |object| Ok(object.in_snapshot()))
     }
 
-    /// Whether it was given out through the same group, or requirement with a name, before: to a client that was lost before it
-    /// released it, or gave it back.
+    /// Whether the object is a redelivery: the same group or named requirement delivered it before to a client that
+    /// disconnected before releasing it, or gave it back.
     #[getter]
     fn redelivered(&self, py: Python<'_>) -> PyResult<bool> {
         self.look(py, |object| Ok(object.redelivered()))
     }
 
-    /// Whether it was staged in a bundle that was not complete when it came: then it has no version yet (sequence number 0).
+    /// Whether the object was staged in an incomplete bundle when it was received; it then has no version yet (sequence
+    /// number 0).
     #[getter]
     fn staged(&self, py: Python<'_>) -> PyResult<bool> {
         self.look(py, |object| Ok(object.is_staged()))
@@ -157,8 +159,8 @@ impl PyReceived {
         self.look(py, |object| Ok(object.producer()))
     }
 
-    /// How the payload came: `shared` (memory that both map), `inline` (inside the message), `file` (it was spilled, and read
-    /// from the server's file tier), `tcp` (over a network), or `store` (from the store behind the pool).
+    /// The transport of the payload: `shared` (memory that both map), `inline` (inside the message), `file` (spilled,
+    /// and read from the server's file tier), `tcp` (over a network), or `store` (from the store behind the pool).
     #[getter]
     fn transport(&self, py: Python<'_>) -> PyResult<&'static str> {
         self.look(py, |object| {
@@ -172,7 +174,7 @@ impl PyReceived {
         })
     }
 
-    /// Bytes of the payload.
+    /// Size of the payload in bytes.
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
         self.look(py, |object| Ok(object.len()))
@@ -187,7 +189,7 @@ impl PyReceived {
     /// get(name, default=None)
     /// --
     ///
-    /// The value of an attribute, by its name or an alias; `default` where it has none.
+    /// Returns the value of an attribute, by its name or an alias; `default` if the object does not have it.
     #[pyo3(signature = (name, default=None))]
     fn get<'py>(
         &self,
@@ -211,13 +213,13 @@ impl PyReceived {
     /// array(dtype=None, shape=None)
     /// --
     ///
-    /// The payload as a read-only array, without a copy. The object is held while the array, or a part of it, is.
+    /// Returns the payload as a read-only array, without a copy. The array and its views keep the object held.
     ///
     /// Parameters
     /// ----------
     /// dtype, shape : optional
-    ///     How to see it. By default as it was offered, which the attributes `dtype` and `shape` tell; an object without
-    ///     them is seen as bytes. With `dtype` alone the array has one dimension.
+    ///     Type and shape of the array. Defaults to the attributes `dtype` and `shape` of the offer; without these
+    ///     attributes the array has bytes. With `dtype` alone the array has one dimension.
     ///
     /// Returns
     /// -------
@@ -226,7 +228,7 @@ impl PyReceived {
     /// Raises
     /// ------
     /// InvalidArgument
-    ///     The payload does not fit; or nothing says what it is: the schema has no attribute `dtype`, and none was given.
+    ///     The payload does not fit; or its type is unknown: the schema has no attribute `dtype`, and none was given.
     ///
     /// Examples
     /// --------
@@ -252,14 +254,14 @@ impl PyReceived {
         own.view(slf, shape)
     }
 
-    /// Gives the object back now, and tells the server at once.
+    /// Releases the object, and notifies the server at once.
     ///
     /// Raises
     /// ------
     /// InvalidArgument
-    ///     While views of it are alive: it stays held.
+    ///     Views of the object are alive: it stays held.
     /// Disconnected, Closed
-    ///     When there is no server to tell any more; it is given back all the same.
+    ///     The server cannot be notified; the object is released nevertheless.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         match self.take(py)? {
             Some(held) => py.detach(|| held.object.release()).or_raise(py),
@@ -267,8 +269,8 @@ impl PyReceived {
         }
     }
 
-    /// Gives the object back now, without being done with it: the group or requirement that it came through is owed it again,
-    /// and it goes to whoever is next. One that came otherwise is released.
+    /// Gives the object back without completing it: the group or requirement that delivered it redelivers it to the
+    /// next reader. An object that was received in another way is released.
     ///
     /// Raises
     /// ------
@@ -285,8 +287,8 @@ impl PyReceived {
         slf
     }
 
-    /// Releases it; where an exception ends the block, gives it back (`give_back()`). Where views are alive that waits for the
-    /// last of them.
+    /// Releases the object; if an exception ends the block, gives it back (`give_back()`). If views are alive, both
+    /// wait for the last one.
     fn __exit__(
         &self,
         py: Python<'_>,
@@ -346,7 +348,7 @@ impl PyReceived {
 }
 
 impl Drop for PyReceived {
-    /// What nobody released when the program ends is not done.
+    /// An object that the program did not release before it exits is not completed.
     fn drop(&mut self) {
         if ending::is_ending()
             && let Some(held) = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
@@ -370,12 +372,12 @@ impl PyReceived {
     }
 }
 
-/// What a payload is, as its attributes say it.
+/// The form of a payload, according to its attributes.
 pub(crate) struct PayloadForm {
     dtype: Option<String>,
     /// Extents with `/` between them.
     shape: Option<String>,
-    /// The name of a schema that could not say it.
+    /// The name of a schema that cannot describe the form.
     silent: Option<String>,
 }
 
@@ -389,7 +391,7 @@ impl PayloadForm {
         }
     }
 
-    /// The bytes of a buffer as the array that they are, or in another shape.
+    /// Returns the bytes of a buffer as their array, or in another shape.
     pub(crate) fn view<'py>(
         self,
         buffer: &Bound<'py, PyAny>,
@@ -400,7 +402,7 @@ impl PayloadForm {
     }
 }
 
-/// Refuses to name an attribute that is not there.
+/// The error for an attribute that does not exist.
 pub(crate) fn no_attribute(py: Python<'_>, name: &str, key: &str) -> PyErr {
     raise(
         py,

@@ -1,7 +1,7 @@
 //! Offering many objects at once.
 //!
-//! What a list or a tuple holds is read in batches, so that the interpreter is let go of once for many offers. Anything
-//! else is offered object by object as it comes: a generator may take its time for each.
+//! Lists and tuples are read in batches, so that the interpreter lock is released once for many offers. Other iterables
+//! are offered object by object: a generator may be slow.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -151,7 +151,7 @@ impl ManyOffers<'_> {
     }
 
     /// # Errors
-    /// The first offer that failed; `index` says which it was.
+    /// The first offer that failed, with its position in `index`.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         let failure = self
             .outcomes

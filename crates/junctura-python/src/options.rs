@@ -1,4 +1,4 @@
-//! Arguments that are no attributes: times, sizes, retention, schemas.
+//! Arguments other than attributes: times, sizes, retention, schemas.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::given::type_name;
 use crate::require::refuse_staged;
 use crate::schema::PySchema;
 
-/// A retention: the object goes when so many consumers have released it.
+/// A retention: the object is removed when this many consumers have released it.
 ///
 /// Parameters
 /// ----------
 /// consumers : int
-///     How many, at least 1.
+///     Number of consumers, at least 1.
 ///
 /// Examples
 /// --------
@@ -32,7 +32,7 @@ use crate::schema::PySchema;
 #[pyclass(module = "junctura", name = "Released", frozen, eq, hash, get_all)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PyReleased {
-    /// How many consumers.
+    /// Number of consumers.
     consumers: u32,
 }
 
@@ -55,7 +55,7 @@ impl PyReleased {
     }
 }
 
-/// How an object is offered.
+/// Returns the options of an offer.
 pub(crate) fn offer_options<'a>(
     schema: Option<&'a str>,
     retention: Option<&Bound<'_, PyAny>>,
@@ -98,9 +98,9 @@ fn read_retention(given: &Bound<'_, PyAny>) -> PyResult<Retention> {
     Err(invalid(py, "retention", format!("{expected}, not {}", given.repr()?)))
 }
 
-/// Seconds; `None` is for ever.
+/// Seconds; `None` means no limit.
 pub(crate) fn timeout(py: Python<'_>, seconds: Option<f64>) -> PyResult<Option<Duration>> {
-    // A wait of centuries is one for ever.
+    // A timeout of centuries is no limit.
     const FOR_EVER_S: f64 = 1e10;
     match seconds {
         None => Ok(None),
@@ -111,7 +111,7 @@ pub(crate) fn timeout(py: Python<'_>, seconds: Option<f64>) -> PyResult<Option<D
     }
 }
 
-/// How to demand.
+/// Returns the options of a demand.
 pub(crate) fn demand_options<'a>(
     py: Python<'_>,
     timeout_s: Option<f64>,
@@ -144,7 +144,7 @@ pub(crate) fn size(given: &Bound<'_, PyAny>) -> PyResult<u64> {
     parse_bytes(text.to_str()?.trim()).map_err(|_| refused())
 }
 
-/// Where a schema is to be had.
+/// The source of a schema.
 pub(crate) enum SchemaChoice {
     Builtin(String),
     Yaml(String),
@@ -160,7 +160,7 @@ impl SchemaChoice {
         }
     }
 
-    /// Reads it: one schema, or as many as a file of FDB's has rules.
+    /// Reads it: one schema, or one for each rule of an FDB file.
     pub(crate) fn read(self) -> junctura::Result<Vec<Arc<junctura::Schema>>> {
         let (text, file) = match self {
             Self::Builtin(name) => {
@@ -246,7 +246,7 @@ pub(crate) fn schema_of(py: Python<'_>, pool: &junctura::Pool, name: Option<&str
     pool.schema(name).or_raise(py)
 }
 
-/// What a pool that is made here has to be like.
+/// Checks and applies the options of a pool that this call creates.
 pub(crate) fn settle(
     mut builder: PoolBuilder,
     schema: Option<&Bound<'_, PyAny>>,
@@ -273,7 +273,7 @@ pub(crate) fn settle(
     Ok(builder)
 }
 
-/// What whoever started it calls it, or its script's name, which says more than the interpreter's.
+/// Returns the client name from the environment, or the script's name, which is more specific than the interpreter's.
 pub(crate) fn own_name(py: Python<'_>) -> PyResult<String> {
     if let Some(name) = std::env::var("JUNCTURA_NAME").ok().filter(|name| !name.is_empty()) {
         return Ok(name);
@@ -291,7 +291,7 @@ pub(crate) fn own_name(py: Python<'_>) -> PyResult<String> {
     Ok(name.unwrap_or("python").to_owned())
 }
 
-/// How the command is started: as this package's, where the interpreter knows its own program.
+/// Returns how to start the command: as this package's, if the interpreter knows its own program.
 pub(crate) fn command_words(py: Python<'_>) -> PyResult<Vec<String>> {
     let python: Option<String> = py.import("sys")?.getattr("executable")?.extract()?;
     Ok(python

@@ -1,5 +1,5 @@
-//! What is pickled by value: descriptions of objects, entries of lists, events, gaps. Each says itself in words that these
-//! functions read.
+//! Types that are pickled by value: descriptions of objects, entries of lists, events, gaps. Each is represented by
+//! texts that these functions parse.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Offers that are not awaited one by one.
+//! Offers that do not wait for each acknowledgment.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,10 +14,11 @@ use crate::error::{OrRaise, closed};
 use crate::interrupt::drop_detached;
 use crate::options::offer_options;
 
-/// Offers on their way; made by `Pool.pipeline`. In the block of a bundle they go there.
+/// A stream of offers in flight; created by `Pool.pipeline`. In the block of a bundle, its objects become members of
+/// the bundle.
 ///
-/// `offer` returns at once while fewer than `window` offers are unacknowledged. The end of its `with` block awaits all of
-/// them and raises the first failure.
+/// `offer` returns at once while fewer than `window` offers are unacknowledged. The end of its `with` block waits for
+/// all offers and raises the first failure.
 ///
 /// Examples
 /// --------
@@ -62,14 +63,14 @@ impl PyPipeline {
 
 #[pymethods]
 impl PyPipeline {
-    /// Offers an object, as `Pool.offer`, and goes on; returns its number in this pipeline. Waits only while the window is
-    /// full. With `durability="durable"` it is acknowledged when it is archived.
+    /// Offers an object, as `Pool.offer`, without waiting for the acknowledgment; returns its number in this pipeline.
+    /// Blocks only while the window is full. With `durability="durable"` it is acknowledged when it is archived.
     ///
     /// Raises
     /// ------
     /// Error
-    ///     What is wrong with this offer, or the first failure of an earlier one that nobody was told of: this one was not
-    ///     made then.
+    ///     This offer is invalid, or an earlier offer failed and its failure was not reported yet; then this offer was
+    ///     not sent.
     #[pyo3(signature = (data, attributes=None, /, *, schema=None, retention=None, if_wanted=false, durability=None, **keywords))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn offer<'py>(
@@ -99,22 +100,22 @@ impl PyPipeline {
         })
     }
 
-    /// Awaits every offer; all are visible afterwards, and archived that are to be durable.
+    /// Waits for every offer; all are visible afterwards, and the durable ones are archived.
     ///
     /// Raises
     /// ------
     /// Error
-    ///     The first failure that nobody was told of; the others were carried out.
+    ///     The first failure that was not reported yet; the other offers succeeded.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, junctura::Pipeline::flush)
     }
 
-    /// Sends what has gathered, without awaiting it.
+    /// Sends the buffered offers, without waiting for acknowledgments.
     fn push(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, junctura::Pipeline::push)
     }
 
-    /// Offers that are not acknowledged, as far as this pipeline has heard.
+    /// Number of offers whose acknowledgment this pipeline has not received.
     #[getter]
     fn outstanding(&self, py: Python<'_>) -> usize {
         self.lock(py).as_ref().map_or(0, junctura::Pipeline::outstanding)
@@ -135,7 +136,7 @@ impl PyPipeline {
             return Ok(());
         };
         if !kind.is_none() {
-            // Another failure is on its way already.
+            // Another failure is being raised already.
             drop_detached(pipeline);
             return Ok(());
         }

@@ -23,66 +23,68 @@ use crate::target::PyTarget;
 use crate::version::PyVersion;
 use crate::wait::{PendingDemand, wait};
 
-/// The shared space in which objects are offered and found.
+/// A connection to a pool, the shared space in which objects are offered and found.
 ///
-/// Threads may share it. A forked child connects anew when it first uses it; a pickled one (as `multiprocessing` does for
-/// children that it spawns) connects anew where it is read. It is left at the end of its `with` block.
+/// Thread-safe. A forked child reconnects when it first uses the pool. A pickled pool (as `multiprocessing` makes for
+/// children that it spawns) reconnects when it is unpickled. The end of its `with` block closes the connection.
 ///
 /// Parameters
 /// ----------
 /// url : str, optional
-///     Where the pool is: `unix:NAME` (of this user), `unix:/path/to/socket`, `tcp://HOST:PORT`, or what `Pool.url` says
-///     elsewhere. Without it the pool is private to this process and its children, and ends with it.
+///     Address of the pool: `unix:NAME` (of this user), `unix:/path/to/socket`, `tcp://HOST:PORT`, or the `Pool.url` of
+///     another process. Without a URL the pool is private to this process and its children, and ends with this process.
 /// name : str, optional
-///     What this client calls itself; others see it in events and counters. By default what `JUNCTURA_NAME` says, else the
-///     name of the script.
+///     Name of this client, which events and counters show. Defaults to `JUNCTURA_NAME`, else to the name of the
+///     script.
 /// schema : str, path, Schema or a list of these, optional
-///     The name of a built-in schema, the text of a schema file, its path, or a `Schema`. The first one is meant where none
-///     is named. A pool that is there already must agree with them.
+///     The name of a built-in schema, the text of a schema file, its path, or a `Schema`. The first one is the default
+///     schema. If the pool exists already, its schemas must agree with these.
 /// start : bool
-///     Whether to start a server where none runs at the URL. It ends itself when it is idle.
+///     Whether to start a server if none runs at the URL. The server exits when it is idle.
 /// budget : int or str, optional
-///     Memory for payloads, in bytes or as `"4GiB"`, of a pool that is made here.
+///     Memory budget for payloads, in bytes or as `"4GiB"`. For a pool that this call creates.
 /// spill : path, optional
-///     A directory on a local disk for payloads that memory has no room for, in a pool that is made here; it is made if it is
-///     not there. Nothing is seen of them there, and nothing is left when the pool ends, however it ends. Without one, offers
-///     wait when memory is full.
+///     Directory on a local disk for payloads that exceed the memory budget; created if missing. Its contents are not
+///     visible as files, and nothing remains when the pool ends, even after a crash. Without a directory, offers block
+///     when memory is full. For a pool that this call creates.
 /// spill_size : int or str, optional
-///     How much may go there; four times the memory unless told.
+///     Size limit of the spill. Default: four times the memory budget.
 /// checked : bool
-///     Whether payloads carry checksums, verified when they are received, in a pool that is made here.
+///     Whether payloads carry checksums, which receivers verify. For a pool that this call creates.
 /// inline_max : int, optional
-///     Payloads of at most so many bytes travel inside the message, in a pool that is made here.
+///     Payloads of at most this many bytes travel inside the message. For a pool that this call creates.
 /// orphan_timeout : float, optional
-///     Seconds that a bundle which is not complete stays when no producer has it open, in a pool that is made here.
+///     Seconds that an incomplete bundle survives while no producer has it open. For a pool that this call creates.
 /// until_gone : list of str, optional
-///     Names of clients: when all of them have come and gone, by whatever end, the pool that is made here drains, as by
-///     `stop`, and ends.
+///     Names of clients. When all of them have connected and have disconnected, in any way, the pool drains as by
+///     `stop`, and ends. For a pool that this call creates.
 /// transports : str, optional
-///     Which ways to a pool at `tcp://...` may be taken, in their order: `"shm,tcp"` unless told here or by
-///     `JUNCTURA_TRANSPORTS`. `route` says what was chosen and why.
+///     Transports allowed to a pool at `tcp://...`, in order of preference. Default: `JUNCTURA_TRANSPORTS`, else
+///     `"shm,tcp"`. `route` reports the transport in use and the reason.
 /// token_file, ca_file : path, optional
-///     What is shown to, and who is believed of, a pool at `tcp://...`; by default the files that `JUNCTURA_TOKEN_FILE` and
-///     `JUNCTURA_CA_FILE` name, or, beyond loopback, `token` and `ca.pem` in `~/.config/junctura`. Without `ca_file` a server
-///     on loopback must be a process of this user; `ca_file="none"` accepts servers of all users of this host.
+///     The token that this client presents to a pool at `tcp://...`, and the certificates of the authorities that it
+///     trusts. Default: the files that `JUNCTURA_TOKEN_FILE` and `JUNCTURA_CA_FILE` name, or, beyond loopback, `token`
+///     and `ca.pem` in `~/.config/junctura`. Without `ca_file` a server on loopback must be a process of this user;
+///     `ca_file="none"` accepts servers of all users of this host.
 /// streams : int, optional
-///     How many streams the connection to a pool at `tcp://...` has, from 1 to 8, by default `JUNCTURA_STREAMS` or one: large
-///     payloads go over all of them at once.
+///     Number of streams of the connection to a pool at `tcp://...`, from 1 to 8. A large payload uses all streams at
+///     once. Default: `JUNCTURA_STREAMS`, else 1.
 /// store : path or str, optional
-///     The store behind the pool, by its path or URL: what was archived there and has left the pool is found by `demand`, `list`
-///     and `follow` all the same, in one order with what the pool has. This process reads it itself; for
-///     `junctura.aio`, threads do. An offer of a key that the store has is `AlreadyExists` where its schema rejects another.
+///     Path or URL of the store behind the pool. `demand`, `list` and `follow` then also find objects that were
+///     archived there and have left the pool, in one order with the objects of the pool. This process reads the store
+///     itself; with `junctura.aio`, threads do. Offering a key that the store has fails with `AlreadyExists` if the
+///     schema rejects a second object with the same key.
 /// offer_timeout : float, optional
-///     Seconds that an offer waits for memory before it fails with `PoolFull`; None waits for ever.
+///     Seconds that an offer waits for memory before it fails with `PoolFull`; None waits without a limit.
 ///
 /// Raises
 /// ------
 /// Unavailable
-///     No server is there.
+///     No server can be reached.
 /// SchemaMismatch
-///     The pool has another schema of the same name; the first difference is named.
+///     The pool has a different schema of the same name; the error names the first difference.
 /// InvalidArgument
-///     What is wrong with the URL, a schema or another argument.
+///     The URL, a schema or another argument is invalid.
 ///
 /// Examples
 /// --------
@@ -100,7 +102,7 @@ pub(crate) struct PyPool {
     offer_timeout: Option<f64>,
 }
 
-/// What was said of the way to a pool behind a gate.
+/// The options of a connection through a gate.
 struct RemoteOptions {
     transports: Option<String>,
     token_file: Option<PathBuf>,
@@ -188,26 +190,26 @@ impl PyPool {
         })
     }
 
-    /// Where other processes, children among them, find this pool.
+    /// URL with which other processes, children included, connect to this pool.
     #[getter]
     fn url(&self) -> &str {
         self.inner.url()
     }
 
-    /// By which way the server is reached, and why: `shm` (memory that both map), `tcp`, or `tcp, TLS`; and how many streams, where
-    /// it is more than one.
+    /// The transport to the server and the reason for its choice: `shm` (memory that both map), `tcp`, or `tcp, TLS`;
+    /// and the number of streams, if there is more than one.
     #[getter]
     fn route(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| self.inner.route()).or_raise(py)
     }
 
-    /// The life of the server: the first half of every version that it gives.
+    /// The incarnation of the server: the first half of every version that it assigns.
     #[getter]
     fn incarnation(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.inner.incarnation()).or_raise(py)
     }
 
-    /// The number that the server gave this client.
+    /// The number that the server assigned to this client.
     #[getter]
     fn client(&self, py: Python<'_>) -> PyResult<u32> {
         py.detach(|| self.inner.client()).or_raise(py)
@@ -220,7 +222,7 @@ impl PyPool {
         Ok(schemas.into_iter().map(PySchema).collect())
     }
 
-    /// The schema of this name, or the one that is meant where none is named.
+    /// The schema of this name, or the default schema.
     #[pyo3(signature = (name=None))]
     fn schema(&self, py: Python<'_>, name: Option<&str>) -> PyResult<PySchema> {
         py.detach(|| self.inner.schema(name)).or_raise(py).map(PySchema)
@@ -236,20 +238,21 @@ impl PyPool {
         py.import("json")?.call_method1("loads", (text,))
     }
 
-    /// Stops the server: it takes nothing new from now on (offers, allocations, requirements: `Closed`; new clients:
-    /// `Unavailable`), and ends when everything that requirements are owed was received. Returns when it has ended. What only
-    /// its memory held is gone then; objects that are held stay readable.
+    /// Drains and stops the server, and returns when it has exited. From now on offers, allocations and requirements
+    /// fail with `Closed`, and new clients fail with `Unavailable`. The server exits when every object that a
+    /// requirement retains has been received. Objects that only its memory held are then lost; objects that a client
+    /// holds stay readable.
     ///
     /// Parameters
     /// ----------
     /// timeout : float, optional
-    ///     Seconds after which it ends anyway; 0 ends it at once. None waits as long as it takes: for ever, where this very
-    ///     client requires something and does not receive it.
+    ///     Seconds after which the server exits anyway; 0 stops it at once. None waits without a limit: forever, if
+    ///     this client itself has a requirement and does not receive its objects.
     ///
     /// Raises
     /// ------
     /// Timeout
-    ///     Something was left, and who was owed it; the server has ended all the same.
+    ///     Objects were left; the error names their requirements. The server has exited nevertheless.
     ///
     /// Examples
     /// --------
@@ -267,21 +270,22 @@ impl PyPool {
         py.detach(|| self.inner.stop(timeout)).or_raise(py)
     }
 
-    /// Returns when everything that was said through this pool before is in effect, whatever becomes of this process
-    /// afterwards: one round trip.
+    /// Waits until every earlier operation through this pool is in effect, regardless of how this process ends: one
+    /// round trip.
     ///
-    /// What was released counts as released, offers of a pipeline are visible, staged or refused. A release goes without an
-    /// answer: a process that is killed right after one, or whose network is cut then, may have released nothing.
+    /// Releases are counted, and the offers of a pipeline are visible, staged or refused. A release is not
+    /// acknowledged: if the process is killed right after a release, or its network fails then, the release may be
+    /// lost.
     ///
     /// Parameters
     /// ----------
     /// timeout : float, optional
-    ///     Seconds to wait; 0 does not wait. None waits as long as it takes: offers that wait for memory are waited for.
+    ///     Seconds to wait; 0 does not wait. None waits without a limit, also for offers that wait for memory.
     ///
     /// Raises
     /// ------
     /// Timeout
-    ///     It may be in effect by now, or later.
+    ///     The operations may be in effect already, or take effect later.
     ///
     /// Examples
     /// --------
@@ -296,40 +300,45 @@ impl PyPool {
         py.detach(|| self.inner.sync(timeout)).or_raise(py)
     }
 
-    /// Leaves the pool: every call fails with `Closed` from now on. Objects that are held stay readable.
+    /// Disconnects from the pool: later calls fail with `Closed`. Objects that are held stay readable.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.inner.close());
     }
 
-    /// Offers an object and returns when it is visible to all: one round trip, and one copy of the payload.
+    /// Offers an object and returns when it is visible to all clients: one round trip, and one copy of the payload.
     ///
-    /// It waits for memory where the pool is full. `allocate` saves the copy, `offer_many` and `pipeline` the round trips. In
-    /// the block of a bundle it goes there: then it returns when it is staged, and the version's sequence number is 0.
+    /// Blocks while the pool is full. `allocate` saves the copy, `offer_many` and `pipeline` the round trips. In the
+    /// block of a bundle the object becomes a member of the bundle: then the call returns when the member is staged,
+    /// and the sequence number of the version is 0.
     ///
     /// Parameters
     /// ----------
-    /// data : bytes, numpy.ndarray or another buffer, what speaks DLPack, xarray.DataArray, Allocation
-    ///     The payload. An array of xarray's brings its name, dimensions (`dims`), units and scalar coordinates as attributes too, as
-    ///     far as the schema takes them and they are not given; coordinates that are arrays are not kept. Of arrays, type and shape are kept too, where the schema has the attributes `dtype` and `shape` (the
-    ///     built-in ones have), so that `Object.array` gives back the same array.
+    /// data : bytes, numpy.ndarray or another buffer, an object with DLPack, xarray.DataArray, Allocation
+    ///     The payload. An `xarray.DataArray` also supplies its name, dimensions (`dims`), units and scalar coordinates
+    ///     as attributes, if the schema allows them and they are not given; array coordinates are not kept. For arrays,
+    ///     type and shape are kept too if the schema has the attributes `dtype` and `shape` (the built-in ones do), so
+    ///     that `Object.array` returns the same array.
     /// attributes : dict, optional
-    ///     What it is: texts, numbers, bools, dates, times, lengths of time, lists. None means not given.
+    ///     The description of the object: strings, numbers, bools, dates, times, durations, lists. None means not
+    ///     given.
     /// schema : str, optional
-    ///     The schema that describes it, where it is not the pool's default.
-    /// retention : "withdrawn", "archived", a time as text or datetime.timedelta, Released, or "released_by:NAME,...", optional
-    ///     Until when it stays: until somebody withdraws it, until an archiver has it in its store ("released_by:archive" in another
-    ///     word: `archive` is what archivers call their requirement), for a time such as "10min" or "1h30m" (at most 49 days) from when
-    ///     it is visible, until so many consumers have released it, or until the requirements and groups of these names have
-    ///     had it, those included that are still to come. By default as its schema says.
+    ///     The schema of the object, if it is not the pool's default.
+    /// retention : "withdrawn", "archived", a time as text or datetime.timedelta, Released, or "released_by:NAME,...",
+    /// optional
+    ///     Retention of the object: until a client withdraws it; until an archiver has written it to its store (the
+    ///     same as "released_by:archive", because archivers name their requirement `archive`); for a time such as
+    ///     "10min" or "1h30m" (at most 49 days) after it becomes visible; until this many consumers have released it;
+    ///     or until the requirements and groups with these names have released it, including those created later.
+    ///     Defaults to the retention of the schema.
     /// if_wanted : bool
-    ///     Only if somebody wants it: else nothing is moved, the result is None, and who demands its key later is told
-    ///     NotWanted. Not for a bundle, of which either all is offered or nothing.
+    ///     Offer only if a client wants the object. Otherwise no payload is moved, the result is None, and later
+    ///     demands for the key fail with `NotWanted`. Not allowed in a bundle, whose members are offered all or none.
     /// durability : "memory" or "durable", optional
-    ///     What has happened when it returns: with "durable" an archiver of the pool (`junctura archiver`) has put the object into
-    ///     a store. It is visible at once in any case. By default as its schema says.
+    ///     With "durable" the call returns only after an archiver of the pool (`junctura archiver`) has written the
+    ///     object to a store. The object is visible at once in both cases. Defaults to the durability of the schema.
     /// **keywords
-    ///     More attributes. An underscore at the end is left out: `class_="od"`. Attributes that are called like one of the
-    ///     parameters above go into the dictionary.
+    ///     More attributes. An underscore at the end is removed: `class_="od"`. Attributes with the name of one of the
+    ///     parameters above must be given in the dictionary.
     ///
     /// Returns
     /// -------
@@ -338,13 +347,14 @@ impl PyPool {
     /// Raises
     /// ------
     /// SchemaMismatch, TypeMismatch, TooLarge
-    ///     For attributes that the schema does not take, or a payload that is too large.
+    ///     The schema does not allow the attributes, or the payload is too large.
     /// AlreadyExists
-    ///     The key is taken, and the schema says that it may be used once.
+    ///     The key exists, and the schema allows one object per key.
     /// PoolFull
-    ///     There was no memory in time; it says what fills the pool.
+    ///     No memory became free in time; the error reports the use of the pool.
     /// Io, Timeout
-    ///     It was to be durable and is visible, but nobody has archived it, or not in the pool's time for offers.
+    ///     The offer was durable: the object is visible, but no archiver has written it to a store, or not within the
+    ///     pool's offer timeout.
     ///
     /// Examples
     /// --------
@@ -354,7 +364,7 @@ impl PyPool {
     /// ...     pool.demand("param=2t").key
     /// '{class=od,expver=0001,stream=oper,date=20261120,time=1200}{type=fc,levtype=sfc}{step=6,param=2t}'
     ///
-    /// An object that goes by itself, which whoever wants to know of it is told:
+    /// An object that expires, and the event that reports it:
     ///
     /// >>> with junctura.Pool(schema="free") as pool:
     /// ...     events = pool.subscribe(kinds=["expired"])
@@ -378,17 +388,17 @@ impl PyPool {
         PreparedData::new(&self.inner, data, attributes, keywords, &options)?.offer(py, &self.inner, options)
     }
 
-    /// Offers many objects and returns when all are visible, or archived where they are to be durable: a round trip for about
-    /// `window` of them.
+    /// Offers many objects and returns when all are visible, or archived if they are durable: one round trip for about
+    /// `window` objects.
     ///
     /// Parameters
     /// ----------
     /// objects : iterable of (data, attributes)
-    ///     Each as for `offer`. A list or tuple is quickest; of anything else each object is offered as it comes.
+    ///     Each as for `offer`. A list or tuple is fastest; the items of any other iterable are offered one by one.
     /// window : int
     ///     How many offers may be unacknowledged.
     /// schema, retention, durability : optional
-    ///     As for `offer`, for all of them.
+    ///     As for `offer`, for all objects.
     ///
     /// Returns
     /// -------
@@ -397,7 +407,8 @@ impl PyPool {
     /// Raises
     /// ------
     /// Error
-    ///     That of the first object that failed; its `index` says which. Those before it are visible, later ones may be.
+    ///     The error of the first object that failed, with its position in `index`. Objects before it are visible,
+    ///     later ones may be.
     ///
     /// Examples
     /// --------
@@ -426,16 +437,16 @@ impl PyPool {
         )
     }
 
-    /// Memory in the pool, to be filled and offered without a copy. Waits for memory where the pool is full.
+    /// Allocates memory in the pool, to fill and offer without a copy. Blocks while the pool is full.
     ///
     /// Parameters
     /// ----------
     /// nbytes : int, optional
-    ///     How many bytes; or instead of it
+    ///     Number of bytes; alternative to `shape`.
     /// shape : int or tuple of int, optional
-    ///     The shape of an array,
+    ///     The shape of an array.
     /// dtype : optional
-    ///     and the type of its elements, by default `float64`.
+    ///     The type of the array's elements. Default: `float64`.
     ///
     /// Returns
     /// -------
@@ -444,9 +455,9 @@ impl PyPool {
     /// Raises
     /// ------
     /// TooLarge
-    ///     For more than the pool takes.
+    ///     The size exceeds the limit of the pool.
     /// PoolFull
-    ///     There was no memory in time; it says what fills the pool.
+    ///     No memory became free in time; the error reports the use of the pool.
     #[pyo3(signature = (nbytes=None, /, *, shape=None, dtype=None))]
     fn allocate(
         &self,
@@ -478,7 +489,7 @@ impl PyPool {
         }
     }
 
-    /// Offers that are not awaited one by one.
+    /// Returns a pipeline, which sends offers without waiting for each acknowledgment.
     ///
     /// Parameters
     /// ----------
@@ -493,21 +504,23 @@ impl PyPool {
         PyPipeline::new(py, &self.inner, window)
     }
 
-    /// One object, which is held until it is released; waits until it is there.
+    /// Receives one object, which is held until it is released; waits until it is available.
     ///
     /// Parameters
     /// ----------
     /// target : str or dict, optional
-    ///     A selector (the newest object that matches is meant), the text of a key, or the attributes of a key.
+    ///     A selector (the newest object that matches), the text of a key, or the attributes of a key.
     /// timeout : float, optional
-    ///     Seconds; 0 does not wait, None waits for ever.
+    ///     Seconds; 0 does not wait, None waits without a limit.
     /// schema : str, optional
-    ///     The schema of the key, where it is not the pool's default.
+    ///     The schema of the key, if it is not the pool's default.
     /// requirement : str, optional
-    ///     The name of the requirement through which it is received: its release completes it there.
+    ///     The name of a requirement through which to receive the object; releasing it completes it for the
+    ///     requirement.
     /// incomplete : bool
-    ///     Whether a member of a bundle that is not complete will do, too: `Object.staged` tells.
+    ///     Whether a member of an incomplete bundle is accepted; `Object.staged` reports it.
     /// **key
+    ///     Attributes of the key. An underscore at the end is removed: `class_="od"`.
     ///     Attributes of the key. An underscore at the end is left out: `class_="od"`.
     ///
     /// Returns
@@ -517,13 +530,13 @@ impl PyPool {
     /// Raises
     /// ------
     /// NotFound
-    ///     It is not there, and the timeout is 0; or there is no requirement of this name.
+    ///     The object does not exist and the timeout is 0, or no requirement has this name.
     /// Timeout
-    ///     It did not come in time.
+    ///     The object did not become available in time.
     /// Gone
-    ///     The object with this key was there and went; the reason is named.
+    ///     The object with this key has been removed; the error gives the reason.
     /// InvalidSelector
-    ///     Pointing at the character.
+    ///     The selector is invalid; the error gives the position.
     #[pyo3(signature = (target=None, /, *, timeout=None, schema=None, requirement=None, incomplete=false, **key))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn demand<'py>(
@@ -543,7 +556,8 @@ impl PyPool {
             .map(|object| PyReceived::new(object, None))
     }
 
-    /// As `demand`, and does not wait: the answer comes to what this returns. For `wait`, beside others.
+    /// Starts a demand without blocking: the result arrives in the returned `PendingDemand`. For `wait`, together with
+    /// other sources.
     ///
     /// Parameters
     /// ----------
@@ -557,7 +571,7 @@ impl PyPool {
     /// Raises
     /// ------
     /// InvalidSelector
-    ///     Pointing at the character.
+    ///     The selector is invalid; the error gives the position.
     #[pyo3(signature = (target=None, /, *, timeout=None, schema=None, **key))]
     fn begin_demand<'py>(
         &self,
@@ -574,13 +588,13 @@ impl PyPool {
             .map(PendingDemand::new)
     }
 
-    /// A descriptor that is readable when something has come: for event loops of others (`loop.add_reader(pool, …)`,
-    /// `selectors`, `select`). It is the pool's and ends with it.
+    /// A file descriptor that is readable when the pool has data, for external event loops (`loop.add_reader(pool, …)`,
+    /// `selectors`, `select`). It belongs to the pool and is closed with it.
     ///
-    /// When it is readable, ask everything that the loop looks after, each until it has nothing (`next(timeout=0)` raises
-    /// `Timeout` then, `try_get()` gives None); then wait for it again. What comes for one while another is asked makes it
-    /// readable, until that one was asked or left out in a whole round. Nothing is read from the descriptor itself, and it may
-    /// be readable although nothing is there.
+    /// When it is readable, poll every source of the loop until it is empty (`next(timeout=0)` raises `Timeout` then,
+    /// `try_get()` returns None), and wait again. Data that arrive for one source while another is polled keep the
+    /// descriptor readable until that source has been polled, or left out for a whole round. Do not read from the
+    /// descriptor. It may be readable although there are no data.
     ///
     /// Examples
     /// --------
@@ -596,28 +610,29 @@ impl PyPool {
         Ok(self.inner.descriptor().or_raise(py)?.as_raw_fd())
     }
 
-    /// Waits until at least one of these has something; other Python threads run meanwhile, and Ctrl-C ends the wait.
+    /// Waits until at least one of these sources has data. Other Python threads run meanwhile, and Ctrl-C ends the
+    /// wait.
     ///
     /// Parameters
     /// ----------
     /// *on : Follow, Subscription, PendingDemand, Bundle or Timer
-    ///     Of this pool; each used by no other thread.
+    ///     Sources of this pool; no other thread may use them.
     /// timeout : float, optional
-    ///     Seconds; 0 does not wait, None waits for ever.
+    ///     Seconds; 0 does not wait, None waits without a limit.
     ///
     /// Returns
     /// -------
     /// list
-    ///     Those that have something, or have ended, in the order given: `next(timeout=0)` of a follow or a subscription,
-    ///     `try_get()` of a pending demand, `ring()` of a timer take it. A bundle is among them when it is complete or aborted:
-    ///     its `wait()` tells which.
+    ///     The sources that have data or have ended, in the order given. Take the data with `next(timeout=0)` of a
+    ///     follow or a subscription, `try_get()` of a pending demand, `ring()` of a timer. A bundle is included when it
+    ///     is complete or aborted; its `wait()` distinguishes the two.
     ///
     /// Raises
     /// ------
     /// Timeout
-    ///     When nothing came in time.
+    ///     No source had data in time.
     /// InvalidArgument
-    ///     For what is of another pool, or where nothing could ever come.
+    ///     A source belongs to another pool, or no source can ever have data.
     ///
     /// Examples
     /// --------
@@ -642,9 +657,9 @@ impl PyPool {
     /// Parameters
     /// ----------
     /// selector : str
-    ///     Which objects; events of clients come in any case.
+    ///     Selector of the objects; events about clients are always included.
     /// kinds : sequence of str, optional
-    ///     Some of those that `Event.kind` can be; by default all.
+    ///     Some of the values of `Event.kind`. Default: all.
     ///
     /// Returns
     /// -------
@@ -662,32 +677,32 @@ impl PyPool {
         PySubscription::new(py, &self.inner, selector, kinds)
     }
 
-    /// Withdraws one object; waits until every requirement that is owed it has released it.
+    /// Withdraws one object; waits until every requirement that retains it has released it.
     ///
     /// Parameters
     /// ----------
     /// target : str or dict, optional
     ///     The text of a key, or its attributes.
     /// timeout : float, optional
-    ///     Seconds; None waits for ever.
+    ///     Seconds; None waits without a limit.
     /// force : bool
-    ///     Whether to withdraw at once: who is owed it gets a gap.
+    ///     Whether to withdraw at once; requirements that retain the object then receive a gap.
     /// schema : str, optional
-    ///     The schema of the key, where it is not the pool's default.
+    ///     The schema of the key, if it is not the pool's default.
     /// **key
     ///     Attributes of the key.
     ///
     /// Returns
     /// -------
     /// int
-    ///     How many versions went.
+    ///     Number of versions withdrawn.
     ///
     /// Raises
     /// ------
     /// NotFound
-    ///     It is not there.
+    ///     The object does not exist.
     /// Timeout
-    ///     Names who still waits; the object stays offered.
+    ///     Requirements still retain the object, which stays offered; the error names them.
     #[pyo3(signature = (target=None, /, *, timeout=None, force=false, schema=None, **key))]
     fn withdraw<'py>(
         &self,
@@ -705,7 +720,7 @@ impl PyPool {
         PyTarget::read(py, target, key, schema)?.ask(py, |target| self.inner.withdraw(target, options))
     }
 
-    /// Withdraws everything that matches a selector, as `withdraw`; returns how many objects went.
+    /// Withdraws every object that matches a selector, as `withdraw`; returns the number of objects.
     #[pyo3(signature = (selector, *, timeout=None, force=false))]
     fn withdraw_all(&self, py: Python<'_>, selector: &str, timeout: Option<f64>, force: bool) -> PyResult<u64> {
         let options = WithdrawOptions {

@@ -1,4 +1,4 @@
-//! What maps are drawn of: buffers in and out, while other threads of Python's run.
+//! Drawing of maps: buffers in and out, while other Python threads run.
 
 use junctura_values::{
     ColorBar, Colour, ContourLine, LineInk, LineStroke, PixelCorners, PixelPalette, bilinear, blend, dim, isolines,
@@ -178,7 +178,7 @@ pub(crate) fn darken(py: Python<'_>, colours: &Bound<'_, PyAny>, light: &Bound<'
     Err(invalid(py, "pixels", "not as many as numbers"))
 }
 
-/// What is written to, and what is read.
+/// The outputs and the inputs.
 fn borrow<'py>(
     py: Python<'py>,
     written: &Bound<'py, PyAny>,

@@ -1,4 +1,4 @@
-//! What a pool keeps for its readers, and how they follow it.
+//! Retention of objects for readers, and follows.
 
 use junctura::{FollowOptions, Group, RequireOptions, Versions};
 use pyo3::prelude::*;
@@ -11,40 +11,45 @@ use crate::require::{PyRequirement, on_full as read_on_full, options as require_
 
 #[pymethods]
 impl PyPool {
-    /// Everything that matches a selector: what is there, then what comes, each version of each object once.
+    /// Delivers every object that matches a selector: the existing ones, then new ones; each version of each object
+    /// once.
     ///
     /// Parameters
     /// ----------
     /// selector : str, optional
-    ///     The empty one, and none, match everything. With `group`, none joins what stands.
+    ///     An empty selector, or none, matches every object. With `group`, no selector joins the existing group.
     /// window : int, optional
-    ///     How many objects of it may be held or on their way at once: who keeps so many gets no more until some are released.
-    ///     By default 256, and 8 for a member of a group, since what is on its way to one is kept from the others.
+    ///     Flow control: how many of its objects may be held or in flight at once. A reader that holds that many
+    ///     receives no more until it releases some. Default: 256, and 8 for a member of a group, since objects in
+    ///     flight to one member are not available to the others.
     /// order_by : str, optional
-    ///     The attribute by which what is there is ordered; by default the key.
+    ///     The attribute that orders the existing objects; defaults to the key.
     /// cursor : str, optional
-    ///     Goes on after the object whose `cursor` this is.
+    ///     Continues after the object whose `cursor` this is.
     /// only_new : bool
-    ///     Whether to leave out what is there.
+    ///     Whether to skip existing objects.
     /// until_live : bool
-    ///     Whether to end when the follow has caught up: when all has been given that was there, or came since `cursor`, and what
-    ///     came while that was given. What a newer version replaces after that moment, before its turn, is a gap. In a group: when
-    ///     all that is there has been given, to whichever member.
+    ///     Whether to end when the follow has caught up: when it has delivered every object that existed, or was
+    ///     offered since `cursor`, and those that were offered in the meantime. An object that a newer version replaces
+    ///     after that moment and before its delivery is a gap. In a group: when every existing object has been
+    ///     delivered, to any member.
     /// gaps : "raise", "yield" or "ignore"
-    ///     What to do where objects went before they could be given: raise `Gone` (with the `Gap` as its `gap`; the follow
-    ///     goes on when it is asked again), give the `Gap`, or nothing.
+    ///     How to report objects that were removed before they could be delivered: raise `Gone` (with the `Gap` as its
+    ///     `gap`; the next call continues the follow), yield the `Gap`, or ignore it.
     /// live : "ignore" or "yield"
-    ///     Whether to give `Live` between what was there and what comes.
+    ///     Whether to yield `Live` between the existing objects and the new ones.
     /// group : str, optional
-    ///     The name of a consumer group: the follow is a member, and the members share what matches, each object to one of
-    ///     them at a time. The group is made if it does not stand, and outlives its members: what matches, from then on, stays
-    ///     until a member released it. An object is done when it is released. What a member had when it died goes to another,
-    ///     marked (`Object.redelivered`), and so does what a `with obj:` left by an exception.
+    ///     The name of a consumer group. The follow becomes a member, and the members share the matching objects: each
+    ///     object is delivered to one member at a time (at-least-once delivery, completed once). The group is created
+    ///     if it does not exist, and outlives its members: from then on, matching objects are retained until a member
+    ///     has released them. Releasing an object completes it. Objects that a member held when it disconnected, or
+    ///     that a `with obj:` block gave back after an exception, are redelivered to another member and marked
+    ///     (`Object.redelivered`).
     /// versions, time_to_live
-    ///     Of a group that is made, as `Pool.require`; a group that stands on other terms is a `Conflict`.
+    ///     For a group that is created, as for `Pool.require`; an existing group with different terms is a `Conflict`.
     /// requirement : str, optional
-    ///     The name of a requirement: the follow gives all that it is owed, oldest first, then what it will be owed. It has no
-    ///     selector of its own. One follow reads a requirement at a time.
+    ///     The name of a requirement. The follow delivers every object that the requirement retains, oldest first, then
+    ///     new ones. It has no selector of its own. One follow reads a requirement at a time.
     ///
     /// Returns
     /// -------
@@ -53,13 +58,13 @@ impl PyPool {
     /// Raises
     /// ------
     /// InvalidSelector
-    ///     Pointing at the character.
+    ///     The selector is invalid; the error gives the position.
     /// NotFound
-    ///     There is no requirement, or no group, of this name.
+    ///     No requirement, or no group, has this name.
     /// Conflict
-    ///     Another follow reads the requirement, or the group stands on other terms.
+    ///     Another follow reads the requirement, or the group has different terms.
     /// Expired
-    ///     The cursor is of another life of the server.
+    ///     The cursor is from another incarnation of the server.
     ///
     /// Examples
     /// --------
@@ -123,28 +128,32 @@ impl PyPool {
         )
     }
 
-    /// Says early what will be wanted: what matches, from now on, stays until it was received through the requirement and
-    /// released.
+    /// Registers interest in advance: from now on, every matching object is retained until it has been received through
+    /// the requirement and released.
     ///
     /// Parameters
     /// ----------
     /// selector : str
     /// name : str, optional
-    ///     For a requirement that outlives its client: it stands until it is retracted, or until its time to live is over. The
-    ///     same name and terms again join it. What a client that died had received through it and not released is owed again.
+    ///     For a requirement that outlives its client: it exists until it is retracted, or until its time to live
+    ///     expires. Creating it again with the same terms joins it. Objects that a disconnected client had received
+    ///     through it and not released are redelivered.
     /// time_to_live : float, optional
-    ///     For one with a name: seconds that it stands while no client uses it (has it as a `Requirement`, follows or waits
-    ///     through it, or holds what came through it). None: until it is retracted.
+    ///     For a named requirement: seconds that it exists while no client uses it (has it as a `Requirement`, follows
+    ///     or waits through it, or holds objects received through it). None: until it is retracted.
     /// versions : "all" or "newest"
-    ///     Whether every version of each object is kept, or one until a newer one comes.
+    ///     Whether every version of each object is retained, or only the newest.
     /// group : bool
-    ///     Whether one with a name is a consumer group, before there is any member: see `Pool.follow`.
+    ///     Whether a named requirement is a consumer group, before it has any member: see `Pool.follow`.
     /// on_full : "wait" or "break"
-    ///     When there is no room for what it keeps: offers wait for its readers, or it is broken, and they are told in a gap.
+    ///     Backpressure policy when there is no memory for the objects it retains: offers block until its readers
+    ///     release some, or the requirement is broken and its readers receive a gap.
     /// quota : int or str, optional
-    ///     With "break": bytes, or a text such as "2GiB", that it may keep though nothing else keeps them. None: any, until somebody waits for memory.
+    ///     With "break": bytes, or a text such as "2GiB", of objects that only this requirement retains. None: no
+    ///     limit, until an offer waits for memory.
     /// stuck_after : float, optional
-    ///     Seconds that its readers may release nothing while others wait, before it is broken. None: as the pool says (60).
+    ///     Seconds without a release by its readers, while offers wait, before it is broken. None: the default of the
+    ///     pool (60).
     ///
     /// Returns
     /// -------
@@ -153,11 +162,11 @@ impl PyPool {
     /// Raises
     /// ------
     /// InvalidSelector
-    ///     Pointing at the character.
+    ///     The selector is invalid; the error gives the position.
     /// Conflict
-    ///     The name stands on other terms, or for a group where none is meant.
+    ///     The name exists with different terms, or is a group although none is requested, or the reverse.
     /// LimitExceeded
-    ///     The pool has as many with a name as it keeps.
+    ///     The pool has reached its limit of named requirements.
     ///
     /// Examples
     /// --------
@@ -189,7 +198,8 @@ impl PyPool {
             .map(PyRequirement::new)
     }
 
-    /// Ends a requirement that has a name, whoever made it: what only it kept may go, and its reader's follow ends.
+    /// Retracts a named requirement, regardless of its creator: objects that only it retained may be removed, and its
+    /// reader's follow ends.
     ///
     /// Parameters
     /// ----------
@@ -198,18 +208,18 @@ impl PyPool {
     /// Returns
     /// -------
     /// int
-    ///     How many objects it was still owed.
+    ///     Number of objects that it still retained.
     ///
     /// Raises
     /// ------
     /// NotFound
-    ///     There is none of this name.
+    ///     No requirement has this name.
     fn retract(&self, py: Python<'_>, name: &str) -> PyResult<u64> {
         py.detach(|| self.inner.retract(name)).or_raise(py)
     }
 }
 
-/// The group that a follow is a member of: one that is made, or the name of one that stands.
+/// The group of a follow: one to create, or the name of an existing one.
 pub(crate) fn group_of(
     py: Python<'_>,
     selector: Option<&str>,

@@ -24,7 +24,7 @@ const LINKS_PER_THREAD: usize = 1 << 16;
 #[pyclass(module = "junctura._native", name = "_Weights", frozen)]
 pub(crate) struct GridWeights(Weights);
 
-/// What Python knows of the cells of a grid: areas, fractions, mask; empty where nothing is known.
+/// The cells of a grid in Python: areas, fractions, mask; empty if unknown.
 type Known<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 #[pymethods]
@@ -143,7 +143,7 @@ impl GridWeights {
         })
     }
 
-    /// What a field holds, what the target gets of it, and how far these are apart.
+    /// The integral of a field, the integral on the target, and their difference.
     fn conserved(
         &self,
         py: Python<'_>,
@@ -258,12 +258,12 @@ impl StepCourse {
         Ok(Self(TimeCourse::new(method, lag).or_raise(py)?))
     }
 
-    /// A step has come.
+    /// A step has arrived.
     fn push(&mut self, py: Python<'_>, time: i64) -> PyResult<u64> {
         self.0.push(time).or_raise(py)
     }
 
-    /// No more will come.
+    /// No more steps will arrive.
     fn end(&mut self) {
         self.0.end();
     }

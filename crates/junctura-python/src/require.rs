@@ -1,4 +1,4 @@
-//! Saying early what will be wanted.
+//! Requirements: interest registered in advance.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,16 +14,16 @@ use crate::object::PyReceived;
 use crate::options::timeout as read_timeout;
 use crate::target::PyTarget;
 
-/// A requirement is owed what is visible.
+/// A requirement retains visible objects only.
 pub(crate) fn refuse_staged(name: &str) -> junctura::Error {
     let cause = "what is staged does not come through a requirement";
     junctura::Error::new(junctura::Code::InvalidArgument, format!("requirement {name}"), cause)
 }
 
-/// What will be wanted: whatever matches stays until it was received through this requirement and released.
+/// A requirement: retains every matching object until it has been received through this requirement and released.
 ///
-/// Made by `Pool.require`. One without a name is retracted at the end of its `with` block, or when it is forgotten; one with a
-/// name stands, and this client's use of it ends.
+/// Created by `Pool.require`. An unnamed requirement is retracted at the end of its `with` block, or when it is
+/// garbage-collected; a named one persists, and only this client's use ends.
 ///
 /// Examples
 /// --------
@@ -67,7 +67,7 @@ impl PyRequirement {
 
 #[pymethods]
 impl PyRequirement {
-    /// What it requires.
+    /// The selector of the required objects.
     #[getter]
     fn selector(&self) -> &str {
         &self.selector
@@ -79,8 +79,8 @@ impl PyRequirement {
         self.name.as_deref()
     }
 
-    /// Receives everything that it requires, in the order in which it became visible; of a group, a share of it. What is
-    /// released is done for this requirement.
+    /// Receives every required object, in the order in which the objects became visible; in a group, a share of them.
+    /// Releasing an object completes it for this requirement.
     ///
     /// Parameters
     /// ----------
@@ -109,7 +109,7 @@ impl PyRequirement {
         )
     }
 
-    /// Receives one object that it requires, as `Pool.demand`.
+    /// Receives one required object, as `Pool.demand`.
     #[pyo3(signature = (target=None, /, *, timeout=None, schema=None, **key))]
     fn demand<'py>(
         &self,
@@ -129,11 +129,11 @@ impl PyRequirement {
             .map(|object| PyReceived::new(object, None))
     }
 
-    /// Gives it up, for all who use it: what only it kept may go.
+    /// Retracts the requirement for all clients that use it: objects that only it retained may be removed.
     fn retract(&self, py: Python<'_>) -> PyResult<()> {
         match self.take(py).map(Arc::try_unwrap) {
             Some(Ok(requirement)) => py.detach(|| requirement.retract()).or_raise(py),
-            // Another thread is asking it right now, and drops it afterwards.
+            // Another thread uses it now, and drops it afterwards.
             Some(Err(_)) | None => Ok(()),
         }
     }
@@ -157,7 +157,7 @@ impl Drop for PyRequirement {
     }
 }
 
-/// What happens when there is no room for what a requirement keeps.
+/// The policy when there is no memory for the objects that a requirement retains.
 pub(crate) fn on_full(py: Python<'_>, on_full: &str, quota: Option<u64>) -> PyResult<OnFull> {
     match (on_full, quota) {
         ("break", quota) => Ok(OnFull::Break { quota }),
@@ -170,7 +170,7 @@ pub(crate) fn on_full(py: Python<'_>, on_full: &str, quota: Option<u64>) -> PyRe
     }
 }
 
-/// Which requirement is meant.
+/// Identifies a requirement.
 pub(crate) fn options(
     py: Python<'_>,
     name: Option<String>,

@@ -10,7 +10,7 @@ use crate::error::{OrRaise, raise};
 use crate::given::GivenAttributes;
 use crate::values;
 
-/// What objects are described by: which attributes there are, their types, and which of them form the key.
+/// The schema of objects: their attributes, the types of attributes, and the attributes of the key.
 ///
 /// Examples
 /// --------
@@ -64,18 +64,18 @@ impl PySchema {
     /// Raises
     /// ------
     /// NotFound
-    ///     There is none of this name.
+    ///     No built-in schema has this name.
     #[staticmethod]
     fn builtin(py: Python<'_>, name: &str) -> PyResult<Self> {
         Self::named(py, name).map(Self)
     }
 
-    /// Reads the text of a schema file.
+    /// Parses the text of a schema file.
     ///
     /// Raises
     /// ------
     /// InvalidArgument
-    ///     What is wrong with it, and where.
+    ///     The text is invalid; the error gives the reason and the position.
     #[staticmethod]
     fn from_yaml(py: Python<'_>, text: &str) -> PyResult<Self> {
         junctura::Schema::parse_yaml(text)
@@ -95,19 +95,19 @@ impl PySchema {
         self.0.generation()
     }
 
-    /// What it is for, in a line.
+    /// Its purpose, in one line.
     #[getter]
     fn doc(&self) -> &str {
         self.0.doc()
     }
 
-    /// What two sides compare at connect, as 32 hexadecimal digits.
+    /// The fingerprint that client and server compare at connect, as 32 hexadecimal digits.
     #[getter]
     fn fingerprint(&self) -> String {
         self.0.fingerprint().to_string()
     }
 
-    /// Whether objects may carry attributes that it does not declare.
+    /// Whether objects may have undeclared attributes.
     #[getter]
     fn is_open(&self) -> bool {
         self.0.is_open()
@@ -132,12 +132,12 @@ impl PySchema {
             .collect()
     }
 
-    /// The canonical key of an object with these attributes.
+    /// Returns the canonical key of an object with these attributes.
     ///
     /// Raises
     /// ------
     /// SchemaMismatch, TypeMismatch, TooLarge
-    ///     For attributes that the schema does not take.
+    ///     The schema does not allow the attributes.
     #[pyo3(signature = (attributes=None, /, **keywords))]
     fn key<'py>(
         &self,
@@ -148,7 +148,7 @@ impl PySchema {
         self.key_text(py, &GivenAttributes::read(attributes, keywords)?)
     }
 
-    /// The hash of such a key, as 32 hexadecimal digits.
+    /// Returns the hash of such a key, as 32 hexadecimal digits.
     #[pyo3(signature = (attributes=None, /, **keywords))]
     fn key_hash<'py>(
         &self,
@@ -160,7 +160,7 @@ impl PySchema {
         Ok(self.0.key_hash(&key).to_string())
     }
 
-    /// The attributes in the text of a key, typed.
+    /// Returns the attributes in the text of a key, typed.
     fn parse_key<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyDict>> {
         let record = self.0.parse_key(text).or_raise_about(py, text)?;
         let named = record
@@ -170,7 +170,7 @@ impl PySchema {
         values::attributes(py, &self.0, named)
     }
 
-    /// The text of its file.
+    /// Returns the text of its file.
     fn to_yaml(&self) -> String {
         self.0.to_yaml()
     }

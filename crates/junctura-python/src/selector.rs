@@ -1,4 +1,4 @@
-//! Selectors, apart from any pool.
+//! Selectors, independent of a pool.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use crate::error::OrRaise;
 use crate::given::{GivenAttributes, text_of};
 use crate::schema::PySchema;
 
-/// A question over attributes: which objects match it, and how it is written canonically.
+/// A selector: a condition on attributes, with a canonical text.
 ///
-/// Pools take selectors as texts; this is for looking at one, or for asking it without a pool.
+/// Pools accept selectors as texts; this class inspects or evaluates a selector without a pool.
 ///
 /// Parameters
 /// ----------
 /// text : str
 ///     A selector, or a MARS request.
 /// schema : Schema or str, optional
-///     The schema that says what the attributes are, by default `mars`.
+///     The schema of the attributes; defaults to `mars`.
 /// today : datetime.date, optional
-///     What relative dates (`date=-1`) count from; without it they are refused.
+///     The reference of relative dates (`date=-1`); without it they are rejected.
 ///
 /// Raises
 /// ------
 /// InvalidSelector
-///     Pointing at the character.
+///     The selector is invalid; the error gives the position.
 ///
 /// Examples
 /// --------
@@ -65,12 +65,12 @@ impl PySelector {
         Ok(Self { selector, schema })
     }
 
-    /// Whether an object with these attributes matches. They have to be those of a whole object.
+    /// Whether an object with these attributes matches. The attributes must be complete.
     ///
     /// Raises
     /// ------
     /// SchemaMismatch, TypeMismatch, TooLarge
-    ///     For attributes that the schema does not take.
+    ///     The schema does not allow the attributes.
     #[pyo3(signature = (attributes=None, /, **keywords))]
     fn matches<'py>(
         &self,
@@ -83,12 +83,12 @@ impl PySelector {
         Ok(self.selector.matches(RecordRef::trusted(&record)))
     }
 
-    /// Its text with ranges written out, for people.
+    /// Returns its text with expanded ranges, for display.
     fn explain(&self) -> String {
         self.selector.explain()
     }
 
-    /// The schema that it was read by.
+    /// The schema of the selector.
     #[getter]
     fn schema(&self) -> PySchema {
         PySchema(Arc::clone(&self.schema))

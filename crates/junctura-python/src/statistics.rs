@@ -1,4 +1,4 @@
-//! Statistics of fields, and fields on other grids, as products compute them: buffers in and out, while other threads of Python's run.
+//! Statistics of fields, and interpolation for products: buffers in and out, while other Python threads run.
 
 use junctura_values::{EnsembleStatistic, SparseRows, ensemble};
 use pyo3::buffer::PyUntypedBuffer;
@@ -8,10 +8,10 @@ use zerocopy::FromBytes;
 use crate::buffer::{LentBuffer, LentMut, are_apart};
 use crate::error::invalid;
 
-/// Writes statistics of members, arrays in double precision of one size, each into an array of its own.
+/// Writes statistics of ensemble members, double-precision arrays of one size, each into its own array.
 ///
-/// A statistic is `sum`, `mean`, `spread`, `min`, `max`, `percentile` (of so many percent), or the percentage of members that
-/// are `above`, `below`, `at_least` or `at_most` a number.
+/// A statistic is `sum`, `mean`, `spread`, `min`, `max`, `percentile` (with its percent), or the percentage of members
+/// that are `above`, `below`, `at_least` or `at_most` a number.
 #[pyfunction]
 #[pyo3(name = "_ensemble")]
 pub(crate) fn of_ensemble(
@@ -57,8 +57,8 @@ pub(crate) fn of_ensemble(
     ))
 }
 
-/// Writes weighted sums of values: of a sparse matrix with where rows begin (whole numbers of 64 bits), the places of values
-/// (of 32 bits), and weights. Missing values follow the rule of MIR.
+/// Writes weighted sums of values with a sparse matrix: row offsets (64-bit integers), column indices (32-bit
+/// integers), and weights. Missing values follow the rule of MIR.
 #[pyfunction]
 #[pyo3(name = "_weighted_sums")]
 pub(crate) fn weighted_sums(

@@ -1,4 +1,4 @@
-//! Which object a demand or a withdrawal means, as Python says it: a text, or attributes of a key.
+//! The target of a demand or a withdrawal in Python: a text, or attributes of a key.
 
 use junctura::Given;
 use pyo3::prelude::*;
@@ -45,7 +45,7 @@ impl<'py, 'a> PyTarget<'py, 'a> {
         }
     }
 
-    /// Asks for it, while other Python threads run.
+    /// Makes a request with it, while other Python threads run.
     pub(crate) fn ask<R: Send>(
         &self,
         py: Python<'py>,

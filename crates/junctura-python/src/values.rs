@@ -1,9 +1,9 @@
 //! Canonical texts as Python values.
 //!
-//! What is a number in the schema is a number here: `obj.attributes["levelist"] == 500`. A decimal is an int where it is
-//! whole, else a float where Python prints the float as the same text (it does so for up to 15 digits), else a
-//! `decimal.Decimal`. Dates, times, steps, timestamps and durations stay texts: their canonical text is what selectors and
-//! keys are written in, and offering it again gives the same key.
+//! Numbers of the schema are numbers in Python: `obj.attributes["levelist"] == 500`. A decimal is an int if it is
+//! whole, else a float if Python prints the float as the same text (which holds for up to 15 digits), else a
+//! `decimal.Decimal`. Dates, times, steps, timestamps and durations stay texts: selectors and keys use their canonical
+//! text, and offering it again results in the same key.
 
 use junctura::Schema;
 use junctura_model::{Kind, Type, list_items};

@@ -7,16 +7,16 @@ use crate::error::OrRaise;
 /// Version(incarnation, sequence)
 /// --
 ///
-/// Which version of an object: newer ones are greater.
+/// The version of an object: newer versions are greater.
 ///
-/// It tells two things with one number: which of two objects is newer, and, on one server, which became visible first.
+/// It determines which of two objects is newer, and, for one incarnation of a server, which became visible first.
 ///
 /// Parameters
 /// ----------
 /// incarnation : int
-///     The life of the server that gave it.
+///     The incarnation of the server that assigned it.
 /// sequence : int
-///     Its place among everything that became visible there.
+///     Its position in the order in which objects became visible there.
 ///
 /// Examples
 /// --------
@@ -40,37 +40,38 @@ impl PyVersion {
     /// Raises
     /// ------
     /// InvalidArgument
-    ///     The text is none.
+    ///     The text is not a version.
     #[staticmethod]
     fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
         text.parse().map(Self).or_raise(py)
     }
 
-    /// Where a follow was that had this cursor: what is newer than this version it had not given yet. After a server has died,
-    /// and a follow with the cursor fails with Expired, that is how to tell what was received from what was not.
+    /// Returns the position of the follow that returned this cursor: it had not delivered anything newer than this
+    /// version. After a server crash, when a follow with the cursor fails with Expired, the version separates received
+    /// objects from others.
     ///
     /// Parameters
     /// ----------
     /// cursor : str
-    ///     As `Follow.cursor` gave it. From a follow that was not live yet, only a part of what is older was given.
+    ///     From `Follow.cursor`. A follow that was not live yet had delivered only a part of the older objects.
     ///
     /// Raises
     /// ------
     /// InvalidArgument
-    ///     The text is no cursor.
+    ///     The text is not a cursor.
     #[staticmethod]
     fn of_cursor(py: Python<'_>, cursor: &str) -> PyResult<Self> {
         let cursor: junctura::Cursor = cursor.parse().or_raise(py)?;
         Ok(Self(cursor.version()))
     }
 
-    /// The life of the server that gave it.
+    /// The incarnation of the server that assigned it.
     #[getter]
     fn incarnation(&self) -> u64 {
         self.0.incarnation
     }
 
-    /// Its place among everything that became visible there.
+    /// Its position in the order in which objects became visible there.
     #[getter]
     fn sequence(&self) -> u64 {
         self.0.sequence

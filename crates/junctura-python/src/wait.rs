@@ -1,4 +1,4 @@
-//! Waiting for several things at once.
+//! Waiting for several sources at once.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -17,9 +17,9 @@ use crate::interrupt::drop_detached;
 use crate::object::PyReceived;
 use crate::options::timeout as read_timeout;
 
-/// A demand whose answer may not have come; made by `Pool.begin_demand`.
+/// A demand that may be pending; created by `Pool.begin_demand`.
 ///
-/// It is given up with its `with` block, or when it is forgotten.
+/// The end of its `with` block, or garbage collection, cancels it.
 #[pyclass(module = "junctura", frozen)]
 pub(crate) struct PendingDemand {
     inner: Mutex<Option<junctura::Pending<junctura::Object>>>,
@@ -47,12 +47,12 @@ impl PendingDemand {
 
 #[pymethods]
 impl PendingDemand {
-    /// The object; waits for it, as long as the demand's own timeout lets it. It can be had once.
+    /// Returns the object; waits for it, at most for the timeout of the demand. The object can be taken once.
     ///
     /// Raises
     /// ------
     /// NotFound, Timeout, Gone
-    ///     As `Pool.demand`; NotFound also where the answer was taken already.
+    ///     As `Pool.demand`; NotFound also if the result was taken already.
     fn get(&self, py: Python<'_>) -> PyResult<PyReceived> {
         let Some(demand) = self.take(py) else {
             let cause = "its answer was taken already";
@@ -65,7 +65,7 @@ impl PendingDemand {
         Ok(PyReceived::new(object, None))
     }
 
-    /// The object, if it has come; None: not yet, or it was taken already.
+    /// Returns the object if it has arrived; None if not, or if it was taken already.
     ///
     /// Raises
     /// ------
@@ -78,7 +78,7 @@ impl PendingDemand {
         Ok(object.map(|object| PyReceived::new(object, None)))
     }
 
-    /// Gives it up.
+    /// Cancels the demand.
     fn close(&self, py: Python<'_>) {
         drop_detached(self.take(py));
     }
@@ -98,14 +98,14 @@ impl Drop for PendingDemand {
     }
 }
 
-/// Goes off once, or again and again; for `Pool.wait`.
+/// A timer that fires once or periodically; for `Pool.wait`.
 ///
 /// Parameters
 /// ----------
 /// after : float, optional
-///     Seconds until it goes off, once.
+///     Seconds until it fires, once.
 /// every : float, optional
-///     Seconds until it goes off, and again after each such time; what was missed meanwhile is left out.
+///     Period in seconds; missed periods are skipped.
 ///
 /// Examples
 /// --------
@@ -143,7 +143,7 @@ impl PyTimer {
         })
     }
 
-    /// Whether it has gone off; if so, it waits for its next time.
+    /// Returns whether the timer has fired; if so, resets it for its next time.
     fn ring(&self, py: Python<'_>) -> bool {
         let mut inner = self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         inner.ring()
@@ -167,7 +167,7 @@ pub(crate) fn wait<'py>(
     PyList::new(py, ready.collect::<PyResult<Vec<_>>>()?)
 }
 
-/// What such a thing waits for.
+/// The source that such an object waits for.
 pub(crate) fn awaiting(one: &Bound<'_, PyAny>) -> PyResult<WaitSource> {
     let py = one.py();
     if let Ok(follow) = one.cast::<PyFollow>() {

@@ -1,4 +1,4 @@
-//! What is wanted.
+//! Queries for demand.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -8,16 +8,16 @@ use crate::pool::PyPool;
 
 #[pymethods]
 impl PyPool {
-    /// How many would be given an object with these attributes, were it offered now: follows, requirements (also those that
-    /// nobody reads at the moment) and demands that wait. To ask before computing; `offer(if_wanted=True)` asks and offers in
-    /// one.
+    /// Returns how many consumers would receive an object with these attributes, if it were offered now: follows,
+    /// requirements (including those without a reader at the moment) and waiting demands. Call it before an expensive
+    /// computation; `offer(if_wanted=True)` combines query and offer.
     ///
     /// Parameters
     /// ----------
     /// attributes : dict, optional
-    ///     As for `offer`; those beside the key count where somebody asks for them.
+    ///     As for `offer`; attributes outside the key matter if a consumer selects by them.
     /// schema : str, optional
-    ///     The schema that describes it; by default the pool's first.
+    ///     The schema of the object; defaults to the pool's first.
     /// **keywords
     ///     More attributes.
     ///

@@ -1,6 +1,6 @@
-"""Arrays in chunks, as Dask's and xarray's are: each chunk is a piece, which the task that has it offers or takes.
+"""Chunked arrays, of Dask and xarray: each chunk is a piece, which a task offers or takes.
 
-Loaded when it is first needed, and so are the packages that it needs.
+Imported on first use, with the packages that it needs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 
 
 def layout_of(chunks: Sequence[Sequence[int]]) -> Layout:
-    """A rank for each chunk: they are numbered as Dask numbers them, the last dimension quickest."""
+    """Returns the rank of each chunk: numbered in Dask's order, the last dimension fastest."""
     shape = [sum(extents) for extents in chunks]
     cuts = [",".join(str(cut) for cut in itertools.accumulate(extents, initial=0)) for extents in chunks]
     return Layout(shape=shape, grid=[len(extents) for extents in chunks], cuts="x".join(cuts))
@@ -48,7 +48,7 @@ def offer(pool: Pool, data: Any, attributes: dict[str, Any], options: dict[str, 
     if any(np.isnan(extent) for extents in data.chunks for extent in extents):
         raise InvalidArgument("data", "the shape of its chunks is not known: compute_chunk_sizes() finds it out")
     layout = layout_of(data.chunks)
-    # One that was closed is not opened again.
+    # A pool that was closed is not reopened.
     pool.sync()
     place = InPool.of(pool)
 
@@ -82,5 +82,5 @@ def demand(pool: Pool, found: tuple[str, str, Layout, str, dict[str, Any]], chun
 
 
 def demand_xarray(pool: Pool, found: tuple[str, str, Layout, str, dict[str, Any]], chunks: Any) -> xarray.DataArray:
-    """The same with labels, as its attributes say."""
+    """Returns the array with labels from its attributes."""
     return label_attributes.labelled(demand(pool, found, chunks), found[4])

@@ -1,4 +1,4 @@
-"""One program's side of an exchange of arrays: what does not change from step to step is said once."""
+"""One program's side of an exchange of arrays, with the constant options of all steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Side:
-    """What is said once: the pool, how this program has its arrays, its rank, and what all of them have in common."""
+    """The constant options: the pool, the program's layout, its rank, and common attributes."""
 
     def __init__(
         self,
@@ -56,24 +56,24 @@ class _Side:
 
 
 class Exchange(_Side):
-    """One program's side of an exchange of arrays: it puts what it has, and gets what others have, in its own layout.
+    """One program's side of an exchange of arrays: it puts its own arrays, and gets those of others in its own layout.
 
     Parameters
     ----------
     pool : Pool
-        Where it goes.
+        The pool.
     layout : Layout or str
-        How the program has its arrays.
+        The layout of the program's arrays.
     rank : int, optional
-        Which of its ranks this is; by default that of `comm`.
+        The rank of this process; defaults to that of `comm`.
     comm : mpi4py communicator, optional
-        Says the rank.
+        Determines the rank.
     dtype : optional
-        What the elements are to be of what it gets; by default as they are.
+        The element type of received arrays; by default unchanged.
     schema, retention : optional
         As for `Pool.offer_piece`.
     **common
-        Attributes of all that it puts and gets.
+        Attributes of all arrays that it puts and gets.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class Exchange(_Side):
         out: npt.NDArray[Any] | None = None,
         **keywords: _Given,
     ) -> npt.NDArray[Any]:
-        """The rank's part of the array with this key, into `out` or a new array; waits for it. As `Pool.demand_array`.
+        """Returns the rank's part of the array with this key, in `out` or a new array; waits. As `Pool.demand_array`.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class Exchange(_Side):
 
 
 class AsyncExchange(_Side):
-    """As `junctura.Exchange`, of a `junctura.aio.Pool`: `put` and `get` are awaited."""
+    """As `junctura.Exchange`, for a `junctura.aio.Pool`: `put` and `get` are coroutines."""
 
     pool: AsyncPool
 
@@ -164,7 +164,7 @@ class AsyncExchange(_Side):
         out: npt.NDArray[Any] | None = None,
         **keywords: _Given,
     ) -> npt.NDArray[Any]:
-        """The rank's part of the array with this key, into `out` or a new array; waits for it. As `Pool.demand_array`.
+        """Returns the rank's part of the array with this key, in `out` or a new array; waits. As `Pool.demand_array`.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Payloads as NumPy arrays: the half of it that NumPy does."""
+"""Payloads as NumPy arrays: the part that NumPy does."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import numpy.typing as npt
 from junctura.errors import InvalidArgument, TooLarge
 
 Array = npt.NDArray[Any]
-# Behind a payload with labels: bytes of the array, bytes of the labels, magic.
+# After a payload with labels: bytes of the array, bytes of the labels, magic.
 _FOOT = struct.Struct("<QQ16s")
 _MAGIC = b"junctura-labels1"
 ALIGNED = 8
-# What a masked element becomes, by the kind of its dtype.
+# The replacement of masked elements, by the kind of dtype.
 _MISSING = {"f": np.nan, "c": complex(np.nan, np.nan), "M": "NaT", "m": "NaT"}
 
 
 def view(buffer: Any, dtype: npt.DTypeLike | None, shape: SupportsIndex | Sequence[SupportsIndex] | None) -> Array:
-    """All bytes of `buffer` as an array, without a copy; without a shape in one dimension, without a dtype as bytes."""
+    """Returns all bytes of `buffer` as an array, without a copy; by default one-dimensional, and of bytes."""
     try:
         kind = dtype_of(dtype) if isinstance(dtype, str) else np.dtype(np.uint8 if dtype is None else dtype)
         array: Array = np.frombuffer(buffer, kind) if len(buffer) else _nothing(buffer, kind, shape)
@@ -35,7 +35,7 @@ def view(buffer: Any, dtype: npt.DTypeLike | None, shape: SupportsIndex | Sequen
 
 
 class Foot(NamedTuple):
-    """The end of a payload that has labels behind its array (docs/formats/labels.md); all numbers are bytes."""
+    """The end of a payload with labels after its array (docs/formats/labels.md); all numbers are bytes."""
 
     array: int
     labels: int
@@ -77,7 +77,7 @@ class Labelled:
         self.nbytes = end + len(head) + _FOOT.size
 
     def fill(self, memory: Any) -> None:
-        """Copies all of it into memory of `nbytes` bytes."""
+        """Copies the array and its labels into memory of `nbytes` bytes."""
         whole = memoryview(memory).cast("B")
         written = 0
         for start, part in self.parts:
@@ -88,7 +88,7 @@ class Labelled:
         whole[self.end :] = self.head + foot
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """The array alone; arrays of users are told apart by this method."""
+        """Returns the array alone; this method distinguishes the class from arrays of users."""
         return np.array(self.values, dtype, copy=bool(copy)) if copy else np.asarray(self.values, dtype)
 
 
@@ -99,23 +99,23 @@ def own(
     silent: str | None = None,
     wanted: SupportsIndex | Sequence[SupportsIndex] | None = None,
 ) -> Array:
-    """The array that a payload is, without a copy.
+    """Returns the array of a payload, without a copy.
 
     Parameters
     ----------
     payload
         A buffer.
     dtype, shape
-        What the object's attributes say; extents of a text are between slashes.
+        From the object's attributes; extents in a text are separated by slashes.
     silent
-        The name of a schema that cannot say it.
+        The name of a schema that lacks the attributes.
     wanted
         Another shape.
 
     Raises
     ------
     InvalidArgument
-        The payload is none, or nothing says what it is.
+        The payload does not fit, or its type is unknown.
 
     """
     if (foot := foot_of(payload)) is not None:
@@ -131,7 +131,7 @@ def own(
 
 
 def seen(payload: Any, dtype: npt.DTypeLike, shape: SupportsIndex | Sequence[SupportsIndex] | None) -> Array:
-    """A payload as another array; its labels are no part of it."""
+    """Returns a payload as another array, without its labels."""
     foot = foot_of(payload)
     return view(payload if foot is None else memoryview(payload)[: foot.array], dtype, shape)
 
@@ -170,7 +170,7 @@ def dtype_of(text: str) -> np.dtype[Any]:
 
 @functools.lru_cache(maxsize=256)
 def text_of(dtype: np.dtype[Any]) -> str:
-    """Writes the attribute `dtype`: numbers of this machine by their names, what has fields as `.npy` files do."""
+    """Returns the attribute `dtype`: native numbers by name, structured types as in `.npy` files."""
     if dtype.hasobject:
         raise InvalidArgument("data", "it holds Python objects, not their bytes")
     if dtype.fields is not None:
@@ -181,16 +181,16 @@ def text_of(dtype: np.dtype[Any]) -> str:
 
 
 def array_of(data: Any, dtype: npt.DTypeLike | None = None) -> Array:
-    """An array-like as an array of NumPy's without a mask: every array of a user enters through this function.
+    """Returns an array-like as a NumPy array without a mask: every array of a user enters through this function.
 
     A masked element becomes NaN (NaT for datetimes and timedeltas). Arrays without masked elements are not copied.
 
     Parameters
     ----------
     data
-        What `numpy.asarray` takes; a list may contain masked arrays.
+        Any argument of `numpy.asarray`; a list may contain masked arrays.
     dtype
-        What the elements are to be. A mask is applied after the conversion.
+        The element type. A mask is applied after the conversion.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def array_of(data: Any, dtype: npt.DTypeLike | None = None) -> Array:
 
 
 def with_mask(data: Any) -> Any:
-    """An array with its mask, which `numpy.asarray` drops; also of variables of netCDF4's, and of Dask's arrays."""
+    """Returns an array with its mask, which `numpy.asarray` drops; also for netCDF4 variables, and Dask arrays."""
     if _has_masks(data):
         return np.ma.stack([with_mask(part) for part in data])
     if is_labelled(data):
@@ -214,7 +214,7 @@ def with_mask(data: Any) -> Any:
 
 
 def is_labelled(data: Any) -> bool:
-    """Whether it is a DataArray of xarray's, or of a class that is derived from it, without importing xarray."""
+    """Whether it is an xarray DataArray, or of a derived class, without importing xarray."""
     return hasattr(data, "dims") and any(
         kind.__name__ == "DataArray" and kind.__module__.partition(".")[0] == "xarray" for kind in type(data).__mro__
     )
@@ -229,7 +229,7 @@ def _has_masks(data: Any) -> bool:
 
 def _unmasked(array: Any, dtype: npt.DTypeLike | None) -> Array:
     if dtype is not None:
-        # What lies under the mask may not fit.
+        # Masked values may not fit.
         with np.errstate(all="ignore"):
             array = array.astype(dtype)
     values: Array = np.asarray(np.ma.getdata(array))
@@ -248,12 +248,12 @@ def _unmasked(array: Any, dtype: npt.DTypeLike | None) -> Array:
 
 
 def describe(data: Any) -> tuple[Array | Labelled, int, str, list[int]]:
-    """Any array: itself, its bytes, its dtype and its shape.
+    """Returns any array: itself, its bytes, its dtype and its shape.
 
     Raises
     ------
     InvalidArgument
-        It is a table, which would lose its columns, or nothing that NumPy reads.
+        The data are a table, which would lose its columns, or not convertible by NumPy.
 
     """
     if isinstance(data, Labelled):
@@ -261,7 +261,7 @@ def describe(data: Any) -> tuple[Array | Labelled, int, str, list[int]]:
     try:
         array = _array(data)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        # Arrays of other libraries that are on a device, say, or have types that NumPy has not.
+        # For example device arrays of other libraries, or types that NumPy lacks.
         raise InvalidArgument("data", f"NumPy cannot read this {type(data).__name__}: {error}") from error
     return array, array.nbytes, text_of(array.dtype), list(array.shape)
 
@@ -277,7 +277,7 @@ def _array(data: Any) -> Array:
 
 
 def _refuse_labels(data: Any) -> None:
-    """Refuses what has labels that would be lost: tables, series, and all of xarray's but a DataArray."""
+    """Rejects data with labels that would be lost: tables, series, and xarray objects except DataArray."""
     kind = type(data)
     package = kind.__module__.partition(".")[0]
     if hasattr(data, "columns"):
@@ -292,14 +292,14 @@ def _refuse_labels(data: Any) -> None:
 
 
 def dlpack(array: Array, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
-    """The capsule of an array; before NumPy 2.1 there is no such thing for one that is read-only."""
+    """Returns the DLPack capsule of an array; NumPy before 2.1 does not support read-only arrays."""
     if stream is not None:
         raise BufferError("there is no stream in main memory")
     given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
     try:
         return array.__dlpack__(**{name: value for name, value in given.items() if value is not None})
     except TypeError:
-        # NumPy before 2.1 knows none of these.
+        # NumPy before 2.1 has none of these arguments.
         return (array.copy() if copy else array).__dlpack__()
 
 
@@ -312,7 +312,7 @@ def fill(memory: Any, array: Array | Labelled) -> None:
 
 
 def measure(shape: SupportsIndex | Sequence[SupportsIndex], dtype: npt.DTypeLike | None) -> tuple[int, str, list[int]]:
-    """Bytes of such an array, its dtype and its shape."""
+    """Returns the bytes of such an array, its dtype and its shape."""
     try:
         kind = dtype_of(dtype) if isinstance(dtype, str) else np.dtype(dtype)
         extents = [int(extent) for extent in shape] if isinstance(shape, Sequence) else [int(shape)]
@@ -324,19 +324,19 @@ def measure(shape: SupportsIndex | Sequence[SupportsIndex], dtype: npt.DTypeLike
 
 
 def dtype_text(dtype: npt.DTypeLike) -> str:
-    """A type of elements with its byte order, as the array interface writes it."""
+    """Returns an element type with its byte order, in the notation of the array interface."""
     return np.dtype(dtype).str
 
 
 def numbers(given: Sequence[int]) -> Array:
-    """Indices, as an array to index with."""
+    """Returns indices as an index array."""
     return np.array(given, np.intp)
 
 
 def flat(
     data: Any, boxes: Sequence[tuple[int, ...]], order: Literal["C", "F"], room: int, dtype: npt.DTypeLike | None
 ) -> tuple[Array, str]:
-    """A rank's memory in one dimension, of an array of its shape, one for each of its slabs, or that memory itself."""
+    """Returns a rank's memory in one dimension, from an array of its shape, one per slab, or the memory itself."""
     if len(boxes) > 1 and isinstance(data, (list, tuple)) and len(data) == len(boxes):
         for one in data:
             _refuse_labels(one)
@@ -350,7 +350,7 @@ def flat(
     if array.ndim != 1 or array.size != room:
         shapes = " and ".join(str(box) for box in boxes) or "nothing"
         raise InvalidArgument("piece", f"the rank has {shapes}, {room} elements in memory, and not {array.shape}")
-    # NumPy gives no buffer of times; that they are no elements of such an array is for the layout to say.
+    # NumPy has no buffers of datetimes; the layout rejects them as elements of such an array.
     text, array = array.dtype.str, array.view(np.int64) if array.dtype.kind in "mM" else array
     return np.ascontiguousarray(array), text
 
@@ -364,7 +364,7 @@ def _ravel(array: Array, box: tuple[int, ...], order: Literal["C", "F"]) -> Arra
 def local(
     dtype: str, boxes: Sequence[tuple[int, ...]], order: Literal["C", "F"], room: int, out: Any
 ) -> tuple[Array, Array]:
-    """Memory for what a rank wants, as an array of its shape, and in one dimension."""
+    """Returns memory for a rank's part, as an array of its shape, and in one dimension."""
     kind = np.dtype(dtype)
     is_dense = len(boxes) == 1 and math.prod(boxes[0]) == room
     shape = boxes[0] if is_dense else (room,)
@@ -381,7 +381,7 @@ def local(
 
 
 def _new(shape: tuple[int, ...], kind: np.dtype[Any], order: Literal["C", "F"], *, is_filled: bool) -> Array:
-    """New memory; zeros where it has gaps. What an array claims may be more than there is."""
+    """Allocates memory; zeros if the layout has gaps. The announced size of an array may exceed the memory."""
     try:
         return np.empty(shape, kind, order) if is_filled else np.zeros(shape, kind)
     except MemoryError as error:
@@ -390,7 +390,7 @@ def _new(shape: tuple[int, ...], kind: np.dtype[Any], order: Literal["C", "F"], 
 
 
 def slab(given: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """Where a part of an array begins, and its extents: from slices, pairs, or indices; what is left out is whole."""
+    """Returns the origin and extents of a part of an array: from slices, pairs, or indices; omitted ones are whole."""
     parts = list(given) if isinstance(given, (list, tuple)) else [given]
     if len(parts) > len(shape):
         raise InvalidArgument("slab", f"{len(parts)} parts for {len(shape)} dimensions")

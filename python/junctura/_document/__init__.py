@@ -1,1 +1,1 @@
-"""Documents in YAML: values with their places in the file, validation, sizes, times and ranges."""
+"""YAML documents: values with their positions in the file, validation, sizes, times and ranges."""

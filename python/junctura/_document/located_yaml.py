@@ -1,9 +1,8 @@
-"""YAML as plain Python, with the place of every value kept, so that an error can name file, line and key.
+"""YAML as plain Python values with positions, so that an error can name file, line and key.
 
-Only what people need to say what is to be made is read: mappings, lists and plain values. Anchors, aliases, tags and
-keys given twice are refused, and so is what is larger or deeper than anybody writes by hand. Plain values mean what
-YAML 1.2 says and no more: ``no``, ``12:30``, ``0600`` and ``2026-11-20`` are texts, not a truth, a number of minutes,
-an octal number and a day.
+A subset of YAML is accepted: mappings, lists and plain values. Anchors, aliases, tags and duplicate keys are rejected,
+as are documents beyond the limits of size and depth. Plain values have the types of YAML 1.2: ``no``, ``12:30``,
+``0600`` and ``2026-11-20`` are strings, not a boolean, a number of minutes, an octal number and a date.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ _BYTES_MAX = 4 << 20
 _DEPTH_MAX = 32
 _VALUES_MAX = 250_000
 _DOCUMENTS_MAX = 10_000
-# So many mistakes of one place are named.
+# Maximum number of errors at one position.
 WRONG_MAX = 100
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*|(0|[1-9][0-9]*)(?=[eE]))([eE][-+]?[0-9]+)?")
 _DIGITS_MAX = 18
-# Words that other tools have for those of recipes, plans and workflows.
+# Words of other tools for those of recipes, plans and workflows.
 _ELSEWHERE = {
     **dict.fromkeys(("shortname", "paramid", "variable", "var"), "param"),
     **dict.fromkeys(("leadtime", "lead_time", "hour", "hours"), "step"),
@@ -60,9 +59,9 @@ _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 
 class Wrong(InvalidArgument):
-    """Something in a document is wrong; `place` leads to it from the value that was looked at.
+    """An error in a document; `place` is its path from the validated value.
 
-    `others` are what else is wrong, where more was looked at.
+    `others` are further errors, if several values were validated.
     """
 
     def __init__(self, cause: str, *place: Step, others: Sequence[Wrong] = ()) -> None:
@@ -71,16 +70,16 @@ class Wrong(InvalidArgument):
         self.others = tuple(others)
 
     def within(self, *place: Step) -> Wrong:
-        """The same, seen from further outside."""
+        """Returns the error with a path from an enclosing value."""
         return Wrong(self.cause, *place, *self.place, others=[other.within(*place) for other in self.others])
 
     def each(self) -> tuple[Wrong, ...]:
-        """It and the others."""
+        """Returns this error and the others."""
         return (self, *self.others)
 
 
 def raise_all(found: Sequence[Wrong]) -> None:
-    """Raises what is wrong, if anything is, as one; of very many, the first and how many more."""
+    """Raises the errors, if any, as one; of very many, the first ones and the number of the others."""
     if len(found) > WRONG_MAX:
         found = [*found[:WRONG_MAX], Wrong(f"{len(found) - WRONG_MAX} more mistakes")]
     if found:
@@ -96,7 +95,7 @@ class Document:
     value
         Plain Python: dict, list, str, int, float, bool or None.
     path
-        The file's name, for messages.
+        The file name, for messages.
 
     """
 
@@ -105,36 +104,36 @@ class Document:
     lines: dict[Place, int] = field(repr=False)
 
     def line(self, place: Place = ()) -> int:
-        """On which line something stands; of what does not stand there, that of what would hold it."""
+        """Returns the line of a value; for a missing value, that of its container."""
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines[place]
 
     def error(self, wrong: Wrong) -> InvalidArgument:
-        """What is wrong, with file, line and key."""
+        """Returns an error with file, line and key."""
         key = named(wrong.place)
         return InvalidArgument(f"{self.path}:{self.line(wrong.place)}", f"{key}: {wrong.cause}" if key else wrong.cause)
 
 
 def named(place: Place) -> str:
-    """The keys that lead to a place, as one text."""
+    """Returns the keys on the path to a value, as one text."""
     return ".".join(step for step in place if isinstance(step, str))
 
 
 @contextmanager
 def at(*place: Step) -> Iterator[None]:
-    """Where in a document something is done: what is wrong there, is wrong there."""
+    """The position for errors that a block raises."""
     try:
         yield
     except Wrong as wrong:
         raise wrong.within(*place) from None
     except InvalidArgument as error:
-        # What is said of grids and units says itself what it is about.
+        # Errors of grids and units name their subject themselves.
         raise Wrong(f"{error.subject}: {error.cause}", *place) from error
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """What to say behind an unknown word: which known one is meant, or which there are."""
+    """Returns a hint for an unknown word: the closest known word, or all known words."""
     words = list(known)
     if (elsewhere := _ELSEWHERE.get(word.lower())) in words:
         return f'; did you mean "{elsewhere}"?'
@@ -144,12 +143,12 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def files_of(paths: Iterable[str | Path]) -> Iterator[str]:
-    """The files that are meant: those that a pattern matches in its place, in order.
+    """Expands patterns: the matching files in place of the pattern, in order.
 
     Raises
     ------
     NotFound
-        A pattern matches none.
+        A pattern matches no file.
 
     """
     for path in paths:
@@ -164,16 +163,16 @@ def files_of(paths: Iterable[str | Path]) -> Iterator[str]:
 
 
 def read(path: str | Path) -> list[Document]:
-    """The documents of a file.
+    """Reads the documents of a file.
 
     Raises
     ------
     NotFound, Io
-        There is no such file, or it cannot be read.
+        The file does not exist, or cannot be read.
     LimitExceeded
-        It is larger than 4 MiB.
+        The file is larger than 4 MiB.
     InvalidArgument
-        It is not YAML, or has what is refused; the error names the line.
+        The file is not YAML, or uses a rejected feature; the error names the line.
 
     """
     try:
@@ -187,7 +186,7 @@ def read(path: str | Path) -> list[Document]:
 
 
 def documents(content: bytes, path: str) -> list[Document]:
-    """The documents in the content of a file; see `read`."""
+    """Returns the documents in the content of a file; see `read`."""
     if len(content) > _BYTES_MAX:
         raise LimitExceeded(path, f"larger than {_BYTES_MAX >> 20} MiB")
     try:
@@ -212,12 +211,12 @@ def documents(content: bytes, path: str) -> list[Document]:
 
 
 class _Composer:
-    """Puts the events of a parser together."""
+    """Builds documents from the events of a parser."""
 
     def __init__(self, yaml: Any, text: str, path: str) -> None:
         self._yaml = yaml
         self._path = path
-        # Of libyaml where PyYAML has it: ten times as fast.
+        # The parser of libyaml if PyYAML has it: ten times as fast.
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         self._events: Iterator[Any] = yaml.parse(text, Loader=loader)
         self._lines: dict[Place, int] = {}
@@ -276,7 +275,7 @@ class _Composer:
 
 
 def plain(text: str) -> str | int | float | bool | None:
-    """What a value without quotes means."""
+    """Returns the value of an unquoted scalar."""
     if text in _WORDS:
         return _WORDS[text]
     if len(text) <= _DIGITS_MAX and _INTEGER.fullmatch(text):

@@ -14,12 +14,12 @@ def number(value: Decimal) -> int | float:
 
 
 def written_out(given: str, first: Decimal, last: Decimal, by: Decimal, count_max: int) -> list[Decimal]:
-    """All numbers of a range, upwards or downwards; `by` is greater than 0.
+    """Returns all numbers of a range, ascending or descending; `by` is greater than 0.
 
     Raises
     ------
     Wrong
-        They are too many.
+        There are too many numbers.
 
     """
     count = int(abs(last - first) / by) + 1

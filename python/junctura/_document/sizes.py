@@ -1,4 +1,4 @@
-"""Numbers of bytes and times as people write them; the command line reads the same."""
+"""Parses sizes and durations in the same notation as the command line."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SHOWN_SECONDS = (("d", 86400), ("h", 3600), ("min", 60))
 
 
 def bytes_of(said: str | float) -> int:
-    """How many bytes ``500MiB``, ``1.5 GB`` or ``4096`` are.
+    """Returns the bytes of ``500MiB``, ``1.5 GB`` or ``4096``.
 
     Raises
     ------
     Wrong
-        It is no size, or none that a machine has.
+        The text is not a size, or exceeds any memory.
 
     """
     number, unit = _split(said, "a size as 500MiB")
@@ -45,15 +45,15 @@ def bytes_of(said: str | float) -> int:
 
 
 def seconds_of(said: str | float) -> float:
-    """How many seconds ``10min``, ``1h30m``, ``1.5h``, ``250ms`` or ``30`` are.
+    """Returns the seconds of ``10min``, ``1h30m``, ``1.5h``, ``250ms`` or ``30``.
 
     Raises
     ------
     Wrong
-        It is no time, or longer than ten years.
+        The text is not a duration, or exceeds ten years.
 
     """
-    # Behind each unit another number may begin.
+    # After each unit another number may follow.
     parts = re.split(r"(?<=[A-Za-z]) ?(?=[0-9])", str(said))
     found = 0.0
     for number, unit in (_split(part, "a time as 10min") for part in parts):
@@ -66,13 +66,13 @@ def seconds_of(said: str | float) -> float:
 
 
 def shown_bytes(count: int) -> str:
-    """For people: ``500 MiB``."""
+    """Formats a size: ``500 MiB``."""
     name, unit = next(((name, unit) for name, unit in _SHOWN_BYTES if count >= unit), ("B", 1))
     return f"{_short(count / unit)} {name}"
 
 
 def shown_seconds(seconds: float) -> str:
-    """For people: ``10 min``."""
+    """Formats a duration: ``10 min``."""
     name, unit = next(((name, unit) for name, unit in _SHOWN_SECONDS if seconds >= unit), ("s", 1))
     return f"{_short(seconds / unit)} {name}"
 
@@ -85,5 +85,5 @@ def _split(said: str | float, what: str) -> tuple[float, str]:
 
 
 def _short(number: float) -> str:
-    """With one digit behind the point where that says more."""
+    """Formats a number with one decimal if it adds information."""
     return f"{number:.1f}".removesuffix(".0")

@@ -1,7 +1,8 @@
-"""What may stand in a document, said once: values are checked against it, and a JSON Schema is written from it.
+"""Specifications of documents: the one source for validation and for a JSON Schema.
 
-A `Spec` says what one value may be. `Spec.check` raises `Wrong`, which leads to the place and has the nearest right
-word, and all else that is wrong in it; `Spec.json` is the same as JSON Schema (draft 2020-12), for editors.
+A `Spec` defines the valid values at one position. `Spec.check` raises `Wrong`, with the path to the error, the closest
+valid word, and all further errors in the value; `Spec.json` is the definition as JSON Schema (draft 2020-12), for
+editors.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ Json = dict[str, Any]
 
 
 class Spec(Protocol):
-    """What one value may be."""
+    """The specification of one value."""
 
     @property
     def kinds(self) -> tuple[type, ...]:
-        """Of which types a value is that is meant for it."""
+        """The types of values that are intended for it."""
 
     @property
     def what(self) -> str:
-        """In words, for messages."""
+        """A description, for messages."""
 
     def check(self, value: Any) -> None:
-        """Raises `Wrong` unless the value may be."""
+        """Raises `Wrong` unless the value is valid."""
 
     def json(self) -> Json:
-        """The same as JSON Schema."""
+        """Returns the JSON Schema."""
 
 
 def _expect(spec: Spec, value: Any) -> None:
@@ -40,14 +41,14 @@ def _expect(spec: Spec, value: Any) -> None:
 
 
 def _in_quotes(value: Any) -> str:
-    """What YAML makes of a word in braces without quotes is a mapping."""
+    """Returns a hint if a value is a YAML mapping that results from a word in braces without quotes."""
     if isinstance(value, dict) and list(value.values()) == [None]:
         return f'; words in braces stand in quotes: "{{{next(iter(value))[:60]}}}"'
     return ""
 
 
 def shown(value: Any) -> str:
-    """A value, for messages."""
+    """Formats a value for messages."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -61,7 +62,7 @@ def shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Text:
-    """A text, of a form where a pattern says so."""
+    """A text, optionally with a pattern."""
 
     doc: str = ""
     pattern: str = ""
@@ -85,7 +86,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Number:
-    """A number within bounds, which belong to them."""
+    """A number within inclusive bounds."""
 
     doc: str = ""
     low: float | None = None
@@ -119,7 +120,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Flag:
-    """Yes or no."""
+    """A boolean."""
 
     doc: str = ""
     kinds: tuple[type, ...] = (bool,)
@@ -134,7 +135,7 @@ class Flag:
 
 @dataclass(frozen=True)
 class Word:
-    """One of some words, each with what it means."""
+    """One of several words, each with its description."""
 
     words: Mapping[str, str]
     doc: str = ""
@@ -155,7 +156,7 @@ class Word:
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list of things of one kind."""
+    """A list of values of one kind."""
 
     item: Spec
     doc: str = ""
@@ -178,7 +179,7 @@ class ListOf:
 
 @dataclass(frozen=True)
 class KnownMapping:
-    """A mapping with keys that are known; of those in `one` it has one."""
+    """A mapping with known keys; exactly one of those in `one` is present."""
 
     keys: Mapping[str, Spec]
     needs: tuple[str, ...] = ()
@@ -191,12 +192,12 @@ class KnownMapping:
         _expect(self, value)
         known = {key: item for key, item in value.items() if key in self.keys}
         unknown = [key for key in value if key not in known]
-        # Each is compared with all keys, to find the nearest.
+        # Each is compared with all keys, to find the closest.
         named = unknown[: WRONG_MAX - 1]
         found = [Wrong(f'"{key[:60]}" is no key here{nearest(key, self.keys)}', key) for key in named]
         if len(unknown) > len(named):
             found.append(Wrong(f"{len(unknown) - len(named)} more keys are not known here"))
-        # What is missing may be what an unknown key was meant to be.
+        # A missing key may be misspelled as an unknown one.
         found = found or self._missing(known)
         raise_all([*found, *(wrong for key, item in known.items() for wrong in _found(self.keys[key], item, key))])
 
@@ -216,7 +217,7 @@ class KnownMapping:
 
 @dataclass(frozen=True)
 class Table:
-    """A mapping with keys that the user names."""
+    """A mapping with keys of the user's choice."""
 
     item: Spec
     doc: str = ""
@@ -248,7 +249,7 @@ class Table:
 
 @dataclass(frozen=True)
 class OneKey:
-    """A mapping with one key, which says what its value is."""
+    """A mapping with one key, which determines the specification of its value."""
 
     keys: Mapping[str, Spec]
     doc: str = ""
@@ -273,7 +274,7 @@ class OneKey:
 
 @dataclass(frozen=True)
 class Kinds:
-    """A mapping in which the word under one key says which other keys there are."""
+    """A mapping in which the value of one key determines the other keys."""
 
     key: str
     records: Mapping[str, KnownMapping]
@@ -303,7 +304,7 @@ class Kinds:
 
 @dataclass(frozen=True)
 class Nested:
-    """What is said elsewhere in the same schema, of which this is a part itself."""
+    """A reference to another part of the same schema, which contains this reference."""
 
     found: Callable[[], KnownMapping]
     name: str
@@ -319,7 +320,7 @@ class Nested:
 
 @dataclass(frozen=True)
 class Either:
-    """One of several, which differ in the types of their values."""
+    """One of several alternatives with different types."""
 
     specs: tuple[Spec, ...]
     doc: str = ""
@@ -341,7 +342,7 @@ class Either:
 
 
 def _fits(pattern: str, text: str) -> bool:
-    # The end of the text is meant, as in JSON Schema, and not the last end of a line.
+    # The end of the text, as in JSON Schema, not the end of its last line.
     return re.search(pattern, text, re.ASCII) is not None and not text.endswith("\n")
 
 
@@ -350,7 +351,7 @@ def _inside(spec: Spec, value: Any, step: str | int) -> None:
 
 
 def _found(spec: Spec, value: Any, step: str | int) -> tuple[Wrong, ...]:
-    """What is wrong with a value that stands there."""
+    """Returns the errors of a value at this position."""
     try:
         spec.check(value)
     except Wrong as wrong:

@@ -30,7 +30,9 @@ _PARALLELS_MAX = 8000
 
 
 def points_max() -> int:
-    """The most points of a field that is decoded: 67,108,864, or what ``JUNCTURA_GRIB_POINTS_MAX`` sets."""
+    """Returns the maximum number of points of a decoded field: 67,108,864, or the value of
+    ``JUNCTURA_GRIB_POINTS_MAX``.
+    """
     text = os.environ.get(POINTS_VARIABLE)
     if text is None:
         return _POINTS_MAX
@@ -41,26 +43,26 @@ def points_max() -> int:
 
 
 class AnnouncedMessage(NamedTuple):
-    """What the header of a message announces, compared with its bytes."""
+    """The announcements in the header of a message, compared with its bytes."""
 
-    # Of the message; other bytes may follow.
+    # Size of the message; other bytes may follow.
     nbytes: int
     fields: int
     # Points or coefficients of the first field; 0 where the header does not state them.
     points: int
-    # Whether all values of the first field are in the message for certain.
+    # Whether all values of the first field are provably in the message.
     is_proven: bool
-    # Whether their places are those of rows and columns of a regular grid, or they have none.
+    # Whether its points are those of rows and columns of a regular grid, or it has none.
     is_regular: bool
 
 
 def announced(message: bytes) -> AnnouncedMessage:
-    """What a message announces.
+    """Returns the announcements of a message.
 
     Raises
     ------
     Corrupt
-        The message is not whole, or announces values that it does not have.
+        The message is truncated, or announces values that are missing.
     TooLarge
         The field has more points than `points_max`.
 
@@ -79,7 +81,7 @@ def limit(points: int) -> None:
 
 
 def limit_parallels(parallels: int) -> None:
-    """Refuses a Gaussian grid with none or too many: to find their latitudes takes time with their square."""
+    """Rejects a Gaussian grid with no rows or too many: the time to compute their latitudes is quadratic."""
     cause = f"1 to {_PARALLELS_MAX} between pole and equator are decoded"
     if parallels > _PARALLELS_MAX:
         raise TooLarge(f"Gaussian grid of {parallels} parallels", cause)
@@ -129,10 +131,10 @@ def opened(eccodes: Any, message: bytes) -> AbstractContextManager[int]:
 
 
 def check_places(eccodes: Any, handle: int, message: bytes) -> None:
-    """Raises Corrupt if ecCodes finds a section elsewhere than the lengths of the sections place it.
+    """Raises Corrupt if ecCodes finds a section at another offset than the section lengths imply.
 
-    EcCodes goes by the templates of the sections before. Where the two differ, it would take other bytes for values
-    than those that were checked.
+    ecCodes uses the templates of the preceding sections. If the two differ, it would read other bytes as values than
+    those that were validated.
     """
     for number, start in _sections(message):
         if number <= 1:
@@ -147,28 +149,28 @@ def check_places(eccodes: Any, handle: int, message: bytes) -> None:
 
 
 def decoded(message: bytes, read: Callable[..., _Result], *arguments: Any) -> _Result:
-    """``read(message, *arguments)``, here or in a process that may crash; see `announced` and `decoded_as`."""
+    """Returns ``read(message, *arguments)``, computed here or in a process that may crash; see `decoded_as`."""
     return decoded_as(announced(message), message, read, *arguments)
 
 
 def decoded_as(is_what: AnnouncedMessage, message: bytes, read: Callable[..., _Result], *arguments: Any) -> _Result:
-    """``read(message, *arguments)``, here or in a process that may crash.
+    """Returns ``read(message, *arguments)``, computed here or in a process that may crash.
 
     Parameters
     ----------
     is_what
-        What the message announces.
+        The announcements of the message.
     message
         One GRIB message.
     read
-        A function of a module, which asks ecCodes. Its result can be pickled.
+        A module-level function that calls ecCodes. Its result must be picklable.
     *arguments
-        More arguments for it, which can be pickled, too.
+        Further arguments, which must be picklable.
 
     Raises
     ------
     Corrupt
-        The decoder crashed, or takes too long.
+        The decoder crashed, or exceeded its time limit.
 
     """
     if is_what.is_proven:

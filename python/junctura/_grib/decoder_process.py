@@ -33,7 +33,7 @@ from junctura.errors import Corrupt, Error, TooLarge
 
 _Result = TypeVar("_Result")
 _LENGTH = struct.Struct("<Q")
-# For one message.
+# Time limit for one message.
 _SECONDS_MAX = 120
 # Of the decoder's address space: its libraries, and for each point its value, its coordinates and what ecCodes unpacks.
 _MEMORY_LEAST = 4 << 30
@@ -46,7 +46,9 @@ _process: subprocess.Popen[bytes] | None = None
 
 
 def decoded(message: bytes, read: Callable[..., _Result], *arguments: Any) -> _Result:
-    """``read(message, *arguments)`` by the decoder. Blocks while it decodes, for other threads' messages, too."""
+    """Returns ``read(message, *arguments)`` from the decoder. Blocks while it decodes, also messages of other
+    threads.
+    """
     request = pickle.dumps((read, message, arguments))
     with _lock:
         process = _started()
@@ -69,7 +71,7 @@ def _started() -> subprocess.Popen[bytes]:
         path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
         # NumPy's threads would take address space, and have nothing to do.
         environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
-        # A child that is forked in between would keep pipes that it does not know.
+        # A child forked meanwhile would inherit these pipes.
         with _forks.passage():
             _process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM],
@@ -150,7 +152,7 @@ def _how(code: int) -> str:
 
 
 def _forget() -> None:
-    """A child of this process starts a decoder of its own."""
+    """Lets a forked child start a decoder of its own."""
     global _process, _lock
     process, _process, _lock = _process, None, threading.Lock()
     if process is not None:
@@ -162,7 +164,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def serve() -> None:
-    """Decodes what standard input brings, until it ends."""
+    """Decodes the messages on standard input, until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     memory = _limited_memory()
@@ -176,7 +178,7 @@ def serve() -> None:
                 output.write(_LENGTH.pack(len(reply)) + reply)
                 output.flush()
             except BrokenPipeError:
-                # The process that asked has ended. Closing the file would fail, too.
+                # The client process has ended. Closing the file would fail, too.
                 os._exit(0)
 
 
@@ -192,7 +194,7 @@ def _limited_memory() -> int:
 
 
 def _limit_seconds() -> None:
-    """Ends this process if its next message takes longer, even when nobody waits for it any more."""
+    """Ends this process if its next message exceeds the time limit, even without a waiting client."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     until = int(time.process_time()) + _SECONDS_MAX + 1
     resource.setrlimit(resource.RLIMIT_CPU, (until if hard < 0 else min(until, hard), hard))

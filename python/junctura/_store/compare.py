@@ -1,6 +1,6 @@
-"""What two listings do not have in common: keys, attributes, bytes, and values within a tolerance.
+"""Differences between two listings: keys, attributes, bytes, and values within a tolerance.
 
-Loaded when it is first needed; ecCodes only where values of GRIB messages are looked at.
+Imported on first use; ecCodes only for values of GRIB messages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Valued(Protocol):
-    """An object, of which only its values are asked for."""
+    """An object whose values are needed."""
 
     @property
     def attributes(self) -> dict[str, Any]: ...
@@ -31,23 +31,23 @@ class Valued(Protocol):
 
 @dataclass
 class Comparison:
-    """What two listings do not have in common, by keys (without what was ignored).
+    """The differences between two listings, by key (without ignored attributes).
 
     Attributes
     ----------
     both : int
-        How many keys both have.
+        Number of common keys.
     only_first, only_second : dict of str to Stored
-        What one of them has alone.
+        Objects in only one listing.
     attributes : dict of str to dict
-        Of keys that both have: attributes outside the key that differ, each with its text in the first and the
-        second; None where it has none.
+        For common keys: attributes outside the key that differ, each with its text in the first and the second listing;
+        None if it is absent.
     bytes : dict of str to (Stored, Stored)
-        Of keys that both have: those whose bytes are others.
+        For common keys: those with different bytes.
     values : dict of str to float, or None
-        Where values were compared: of those whose bytes are others, the ones whose values differ by more than the
-        tolerance, with the largest difference; infinite where one of them has more values, or NaN where the other has
-        a number, or none that can be read, or where two GRIB messages are on different grids.
+        If values were compared: of the keys with different bytes, those whose values differ by more than the tolerance,
+        with the largest difference; infinite if the numbers of values differ, or one value is NaN and the other a
+        number, or values cannot be read, or two GRIB messages are on different grids.
 
     """
 
@@ -60,7 +60,9 @@ class Comparison:
 
     @property
     def is_same(self) -> bool:
-        """Whether there is no difference; where values were compared, other bytes with the same values are none."""
+        """Whether there is no difference; if values were compared, different bytes with the same values do not
+        count.
+        """
         payloads = self.bytes if self.values is None else self.values
         return not (self.only_first or self.only_second or self.attributes or payloads)
 
@@ -76,18 +78,18 @@ def compare(
 ) -> Comparison:
     """Compares the objects of two listings: of two stores, or of two experiments in one.
 
-    Bytes are compared by length and checksum, and not read. With a tolerance, the values of those that differ are: of
-    GRIB messages, and of arrays with a ``dtype``.
+    Bytes are compared by length and checksum, without reading. With a tolerance, the values of objects with different
+    bytes are compared, for GRIB messages and arrays with a ``dtype``.
 
     Parameters
     ----------
     first, second : Listing
-        What `Store.list` gives, each with one version of each key.
+        Results of `Store.list`, each with one version of each key.
     ignore : sequence of str
-        Attributes that are left out, of keys too: ``["expver"]`` for two experiments.
+        Attributes to ignore, also in keys: ``["expver"]`` for two experiments.
     rtol, atol : float, optional
-        Values are the same where they differ by no more than ``atol + rtol * abs(second)``, as for `numpy.allclose`;
-        one that is not given is 0. Without both, no values are compared.
+        Values are equal if they differ by at most ``atol + rtol * abs(second)``, as in `numpy.allclose`; an omitted one
+        is 0. Without both, no values are compared.
 
     Returns
     -------
@@ -128,7 +130,7 @@ def compare(
 
 
 def apart(first: Valued, second: Valued, rtol: float, atol: float) -> float:
-    """By how much two fields differ, at most; 0 where that is within the tolerance."""
+    """Returns the maximum difference of two fields; 0 if it is within the tolerance."""
     one, two = _values(first), _values(second)
     if one is None or two is None or one.values.shape != two.values.shape or not _is_one_grid(one, two):
         return math.inf
@@ -140,7 +142,7 @@ def apart(first: Valued, second: Valued, rtol: float, atol: float) -> float:
 
 
 class _Compared(NamedTuple):
-    """Values; of a message by rows and columns where its grid has any, and the message."""
+    """Returns values; for a message by rows and columns if its grid has any, and the message."""
 
     values: npt.NDArray[Any]
     message: bytes | None = None
@@ -157,7 +159,7 @@ def _is_one_grid(one: _Compared, two: _Compared) -> bool:
 
 
 def _values(obj: Valued) -> _Compared | None:
-    """The values of a field or an array; None where it is neither, or no numbers, or cannot be read."""
+    """Returns the values of a field or an array; None if it is neither, not numeric, or unreadable."""
     if "dtype" not in obj.attributes:
         message = fields.message_of(obj)
         return None if message is None else _decoded(message)

@@ -20,7 +20,7 @@ from junctura._store.compare import apart
 
 
 class _Sent:
-    """An object that was sent, with what is asked of one of a store's to find its values."""
+    """A received object, with the interface of a stored one that is needed to find its values."""
 
     def __init__(self, said: dict[str, Any], payload: bytes) -> None:
         self.attributes: dict[str, Any] = {name: said[name] for name in ("dtype", "shape") if said[name] is not None}
@@ -37,7 +37,7 @@ class _Sent:
 
 
 def answer(line: bytes, stream: IO[bytes], rtol: float, atol: float) -> dict[str, Any]:
-    """Of one pair."""
+    """Returns the answer for one pair."""
     first, second = (_Sent(said, stream.read(said["nbytes"])) for said in json.loads(line))
     try:
         difference = apart(first, second, rtol, atol)
@@ -47,7 +47,7 @@ def answer(line: bytes, stream: IO[bytes], rtol: float, atol: float) -> dict[str
 
 
 def main() -> int:
-    """Answers until there are no more."""
+    """Answers until the input ends."""
     rtol, atol = map(float, sys.argv[1:])
     print("ready", flush=True)
     for line in iter(sys.stdin.buffer.readline, b""):

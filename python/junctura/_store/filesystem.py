@@ -1,11 +1,11 @@
-"""A store as a file system of fsspec's: what opens files by fsspec opens objects, without a copy of them on a disk.
+"""A store as an fsspec file system: programs that use fsspec open objects, without a copy on disk.
 
 The levels of a key are folders, under the name of the schema, and an object is a file:
 
 ```text
 mars/class=od,expver=0001,stream=oper,date=20261120,time=0000/type=fc,levtype=pl/step=6,levelist=500,param=t
 ```
-A level without attributes is ``-``; what has a meaning in paths stands in them as in URLs (``%2F``).
+A level without attributes is ``-``; characters with a meaning in paths are escaped as in URLs (``%2F``).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from fsspec.spec import AbstractFileSystem
 from junctura._native import Listing, Store, Stored
 from junctura.errors import InvalidSelector
 
-# One level of a key: braces in quotes are none.
+# One level of a key: quoted braces are no delimiters.
 _LEVEL = re.compile(r'\{((?:[^{}"]|"(?:[^"\\]|\\.)*")*)\}')
-# What a path may have as it is; all else has a meaning in paths, in patterns or in URLs.
+# Unescaped characters of a path; all others have a meaning in paths, in patterns or in URLs.
 _PLAIN = "=,:+._-"
 # Schema, dataset and collocation.
 _FOLDERS = 3
@@ -31,23 +31,23 @@ _FOLDERS = 3
 class StoreFileSystem(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
     """The objects of a store as files that can be read: ``fsspec.open("junctura://mars/…", store="archive")``.
 
-    It shows one snapshot, for as long as the store keeps snapshots; `invalidate_cache` takes a new one.
+    It has one snapshot, for as long as the store keeps snapshots; `invalidate_cache` takes a new one.
 
     Parameters
     ----------
     store
-        Where the store is: a path or URL, as `junctura.Store` takes it.
+        Path or URL of the store, as for `junctura.Store`.
     selector
-        Which of its objects there are; by default all.
+        Selector of its objects; by default all.
     verified
-        Whether a file is compared with its checksum when it is first read, and so read as a whole. False: ranges are
-        read as they are asked for, and nobody sees whether they are what was archived.
+        Whether a file is verified against its checksum on first read, which reads the whole file. False: only requested
+        ranges are read, and corruption is not detected.
 
     """
 
     protocol: ClassVar[str] = "junctura"
     root_marker: ClassVar[str] = ""
-    # fsspec would give everybody the first one that was opened, whose snapshot grows old.
+    # fsspec would share the first instance, whose snapshot becomes stale.
     cachable: ClassVar[bool] = False
 
     def __init__(self, store: str, selector: str = "", *, verified: bool = True, **options: Any) -> None:
@@ -56,20 +56,20 @@ class StoreFileSystem(AbstractFileSystem):  # type: ignore[misc] # fsspec has no
         self.invalidate_cache()
 
     def invalidate_cache(self, path: str | None = None) -> None:
-        """Takes a snapshot of what is there now, whatever the path."""
+        """Takes a new snapshot, whatever the path."""
         super().invalidate_cache(path)
         self._snapshot = self.store.snapshot()
         self._tree: _Tree | None = None
 
     @property
     def _folders(self) -> _Tree:
-        # Whoever only opens files does not need to know all that there are.
+        # Opening files does not need a list of all.
         if self._tree is None:
             self._tree = _tree(self._snapshot.list(self.selector))
         return self._tree
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
-        """What is in a folder, or the object itself."""
+        """Returns the contents of a folder, or the object itself."""
         path = self._strip_protocol(path)
         found = self._folders.get(path)
         if found is None:
@@ -79,7 +79,7 @@ class StoreFileSystem(AbstractFileSystem):  # type: ignore[misc] # fsspec has no
         return infos if detail else [info["name"] for info in infos]
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        """Name, size and type; of an object its key, checksum and commit, too."""
+        """Returns name, size and type; for an object its key, checksum and commit, too."""
         path = self._strip_protocol(path)
         if path.count("/") == _FOLDERS:
             return _info(path, self.stored(path))
@@ -88,12 +88,12 @@ class StoreFileSystem(AbstractFileSystem):  # type: ignore[misc] # fsspec has no
         return _info(path, None)
 
     def stored(self, path: str) -> Stored:
-        """The object.
+        """Returns the object.
 
         Raises
         ------
         FileNotFoundError
-            There is none of this path.
+            No object has this path.
 
         """
         path = self._strip_protocol(path)
@@ -103,7 +103,7 @@ class StoreFileSystem(AbstractFileSystem):  # type: ignore[misc] # fsspec has no
             found = self._snapshot.list(",".join(filter(None, [self.selector, *said])))
         except InvalidSelector as error:
             raise FileNotFoundError(path) from error
-        # Others may say more than this one.
+        # Other objects may have more attributes than this one.
         for stored in found:
             if stored.schema.name == schema and path_of(stored) == path:
                 return stored
@@ -126,7 +126,7 @@ class StoreFileSystem(AbstractFileSystem):  # type: ignore[misc] # fsspec has no
             return stored._read_range(wanted.start, len(wanted))
         with stored.open() as file:
             file.seek(wanted.start)
-            # Verified before Python reserves memory for all of them.
+            # Verified before Python reserves memory for all objects.
             file.peek(1)
             return file.read(len(wanted))
 
@@ -141,7 +141,7 @@ class StoreFileSystem(AbstractFileSystem):  # type: ignore[misc] # fsspec has no
     pipe_file = mkdir = makedirs = rmdir = _rm = cp_file = touch = _refuse
 
 
-# By folders what is in them; folders are no objects.
+# The contents of folders, by folder; folders are not objects.
 _Tree: TypeAlias = dict[str, dict[str, Stored | None]]
 
 
@@ -166,5 +166,5 @@ def _info(path: str, stored: Stored | None) -> dict[str, Any]:
 
 
 def path_of(stored: Stored) -> str:
-    """Where an object is, as a file: its schema, and the levels of its key."""
+    """Returns the path of an object: its schema, and the levels of its key."""
     return "/".join([stored.schema.name, *(quote(level, safe=_PLAIN) or "-" for level in _LEVEL.findall(stored.key))])

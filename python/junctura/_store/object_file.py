@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from junctura._native import Stored
 
 
-# A larger object is verified piece by piece and then read in ranges.
+# Larger objects are verified in pieces and then read in ranges.
 WHOLE_NBYTES_MAX = 1 << 30
 
 
 class _Handle(io.RawIOBase):
-    """Reads an object's bytes, from a place on; all of them are verified when the first of them is asked for."""
+    """Reads an object's bytes, from a position on; all bytes are verified at the first read."""
 
     def __init__(self, stored: Stored, verified: bool) -> None:
         self._stored = stored
@@ -60,7 +60,7 @@ class _Handle(io.RawIOBase):
         return self._whole[self._at : self._at + length]
 
     def _verify(self) -> None:
-        """Reads the whole object, or verifies it piece by piece where it is large or there is no memory for it."""
+        """Reads the whole object, or verifies it in pieces if it is large or memory is short."""
         if self._length <= WHOLE_NBYTES_MAX:
             with contextlib.suppress(TooLarge):
                 self._whole = memoryview(self._stored._payload())

@@ -1,6 +1,6 @@
 """Lists of objects as tables: pandas and Arrow.
 
-Loaded when it is first needed, and so are the packages that it needs.
+Imported on first use, with the packages that it needs.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     Listed: TypeAlias = _native.Described | _native.Object
 
-# Missing values of all columns together: objects may have names of attributes of their own.
+# Maximum number of missing values of all columns: objects may have individual attribute names.
 _MISSING_MAX = 1 << 27
-# Names of the columns that are no attributes.
+# Names of the columns that are not attributes.
 _OURS = ("key", "version", "nbytes", "schema")
 
 
@@ -87,7 +87,7 @@ class _Columns:
     def _add(self, at: int, name: str, value: Any, kind: str) -> None:
         column = self.columns.setdefault(name, [])
         if self.kinds.setdefault(name, kind) != kind:
-            # Two schemas disagree: as text.
+            # Two schemas disagree: stored as text.
             self.kinds[name] = "string"
         self._pad(column, at)
         column.append(value)
@@ -106,7 +106,7 @@ class _Columns:
             kind = self.kinds[name]
             read = _READERS.get(kind)
             values = column if read is None else [None if value is None else read(value) for value in column]
-            # An attribute that is called like one of ours keeps its name.
+            # An attribute with the name of one of these columns keeps its name.
             yield name, kind, values
         for name, column in self.ours.items():
             kind = "integer" if name == "nbytes" else "string"
@@ -114,12 +114,12 @@ class _Columns:
 
 
 def to_pandas(objects: Iterable[Listed], attributes: Iterable[str] | None = None) -> pandas.DataFrame:
-    """Objects as a table of pandas: a row each, a column for each attribute.
+    """Returns objects as a pandas table: a row for each object, a column for each attribute.
 
     Parameters
     ----------
     objects : iterable of Entry, Described or Object
-        What `Pool.list` returns, say.
+        For example the result of `Pool.list`.
     attributes : iterable of str, optional
         The attributes that become columns; by default all.
 
@@ -158,7 +158,7 @@ def to_pandas(objects: Iterable[Listed], attributes: Iterable[str] | None = None
 
 
 def to_arrow(objects: Iterable[Listed], attributes: Iterable[str] | None = None) -> pyarrow.Table:
-    """Objects as a table of Arrow: as `to_pandas`.
+    """Returns objects as an Arrow table: as `to_pandas`.
 
     Raises
     ------

@@ -1,10 +1,10 @@
-"""The fields of a store as one dataset of xarray's.
+"""The fields of a store as an xarray dataset.
 
 ```text
   listing ──► a variable for each param ──► a cube: number x time x step x level ──► fields, decoded when they are read
 ```
-The axes of a cube are the values that its fields have in the attributes of their key: they are read from the catalogue,
-and no field is touched but the first of each variable, for its grid.
+The axes of a cube are the values of its fields in the attributes of their key: they are read from the catalogue,
+without reading any field except the first of each variable, for its grid.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from junctura._xarray.derived_attributes import Following, following
 from junctura.errors import InvalidArgument, NotFound
 
 Array = npt.NDArray[Any]
-# Attributes that tell variables apart, the first that the key has.
+# Attributes that separate variables; the first one in the key is used.
 _VARIABLE = ("param", "name")
-# What some attributes are called among the dimensions.
+# Dimension names of some attributes.
 _CALLED = {"levelist": "level"}
-# Of what is missing, so much is named.
+# Maximum number of missing objects in an error.
 _NAMED_MAX = 5
-# Attributes that say what kind of grid an object has, without a look at its payload.
+# Attributes that determine the kind of grid of an object, without access to its payload.
 _FINGERPRINT = "md5GridSection"
 _OF_GRIDS = ("gridType", "points", _FINGERPRINT)
 
@@ -53,7 +53,7 @@ class Fields(BackendEntrypoint):
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Whether it is a store's folder, or of a store."""
+        """Whether it is the folder of a store, or within one."""
         if isinstance(filename_or_obj, (str, os.PathLike)):
             return (Path(filename_or_obj) / "store.json").is_file()
         return isinstance(filename_or_obj, (Store, Snapshot, Listing))
@@ -67,28 +67,29 @@ class Fields(BackendEntrypoint):
         partial: bool = False,
         dtype: npt.DTypeLike | None = None,
     ) -> xarray.Dataset:
-        """All fields that a selector matches.
+        """Opens all fields that a selector matches.
 
         Parameters
         ----------
         filename_or_obj : path, str, Store, Snapshot or Listing
-            A store, by its folder or a URL `file:///...`; or what was found in one, which is taken as it is.
+            A store, its folder or a URL `file:///...`; or the objects of a snapshot or listing, which are used as they
+            are.
         drop_variables : str or iterable of str, optional
-            What to leave out.
+            Variables to omit.
         selector : str
-            Which fields.
+            Selector of the fields.
         partial : bool
-            Whether values are NaN where a combination of the values of the axes is not there. By default that is an
-            error, which names what is missing.
+            Whether values are NaN if a combination of the values of the axes is missing. By default that is an error,
+            which names the missing combinations.
         dtype : optional
-            What values of GRIB become; float32 unless told.
+            The type of decoded GRIB values. Default: float32.
 
         Raises
         ------
         NotFound
             Nothing matches, or combinations are missing.
         InvalidArgument
-            The fields do not make one cube for each variable, on one grid: more has to be said in the selector.
+            The fields do not form one cube per variable, on one grid: a more specific selector is needed.
 
         """
         listing = _listed(filename_or_obj, selector)
@@ -108,18 +109,18 @@ def _listed(given: Any, selector: str) -> Listing:
 
 
 class _Grid(NamedTuple):
-    """What all fields of a variable are like."""
+    """The common properties of all fields of a variable."""
 
     dims: tuple[str, ...]
     shape: tuple[int, ...]
     attrs: dict[str, Any]
     dtype: np.dtype[Any]
-    # Of GRIB: where the first field has its values, and the octets that state it.
+    # For GRIB: the layout of the first field, and the octets of its grid section.
     where: field.Placed | None = None
     octets: bytes = b""
     # The key of the first field.
     identity: Mapping[str, Any] | None = None
-    # Of an array with labels: its coordinates that are arrays.
+    # For an array with labels: its array coordinates.
     along: Mapping[str, Any] | None = None
 
     @property
@@ -128,14 +129,14 @@ class _Grid(NamedTuple):
 
 
 class CubeBuilder:
-    """Objects by variable and along axes: those of a listing, or of what has columns as a listing has.
+    """Objects by variable and along axes: from a listing, or from an object with the same columns.
 
     Parameters
     ----------
     listing
-        Which there are, and what they mean.
+        The objects, and their attributes.
     objects
-        By their numbers, when their values are asked for; they are pickled with the dataset.
+        The objects by position, when their values are read; pickled with the dataset.
 
     """
 
@@ -148,7 +149,7 @@ class CubeBuilder:
             raise InvalidArgument("dataset", f"the objects are of several schemas: {names}")
         self.schema: Schema = schemas[0]
         self._columns: dict[str, Column] = {}
-        # By the octets that state them.
+        # By the octets of their grid section.
         self._placed: dict[bytes, field.Placed] = {}
         keys = self.schema.key_attributes
         self.variable = next((name for name in _VARIABLE if name in keys), None)
@@ -166,12 +167,12 @@ class CubeBuilder:
             if len(column[0]):
                 units = {"units": "hPa"} if name == "levelist" and self._is_all("levtype", "pl") else {}
                 axes[_CALLED.get(name, name)] = axis_of(name, column, types[name], units)
-        # As people expect them: members, times, steps, levels.
+        # In the usual order: members, times, steps, levels.
         order = {name: at for at, name in enumerate(["number", "time", "step", "level"])}
         return dict(sorted(axes.items(), key=lambda item: order.get(item[0], -1)))
 
     def _base_times(self, columns: dict[str, Column]) -> dict[str, CubeAxis]:
-        """The axis of base times, whose columns are taken out: that of hindcasts is the day ``hdate``."""
+        """Returns the axis of base times, whose columns are removed; for hindcasts the day is ``hdate``."""
         types = self.schema.attributes
         if "time" not in columns or types["time"] != "time":
             return {}
@@ -222,7 +223,7 @@ class CubeBuilder:
         return xarray.Dataset(variables, coords, attrs)
 
     def _add_valid_time(self, coords: dict[str, Any]) -> None:
-        # Monthly means of forecasts have a month in place of the step.
+        # Monthly means of forecasts have a month instead of the step.
         is_by_step = {"time", "step"} <= coords.keys() and "fcmonth" not in self.axes
         if is_by_step and (seconds := self.axes["step"].seconds) is not None:
             base, step = coords["time"], coords["step"]
@@ -232,7 +233,7 @@ class CubeBuilder:
                 coords["valid_time"] = xarray.Variable((*base.dims, *step.dims), valid)
 
     def _level(self, numbers: Array, grid: _Grid) -> field.Level | None:
-        """The height or depth of a variable whose fields have no level in their key."""
+        """Returns the height or depth of a variable whose fields have no level in their key."""
         level = None if grid.where is None else grid.where.level
         if level is None or level.attrs is None:
             return None
@@ -240,7 +241,7 @@ class CubeBuilder:
         return None if has_axis else level
 
     def _grid(self, number: int, dtype: np.dtype[Any]) -> _Grid:
-        """What an object is like, and by that all of its variable."""
+        """Returns the properties of an object, and so of all objects of its variable."""
         obj = self.listing[number]
         about = obj.attributes
         attrs = {name: str(about[of]) for name, of in (("units", "units"), ("long_name", "name")) if of in about}
@@ -263,9 +264,9 @@ class CubeBuilder:
     def _check_grids(self, name: str, numbers: Array, table: Array, grid: _Grid) -> None:
         """Raises InvalidArgument if fields of a variable are known to be on different grids.
 
-        It compares what the catalogue has of all fields. Where it does not have the fingerprints of their grids, as of
-        what was archived without `junctura archive`, it compares the headers of those at the ends of each axis, too;
-        `_Values` compares each field that is read.
+        It compares the catalogue entries of all fields. If the catalogue lacks the fingerprints of grids, as for
+        objects archived without `junctura archive`, it also compares the headers at the ends of each axis; `_Values`
+        compares each field that is read.
         """
         if grid.where is None:
             return
@@ -318,7 +319,7 @@ class CubeBuilder:
         return [(str(name), np.flatnonzero(numbers == at)) for at, name in enumerate(names)]
 
     def _coordinates(self, followed: Following) -> dict[str, Any]:
-        """The axes with several values, and those with one that all objects have, but for words."""
+        """Returns the axes with several values, and single-valued ones that all objects have, except words."""
         coords: dict[str, Any] = {}
         for name, axis in self.axes.items():
             if name in followed.coords:
@@ -330,7 +331,7 @@ class CubeBuilder:
         return coords
 
     def _constants(self) -> dict[str, Any]:
-        """What all objects have in common, in words."""
+        """Describes the common attributes of all objects."""
         alike = {
             name: _plain(axis.values[0])
             for name, axis in self.axes.items()
@@ -339,7 +340,7 @@ class CubeBuilder:
         return {**alike, "Conventions": "CF-1.7"}
 
     def _table(self, name: str, members: Array, followed: Following, partial: bool) -> tuple[list[str], Array]:
-        """The dimensions of a variable, and for each place in its cube the object that is there; -1: none."""
+        """Returns the dimensions of a variable, and for each position in its cube the object there; -1: none."""
         dims, places = [], []
         for dim, axis in self.axes.items():
             along = axis.places[members]
@@ -375,7 +376,7 @@ class CubeBuilder:
 
 
 def _as_having(axis: CubeAxis | None) -> str:
-    """The selectors of those that have a place on an axis, and of those that have none."""
+    """Returns the selectors of objects with a position on an axis, and of those without."""
     if axis is None:
         return ""
     attribute = axis.words[0].partition("=")[0]
@@ -401,7 +402,7 @@ def _add_levels(
 
 
 def _refuse(what: str, name: str, grids: tuple[_Grid, field.Grid], attributes: Mapping[str, Any]) -> NoReturn:
-    """Names both grids, and what of their keys distinguishes the fields on them."""
+    """Describes both grids, and the keys that distinguish the fields on them."""
     first, found = grids
     assert first.where is not None
     ours, theirs = first.where.grid.compared(found)
@@ -426,7 +427,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _along(array: xarray.DataArray) -> dict[str, Any]:
-    """The coordinates of an array that are arrays."""
+    """Returns the array coordinates of an array."""
     return {
         str(name): (coordinate.dims, coordinate.values, coordinate.attrs)
         for name, coordinate in array.coords.items()
@@ -449,7 +450,7 @@ def _described(eccodes: Any, message: Any) -> dict[str, str]:
 
 
 class _ListedObjects:
-    """The objects of a listing, by their numbers; pickled by what they are, and found again in the same store."""
+    """The objects of a listing, by position; pickled by key, and found again in the same store."""
 
     def __init__(self, listing: Listing) -> None:
         self._listing: Listing | None = listing
@@ -490,7 +491,7 @@ def _named(listing: Listing) -> list[tuple[str, int]]:
 
 
 class _Values(BackendArray):
-    """The values of a variable, read when they are asked for."""
+    """The values of a variable, read on demand."""
 
     def __init__(self, objects: Any, table: Array, grid: _Grid) -> None:
         self._objects = objects
@@ -534,7 +535,7 @@ class _Values(BackendArray):
         return values.reshape(self._grid.shape)
 
     def _elsewhere(self, obj: Any, message: bytes, where: field.Placed) -> Array:
-        """The values of a message whose header states the grid in other octets than that of the first field."""
+        """Returns the values of a message whose grid section has other octets than that of the first field."""
         grid = field.decoded(message, field.grid_of)
         if not where.grid.is_same(grid):
             _refuse(obj.key, "its variable", (self._grid, grid), obj.attributes)
@@ -543,7 +544,7 @@ class _Values(BackendArray):
 
 
 def _outer(array: Array, key: tuple[Any, ...]) -> Array:
-    """Indexes one axis after the other."""
+    """Indexes one axis after another."""
     axis = 0
     for part in key:
         array = array[(*[slice(None)] * axis, part)]

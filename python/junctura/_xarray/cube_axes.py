@@ -11,7 +11,7 @@ import numpy.typing as npt
 from junctura import field
 
 Array = npt.NDArray[Any]
-# The values of an attribute, and for each object the number of its value; -1 where it has none.
+# The values of an attribute, and for each object the index of its value; -1 if it has none.
 Column = tuple[list[Any], Array]
 
 
@@ -81,7 +81,7 @@ def members(numbers: Column, types: Column) -> tuple[Column, Column | None]:
 
 
 def _steps(name: str, texts: list[Any], places: Array) -> CubeAxis:
-    """Steps as durations: of a range its end, where that tells them apart; otherwise their texts."""
+    """Steps as durations: the end of a range, if ends are unique; otherwise texts."""
     steps = [field.step_of(str(text)) for text in texts]
     if any(step is None for step in steps):
         return _sorted(name, np.array([str(text) for text in texts]), texts, places)

@@ -1,6 +1,6 @@
-"""Arrays with labels: what xarray's mean as attributes, what attributes mean to xarray, and GRIB as arrays.
+"""Arrays with labels: maps xarray labels to attributes and back, and GRIB messages to arrays.
 
-Loaded when it is first needed, and so are the packages that it needs.
+Imported on first use, with the packages that it needs.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ if TYPE_CHECKING:
     from junctura.dask import Fetched
 
 Array = npt.NDArray[Any]
-# What these say is in the array itself.
+# Attributes that the array itself contains.
 _OF_THE_ARRAY = {"dtype", "shape", "dims", "content_type", "name", "unit", "units"}
-# What keeps all labels of an array, where they fit.
+# The attribute with all labels of an array, if they fit.
 LABELS = "labels"
-# Of a payload with labels behind its array.
+# The content type of a payload with labels after its array.
 CONTENT_TYPE = "application/vnd.junctura.labelled"
-# An attribute of an array that has one of these names means something else.
+# Attribute names with another meaning for objects.
 _OF_THE_PAYLOAD = {"dtype", "shape", "dims", "content_type", LABELS}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
 # Words of selectors.
 _RESERVED = {"to", "by", "and", "or", "not", "exists"}
-# Of what an object may have, labels that no schema declares take at most this much.
+# Maximum number of attributes from undeclared labels, of all attributes of an object.
 _LABELS_MAX = 40
 _LABELS_BYTES_MAX = 16 * 1024
 
 
 def given(data: Any, schema: Schema, names: Collection[str]) -> tuple[Array | Labelled, dict[str, Any]]:
-    """What is offered of an array of xarray's, and the attributes that its labels give.
+    """Returns the payload for an xarray array, and the attributes from its labels.
 
-    All labels are kept: in the attribute ``labels`` where the schema takes it and they fit, else behind the array. The
-    plain ones are attributes of the object, too, as far as the schema takes them and nobody has said them.
+    All labels are kept: in the attribute ``labels`` if the schema allows it and they fit, else after the array. Scalar
+    labels also become attributes of the object, if the schema allows them and the caller has not given them.
     """
     taken = label_container.taken(data)
     attributes = attributes_of(data, schema, names)
@@ -59,12 +59,12 @@ def given(data: Any, schema: Schema, names: Collection[str]) -> tuple[Array | La
 
 
 def kept(data: Any, schema: Schema, names: Collection[str]) -> dict[str, Any]:
-    """The attributes that keep all labels of an array whose payload has no place for them.
+    """Returns the attributes with all labels of an array whose payload has no space for them.
 
     Raises
     ------
     InvalidArgument
-        They do not fit, or the schema does not take them.
+        The labels do not fit, or the schema does not allow them.
 
     """
     text = label_container.labels_text(data)
@@ -89,7 +89,7 @@ def _takes(schema: Schema, name: str) -> bool:
 
 
 def attributes_of(data: Any, schema: Schema, names: Collection[str]) -> dict[str, Any]:
-    """The plain labels of an array as attributes, which selectors find: as many as an object may have."""
+    """Returns the scalar labels of an array as attributes, for selectors: up to the limit of an object."""
     types = schema.attributes
     found: dict[str, Any] = {}
     room = _LABELS_BYTES_MAX
@@ -113,7 +113,7 @@ def attributes_of(data: Any, schema: Schema, names: Collection[str]) -> dict[str
 
 
 def _labels(data: Any) -> Iterator[tuple[str, Any]]:
-    """What is said of an array: its dimensions and name, then what its user noted."""
+    """Yields the labels of an array: its dimensions and name, then its attributes."""
     if data.dims:
         yield "dims", "/".join(str(dim) for dim in data.dims)
     if data.name is not None:
@@ -127,17 +127,17 @@ def _labels(data: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _fits(name: str, value: Any, room: int) -> bool:
-    """Whether an attribute that the schema does not declare may have this name and value."""
+    """Whether an undeclared attribute may have this name and value."""
     text = str(value)
     is_name = _NAME.fullmatch(name) is not None and name.lower() not in _RESERVED
     return is_name and text.isprintable() and len(text.encode()) <= min(label_container.TEXT_BYTES_MAX, room)
 
 
 def _plain(value: Any, kind: str) -> Any:
-    """A value as an attribute takes it; None for what none can hold."""
+    """Returns a value as an attribute; None if no attribute can represent it."""
     if isinstance(value, np.datetime64):
         moment = value.astype("datetime64[us]").item()
-        # NaT, and years that Python lacks.
+        # NaT, and years outside the range of Python.
         if not isinstance(moment, datetime.datetime):
             return None
         return moment.date() if kind == "date" else f"{moment.isoformat()}Z"
@@ -164,7 +164,7 @@ def dataset(listing: Listing, **options: Any) -> xarray.Dataset:
 @_forks.passage()
 def to_xarray(obj: Object | Stored | Fetched) -> xarray.DataArray:
     """See `Object.to_xarray`."""
-    # It imports this module.
+    # That module imports this one.
     from junctura import field
 
     attributes = obj.attributes
@@ -179,20 +179,20 @@ def to_xarray(obj: Object | Stored | Fetched) -> xarray.DataArray:
 
 
 def _own(payload: Any, attributes: dict[str, Any], schema: Schema | None) -> Array:
-    """The array that a payload is, as its attributes say."""
+    """Returns the array of a payload, according to its attributes."""
     is_silent = schema is not None and not schema.is_open and "dtype" not in schema.attributes
     return own(payload, attributes.get("dtype"), attributes.get("shape"), schema.name if schema and is_silent else None)
 
 
 def labelled(values: Any, attributes: dict[str, Any]) -> xarray.DataArray:
-    """An array with the labels that attributes say."""
+    """Returns an array with the labels in attributes."""
     if label_container.is_text(attributes.get(LABELS)):
         return label_container.restored(label_container.parsed(attributes[LABELS]), values)
     return _labelled(values, attributes, dims_of(attributes, values.ndim), {})
 
 
 def dims_of(attributes: dict[str, Any], count: int) -> list[str]:
-    """What the dimensions of an array are called."""
+    """Returns the names of the dimensions of an array."""
     named = str(attributes.get("dims", "")).split("/")
     return named if len(named) == count and all(named) else [f"dim_{at}" for at in range(count)]
 
@@ -201,7 +201,7 @@ def _labelled(values: Any, attributes: dict[str, Any], dims: list[str], coords: 
     module = needed("xarray", "xarray")
     for name, value in attributes.items():
         if name not in _OF_THE_ARRAY and not isinstance(value, list):
-            # What is along a dimension has the name.
+            # A coordinate along a dimension has its name.
             coords.setdefault(f"{name}_" if name in dims else name, value)
     units = attributes.get("units", attributes.get("unit"))
     more = {name: value for name, value in attributes.items() if isinstance(value, list) and name != "shape"}

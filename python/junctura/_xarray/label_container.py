@@ -1,16 +1,16 @@
-"""The labels of an array of xarray's, kept with its object: dimensions, coordinates, attributes, name.
+"""The labels of an xarray array, stored with its object: dimensions, coordinates, attributes, name.
 
-They are one JSON text. Where the schema has an attribute ``labels`` and the text fits, that is where it is; else it
-follows the bytes of the array, with the coordinates (docs/formats/labels.md):
+They are one JSON text. If the schema has an attribute ``labels`` and the text fits, it is stored there; else it follows
+the bytes of the array, with the coordinates (docs/formats/labels.md):
 
 ```text
   array, row-major | 0 to 7 zeros | coordinates, each at a multiple of 8 | JSON | bytes of array, of JSON | magic
                                                                                   8               8          16
 ```
-A reader that needs the array alone reads the first bytes. The restored array is identical to the one that was given;
-what the text cannot hold is refused by its name. The text holds no Python objects: reading it executes no code.
+A reader that needs only the array reads the first bytes. The restored array is identical to the original; labels that
+the text cannot represent are rejected by name. The text has no Python objects: reading it executes no code.
 
-Loaded when it is first needed, and so is xarray.
+Imported on first use, with xarray.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Array = npt.NDArray[Any]
 _Place = Callable[[Array], dict[str, Any]]
 _VERSION = 1
 _WORD = "junctura-labels"
-# Of an attribute of an object.
+# Size limit of an attribute.
 TEXT_BYTES_MAX = 1024
-# What begins the name of a value that JSON lacks.
+# Prefix of the name of a value that JSON lacks.
 _MARK = "~"
 
 
@@ -58,7 +58,7 @@ def taken(data: xarray.DataArray) -> TakenArray:
     Raises
     ------
     InvalidArgument
-        Something of it is not kept: a name that is no text, an index of several levels, Python objects.
+        A label cannot be stored: a name that is not a string, a multi-level index, Python objects.
 
     """
     values = values_of(data)
@@ -74,13 +74,13 @@ def taken(data: xarray.DataArray) -> TakenArray:
         return {"at": place}
 
     head = _json(_described(data, behind)).encode()
-    # Small coordinates may lie in the text.
+    # Small coordinates may be in the text.
     text = head.decode() if not blobs else labels_text(data) if len(head) + end - values.nbytes < TEXT_BYTES_MAX else ""
     return TakenArray(values, text or None, Labelled(values, blobs, head))
 
 
 def values_of(data: xarray.DataArray) -> Array:
-    """The values of an array, computed where they are Dask's."""
+    """Returns the values of an array, computed if they are a Dask array."""
     return _plain("the array", data.variable)
 
 
@@ -174,7 +174,7 @@ def _within(array: Array) -> dict[str, Any]:
 
 
 def _coded(what: str, name: str, value: Any) -> Any:
-    """A value of an attribute, as JSON: what that lacks is an object with one marked name."""
+    """Returns an attribute value as JSON; a type that JSON lacks is an object with one marked name."""
     if isinstance(value, np.generic):
         return {f"{_MARK}scalar": _array(f"{what}: attribute {name}", np.asarray(value), _within)}
     if isinstance(value, np.ndarray):
@@ -197,12 +197,12 @@ def _coded(what: str, name: str, value: Any) -> Any:
 
 
 def head_of(payload: Any) -> dict[str, Any] | None:
-    """The labels behind an array; None: there are none.
+    """Returns the labels after an array; None: there are none.
 
     Raises
     ------
     Corrupt
-        They cannot be read.
+        The labels cannot be read.
 
     """
     foot = foot_of(payload)
@@ -215,12 +215,12 @@ def head_of(payload: Any) -> dict[str, Any] | None:
 
 
 def parsed(text: bytes | str) -> dict[str, Any]:
-    """Labels that were written as one text.
+    """Parses labels that were written as one text.
 
     Raises
     ------
     Corrupt
-        They are none.
+        The text has no labels.
 
     """
     try:
@@ -233,12 +233,12 @@ def parsed(text: bytes | str) -> dict[str, Any]:
 
 
 def is_text(text: Any) -> bool:
-    """Whether an attribute ``labels`` is one of ours."""
+    """Whether an attribute ``labels`` was written by Junctura."""
     return isinstance(text, str) and text.startswith(f'{{"{_WORD}":')
 
 
 def read(payload: Any, text: Any = None) -> xarray.DataArray | None:
-    """The array that a payload is, if its labels are kept: in an attribute, which is `text`, or behind it.
+    """Returns the array of a payload with labels: in an attribute, which is `text`, or after the array.
 
     Raises
     ------
@@ -257,21 +257,21 @@ def read(payload: Any, text: Any = None) -> xarray.DataArray | None:
 
 
 def restored(labels: dict[str, Any], values: Any, payload: Any = None) -> xarray.DataArray:
-    """The array that these labels are of.
+    """Returns the array with these labels.
 
     Parameters
     ----------
     labels
-        What `head_of` or `parsed` gives.
+        The result of `head_of` or `parsed`.
     values
         The values, of NumPy or Dask.
     payload
-        The payload that coordinates lie in, where they do.
+        The payload with the coordinates, if it has them.
 
     Raises
     ------
     Corrupt
-        They do not fit the values.
+        The labels do not fit the values.
 
     """
     module: Any = _forks.imported("xarray")

@@ -1,12 +1,12 @@
-"""The pool for asyncio: the same verbs, awaited.
+"""The pool for asyncio: the same methods as coroutines.
 
-Whatever may wait is a coroutine here, follows and subscriptions are asynchronous iterators, and nothing blocks the
-event loop. No thread stands behind a wait: the loop watches the pool's descriptor, one for all tasks, however many
-wait. Tasks of several loops, and threads, may share a pool.
+Every method that may block is a coroutine here, follows and subscriptions are asynchronous iterators, and nothing
+blocks the event loop. Waits need no thread: the loop watches the pool's file descriptor, one for all waiting tasks.
+Tasks of several loops, and threads, may share a pool.
 
-A task that is cancelled leaves nothing behind: its demand is given up, and an object that had come for it but was not
-yet in its hands is given back as if it had never been received, so that a group or requirement is owed it again. An
-offer that is cancelled is carried out whole or not at all.
+Cancelling a task loses nothing: its demand is cancelled, and an object that was in flight to the task is given back as
+if it had never been received, so that a group or requirement redelivers it. A cancelled offer takes effect completely
+or not at all.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""Arrays that lie over many ranks, or that Dask has in chunks: what a pool of asyncio does with them."""
+"""Methods of an asyncio pool for arrays: distributed over ranks, or with Dask chunks."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class ArrayVerbs:
-    """The verbs of a pool that concern arrays."""
+    """The methods of a pool for arrays."""
 
     @property
     def blocking(self) -> _native.Pool:
-        """The same pool for code that waits."""
+        """The same pool for blocking code."""
         raise NotImplementedError
 
     @property
@@ -49,7 +49,7 @@ class ArrayVerbs:
         retention: Retention = None,
         **keywords: _Given,
     ) -> None:
-        """Offers one rank's part of an array that lies over many, as `junctura.Pool.offer_piece`; a thread does it.
+        """Offers one rank's part of a distributed array, as `junctura.Pool.offer_piece`, in a thread.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class ArrayVerbs:
         retention: Retention = None,
         **keywords: _Given,
     ) -> None:
-        """Offers an array that Dask has in chunks, as `junctura.Pool.offer_chunks`; a thread computes it.
+        """Offers a Dask array chunk by chunk, as `junctura.Pool.offer_chunks`; a thread computes it.
 
         Raises
         ------
@@ -106,7 +106,7 @@ class ArrayVerbs:
         threads: int = 1,
         **key: _Given,
     ) -> npt.NDArray[Any]:
-        """An array, or one rank's part of it, as `junctura.Pool.demand_array`; a thread copies it.
+        """Returns an array, or one rank's part, as `junctura.Pool.demand_array`; a thread copies it.
 
         Raises
         ------
@@ -142,7 +142,7 @@ class ArrayVerbs:
         key: dict[str, Any],
         take: Callable[..., Any],
     ) -> tuple[Object | None, Any]:
-        """The object of an array, or what `take` has taken. An error says which pieces are missing."""
+        """Returns the object of an array, or the result of `take`. An error names the missing pieces."""
         began = time.monotonic()
         try:
             return await self._board.answer(
@@ -156,7 +156,7 @@ class ArrayVerbs:
                 if isinstance(error, NotFound):
                     raise
                 if told.waited is None:
-                    # No piece is there.
+                    # No piece exists.
                     raise error from None
                 late = Timeout(told.subject, told.cause)
                 late.waited = waited_s
@@ -197,7 +197,7 @@ class ArrayVerbs:
         schema: str | None = None,
         **key: _Given,
     ) -> Any:
-        """An array as one of Dask's, as `junctura.Pool.demand_chunks`: waits until the array is there.
+        """Returns an array as a Dask array, as `junctura.Pool.demand_chunks`; waits until the array is available.
 
         Returns
         -------
@@ -222,5 +222,5 @@ class ArrayVerbs:
         try:
             return await asyncio.to_thread(take, found.key, timeout=0, schema=found.schema.name)
         finally:
-            # It was looked at, and not taken.
+            # The object was only inspected, not taken.
             found.give_back()

@@ -1,4 +1,4 @@
-"""The loops that watch a pool for their tasks."""
+"""Event loops that watch a pool for their tasks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class _Waiter:
-    """A task that sleeps until one of some things has something."""
+    """A task that sleeps until one of its sources has data."""
 
     __slots__ = ("future", "loop")
 
@@ -31,22 +31,22 @@ class _Waiter:
         self.future: asyncio.Future[None] = self.loop.create_future()
 
     def wake(self) -> None:
-        """Wakes it, in whatever thread has read something."""
+        """Wakes the task, from the thread that has read the data."""
         if asyncio._get_running_loop() is self.loop:
             self._wake_here()
         else:
-            # That loop may have ended in the meantime: then nothing waits there.
+            # The loop may have ended in the meantime: then no task waits there.
             with contextlib.suppress(RuntimeError):
                 self.loop.call_soon_threadsafe(self._wake_here)
 
     def _wake_here(self) -> None:
-        # A future carries no answer: a task that is cancelled now has taken nothing.
+        # The future carries no result: a task that is cancelled now has taken nothing.
         if not self.future.done():
             self.future.set_result(None)
 
 
 class _Watched:
-    """A loop that watches a pool's descriptor, and how many of its tasks wait."""
+    """A loop that watches a pool's descriptor, and the number of its waiting tasks."""
 
     __slots__ = ("descriptor", "tasks")
 
@@ -58,8 +58,8 @@ class _Watched:
 class Switchboard:
     """The loops in which tasks wait on one pool.
 
-    A loop in which a task waits watches the pool's descriptor. When that is readable, one look reads everything that
-    has come; the pool itself knows the tasks, and wakes those for which there is something.
+    A loop with a waiting task watches the pool's descriptor. When the descriptor is readable, one call reads all
+    received data; the pool has the list of waiting tasks, and wakes those with data.
     """
 
     def __init__(self, pool: _native.Pool) -> None:
@@ -73,9 +73,9 @@ class Switchboard:
         *on: Native,
         within: Deadline | None = None,
     ) -> _T:
-        """What `take` gives, as soon as it gives something: asked when one of these things may have something."""
+        """Returns the first result of `take`, which is called whenever one of these sources may have data."""
         while True:
-            # Much has come already.
+            # Often the data have arrived already.
             if (taken := take()) is not None:
                 found = await taken if inspect.isawaitable(taken) else taken
                 if found is not None:
@@ -84,7 +84,7 @@ class Switchboard:
             places = self.pool._wake_when(waiter.wake, *on)
             watched = self._watch(waiter.loop)
             try:
-                # A task is woken by what is read from now on: what was read before is found here.
+                # A task is woken by data read from now on; data read before are found here.
                 if (taken := take()) is not None:
                     found = await taken if inspect.isawaitable(taken) else taken
                     if found is not None:
@@ -96,7 +96,7 @@ class Switchboard:
                     watched.tasks -= 1
 
     async def answer(self, answer: _Answer[_T], *, within: Deadline | None = None) -> _T:
-        """What is said to a question; given up when the task is cancelled, or the time is over."""
+        """Returns the answer to a request; cancels the request if the task is cancelled or the deadline passes."""
         try:
             return await self.polled(answer, within=within)
         except BaseException:
@@ -104,7 +104,7 @@ class Switchboard:
             raise
 
     async def polled(self, answer: _Answer[_T], *, within: Deadline | None = None) -> _T:
-        """The same; where the task is cancelled, the question stands."""
+        """The same; if the task is cancelled, the request stays active."""
         while True:
             waiter = _Waiter()
             watched = self._watch(waiter.loop)
@@ -117,7 +117,7 @@ class Switchboard:
                     watched.tasks -= 1
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> _Watched | None:
-        """One more task waits in this loop. None: there is no server any more, and each question says so itself."""
+        """Registers one more waiting task of this loop. None: there is no server, and each request will report that."""
         watched = self.watching.get(loop)
         if watched is not None:
             watched.tasks += 1
@@ -133,7 +133,7 @@ class Switchboard:
         return watched
 
     def unwatch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Ends the watching of a loop, unless a task waits there."""
+        """Stops watching a loop, unless a task waits there."""
         watched = self.watching.get(loop)
         if watched is not None and not watched.tasks:
             del self.watching[loop]
@@ -145,24 +145,24 @@ class Switchboard:
             self.look()
 
     def __del__(self) -> None:
-        # The descriptor ends with the pool; a loop must not be left with its number.
+        # The pool closes the descriptor; a loop must not keep its number.
         for loop, watched in list(self.watching.items()):
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(loop.remove_reader, watched.descriptor)
 
     def look(self, *asked: Native) -> list[int]:
-        """Reads what has come, and wakes the tasks that it concerns; returns which of these have something."""
+        """Reads received data, and wakes the tasks concerned; returns which of these sources have data."""
         try:
             is_blocked = self.pool._look()
         except Error:
-            # The pool has woken all.
+            # The pool has woken all tasks.
             return list(range(len(asked)))
         if is_blocked:
             self._flush()
         return self.pool._ready(list(asked)) if asked else []
 
     def _flush(self) -> None:
-        """The descriptor does not tell when a socket has room: one thread waits for that, for all."""
+        """Waits in one thread, for all tasks, until a socket is writable; the descriptor does not report that."""
         if self.is_flushing:
             return
         self.is_flushing = True
@@ -170,7 +170,7 @@ class Switchboard:
 
         def done(flushed: asyncio.Future[None]) -> None:
             self.is_flushing = False
-            # Why it failed is told by every question.
+            # Every request reports the reason of a failure.
             if not flushed.cancelled():
                 flushed.exception()
             self.look()
@@ -178,7 +178,7 @@ class Switchboard:
         flushed.add_done_callback(done)
 
 
-# By the number of its pool, which it keeps.
+# By the number of its pool, to which it has a reference.
 _BOARDS: weakref.WeakValueDictionary[int, Switchboard] = weakref.WeakValueDictionary()
 _BOARDS_LOCK = threading.Lock()
 
@@ -192,7 +192,7 @@ def board_of(pool: _native.Pool) -> Switchboard:
 
 
 class Opening(Generic[_T]):
-    """What is opened when it is awaited, or entered with ``async with``."""
+    """An object that opens when it is awaited, or entered with ``async with``."""
 
     _opened: _T | None = None
     _turn: asyncio.Lock | None = None
@@ -203,7 +203,7 @@ class Opening(Generic[_T]):
     async def _get(self) -> _T:
         if self._opened is not None:
             return self._opened
-        # Of several tasks that come first, one opens it.
+        # If several tasks arrive first, one opens it.
         self._turn = self._turn or asyncio.Lock()
         async with self._turn:
             if self._opened is None:
@@ -218,7 +218,7 @@ class Opening(Generic[_T]):
 
 
 class Deadline:
-    """A time limit for several waits."""
+    """A deadline shared by several waits."""
 
     def __init__(self, timeout: float | None, subject: str, cause: str) -> None:
         self.loop = asyncio.get_running_loop()
@@ -227,7 +227,7 @@ class Deadline:
         self.error = Timeout(subject, cause)
 
     async def run(self, wait: Awaitable[None]) -> None:
-        """Waits for what carries nothing, so that nothing is lost with it."""
+        """Waits for an awaitable without a result, so that a cancellation loses nothing."""
         left = None if self.at is None else max(0.0, self.at - self.loop.time())
         try:
             await asyncio.wait_for(wait, left)
@@ -235,18 +235,18 @@ class Deadline:
             raise self.error from None
 
     async def finish(self, work: Awaitable[None]) -> None:
-        """The same of work that has an end, if the limit is not to wait for what has not come."""
+        """The same for finite work, unless the deadline forbids to wait for data that have not arrived."""
         await (work if self.is_zero else self.run(work))
 
 
 async def next_of(board: Switchboard, of: Any, timeout: float | None, subject: str) -> Any:
-    """The next item of a follow, or the next event of a subscription."""
-    # Most have come already.
+    """Returns the next item of a follow, or the next event of a subscription."""
+    # Most items have arrived already.
     if (taken := of._take()) is not None:
         return taken[0]
     within = Deadline(timeout, subject, "nothing came in time")
     if timeout is not None and timeout <= 0:
-        # What has come by now is in time.
+        # Items that have arrived by now are in time.
         board.look()
 
     def take() -> tuple[Any] | Awaitable[tuple[Any] | None] | None:
@@ -262,7 +262,7 @@ async def next_of(board: Switchboard, of: Any, timeout: float | None, subject: s
 async def after_errands(
     board: Switchboard, of: _native.Follow, errand: _Errand | None, within: Deadline | None = None
 ) -> tuple[Any] | None:
-    """The next item, once what takes long for it was done beside the loop. Who is cancelled meanwhile loses nothing."""
+    """Returns the next item after its slow steps have run beside the loop. A cancelled task loses no item."""
     taken = None
     while errand is not None:
         running = beside(errand.run)
@@ -270,13 +270,13 @@ async def after_errands(
         of._finish(errand)
         taken = of._take()
         errand = of._errand() if taken is None else None
-    # Others may wait for the same follow.
+    # Other tasks may wait for the same follow.
     board.look()
     return taken
 
 
 async def ended(board: Switchboard, begin_stop: Callable[[], _Answer[None] | None]) -> None:
-    """Ends something and waits until it has ended; without a server, it has."""
+    """Ends an object and waits until it has ended; without a server it has ended already."""
     with contextlib.suppress(Disconnected, Closed):
         if (stop := begin_stop()) is not None:
             await board.answer(stop)
@@ -284,7 +284,7 @@ async def ended(board: Switchboard, begin_stop: Callable[[], _Answer[None] | Non
 
 @contextlib.contextmanager
 def keeping(raised: BaseException | None) -> Iterator[None]:
-    """At the end of a block that has raised something: a failure to leave does not replace that."""
+    """Keeps the exception that ended a block: a failure while leaving does not replace it."""
     try:
         yield
     except Error:
@@ -293,13 +293,13 @@ def keeping(raised: BaseException | None) -> Iterator[None]:
 
 
 def forget(begin_stop: Callable[[], _Answer[None] | None]) -> None:
-    """Ends what nobody holds any more, without waiting for it."""
+    """Ends an object without references, without waiting for the end."""
     with contextlib.suppress(Exception):
         begin_stop()
 
 
 async def beside(call: Callable[..., _T], *arguments: Any, undo: Callable[[_T], object] | None = None) -> _T:
-    """Runs something beside the loop. If the task is cancelled meanwhile, what comes of it is undone."""
+    """Runs a call beside the loop. If the task is cancelled meanwhile, the effect of the call is undone."""
     running = asyncio.get_running_loop().run_in_executor(None, call, *arguments)
     try:
         return await asyncio.shield(running)

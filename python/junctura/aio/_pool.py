@@ -1,4 +1,4 @@
-"""The pool, awaited."""
+"""The pool with coroutines."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ if TYPE_CHECKING:
     from junctura._native_model import _Attributes, _Given, _Kind
     from junctura.aio._writing import Durability, Retention
 
-# Copies of more bytes than this are made beside the loop.
+# Larger copies run beside the loop.
 COPIED_AT_ONCE = 1 << 20
 
 
 class Pool(ArrayVerbs):
-    """The shared space in which objects are offered and found, for asyncio.
+    """A connection to a pool, the shared space in which objects are offered and found, for asyncio.
 
     Parameters
     ----------
     url : str or junctura.Pool, optional
-        As for `junctura.Pool`; or such a pool, which then is used from here, too.
+        As for `junctura.Pool`; or such a pool, which is then shared.
     **options
         As for `junctura.Pool`.
 
     Notes
     -----
-    Used with ``async with``, or opened by ``await``: ``pool = await junctura.aio.Pool("unix:fields")``. The end of the
-    block leaves the pool; one that was given is left open.
+    Use it with ``async with``, or open it with ``await``: ``pool = await junctura.aio.Pool("unix:fields")``. The end of
+    the block closes the connection; a pool that was passed in stays open.
 
     """
 
@@ -116,7 +116,7 @@ class Pool(ArrayVerbs):
         return self
 
     def __await__(self) -> Generator[Any, None, Self]:
-        """Connects; where a server has to be started, until it listens."""
+        """Connects; waits until a server that has to be started accepts connections."""
         return self._open().__await__()
 
     async def __aenter__(self) -> Self:
@@ -139,29 +139,29 @@ class Pool(ArrayVerbs):
 
     @property
     def blocking(self) -> _native.Pool:
-        """The same pool for code that waits: threads, and what is done at once."""
+        """The same pool for blocking code: threads, and calls that return at once."""
         if self._native is None:
             raise Closed("pool", "it is not open: 'async with pool', or await it")
         return self._native
 
     @property
     def url(self) -> str:
-        """Where other processes, children among them, find this pool."""
+        """URL with which other processes, children included, connect to this pool."""
         return self.blocking.url
 
     @property
     def route(self) -> str:
-        """By which way the server is reached, and why: ``shm``, ``tcp``, or ``tcp, TLS``."""
+        """The transport to the server and the reason for its choice: ``shm``, ``tcp``, or ``tcp, TLS``."""
         return self.blocking.route
 
     @property
     def client(self) -> int:
-        """The number that the server gave this client."""
+        """The number that the server assigned to this client."""
         return self.blocking.client
 
     @property
     def incarnation(self) -> int:
-        """The life of the server: the first half of every version that it gives."""
+        """The incarnation of the server: the first half of every version that it assigns."""
         return self.blocking.incarnation
 
     @property
@@ -170,26 +170,26 @@ class Pool(ArrayVerbs):
         return self.blocking.schemas
 
     def schema(self, name: str | None = None) -> Schema:
-        """The schema of this name, or the one that is meant where none is named."""
+        """The schema of this name, or the default schema."""
         return self.blocking.schema(name)
 
     async def close(self) -> None:
-        """Leaves the pool: every call fails with `Closed` from now on. Objects that are held stay readable."""
+        """Disconnects from the pool: later calls fail with `Closed`. Objects that are held stay readable."""
         native = self.blocking
         await beside(native.close)
         self._board.unwatch(asyncio.get_running_loop())
 
     async def stop(self, timeout: float | None = None) -> None:
-        """Stops the server, as `junctura.Pool.stop`."""
+        """Drains and stops the server, as `junctura.Pool.stop`."""
         await self._board.answer(self.blocking._begin_stop(timeout))
 
     async def sync(self, timeout: float | None = None) -> None:
-        """Returns when everything that was said through this pool before is in effect, as `junctura.Pool.sync`.
+        """Waits until every earlier operation through this pool is in effect, as `junctura.Pool.sync`.
 
         Raises
         ------
         Timeout
-            It may be in effect by now, or later.
+            The operations may be in effect already, or take effect later.
 
         """
         within = Deadline(timeout, "sync", "not everything that was said was in effect in time")
@@ -237,11 +237,11 @@ class Pool(ArrayVerbs):
         durability: Durability = None,
         **keywords: _Given,
     ) -> Version | None:
-        """Offers an object, as `junctura.Pool.offer`; returns when it is visible to all, or archived where it is to be
+        """Offers an object, as `junctura.Pool.offer`; returns when it is visible to all clients, or archived if it is
         durable.
 
-        Where the pool is full it waits for memory, and other tasks run meanwhile. More than a mebibyte is copied by a
-        thread.
+        If the pool is full it waits for memory, and other tasks run meanwhile. A thread copies payloads above one
+        mebibyte.
 
         Raises
         ------
@@ -262,14 +262,14 @@ class Pool(ArrayVerbs):
         retention: Retention = None,
         durability: Durability = None,
     ) -> builtins.list[Version]:
-        """Offers many objects and returns when all are visible, or archived where they are to be durable: a round trip
-        for about `window` of them.
+        """Offers many objects and returns when all are visible, or archived if they are durable: one round trip for
+        about `window` objects.
 
         Raises
         ------
         junctura.Error
-            That of the first object that failed; its `index` says which. Those before it are visible, later ones may
-            be.
+            The error of the first object that failed, with its position in `index`. Objects before it are visible,
+            later ones may be.
 
         """
         how = How(schema, retention, False, durability)
@@ -306,7 +306,7 @@ class Pool(ArrayVerbs):
     async def allocate(
         self, nbytes: int | None = None, /, *, shape: _Shape | None = None, dtype: npt.DTypeLike | None = None
     ) -> Allocation:
-        """Memory in the pool, to be filled and given to `offer`, without a copy; waits for it where the pool is full.
+        """Allocates memory in the pool, to fill and pass to `offer` without a copy; waits while the pool is full.
 
         Parameters
         ----------
@@ -327,7 +327,9 @@ class Pool(ArrayVerbs):
         return await self._board.answer(self.blocking._begin_allocate(length, kind, extents, None))
 
     def pipeline(self, window: int = 64) -> Pipeline:
-        """Offers that are not awaited one by one: up to `window` may be unacknowledged."""
+        """Returns a pipeline, whose offers do not wait for each acknowledgment: up to `window` may be
+        unacknowledged.
+        """
         return Pipeline(self, window)
 
     async def demand(
@@ -341,9 +343,10 @@ class Pool(ArrayVerbs):
         incomplete: bool = False,
         **key: _Given,
     ) -> Object:
-        """One object, which is held until it is released; waits until it is there. As `junctura.Pool.demand`.
+        """Receives one object, which is held until it is released; waits until it is available. As
+        `junctura.Pool.demand`.
 
-        Where a store is behind the pool, a thread looks there for what the pool does not have.
+        With a store behind the pool, a thread searches the store for objects that the pool does not have.
 
         Raises
         ------
@@ -371,9 +374,9 @@ class Pool(ArrayVerbs):
         versions: Literal["all", "newest"] = "all",
         time_to_live: float | None = None,
     ) -> Follow:
-        """Everything that matches a selector: what is there, then what comes. As `junctura.Pool.follow`.
+        """Delivers every object that matches a selector: the existing ones, then new ones. As `junctura.Pool.follow`.
 
-        Where a store is behind the pool, threads read there what the pool does not have any more.
+        With a store behind the pool, threads read from the store the objects that have left the pool.
 
         Returns
         -------
@@ -412,12 +415,12 @@ class Pool(ArrayVerbs):
         quota: int | str | None = None,
         stuck_after: float | None = None,
     ) -> Requirement:
-        """Says early what will be wanted, as `junctura.Pool.require`.
+        """Registers interest in advance, as `junctura.Pool.require`.
 
         Returns
         -------
         Requirement
-            For ``async with`` or ``await``: it stands from then on.
+            For ``async with`` or ``await``, which create it.
 
         """
         native = self.blocking
@@ -427,13 +430,15 @@ class Pool(ArrayVerbs):
         )
 
     async def retract(self, name: str) -> int:
-        """Ends a requirement that has a name, whoever made it; returns how many objects it was still owed."""
+        """Retracts a named requirement, regardless of its creator; returns the number of objects that it still
+        retained.
+        """
         return await self._board.answer(self.blocking._begin_retract(name))
 
     async def wanted(
         self, attributes: _Attributes | None = None, /, *, schema: str | None = None, **keywords: _Given
     ) -> int:
-        """How many would be given an object with these attributes, were it offered now."""
+        """Returns how many consumers would receive an object with these attributes, if it were offered now."""
         return await self._board.answer(self.blocking._begin_wanted(attributes, schema, keywords))
 
     def bundle(
@@ -452,7 +457,7 @@ class Pool(ArrayVerbs):
         Returns
         -------
         Bundle
-            For ``async with`` or ``await``: it is open from then on.
+            For ``async with`` or ``await``, which open it.
 
         """
         native = self.blocking
@@ -463,7 +468,7 @@ class Pool(ArrayVerbs):
         )
 
     async def bundles(self, selector: str = "", *, under: str | None = None) -> builtins.list[BundleEntry]:
-        """The bundles whose attributes match, as `junctura.Pool.bundles`; a thread fetches them."""
+        """Lists the bundles whose attributes match, as `junctura.Pool.bundles`; a thread fetches the list."""
         native = self.blocking
         return await beside(lambda: native.bundles(selector, under=under))
 
@@ -475,7 +480,9 @@ class Pool(ArrayVerbs):
         incomplete: bool = False,
         bundle: str | None = None,
     ) -> builtins.list[Entry]:
-        """What is visible and matches, without payloads, as `junctura.Pool.list`; a thread fetches it."""
+        """Lists the visible objects that match, without payloads, as `junctura.Pool.list`; a thread fetches the
+        list.
+        """
         native = self.blocking
         return await beside(
             lambda: native.list(selector, order_by=order_by, incomplete=incomplete, bundle=bundle),
@@ -497,15 +504,15 @@ class Pool(ArrayVerbs):
     async def wait(
         self, *on: Follow | Subscription | Bundle, timeout: float | None = None
     ) -> builtins.list[Follow | Subscription | Bundle]:
-        """Waits until at least one of these has something, or has ended, and returns those.
+        """Waits until at least one of these sources has data, or has ended, and returns those sources.
 
-        ``next(timeout=0)`` takes it; a bundle is among them when it is complete or aborted. Tasks of their own are the
-        other way: ``asyncio.wait`` knows them, demands and timers.
+        ``next(timeout=0)`` takes the data; a bundle is included when it is complete or aborted. The alternative is a
+        task for each source: ``asyncio.wait`` supports tasks, and so demands and timers.
 
         Raises
         ------
         Timeout
-            When nothing came in time.
+            No source had data in time.
 
         """
         if not on:
@@ -525,14 +532,15 @@ class Pool(ArrayVerbs):
         schema: str | None = None,
         **key: _Given,
     ) -> int:
-        """Withdraws one object; waits until every requirement that is owed it has released it.
+        """Withdraws one object; waits until every requirement that retains it has released it.
 
-        As `junctura.Pool.withdraw`; where the task is cancelled, the object stays offered, unless it went already.
+        As `junctura.Pool.withdraw`. If the task is cancelled, the object stays offered, unless it was withdrawn
+        already.
         """
         return await self._board.answer(self.blocking._begin_withdraw(target, timeout, force, schema, key))
 
     async def withdraw_all(self, selector: str, *, timeout: float | None = None, force: bool = False) -> int:
-        """Withdraws everything that matches a selector, as `withdraw`; returns how many objects went."""
+        """Withdraws every object that matches a selector, as `withdraw`; returns the number of objects."""
         return await self._board.answer(self.blocking._begin_withdraw_all(selector, timeout, force))
 
     async def _offer(
@@ -554,7 +562,7 @@ class Pool(ArrayVerbs):
         keywords: dict[str, Any],
         bundle: _native.Bundle | None,
     ) -> _Answer[Any] | None:
-        """Copies the payload and sends the offer; None: nothing wants it."""
+        """Copies the payload and sends the offer; None: no client wants the object."""
         native = self.blocking
         if numpy_payload.is_labelled(data):
             said = {*(attributes or ()), *(name.removesuffix("_") for name in keywords)}

@@ -1,4 +1,4 @@
-"""What comes: follows, subscriptions, requirements."""
+"""Receiving: follows, subscriptions, requirements."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Follow(Opening["_native.Follow"]):
-    """Everything that matches a selector: what is there, then what comes; made by `Pool.follow` and
+    """Delivers every object that matches a selector: the existing ones, then new ones. Created by `Pool.follow` and
     `Requirement.follow`.
 
-    ``async for obj in follow`` gives the objects; `next` one of them. It begins when it is awaited (``follow = await
-    pool.follow(…)``), entered or first asked, and ends with its ``async with`` block or with `close`.
+    ``async for obj in follow`` iterates over the objects; `next` returns one. The follow begins when it is awaited
+    (``follow = await pool.follow(…)``), entered or first used, and ends with its ``async with`` block or with `close`.
 
     Examples
     --------
@@ -45,53 +45,57 @@ class Follow(Opening["_native.Follow"]):
         return await self._board.answer(self._begin())
 
     def __await__(self) -> Generator[Any, None, Self]:
-        """Begins it: what becomes visible from now on is not missed."""
+        """Begins the follow: it misses no object that becomes visible from now on."""
         yield from self._get().__await__()
         return self
 
     async def next(self, timeout: float | None = None) -> Any:
-        """The next object; waits for it.
+        """Returns the next object; waits for it.
 
         Parameters
         ----------
         timeout : float, optional
-            Seconds; 0 does not wait, None waits for ever.
+            Seconds; 0 does not wait, None waits without a limit.
 
         Returns
         -------
         Object, Gap, Live or None
-            Gaps and Live where they were asked for; None when the follow has ended.
+            Gaps and Live if they were requested; None when the follow has ended.
 
         Raises
         ------
         Timeout
-            When nothing came in time.
+            No object arrived in time.
 
         """
         return await next_of(self._board, await self._get(), timeout, "follow")
 
     @property
     def cursor(self) -> str | None:
-        """Where a later follow goes on after the last object that this one gave; None before the first."""
+        """Cursor with which a later follow continues after the last object that this one delivered; None before the
+        first.
+        """
         return self._have().cursor
 
     @property
     def snapshot_sequence(self) -> int:
-        """The newest sequence number when it began: what was there has at most this one, what comes has larger ones."""
+        """The newest sequence number at the start: existing objects have at most this number, new ones larger
+        numbers.
+        """
         return self._have().snapshot_sequence
 
     @property
     def is_live(self) -> bool:
-        """Whether all that was there when it began has been given."""
+        """Whether all objects that existed at the start have been delivered."""
         return self._have().is_live
 
     @property
     def held(self) -> int:
-        """Objects of it that are held."""
+        """Number of its objects that are held."""
         return self._have().held
 
     async def close(self) -> None:
-        """Ends it. Objects that it gave stay held until they are released; what it had not given is given back."""
+        """Ends the follow. Delivered objects stay held until they are released; undelivered ones are given back."""
         if self._opened is not None:
             await ended(self._board, self._opened._begin_stop)
 
@@ -120,7 +124,7 @@ class Follow(Opening["_native.Follow"]):
 
 
 class Subscription(Opening["_native.Subscription"]):
-    """What happens in a pool, without payloads; made by `Pool.subscribe`. Used as a `Follow`."""
+    """A stream of events of a pool, without payloads; created by `Pool.subscribe`. Used as a `Follow`."""
 
     def __init__(self, board: Switchboard, begin: Callable[[], _Answer[_native.Subscription]]) -> None:
         self._board = board
@@ -130,26 +134,26 @@ class Subscription(Opening["_native.Subscription"]):
         return await self._board.answer(self._begin())
 
     def __await__(self) -> Generator[Any, None, Self]:
-        """Begins it: what happens from now on is not missed."""
+        """Begins the subscription: it misses no event from now on."""
         yield from self._get().__await__()
         return self
 
     async def next(self, timeout: float | None = None) -> Event | None:
-        """The next event; waits for it, at most `timeout` seconds. None when the subscription has ended.
+        """Returns the next event; waits for it, at most `timeout` seconds. None when the subscription has ended.
 
         Raises
         ------
         Timeout
-            When nothing happened in time.
+            No event occurred in time.
         LimitExceeded
-            When events came faster than they were read, and some were lost: the subscription has ended.
+            Events arrived faster than they were read, and some were lost: the subscription has ended.
 
         """
         event: Event | None = await next_of(self._board, await self._get(), timeout, "subscription")
         return event
 
     async def close(self) -> None:
-        """Ends it."""
+        """Ends the subscription."""
         if self._opened is not None:
             await ended(self._board, self._opened._begin_stop)
 
@@ -177,10 +181,11 @@ class Subscription(Opening["_native.Subscription"]):
 
 
 class Requirement(Opening["_native.Requirement"]):
-    """What will be wanted: whatever matches stays until it was received through this requirement and released.
+    """A requirement: retains every matching object until it has been received through this requirement and released.
 
-    Made by `Pool.require`; it stands once it is awaited, or entered. One without a name is retracted at the end of its
-    ``async with`` block, or when it is forgotten; one with a name stands, and this client's use of it ends.
+    Created by `Pool.require`; it takes effect when it is awaited, or entered. An unnamed requirement is retracted at
+    the end of its ``async with`` block, or when it is garbage-collected; a named one persists, and only this client's
+    use ends.
     """
 
     def __init__(self, pool: Pool, begin: Callable[[], _Answer[_native.Requirement]]) -> None:
@@ -191,13 +196,13 @@ class Requirement(Opening["_native.Requirement"]):
         return await self._pool._board.answer(self._begin())
 
     def __await__(self) -> Generator[Any, None, Self]:
-        """Makes it: from now on, what it requires stays."""
+        """Creates the requirement: from now on, matching objects are retained."""
         yield from self._get().__await__()
         return self
 
     @property
     def selector(self) -> str:
-        """What it requires."""
+        """The selector of the required objects."""
         return self._have().selector
 
     @property
@@ -213,7 +218,9 @@ class Requirement(Opening["_native.Requirement"]):
         gaps: Literal["raise", "yield", "ignore"] = "raise",
         live: Literal["ignore", "yield"] = "ignore",
     ) -> Follow:
-        """Receives everything that it requires, in the order in which it became visible; of a group, a share of it."""
+        """Receives every required object, in the order in which the objects became visible; in a group, a
+        share.
+        """
         return Follow(self._pool._board, lambda: self._have()._begin_follow(window, until_live, gaps, live))
 
     async def demand(
@@ -225,14 +232,14 @@ class Requirement(Opening["_native.Requirement"]):
         schema: str | None = None,
         **key: _Given,
     ) -> Object:
-        """Receives one object that it requires, as `Pool.demand`."""
+        """Receives one required object, as `Pool.demand`."""
         return await self._pool._board.answer(self._have()._begin_demand(target, timeout, schema, key))
 
     async def retract(self) -> None:
-        """Gives it up, for all who use it: what only it kept may go."""
+        """Retracts the requirement for all clients that use it: objects that only it retained may be removed."""
         name = self._have().name
         if name is not None:
-            # Somebody else may have been faster.
+            # Another client may have retracted it first.
             with contextlib.suppress(NotFound):
                 await self._pool.retract(name)
         await self._close()

@@ -1,4 +1,4 @@
-"""What goes: bundles, pipelines."""
+"""Sending: bundles, pipelines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class How(NamedTuple):
-    """How an object is offered."""
+    """Options of an offer."""
 
     schema: str | None
     retention: Retention
@@ -37,9 +37,9 @@ class How(NamedTuple):
 class Bundle(Opening["_native.Bundle"]):
     """Objects that become visible together, or not at all; opened by `Pool.bundle`.
 
-    What goes into it is offered with `Bundle.offer`: other than in a thread's ``with pool.bundle():``, what tasks
-    offer with `Pool.offer` goes nowhere else. The end of its ``async with`` block seals it, unless its number of
-    members was said; an exception in the block publishes nothing.
+    Offer its members with `Bundle.offer`: unlike in a thread's ``with pool.bundle():``, objects that tasks offer with
+    `Pool.offer` do not become members. The end of its ``async with`` block seals the bundle, unless its number of
+    members was declared; an exception in the block publishes nothing.
 
     Examples
     --------
@@ -64,18 +64,18 @@ class Bundle(Opening["_native.Bundle"]):
         return await self._pool._board.answer(self._begin())
 
     def __await__(self) -> Generator[Any, None, Self]:
-        """Opens it."""
+        """Opens the bundle."""
         yield from self._get().__await__()
         return self
 
     @property
     def path(self) -> str | None:
-        """Its path, or None."""
+        """The path of the bundle, or None."""
         return self._have().path
 
     @property
     def completed(self) -> Completed | None:
-        """What became visible with it, as far as that has been heard here; else None."""
+        """The result of the completion, if this client has received it; else None."""
         if self._completed is None and self._opened is not None:
             with contextlib.suppress(Closed):
                 self._completed = self._opened._take_completed()
@@ -106,7 +106,7 @@ class Bundle(Opening["_native.Bundle"]):
         Raises
         ------
         BundleFull, BundleClosed, Closed
-            It has all its members; it is complete; it was aborted or left.
+            The bundle has all its members; it is complete; it was aborted or left.
 
         """
         opened = await self._get()
@@ -124,7 +124,8 @@ class Bundle(Opening["_native.Bundle"]):
         retention: Retention = None,
         durability: Durability = None,
     ) -> list[Staged]:
-        """Offers many objects into the bundle and returns when all are staged: a round trip for about `window` of them.
+        """Offers many objects into the bundle and returns when all are staged: one round trip for about `window`
+        objects.
 
         Parameters
         ----------
@@ -138,7 +139,7 @@ class Bundle(Opening["_native.Bundle"]):
         Raises
         ------
         junctura.Error
-            That of the first object that failed; its `index` says which. Others may be staged.
+            The error of the first object that failed, with its position in `index`. Others may be staged.
 
         """
         opened = await self._get()
@@ -147,15 +148,15 @@ class Bundle(Opening["_native.Bundle"]):
         return staged
 
     async def seal(self) -> Completed:
-        """Says that it has all its members; returns when it is visible (one nested in another: when it is staged
-        there).
+        """Seals the bundle: it has all its members. Returns when it is visible (a nested bundle: when it is staged in
+        the enclosing one).
 
         Raises
         ------
         Conflict
-            A number of members was said, which are not there; or a bundle nested in it is not complete. It stays open.
+            Declared members are missing, or a nested bundle is not complete. The bundle stays open.
         BundleClosed, Closed
-            It is complete; it was aborted, or left by this handle.
+            The bundle is complete; it was aborted, or left by this handle.
 
         """
         opened = await self._get()
@@ -165,26 +166,26 @@ class Bundle(Opening["_native.Bundle"]):
         return sealed
 
     async def abort(self) -> int:
-        """Gives it up for all who have it open; returns the number of objects that were freed.
+        """Aborts the bundle for all producers that have it open; returns the number of objects that were freed.
 
         Raises
         ------
         BundleClosed
-            It is complete.
+            The bundle is complete.
 
         """
         opened = await self._get()
         return await self._pool._board.answer(opened._begin_abort())
 
     async def wait(self, timeout: float | None = None) -> Completed:
-        """Waits until it is visible, at most `timeout` seconds.
+        """Waits until the bundle is visible, at most `timeout` seconds.
 
         Raises
         ------
         Timeout
-            It was not complete in time.
+            The bundle was not complete in time.
         Closed
-            It was aborted, or left by this handle.
+            The bundle was aborted, or left by this handle.
 
         """
         if self._completed is not None:
@@ -195,7 +196,7 @@ class Bundle(Opening["_native.Bundle"]):
         return self._completed
 
     async def leave(self) -> None:
-        """Leaves it to the other producers; one without a path is aborted."""
+        """Leaves the bundle to the other producers; a bundle without a path is aborted."""
         if self._opened is not None:
             await ended(self._pool._board, self._opened._begin_leave)
 
@@ -218,10 +219,10 @@ class Bundle(Opening["_native.Bundle"]):
 
 
 class Pipeline:
-    """Offers that are not awaited one by one; made by `Pool.pipeline`.
+    """A stream of offers in flight; created by `Pool.pipeline`.
 
     `offer` returns at once while fewer than `window` offers are unacknowledged. The end of its ``async with`` block
-    awaits all of them, and raises the first failure.
+    waits for all offers, and raises the first failure.
     """
 
     def __init__(self, pool: Pool, window: int) -> None:
@@ -244,14 +245,14 @@ class Pipeline:
         durability: Durability = None,
         **keywords: _Given,
     ) -> int:
-        """Offers an object, as `Pool.offer`, and goes on; returns its number in this pipeline. It is acknowledged when
-        it is visible, or archived where it is to be durable.
+        """Offers an object, as `Pool.offer`, without waiting for the acknowledgment; returns its number in this
+        pipeline. The offer is acknowledged when the object is visible, or archived if it is durable.
 
         Raises
         ------
         junctura.Error
-            What is wrong with this offer, or the first failure of an earlier one that nobody was told of: this one was
-            not made then.
+            This offer is invalid, or an earlier offer failed and its failure was not reported yet; then this offer was
+            not sent.
 
         """
         async with self._turn:
@@ -266,7 +267,7 @@ class Pipeline:
             return self._count - 1
 
     async def flush(self) -> None:
-        """Waits until every offer is acknowledged; raises the first failure that nobody was told of."""
+        """Waits until every offer is acknowledged; raises the first failure that was not reported yet."""
         async with self._turn:
             while self._sent:
                 await self._hear()
@@ -274,7 +275,7 @@ class Pipeline:
 
     @property
     def outstanding(self) -> int:
-        """Offers that are not acknowledged, as far as this pipeline has heard."""
+        """Number of offers whose acknowledgment this pipeline has not received."""
         return len(self._sent)
 
     async def _hear(self) -> None:

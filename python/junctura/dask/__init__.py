@@ -1,4 +1,4 @@
-"""Objects of a pool or a store as collections of Dask's, fetched where a task runs.
+"""Dask collections of the objects of a pool or a store, fetched where a task runs.
 
 ```text
   from_selector("param=t,step=0/6", pool="tcp://node7:7000")
@@ -7,8 +7,8 @@
       as_="array"     dask.array, stacked along the attributes in which the objects differ; a chunk for each object
       as_="xarray"    the same with coordinates, a variable for each parameter
 ```
-What there is, is listed at once; payloads are touched when something is computed, and go from the pool or the store to
-the task, not through the scheduler. A process that runs tasks opens each pool and store once, and keeps it.
+Objects are listed at once; payloads are read when a task computes, and move from the pool or the store to the task, not
+through the scheduler. A process that runs tasks opens each pool and store once, and keeps it open.
 
 Needs Dask, and for arrays xarray: ``pip install 'junctura[dask,grib]'``.
 """

@@ -1,4 +1,4 @@
-"""An object in the hands of a task."""
+"""An object that a task has fetched."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class Fetched:
-    """An object where a task has it: what it means, and its payload.
+    """A fetched object: its attributes and its payload.
 
-    In the task that fetched it the payload stays where it lies, and nothing is copied; one that travels to another
-    process is copied, and is the same there. An array that was taken of it is read-only.
+    In the task that fetched it the payload is read in place, without a copy; serialization to another process copies
+    it. Arrays of the payload are read-only.
 
     Attributes
     ----------
     key
-        Its identity.
+        The key of the object.
     version
-        Which of that key: the version in the pool, or the number of the commit in the store.
+        The version in the pool, or the number of the commit in the store.
     attributes
-        What it means.
+        The attributes of the object.
 
     """
 
@@ -40,21 +40,23 @@ class Fetched:
 
     @property
     def nbytes(self) -> int:
-        """Of the payload."""
+        """Size of the payload in bytes."""
         return len(self._held)
 
     def __getitem__(self, name: str) -> Any:
         return self.attributes[name]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """An attribute, if there is such a one."""
+        """Returns an attribute, or `default` if the object does not have it."""
         return self.attributes.get(name, default)
 
     def __bytes__(self) -> bytes:
         return bytes(self._held)
 
     def array(self) -> npt.NDArray[Any]:
-        """The payload as the array that its attributes say; one of bytes if they say none."""
+        """Returns the payload as an array with the `dtype` and `shape` of its attributes; without these, an array of
+        bytes.
+        """
         if not isinstance(self._held, bytes):
             return self._held.array()
         return own(self._held, self.attributes.get("dtype"), self.attributes.get("shape"))

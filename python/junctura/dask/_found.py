@@ -1,4 +1,4 @@
-"""What a selector finds, and what of that which it names it does not find."""
+"""The objects that match a selector, and the combinations of its values without an object."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from junctura.dask._fetched import Fetched
 from junctura.dask._places import InPool, Reference
 from junctura.errors import NotFound
 
-# Of what is missing, so much is named.
+# Number of missing combinations that an error names.
 _NAMED_MAX = 5
-# More combinations are not looked for.
+# Limit of combinations to check.
 _COMBINATIONS_MAX = 100_000
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _ITEM = rf"(?:{_QUOTED}|[\w.+:-]+)"
@@ -26,12 +26,12 @@ _PARTS = re.compile(rf'{_QUOTED}|[(),]|[^"(),]+')
 
 
 class InPoolFound:
-    """A pool's objects as `junctura._xarray.backend` takes those of a store: with columns of attributes."""
+    """The objects of a pool, with columns of attributes, as `junctura._xarray.backend` takes those of a store."""
 
     def __init__(self, place: InPool, entries: Sequence[Described]) -> None:
         self.place = place
         self.references = [Reference(one.key, one.schema.name, str(one.version)) for one in entries]
-        # The schemas of entries that were listed together are the same objects, or equal.
+        # Entries of one list share their schema objects, or have equal ones.
         self._schemas: list[Schema] = list({one.schema.name: one.schema for one in entries}.values())
         self._attributes = [one.attributes for one in entries]
 
@@ -47,18 +47,18 @@ class InPoolFound:
         obj: Object = self.place.fetch(self.references[number])
         looked_at = Fetched(obj)
         looked_at._held = bytes(obj)
-        # It was looked at, and not had.
+        # It was only inspected, not held.
         obj.give_back()
         return looked_at
 
 
 def in_pool(pool: Pool, selector: str, schema: str | None, partial: bool) -> list[Described]:
-    """The objects that match, in the order of their keys.
+    """Returns the objects that match, in the order of their keys.
 
     Raises
     ------
     NotFound
-        There are none; or not all that the selector names, unless that is allowed.
+        No object matches; or combinations that the selector names are missing, unless `partial` allows that.
 
     """
     found = [one for one in pool.list(selector) if schema in (None, one.schema.name)]
@@ -73,7 +73,7 @@ def in_pool(pool: Pool, selector: str, schema: str | None, partial: bool) -> lis
 
 
 def _missing(selector: str, found: Sequence[Described]) -> Iterator[str]:
-    """The combinations of the values that a selector names, which no object has."""
+    """Yields the combinations of the selector's values that no object has."""
     schema = found[0].schema
     named = _named(Selector(selector, schema).explain())
     if not named or math.prod(map(len, named.values())) > _COMBINATIONS_MAX:
@@ -87,13 +87,13 @@ def _missing(selector: str, found: Sequence[Described]) -> Iterator[str]:
 
 
 def _named(explained: str) -> dict[str, list[str]]:
-    """Of a selector as it is explained: the attributes whose values it names, and these."""
+    """Returns the attributes for which an explained selector lists values, and these values."""
     matches = (_NAMES_VALUES.fullmatch(term) for term in _terms(explained))
     return {match[1]: re.findall(_ITEM, match[2]) for match in matches if match}
 
 
 def _terms(explained: str) -> list[str]:
-    """What stands between the commas, but for those in parentheses."""
+    """Returns the terms between commas, except commas in parentheses."""
     terms, depth = [""], 0
     for part in _PARTS.findall(explained):
         depth += {"(": 1, ")": -1}.get(part, 0)
@@ -105,7 +105,7 @@ def _terms(explained: str) -> list[str]:
 
 
 class _Numbers:
-    """Which of the values that a selector names for an attribute an object has."""
+    """The position of an object's attribute in the values that a selector lists."""
 
     def __init__(self, schema: Schema, name: str, values: Sequence[str]) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""Pools and stores as tasks reach them: by value in a task, opened once in each process that runs some."""
+"""References to pools and stores in tasks: serialized by address, opened once in each process that runs tasks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from junctura.errors import Closed, Disconnected, NotFound, Timeout
 
 _Opened = TypeVar("_Opened", bound="Pool | Store")
 _Result = TypeVar("_Result")
-# Of those that no caller holds, so many stay open in a process.
+# Number of connections that stay open in a process without a caller.
 _KEPT_MAX = 8
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Which object is meant: of a store, in this version; of a pool, in the newest."""
+    """The reference to an object: in a store with its version, in a pool to the newest version."""
 
     key: str
     schema: str
@@ -32,7 +32,7 @@ class Reference:
 
 
 class _Kept:
-    """What this process has open: by tasks, or by whoever made them here."""
+    """The pools and stores that this process has open, for tasks or for the caller that created the reference."""
 
     def __init__(self) -> None:
         self._lock = _forks.Lock()
@@ -40,13 +40,13 @@ class _Kept:
         self._of_callers: weakref.WeakValueDictionary[object, Any] = weakref.WeakValueDictionary()
 
     def lend(self, place: object, opened: object) -> None:
-        """Tasks of this process take what their maker has open."""
+        """Lets tasks of this process use a pool or store that their creator has open."""
         with self._lock:
             self._of_callers[os.getpid(), place] = opened
 
     def get(self, place: object, open_: Callable[[], _Opened]) -> _Opened:
-        """What is open at a place; threads that want the same open it once."""
-        # A child that was forked has connections of its own.
+        """Returns the object open at a place; threads that request the same place open it once."""
+        # A forked child has its own connections.
         name = (os.getpid(), place)
         with self._lock:
             found = self._of_callers.get(name) or self._of_tasks.get(name)
@@ -59,12 +59,12 @@ class _Kept:
             return cast("_Opened", found)
 
     def keep(self, place: object, opened: object) -> None:
-        """Tasks of this process take what was opened for them."""
+        """Lets tasks of this process use an object that was opened for them."""
         with self._lock:
             self._of_tasks[os.getpid(), place] = opened
 
     def forget(self, place: object, opened: object) -> None:
-        """It has ended."""
+        """Forgets an object that has ended."""
         name = (os.getpid(), place)
         with self._lock:
             for kept in (self._of_callers, self._of_tasks):
@@ -77,15 +77,15 @@ _kept = _Kept()
 
 @dataclass(frozen=True)
 class InPool:
-    """A pool, by what it takes to open it again."""
+    """A pool, with the options to open it again."""
 
     url: str
-    # Values are texts, numbers, None, or tuples of such.
+    # Values are strings, numbers, None, or tuples of such values.
     options: tuple[tuple[str, Any], ...]
 
     @staticmethod
     def of(pool: Pool) -> InPool:
-        """That of a pool which is open here; tasks of this process use it as long as its maker does."""
+        """Returns the reference to an open pool; tasks of this process use the pool while its creator does."""
         (url,), options = pool.__getnewargs_ex__()
         plain = {name: _plain(value) for name, value in options.items()}
         place = InPool(url, tuple(sorted(plain.items())))
@@ -93,26 +93,26 @@ class InPool:
         return place
 
     def keep(self, pool: Pool) -> None:
-        """Nobody else has this open."""
+        """Keeps a pool that has no other owner."""
         _kept.keep(self, pool)
 
     def open(self) -> Pool:
-        """The pool, for this process."""
+        """Returns the pool, for this process."""
         return _kept.get(self, lambda: Pool(self.url, **dict(self.options)))
 
     def fetch(self, reference: Reference) -> Object:
-        """An object in its newest version.
+        """Returns an object in its newest version.
 
         Raises
         ------
         NotFound, Gone
-            It is not there any more.
+            The object does not exist any more.
 
         """
         return self.using(lambda pool: self._demand(pool, reference))
 
     def using(self, call: Callable[[Pool], _Result]) -> _Result:
-        """What a call with the pool gives; where the pool has ended, it is opened again."""
+        """Returns the result of a call with the pool; if the pool has ended, opens it again."""
         pool = self.open()
         try:
             return call(pool)
@@ -141,16 +141,16 @@ class InStore:
         return place
 
     def open(self) -> Store:
-        """The store, for this process."""
+        """Returns the store, for this process."""
         return _kept.get(self, lambda: Store(self.url))
 
     def fetch(self, reference: Reference) -> Stored:
-        """An object as it was archived by this commit.
+        """Returns an object as it was archived by this commit.
 
         Raises
         ------
         NotFound
-            It is not there any more.
+            The object does not exist any more.
 
         """
         store = self.open()
@@ -167,11 +167,11 @@ Place = InPool | InStore
 
 
 class Fetch:
-    """Fetches objects of a place, in whatever process it is called."""
+    """Fetches objects of a place, in any process that calls it."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        # What Dask calls its tasks.
+        # The name of the Dask tasks.
         self.__name__ = "fetch"
 
     def __call__(self, reference: Reference) -> Fetched:
@@ -179,7 +179,7 @@ class Fetch:
 
 
 class Objects:
-    """Objects by their numbers; by value they are what they are called."""
+    """Objects by index; serialized as references."""
 
     def __init__(self, place: Place, references: list[Reference]) -> None:
         self._place, self._references = place, references
@@ -189,12 +189,12 @@ class Objects:
 
 
 def _plain(value: Any) -> Any:
-    """An option as what can be compared, hashed and sent to another process; a schema may be a list of them."""
+    """Returns an option as a comparable, hashable and serializable value; a schema may be a list of options."""
     if isinstance(value, list | tuple):
         return tuple(_plain(one) for one in value)
     return str(value.absolute()) if isinstance(value, Path) else value
 
 
 def _quoted(value: Any) -> str:
-    # As JSON does it, so do selectors.
+    # Selectors quote as JSON does.
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)

@@ -1,4 +1,4 @@
-"""From a selector to collections of Dask's."""
+"""Creates Dask collections from a selector."""
 
 from __future__ import annotations
 
@@ -88,37 +88,37 @@ def from_selector(
     partition_size: int | None = None,
     dtype: npt.DTypeLike | None = None,
 ) -> Any:
-    """The objects that match now, lazily: each is fetched by the task that needs it, where that runs.
+    """Returns the objects that match now, lazily: the task that needs an object fetches it where the task runs.
 
-    It does not wait for objects. What a pool has at this moment may have gone when it is computed, unless somebody
-    requires it; then the task fails with `NotFound` or `Gone`, which name it. Of a key that got another version
-    meanwhile a pool gives the newer one, and a store the one that was listed.
+    It does not wait for objects. Objects of a pool may be removed before the computation, unless a requirement retains
+    them; then the task fails with `NotFound` or `Gone`, which name the object. If an object has a new version by then,
+    a pool returns the newer version, and a store the listed one.
 
     Parameters
     ----------
     selector : str
-        Which objects.
+        Selector of the objects.
     pool : Pool or str, optional
-        Where they are: a pool, or its URL. Tasks on other machines reach it by ``tcp:``.
+        A pool, or its URL. Tasks on other machines connect through ``tcp:``.
     store : Store, path or str, optional
-        A store; with a pool, the store behind it.
+        A store; together with a pool, the store behind the pool.
     schema : str, optional
-        Only objects of this schema, where there are several.
+        Only objects of this schema, if there are several.
     as_ : "bag", "delayed", "array" or "xarray"
-        A bag, or a list of delayed `Fetched`; a dataset of xarray's, with a variable for each parameter (or name) along
-        the attributes in which its objects differ; or the array of its one variable, of several with these along the
-        first axis, in the dataset's order. In arrays each object is a chunk, and messages of GRIB are decoded.
+        A bag, or a list of delayed `Fetched`; an xarray dataset with a variable for each parameter (or name), along the
+        attributes in which its objects differ; or the array of its only variable, or of several stacked along the first
+        axis, in the dataset's order. In arrays each object is a chunk, and GRIB messages are decoded.
     partial : bool
-        Whether less than the selector names will do; in arrays values are NaN where an object is missing.
+        Whether missing objects of those that the selector lists are allowed; in arrays their values are NaN.
     npartitions, partition_size : int, optional
-        Of a bag, as `dask.bag.from_sequence` has them.
+        For a bag, as in `dask.bag.from_sequence`.
     dtype : optional
-        Of arrays: what values of GRIB become; float32 unless told.
+        For arrays: the type of decoded GRIB values. Default: float32.
 
     Raises
     ------
     NotFound
-        Nothing matches, or not all that the selector names; what is missing is named.
+        Nothing matches, or listed objects are missing; the error names them.
     InvalidArgument
         Neither pool nor store is given; or the objects do not make one array.
     ImportError
@@ -147,7 +147,7 @@ def from_selector(
 
 
 def _check(as_: str, **given: Any) -> None:
-    """Refuses what has no meaning."""
+    """Rejects options that have no meaning together."""
     if as_ not in _OPTIONS:
         raise InvalidArgument("as_", f"{as_!r} is not one of {', '.join(_OPTIONS)}")
     for name, value in given.items():

@@ -127,7 +127,7 @@ def ordered(eccodes: Any, handle: int) -> tuple[Array, Order | None]:
 
 
 def mars_of(eccodes: Any, handle: int) -> dict[str, Any]:
-    """What ecCodes' namespace `mars` has of a message, without the names that have no value there."""
+    """Returns the keys of ecCodes' namespace `mars` for a message, without those that have no value."""
     found: dict[str, Any] = {}
     keys = eccodes.codes_keys_iterator_new(handle, "mars")
     try:

@@ -1,4 +1,4 @@
-"""The grid of a GRIB message: what it is, and whether two fields are on the same one.
+"""The grid of a GRIB message: its description, and whether two fields are on the same grid.
 
 Messages whose grid sections have the same octets (WMO section 2 of edition 1, section 3 of edition 2) are on one grid.
 Others are compared by the numbers that the header states: equal to 1e-6 within an edition, to the 0.001 degrees that
@@ -16,11 +16,11 @@ from typing import Any
 from junctura._native import _sections
 from junctura.field._eccodes import value_of
 
-# Of ecCodes' namespace `geography`: what says where values are in the message, and what follows from other keys.
+# Keys of ecCodes' namespace `geography` that describe the order of values in the message, or follow from other keys.
 _IGNORED = ("gridType", "jPointsAreConsecutive", "bitmapPresent")
-# Between the ends that the header states, increments are redundant, and may be rounded or left out.
+# Between the bounds in the header, increments are redundant, and may be rounded or omitted.
 _WITH_ENDS = ("regular_ll", "regular_gg", "rotated_ll", "rotated_gg", "reduced_ll", "reduced_gg", "reduced_rotated_gg")
-# What that namespace does not have.
+# Keys that the namespace lacks.
 _MORE = ("Nx", "Ny", "N", "Nside", "numberOfGridUsed", "numberOfGridInReference", "uuidOfHGrid")
 _WITHIN_EDITION = 1e-6
 _BETWEEN_EDITIONS = 1.1e-3
@@ -36,13 +36,13 @@ class Grid:
     Attributes
     ----------
     kind
-        The name that ecCodes gives its template, as ``regular_ll``.
+        ecCodes' name of its template, as ``regular_ll``.
     points
-        How many points it has.
+        Number of points.
     numbers
-        What the header states of it, by ecCodes' keys; degrees and metres.
+        The numbers in the header, by ecCodes key; degrees and meters.
     edition
-        Of the message: 1 states degrees with three digits, 2 with six.
+        Edition of the message: 1 has degrees with three digits, 2 with six.
 
     """
 
@@ -53,7 +53,7 @@ class Grid:
 
     @property
     def fingerprint(self) -> str:
-        """Sixteen hexadecimal digits that grids with the same numbers have, rounded to three digits after the point."""
+        """Sixteen hexadecimal digits, equal for grids with the same numbers, rounded to three decimals."""
         rounded = [(name, _rounded(value)) for name, value in self.numbers if _rounded(value)]
         text = json.dumps([self.kind, self.points, rounded])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -63,14 +63,14 @@ class Grid:
         return (self.kind, self.points) == (other.kind, other.points) and not self.differing(other)
 
     def differing(self, other: Grid) -> list[str]:
-        """The keys of both that differ; one that is left out counts as 0."""
+        """Returns the keys of both that differ; an omitted one counts as 0."""
         within = _WITHIN_EDITION if self.edition == other.edition else _BETWEEN_EDITIONS
         ours, theirs = dict(self.numbers), dict(other.numbers)
         names = sorted({*ours, *theirs})
         return [name for name in names if _differ(name, ours.get(name, 0.0), theirs.get(name, 0.0), within)]
 
     def compared(self, other: Grid) -> tuple[str, str]:
-        """Both grids in words that differ."""
+        """Returns descriptions of both grids that differ."""
         ours, theirs = str(self), str(other)
         if ours != theirs:
             return ours, theirs
@@ -103,7 +103,7 @@ def _first(numbers: dict[str, _Number], names: tuple[str, ...]) -> _Number:
 
 
 def _extent(numbers: dict[str, _Number]) -> list[str]:
-    """From where to where it goes, as far as the header states it."""
+    """Returns the bounds, as far as the header has them."""
     words = []
     for coordinate in ("latitude", "longitude"):
         ends = [numbers.get(f"{coordinate}Of{end}GridPointInDegrees") for end in ("First", "Last")]
@@ -123,7 +123,7 @@ def _short(value: _Number) -> str:
 
 
 def octets_of(message: bytes) -> bytes:
-    """The octets of a message that state its grid: those of the grid section, or the number of a predefined grid.
+    """Returns the octets of a message that define its grid: the grid section, or the number of a predefined grid.
 
     Two messages with the same ones are on the same grid, and have its points in the same order.
     """

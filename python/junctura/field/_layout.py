@@ -1,4 +1,4 @@
-"""Where the values of a GRIB message lie: dimensions, and latitudes and longitudes in the order of the values.
+"""The layout of the values of a GRIB message: dimensions, and latitudes and longitudes in the order of the values.
 
 | grid | dimensions | latitudes and longitudes |
 |---|---|---|
@@ -8,8 +8,8 @@
 | unstructured, and grids whose points ecCodes cannot compute | values | none |
 | spherical harmonics | coefficient | none |
 
-Rows and columns keep the direction of the message. EcCodes' iterator is the reference for which value lies where, but
-for alternating rows, which it ignores on some grids, and for columns of these: there WMO's flag table 3.4 decides.
+Rows and columns keep the direction of the message. EcCodes' iterator is the reference for the position of values,
+except for alternating rows, which it ignores on some grids, and their columns: there WMO's flag table 3.4 is used.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BY_ROW = ("rotated_gg", "space_view")
 
 
 class Layout(NamedTuple):
-    """Where the values of a message lie."""
+    """The layout of the values of a message."""
 
     dims: tuple[str, ...]
     shape: tuple[int, ...]
@@ -58,7 +58,7 @@ class Layout(NamedTuple):
 
 
 def layout_of(eccodes: Any, handle: int) -> Layout:
-    """Where the values of a message lie; they are not decoded. Of a regular grid, two axes and not all points.
+    """Returns the layout of the values of a message, without decoding; for a regular grid with two axes only.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The order in which a message goes through the rows and columns of its grid (WMO edition 2, flag table 3.4).
+"""The scanning order of the rows and columns of a message (WMO edition 2, flag table 3.4).
 
 ```text
   message:  0 1 2 3 | 7 6 5 4 | 8 9 10 11      rows consecutive, adjacent rows in opposite directions (bit 4)
@@ -28,9 +28,9 @@ class Order(NamedTuple):
     columns: int
     # Points along a column are consecutive, and not those along a row.
     is_by_column: bool = False
-    # Adjacent rows (or columns, where these are consecutive) go in opposite directions.
+    # Adjacent rows (or columns, if these are consecutive) have opposite directions.
     is_alternating: bool = False
-    # Rows go from east to west, columns from south to north.
+    # Rows run from east to west, columns from south to north.
     is_westward: bool = False
     is_northward: bool = False
 

@@ -65,7 +65,7 @@ def seconds_of(text: str) -> int:
 
 
 def moments(seconds: Array) -> Array:
-    """Moments in nanoseconds where all of them fit, otherwise in seconds."""
+    """Returns moments in nanoseconds if all fit, otherwise in seconds."""
     whole = seconds.astype("datetime64[s]")
     first, beyond = (np.datetime64(day, "s") for day in _NANOSECONDS)
     fits = bool(((whole >= first) & (whole < beyond)).all())
@@ -73,7 +73,7 @@ def moments(seconds: Array) -> Array:
 
 
 def durations(seconds: Array) -> Array:
-    """Durations in nanoseconds where all of them fit, otherwise in seconds."""
+    """Returns durations in nanoseconds if all fit, otherwise in seconds."""
     whole = seconds.astype("timedelta64[s]")
     fits = bool((np.abs(whole.astype(np.int64)) <= _NANOSECONDS_LONGEST).all())
     return whole.astype("timedelta64[ns]") if fits else whole

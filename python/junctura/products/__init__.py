@@ -1,4 +1,4 @@
-"""From fields to products: files that people and programs want of a forecast, made while it still runs.
+"""Product generation: files for people and programs from the fields of a forecast, made while it is running.
 
 ```text
   load_all(files)      recipes for products, in YAML, each checked before anything runs

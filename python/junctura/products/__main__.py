@@ -32,24 +32,25 @@ from junctura.products._view import ProductsView
 from junctura.products._workers.crew import ForkServerProcess, load
 
 _POOL = "unix:default"
-# So many of what failed are shown; --json has all.
+# Maximum number of failures shown; --json has all.
 _SHOWN = 20
 _WORKERS_SHOWN = 8
 # Names of parameters in netCDF, of which GRIB has others.
 _MEANT = {"t2m": "2t", "d2m": "2d", "u10": "10u", "v10": "10v", "u100": "100u", "v100": "100v"}
-# So much is shown of why, in characters.
+# Maximum length of a cause, in characters.
 _CAUSE_MAX = 400
 
 
 def main(arguments: Sequence[str] | None = None, *, forks: bool = False) -> int:
-    """Does what the command line says; returns the exit status.
+    """Runs the command; returns the exit status.
 
     Parameters
     ----------
     arguments
-        Of the command line; by default those of this process.
+        Arguments of the command line; by default those of this process.
     forks
-        Whether workers may be forked from this process as it is now: it has nothing that they must not have.
+        Whether workers may be forked from this process in its current state: it has no resources that they must not
+        inherit.
 
     """
     given = _parser().parse_args(arguments)
@@ -142,19 +143,21 @@ def _time(text: str) -> float:
 
 
 def _pool_of(given: argparse.Namespace) -> str | None:
-    """Where the fields are; None: a store has them, and no pool was named, nor is one served where it would be."""
+    """Returns the pool of the fields; None: a store has them, no pool was named, and none is served at the default
+    URL.
+    """
     if given.pool is None and given.behind and not given.until_gone and not is_served(_POOL):
         return None
     return str(given.pool or _POOL)
 
 
 def _is_started(given: argparse.Namespace) -> bool:
-    """Whether a server is started where none runs: as by all commands that wait, where it was not named."""
+    """Whether to start a server if none runs: for the default URL, as all commands that wait."""
     return given.pool is None and not given.behind and not given.now
 
 
 def _plan_of(given: argparse.Namespace, told: Callable[[Error], None]) -> Plan | None:
-    """A plan among recipes is a mistake of the command line, or of one file where all others are to be used."""
+    """Reports a plan among recipes as an error of the command line, or of its file if only the others are used."""
     return None if given.keep_going and len(given.files) > 1 else plan_of(given.files, told)
 
 
@@ -185,17 +188,17 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> None:
 
 
 def _unknown(recipe: Recipe) -> list[str]:
-    """Parameters that ecCodes does not know."""
+    """Returns parameters that ecCodes does not have."""
     return [param for param in map(str, dict(recipe.words)["param"]) if not is_known(param)]
 
 
 def _meant(param: str) -> str:
-    """What has this name elsewhere, as in netCDF of ERA5."""
+    """Returns the ecCodes name of a parameter with a different name elsewhere, as in the netCDF files of ERA5."""
     return f"; did you mean {_MEANT[param.lower()]}?" if param.lower() in _MEANT else ""
 
 
 def _fork_server(recipes: Sequence[Recipe]) -> ForkServerProcess | None:
-    """One that is forked from this process, and loads what workers need while the broker looks for fields."""
+    """Returns a fork server forked from this process, which imports modules for workers while the broker connects."""
     forked = ForkServerProcess.forked(functools.partial(prepare, recipes))
     if forked is not None:
         load(forked, recipes)
@@ -234,7 +237,7 @@ def _run(
         said = json.dumps({**document(report), "wrong": left_out}, indent=1)
     else:
         said = "\n".join([_in_words(report, given.out, is_interrupted), *_wrong_in_words(left_out)])
-    # What became of it is the status, whoever reads the rest.
+    # The exit status is the result of the run, even if the output cannot be written.
     say(said, sys.stdout)
     if is_interrupted:
         raise KeyboardInterrupt
@@ -243,7 +246,7 @@ def _run(
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Within it the first Ctrl-C is an exception, and the second one the end at once."""
+    """Within the block, the first Ctrl-C raises an exception, and the second one ends the process at once."""
 
     def interrupt(number: int, _frame: object) -> None:
         signal.signal(number, signal.SIG_DFL)
@@ -284,11 +287,11 @@ def _run_plan(plan: Plan, given: argparse.Namespace) -> int:
 
 
 def _nothing(_text: str) -> None:
-    """Of a plan that is quiet, what is wrong is said at the end."""
+    """Reports the errors of a quiet plan at its end."""
 
 
 def plan_document(ran: Ran) -> dict[str, Any]:
-    """What became of a plan, as JSON has it."""
+    """Returns the result of a plan as JSON."""
     names = ("name", "taken", "given", "failed", "seconds")
     actions = [{name: getattr(counted, name) for name in names} for counted in ran.actions]
     counts = {"fields": ran.fields, "failed": ran.failed, "unfinished": ran.unfinished}
@@ -315,7 +318,7 @@ def _first(told: Sequence[str]) -> list[str]:
 
 
 def document(report: Report) -> dict[str, Any]:
-    """A report as JSON has it."""
+    """Returns a report as JSON."""
     counts = ("inputs", "input_bytes", "decodes", "decodes_per_input_max", "kept", "deaths", "unannounced", "seconds")
     names = (*counts, "ended", "nearest")
     return {
@@ -355,7 +358,7 @@ def _in_words(report: Report, out: Path, is_interrupted: bool = False) -> str:
 
 
 def _memory_in_words(peaks: Sequence[int]) -> str:
-    """The most memory of each worker, the largest first."""
+    """Returns the peak memory of each worker, the largest first."""
     each = ", ".join(f"{peak / 1e6:.0f}" for peak in peaks[:_WORKERS_SHOWN])
     more = ", ..." if len(peaks) > _WORKERS_SHOWN else ""
     return f"peak memory of {counted(len(peaks), 'worker')}: {each}{more} MB"
@@ -366,7 +369,7 @@ def _wrong_in_words(left_out: Sequence[str]) -> list[str]:
 
 
 def _cut(cause: str) -> str:
-    """Without most of very many fields."""
+    """Abbreviates a list of very many fields."""
     if len(cause) <= _CAUSE_MAX:
         return cause
     begin = cause[:_CAUSE_MAX].rpartition(", ")[0] or cause[:_CAUSE_MAX]

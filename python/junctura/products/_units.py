@@ -1,8 +1,8 @@
 """Units of meteorology, and conversion between them by exact factors.
 
-A unit is read as a product of powers, in any of the spellings ``m s**-1``, ``m s-1``, ``m/s``, ``m s^-1``. Two bridges
-lead between quantities that the field takes for one another: 1 kg m-2 of water is 1 mm of it, and a geopotential in
-m2 s-2 divided by 9.80665 m s-2 (standard gravity, WMO) is one in geopotential metres.
+A unit is parsed as a product of powers, in any of the notations ``m s**-1``, ``m s-1``, ``m/s``, ``m s^-1``. Two
+conversions connect quantities that meteorology treats as equivalent: 1 kg m-2 of water is a depth of 1 mm, and a
+geopotential in m2 s-2 divided by 9.80665 m s-2 (standard gravity, WMO) is a height in geopotential meters.
 """
 
 from __future__ import annotations
@@ -121,12 +121,12 @@ _FACTOR = re.compile(r"([A-Za-z%°]+|1)(?:(?:\*\*|\^)?([-+]?\d+))?")
 
 @functools.lru_cache(maxsize=1024)
 def unit(text: str) -> Unit:
-    """What a text says as a unit.
+    """Parses a unit.
 
     Raises
     ------
     InvalidArgument
-        It is none that is known; the error names the nearest.
+        The unit is unknown; the error names the closest known unit.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def unit(text: str) -> Unit:
 
 
 def canonical(text: str) -> str:
-    """A unit as GRIB spells it.
+    """Returns a unit in GRIB notation.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def _symbol(word: str) -> Unit | None:
 
 
 def _factors(text: str) -> list[tuple[int, str]]:
-    """Its factors, each with 1 or, behind a slash, -1."""
+    """Returns its factors, each with 1 or, after a slash, -1."""
     tight = re.sub(r"\s*(\*\*|\^)\s*", r"\1", text)
     words = re.sub(r"\s*/\s*", " /", re.sub(r"[.·]", " ", tight)).split()
     if not words or len(words) > 20:
@@ -196,14 +196,14 @@ def _refuse(text: str, word: str) -> NoReturn:
 
 @dataclass(frozen=True)
 class Conversion:
-    """From one unit to another: ``values * numerator / denominator + shift``."""
+    """A conversion between units: ``values * numerator / denominator + shift``."""
 
     numerator: float
     denominator: float
     shift: float
 
     def __call__(self, values: Floats, *, is_difference: bool = False) -> Floats:
-        """The values in the other unit; of differences, such as a spread, zero stays zero."""
+        """Returns the values in the other unit; for differences, such as a spread, zero stays zero."""
         made = values
         if self.numerator != 1:
             made = made * self.numerator
@@ -214,12 +214,12 @@ class Conversion:
 
 @functools.lru_cache(maxsize=1024)
 def conversion(source: str, target: str) -> Conversion:
-    """How values in one unit become values in another.
+    """Returns the conversion between two units.
 
     Raises
     ------
     InvalidArgument
-        One of them is not known, or they are of different quantities; the error says what is possible.
+        A unit is unknown, or the two are of different quantities; the error lists possible units.
 
     """
     have, wanted = unit(source), unit(target)
@@ -234,7 +234,7 @@ def conversion(source: str, target: str) -> Conversion:
 
 
 def _bridge(have: _Powers, wanted: _Powers) -> Fraction | None:
-    """By what SI values of one quantity become those of another; None where they never do."""
+    """Returns the factor between SI values of two quantities; None if they are not convertible."""
     if have == wanted:
         return Fraction(1)
     if (have, wanted) in ((_GEOPOTENTIAL, _GPM), (_GPM, _GEOPOTENTIAL)):

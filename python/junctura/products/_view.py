@@ -1,4 +1,4 @@
-"""What one sees while products are made: a line that is kept up to date, and what cannot be made as it is known."""
+"""The progress output of a product run: a status line, and failures as they occur."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EVERY_S = 0.1
 
 
 class ProductsView:
-    """Shows events on standard error: on a terminal as a bar, else a line for each tenth.
+    """Shows events on standard error: on a terminal as a progress bar, else as a line for each 10 %.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class ProductsView:
         self._since = ""
 
     def show(self, event: Made | Failed, count: int) -> None:
-        """One more of so many is made, or cannot be."""
+        """Records one more of so many products as made or failed."""
         self.made += isinstance(event, Made)
         self.failed += isinstance(event, Failed)
         if self._screen.is_terminal:
@@ -48,15 +48,15 @@ class ProductsView:
         self._screen.draw([f"  products {bar(done, count, _WIDTH)} {self.made}/{count}{self._failures()}  {last[:40]}"])
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Prints a permanent line."""
         self._screen.say(f"  {text}")
 
     def ready(self, text: str) -> None:
-        """What comes from now on is taken."""
+        """Shows that later offers will be received."""
         self._screen.say(f"  ready: {text}")
 
     def waits(self, waits: WaitingReport) -> None:
-        """Nothing has come for a while: what is waited for stays below what was said, until something comes."""
+        """Shows the missing inputs below the permanent lines, until an input arrives."""
         if waits.is_new:
             self._since = time.strftime("%H:%M:%S")
             self._screen.say(*(f"  {line}" for line in waits.lines))
@@ -72,4 +72,4 @@ class ProductsView:
     def __exit__(
         self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """What was drawn stays."""
+        """Leaves the current output on the terminal."""

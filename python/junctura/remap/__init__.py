@@ -1,4 +1,4 @@
-"""Fields between models: from grid to grid by weights, from times to times by steps.
+"""Exchange of fields between models: regridding with weights, and interpolation in time.
 
 ```text
   Weights.read(file)                        SCRIP and ESMF files (netCDF), as cdo, ESMF and others write them
@@ -7,8 +7,8 @@
       weights.conservation(field)           whether the target gets what the source holds
   at_times(steps, times)                    the field at the consumer's times: nearest, linear, mean, sum, after a lag
 ```
-A target point is one sum in one order: a field has the same bits with any number of threads, and however its points are
-dealt out over ranks (`Weights.part`). Values that are missing (NaN, or one that is named) are never taken for numbers.
+Each target point is one sum in one order: the result has the same bits with any number of threads, and any distribution
+of target points over ranks (`Weights.part`). Missing values (NaN, or a given value) are never used as numbers.
 
 Files need netCDF4, and computing conservative and nearest weights YAC: ``pip install 'junctura[remap]'``.
 """

@@ -1,7 +1,7 @@
-"""Weights between grids: by YAC, in a program of its own, and bilinear ones by hand.
+"""Computes weights between grids: with YAC in a separate process, and bilinear weights in this module.
 
-YAC takes cells of lon-lat grids apart into triangles where it interpolates. Bilinear between meridians and parallels is
-two linear interpolations, which are written here.
+YAC splits cells of lon-lat grids into triangles to interpolate. Bilinear interpolation between meridians and parallels
+is two linear interpolations, which are written here.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from junctura.remap import _files
 from junctura.remap._grids import Floats, Grid, LonLat, described
 
 Integers = npt.NDArray[np.int64]
-# What MPI reads to find out that it is one of many: the child is not.
+# Environment variables from which MPI detects that it is one of many processes; the child is not.
 _OF_MPI = ("OMPI_", "PMIX_", "PRTE_", "PMI_", "OPAL_", "SLURM_", "MPI_", "HYDRA_")
-# A fraction so near to all of a cell is all of it.
+# A fraction this close to 1 counts as the whole cell.
 _ALL = 1e-9
 
 
 class Links(NamedTuple):
-    """Which target points have how much of which source points."""
+    """Which source points contribute how much to which target points."""
 
     targets: Integers
     sources: Integers
@@ -48,7 +48,7 @@ def by_yac(source: Grid, target: Grid, method: str) -> Links:
             **{f"{side}_{key}": value for side, known in grids.items() for key, value in known.items()},
         )
         command = [sys.executable, str(Path(__file__).with_name("_yac.py")), name, method]
-        # One process: it needs no network to talk to itself.
+        # One process: it needs no network for MPI.
         environment = {key: value for key, value in os.environ.items() if not key.startswith(_OF_MPI)}
         environment |= {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self"}
         done = subprocess.run(
@@ -68,7 +68,7 @@ def by_yac(source: Grid, target: Grid, method: str) -> Links:
 
 
 def bilinear(source: Grid, target: Grid) -> Links:
-    """Between the four centres around a point. Outside of them, within the grid, values go on as they are."""
+    """Weights between the four centers around a point. Beyond the centers, within the grid, values are extended."""
     if not isinstance(source, LonLat):
         raise InvalidArgument("method", f"bilinear needs a LonLat grid to come from, not {source!r}")
     lon, lat = target.points()
@@ -89,7 +89,7 @@ _Place = tuple[tuple[Integers, Integers], Floats, npt.NDArray[np.bool_]]
 
 
 def _columns(source: LonLat, lon: Floats) -> _Place:
-    """The columns on both sides, how far from the first to the second, and whether there are any."""
+    """Returns the columns on both sides, the distance from the first to the second, and whether they exist."""
     if not source.is_cyclic:
         middle = (source.lon_bounds[0] + source.lon_bounds[-1]) / 2
         return _along(source.lon, source.lon_bounds, (lon - middle + 180) % 360 - 180 + middle)
@@ -116,7 +116,7 @@ def _along(centres: Floats, bounds: Floats, values: Floats) -> _Place:
 
 
 def taking_part(links: Links, source: Grid, target: Grid) -> Links:
-    """Without links of cells that a mask leaves out."""
+    """Returns the links without cells that a mask excludes."""
     keep = np.ones(len(links.targets), np.bool_)
     for grid, points in ((source, links.sources), (target, links.targets)):
         if grid.mask is not None:
@@ -125,7 +125,7 @@ def taking_part(links: Links, source: Grid, target: Grid) -> Links:
 
 
 def divided(links: Links, count: int) -> tuple[Links, Floats]:
-    """Weights of each target point divided by their sum, and these sums."""
+    """Returns the weights of each target point divided by their sum, and these sums."""
     sums = np.bincount(links.targets, links.weights, count).astype(np.float64)
     whole = sums[links.targets]
     weights = np.divide(links.weights, whole, out=np.zeros_like(links.weights), where=whole != 0)
@@ -133,9 +133,11 @@ def divided(links: Links, count: int) -> tuple[Links, Floats]:
 
 
 def fractions(links: Links, source: Grid, target: Grid) -> tuple[Floats, Floats]:
-    """How much of each source and target cell takes part, by weights that say which part of target cells is covered."""
+    """Returns the fraction of each source and target cell that takes part, from weights that are fractions of target
+    cells.
+    """
     areas, given = target.areas.ravel(), source.areas.ravel()
     covered = np.bincount(links.targets, links.weights, len(areas))
     taken = np.bincount(links.sources, links.weights * areas[links.targets], len(given)) / given
-    # A cell that takes part as a whole says so: what its weights lack of that is to be seen as an error.
+    # A cell that takes part completely has fraction 1: if its weights add up to less, that is visible as an error.
     return np.where(np.abs(taken - 1) < _ALL, 1.0, taken), np.where(np.abs(covered - 1) < _ALL, 1.0, covered)

@@ -1,4 +1,4 @@
-"""Files of weights: netCDF, with the names that SCRIP, ESMF and YAC give things."""
+"""Weight files: netCDF, with the names that SCRIP, ESMF and YAC use."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _ESMF = {
     "mask": ("mask_a", "mask_b"),
 }
 _DIMS = ("src_grid_dims", "dst_grid_dims")
-# What a variable of a classic file can hold.
+# The maximum number of links in a classic file.
 _CLASSIC_LINKS_MAX = 1 << 28
 
 
 class Side(NamedTuple):
-    """What a file says of a grid; a list is empty where it says nothing."""
+    """The description of a grid in a file; a list is empty if the file does not have it."""
 
     shape: tuple[int, ...]
     areas: Array
@@ -45,7 +45,7 @@ class Side(NamedTuple):
 
 
 class WeightsFile(NamedTuple):
-    """What a file says."""
+    """The contents of a file."""
 
     targets: Array
     sources: Array
@@ -59,7 +59,7 @@ class WeightsFile(NamedTuple):
 def read(
     path: str | os.PathLike[str], source_shape: tuple[int, ...] | None, target_shape: tuple[int, ...] | None
 ) -> WeightsFile:
-    """All that a file says."""
+    """Reads the contents of a file."""
     with _opened(path) as data:
         names = next((names for names in (_SCRIP, _ESMF) if set(names["links"]) <= set(data.variables)), None)
         if names is None:
@@ -76,7 +76,7 @@ def read(
 
 
 def yac_links(path: Path) -> tuple[Array, Array, Array]:
-    """Links of a file that YAC has just written."""
+    """Returns the links of a file that YAC has written."""
     with _opened(path) as data:
         if "src_address" not in data.variables:
             nothing = np.empty(0, np.int64)
@@ -92,7 +92,7 @@ def _opened(path: str | os.PathLike[str]) -> Any:
         raise NotFound(str(path), "there is no such file") from error
     except OSError as error:
         raise Io(str(path), str(error)) from error
-    # Numbers as they are: what is a fill value for netCDF is none here.
+    # Raw numbers: netCDF's fill value is an ordinary number here.
     data.set_auto_maskandscale(False)
     return data
 
@@ -106,7 +106,7 @@ def _links(data: Any, names: dict[str, tuple[str, ...]], path: str) -> tuple[Arr
                 f"{weights.shape[1]} weights for each link need gradients of the field, which are not known: {method}"
             )
             raise Unsupported(path, cause)
-        # Of conservative ones the first is of first order, the others are of gradients.
+        # With conservative weights the first is first order, the others belong to gradients.
         weights = weights[:, 0]
     if not len(targets) == len(sources) == len(weights):
         raise Corrupt(path, f"{len(targets)} targets, {len(sources)} sources and {len(weights)} weights")
@@ -131,7 +131,7 @@ def _side(data: Any, names: dict[str, tuple[str, ...]], at: int, shape: tuple[in
         return np.asarray(data[name][:]).ravel() if name in data.variables else np.empty(0)
 
     areas = found("areas").astype(np.float64)
-    # Who does not know areas writes zeros, and fractions without areas mean nothing.
+    # Programs without areas write zeros, and fractions without areas have no meaning.
     is_known = bool((areas > 0).any())
     fractions = found("fractions").astype(np.float64) if is_known else np.empty(0)
     fractions = fractions if (fractions > 0).any() else np.empty(0)
@@ -139,7 +139,7 @@ def _side(data: Any, names: dict[str, tuple[str, ...]], at: int, shape: tuple[in
 
 
 def _created(path: str | os.PathLike[str], links: int) -> Any:
-    """An empty file of netCDF for so many links."""
+    """Creates a netCDF file for this number of links."""
     netcdf = needed("netCDF4", "remap")
     form = "NETCDF3_64BIT_OFFSET" if links < _CLASSIC_LINKS_MAX else "NETCDF4"
     try:
@@ -151,7 +151,7 @@ def _created(path: str | os.PathLike[str], links: int) -> Any:
 
 
 def write(path: str | os.PathLike[str], file: WeightsFile) -> None:
-    """As ESMF does; another file of that name goes."""
+    """Writes the format of ESMF; replaces an existing file of that name."""
     with _created(path, len(file.weights)) as data:
         data.map_method = file.method or "unknown"
         data.normalization = "fracarea" if file.by_fraction else "destarea"
@@ -163,13 +163,13 @@ def write(path: str | os.PathLike[str], file: WeightsFile) -> None:
             _write_side(data, at, side)
 
 
-# By these names cdo knows how weights are to be used; any that it only adds up are like bilinear ones.
+# From these names cdo derives how to apply the weights; sums of weights are treated like bilinear ones.
 _METHODS = {"conservative": "Conservative remapping", "nearest": "Nearest neighbor"}
 _ADDED_UP = "Bilinear remapping"
 
 
 def write_scrip(path: str | os.PathLike[str], file: WeightsFile) -> None:
-    """As SCRIP does, and cdo reads it; another file of that name goes."""
+    """Writes the format of SCRIP, which cdo reads; replaces an existing file of that name."""
     with _created(path, len(file.weights)) as data:
         is_conservative = file.method == "conservative"
         data.normalization = ("fracarea" if file.by_fraction else "destarea") if is_conservative else "none"
@@ -196,7 +196,7 @@ def _write_side_scrip(data: Any, at: int, side: Side) -> None:
         variable = data.createVariable(f"{prefix}_grid_center_{name}", "f8", (size,))
         variable.units = "degrees"
         variable[:] = values
-    # Readers of such files expect all of these; where areas are zeros, they are not known.
+    # Readers of such files expect all of these; zero areas mean unknown areas.
     for what, kind, otherwise in (("mask", "i4", 1), ("areas", "f8", 0), ("fractions", "f8", 0)):
         values = getattr(side, what)
         variable = data.createVariable(_SCRIP[what][at], kind, (size,))

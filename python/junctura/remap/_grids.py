@@ -1,4 +1,4 @@
-"""Grids: where cells have their centres and corners, and how large they are. Degrees; areas on a sphere of radius 1."""
+"""Grids: cell centers, corners and areas. Degrees; areas on a sphere of radius 1."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from junctura._array.numpy_payload import array_of, with_mask
 from junctura.errors import InvalidArgument
 
 Floats = npt.NDArray[np.float64]
-# So many degrees apart are the same place.
+# Points at most this many degrees apart are the same place.
 _SAME = 1e-9
-# A column that YAC is to know is less wide, in degrees.
+# The maximum width of a column for YAC, in degrees.
 _WIDEST = 180
 
 
@@ -32,7 +32,7 @@ def _mask(given: npt.ArrayLike | None, shape: tuple[int, ...]) -> npt.NDArray[np
     if given is None:
         return None
     cells = with_mask(given)
-    # A cell whose mask is missing takes no part: `where` of xarray makes masks of 1 and NaN.
+    # A cell with a missing mask takes no part: xarray's `where` makes masks of 1 and NaN.
     values = np.asarray(np.ma.getdata(cells))
     missing = np.ma.getmaskarray(cells) | (np.isnan(values) if values.dtype.kind == "f" else np.False_)
     mask = values.astype(np.bool_) & ~missing
@@ -47,10 +47,10 @@ class LonLat:
     Parameters
     ----------
     lon, lat : array_like
-        Centres of columns, which go east, and of rows, which go north or south; degrees.
+        Centers of columns, from west to east, and of rows, in either direction; degrees.
     lon_bounds, lat_bounds : array_like, optional
-        Where columns and rows begin and end, one more than there are. By default they meet half way between centres,
-        and the outermost are as wide on both sides of their centres, up to the poles.
+        Bounds of columns and rows, one more than columns or rows. By default bounds are half way between centers, and
+        the outermost cells are symmetric around their centers, up to the poles.
     mask : array_like of bool, optional
         Which cells take part, as rows of columns; a cell whose mask is NaN, or masked, takes no part.
 
@@ -103,9 +103,11 @@ class LonLat:
 
     @classmethod
     def of(cls, array: Any, *, mask: npt.ArrayLike | None = None) -> LonLat:
-        """The grid of an array of xarray's, by its coordinates ``latitude`` and ``longitude`` (or ``lat`` and ``lon``).
+        """Returns the grid of an xarray array, from its coordinates ``latitude`` and ``longitude`` (or ``lat`` and
+        ``lon``).
 
-        `Object.to_xarray` gives such an array of a GRIB message on a regular grid. Bounds are half way between centres.
+        `Object.to_xarray` returns such an array for a GRIB message on a regular grid. Bounds are half way between
+        centers.
 
         Raises
         ------
@@ -127,17 +129,17 @@ class LonLat:
 
     @property
     def is_cyclic(self) -> bool:
-        """Whether the last column meets the first."""
+        """Whether the last column is adjacent to the first."""
         return bool(self.lon_bounds[-1] - self.lon_bounds[0] > 360 - _SAME)
 
     @property
     def areas(self) -> Floats:
-        """Of the cells, as rows of columns; of the whole globe 4 pi."""
+        """Areas of the cells, as rows of columns; the whole globe has 4 pi."""
         heights = np.abs(np.diff(np.sin(np.radians(self.lat_bounds))))
         return np.outer(heights, np.radians(np.diff(self.lon_bounds)))
 
     def points(self) -> tuple[Floats, Floats]:
-        """Longitudes and latitudes of all centres, in the order of the cells."""
+        """Longitudes and latitudes of all centers, in the order of the cells."""
         lon, lat = np.meshgrid(self.lon, self.lat)
         return lon.ravel(), lat.ravel()
 
@@ -184,7 +186,7 @@ def _lon_bounds(lon: Floats) -> Floats:
         raise InvalidArgument("grid", "lon_bounds: they have to be said for one column")
     closing = lon[0] + 360 - lon[-1]
     if 0 < closing <= 1.5 * np.diff(lon).max():
-        # Around the globe: the last meets the first.
+        # A global grid: the last column is adjacent to the first.
         bounds = _between(np.append(lon, lon[0] + 360))[:-1]
         bounds[0] = bounds[-1] - 360
         return bounds
@@ -198,12 +200,12 @@ def _lat_bounds(lat: Floats) -> Floats:
 
 
 class Mesh:
-    """Cells of any form, with edges that are shortest lines between corners: curvilinear grids, triangles, hexagons.
+    """Cells of any shape, whose edges are great circles between corners: curvilinear grids, triangles, hexagons.
 
     Parameters
     ----------
     lon, lat : array_like
-        Centres, in the shape of the grid; degrees.
+        Centers, in the shape of the grid; degrees.
     lon_corners, lat_corners : array_like
         Corners of each cell in turn, in a last dimension; a cell with fewer repeats its last one.
     mask : array_like of bool, optional
@@ -242,7 +244,7 @@ class Mesh:
 
     @property
     def areas(self) -> Floats:
-        """Of the cells, in the shape of the grid."""
+        """Areas of the cells, in the shape of the grid."""
         places = _directions(self.lon_corners, self.lat_corners)
         first = places[..., :1, :]
         one, other = places[..., 1:-1, :], places[..., 2:, :]
@@ -252,7 +254,7 @@ class Mesh:
         return area
 
     def points(self) -> tuple[Floats, Floats]:
-        """Longitudes and latitudes of all centres, in the order of the cells."""
+        """Longitudes and latitudes of all centers, in the order of the cells."""
         return self.lon.ravel(), self.lat.ravel()
 
     def __repr__(self) -> str:
@@ -268,14 +270,14 @@ def _directions(lon: Floats, lat: Floats) -> Floats:
 
 
 def described(grid: Grid) -> dict[str, Any]:
-    """What the program beside this one, which has YAC, has to know: radians, and what cells are called by number."""
+    """Returns the grid for the YAC process: in radians, with numbered cells."""
     lon, lat = grid.points()
     mask = np.ones(lon.size, np.int32) if grid.mask is None else grid.mask.ravel().astype(np.int32)
     numbers = np.arange(lon.size)
     if isinstance(grid, LonLat):
         widest = float(np.diff(grid.lon_bounds).max())
         if widest >= _WIDEST:
-            # Which way around is not known from two meridians then: YAC would take the shorter one.
+            # Two meridians do not define a direction around the globe: YAC would take the shorter one.
             raise InvalidArgument("grid", f"a column is {widest:.6g} degrees wide, and has to be less than {_WIDEST}")
         rows = numbers.reshape(grid.shape)
         bounds = grid.lat_bounds
@@ -303,5 +305,5 @@ def _polygons(lon: Floats, lat: Floats) -> dict[str, Any]:
 
 
 def shape_of(given: Sequence[int]) -> tuple[int, ...]:
-    """A shape from a file, or a caller."""
+    """Returns a shape from a file or a caller."""
     return tuple(int(extent) for extent in given)

@@ -1,4 +1,4 @@
-"""The steps of one model at the times of another."""
+"""Interpolates the steps of one model to the times of another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _MICROSECONDS, _NANOSECONDS = "us", "ns"
 _FINE = ("ns", "ps", "fs", "as")
-# Of 64 bits.
+# The limit of 64 bits.
 _NUMBER_MAX = (1 << 63) - 1
 
 
@@ -36,43 +36,43 @@ def at_times(
     time: str | Callable[[Any], Time] = "step",
     field: Callable[[Any], Array] | None = None,
 ) -> Iterator[tuple[Time, Array]]:
-    """Gives the field at each wanted time, as soon as the steps that it is made of have come.
+    """Yields the field at each requested time, as soon as the required steps have arrived.
 
     Parameters
     ----------
     steps : iterable of Object
-        Steps in the order of their times: a follow, a requirement's, a list. They are read no further than a wanted
-        time needs. Of those that come those still needed are held: two for ``nearest`` and ``linear``; for ``mean`` and
-        ``sum`` the window is kept as copies.
+        Steps in the order of their times: a follow, the follow of a requirement, a list. No more steps are read than a
+        requested time needs. Steps that are still needed are held: two for ``nearest`` and ``linear``; for ``mean`` and
+        ``sum`` the steps of the window are copied.
     times : iterable
-        When the field is wanted, never going back: whole numbers, as the steps have them, or datetimes, or lengths of
-        time, exact to the nanosecond where the first one, or the first step, is in nanoseconds.
+        Requested times, in non-decreasing order: integers, as the steps have them, or datetimes, or durations, exact to
+        the nanosecond if the first one, or the first step, has nanoseconds.
     method : str
-        ``nearest``: the nearest step, of two the earlier. ``linear``: a line between the step before and the one
-        behind; at the time of a step the step itself, bit for bit. ``mean``, ``sum``: of the steps of a window that
-        ends with the wanted time.
+        ``nearest``: the nearest step; if two are equally near, the earlier. ``linear``: linear interpolation between
+        the step before and the step after; at the time of a step the step itself, bit for bit. ``mean``, ``sum``: over
+        the steps of a window that ends at the requested time.
     lag
-        At a wanted time `t` is given what the steps are at `t - lag`.
+        At a requested time `t` the result is the field at `t - lag`.
     window
-        How long the window of a mean or sum is: it has the steps behind `t - window`, up to `t`.
+        Length of the window of a mean or sum, with the steps after `t - window`, up to and including `t`.
     time : str or callable
-        When a step is: the name of an attribute that is a whole number, or a function of the object that says a time.
+        The time of a step: the name of an integer attribute, or a function of the object that returns a time.
     field : callable, optional
-        The values of an object. Default: `Object.array`. An array that can be written to is copied while it is needed,
-        so one buffer may be filled for all steps. Masked elements are NaN.
+        Returns the values of an object. Default: `Object.array`. A writable array is copied while it is needed, so one
+        buffer may be reused for all steps. Masked elements are NaN.
 
     Yields
     ------
     tuple
-        The wanted time, and the field: of doubles where it was computed (of float32 such), else the values of the step.
-        They are read-only where they are a payload of the pool.
+        The requested time, and the field: double precision if it was computed (single for float32), else the values of
+        the step, which are read-only if they are a payload of the pool.
 
     Raises
     ------
     NotFound
-        The steps have ended, or begin later, and what would be needed is not there.
+        The steps have ended, or begin later, and a required step is missing.
     InvalidArgument
-        Times go back, or are not whole.
+        Times decrease, or are not integers.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def at_times(
         return _native._Course(method, 0 if window is None else _whole(window, unit), _whole(lag, unit))
 
     is_fine = any(map(_is_fine, (window, lag)))
-    # What is wrong with these is said at once.
+    # Invalid arguments fail at once.
     course(_unit(is_fine))
     when = (lambda step: step[time]) if isinstance(time, str) else time
     read = field if field is not None else (lambda step: step.array())
@@ -104,7 +104,7 @@ def at_times(
 
     def found() -> Iterator[tuple[Time, Array]]:
         for first in wanted:
-            # The first wanted time needs the first step, and these two decide how fine times are.
+            # The first requested time needs the first step, and both together determine the resolution of times.
             begin = list(itertools.islice(given, 1))
             unit = _unit(is_fine or any(map(_is_fine, (first, *map(when, begin)))))
             fields = _Fields(
@@ -146,7 +146,7 @@ class _Fields:
             yield wanted, values
 
     def _take(self, moment: int) -> None:
-        """The next step, which is looked at only where it may be needed, at this wanted time or later."""
+        """Reads the next step, and its values only if this or a later requested time needs them."""
         try:
             step = next(self.steps)
         except StopIteration:
@@ -179,7 +179,7 @@ class _Fields:
 
 
 def _can_change(values: Array | None) -> bool:
-    """Whether somebody can write to an array: then the next step may be read into its memory."""
+    """Whether an array can be modified: then the next step may be read into its memory."""
     while isinstance(values, np.ndarray):
         if values.flags.writeable:
             return True
@@ -192,14 +192,14 @@ def _unit(is_fine: bool) -> str:
 
 
 def _is_fine(time: Any) -> bool:
-    """Whether it is a time in nanoseconds, or finer."""
+    """Whether the time has a resolution of nanoseconds or finer."""
     return isinstance(time, (np.datetime64, np.timedelta64)) and np.datetime_data(time.dtype)[0] in _FINE
 
 
 def _whole(time: Any, unit: str) -> int:
-    """A time as a whole number: of microseconds or nanoseconds, where it is a moment or a length of time."""
+    """Returns a time as an integer: in microseconds or nanoseconds, if it is a moment or a duration."""
     if isinstance(time, (np.datetime64, np.timedelta64)):
-        # In its own unit, or a coarser one: a conversion to a finer one may leave 64 bits without a word.
+        # In its own unit, or a coarser one: conversion to a finer one may overflow 64 bits silently.
         own = unit if _is_fine(time) else _MICROSECONDS
         rounded = time.astype(f"{time.dtype.kind}8[{own}]")
         if rounded != time:

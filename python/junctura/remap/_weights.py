@@ -1,4 +1,4 @@
-"""Weights, as users have them."""
+"""Weights between two grids."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ Norm: TypeAlias = Literal["whole", "destarea", "fracarea"]
 
 
 class Conservation(NamedTuple):
-    """What a field holds and what it becomes, as integrals over area."""
+    """Integrals over area of a field before and after regridding."""
 
     source: float
     """Over the part of the source that takes part and is not missing."""
     target: float
     """Over the covered part of the target."""
     relative_error: float
-    """How far they are apart, relative to the integral of the field's magnitude."""
+    """Their difference, relative to the integral of the field's magnitude."""
 
 
 class Weights:
     """Weights from one grid to another.
 
-    Made by `read` or `compute`, or from links: for each one a target point, a source point, both counted from 0 in the
-    order of the grid's elements, and a weight. Links of the same points are added up, whatever their order is.
+    Created by `read` or `compute`, or from links: each link is a target point, a source point, both counted from 0 in
+    the order of the grid's elements, and a weight. Links between the same points are added, in any order.
 
     Parameters
     ----------
     targets, sources : array_like of int
         Points.
     weights : array_like of float
-        How much of the source point goes into the target point.
+        The fraction of the source point that contributes to the target point.
     source_shape, target_shape : sequence of int
-        Of the grids.
+        Shapes of the grids.
     method : str
-        How they were made, in words.
+        A description of the method.
 
     Raises
     ------
     InvalidArgument
-        A link is of no point, or has no number.
+        A link has an invalid point, or a weight that is not a number.
 
     Examples
     --------
@@ -100,15 +100,15 @@ class Weights:
         Parameters
         ----------
         path : path
-            Areas, fractions and masks are read where the file has them: what a mask leaves out gets no value, and gives
+            Areas, fractions and masks are read if the file has them: masked cells receive no value, and contribute
             none.
         source_shape, target_shape : sequence of int, optional
-            Of the grids, where the file does not say them (YAC's do not), or says less.
+            Shapes of the grids, if the file does not have them (files of YAC do not), or has less.
 
         Raises
         ------
         NotFound, Io, Corrupt
-            There is no such file, it cannot be read, or it is not of weights.
+            The file does not exist, cannot be read, or has no weights.
         Unsupported
             Its weights need gradients of the field, as bicubic ones do.
         ImportError
@@ -125,29 +125,29 @@ class Weights:
     ) -> Weights:
         """Computes weights between two grids.
 
-        Conservative (of first order) and nearest ones are YAC's, which is run in a process of its own. Bilinear ones
-        need a grid of meridians and parallels to come from. Waits for as long as that takes: for grids of a million
-        cells some ten seconds.
+        Conservative (first-order) and nearest weights are computed by YAC, in a separate process. Bilinear weights need
+        a source grid of meridians and parallels. Blocks until the weights are complete: about ten seconds for grids of
+        a million cells.
 
         Parameters
         ----------
         source, target : LonLat or Mesh
-            The grids. Cells that their masks leave out give nothing, and get nothing.
+            The grids. Masked cells contribute nothing, and receive nothing.
         method : str
-            ``conservative``: shares of the area of target cells. ``bilinear``: between the four centres around; within
-            the outermost cells of the grid values go on as they are. ``nearest``: the source centre that is nearest.
+            ``conservative``: fractions of the area of target cells. ``bilinear``: between the four surrounding centers;
+            within the outermost cells of the grid values are extended. ``nearest``: the nearest source center.
         norm : str
-            What conservative weights are divided by: ``destarea``, the area of the target cell, so that its value is
-            less where it is covered in part, or ``fracarea``, its covered part.
+            Normalization of conservative weights: ``destarea``, the area of the target cell, so that a partly covered
+            cell has a smaller value, or ``fracarea``, its covered part.
 
         Raises
         ------
         InvalidArgument
-            There is no such method, or not for this grid.
+            The method is unknown, or not available for this grid.
         ImportError
             Without YAC or netCDF4: ``pip install 'junctura[remap]'``.
         Unsupported
-            YAC has failed; the error has what it said.
+            YAC has failed; the error has its message.
 
         Examples
         --------
@@ -188,23 +188,23 @@ class Weights:
         source: Grid | None = None,
         target: Grid | None = None,
     ) -> None:
-        """Writes a file of weights (netCDF); one that is there goes. Waits for the disk.
+        """Writes a weight file (netCDF); replaces an existing one. Blocks until the file is written.
 
         Parameters
         ----------
         path : path
-            Of the file.
+            Path of the file.
         form : str
             ``esmf``, as ESMF writes and reads it, or ``scrip``, which cdo reads (``cdo remap,GRID,FILE``).
         source, target : LonLat or Mesh, optional
-            Where the points lie, for a file of SCRIP's; without grids it has zeros there.
+            The grids, for their coordinates in a SCRIP file; without grids the file has zeros there.
 
         Raises
         ------
         InvalidArgument
-            There is no such form, or a grid has another shape.
+            The format is unknown, or a grid has another shape.
         Io
-            It cannot be written.
+            The file cannot be written.
         ImportError
             Without netCDF4: ``pip install 'junctura[remap]'``.
 
@@ -220,46 +220,47 @@ class Weights:
 
     @property
     def source_shape(self) -> tuple[int, ...]:
-        """Of the grid that fields come from."""
+        """Shape of the source grid."""
         return tuple(self._made.source_shape)
 
     @property
     def target_shape(self) -> tuple[int, ...]:
-        """Of the grid that fields go to."""
+        """Shape of the target grid."""
         return tuple(self._made.target_shape)
 
     @property
     def links(self) -> tuple[Array, Array, Array]:
-        """Target points, source points and weights, by target and then by source: copies."""
+        """Copies of target points, source points and weights, ordered by target and then by source."""
         targets, sources, weights = self._made.links()
         return np.frombuffer(targets, np.int64), np.frombuffer(sources, np.int64), np.frombuffer(weights)
 
     def __call__(
         self, field: npt.ArrayLike, *, norm: Norm = "whole", missing: float | None = None, threads: int | None = None
     ) -> Array:
-        """A field on the other grid.
+        """Returns a field on the target grid.
 
-        Each target point is summed in doubles, by source point: the bits are the same for any number of threads. Other
-        Python threads run meanwhile.
+        Each target point is summed in double precision, in the order of source points: the result has the same bits for
+        any number of threads. Other Python threads run meanwhile.
 
         Parameters
         ----------
         field : array_like
-            Its last dimensions are the source grid, or its last one all points of it; those before are kept.
+            Its last dimensions are the source grid, or its last one has all points of the grid; the dimensions before
+            are kept.
         norm : str
-            Where a part of a target point is missing: ``whole``, it is missing; ``destarea``, what is missing adds
-            nothing; ``fracarea``, the rest is divided by its weights. Target points without a source are missing
-            always.
+            Treatment of target points with missing source points: ``whole``, the target point is missing; ``destarea``,
+            missing points add nothing; ``fracarea``, the rest is divided by its weights. Target points without a source
+            are always missing.
         missing : float, optional
-            The value that says "missing", besides NaN and masks of NumPy's; target points that are missing get it, else
+            The value that marks missing points, besides NaN and NumPy masks; missing target points get this value, else
             NaN.
         threads : int, optional
-            As many as there are cores, where there is work for them.
+            Number of threads. Default: the number of cores, if there is enough work.
 
         Returns
         -------
         numpy.ndarray
-            float32 of float32, else float64.
+            float32 if the field is float32, else float64.
 
         Raises
         ------
@@ -275,7 +276,7 @@ class Weights:
         return np.frombuffer(made).reshape(*lead, *self.target_shape).astype(dtype, copy=False)
 
     def conservation(self, field: npt.ArrayLike, *, norm: Norm = "whole", missing: float | None = None) -> Conservation:
-        """Whether the target gets what a field of the source holds.
+        """Compares the integrals of a field on the source grid and on the target grid.
 
         Raises
         ------
@@ -296,10 +297,11 @@ class Weights:
         return Conservation(*self._made.conserved(values, norm, _as_given(missing, given)))
 
     def part(self, start: int, stop: int) -> tuple[Weights, list[tuple[int, int]]]:
-        """For a rank with target points `start` to `stop`: their weights, and the stretches of the source they need.
+        """Returns the weights of target points `start` to `stop`, for one rank, and the intervals of the source they
+        need.
 
-        The part's source is these stretches, one behind another, and its target these points, both in one dimension.
-        What it gives has the bits of the whole.
+        The source of the part consists of these intervals, in order, and its target is these points, both in one
+        dimension. Its results have the same bits as those of the whole.
 
         Examples
         --------
@@ -316,15 +318,16 @@ class Weights:
         return self._of(made, self.method), stretches
 
     def layout(self, cuts: Sequence[int]) -> _native.Layout:
-        """How the source lies over ranks that share the target: each has what its target points need, in order.
+        """Returns the layout of the source over ranks that share the target: each rank has what its target points need,
+        in order.
 
-        That is the source of its `part`. With it a rank takes no more from a pool: ``pool.demand_array("name=t",
-        layout, rank).ravel()``.
+        This is the source of its `part`. With it a rank receives no more data from a pool than it needs:
+        ``pool.demand_array("name=t", layout, rank).ravel()``.
 
         Parameters
         ----------
         cuts : sequence of int
-            Where the target points of each rank begin, from 0, and at last how many there are.
+            The first target point of each rank, starting with 0, and at the end the number of target points.
 
         Examples
         --------
@@ -344,7 +347,9 @@ class Weights:
         return _native.Layout(shape=self.source_shape, slabs=";".join(ranks))
 
     def _fields(self, field: npt.ArrayLike) -> tuple[Array, tuple[int, ...], np.dtype[Any], Any]:
-        """A field as doubles, the dimensions before the grid, its own type, and that of what it becomes."""
+        """Returns a field in double precision, the dimensions before the grid, its own type, and the type of the
+        result.
+        """
         given = with_mask(field)
         if given.dtype.kind not in "fiub":
             raise InvalidArgument("field", f"it is of {given.dtype}, not of real numbers")
@@ -395,7 +400,7 @@ def _with_centres(side: _files.Side, grid: Grid | None) -> _files.Side:
 
 
 def _as_given(missing: float | None, dtype: np.dtype[Any]) -> float | None:
-    """The missing value as a field of this type has it: 1e20 in single precision is not the double 1e20."""
+    """Returns the missing value in the precision of the field: 1e20 in single precision is not the double 1e20."""
     if missing is None or dtype.kind != "f":
         return missing
     with np.errstate(over="ignore"):
@@ -407,7 +412,7 @@ def _restored(file: _files.WeightsFile) -> Weights:
 
 
 def _boxes(start: int, stop: int, shape: tuple[int, ...]) -> Iterator[str]:
-    """A stretch of points as boxes of the grid, in order."""
+    """Yields an interval of points as boxes of the grid, in order."""
     if len(shape) == 1:
         yield f"{start}:{stop}"
         return
@@ -449,7 +454,7 @@ def _list(what: str, values: Array, kind: type[np.int64 | np.float64]) -> Array:
 
 
 def _known(side: _files.Side) -> tuple[Array, Array, Array]:
-    # A mask that leaves nothing out is none.
+    # A mask that excludes no cell is no mask.
     mask = side.mask if not side.mask.all() else np.empty(0)
     return (
         np.ascontiguousarray(side.areas, np.float64),

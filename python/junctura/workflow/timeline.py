@@ -1,7 +1,8 @@
 """Draws what happened in a run of a workflow: ``python -m junctura.workflow.timeline RUN``.
 
-The page is one file, which needs no other and no network. It shows when tasks waited and ran, why they started, how
-they ended, what came into the pool, and which chain of tasks and waits decided how long the run took.
+The page is one file without external resources. It shows when tasks waited and ran, why they started, how they ended,
+which objects entered the pool, and the critical path: the chain of tasks and waits that determined the duration of the
+run.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from junctura.workflow._timeline.page import page
 
 
 def timeline(run: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Path:
-    """Draws the timeline of a run, which may still go on, and says in which file it is.
+    """Draws the timeline of a run, which may still be in progress, and returns the path of the file.
 
     Parameters
     ----------
     run
         The folder of the run, or its record.
     out
-        The file; without it ``timeline.html`` beside the record. One that is there is replaced.
+        Path of the file, which is replaced if it exists; default: ``timeline.html`` beside the record.
 
     Raises
     ------
     junctura.errors.NotFound, junctura.errors.Corrupt, junctura.errors.Unsupported, junctura.errors.LimitExceeded
-        There is no record, or none that can be read.
+        The record does not exist or is invalid.
     junctura.errors.Io
         The record cannot be read, or the file cannot be written.
 
@@ -52,7 +53,7 @@ def timeline(run: str | os.PathLike[str], out: str | os.PathLike[str] | None = N
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Does what the command line says; returns the exit status."""
+    """Runs the command; returns the exit status."""
     parser = argparse.ArgumentParser("junctura timeline", description=__doc__.splitlines()[0])
     parser.add_argument("run", metavar="RUN", help="the folder of a run")
     parser.add_argument("--out", metavar="FILE", help="where the page goes (RUN/timeline.html); - is standard output")

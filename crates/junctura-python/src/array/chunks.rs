@@ -1,4 +1,4 @@
-//! Arrays in chunks: of Dask's, and of xarray's that Dask is behind. Python does it (`junctura._array.dask_chunks`).
+//! Chunked arrays: of Dask, and of xarray with Dask. Implemented in Python (`junctura._array.dask_chunks`).
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,28 +14,30 @@ use crate::values;
 
 #[pymethods]
 impl PyPool {
-    /// Offers an array that Dask has in chunks, or xarray in Dask's: each chunk is a piece, offered by the task that computes it, wherever that
-    /// runs. Returns when all are there: then the array is visible. No process has all of it.
+    /// Offers a Dask array, or an xarray array with Dask chunks: each chunk is a piece, offered by the task that
+    /// computes it, on any host. Returns when all pieces are offered: then the array is visible. No process has the
+    /// whole array in memory.
     ///
     /// Parameters
     /// ----------
     /// data : dask.array.Array or xarray.DataArray
-    ///     An array of xarray's keeps its labels, coordinates among them, in the attribute `labels`: at most 1,024 bytes.
+    ///     An xarray array keeps its labels, including coordinates, in the attribute `labels`: at most 1,024 bytes.
     /// attributes : dict, optional
-    ///     What the array is.
+    ///     The description of the array.
     /// epoch, schema, retention : optional
     ///     As for `offer_piece`.
     /// **keywords
-    ///     More attributes. An underscore at the end is left out: `class_="od"`.
+    ///     More attributes. An underscore at the end is removed: `class_="od"`.
     ///
     /// Raises
     /// ------
     /// ImportError
     ///     Without Dask (`pip install 'junctura[dask]'`).
     /// InvalidArgument
-    ///     It has no chunks, or their shape is not known; or its labels do not fit, or the schema does not take them.
+    ///     The array has no chunks, or chunks of unknown shape; or its labels do not fit, or the schema does not allow
+    ///     them.
     /// Error
-    ///     As for `offer_piece`, that of the first chunk that failed.
+    ///     As for `offer_piece`; the error of the first chunk that failed.
     ///
     /// Examples
     /// --------
@@ -60,7 +62,7 @@ impl PyPool {
         options.set_item("epoch", epoch)?;
         options.set_item("schema", schema)?;
         options.set_item("retention", retention)?;
-        // Checked here, given there.
+        // Validated here, used there.
         GivenAttributes::read(attributes, keywords)?;
         let all = PyDict::new(py);
         if let Some(attributes) = attributes {
@@ -74,23 +76,23 @@ impl PyPool {
         Ok(())
     }
 
-    /// An array as one of Dask's: each chunk is taken where it is computed, and nothing is before. Waits until the array is there; it has to
-    /// stay as long as chunks of it are computed: each that is taken counts as a release.
+    /// Returns an array as a lazy Dask array: each chunk is received when it is computed. Waits until the array is
+    /// available. It must be retained as long as chunks are computed: each received chunk counts as a release.
     ///
     /// Parameters
     /// ----------
     /// target : str or dict, optional
-    ///     A selector (the newest array that matches is meant), the text of a key, or the attributes of a key.
+    ///     A selector (the newest array that matches), the text of a key, or the attributes of a key.
     /// chunks : optional
-    ///     How it is split, as Dask says it; by default as Dask sees fit. They need not be those that it was offered in.
+    ///     Chunks in Dask's notation; by default chosen by Dask. They may differ from the offered chunks.
     /// xarray : bool
-    ///     Whether an array of xarray's is wanted, with the labels that its attributes say.
+    ///     Whether to return an xarray array, with the labels in its attributes.
     /// timeout : float, optional
-    ///     Seconds; 0 does not wait, None waits for ever.
+    ///     Seconds; 0 does not wait, None waits without a limit.
     /// schema : str, optional
-    ///     The schema of the key, where it is not the pool's default.
+    ///     The schema of the key, if it is not the pool's default.
     /// **key
-    ///     Attributes of the key. An underscore at the end is left out: `class_="od"`.
+    ///     Attributes of the key. An underscore at the end is removed: `class_="od"`.
     ///
     /// Returns
     /// -------
@@ -124,7 +126,7 @@ impl PyPool {
         let found = (object.key(), object.schema().name(), layout, element, attributes);
         let how = if xarray { "demand_xarray" } else { "demand" };
         let lazy = module(py, "junctura._array.dask_chunks")?.call_method1(how, (slf, found, chunks))?;
-        // It was looked at, and not had.
+        // It was only inspected, not held.
         py.detach(|| array.give_back()).or_raise(py)?;
         Ok(lazy)
     }

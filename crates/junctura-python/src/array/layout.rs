@@ -1,4 +1,4 @@
-//! How an array lies over ranks and in their memory.
+//! Layouts: the decomposition of an array over ranks, and the order of elements in memory.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -10,20 +10,21 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::error::{OrRaise, invalid};
 
-/// How an array lies over ranks, and in the memory of each.
+/// A layout: the decomposition of an array over ranks, and the order of elements in the memory of each rank.
 ///
 /// Parameters
 /// ----------
 /// text : str, optional
 ///     A layout in one line, such as `"shape=8192x8192 grid=4x2 block=256x256 order=C"`, or in YAML.
 /// **parts
-///     The same by parts: `shape`, `grid`, `block`, `offset`, `strides` (numbers of each dimension), `cuts`, `slabs`, `ranks`, `order`,
-///     `storage` (texts). `junctura layout --help` and the page on layouts say what each means.
+///     The same as separate parts: `shape`, `grid`, `block`, `offset`, `strides` (numbers for each dimension), `cuts`,
+///     `slabs`, `ranks`, `order`, `storage` (texts). `junctura layout --help` and the page on layouts describe the
+///     parts.
 ///
 /// Raises
 /// ------
 /// InvalidArgument
-///     What is wrong with it, by its part: gaps, overlaps, what is negative or does not fit.
+///     A part is invalid; the error names it: gaps, overlaps, negative or inconsistent numbers.
 /// LimitExceeded
 ///     More than 8 dimensions, 2^32 ranks or 2^58 elements.
 ///
@@ -57,19 +58,19 @@ impl PyLayout {
         Ok(Self(Arc::new(line.trim().parse().or_raise(py)?)))
     }
 
-    /// Indices of each dimension.
+    /// Extents of the array.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.shape())
     }
 
-    /// How many ranks it is over.
+    /// Number of ranks.
     #[getter]
     fn ranks(&self) -> u64 {
         self.0.ranks()
     }
 
-    /// How the elements of a rank lie: "C", row by row, or "F", column by column.
+    /// Order of a rank's elements: "C", row-major, or "F", column-major.
     #[getter]
     fn order(&self) -> &'static str {
         match self.0.order() {
@@ -81,7 +82,7 @@ impl PyLayout {
     /// extents(rank)
     /// --
     ///
-    /// The shape of what a rank has: one in a grid, one for each of its slabs.
+    /// Returns the shapes of a rank's part: one in a grid, one for each of its slabs.
     fn extents<'py>(&self, py: Python<'py>, rank: i64) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let locals = self.0.locals(self.known(py, rank)?);
         locals.iter().map(|local| PyTuple::new(py, &local.extents)).collect()
@@ -90,8 +91,8 @@ impl PyLayout {
     /// indices(rank)
     /// --
     ///
-    /// The indices of the array that a rank has, in each dimension, as arrays: `field[np.ix_(*layout.indices(rank))]` is its part.
-    /// InvalidArgument where it has several slabs.
+    /// Returns the indices of a rank's part in each dimension, as arrays: `field[np.ix_(*layout.indices(rank))]` is its
+    /// part. InvalidArgument if it has several slabs.
     fn indices<'py>(&self, py: Python<'py>, rank: i64) -> PyResult<Bound<'py, PyTuple>> {
         let indices = self.0.indices(self.known(py, rank)?);
         let indices = indices.ok_or_else(|| invalid(py, "rank", format!("rank {rank} has not one slab")))?;
@@ -104,7 +105,7 @@ impl PyLayout {
     /// own(rank)
     /// --
     ///
-    /// How many elements of the array a rank has.
+    /// Returns the number of elements of a rank's part.
     fn own(&self, py: Python<'_>, rank: i64) -> PyResult<u64> {
         Ok(self.0.own(self.known(py, rank)?))
     }
@@ -112,7 +113,7 @@ impl PyLayout {
     /// room(rank)
     /// --
     ///
-    /// How many elements a rank's memory takes up, gaps included.
+    /// Returns the size of a rank's memory in elements, including gaps.
     fn room(&self, py: Python<'_>, rank: i64) -> PyResult<u64> {
         Ok(self.0.room(self.known(py, rank)?))
     }
@@ -120,7 +121,7 @@ impl PyLayout {
     /// locate(index)
     /// --
     ///
-    /// The rank that has an element, and where in its memory it lies; None where nobody has it.
+    /// Returns the rank of an element and its position in the rank's memory; None if no rank has it.
     fn locate(&self, index: Vec<u64>) -> Option<(u64, u64)> {
         self.0.locate(&index)
     }
@@ -172,7 +173,7 @@ pub(super) fn known(py: Python<'_>, layout: &junctura::Layout, rank: i64) -> PyR
     found.ok_or_else(|| invalid(py, "rank", format!("there is no rank {rank} of {ranks}")))
 }
 
-/// One rank of a layout, as it was given or as the communicator of MPI's says.
+/// One rank of a layout, as given or from the MPI communicator.
 pub(super) fn rank_of(
     py: Python<'_>,
     layout: &junctura::Layout,
@@ -201,7 +202,7 @@ pub(super) fn size_of(comm: &Bound<'_, PyAny>) -> PyResult<u64> {
     comm.call_method0("Get_size")?.extract()
 }
 
-/// One part of a layout, as its text has it.
+/// One part of a layout, as in its text.
 fn part(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(text.to_str()?.to_owned());

@@ -1,4 +1,4 @@
-//! Arrays that lie over ranks: layouts, pieces that are offered, and parts that are taken.
+//! Distributed arrays: layouts, offered pieces, and received parts.
 
 mod chunks;
 mod layout;

@@ -18,44 +18,46 @@ use crate::pool::PyPool;
 
 #[pymethods]
 impl PyPool {
-    /// Offers one rank's part of an array that lies over many; returns when it is there. The array becomes visible, as one object of
-    /// the key that all ranks give, when all of them have offered theirs.
+    /// Offers one rank's part of a distributed array; returns when the piece is stored. The array becomes visible, as
+    /// one object with the common key, when all ranks have offered their parts.
     ///
-    /// The same piece again, with the same bytes, does no harm. An array whose producers are all gone before it is complete is given up
-    /// after the pool's orphan timeout.
+    /// Offering the same piece again, with the same bytes, is idempotent. An incomplete array is dropped after the
+    /// pool's orphan timeout when all its producers have disconnected.
     ///
     /// Parameters
     /// ----------
     /// data : array or Allocation
-    ///     What the rank has: an array of the shape that `layout.extents(rank)` says, in any order; where it has several slabs, or gaps, its
-    ///     memory in one dimension, or a list of arrays, one for each slab. An allocation is given away, not copied.
+    ///     The rank's part: an array of the shape `layout.extents(rank)`, in any order; for several slabs, or gaps, its
+    ///     memory in one dimension, or a list of arrays, one for each slab. An allocation is transferred, not copied.
     /// layout : Layout or str
+    ///     The layout of the whole array.
     ///     How the whole array lies.
     /// rank : int, optional
-    ///     Whose part it is; by default that of `comm`.
+    ///     The rank of this part; defaults to that of `comm`.
     /// attributes : dict, optional
-    ///     What the array is.
+    ///     The description of the array.
     /// comm : mpi4py communicator, optional
-    ///     Says the rank, and that the layout has as many ranks as it.
+    ///     Determines the rank, and checks that the layout has as many ranks.
     /// epoch : int, optional
-    ///     Tells one version of the array from the next where its schema lets objects supersede each other; not elsewhere.
+    ///     Distinguishes successive versions of the array if its schema lets objects supersede each other; not allowed
+    ///     otherwise.
     /// dtype : optional
-    ///     What the elements are, where `data` does not say so: for an allocation.
+    ///     The element type, if `data` has none: for an allocation.
     /// schema, retention : optional
-    ///     As for `offer`; the pieces go with the array.
+    ///     As for `offer`; apply to the array with its pieces.
     /// **keywords
-    ///     More attributes. An underscore at the end is left out: `class_="od"`.
+    ///     More attributes. An underscore at the end is removed: `class_="od"`.
     ///
     /// Raises
     /// ------
     /// Conflict
-    ///     Other ranks have offered theirs in another layout, or of another type.
+    ///     Other ranks have offered their parts with another layout or type.
     /// AlreadyExists
-    ///     The rank has offered another piece of this array, or there was one of this key.
+    ///     The rank has offered another piece of this array, or the key exists.
     /// InvalidArgument
-    ///     The data does not fit the layout, or an epoch is given, or missing, where it must not be.
+    ///     The data do not fit the layout, or an epoch is given although not allowed, or missing although required.
     /// PoolFull
-    ///     There was no memory in time.
+    ///     No memory became free in time.
     ///
     /// Examples
     /// --------
@@ -132,7 +134,7 @@ impl PyPool {
     }
 }
 
-/// The memory of a rank in one dimension, and the type of its elements.
+/// Returns the memory of a rank in one dimension, and its element type.
 fn flat<'py>(
     data: &Bound<'py, PyAny>,
     layout: &Arc<junctura::Layout>,

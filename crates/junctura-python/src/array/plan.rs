@@ -1,4 +1,4 @@
-//! Who gives what to whom.
+//! Redistribution plans: the elements exchanged between ranks.
 
 use junctura::PlanSide;
 use pyo3::prelude::*;
@@ -7,12 +7,13 @@ use pyo3::types::PyTuple;
 use super::layout::{PyLayout, known, read};
 use crate::error::{OrRaise, invalid};
 
-/// A box as Python has it: the peer, the first indices, and those behind the last.
+/// A box for Python: the peer, the first indices, and those after the last.
 type Shared<'py> = (u64, Bound<'py, PyTuple>, Bound<'py, PyTuple>);
-/// No more boxes are listed.
+/// Limit of listed boxes.
 const BOXES_MAX: u64 = 10_000_000;
 
-/// What one rank shares with those of another layout; made by `Layout.plan`. Printed, it lists its runs.
+/// The elements that one rank exchanges with those of another layout; created by `Layout.plan`. Its text lists its
+/// runs.
 #[pyclass(module = "junctura", name = "Plan", frozen)]
 pub(crate) struct PyPlan(junctura::Plan);
 
@@ -21,8 +22,8 @@ impl PyLayout {
     /// plan(to, rank, *, side="to", origin=None)
     /// --
     ///
-    /// What a rank of `to` takes from the ranks of this layout, or, with `side="from"`, what a rank of this one gives to those of `to`.
-    /// Where `to` is a part of the array, `origin` says at which index it begins.
+    /// Returns what a rank of `to` receives from the ranks of this layout, or, with `side="from"`, what a rank of this
+    /// layout sends to those of `to`. If `to` covers a part of the array, `origin` is the index of its start.
     ///
     /// Examples
     /// --------
@@ -53,13 +54,13 @@ impl PyLayout {
 
 #[pymethods]
 impl PyPlan {
-    /// Whose it is.
+    /// The rank of the plan.
     #[getter]
     fn rank(&self) -> u64 {
         self.0.rank()
     }
 
-    /// Whether that rank gives ("from") or takes ("to").
+    /// Whether that rank sends ("from") or receives ("to").
     #[getter]
     fn side(&self) -> &'static str {
         match self.0.side() {
@@ -68,13 +69,13 @@ impl PyPlan {
         }
     }
 
-    /// How many elements are shared, with all ranks together.
+    /// Number of exchanged elements, with all ranks together.
     #[getter]
     fn elements(&self) -> u64 {
         self.0.elements()
     }
 
-    /// The ranks that something is shared with, and how many elements with each.
+    /// The ranks of the exchange, and the number of elements with each.
     #[getter]
     fn partners(&self) -> Vec<(u64, u64)> {
         let partners = self.0.partners();
@@ -84,13 +85,13 @@ impl PyPlan {
             .collect()
     }
 
-    /// How many boxes are shared.
+    /// Number of exchanged boxes.
     #[getter]
     fn count(&self) -> u64 {
         self.0.boxes()
     }
 
-    /// How many runs it lists, over all dimensions: what it costs.
+    /// Number of listed runs, over all dimensions: the cost of the plan.
     #[getter]
     fn listed(&self) -> usize {
         self.0.listed()
@@ -99,7 +100,8 @@ impl PyPlan {
     /// boxes()
     /// --
     ///
-    /// Each box that is shared, which may be very many: the peer's rank, the indices where it begins, and those behind its end.
+    /// Returns the exchanged boxes, which may be very many: the peer's rank, the first indices, and those after the
+    /// last.
     fn boxes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Shared<'py>>> {
         if self.0.boxes() > BOXES_MAX {
             let cause = format!("{} are more than {BOXES_MAX}", self.0.boxes());

@@ -1,4 +1,4 @@
-//! Taking arrays, or parts of them, in a layout of one's own.
+//! Receiving arrays, or parts, in the consumer's layout.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::options::timeout as read_timeout;
 use crate::pool::PyPool;
 use crate::target::PyTarget;
 
-/// What is wanted of an array.
+/// The requested part of an array.
 struct WantedArray {
     layout: Arc<junctura::Layout>,
     rank: u64,
     origin: Vec<u64>,
 }
 
-/// What was said of it.
+/// The arguments of the request.
 struct TakeArguments<'a, 'py> {
     layout: Option<&'a Bound<'py, PyAny>>,
     rank: Option<i64>,
@@ -33,52 +33,54 @@ struct TakeArguments<'a, 'py> {
 
 #[pymethods]
 impl PyPool {
-    /// An array, or one rank's part of it, in the layout that is asked for, whatever the one is that it was offered in; waits until all its
-    /// pieces are there. The bytes are copied once, from where the producers put them into the array that is returned.
+    /// Returns an array, or one rank's part, in the requested layout, independent of the layout of the producers; waits
+    /// until all pieces are available. The bytes are copied once, from the producers' memory into the returned array.
     ///
-    /// Also of a plain object that is an array.
+    /// Also accepts a single object that is an array.
     ///
     /// Parameters
     /// ----------
     /// target : str or dict, optional
-    ///     A selector (the newest array that matches is meant), the text of a key, or the attributes of a key.
+    ///     A selector (the newest array that matches), the text of a key, or the attributes of a key.
     /// layout : Layout or str, optional
-    ///     How what all ranks want lies over them, and in their memory. Without one, all of the array in C order; with
-    ///     `comm`, its first dimension split over the ranks.
+    ///     The layout of the requested part over all ranks, and in their memory. Without one, the whole array in C
+    ///     order; with `comm`, its first dimension split over the ranks.
     /// rank : int, optional
-    ///     Whose part; by default that of `comm`.
+    ///     The rank of the part; defaults to that of `comm`.
     /// comm : mpi4py communicator, optional
-    ///     Says the rank, and that the layout has as many ranks as it.
+    ///     Determines the rank, and checks that the layout has as many ranks.
     /// origin : sequence of int, optional
-    ///     The index of the array where the layout begins, where that is a part of it.
+    ///     The index of the array at which the layout begins, if the layout covers a part.
     /// slab : tuple of slice or of (start, stop), optional
     ///     A part of the array, instead of a layout.
     /// dtype : optional
-    ///     What the elements are to be: float32 and float64 become each other, byte orders change. By default as they are.
+    ///     The element type of the result: float32 and float64 are converted into each other, and byte orders change.
+    ///     By default unchanged.
     /// out : array, optional
-    ///     Where to put it: of the right shape, type and order, without gaps. Quicker for large arrays that are taken again and again.
+    ///     The array for the result: of the right shape, type and order, without gaps. Faster for large arrays that are
+    ///     received repeatedly.
     /// threads : int
-    ///     How many copy.
+    ///     Number of threads that copy.
     /// timeout : float, optional
-    ///     Seconds; 0 does not wait, None waits for ever.
+    ///     Seconds; 0 does not wait, None waits without a limit.
     /// schema : str, optional
-    ///     The schema of the key, where it is not the pool's default.
+    ///     The schema of the key, if it is not the pool's default.
     /// **key
-    ///     Attributes of the key. An underscore at the end is left out: `class_="od"`.
+    ///     Attributes of the key. An underscore at the end is removed: `class_="od"`.
     ///
     /// Returns
     /// -------
     /// numpy.ndarray
-    ///     Of the shape that `layout.extents(rank)` says; in one dimension where a rank has several slabs, or gaps.
+    ///     Of the shape `layout.extents(rank)`; one-dimensional if a rank has several slabs, or gaps.
     ///
     /// Raises
     /// ------
     /// Timeout, NotFound
-    ///     It is not there; where some of its pieces are, it is said whose are missing.
+    ///     The array is not available; if some pieces exist, the error names the ranks of the missing ones.
     /// InvalidArgument
-    ///     It is no array, or what is wanted is no part of it.
+    ///     The object is not an array, or the requested part is outside the array.
     /// Unsupported
-    ///     The elements are not converted into each other.
+    ///     The conversion between the element types is not supported.
     ///
     /// Examples
     /// --------
@@ -126,7 +128,7 @@ impl PyPool {
             element,
         };
         let taken = take(py, &array, &part, out, threads)?;
-        // Layouts have a dimension, and an array need not.
+        // Layouts have at least one dimension, arrays may have none.
         let is_scalar = array.object().get("shape").is_some_and(str::is_empty);
         if is_scalar && layout.is_none() && slab.is_none() && out.is_none() {
             return taken.call_method1("reshape", (PyTuple::empty(py),));
@@ -159,7 +161,7 @@ fn take<'py>(
 }
 
 impl TakeArguments<'_, '_> {
-    /// What is wrong whatever the array is, before anybody waits for it.
+    /// Validates arguments independently of the array, before any wait.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         if let Some(layout) = self.layout {
             layout::rank_of(py, &*layout::read(layout)?, self.rank, self.comm)?;
@@ -190,7 +192,7 @@ impl TakeArguments<'_, '_> {
         Ok(WantedArray { layout, rank, origin })
     }
 
-    /// All for one, or the first dimension split over the ranks of a communicator.
+    /// The whole array for one rank, or the first dimension split over the ranks of a communicator.
     fn split(&self, py: Python<'_>, shape: &[u64]) -> PyResult<Arc<junctura::Layout>> {
         let one = junctura::Layout::one(shape).or_raise(py)?;
         let Some(comm) = self.comm else {

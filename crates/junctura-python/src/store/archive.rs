@@ -1,4 +1,4 @@
-//! Archiving, one object by one, many at once, and files of GRIB.
+//! Archiving: single objects, many objects, and GRIB files.
 
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use crate::error::{OrRaise, invalid, raise};
 use crate::given::{GivenAttributes, type_name};
 use crate::interrupt;
 
-/// Objects, and bytes of them, that are handed over at once, so that the interpreter is let go of once for many.
+/// Number of objects and bytes per batch, for which the interpreter lock is released once.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 4 << 20;
-/// How often a file of many messages looks for Ctrl-C.
+/// Interval between checks for Ctrl-C in a file with many messages.
 const ROUND: Duration = Duration::from_millis(100);
 
 #[pymethods]
@@ -30,31 +30,32 @@ impl PyStore {
     /// archive(data, attributes=None, /, *, schema=None, **keywords)
     /// --
     ///
-    /// Hands an object over: its bytes are copied or written before this returns. Nobody sees it before `flush`.
+    /// Archives an object: its payload is copied or written before the call returns. It becomes visible with `flush`.
     ///
     /// Parameters
     /// ----------
-    /// data : bytes, numpy.ndarray or another buffer, what speaks DLPack, xarray.DataArray, Object, Allocation
-    ///     The payload, as `Pool.offer` takes it: of arrays, type and shape are kept too, where the schema has the attributes
-    ///     `dtype` and `shape`, so that `Stored.array` gives back the same array.
+    /// data : bytes, numpy.ndarray or another buffer, an object with DLPack, xarray.DataArray, Object, Allocation
+    ///     The payload, as for `Pool.offer`. For arrays, type and shape are kept too if the schema has the attributes
+    ///     `dtype` and `shape`, so that `Stored.array` returns the same array.
     /// attributes : dict, optional
-    ///     What it is: texts, numbers, bools, dates, times, lengths of time, lists. None means not given.
+    ///     The description of the object: strings, numbers, bools, dates, times, durations, lists. None means not
+    ///     given.
     /// schema : str, optional
-    ///     The schema that describes it, where it is not the store's first.
+    ///     The schema of the object, if it is not the store's first.
     /// **keywords
-    ///     More attributes. An underscore at the end is left out: `class_="od"`.
+    ///     More attributes. An underscore at the end is removed: `class_="od"`.
     ///
     /// Raises
     /// ------
     /// SchemaMismatch, TypeMismatch, TooLarge
-    ///     For attributes that the schema does not take.
+    ///     The schema does not allow the attributes.
     /// Io, Denied
-    ///     What the system refuses; the object was not taken.
+    ///     The operating system rejected the write; the object was not archived.
     ///
     /// Warns
     /// -----
     /// RuntimeWarning
-    ///     Another array of this key was archived since the last flush: only the last one is found.
+    ///     Another array with this key was archived since the last flush: only the last one will be found.
     ///
     /// Examples
     /// --------
@@ -87,24 +88,25 @@ impl PyStore {
     /// archive_many(objects, *, schema=None)
     /// --
     ///
-    /// Hands many objects over: the same as `archive` for each, quicker.
+    /// Archives many objects: the same as `archive` for each, faster.
     ///
     /// Parameters
     /// ----------
     /// objects : iterable of (data, attributes)
     ///     Each as for `archive`.
     /// schema : str, optional
-    ///     As for `archive`, for all of them.
+    ///     As for `archive`, for all objects.
     ///
     /// Returns
     /// -------
     /// int
-    ///     How many.
+    ///     Number of objects.
     ///
     /// Raises
     /// ------
     /// Error
-    ///     That of the first object that was not taken; its `index` says which. Those before it were, and none behind it.
+    ///     The error of the first object that failed, with its position in `index`. Objects before it were archived,
+    ///     later ones were not.
     ///
     /// Examples
     /// --------
@@ -125,7 +127,7 @@ impl PyStore {
                     bytes += object.lent().len();
                     batch.push(object);
                 }
-                // What came before it is taken all the same.
+                // Objects before it are archived nevertheless.
                 Err(error) => failed = Some(error),
             }
             if failed.is_some() {
@@ -153,9 +155,9 @@ impl PyStore {
     /// ----------
     /// file : path
     /// attributes : dict, optional
-    ///     What each of them is, whatever the header says.
+    ///     Attributes that replace those of the header, for all fields.
     /// schema : str, optional
-    ///     The schema that describes them: `mars`, where the store has it, or else its first.
+    ///     The schema of the objects: `mars` if the store has it, else its first.
     /// strict
     ///     Fail with `AlreadyExists` where a field has the key of an earlier field of the file. Default: the later field
     ///     replaces the earlier one, and a `UserWarning` gives the number.
@@ -167,14 +169,14 @@ impl PyStore {
     /// Returns
     /// -------
     /// int
-    ///     How many objects.
+    ///     Number of objects.
     ///
     /// Raises
     /// ------
     /// Corrupt
-    ///     A message is damaged, which is named, or there is none. Those before it were archived.
+    ///     A message is corrupt, and the error names it, or the file has none. Messages before it were archived.
     /// SchemaMismatch, TypeMismatch
-    ///     The schema does not take what a header says.
+    ///     The schema does not allow the attributes of a header.
     /// Io
     ///     The file cannot be read.
     #[pyo3(signature = (file, attributes=None, /, *, schema=None, strict=false, keep_messages=false, **keywords))]
@@ -209,20 +211,20 @@ impl PyStore {
     /// flush()
     /// --
     ///
-    /// Waits until everything that was archived before it is on the disk, and visible to everybody: all of it at once.
+    /// Waits until all objects archived before are on disk, and makes them visible to all readers together.
     ///
     /// Returns
     /// -------
     /// Flushed
-    ///     The number of the commit, and how many objects it has.
+    ///     The number of the commit, and of its objects.
     ///
     /// Raises
     /// ------
     /// Expired
-    ///     Something of it was archived longer ago than the store keeps what is not flushed: it is forgotten.
+    ///     An object was archived longer ago than `unflushed_max_age`: all unflushed objects are discarded.
     /// Io, Denied
-    ///     What the system refuses: nothing of it is visible, and a later flush tries again, unless the error says that the
-    ///     store has to be opened again.
+    ///     The operating system rejected the write: no object becomes visible, and a later flush retries, unless the
+    ///     error states that the store must be reopened.
     pub(super) fn flush(&self, py: Python<'_>) -> PyResult<PyFlushed> {
         let home = self.home(py)?;
         py.detach(|| home.flush()).or_raise(py).map(PyFlushed::from)
@@ -231,18 +233,18 @@ impl PyStore {
     /// discard()
     /// --
     ///
-    /// Forgets what was archived and not flushed.
+    /// Discards unflushed objects.
     ///
     /// Returns
     /// -------
     /// int
-    ///     How many objects.
+    ///     Number of discarded objects.
     pub(super) fn discard(&self, py: Python<'_>) -> PyResult<u64> {
         let home = self.home(py)?;
         Ok(py.detach(|| home.discard()))
     }
 
-    /// Objects that were archived and not flushed.
+    /// Number of unflushed objects.
     #[getter]
     fn pending(&self, py: Python<'_>) -> PyResult<u64> {
         let home = self.home(py)?;
@@ -299,7 +301,8 @@ fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
 }
 
-/// Looks for Ctrl-C, but not at every read: a thread that computes would have to give up the interpreter for each.
+/// Checks for Ctrl-C, but not at every read: each check needs the interpreter lock, for which other threads may
+/// compete.
 fn now_and_then() -> impl Fn() -> junctura::Result<()> {
     let looked = Mutex::new(Instant::now());
     move || {
@@ -320,7 +323,7 @@ fn prepare<'py>(schema: &Arc<junctura::Schema>, object: &Bound<'py, PyAny>) -> P
     PreparedData::read(CopyRoom::Own, Arc::clone(schema), &data, Some(&attributes), None)
 }
 
-/// Archives all of them, and says how many they were; `before` of the same call are archived.
+/// Archives all objects, and returns their number; `before` objects of the same call are archived already.
 fn hand_over(
     py: Python<'_>,
     home: &ProcessStore,
@@ -355,7 +358,8 @@ fn hand_over(
     }
 }
 
-/// Warns of an array whose key another one has that was archived since the last flush: only the last one will be found.
+/// Warns about an array with the same key as another one archived since the last flush: only the last one will be
+/// found.
 fn warn_of_another(
     py: Python<'_>,
     home: &ProcessStore,
@@ -381,7 +385,7 @@ fn warn_of_another(
     PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 1)
 }
 
-/// Says which object it was.
+/// Adds the position of the object to the error.
 fn numbered(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
     let named = error.value(py).setattr("index", index);
     named.err().unwrap_or(error)

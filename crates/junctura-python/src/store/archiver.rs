@@ -1,4 +1,4 @@
-//! From a pool into a store, in a thread beside the caller's.
+//! Archiving from a pool into a store, in a thread of its own.
 
 use std::time::{Duration, Instant};
 
@@ -12,22 +12,23 @@ use crate::interrupt;
 use crate::options::{length_of_time, timeout as read_timeout};
 use crate::pool::PyPool;
 
-/// Python is asked for its signals so often, at least.
+/// Maximum interval between checks for Python's signals.
 const ROUND: Duration = Duration::from_millis(200);
 
-/// What an archiver has done.
+/// The results of an archiver.
 #[pyclass(module = "junctura", name = "ArchiverCounts", frozen, get_all, eq)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PyArchiverCounts {
-    /// Objects that are in the store, flushed.
+    /// Number of objects in the store, flushed.
     archived: u64,
-    /// Their bytes.
+    /// Total size of their payloads in bytes.
     nbytes: u64,
-    /// Objects that were released and not archived, since only one of so many is.
+    /// Number of objects that were released without archiving, because of `every`.
     left_out: u64,
-    /// Objects that matched, and went before they could be archived.
+    /// Number of matching objects that were removed before they could be archived.
     missed: u64,
-    /// Objects that could not be archived, for a reason of their own or when something ended it: they stay in the pool, for the next one.
+    /// Number of objects that could not be archived, because of an error or an early end: they stay in the pool, for
+    /// the next archiver.
     failed: u64,
 }
 
@@ -59,45 +60,48 @@ impl PyArchiverCounts {
     }
 }
 
-/// Keeps in a store what a pool has: all that a selector matches, or one of so many of it. It begins at once, in a thread and
-/// with a connection of its own: nobody who offers waits for it, but for memory that it has yet to free.
+/// Archives objects of a pool in a store: every object that a selector matches, or one of every N. It starts at once,
+/// in a thread and with a connection of its own. Producers do not wait for it, unless they need memory that it has not
+/// freed yet.
 ///
-/// It follows a requirement with a name, which keeps what matches in the pool until it is in the store, also while no archiver
-/// runs: what a process that was killed had not finished, the next archiver finishes. `Pool.retract` ends the requirement. Several
-/// archivers may share the work as long as their requirements differ. Who offers with `durability="durable"` is answered when the
-/// object is on the disk. The end of the `with` block is a `stop`, which says what went wrong.
+/// It follows a named requirement, which retains matching objects in the pool until they are in the store, even while
+/// no archiver runs: the next archiver resumes the work of a killed one. `Pool.retract` ends the requirement. Several
+/// archivers may run at once if their requirements differ. Offers with `durability="durable"` are acknowledged when the
+/// object is on disk. The end of the `with` block calls `stop`, which raises errors.
 ///
-/// What `store` has archived by its own `archive` is its own: this has a writer apart. A forked child has no part in it.
+/// The archiver has its own writer, separate from that of `store.archive`. It does not run in forked children.
 ///
 /// Parameters
 /// ----------
 /// pool : Pool
 /// store : Store
 /// selector : str or list of str
-///     Which objects; of several each must hold. `""` and `"*"` mean all.
+///     Selector of the objects; of several selectors each must match. `""` and `"*"` match all.
 /// requirement : str
 ///     The requirement's name.
 /// every : int
-///     Archive one of so many objects that match, the first of each, and release the others. Counted by collocation: of the objects whose
-///     keys have all but the last level in common.
+///     Archive one of this many matching objects, the first of each, and release the others. Counted per collocation:
+///     among objects whose keys agree in all levels but the last.
 /// flush_every : int, optional
-///     Flush at the latest when so many objects are held. Without it as many as come together, up to the window.
+///     Flush at the latest when this many objects are held. Without it, objects that arrive together are flushed
+///     together, up to the window.
 /// flush_interval : float, str or datetime.timedelta, optional
-///     Hold objects for so long, that more become visible together; without it until nothing more has come. What is held stays in the pool's
-///     memory, and who offers durably waits for it.
+///     Hold objects for this time, so that more become visible together; without it, until no more arrive. Held objects
+///     stay in the pool's memory, and durable offers wait for them.
 /// until_live : bool
-///     End when all that is there is archived, and leave no requirement behind.
+///     End when all existing objects are archived, and remove the requirement.
 /// checkpoint_every : int
-///     Write the catalogue as Parquet files after each so many commits, so that who opens the store has little to read; 0 never does.
+///     Write the catalogue as Parquet files after every this many commits, so that the store opens faster; 0 disables
+///     checkpoints.
 /// window : int
-///     How many objects may be held at once.
+///     Maximum number of held objects.
 ///
 /// Raises
 /// ------
 /// InvalidSelector, InvalidArgument
-///     What is wrong with an argument.
+///     An argument is invalid.
 /// Conflict
-///     The requirement's name stands for another selector.
+///     A requirement of this name has another selector.
 ///
 /// Examples
 /// --------
@@ -167,24 +171,24 @@ impl PyArchiver {
         })
     }
 
-    /// What it has done so far.
+    /// The results so far.
     #[getter]
     fn counts(&self) -> PyArchiverCounts {
         self.inner.counts().into()
     }
 
-    /// Whether it has ended: it was stopped, or `until_live`, or something went wrong, which `wait` and `stop` say.
+    /// Whether it has ended: it was stopped, or reached `until_live`, or failed; `wait` and `stop` raise the error.
     #[getter]
     fn is_over(&self) -> bool {
         self.inner.is_over()
     }
 
-    /// Waits until it has ended by itself, as it does with `until_live`.
+    /// Waits until it has ended by itself, as with `until_live`.
     ///
     /// Parameters
     /// ----------
     /// timeout : float, optional
-    ///     Seconds to wait; 0 does not wait. None waits as long as it takes.
+    ///     Seconds to wait; 0 does not wait. None waits without a limit.
     ///
     /// Returns
     /// -------
@@ -193,16 +197,16 @@ impl PyArchiver {
     /// Raises
     /// ------
     /// Timeout
-    ///     It goes on.
+    ///     It is still running.
     /// Gone
-    ///     Something that matched went before it was archived.
+    ///     A matching object was removed before it was archived.
     /// Closed
-    ///     The pool has ended, or somebody has retracted the requirement.
+    ///     The pool has ended, or the requirement was retracted.
     /// SchemaMismatch, NotFound, Corrupt, Expired, LimitExceeded, TooLarge, ...
-    ///     An object could not be archived: the store has another schema by that name, or none; it is an array without its pieces. The
-    ///     first such object is named. All others were archived.
+    ///     An object could not be archived: the store has a different schema of that name, or none; or it is an array
+    ///     with missing pieces. The error names the first such object. All others were archived.
     /// Io, Unavailable, Expired, Disconnected
-    ///     The disk, or the server. What was not archived stays in the pool.
+    ///     The disk or the server failed. Objects that were not archived stay in the pool.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<PyArchiverCounts> {
         let until = read_timeout(py, timeout)?.and_then(|time| Instant::now().checked_add(time));
@@ -220,13 +224,13 @@ impl PyArchiver {
         ended.or_raise(py).map(Into::into)
     }
 
-    /// Ends it when all that the pool has for it now is archived. What comes later stays in the pool for the next one, unless the
-    /// requirement is retracted. A disk that refuses is not waited for.
+    /// Stops it after all current objects of the pool have been archived. Later objects stay in the pool for the next
+    /// archiver, unless the requirement is retracted. It does not wait for a failing disk.
     ///
     /// Parameters
     /// ----------
     /// timeout : float, optional
-    ///     Seconds to wait; None waits as long as it takes. It goes on to its end if they are not enough.
+    ///     Seconds to wait; None waits without a limit. After a timeout it continues to stop in the background.
     ///
     /// Returns
     /// -------
@@ -246,7 +250,7 @@ impl PyArchiver {
         slf
     }
 
-    /// Stops it. What went wrong with it is raised, unless an exception ends the block: then that goes on.
+    /// Stops the archiver and raises its error, unless an exception ends the block: then that exception propagates.
     fn __exit__(
         &self,
         py: Python<'_>,
@@ -256,7 +260,7 @@ impl PyArchiver {
     ) -> PyResult<()> {
         match self.stop(py, None) {
             Err(error) if raised.is_none() => Err(error),
-            // Whoever is in a hurry is not held up, and says so once more.
+            // An interrupt of this wait is raised even after another exception.
             Err(error) if error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) => Err(error),
             _ => Ok(()),
         }
@@ -268,7 +272,7 @@ impl PyArchiver {
 }
 
 impl Drop for PyArchiver {
-    /// It ends by itself, and nobody is told what went wrong.
+    /// It ends by itself, and its error is not reported.
     fn drop(&mut self) {
         if self.inner.is_over() || crate::ending::is_ending() {
             return;

@@ -1,17 +1,17 @@
-//! What was done.
+//! Results of operations on a store.
 
 use pyo3::prelude::*;
 
 use crate::error::raise;
 
-/// What a flush made visible.
+/// The result of a flush.
 #[pyclass(module = "junctura", name = "Flushed", frozen, get_all, eq)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PyFlushed {
-    /// The number of its commit: of two objects of one key, that of the later commit masks the other. That of the last commit when
-    /// there was nothing to flush; 0 before the first.
+    /// The number of its commit: of two objects with one key, that of the later commit supersedes the other. If there
+    /// was nothing to flush, the number of the last commit; 0 before the first.
     commit: u64,
-    /// How many objects.
+    /// Number of objects.
     objects: u64,
 }
 
@@ -31,15 +31,15 @@ impl PyFlushed {
     }
 }
 
-/// What was removed.
+/// The result of a removal.
 #[pyclass(module = "junctura", name = "Removed", frozen, get_all, eq)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PyRemoved {
-    /// The number of the commit that removed it; 0 when there was nothing to remove.
+    /// The number of the commit that removed them; 0 if there was nothing to remove.
     commit: u64,
-    /// How many objects.
+    /// Number of objects.
     objects: u64,
-    /// Their bytes.
+    /// Total size of their payloads in bytes.
     nbytes: u64,
 }
 
@@ -63,18 +63,18 @@ impl PyRemoved {
     }
 }
 
-/// What was moved.
+/// The result of a move.
 #[pyclass(module = "junctura", name = "Moved", frozen, get_all)]
 pub(crate) struct PyMoved {
-    /// The number of the last commit that moved something; 0 when there was nothing to move.
+    /// The number of the last commit of the move; 0 if there was nothing to move.
     commit: u64,
-    /// How many objects.
+    /// Number of objects.
     objects: u64,
-    /// The bytes that they have in their files.
+    /// Their size in their files, in bytes.
     nbytes: u64,
-    /// Objects that are not what was archived, each by its key with the error that says why: they stay where they are. At most 1000 of them.
+    /// Damaged objects, which were not moved: the key and the error of each, at most 1000.
     damaged: Vec<(String, Py<PyAny>)>,
-    /// How many are damaged.
+    /// Number of damaged objects.
     damaged_count: u64,
 }
 
@@ -100,24 +100,24 @@ impl PyMoved {
     }
 }
 
-/// What is wrong with objects, by their keys.
+/// Errors of objects, by key.
 fn damages(py: Python<'_>, damaged: Vec<(String, junctura::Error)>) -> Vec<(String, Py<PyAny>)> {
     let damage = |(key, error): (String, junctura::Error)| (key, raise(py, &error).into_value(py).into_any());
     damaged.into_iter().map(damage).collect()
 }
 
-/// What a check found.
+/// The result of a check.
 #[pyclass(module = "junctura", name = "Checked", frozen, get_all)]
 pub(crate) struct PyChecked {
-    /// Objects that were read.
+    /// Number of objects that were read.
     objects: u64,
-    /// Their bytes.
+    /// Total size of their payloads in bytes.
     nbytes: u64,
-    /// Objects that are not what was archived, each by its key with the error that says why; at most 1000 of them.
+    /// Damaged objects: the key and the error of each, at most 1000.
     damaged: Vec<(String, Py<PyAny>)>,
-    /// How many are damaged.
+    /// Number of damaged objects.
     damaged_count: u64,
-    /// Data files that no commit names: a writer has died before its first flush, or is about to flush.
+    /// Data files without a commit: a writer has crashed before its first flush, or has not flushed yet.
     unnamed: Vec<String>,
 }
 
@@ -145,17 +145,17 @@ impl PyChecked {
     }
 }
 
-/// What a checkpoint covers.
+/// The contents of a checkpoint.
 #[pyclass(module = "junctura", name = "Checkpointed", frozen, get_all, eq)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PyCheckpointed {
     /// The last commit that it covers.
     commit: u64,
-    /// Its files.
+    /// Number of its files.
     segments: usize,
-    /// Rows in all of them.
+    /// Number of rows in all files.
     rows: u64,
-    /// Rows that were written for it; the others were in files already.
+    /// Number of newly written rows; the others were in existing files.
     written_rows: u64,
 }
 
@@ -180,12 +180,12 @@ impl PyCheckpointed {
     }
 }
 
-/// What a compaction did.
+/// The result of a compaction.
 #[pyclass(module = "junctura", name = "Compacted", frozen, get_all)]
 pub(crate) struct PyCompacted {
-    /// The checkpoint that it made.
+    /// The new checkpoint.
     checkpoint: PyCheckpointed,
-    /// Files that it removed, by their names in the store.
+    /// Removed files, by name in the store.
     removed: Vec<String>,
 }
 

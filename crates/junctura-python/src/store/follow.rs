@@ -10,16 +10,16 @@ use super::{PyListing, PyStored};
 use crate::error::OrRaise;
 use crate::interrupt;
 
-/// An iterator over what is committed, as it is: `Store.follow`.
+/// An iterator over commits as they occur: `Store.follow`.
 #[pyclass(module = "junctura", name = "_Following")]
 pub(crate) struct PyFollowing {
     inner: junctura_store::StoreFollower,
     selector: String,
     timeout: Option<Duration>,
     place: StorePlace,
-    /// What is new, and the next of it.
+    /// The new objects, and the next one.
     new: Option<(Py<PyListing>, usize)>,
-    /// Up to which commit everything was given before that.
+    /// The commit up to which every object was yielded before these.
     before: u64,
 }
 
@@ -47,7 +47,7 @@ impl PyFollowing {
         slf
     }
 
-    /// Up to which commit everything was given.
+    /// The commit up to which every object was yielded.
     #[getter]
     fn commit(&self) -> u64 {
         match &self.new {

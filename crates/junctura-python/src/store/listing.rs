@@ -1,4 +1,4 @@
-//! Objects of a snapshot that were found.
+//! Listed objects of a snapshot.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::options::size;
 use crate::schema::PySchema;
 use crate::values;
 
-/// Bytes that `payloads` reads at once, if nothing else is said.
+/// Default number of bytes that `payloads` reads at once.
 const RUN_BYTES_MAX: u64 = 64 << 20;
 
-/// Objects of a snapshot, in the order in which they were committed: `len()`, an index, a slice and iteration are those of a
-/// sequence. An object is made when it is asked for; a listing of millions is best looked at as a table.
+/// Objects of a snapshot, in commit order; a sequence with `len()`, indices, slices and iteration. Objects are created
+/// on access; for millions of objects, prefer a table.
 ///
-/// It speaks Arrow (`__arrow_c_stream__`): pyarrow, DuckDB and others take it as a table.
+/// Supports the Arrow C stream interface (`__arrow_c_stream__`): pyarrow, DuckDB and others read it as a table.
 ///
 /// Examples
 /// --------
@@ -72,14 +72,14 @@ impl PyListing {
 
 #[pymethods]
 impl PyListing {
-    /// What was asked for and is not there, by the attributes that the selector names value by value: `{step=6,param=t}`. Only
-    /// `retrieve` with `partial=True` tells it.
+    /// The combinations of values that the selector lists and no object has, by attribute: `{step=6,param=t}`. Only for
+    /// the result of `retrieve` with `partial=True`.
     #[getter]
     fn missing(&self) -> Vec<String> {
         self.missing.clone()
     }
 
-    /// Bytes of all of them together.
+    /// Total size of the payloads in bytes.
     #[getter]
     fn nbytes(&self) -> u64 {
         self.inner.bytes()
@@ -88,7 +88,7 @@ impl PyListing {
     /// keys()
     /// --
     ///
-    /// The canonical key of each: quicker than asking each object for it.
+    /// Returns the canonical key of each object: faster than `key` of each object.
     ///
     /// Returns
     /// -------
@@ -104,14 +104,14 @@ impl PyListing {
         failed.map(|()| keys)
     }
 
-    /// The objects as one batch of Arrow's, for whoever takes its C stream interface; see `to_arrow`.
+    /// Returns the objects as one Arrow batch, through the C stream interface; see `to_arrow`.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // It may be ignored, says the interface: who asked sees what came.
+        // The interface allows to ignore it: the consumer checks the received schema.
         let _ = requested_schema;
         let batch = py.detach(|| self.inner.to_arrow()).or_raise(py)?;
         let schema = batch.schema();
@@ -123,10 +123,12 @@ impl PyListing {
     /// to_arrow()
     /// --
     ///
-    /// The objects as a table of Arrow, a row for each, made column by column: a column for each attribute that one of them has, those
-    /// of the key first, and where their bytes lie. The columns have the names and types of the Parquet files of a
-    /// checkpoint: texts are dictionaries, undeclared attributes are called `@name`, and `_file`, `_offset`, `_length`, `_checksum`,
-    /// `_commit`, `_number`, `_incarnation` and `_sequence` are the store's own, and where an object lies packed `_codec` and `_unpacked`, its bytes, too: `_length` is how many lie in the file. Where the objects are of several schemas, `_schema` says which.
+    /// Returns the objects as an Arrow table, with a row for each object: a column for each attribute that one of them
+    /// has, those of the key first, and the location of their bytes. The columns have the names and types of the
+    /// Parquet files of a checkpoint: texts are dictionary-encoded, undeclared attributes are named `@name`, and
+    /// `_file`, `_offset`, `_length`, `_checksum`, `_commit`, `_number`, `_incarnation` and `_sequence` are columns of
+    /// the store. For compressed objects there are also `_codec` and `_unpacked`, the size of the payload, while
+    /// `_length` is the size in the file. For objects of several schemas, `_schema` names the schema.
     ///
     /// Returns
     /// -------
@@ -150,7 +152,7 @@ impl PyListing {
     /// to_pandas()
     /// --
     ///
-    /// The same as a data frame: texts are categories, decimals floats.
+    /// Returns the same table as a data frame: texts are categories, decimals floats.
     ///
     /// Returns
     /// -------
@@ -167,7 +169,8 @@ impl PyListing {
     /// to_xarray(**options)
     /// --
     ///
-    /// The fields as one dataset, decoded when their values are asked for: ``xarray.open_dataset(listing, engine="junctura", **options)``.
+    /// Returns the fields as one dataset, decoded when values are read: ``xarray.open_dataset(listing,
+    /// engine="junctura", **options)``.
     ///
     /// Returns
     /// -------
@@ -178,7 +181,8 @@ impl PyListing {
     /// ImportError
     ///     Without xarray (``pip install 'junctura[xarray]'``), or, for GRIB, without ecCodes (``'junctura[grib]'``).
     /// NotFound
-    ///     Combinations of the values of their axes are missing; they are named. ``partial=True`` has NaN there.
+    ///     Combinations of the values of their axes are missing; the error names them. With ``partial=True`` their
+    ///     values are NaN.
     #[pyo3(signature = (**options))]
     fn to_xarray<'py>(
         slf: &Bound<'py, Self>,
@@ -187,7 +191,7 @@ impl PyListing {
         called(slf.py(), ("junctura._xarray.label_attributes", "dataset", slf), options)
     }
 
-    /// How many keys both have, and how they differ: what it is, the key, and of each side an object or attributes.
+    /// Returns the number of common keys, and the differences: kind, key, and of each side an object or attributes.
     fn _compare<'py>(
         slf: &Bound<'py, Self>,
         other: &Bound<'py, Self>,
@@ -221,7 +225,8 @@ impl PyListing {
             .collect()
     }
 
-    /// The distinct values of an attribute, and which of them each object has, as 32-bit integers; -1: none.
+    /// Returns the distinct values of an attribute, and for each object the index of its value as a 32-bit integer; -1:
+    /// none.
     fn _column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyBytes>)> {
         let (texts, numbers) = py.detach(|| self.inner.column(name)).or_raise(py)?;
         let schemas = self.inner.schemas();
@@ -242,7 +247,7 @@ impl PyListing {
         Ok((list, bytes))
     }
 
-    /// Where its store is, as `Store` takes it.
+    /// The location of its store, as `Store` takes it.
     #[getter]
     fn _place(&self) -> &StorePlace {
         &self.place
@@ -255,9 +260,9 @@ impl PyListing {
     /// read()
     /// --
     ///
-    /// The bytes of all objects, verified, in the order of the listing. What lies side by side is read at once, and several
-    /// reads are under way: quicker than asking each object, most of all far from where they lie. It takes as much memory as they have
-    /// bytes (`nbytes`); `payloads` takes less.
+    /// Reads the payloads of all objects, verified, in the order of the listing. Adjacent payloads are read together,
+    /// with several reads in flight: faster than `Stored.read` for each object, in particular over a network. Needs
+    /// memory for all payloads (`nbytes`); `payloads` needs less.
     ///
     /// Returns
     /// -------
@@ -266,9 +271,9 @@ impl PyListing {
     /// Raises
     /// ------
     /// Corrupt
-    ///     Some are not what they were, or not there.
+    ///     The checksum of an object does not match, or its bytes are missing.
     /// Expired
-    ///     The snapshot has outlived its time.
+    ///     The snapshot has exceeded its maximum age.
     ///
     /// Examples
     /// --------
@@ -292,13 +297,13 @@ impl PyListing {
     /// payloads(*, run_nbytes=67108864)
     /// --
     ///
-    /// Each object with its bytes, verified, in the order of the listing, one after the other: read as by `read`, but in runs, of which the
-    /// next one is read when all of the one before has been given. So very many need no more memory than two runs.
+    /// Yields each object with its payload, verified, in the order of the listing: read as by `read`, but in runs; the
+    /// next run is read when all objects of the previous one have been yielded. At most two runs are in memory.
     ///
     /// Parameters
     /// ----------
     /// run_nbytes : int or str
-    ///     How many bytes a run has at most, such as `"1GiB"`; an object that has more is a run of its own.
+    ///     Maximum size of a run in bytes, or as `"1GiB"`; a larger object is a run of its own.
     ///
     /// Returns
     /// -------
@@ -307,7 +312,7 @@ impl PyListing {
     /// Raises
     /// ------
     /// Corrupt, Expired
-    ///     As `Stored.read`, when it is the turn of that object; iterating may go on behind it.
+    ///     As `Stored.read`, raised for the object concerned; iteration can continue after it.
     ///
     /// Examples
     /// --------
@@ -328,13 +333,13 @@ impl PyListing {
     /// map()
     /// --
     ///
-    /// The bytes of all objects where they lie, verified, in the order of the listing: as `Stored.map`, but all cores
-    /// verify some. It takes no memory of its own, where they lie on a file system of this machine and are not packed.
+    /// Maps the payloads of all objects, verified, in the order of the listing: as `Stored.map`, with verification on
+    /// all cores. Zero-copy for uncompressed payloads on a file system of this host.
     ///
     /// Returns
     /// -------
     /// list of memoryview
-    ///     Of bytes that cannot be written; they are there for as long as somebody has them.
+    ///     Read-only; valid as long as they are referenced.
     ///
     /// Raises
     /// ------
@@ -391,7 +396,7 @@ impl PyListing {
     }
 }
 
-/// On which sides something is, by its place there.
+/// The sides that have an object, by its position there.
 enum ComparedSides {
     First(usize),
     Second(usize),
@@ -419,7 +424,7 @@ fn differences(
     Ok((compared.both, found))
 }
 
-/// The objects of a listing, one after the other.
+/// Iterates over the objects of a listing.
 #[pyclass(module = "junctura", name = "_Objects")]
 pub(crate) struct PyObjects {
     listing: Py<PyListing>,

@@ -1,4 +1,4 @@
-//! The questions that a snapshot answers, asked of the store: each of what is visible now. And what keeps a store tidy.
+//! Methods of a store that query its current snapshot, and maintenance of a store.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::error::OrRaise;
 use crate::interrupt;
 use crate::options;
 
-/// How long something is waited for.
+/// The duration of a wait.
 #[derive(FromPyObject)]
 enum WaitLimit {
     Whether(bool),
@@ -22,7 +22,7 @@ impl PyStore {
     /// snapshot()
     /// --
     ///
-    /// What is visible now; it stays as it is, whatever is written meanwhile.
+    /// Returns a snapshot of the current state; later writes do not change it.
     ///
     /// Returns
     /// -------
@@ -36,7 +36,7 @@ impl PyStore {
     /// list(selector='', *, all_versions=False, after=None)
     /// --
     ///
-    /// As `Snapshot.list`, of what is visible now.
+    /// As `Snapshot.list`, for the current state.
     #[pyo3(signature = (selector="", *, all_versions=false, after=None))]
     fn list(&self, py: Python<'_>, selector: &str, all_versions: bool, after: Option<u64>) -> PyResult<PyListing> {
         self.snapshot(py)?.list(py, selector, all_versions, after)
@@ -45,7 +45,7 @@ impl PyStore {
     /// committed(commit)
     /// --
     ///
-    /// As `Snapshot.committed`, of what is visible now.
+    /// As `Snapshot.committed`, for the current state.
     ///
     /// Examples
     /// --------
@@ -60,7 +60,7 @@ impl PyStore {
     /// axes(selector='')
     /// --
     ///
-    /// As `Snapshot.axes`, of what is visible now.
+    /// As `Snapshot.axes`, for the current state.
     #[pyo3(signature = (selector=""))]
     fn axes<'py>(&self, py: Python<'py>, selector: &str) -> PyResult<Bound<'py, PyDict>> {
         self.snapshot(py)?.axes(py, selector)
@@ -69,21 +69,21 @@ impl PyStore {
     /// retrieve(selector, *, partial=False, wait=False)
     /// --
     ///
-    /// As `Snapshot.retrieve`, of what is visible now; or of the first moment at which nothing is missing.
+    /// As `Snapshot.retrieve`, for the current state; or for the first state without missing objects.
     ///
     /// Parameters
     /// ----------
     /// selector : str
     /// partial : bool
-    ///     Whether what is missing is named in the `missing` of the listing, and no error.
+    ///     Whether to report missing objects in `missing` of the listing, instead of an error.
     /// wait : bool or float
-    ///     Whether to wait until nothing is missing, or how many seconds. In a folder of this machine it wakes when somebody
-    ///     commits, elsewhere it looks some times a second.
+    ///     Whether to wait until no object is missing, or the timeout in seconds. In a folder of this host each commit
+    ///     wakes the wait, elsewhere it polls a few times per second.
     ///
     /// Raises
     /// ------
     /// Timeout
-    ///     Something is still missing; it is named.
+    ///     Objects are still missing; the error names them.
     #[pyo3(signature = (selector, *, partial=false, wait=None))]
     fn retrieve(&self, py: Python<'_>, selector: &str, partial: bool, wait: Option<WaitLimit>) -> PyResult<PyListing> {
         let timeout = match wait {
@@ -106,18 +106,18 @@ impl PyStore {
     /// follow(selector='', *, after=None, timeout=None)
     /// --
     ///
-    /// What a selector matches, as it is committed, by whomever: first the newest version of each key that is there, then every version
-    /// as it comes. Each knows its `commit` and its `location`; nothing is read before somebody asks for it. Iterating waits, and other
-    /// threads run meanwhile.
+    /// Follows the commits of all writers: yields the newest version of each existing key that a selector matches, then
+    /// every version as it is committed. Each object has its `commit` and its `location`; payloads are read on demand.
+    /// Iteration blocks, and other threads run meanwhile.
     ///
     /// Parameters
     /// ----------
     /// selector : str
     /// after : int, optional
-    ///     Every version that came with a later commit than this one, and then as above: who keeps the iterator's `commit`, up to which
-    ///     everything was given, goes on there.
+    ///     Resumes after this commit: yields every version of a later commit, and then as above. Store the iterator's
+    ///     `commit`, up to which every version was yielded, to resume.
     /// timeout : float, optional
-    ///     Seconds without anything new after which iterating raises `Timeout`; it may go on afterwards.
+    ///     Seconds without a new version after which iteration raises `Timeout`; it can continue afterwards.
     ///
     /// Returns
     /// -------
@@ -126,7 +126,7 @@ impl PyStore {
     /// Raises
     /// ------
     /// InvalidSelector
-    ///     When it is iterated.
+    ///     The selector is invalid; raised by the iteration.
     ///
     /// Examples
     /// --------
@@ -152,7 +152,7 @@ impl PyStore {
     /// check(selector='', *, sample=None)
     /// --
     ///
-    /// As `Snapshot.check`, of what is visible now.
+    /// As `Snapshot.check`, for the current state.
     #[pyo3(signature = (selector="", *, sample=None))]
     fn check(&self, py: Python<'_>, selector: &str, sample: Option<u64>) -> PyResult<PyChecked> {
         self.snapshot(py)?.check(py, selector, sample)
@@ -161,7 +161,7 @@ impl PyStore {
     /// stats()
     /// --
     ///
-    /// As `Snapshot.stats`, of what is visible now.
+    /// As `Snapshot.stats`, for the current state.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.snapshot(py)?.stats(py)
     }
@@ -169,8 +169,8 @@ impl PyStore {
     /// purge(selector='')
     /// --
     ///
-    /// Removes what is masked: of all that a selector matches the versions that newer ones mask (`Snapshot.masked`). Snapshots of
-    /// before show them as long as they can be read; the room is there again after a `compact` when none needs them any more.
+    /// Removes superseded versions of all objects that a selector matches (`Snapshot.masked`). Earlier snapshots have
+    /// them until they expire; `compact` frees the space when no snapshot needs them any more.
     ///
     /// Returns
     /// -------
@@ -179,7 +179,7 @@ impl PyStore {
     /// Raises
     /// ------
     /// InvalidSelector
-    ///     Pointing at the character.
+    ///     The selector is invalid; the error gives the position.
     #[pyo3(signature = (selector=""))]
     fn purge(&self, py: Python<'_>, selector: &str) -> PyResult<PyRemoved> {
         let home = self.home(py)?;
@@ -190,8 +190,8 @@ impl PyStore {
     /// wipe(selector)
     /// --
     ///
-    /// Removes all that a selector matches, with all its versions, as `purge` does. `Snapshot.versions` lists first what would go,
-    /// and `remove` takes that listing.
+    /// Removes all objects that a selector matches, with all their versions, as `purge` does. `Snapshot.versions` lists
+    /// them in advance, and `remove` takes that listing.
     ///
     /// Returns
     /// -------
@@ -200,7 +200,7 @@ impl PyStore {
     /// Raises
     /// ------
     /// InvalidSelector
-    ///     Pointing at the character.
+    ///     The selector is invalid; the error gives the position.
     ///
     /// Examples
     /// --------
@@ -217,12 +217,13 @@ impl PyStore {
     /// remove(listing)
     /// --
     ///
-    /// Removes these objects, at once and for everybody, as `purge` does; what has been removed meanwhile, or archived, stays as it is.
+    /// Removes these objects, together and for all readers, as `purge` does; objects removed or archived meanwhile are
+    /// unaffected.
     ///
     /// Parameters
     /// ----------
     /// listing : Listing
-    ///     Of this store.
+    ///     A listing of this store.
     ///
     /// Returns
     /// -------
@@ -241,8 +242,9 @@ impl PyStore {
     /// checkpoint()
     /// --
     ///
-    /// Writes the catalogue of all that is visible now into Parquet files, which anybody can read, and lists them in a JSON file
-    /// under `checkpoints/`. Who opens the store next begins there. Others may write meanwhile.
+    /// Writes a checkpoint: the catalogue of the current state as Parquet files, which other programs can read, and a
+    /// JSON file under `checkpoints/` that lists them. Opening the store starts from the newest checkpoint. Other
+    /// processes may write meanwhile.
     ///
     /// Returns
     /// -------
@@ -251,7 +253,7 @@ impl PyStore {
     /// Raises
     /// ------
     /// Expired
-    ///     It took longer than the ages of the store allow; the checkpoint of before is as good as it was.
+    ///     It took longer than the ages of the store allow; the previous checkpoint is still valid.
     fn checkpoint(&self, py: Python<'_>) -> PyResult<PyCheckpointed> {
         let home = self.home(py)?;
         py.detach(|| home.store().checkpoint())
@@ -262,8 +264,8 @@ impl PyStore {
     /// compact()
     /// --
     ///
-    /// Makes a checkpoint, and removes what nobody needs any more: checkpoints that were superseded longer ago than a snapshot may be
-    /// old, and what writers that have died left behind.
+    /// Writes a checkpoint, and removes unused files: checkpoints that were superseded longer ago than the maximum age
+    /// of a snapshot, and files that crashed writers have left.
     ///
     /// Returns
     /// -------
@@ -279,7 +281,7 @@ impl PyStore {
     }
 }
 
-/// Which schema each attribute is of: the first of the store that has it.
+/// The schema of each attribute: the first schema of the store that has it.
 pub(super) fn owners(schemas: &[std::sync::Arc<junctura::Schema>]) -> BTreeMap<&str, &junctura::Schema> {
     let mut owners = BTreeMap::new();
     for schema in schemas {

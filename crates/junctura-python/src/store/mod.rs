@@ -41,33 +41,35 @@ use process_store::ProcessStore;
 pub(crate) use snapshot::PySnapshot;
 pub(crate) use stored::{PyLocation, PyStored};
 
-/// A place where objects last: kept under the same keys, and found by the same selectors, as in a pool.
+/// A persistent store of objects, with the keys and selectors of a pool.
 ///
-/// `archive` hands an object over; `flush` returns when everything that was archived before it is on the disk and visible to
-/// everybody, all of it at once. Any number of processes may write to one store, and readers never wait for them. The end of
-/// a `with` block flushes, unless an exception ends it: then what was not flushed is forgotten. Who drops a store without either gets a `ResourceWarning`.
+/// `archive` adds an object to the store; `flush` returns when all objects archived before it are on disk, and become
+/// visible to all readers together. Any number of processes may write to one store, and readers never wait for writers.
+/// The end of a `with` block flushes, unless an exception ends it: then unflushed objects are discarded. Dropping a
+/// store with unflushed objects causes a `ResourceWarning`.
 ///
-/// Threads may share it; they share its one writer, too, and a flush flushes what all of them have archived. In a forked child it is opened anew when it is first used there, and what its parent has not flushed stays its
-/// parent's. A pickled one is opened anew where it is read.
+/// Thread-safe. Threads share its one writer, and a flush includes the objects that all threads have archived. A forked
+/// child reopens the store when it first uses it; unflushed objects of the parent stay with the parent. A pickled store
+/// is reopened when it is unpickled.
 ///
 /// Parameters
 /// ----------
 /// path : path or str
-///     The folder that it is in, or a URL: `file:///FOLDER`; the same with `?cache=FOLDER&cache_size=20GiB`, to keep what was read of a
-///     slow folder in a quick one; `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` of an object store,
-///     with credentials from the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`); `memory:NAME` of this
-///     process, gone with the last who has it open.
+///     The folder of the store, or a URL: `file:///FOLDER`; the same with `?cache=FOLDER&cache_size=20GiB`, to cache
+///     reads from a slow folder in a fast one; `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` for an object store, with
+///     credentials from the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`); `memory:NAME` in this process,
+///     removed when its last handle is closed.
 /// create : bool
-///     Whether to make one, with the built-in schemas, `mars` before the others, where there is none.
+///     Whether to create the store if it does not exist, with the built-in schemas, `mars` first.
 ///
 /// Raises
 /// ------
 /// NotFound
-///     There is none.
+///     The store does not exist.
 /// Unsupported, Corrupt
-///     It is of a later version, or no store.
+///     The store has a later format version, or the place has no store.
 /// Unavailable, Denied
-///     An object store does not answer, or refuses.
+///     The object store does not answer, or denies access.
 ///
 /// Examples
 /// --------
@@ -101,7 +103,7 @@ impl PyStore {
 }
 
 impl Drop for PyStore {
-    /// Nobody will see what was not flushed: who forgot it is told.
+    /// Warns that unflushed objects are lost.
     fn drop(&mut self) {
         let left = self.home.left();
         if left == 0 {
@@ -122,7 +124,7 @@ impl Drop for PyStore {
     }
 }
 
-/// Makes one, or opens what another one has made meanwhile.
+/// Creates a store, or opens the one that another process has created in the meantime.
 fn make_default(place: &StorePlace) -> junctura::Result<junctura_store::Store> {
     match place.create(&builtin(), StoreLayout::default()) {
         Err(error) if error.code() == Code::AlreadyExists => place.open(),
@@ -130,13 +132,13 @@ fn make_default(place: &StorePlace) -> junctura::Result<junctura_store::Store> {
     }
 }
 
-/// Of a store that is made without saying any.
+/// The default schemas of a new store.
 fn builtin() -> Vec<Arc<junctura::Schema>> {
     let names = junctura::Schema::BUILTIN_NAMES;
     names.into_iter().filter_map(junctura::Schema::builtin).collect()
 }
 
-/// How writers agree on an order.
+/// How writers agree on the order of commits.
 fn order(given: &Bound<'_, PyAny>) -> PyResult<Commits> {
     match given.extract::<&str>() {
         Ok("appended") => Ok(Commits::Appended),
@@ -148,7 +150,7 @@ fn order(given: &Bound<'_, PyAny>) -> PyResult<Commits> {
     }
 }
 
-/// How datasets are packed: one text for all, or a dict of selectors.
+/// Compression of datasets: one text for all, or a dict of selectors.
 fn packings(given: &Bound<'_, PyAny>) -> PyResult<Vec<PackingRule>> {
     let py = given.py();
     if let Ok(codec) = given.extract::<&str>() {
@@ -175,29 +177,30 @@ impl PyStore {
         Self::open(path.py(), StorePlace::of(path)?, create)
     }
 
-    /// Makes a store in a folder, which is made, too, where it is not there; or in another place that a URL names. A bucket has to be
-    /// there, and its server is asked whether it gives a name only once, as the order of commits needs it.
+    /// Creates a store in a folder, which is created if missing, or at a URL. A bucket must exist; its server must
+    /// support conditional puts, which the order of commits needs and which this call checks.
     ///
     /// Parameters
     /// ----------
     /// path : path or str
     ///     The folder, or a URL, as `Store` takes it.
     /// schema : str, path, Schema or a list of these, optional
-    ///     The name of a built-in schema, the text of a schema file, its path, or a `Schema`. The first one is meant where none
-    ///     is named. Without it the built-in ones, `mars` before the others.
+    ///     The name of a built-in schema, the text of a schema file, its path, or a `Schema`. The first one is the
+    ///     default schema. Default: the built-in ones, `mars` first.
     /// snapshot_max_age, unflushed_max_age : float, str or datetime.timedelta
-    ///     How long what a snapshot shows can be read, and what was archived be flushed, whatever others remove meanwhile: seconds, or a text
-    ///     such as `"12h"`. 24 hours unless told. It is written into the store, and everybody keeps to it.
+    ///     How long objects of a snapshot can be read, and archived objects be flushed, regardless of concurrent
+    ///     removals: seconds, or a text such as `"12h"`. Default: 24 hours. Recorded in the store and binding for all
+    ///     its users.
     /// data : path or str, optional
-    ///     Another folder, or URL, for the bytes of large flushes: the catalogue on a fast disk, the data on a large one.
+    ///     Another folder, or URL, for the bytes of large flushes: the catalogue on a fast disk, the data on a large
+    ///     one.
     /// commits : {"appended", "exclusive"}, optional
-    ///     How writers agree on an order: by the lock of one file, as in a folder unless told; or by names that are given once, as
-    ///     in an object store, and on file systems whose locks cannot be trusted.
+    ///     How writers agree on the order of commits: with a lock on one file, the default in a folder; or with
+    ///     conditional puts, as in an object store, and for file systems without reliable locks.
     /// compression : str or dict of str to str, optional
-    ///     How objects are packed, without loss and so that no reader notices: `"zstd"`, `"zstd:LEVEL"` (1 to 19) or `"lz4"`. A dict
-    ///     says it for datasets: its keys are selectors that ask only for attributes of the first level of a key, and of several that match
-    ///     one dataset, the first counts. Without it all lie as they are.
-    ///
+    ///     Lossless compression of objects, transparent to readers: `"zstd"`, `"zstd:LEVEL"` (1 to 19) or `"lz4"`. A
+    ///     dict sets it per dataset: its keys are selectors with only attributes of the first level of a key; of
+    ///     several that match one dataset, the first applies. Default: no compression.
     /// Returns
     /// -------
     /// Store
@@ -205,11 +208,11 @@ impl PyStore {
     /// Raises
     /// ------
     /// AlreadyExists
-    ///     There is one.
+    ///     A store exists there.
     /// InvalidArgument, NotFound
-    ///     What is wrong with a schema, an age or a place.
+    ///     A schema, an age or a place is invalid.
     /// Unsupported
-    ///     The object store gives a name twice.
+    ///     The object store does not support conditional puts.
     ///
     /// Examples
     /// --------
@@ -259,8 +262,8 @@ impl PyStore {
         Ok(Self::of(place, created.or_raise(py)?))
     }
 
-    /// Makes a store, or opens it where it is, and archives and flushes the fields of GRIB files. `archive_grib`
-    /// has options, and its result says what was replaced.
+    /// Creates a store, or opens an existing one, and archives and flushes the fields of GRIB files. `archive_grib` has
+    /// options, and its result reports replaced objects.
     ///
     /// Parameters
     /// ----------
@@ -275,7 +278,7 @@ impl PyStore {
     /// Raises
     /// ------
     /// Corrupt
-    ///     A file has no message, or a damaged one, which is named. Then nothing is flushed.
+    ///     A file has no message, or a corrupt one; the error names the file. Then nothing is flushed.
     #[staticmethod]
     fn from_grib(path: &Bound<'_, PyAny>, files: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = path.py();
@@ -294,19 +297,19 @@ impl PyStore {
         Ok(store)
     }
 
-    /// The folder that it is in; raises `Unsupported` where it is in none, or is opened by a URL with options.
+    /// The folder of the store; raises `Unsupported` if it is not in a folder, or was opened by a URL with options.
     #[getter]
     fn path(&self, py: Python<'_>) -> PyResult<&std::path::Path> {
         self.home.place().folder().or_raise(py)
     }
 
-    /// Where it is: the path of its folder, or the URL by which it was opened.
+    /// The path of the store's folder, or the URL by which it was opened.
     #[getter]
     fn url(&self) -> String {
         self.home.place().to_string()
     }
 
-    /// How its writers agree on an order: `"appended"` or `"exclusive"`.
+    /// How its writers agree on the order of commits: `"appended"` or `"exclusive"`.
     #[getter]
     fn commits(&self, py: Python<'_>) -> PyResult<&'static str> {
         Ok(match self.home(py)?.store().commits() {
@@ -315,20 +318,20 @@ impl PyStore {
         })
     }
 
-    /// The schemas of what it keeps; the first one is meant where none is named.
+    /// The schemas of the stored objects; the first one is the default schema.
     #[getter]
     fn schemas(&self, py: Python<'_>) -> PyResult<Vec<PySchema>> {
         let schemas = self.home(py)?.store().schemas();
         Ok(schemas.iter().cloned().map(PySchema).collect())
     }
 
-    /// How long what a snapshot shows can be read.
+    /// How long objects of a snapshot can be read.
     #[getter]
     fn snapshot_max_age(&self, py: Python<'_>) -> PyResult<Duration> {
         Ok(self.home(py)?.store().ages().snapshot_max)
     }
 
-    /// How long what was archived can be flushed.
+    /// How long archived objects can be flushed.
     #[getter]
     fn unflushed_max_age(&self, py: Python<'_>) -> PyResult<Duration> {
         Ok(self.home(py)?.store().ages().unflushed_max)
@@ -338,7 +341,7 @@ impl PyStore {
         slf
     }
 
-    /// Flushes; where an exception ends the block, forgets what was not flushed. The store can be used afterwards, too.
+    /// Flushes; if an exception ends the block, discards unflushed objects. The store can be used afterwards.
     fn __exit__(
         &self,
         py: Python<'_>,

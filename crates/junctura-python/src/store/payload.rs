@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::buffer::ViewCount;
 
-/// The bytes of an object, verified: read, or mapped where they lie.
+/// The payload of an object, verified: read, or mapped in place.
 #[pyclass(module = "junctura", name = "_Payload", frozen)]
 pub(crate) struct PyPayload {
     bytes: Box<dyn Deref<Target = [u8]> + Send + Sync>,

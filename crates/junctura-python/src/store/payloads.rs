@@ -1,4 +1,4 @@
-//! The bytes of very many objects, one after the other, in as much memory as one says.
+//! The payloads of very many objects, one after another, within a memory limit.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,15 @@ use super::{PyListing, PyStored};
 use crate::error::OrRaise;
 use crate::interrupt;
 
-/// An iterator over objects and their bytes: `Listing.payloads`. It reads runs of them, each when the one before has been given.
+/// An iterator over objects and their payloads: `Listing.payloads`. It reads runs of objects, each after the previous
+/// run has been yielded.
 #[pyclass(module = "junctura", name = "_Payloads")]
 pub(crate) struct PyPayloads {
     listing: Py<PyListing>,
     run_bytes_max: u64,
     /// The next one of the listing that is given.
     next: usize,
-    /// What was read and not given, from there on.
+    /// The remaining objects of the current run.
     read: VecDeque<junctura::Result<Py<PyBytes>>>,
 }
 
@@ -63,7 +64,7 @@ impl PyPayloads {
         slf
     }
 
-    /// What is wrong with an object is raised when it is its turn; whoever asks again gets the one behind it.
+    /// The error of an object is raised in its turn; the next call yields the object after it.
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<(PyStored, Py<PyBytes>)>> {
         if self.read.is_empty() {
             self.read_run(py)?;
@@ -78,7 +79,7 @@ impl PyPayloads {
     }
 }
 
-/// Of so many it is asked first whether there is memory for them.
+/// Above this size, available memory is checked first.
 pub(super) const LARGE_BYTES: usize = 64 << 20;
 
 /// A copy that Python has.

@@ -1,4 +1,4 @@
-//! Where a store is, as Python users say it: a path, or a URL.
+//! The location of a store in Python: a path, or a URL.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use pyo3::types::PyString;
 
 use crate::error::invalid;
 
-/// See the module. Whoever has it, in whatever process, finds the same store.
+/// See the module. In any process it identifies the same store.
 #[derive(Clone, Debug)]
 pub(crate) enum StorePlace {
-    /// By its absolute path, which need not be text.
+    /// By its absolute path, which need not be valid Unicode.
     Folder(PathBuf),
     Url(String),
 }
@@ -67,7 +67,7 @@ impl StorePlace {
     }
 
     /// # Errors
-    /// `Unsupported` for what is no folder.
+    /// `Unsupported` if the location is not a folder.
     pub(super) fn folder(&self) -> Result<&Path> {
         match self {
             Self::Folder(path) => Ok(path),
@@ -75,7 +75,7 @@ impl StorePlace {
         }
     }
 
-    /// As a store's root, and a pool, say it.
+    /// Returns its text, for a store's root, and for a pool.
     ///
     /// # Errors
     /// `InvalidArgument` for a path that is no text.

@@ -1,12 +1,12 @@
-//! The store as one process has it: what is open, and the one writer.
+//! The store of one process: the open store, and its only writer.
 //!
-//! After a fork both processes would write to the same files by the same writer. So a child opens the store anew, and what its
-//! parent had not flushed is its parent's:
+//! After a fork both processes would write to the same files with the same writer. Therefore a child reopens the store,
+//! and unflushed objects of the parent stay with the parent:
 //!
 //! ```text
 //!   Home of the parent ──after_fork──► Home of the child ──after_fork──► …
 //! ```
-//! Each process goes along until it finds its own, and makes it where there is none: no lock is taken that another thread of the
+//! Each process follows the chain to its own entry, and creates it if missing, without locks that another thread of the
 //! parent may have held.
 
 use std::collections::HashSet;
@@ -23,7 +23,7 @@ pub(crate) struct ProcessStore {
     place: StorePlace,
     process: u32,
     store: Store,
-    /// Waited for without the interpreter only.
+    /// Acquired only while the interpreter lock is released.
     writer: Mutex<Option<StoreWriter>>,
     /// Hashes of the keys of arrays that were archived and not flushed.
     arrays: Mutex<HashSet<u64>>,
@@ -48,17 +48,17 @@ impl ProcessStore {
         &self.place
     }
 
-    /// That of this process.
+    /// Returns the store of this process.
     ///
     /// # Errors
-    /// What opening it again says, in a child.
+    /// The error of reopening the store, in a child.
     pub(crate) fn here(&self) -> Result<&Self> {
         let process = std::process::id();
         let mut home = self;
         while home.process != process {
             if home.after_fork.get().is_none() {
                 let store = home.place.open()?;
-                // Another thread of this process may have been quicker.
+                // Another thread of this process may have created it first.
                 let _ = home.after_fork.set(Box::new(Self::new(home.place.clone(), store)));
             }
             match home.after_fork.get() {
@@ -69,7 +69,7 @@ impl ProcessStore {
         Ok(home)
     }
 
-    /// What this process has archived and not flushed, when nobody else uses it any more.
+    /// Returns the unflushed objects of this process, once there are no other users.
     pub(crate) fn left(&self) -> u64 {
         let mut home = Some(self);
         while let Some(other) = home.filter(|home| home.process != std::process::id()) {
@@ -82,10 +82,10 @@ impl ProcessStore {
         &self.store
     }
 
-    /// Does something with the writer, after those who were here before.
+    /// Runs an operation with the writer, in order of arrival.
     ///
     /// # Errors
-    /// Those of the work; `Io` when the system has no random numbers.
+    /// The errors of the operation; `Io` if the system has no random numbers.
     pub(crate) fn write<R>(&self, work: impl FnOnce(&mut StoreWriter) -> Result<R>) -> Result<R> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if writer.is_none() {
@@ -96,13 +96,13 @@ impl ProcessStore {
             .map_or_else(|| Err(Error::new(Code::Closed, "store", "it has no writer")), work)
     }
 
-    /// Notes the key of an array that was archived; whether it is the first with it since the last flush.
+    /// Records the key of an archived array; returns whether it is the first with this key since the last flush.
     pub(crate) fn note_array(&self, schema: &str, key: &[u8]) -> bool {
         let hash = self.hashes.hash_one((schema, key));
         self.arrays.lock().unwrap_or_else(PoisonError::into_inner).insert(hash)
     }
 
-    /// Everything that was archived before is visible.
+    /// Flushes: everything that was archived before becomes visible.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -116,7 +116,7 @@ impl ProcessStore {
         self.arrays.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Forgets what was archived and not flushed; says how many objects that were.
+    /// Discards unflushed objects; returns their number.
     pub(crate) fn discard(&self) -> u64 {
         self.forget_arrays();
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);

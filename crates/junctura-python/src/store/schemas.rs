@@ -1,4 +1,4 @@
-//! Schemas that change while objects lie in a store.
+//! Schema changes of a store with objects.
 
 use pyo3::prelude::*;
 
@@ -11,25 +11,25 @@ impl PyStore {
     /// set_schema(schema)
     /// --
     ///
-    /// Adds a schema, or puts it in the place of the one of its name, for everybody who opens the store from now on. Nothing that lies
-    /// there is moved: a schema may gain attributes outside its key, behind those that it has, and say otherwise which values
-    /// are allowed, and what things are called besides. Who has the store open goes on with the schemas that it was opened with,
-    /// until others have flushed what these do not have: then it is told (`SchemaMismatch`), and opens the store again.
+    /// Adds a schema, or replaces the one of the same name, for all processes that open the store from now on. Stored
+    /// objects are not changed: a schema may gain attributes outside its key, after the existing ones, and change
+    /// allowed values and aliases. Processes that have the store open continue with their schemas until another writer
+    /// flushes objects that these do not cover: then calls fail with `SchemaMismatch`, and the store must be reopened.
     ///
     /// Parameters
     /// ----------
     /// schema : str, path, Schema or a list of these
-    ///     As `create` takes it.
+    ///     As for `create`.
     ///
     /// Returns
     /// -------
     /// Store
-    ///     This one, opened anew. What was archived here and not flushed stays with this one.
+    ///     This store, reopened. Unflushed objects stay with the old handle.
     ///
     /// Raises
     /// ------
     /// SchemaMismatch
-    ///     It does not fit what lies in the store, and why.
+    ///     The schema is incompatible with stored objects; the error gives the reason.
     ///
     /// Examples
     /// --------

@@ -1,4 +1,4 @@
-//! What was visible at one commit.
+//! The state of a store at one commit.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -10,8 +10,8 @@ use crate::error::OrRaise;
 use crate::interrupt;
 use crate::values;
 
-/// Everything that was visible at one moment: what it lists it gives, whatever others write or remove meanwhile. It can be read
-/// for as long as the store keeps snapshots (`Store.snapshot_max_age`), and raises `Expired` afterwards.
+/// A snapshot of a store: its listings and payloads do not change, whatever other processes write or remove. It is
+/// readable for the maximum age of snapshots (`Store.snapshot_max_age`), and raises `Expired` afterwards.
 ///
 /// Examples
 /// --------
@@ -47,7 +47,7 @@ impl PySnapshot {
         self.inner.commit()
     }
 
-    /// Why it shows nothing that was committed later, or could not tell: of a store that was opened with `until=damage`.
+    /// Why it has no later commits, or may lack some: for a store that was opened with `until=damage`.
     #[getter]
     fn damage(&self) -> Option<String> {
         self.inner.damage().map(ToString::to_string)
@@ -56,17 +56,17 @@ impl PySnapshot {
     /// list(selector='', *, all_versions=False, after=None)
     /// --
     ///
-    /// The newest version of each key that a selector matches, in the order in which they were committed.
+    /// Lists the newest version of each key that a selector matches, in commit order.
     ///
     /// Parameters
     /// ----------
     /// selector : str
-    ///     The empty one matches everything.
+    ///     An empty selector matches every object.
     /// all_versions : bool
-    ///     Whether to list those that newer ones mask, too.
+    ///     Whether to list superseded versions, too.
     /// after : int, optional
-    ///     Only what came with a later commit than the one of this number: with `Snapshot.commit` of an earlier look, what is new
-    ///     since.
+    ///     Only objects of commits after this number: the `Snapshot.commit` of an earlier query returns the objects
+    ///     since then.
     ///
     /// Returns
     /// -------
@@ -75,9 +75,9 @@ impl PySnapshot {
     /// Raises
     /// ------
     /// InvalidSelector
-    ///     Pointing at the character.
+    ///     The selector is invalid; the error gives the position.
     /// Expired
-    ///     The snapshot has outlived its time.
+    ///     The snapshot has exceeded its maximum age.
     #[pyo3(signature = (selector="", *, all_versions=false, after=None))]
     pub(super) fn list(
         &self,
@@ -102,7 +102,8 @@ impl PySnapshot {
     /// committed(commit)
     /// --
     ///
-    /// What came with one commit, and has not been removed since, with keys and places: what a flush has brought.
+    /// Lists the objects of one commit that have not been removed since, with keys and locations: the result of a
+    /// flush.
     ///
     /// Parameters
     /// ----------
@@ -116,7 +117,7 @@ impl PySnapshot {
     /// Raises
     /// ------
     /// Expired
-    ///     The snapshot has outlived its time.
+    ///     The snapshot has exceeded its maximum age.
     pub(super) fn committed(&self, py: Python<'_>, commit: u64) -> PyResult<PyListing> {
         let found = py.detach(|| self.inner.committed(commit)).or_raise(py)?;
         Ok(PyListing::new(found, Vec::new(), &self.place))
@@ -125,7 +126,7 @@ impl PySnapshot {
     /// versions(selector='')
     /// --
     ///
-    /// All versions of each key whose newest version a selector matches: what `Store.wipe` removes.
+    /// Lists all versions of each key whose newest version a selector matches: the objects that `Store.wipe` removes.
     ///
     /// Returns
     /// -------
@@ -148,7 +149,7 @@ impl PySnapshot {
     /// masked(selector='')
     /// --
     ///
-    /// Of these the ones that newer ones mask: what `Store.purge` removes.
+    /// Lists the superseded versions among these: the objects that `Store.purge` removes.
     ///
     /// Returns
     /// -------
@@ -171,8 +172,8 @@ impl PySnapshot {
     /// axes(selector='')
     /// --
     ///
-    /// The values of each attribute that objects have which a selector matches, in the order of its type: the axes of the cube
-    /// that they fill, or do not fill. Attributes that none has are left out; those of the key come first.
+    /// Returns the values of each attribute of the objects that a selector matches, in the order of its type: the axes
+    /// of their cube, which may have gaps. Attributes without values are omitted; those of the key are first.
     ///
     /// Returns
     /// -------
@@ -215,16 +216,16 @@ impl PySnapshot {
     /// retrieve(selector, *, partial=False)
     /// --
     ///
-    /// The newest version of each key that a selector matches: all that it asks for.
+    /// Lists the newest version of each key that a selector matches, and checks completeness.
     ///
-    /// What the selector names value by value (`step=0/6/12,param=t/u`) is expected in every combination; of anything else something
-    /// has to be there.
+    /// If the selector lists values (`step=0/6/12,param=t/u`), an object must exist for every combination; for other
+    /// conditions at least one object must exist.
     ///
     /// Parameters
     /// ----------
     /// selector : str
     /// partial : bool
-    ///     Whether what is missing is named in the `missing` of the listing, and no error.
+    ///     Whether to report missing objects in `missing` of the listing, instead of an error.
     ///
     /// Returns
     /// -------
@@ -233,7 +234,7 @@ impl PySnapshot {
     /// Raises
     /// ------
     /// NotFound
-    ///     Something is missing; it is named.
+    ///     Objects are missing; the error names them.
     /// InvalidSelector, Expired
     ///     As `list`.
     /// LimitExceeded
@@ -263,14 +264,14 @@ impl PySnapshot {
     /// check(selector='', *, sample=None)
     /// --
     ///
-    /// Reads every object that a selector matches, masked versions too, and compares its bytes with the checksum that it was
-    /// archived with. Damage is no error, but what it reports.
+    /// Reads every object that a selector matches, including superseded versions, and verifies its checksum. Damage is
+    /// reported in the result, not as an error.
     ///
     /// Parameters
     /// ----------
     /// selector : str
     /// sample : int, optional
-    ///     Reads only so many of them, as far apart as so many can be.
+    ///     Number of objects to read, evenly spread.
     ///
     /// Returns
     /// -------
@@ -289,8 +290,9 @@ impl PySnapshot {
     /// stats()
     /// --
     ///
-    /// How much there is, as `junctura stat --store --json` says it: objects and masked versions, by schema; data files, commits and
-    /// segments, with their bytes; and which of them a compaction would remove now. Asks for the size of each file.
+    /// Returns the size of the store, as `junctura stat --store --json` prints it: objects and superseded versions, by
+    /// schema; data files, commits and segments, with their bytes; and the files that a compaction would remove now.
+    /// Queries the size of each file.
     ///
     /// Returns
     /// -------

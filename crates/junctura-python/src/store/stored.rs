@@ -1,4 +1,4 @@
-//! One object of a store.
+//! An object of a store.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::schema::PySchema;
 use crate::values;
 use crate::version::PyVersion;
 
-/// An object of a listing: its attributes, and its payload when it is asked for.
+/// An object of a listing: its attributes, and its payload, which is read on demand.
 ///
 /// Examples
 /// --------
@@ -58,7 +58,8 @@ impl PyStored {
 
 #[pymethods]
 impl PyStored {
-    /// Names and values of its attributes, those of the key first: a new dictionary each time, as `Object.attributes`.
+    /// The names and values of the attributes, those of the key first, as a new dictionary each time, as
+    /// `Object.attributes`.
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let object = self.described(py)?;
@@ -71,25 +72,25 @@ impl PyStored {
         Ok(self.object().or_raise(py)?.key())
     }
 
-    /// The schema that describes it.
+    /// The schema of the object.
     #[getter]
     fn schema(&self, py: Python<'_>) -> PyResult<PySchema> {
         Ok(PySchema(Arc::clone(self.described(py)?.schema())))
     }
 
-    /// The number of the commit that it came with: of two of one key, the one with the higher number masks the other.
+    /// The number of its commit: of two objects with one key, the one with the higher number supersedes the other.
     #[getter]
     fn commit(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.object().or_raise(py)?.commit())
     }
 
-    /// Which version of a pool it is; None, where no pool archived it.
+    /// Its version in a pool; None if no pool archived it.
     #[getter]
     fn version(&self, py: Python<'_>) -> PyResult<Option<PyVersion>> {
         Ok(self.object().or_raise(py)?.version().map(PyVersion))
     }
 
-    /// Where its bytes lie, for whoever reads them there without junctura.
+    /// The location of its bytes, for programs that read them without junctura.
     ///
     /// Examples
     /// --------
@@ -115,7 +116,7 @@ impl PyStored {
         })
     }
 
-    /// Bytes of the payload.
+    /// Size of the payload in bytes.
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.object().or_raise(py)?.bytes())
@@ -130,7 +131,7 @@ impl PyStored {
     /// get(name, default=None)
     /// --
     ///
-    /// The value of an attribute, by its name or an alias; `default` where it has none.
+    /// Returns the value of an attribute, by its name or an alias; `default` if the object does not have it.
     #[pyo3(signature = (name, default=None))]
     fn get<'py>(
         &self,
@@ -156,7 +157,7 @@ impl PyStored {
     /// read()
     /// --
     ///
-    /// Its bytes, as they were archived: read from the disk, and verified.
+    /// Reads the payload from disk, and verifies it.
     ///
     /// Returns
     /// -------
@@ -165,11 +166,11 @@ impl PyStored {
     /// Raises
     /// ------
     /// Corrupt
-    ///     They are not what they were, or not there.
+    ///     The checksum does not match, or the bytes are missing.
     /// Expired
-    ///     The snapshot has outlived its time.
+    ///     The snapshot has exceeded its maximum age.
     /// MemoryError
-    ///     There is no memory for them: `open` reads them piece by piece.
+    ///     The payload exceeds the available memory: `open` reads it in pieces.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let object = self.object().or_raise(py)?;
         let bytes = usize::try_from(object.bytes()).map_err(|_| PyMemoryError::new_err(object.bytes()))?;
@@ -180,13 +181,14 @@ impl PyStored {
     /// map()
     /// --
     ///
-    /// Its bytes as they lie in their file, verified: nothing is copied, where that is on a file system of this machine. Elsewhere they
-    /// are read. A disk that fails while they are looked at, or a program that cuts the file off, ends the process (`SIGBUS`), where `read` would raise.
+    /// Maps the payload in its file, verified: zero-copy if the file is on a file system of this host, otherwise the
+    /// payload is read. A disk error during access, or a program that truncates the file, terminates the process
+    /// (`SIGBUS`), where `read` would raise an error.
     ///
     /// Returns
     /// -------
     /// memoryview
-    ///     Of bytes that cannot be written; they are there for as long as somebody has it.
+    ///     Read-only; valid as long as it is referenced.
     ///
     /// Raises
     /// ------
@@ -208,16 +210,17 @@ impl PyStored {
     /// open(*, verified=True)
     /// --
     ///
-    /// Its bytes as a file that is open for reading: it seeks, and has `read`, `peek`, `readinto` and so on.
+    /// Opens the payload as a file for reading: with `seek`, `read`, `peek`, `readinto` and so on.
     ///
-    /// An object of more than 1 GiB, or more than there is memory for, is read piece by piece, in some MiB of memory. If it is packed,
-    /// reading on costs what is read, and seeking back begins at its first byte.
+    /// An object above 1 GiB, or above the available memory, is read in pieces, with some MiB of memory. If it is
+    /// compressed, sequential reads decompress only what they read, and seeking backward restarts at its first byte.
     ///
     /// Parameters
     /// ----------
     /// verified : bool
-    ///     Whether all of it is verified at the first read: what is read piece by piece is read twice then. False: ranges are read as they are asked for, and nobody sees
-    ///     whether they are what was archived: the checksum is that of the whole.
+    ///     Whether to verify the whole payload at the first read, which reads objects twice that are read in pieces.
+    ///     False: only requested ranges are read, and corruption is not detected, since the checksum covers the whole
+    ///     payload.
     ///
     /// Returns
     /// -------
@@ -245,12 +248,12 @@ impl PyStored {
     /// array(dtype=None, shape=None)
     /// --
     ///
-    /// The payload as a read-only array: read from the disk, and verified.
+    /// Reads and verifies the payload, and returns it as a read-only array.
     ///
     /// Parameters
     /// ----------
     /// dtype, shape : optional
-    ///     How to see it, as `Object.array`: by default as it was archived, which the attributes `dtype` and `shape` tell.
+    ///     Type and shape of the array, as for `Object.array`. Defaults to the attributes `dtype` and `shape`.
     ///
     /// Returns
     /// -------
@@ -261,7 +264,7 @@ impl PyStored {
     /// Corrupt, Expired
     ///     As `read`.
     /// InvalidArgument
-    ///     The payload does not fit; or nothing says what it is.
+    ///     The payload does not fit, or its type is unknown.
     #[pyo3(signature = (dtype=None, shape=None))]
     fn array<'py>(
         &self,
@@ -280,7 +283,7 @@ impl PyStored {
     /// to_xarray()
     /// --
     ///
-    /// The payload as an array of xarray's, with its attributes; a GRIB message is decoded: as `Object.to_xarray`.
+    /// Returns the payload as an xarray array, with its attributes; a GRIB message is decoded: as `Object.to_xarray`.
     ///
     /// Returns
     /// -------
@@ -296,17 +299,17 @@ impl PyStored {
         called(slf.py(), ("junctura._xarray.label_attributes", "to_xarray", slf), None)
     }
 
-    /// All of its bytes, with a buffer.
+    /// Returns the whole payload as an object with a buffer.
     fn _payload(&self, py: Python<'_>) -> PyResult<PyPayload> {
         self.payload(py)
     }
 
-    /// Verifies all of its bytes in memory that does not depend on how many there are.
+    /// Verifies the whole payload with constant memory.
     fn _check(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.object()?.check()).or_raise(py)
     }
 
-    /// Some of its bytes, unverified.
+    /// Reads a range of the payload, unverified.
     fn _read_range<'py>(&self, py: Python<'py>, offset: u64, length: usize) -> PyResult<Bound<'py, PyBytes>> {
         let object = self.object().or_raise(py)?;
         let left = usize::try_from(object.bytes().saturating_sub(offset)).unwrap_or(usize::MAX);
@@ -339,19 +342,19 @@ impl PyStored {
     }
 }
 
-/// Where an object's bytes lie.
+/// The location of an object's bytes.
 #[pyclass(module = "junctura", name = "Location", frozen, get_all, eq, hash)]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PyLocation {
-    /// The file, as other programs open it, wherever the store has it: `file:///...`, `s3://BUCKET/...`.
+    /// URI of the file, for other programs, for any kind of store: `file:///...`, `s3://BUCKET/...`.
     uri: String,
-    /// The file, by its name in the store.
+    /// Name of the file in the store.
     file: String,
-    /// The first byte in it.
+    /// Offset of the first byte.
     offset: u64,
-    /// How many bytes it has there.
+    /// Number of bytes in the file.
     nbytes: u64,
-    /// How they are packed: `"zstd"`, `"lz4"`, or None.
+    /// Compression: `"zstd"`, `"lz4"`, or None.
     codec: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Other places for objects of a store.
+//! Storage tiers of a store.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ impl PyStore {
     /// add_tier(name, place)
     /// --
     ///
-    /// Says where a tier is, to which objects can be moved: for everybody who uses the store, and for good.
+    /// Adds a tier, a place to which objects can be moved, permanently and for all users of the store.
     ///
     /// Parameters
     /// ----------
     /// name : str
-    ///     Up to 64 of a-z, 0-9, - and _; `data` is where objects lie that were not moved.
+    ///     Up to 64 of a-z, 0-9, - and _; `data` is the place of objects that were not moved.
     /// place : path or str
     ///     An absolute path, or a URL, as `Store` takes it.
     ///
     /// Raises
     /// ------
     /// AlreadyExists
-    ///     The name is that of another place, or another store has it there.
+    ///     The name denotes another place, or the place belongs to another store.
     /// InvalidArgument
-    ///     What is no name, or no place, or not the same one for everybody.
+    ///     The name or the place is invalid, or the place depends on the user.
     fn add_tier(&self, py: Python<'_>, name: &str, place: &Bound<'_, PyAny>) -> PyResult<()> {
         let (home, place) = (self.home(py)?, StorePlace::of(place)?);
         let url = place.text().or_raise(py)?;
@@ -37,23 +37,23 @@ impl PyStore {
     /// adopt()
     /// --
     ///
-    /// States that this folder is the store from now on: its data that lie elsewhere, its tiers and the folders behind links in it are its own,
-    /// and no longer those of the folder that it was copied, moved or restored from, which can be read from then on. Until that a copy
-    /// with places elsewhere reads, and `compact` and what makes files there raise `Conflict`. Do not do it for a copy that is only a
-    /// backup or a test.
+    /// Declares that this folder is the store from now on: it owns the data in other places, the tiers and the folders
+    /// behind its links, instead of the folder that it was copied, moved or restored from, which then is read-only.
+    /// Without this declaration, a copy with data in other places is readable, and `compact` and calls that create
+    /// files there raise `Conflict`. Do not adopt a copy that is only a backup or a test.
     ///
     /// Raises
     /// ------
     /// AlreadyExists
-    ///     A place is that of another store.
+    ///     A place belongs to another store.
     /// Conflict
-    ///     A link leads into the folder of another store.
+    ///     A link points into the folder of another store.
     fn adopt(&self, py: Python<'_>) -> PyResult<()> {
         let home = self.home(py)?;
         py.detach(|| home.store().adopt()).or_raise(py)
     }
 
-    /// Its tiers, by their names: a dict with the path or URL of each. Reads from the disk.
+    /// Returns its tiers: a dict of name to path or URL. Reads from disk.
     #[getter]
     fn tiers(&self, py: Python<'_>) -> PyResult<BTreeMap<String, String>> {
         let home = self.home(py)?;
@@ -64,9 +64,10 @@ impl PyStore {
     /// move_to(selector, tier)
     /// --
     ///
-    /// Moves all that a selector matches, masked versions too, to a tier (`add_tier`), or back to where objects lie that were not moved: `"data"`. They are
-    /// copied, verified on their way, and found there by everybody from then on. It may be interrupted at any time, and begun again. Who has a
-    /// snapshot of before reads them where they were; the room there comes back after a `compact` when none needs it any more.
+    /// Moves all objects that a selector matches, including superseded versions, to a tier (`add_tier`), or back to the
+    /// default place `"data"`. They are copied and verified, and all readers then find them there. The move may be
+    /// interrupted at any time, and repeated. Earlier snapshots read the old files; `compact` frees the space when no
+    /// snapshot needs them any more.
     ///
     /// Parameters
     /// ----------
@@ -80,9 +81,9 @@ impl PyStore {
     /// Raises
     /// ------
     /// NotFound
-    ///     There is no such tier.
+    ///     The tier does not exist.
     /// InvalidSelector
-    ///     Pointing at the character.
+    ///     The selector is invalid; the error gives the position.
     ///
     /// Examples
     /// --------
@@ -102,9 +103,9 @@ impl PyStore {
     /// gather()
     /// --
     ///
-    /// Moves what is left in data files of which less than half is used, after a `purge` or a `wipe`, into new ones of the same tier, and what
-    /// small flushes left within old commits. The room comes back after a `compact` when no snapshot can need the old ones. Data files
-    /// that were written to lately stay.
+    /// Defragments: moves the remaining objects of data files that are less than half used, after a `purge` or a
+    /// `wipe`, to new files of the same tier, and objects of small flushes out of old commits. `compact` frees the
+    /// space when no snapshot can need the old files. Recently written data files are left.
     ///
     /// Returns
     /// -------

@@ -1,7 +1,7 @@
-"""Tells whoever follows a pool that a product is there: a small object for each, found by what the product is.
+"""Announces finished products in a pool: a small object for each product, with attributes that describe the product.
 
-Its attributes, of the schema `free`, say what is in the file and where it is; its payload is the path alone, as a line.
-Whoever waits for "product X of step 24" asks the pool for ``kind=product,product=X,step=24``.
+Its attributes, of the schema `free`, describe the contents and location of the file; its payload is the path, as a
+line. A program that waits for "product X of step 24" demands ``kind=product,product=X,step=24`` from the pool.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import junctura
 from junctura.products._tasks.task_messages import BROKER
 
 SCHEMA = "free"
-# Products do not wait for a pool that is full.
+# Products do not wait for a full pool.
 _PATIENCE_S = 1.0
 
 
@@ -27,32 +27,32 @@ class ProductAnnouncer:
     Parameters
     ----------
     url
-        Of the pool.
+        URL of the pool.
     run
-        The name of the run.
+        Name of the run.
     out
-        The directory of the products, from which names of files count.
+        The directory of the products; file names are relative to it.
 
     Raises
     ------
     Unavailable, NotFound
-        There is no such pool, or it has no schema `free`.
+        The pool does not exist, or has no schema `free`.
 
     """
 
     def __init__(self, url: str, run: str, out: Path) -> None:
-        # As a broker it is no producer that somebody waits for.
+        # A broker is not a producer, so no consumer waits for it.
         self.pool = junctura.Pool(url, name=BROKER, offer_timeout=_PATIENCE_S)
         self.pool.schema(SCHEMA)
         self.run, self.out = run, out.resolve()
         # A product that is made again is announced again.
         self._prefix = f"{dt.datetime.now(dt.timezone.utc):%Y%m%dT%H%M%S.%fZ}-{os.getpid()}"
-        # Why no more is announced, and how many products that are there were not.
+        # The reason why announcements stopped, and the number of products without an announcement.
         self.failure = ""
         self.missed = 0
 
     def tell(self, product: str, path: Path, size: int, file_format: str, words: Mapping[str, Any]) -> None:
-        """A product is there. One that cannot be announced is counted, and none is after it."""
+        """Announces a product. If that fails, this product and all later ones are only counted."""
         if self.failure:
             self.missed += 1
             return
@@ -67,6 +67,6 @@ class ProductAnnouncer:
             self.failure, self.missed = str(error), 1
 
     def close(self) -> None:
-        """Leaves the pool; what was announced stays."""
+        """Disconnects from the pool; announcements stay."""
         with contextlib.suppress(junctura.Closed, junctura.Disconnected):
             self.pool.close()

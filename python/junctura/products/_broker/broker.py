@@ -1,13 +1,13 @@
-"""The broker: knows which products are wanted, takes their inputs as they come, and has workers make them.
+"""The broker: determines the requested products, receives their inputs, and distributes tasks to workers.
 
 ```text
   pool of the producers ──follow──> broker ──tasks──> pool of the broker ──> workers, which read inputs and arrays
                                       ▲                                        where they lie, without copying
                                       └──────────────done──────────────────────┘
 ```
-It asks the producers' pool for nothing but the inputs of its products, and holds each input until it has been decoded.
-A task of a worker that dies goes to another one. It ends when all products are made or given up, or when nothing more
-can come; what is missing then, it names.
+It requests only the inputs of its products from the producers' pool, and holds each input until it has been decoded.
+Tasks of a worker that crashes are given to another worker. The broker ends when all products are made or have failed,
+or when no more inputs can arrive; its report names the missing ones.
 """
 
 from __future__ import annotations
@@ -61,52 +61,52 @@ if TYPE_CHECKING:
 
     from junctura.products._workers.crew import ForkServerProcess
 
-# Inputs that may be held at once, before they are decoded.
+# Maximum number of held inputs that are not decoded yet.
 _WINDOW = 256
-# So many clients are named.
+# Maximum number of clients in a message.
 _NAMES_MAX = 8
 _NOBODY = "no client is connected that could offer what is missing"
 
 
 class Broker:
-    """Has products made.
+    """Makes products with workers.
 
     Parameters
     ----------
     recipes
-        What is wanted.
+        The requested products.
     source
-        Where the producers' pool is; None: fields come from `store` alone, and it ends when all of them have come.
+        The producers' pool; None: fields are read from `store` only, and the run ends when all of them have arrived.
     out
         The directory of the products.
     workers
-        How many processes; by default as many as cores and memory allow.
+        Number of processes; by default limited by cores and memory.
     dask
-        A Dask cluster whose workers do the tasks in place of processes of its own: the address of its scheduler, the
-        file that it has written, or a client. Its workers must see `out`, and reach `source` and `store`.
+        A Dask cluster whose workers do the tasks instead of local processes: the address of its scheduler, its
+        scheduler file, or a client. Its workers must have access to `out`, `source` and `store`.
     store
-        A store behind the pool: what it has is an input, too.
+        A store behind the pool: its objects are inputs, too.
     until_gone
-        Names of producers, as ``swell-*``: when the last of them has left, nothing more comes.
+        Names of producers, as ``swell-*``: when the last of them has disconnected, no more inputs arrive.
     name
-        What it calls itself in the producers' pool.
+        Its client name in the producers' pool.
     observer
-        Is called with each event.
+        Called with each event.
     now
-        Whether to make what the fields present allow, and to wait for no others.
+        Whether to make only the products whose fields exist, without waiting.
     patience
-        When fields of these producers have come, or others like them, and no client is connected that could offer what
-        is missing, it ends after so many seconds without progress.
+        When fields of these producers, or similar ones, have arrived, and no connected client could offer the missing
+        ones, the run ends after this many seconds without progress.
     waits
-        Is called when nothing has come for a while.
+        Called when no input has arrived for a while.
     ready
-        Is called if nothing has been offered yet that is asked for: whatever is from now on comes here.
+        Called if no requested input has been offered yet: every later offer is received.
     announce
-        A pool in which each product is announced, as soon as it is there; by default none.
+        A pool in which each product is announced as soon as it exists; by default none.
     memory
-        Bytes for decoded fields; by default half of what there is. What has no room in it goes to a disk.
+        Bytes for decoded fields; by default half of the available memory. Fields beyond the limit are spilled to disk.
     start
-        Whether to start a server for `source`, of this user, where none runs.
+        Whether to start a server of this user for `source`, if none runs.
 
     """
 
@@ -136,50 +136,50 @@ class Broker:
         self.report = Report()
         self.engine = ProductEngine(self.graph, self.report)
         self.source = opened(source, store, name, self._asked(), start=start, waits=waits)
-        # What else comes is not waited for.
+        # No other inputs are waited for.
         self._is_now = now or source is None
         self._patience, self._waits = Patience(patience), waits
         self._ready = ready
-        # The producers of inputs that have come, by number; 0 is a store.
+        # The producers of received inputs, by number; 0 is a store.
         self._producers: set[int] = set()
         self.announcer = ProductAnnouncer(announce, name, out) if announce else None
-        # From now on it is known who comes and goes.
+        # From now on the connections of producers are observed.
         self._departures = ProducerWatch(self.source, self.until_gone)
         self._job = BrokerJob(
             self.recipes, self.source.url, _absolute(store), str(out.resolve()), self.source.incarnation
         )
-        # The inputs that are held until they are decoded, by number, and how many have arrived.
+        # The inputs that are held until they are decoded, by number, and the number of received inputs.
         self._held: dict[int, junctura.Object] = {}
         self._arrivals = 0
         self._is_over = False
-        # The last thing that may fail, for it starts something.
+        # The last step that may fail, because it starts processes.
         self.crew = _crew(workers, dask, memory or pool_bytes())
         self.pool = self.crew.pool
         self.queue = TaskQueue(self.crew)
 
     @property
     def expected(self) -> int:
-        """How many products there are to be, besides those that were there."""
+        """Number of products to make, without those that exist already."""
         return len(self.graph.products) - self.report.kept
 
     def adopt(self, fork_server: ForkServerProcess) -> None:
-        """Has this fork server start the workers; of a cluster's workers none is needed."""
+        """Lets this fork server start the workers; not needed for the workers of a cluster."""
         if isinstance(self.crew, ProcessCrew):
             self.crew.adopt(fork_server)
 
     def run(self) -> Report:
-        """Has all products made; waits until they are, or until nothing more can come.
+        """Makes all products; blocks until they are made, or until no more inputs can arrive.
 
         Raises
         ------
         Unavailable
-            Workers die all the time, or the scheduler of the Dask cluster does, or one of its workers cannot do tasks.
+            Workers crash repeatedly, or the scheduler of the Dask cluster fails, or one of its workers cannot do tasks.
         AlreadyExists
-            Another run makes one of the files just now.
+            Another run is making one of the files.
         Io
-            There can be no directory for the products.
+            The directory for the products cannot be created.
         KeyboardInterrupt
-            It was interrupted. `report` then names all that is not made; no process is left.
+            The run was interrupted. `report` then names every product that is not made; no process is left.
 
         """
         begun = time.monotonic()
@@ -208,7 +208,7 @@ class Broker:
             raise junctura.Io(str(self.out), f"products cannot go there: {error.strerror}") from error
 
     def _claimed(self) -> set[str]:
-        """The files that it makes; where fields will tell a part of the name, with where they come from."""
+        """Returns the files to make; if fields determine a part of the name, with the source of that part."""
         claimed = set()
         for product in self.graph.open():
             name = product.wanted.name(**UNKNOWN)
@@ -223,7 +223,7 @@ class Broker:
                 self._announce(product.wanted, path, size(path) or 0, {})
 
     def _clear(self) -> None:
-        """Removes what workers that were killed have left of products."""
+        """Removes temporary files of products that killed workers have left."""
         if self.crew.ends_all and (self.crew.deaths or self.graph.left):
             wanted = (product.wanted for product in self.graph.products)
             named = [self.out / one.name() for one in wanted if is_named(one)]
@@ -245,7 +245,7 @@ class Broker:
             while not self._is_through():
                 self._take_inputs(inputs)
                 self.queue.give(len(self.engine.tasks))
-                # What has come may be more to give.
+                # Inputs that arrived may allow further tasks.
                 if self.crew.take(self._take_answer):
                     self._patience.progressed()
                 else:
@@ -256,14 +256,14 @@ class Broker:
             self._apply(ProductAbandoned(product.number, self._open(product)))
 
     def _open(self, product: Product) -> Failed:
-        """Why a product is not made yet."""
+        """Returns the reason why a product is not made yet."""
         keys = self.graph.missing(product)
         cause = f"it waits for {', '.join(map(str, keys))}" if keys else "its fields have come, and it was being made"
         short = f"it waits for {in_words(keys)}" if len(keys) > 1 else ""
         return Failed(product.wanted.recipe.product, dict(product.wanted.attributes), cause, short)
 
     def _is_through(self) -> bool:
-        """Whether all products are made or given up, or nothing more can come of what has come."""
+        """Whether all products are made or have failed, or no received input can lead to another result."""
         return not self.graph.left or (self._is_over and self._is_idle)
 
     @property
@@ -274,14 +274,14 @@ class Broker:
     def _wait(self) -> None:
         if self._is_through():
             return
-        # What is being made is no waiting.
+        # Making products does not count as waiting.
         is_waiting = self._is_idle and not self._is_over
-        # All that had come was taken just now: a descriptor may be readable although nothing is there.
+        # All received inputs were taken just now: a descriptor may be readable although there are no data.
         if is_waiting and not self._patience.left_s:
             self._look()
             return
         poll = select.poll()
-        # Nobody looks at what producers still do, and what is not read wakes again and again.
+        # Producers are no longer observed, and unread data would wake the loop again and again.
         pools = [self.pool] if self._is_over else [self.source, self.pool]
         for descriptor in (*(pool.fileno() for pool in pools), *self.crew.descriptors):
             poll.register(descriptor, select.POLLIN)
@@ -290,12 +290,12 @@ class Broker:
                 self.crew.look(descriptor)
 
     def _look(self) -> None:
-        """Says what is waited for when nothing has come for a while, and ends where nothing can come any more."""
+        """Reports the missing inputs when none has arrived for a while, and ends the run when none can arrive."""
         try:
             here = present(self.source)
             left = self.graph.open()
             near = self._nearest(left)
-            # A store has what several producers made.
+            # A store has fields of several producers.
             gone = self._producers - here.clients
             if self.until_gone:
                 are_late = self._departures.are_unseen and (0 in gone or len(gone) >= len(self.until_gone))
@@ -318,7 +318,7 @@ class Broker:
         return list(dict.fromkeys(key for product in products for key in self.graph.missing(product)))
 
     def _nearest(self, products: Iterable[Product]) -> list[NearestField]:
-        """What there is in place of fields that are missing; nothing where the pool has ended."""
+        """Returns the closest existing fields for missing ones; none if the pool has ended."""
         with contextlib.suppress(Closed, Disconnected):
             return nearest(self.source, self._missing(products))
         return []
@@ -334,12 +334,12 @@ class Broker:
         return lines
 
     def _take_inputs(self, inputs: InputFollows) -> None:
-        """Takes what has come, until there is nothing."""
+        """Takes all received inputs."""
         while not self._is_over and self._listen(inputs):
             pass
 
     def _listen(self, inputs: InputFollows) -> bool:
-        """Whether anything had come."""
+        """Returns whether any input was received."""
         are_gone = self._departures.all_are_gone()
         if are_gone:
             inputs.sync()
@@ -397,12 +397,12 @@ def _crew(workers: int | None, dask: str | Path | distributed.Client | None, roo
         return ProcessCrew(workers or automatic(), room)
     if workers:
         raise InvalidArgument("workers", "a Dask cluster has workers of its own: say how many where it is started")
-    # Not everybody has Dask.
+    # Dask is optional.
     from junctura.products._workers.dask_crew import DaskCrew
 
     return DaskCrew(dask, room)
 
 
 def _absolute(store: str | None) -> str | None:
-    """Of a folder, the path that workers find wherever they run."""
+    """Returns an absolute path for a folder, which is valid for workers in any directory."""
     return store if store is None or "://" in store else str(Path(store).resolve())

@@ -72,7 +72,7 @@ class HeldInput:
     task
         The task that decodes it.
     kind, quantity
-        What decides about the weights that it needs.
+        The properties that determine the weights that it needs.
     came
         When it arrived.
 
@@ -94,7 +94,7 @@ class ProductEngine:
     graph
         The inputs, arrays and products of the recipes.
     report
-        Receives what is counted, made and failed.
+        Receives counts, made products and failures.
     is_kept
         Returns whether weights exist already.
 
@@ -109,10 +109,10 @@ class ProductEngine:
         self.inputs: dict[int, HeldInput] = {}
         self.tasks: dict[int, Task] = {}
         self._task_count = 0
-        # By node the key and version of the input that was decoded, and when the last input of a node's fields came.
+        # By node: key and version of the decoded input, and the arrival time of the last input of the node's fields.
         self._sources: dict[int, Source] = {}
         self._came: dict[int, float] = {}
-        # By key how often it was decoded.
+        # By key: how often it was decoded.
         self._decoded: Counter[str] = Counter()
         self._actions: list[EngineAction] = []
 
@@ -146,7 +146,7 @@ class ProductEngine:
         if not keep:
             self._actions.append(ReleaseInput(event.number))
             return
-        # The last field that one product alone needs goes into it at once, and is not kept.
+        # The last field of a single product is passed to it directly, and is not kept.
         last = [one for one in self.graph.last_of(nodes) if is_quick(self.graph.products[one].wanted)]
         for product in last:
             self.graph.begin(product)
@@ -161,7 +161,9 @@ class ProductEngine:
         self._plan(held, event.at)
 
     def _claimed_by(self, event: InputArrived) -> list[int]:
-        """Returns the nodes that this object is the first to be; others fail where another object is the same node."""
+        """Returns the nodes that have this object as their first input; the others fail, as another object is the same
+        node.
+        """
         nodes = [self.graph.nodes[number] for number in self.graph.inputs(event.attributes)]
         fresh = [node.number for node in nodes if node.source is None]
         for node in nodes:
@@ -174,7 +176,7 @@ class ProductEngine:
         return fresh
 
     def _plan(self, held: HeldInput, now: float) -> None:
-        """Has an input decoded, or looked at where the weights that it needs are unknown."""
+        """Has an input decoded, or inspected if the weights that it needs are unknown."""
         if not self._planner.needs_grid(held.task.nodes):
             self._decode(held)
         elif (grid := self._planner.grid(held.kind)) is not None:
@@ -185,7 +187,7 @@ class ProductEngine:
                 self._begin(LookAtInput(held.number, held.task.key), now)
 
     def _plan_on(self, held: HeldInput, grid: str, now: float) -> None:
-        """Has an input on this grid decoded when the weights exist that it needs."""
+        """Has an input on this grid decoded when the weights that it needs exist."""
         self._actions += map(HintLegendre, self._planner.hints(held.task.nodes, grid))
         missing = self._planner.missing(held.task.nodes, grid, held.quantity)
         if not missing:
@@ -301,7 +303,7 @@ class ProductEngine:
         self._free(node for node in kept if not self.graph.nodes[node].uses)
 
     def _sources_of(self, product: int, decoded: str = "") -> tuple[Source, ...]:
-        """Returns keys and versions of the inputs of a product; the one to be decoded has no version yet."""
+        """Returns keys and versions of the inputs of a product; an input that is not decoded yet has no version."""
         sources = ((node, self.graph.nodes[node].source) for node in self.graph.inputs_of(product))
         return tuple((key, "") if key == decoded else self._sources[node] for node, key in sources if key is not None)
 
@@ -320,7 +322,7 @@ class ProductEngine:
         self._actions.append(ReportMade(number, made, file.words))
 
     def _unmade(self, number: int, cause: str) -> None:
-        """Fails a product of which a task did not come to its end, unless it has failed already."""
+        """Fails a product one of whose tasks has failed, unless the product has failed already."""
         if self.graph.is_open(number):
             self._fail_product(number, self._failure(number, cause))
 

@@ -47,7 +47,7 @@ class ProductFound:
 
 @dataclass(frozen=True)
 class ProductAbandoned:
-    """Nothing that could make this product will arrive."""
+    """Nothing that this product needs can arrive any more."""
 
     product: int
     failure: Failed
@@ -58,7 +58,7 @@ EngineEvent: TypeAlias = InputArrived | TaskAnswered | ProductFound | ProductAba
 
 @dataclass(frozen=True)
 class BeginTask:
-    """A task is to be done; of several the one that is due first goes first."""
+    """A task is ready; of several, the one with the earliest due time is first."""
 
     order: TaskOrder
     due: float
@@ -66,14 +66,14 @@ class BeginTask:
 
 @dataclass(frozen=True)
 class ReleaseInput:
-    """An object is needed no more."""
+    """An object is no longer needed."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class FreeArrays:
-    """The fields of these nodes are needed no more."""
+    """The fields of these nodes are no longer needed."""
 
     nodes: tuple[int, ...]
 

@@ -18,7 +18,7 @@ A pair is a node of the graph with two parents: winds of vorticity and divergenc
   MAKING             -          MADE       FAILED     -
   MADE, FAILED, UNNEEDED: none
 ```
-A product is a file. It begins when its last field is available, or goes with the task that decodes that field.
+A product is a file. It begins when its last field is available, or together with the task that decodes that field.
 
 ```text
   product            FOUND      BEGUN      MADE       FAILED
@@ -50,7 +50,7 @@ class InputState(enum.Enum):
 
 
 class InputEvent(enum.Enum):
-    """What happens to an input."""
+    """An event of an input."""
 
     GRID_WANTED = "grid wanted"
     WEIGHTS_WANTED = "weights wanted"
@@ -85,7 +85,7 @@ class PairState(enum.Enum):
 
 
 class PairEvent(enum.Enum):
-    """What happens to a pair."""
+    """An event of a pair."""
 
     BEGUN = "begun"
     MADE = "made"
@@ -115,7 +115,7 @@ class ProductState(enum.Enum):
 
 
 class ProductEvent(enum.Enum):
-    """What happens to a product."""
+    """An event of a product."""
 
     FOUND = "found"
     BEGUN = "begun"

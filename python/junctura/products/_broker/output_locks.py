@@ -1,10 +1,10 @@
-"""Several runs may make products in one folder, but no two of them the same file.
+"""Locks of output files: several runs may make products in one folder, but no two runs the same file.
 
 ```text
   out/.run-3f9c….claims     which files a run makes, and who it is; locked (flock) as long as the run lives
 ```
-A run says first what it makes, and looks then at what others say. A list that is not locked is that of a run that was
-killed, and is removed. Of two runs that begin in the same moment both may be refused, but never none.
+A run first writes the list of its files, and then reads the lists of other runs. An unlocked list belongs to a run that
+was killed, and is removed. If two runs begin at the same moment, both may be refused, but at least one is.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _PATTERN = ".run-*.claims"
 
 
 class OutputLocks:
-    """What this run makes in a folder, and no other one may.
+    """The files that this run makes in a folder, and no other run may make.
 
     Parameters
     ----------
     out
-        The folder, which is there.
+        The folder, which must exist.
     files
-        Names below it.
+        File names, relative to the folder.
     name
-        Of the run.
+        Name of the run.
 
     Raises
     ------
     AlreadyExists
-        Another run makes one of these.
+        Another run makes one of these files.
     Io
-        Nothing can be written there.
+        The folder is not writable.
 
     """
 
@@ -64,13 +64,13 @@ class OutputLocks:
             raise
 
     def _claim(self, text: str) -> IO[str]:
-        """It has its name when it is whole, and locked."""
+        """Renames the list when it is complete and locked."""
         hidden = self._path.with_suffix(".part")
         file = hidden.open("x")
         try:
             file.write(text)
             file.flush()
-            # Where locks are not to be had, runs do not know of each other.
+            # Without file locks, runs do not detect each other.
             with contextlib.suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             hidden.rename(self._path)
@@ -81,7 +81,7 @@ class OutputLocks:
         return file
 
     def close(self) -> None:
-        """Others may make them from now on."""
+        """Releases the files for other runs."""
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
         self._file.close()
@@ -96,7 +96,7 @@ class OutputLocks:
 
 
 def _compare(other: Path, files: set[str], out: Path) -> None:
-    """Refuses what a run that lives makes already; removes what one that was killed has left."""
+    """Refuses files that a live run makes already; removes lists of killed runs."""
     try:
         with other.open() as file:
             if _is_free(file):
@@ -104,7 +104,7 @@ def _compare(other: Path, files: set[str], out: Path) -> None:
                 return
             said = json.load(file)
     except (OSError, ValueError):
-        # It has just ended.
+        # The run has just ended.
         return
     common = sorted(files.intersection(said["files"]))
     if common:
@@ -114,7 +114,7 @@ def _compare(other: Path, files: set[str], out: Path) -> None:
 
 
 def _is_free(file: IO[str]) -> bool:
-    # Where locks are not to be had, it may be anybody's.
+    # Without file locks, the owner of a list is unknown.
     with contextlib.suppress(OSError):
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

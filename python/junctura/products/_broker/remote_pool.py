@@ -1,6 +1,6 @@
-"""A broker's pool that other machines reach: a process of its own serves it, with secrets that are made for it.
+"""A broker's pool for other hosts: a separate process serves it, with secrets that are created for it.
 
-It ends when the broker does, by whatever end.
+The process exits when the broker exits, in any way.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _ENDING_S = 10
 
 
 class ServedPool:
-    """A pool at a port of this machine, for whoever has the token.
+    """A pool at a TCP port of this host, for clients with the token.
 
     Parameters
     ----------
     host
-        The number by which others reach this machine.
+        The IP address by which other hosts reach this host.
     room
-        Bytes of memory.
+        Memory budget in bytes.
 
     Attributes
     ----------
     pool
-        The pool; the server ends when this is closed.
+        The pool; closing it stops the server.
     token, ca
-        The secret by which a client is let in, and the certificate that it believes.
+        The secret that admits a client, and the certificate that the client trusts.
 
     Raises
     ------
     Unavailable
-        It cannot be served there.
+        The pool cannot be served at this address.
 
     """
 
@@ -64,9 +64,9 @@ class ServedPool:
         where = f"tcp://[{host}]:0" if ipaddress.ip_address(host).version == 6 else f"tcp://{host}:0"
         options = ["--security", str(folder), "--schema", "free", "--budget", str(room)]
         options += ["--spill", str(_limits.spacious()), "--until-gone", task_messages.BROKER]
-        # Should the broker end before it has connected.
+        # In case the broker exits before it has connected.
         options += ["--end-when-idle", "60s", "--announce"]
-        # Ctrl-C is the broker's.
+        # The broker handles Ctrl-C.
         self._process: subprocess.Popen[str] = subprocess.Popen(
             [*_JUNCTURA, "serve", where, *options],
             stdin=subprocess.DEVNULL,
@@ -85,7 +85,7 @@ class ServedPool:
         return url
 
     def close(self) -> None:
-        """Ends the pool."""
+        """Stops the server."""
         self.pool.close()
         self._end()
 

@@ -1,4 +1,4 @@
-"""What a broker tells: an event for each product, and at the end what became of it all."""
+"""Events and report of a broker: an event for each product, and a report of the run."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Made:
-    """An event: a product is there."""
+    """An event: a product was made."""
 
     product: str
     path: Path
     nbytes: int
     attributes: dict[str, Any]
-    # From when the broker heard of its last input until it heard that the product is there.
+    # Time between the arrival of its last input and the answer of the worker at the broker.
     latency_s: float
 
 
@@ -26,7 +26,7 @@ class Failed:
     Attributes
     ----------
     short
-        The cause with all missing fields in one selector, where it names several; else empty.
+        The cause with all missing fields in one selector, if it names several; else empty.
 
     """
 
@@ -38,14 +38,14 @@ class Failed:
 
 @dataclass(frozen=True)
 class WaitingReport:
-    """Nothing has come for a while.
+    """An event: no input has arrived for a while.
 
     Attributes
     ----------
     lines
-        What is waited for, what there is that is nearest to it, and who is connected.
+        The missing inputs, the closest existing objects, and the connected clients.
     is_new
-        Whether it is to be said, and not only kept on the screen.
+        Whether to print the lines, and not only to show them as the current state.
 
     """
 
@@ -55,35 +55,35 @@ class WaitingReport:
 
 @dataclass
 class Report:
-    """What became of it all.
+    """The report of a run.
 
     Attributes
     ----------
     made, failed
-        Products, in the order in which they came about.
+        Products, in the order of completion.
     kept
-        How many products were there already, from the same recipe.
+        Number of products that existed already, from the same recipe.
     inputs, input_bytes
-        How many objects were inputs, and how large they are.
+        Number of input objects, and their size.
     decodes, decodes_per_input_max
-        How many messages were decoded, and how often that which was decoded most often, over all tasks. What a worker
-        had to decode when it died counts, whether it had come to that or not: without `deaths` both are exact, else
-        they are the most that it can have been.
+        Number of decoded messages, and the maximum for one message, over all tasks. A message that a worker was about
+        to decode when it crashed counts in any case: without `deaths` both numbers are exact, else they are upper
+        bounds.
     deaths
-        How many workers died.
+        Number of workers that crashed.
     workers
-        By their process numbers, the most bytes of memory that each worker, or a process that made weights for it, had
-        resident. Fields in the shared memory of pools count in each worker that has read them.
+        For each process number, the peak resident memory in bytes of the worker, or of a process that made weights for
+        it. Fields in the shared memory of pools count in each worker that has read them.
     unannounced, unannounced_cause
-        How many products are there that could not be announced, and why.
+        Number of products that exist and could not be announced, and the reason.
     seconds
-        From beginning to end.
+        Duration of the run.
     ended
-        Why it ended before all was made, where that was not the end of what it waited for; else empty.
+        The reason for an end before all products were made, if it was not the end of the inputs; else empty.
     extremes
-        By product the least and the greatest value of each of its maps, where each has a range of its own.
+        By product the minimum and maximum of each of its maps, if each map has its own range.
     nearest
-        For some of the fields that did not come, what is there that is nearest, in words.
+        For some of the missing fields, the closest existing objects, as text.
 
     """
 
@@ -105,6 +105,6 @@ class Report:
 
     @property
     def latency_ms(self) -> dict[str, float]:
-        """So many milliseconds after their last input half of the products were there, and nineteen of twenty."""
+        """Median and 95th percentile of the milliseconds between the last input and the completed product."""
         times = sorted(made.latency_s * 1000 for made in self.made)
         return {f"p{at}": round(times[min(len(times) - 1, len(times) * at // 100)], 2) for at in (50, 95) if times}

@@ -1,4 +1,4 @@
-"""Which work products share: every input is decoded once, every transform of it is done once.
+"""The work that products share: every input is decoded once, every transform is done once.
 
 ```text
   input ──grid──> array ──┬──────────────> product            an input is an object that a recipe asks for
@@ -6,9 +6,9 @@
   input ──grid──> array ──┴──────────────> product                or of a pair of them (winds)
                                                               a product gathers arrays, and does what is left to do
 ```
-Broker and workers build the same graph of the same recipes, and so name its nodes and products by their numbers. It
-knows nothing of processes and pools: what arrives, what was made and what failed is told to it, and it says what can be
-done next. It alone changes the states of pairs and products (`life_cycles`).
+Broker and workers build the same graph from the same recipes, so its nodes and products have the same numbers. The
+graph is independent of processes and pools: the engine reports arrivals, results and failures to it, and it returns the
+tasks that are ready. It alone changes the states of pairs and products (`life_cycles`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from junctura.products._recipe.mars_words import Key, Value, canonical, number_o
 
 @dataclass
 class GraphNode:
-    """Fields that several products may need: an input as it is decoded, or what an operation makes of its parents."""
+    """Fields that several products may need: a decoded input, or the result of an operation on its parents."""
 
     number: int
     key: Key | None
@@ -43,7 +43,7 @@ class GraphNode:
     parents: tuple[int, ...] = ()
     children: list[int] = field(default_factory=list)
     products: list[int] = field(default_factory=list)
-    # How many pairs and products that are not made yet wait for it to be kept; else it is made in passing.
+    # Number of pending pairs and products that need the kept fields; if 0, the fields are made within another task.
     uses: int = 0
     is_kept: bool = False
     # The state of a pair.
@@ -58,31 +58,31 @@ class GraphNode:
 
 @dataclass
 class Product:
-    """A file to be made, of these nodes' fields."""
+    """A file to be made from the fields of these nodes."""
 
     number: int
     wanted: Wanted
     nodes: tuple[int, ...]
-    # The nodes that are not there yet.
+    # The nodes that are not available yet.
     waiting: set[int]
     state: ProductState = ProductState.WAITING
 
 
 @dataclass(frozen=True)
 class ReadyTasks:
-    """What can be done now: pairs to be transformed, products to be made."""
+    """The work that is ready: pairs to be transformed, products to be made."""
 
     pairs: tuple[int, ...] = ()
     products: tuple[int, ...] = ()
 
 
 class ProductGraph:
-    """All inputs, arrays and products of some recipes.
+    """All inputs, arrays and products of a list of recipes.
 
     Parameters
     ----------
     recipes
-        Their order numbers the nodes.
+        The recipes; their order numbers the nodes.
 
     """
 
@@ -91,11 +91,11 @@ class ProductGraph:
         self.products: list[Product] = []
         self._inputs: dict[Key, int] = {}
         self._made: dict[tuple[Any, ...], int] = {}
-        # How many products are neither made nor given up.
+        # Number of products that are neither made nor failed.
         self.left = 0
-        # By parameter those that ask for other fields than the ones before.
+        # By parameter, the requests for other fields than the ones before.
         self._askers: dict[Value, list[Recipe]] = defaultdict(list)
-        # The numbers of parameters by which recipes ask, by the identifiers of ecCodes.
+        # The numbers that recipes use for parameters, by ecCodes identifier.
         self._numbers: dict[str, set[Value]] = defaultdict(set)
         for asker in {tuple(recipe.sources()): recipe for recipe in recipes}.values():
             for param in dict(asker.words)["param"]:
@@ -115,7 +115,7 @@ class ProductGraph:
             self.nodes[node].uses += 1
 
     def _shared(self, recipe: Recipe, inputs: Iterable[Key]) -> list[int]:
-        """What becomes of inputs by what is done first, with each alone or in pairs."""
+        """Adds the results of the leading operations, on each input alone or on pairs."""
         nodes: list[int] = []
         pairs: dict[Key, list[int]] = defaultdict(list)
         left: dict[Key, tuple[Operation, ...]] = {}
@@ -147,7 +147,7 @@ class ProductGraph:
             self._made[name] = self._node(GraphNode(len(self.nodes), None, operation, parents))
             for parent in parents:
                 self.nodes[parent].children.append(self._made[name])
-                # A pair is made when both are kept; what comes of one alone is made when that is.
+                # A pair is made when both parents are kept; the result of one parent is made together with it.
                 self.nodes[parent].uses += len(parents) > 1
         return self._made[name]
 
@@ -156,7 +156,7 @@ class ProductGraph:
         return node.number
 
     def inputs(self, attributes: Mapping[str, Any]) -> list[int]:
-        """The inputs that an object of these attributes is; as in selectors, parameters have numbers, too."""
+        """Returns the inputs that match an object with these attributes; as in selectors, parameters may be numbers."""
         try:
             param = canonical("param", attributes["param"])
         except (KeyError, Wrong):
@@ -166,24 +166,26 @@ class ProductGraph:
         return sorted(self._inputs[key] for key in keys if key is not None and key in self._inputs)
 
     def kept_of(self, inputs: Iterable[int]) -> list[int]:
-        """What is to be kept when these inputs are decoded: what comes of them alone, and others wait for."""
+        """Returns the nodes to keep when these inputs are decoded: results of the inputs alone that other work
+        needs.
+        """
         return [node.number for node in self.below(inputs) if node.uses]
 
     def last_of(self, inputs: Iterable[int]) -> list[int]:
-        """The waiting products that wait only for what comes of these inputs alone, and that no other one needs."""
+        """Returns the waiting products that need only results of these inputs, which no other product needs."""
         nodes = {node.number: node for node in self.below(inputs) if node.uses == 1}
         products = dict.fromkeys(product for node in nodes.values() for product in node.products)
         waiting = [number for number in products if self.products[number].state is ProductState.WAITING]
         return [number for number in waiting if nodes.keys() >= self.products[number].waiting]
 
     def root(self, number: int) -> int:
-        """The input or the pair that a node comes of alone."""
+        """Returns the only input or pair that a node depends on."""
         while len(self.nodes[number].parents) == 1:
             (number,) = self.nodes[number].parents
         return number
 
     def below(self, nodes: Iterable[int]) -> Iterator[GraphNode]:
-        """These, and what comes of them alone; parents first."""
+        """Returns these nodes and the nodes derived from them alone; parents first."""
         left = list(nodes)
         while left:
             node = self.nodes[left.pop(0)]
@@ -191,7 +193,7 @@ class ProductGraph:
             left += [child for child in node.children if not self.nodes[child].is_pair]
 
     def keep(self, nodes: Iterable[int]) -> ReadyTasks:
-        """These are there now."""
+        """Records that these nodes are available."""
         pairs, products = [], []
         for node in map(self.nodes.__getitem__, nodes):
             if node.is_kept:
@@ -218,11 +220,11 @@ class ProductGraph:
         return True
 
     def begin(self, number: int) -> None:
-        """A task makes a product, of fields that are kept or of the last one as soon as it is decoded."""
+        """Records that a task makes a product, from kept fields or from the last one as soon as it is decoded."""
         self._move(self.products[number], ProductEvent.BEGUN)
 
     def end_pair(self, number: int, *, is_made: bool) -> list[int]:
-        """A pair is made, or cannot be; returns the parents that nobody waits for any more."""
+        """Records that a pair is made, or cannot be; returns the parents that are no longer needed."""
         pair = self.nodes[number]
         self._move_pair(pair, PairEvent.MADE if is_made else PairEvent.FAILED)
         return self.use(pair.parents)
@@ -236,7 +238,7 @@ class ProductGraph:
         pair.pair_state = PAIR.next(pair.pair_state, event, pair.number)
 
     def use(self, nodes: Iterable[int]) -> list[int]:
-        """One of those that waited for these has got them; returns those that nobody waits for any more."""
+        """Records that a dependent has received these nodes; returns those that are no longer needed."""
         free = []
         for node in map(self.nodes.__getitem__, nodes):
             node.uses -= 1
@@ -245,15 +247,15 @@ class ProductGraph:
         return free
 
     def found(self, product: int) -> list[int]:
-        """A product exists already; returns the nodes that nobody waits for any more."""
+        """Records that a product exists already; returns the nodes that are no longer needed."""
         return self._end(self.products[product], ProductEvent.FOUND)
 
     def done(self, product: int) -> list[int]:
-        """A product is made; returns the nodes that nobody waits for any more."""
+        """Records that a product is made; returns the nodes that are no longer needed."""
         return self._end(self.products[product], ProductEvent.MADE)
 
     def fail(self, product: int) -> list[int]:
-        """A product cannot be made; returns the nodes that nobody waits for any more."""
+        """Records that a product cannot be made; returns the nodes that are no longer needed."""
         return self._end(self.products[product], ProductEvent.FAILED)
 
     def _end(self, product: Product, event: ProductEvent) -> list[int]:
@@ -273,7 +275,7 @@ class ProductGraph:
         return free
 
     def fail_node(self, node: int) -> list[int]:
-        """Fields that cannot be had; returns the products that cannot be made for that."""
+        """Records that fields are unavailable; returns the products that cannot be made without them."""
         failed: set[int] = set()
         left = [node]
         while left:
@@ -283,20 +285,20 @@ class ProductGraph:
         return sorted(failed)
 
     def is_open(self, number: int) -> bool:
-        """Whether a product is neither made nor given up."""
+        """Whether a product is neither made nor failed."""
         return self.products[number].state in OPEN
 
     def open(self) -> list[Product]:
-        """The products that are neither made nor given up."""
+        """Returns the products that are neither made nor failed."""
         return [product for product in self.products if self.is_open(product.number)]
 
     def inputs_of(self, product: int) -> list[int]:
-        """The inputs of a product, in its order."""
+        """Returns the inputs of a product, in its order."""
         keys = self.products[product].wanted.inputs
         return [self._inputs[key] for key in keys]
 
     def missing(self, product: Product) -> list[Key]:
-        """The inputs that a product waits for."""
+        """Returns the inputs that a product waits for."""
         found, left = [], sorted(product.waiting)
         while left:
             node = self.nodes[left.pop(0)]

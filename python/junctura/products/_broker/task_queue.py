@@ -9,7 +9,7 @@ from junctura.products._workers.crew import Crew
 
 
 class TaskQueue:
-    """Gives out few more tasks than workers can begin, so that a task that is due earlier overtakes others.
+    """Submits few more tasks than workers can begin, so that a task with an earlier due time overtakes others.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class TaskQueue:
         heapq.heappush(self._waiting, (due, order.number, order))
 
     def give(self, outstanding: int) -> None:
-        """Gives out as many tasks as the limit allows; `outstanding` have no answer yet, with those that wait here."""
+        """Submits as many tasks as the limit allows; `outstanding` have no answer yet, including the queued ones."""
         while self._waiting and outstanding - len(self._waiting) < self.crew.limit:
             due, _, order = heapq.heappop(self._waiting)
             self.crew.give(order, due)

@@ -28,7 +28,7 @@ _TRUNCATION = "T"
 
 
 def kind_of(attributes: Mapping[str, Any]) -> Hashable:
-    """Returns what inputs on the same grid have in common."""
+    """Returns the attributes that inputs on the same grid have in common."""
     return tuple(str(attributes.get(word)) for word in _KIND)
 
 
@@ -73,7 +73,7 @@ class WeightsPlanner:
         return self._grids.get(kind)
 
     def await_grid(self, kind: Hashable, number: int) -> bool:
-        """Has an input wait for the grid of its kind; returns whether it is the first of them."""
+        """Has an input wait for the grid of its kind; returns whether it is the first to wait."""
         waiting = self._awaiting_grid.setdefault(kind, [])
         waiting.append(number)
         return len(waiting) == 1

@@ -1,1 +1,1 @@
-"""The inputs of products: queries of the pool, decoded fields, and what a run waits for."""
+"""The inputs of products: queries of the pool, decoded fields, and detection of missing inputs."""

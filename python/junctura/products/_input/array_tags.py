@@ -1,4 +1,4 @@
-"""What decoding adds to a field and the schema of a pool has no attribute for: kept among the `tags` of an array."""
+"""Attributes of decoded fields that the schema of a pool does not have: stored in the `tags` of an array."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import junctura
 from junctura.products._regrid.vector_rotation import ALONG_GRID
 
-# Where a range of steps begins, and whether components of vectors are along the grid; a message says both itself.
+# The start of a range of steps, and whether vector components follow the grid; a message has both itself.
 _ADDED = ("stepStart", ALONG_GRID)
 
 
 def bare(attributes: Mapping[str, Any], schema: junctura.Schema) -> dict[str, Any]:
-    """Attributes without those that were added here and that a schema does not take; one that is open takes texts."""
+    """Removes added attributes that a schema does not have; an open schema accepts any text."""
     return {
         name: str(value) if name in _ADDED else value
         for name, value in attributes.items()
@@ -22,14 +22,14 @@ def bare(attributes: Mapping[str, Any], schema: junctura.Schema) -> dict[str, An
 
 
 def tagged(attributes: Mapping[str, Any], schema: junctura.Schema) -> dict[str, Any]:
-    """The same, with those among the tags, as ``stepStart=6``."""
+    """Moves these attributes to the tags, as ``stepStart=6``."""
     tags = [f"{name}={attributes[name]}" for name in _ADDED if name in attributes and not _takes(schema, name)]
     found = bare(attributes, schema)
     return {**found, "tags": [*found.get("tags", ()), *tags]} if tags and _takes(schema, "tags") else found
 
 
 def untagged(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes with those that `tagged` has put among the tags."""
+    """Restores the attributes that `tagged` has moved to the tags."""
     found = dict(attributes)
     if isinstance(found.get("tags"), str):
         return found

@@ -1,4 +1,4 @@
-"""A decoded field: values, where they lie, and what they mean."""
+"""A decoded field: values, their grid, and their attributes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Field:
     Attributes
     ----------
     values
-        Of the shape that `on` has, in double precision; NaN where a value is missing, or masked. Not to be written to:
-        others may have the same memory.
+        In the shape of `on`, in double precision; NaN if a value is missing, or masked. Read-only: other fields may
+        share the memory.
     on
-        Where the values lie.
+        The grid of the values.
     attributes
-        What the field means, in the words of the schema `mars`: ``param``, ``step``, ``number`` and so on.
+        The attributes of the field, in the words of the schema `mars`: ``param``, ``step``, ``number`` and so on.
     units
-        Of the values, as GRIB spells them: ``K``, ``m s**-1``.
+        Units of the values, in GRIB notation: ``K``, ``m s**-1``.
     header
-        What a message said besides that products in GRIB keep; see `junctura.products._input.header_keys`.
+        Further contents of the message header that GRIB products keep; see `junctura.products._input.header_keys`.
 
     """
 
@@ -50,12 +50,12 @@ class Field:
 
     @property
     def grid(self) -> Grid:
-        """Where its values lie.
+        """The grid of its values.
 
         Raises
         ------
         InvalidArgument
-            It is a spectral field.
+            The field is spectral.
 
         """
         if isinstance(self.on, Spectral):
@@ -64,15 +64,16 @@ class Field:
 
     @property
     def param(self) -> str:
-        """Which parameter it is, for messages, too."""
+        """The name of the parameter, for messages, too."""
         return str(self.attributes.get("param", "?"))
 
     def having(
         self, values: Floats, on: Grid | Spectral | None = None, units: str | None = None, /, **attributes: Any
     ) -> Field:
-        """The same field with other values, on another grid, in other units, with other attributes; None: without one.
+        """Returns the field with other values, another grid, other units or other attributes; None removes an
+        attribute.
 
-        An attribute may have any name, also that of a parameter.
+        An attribute may have any name, including that of an argument.
         """
         changed = {**self.attributes, **attributes}
         kept = {name: value for name, value in changed.items() if value is not None}

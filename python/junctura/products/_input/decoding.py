@@ -1,9 +1,9 @@
-"""From a GRIB message to a field.
+"""Decodes GRIB messages to fields.
 
-The bytes of a message are checked before ecCodes reads them: whether it is whole, and one field. Then its grid gets a
-name of `junctura.products._regrid.grids`, and its values the order of this name: rows from north to south, columns from
-west to east. Grids whose points are listed (projections, rotated, reduced areas, HEALPix, unstructured) have the order
-of `junctura.field`. What has no such name is refused by the name that GRIB has for it.
+The bytes of a message are validated before ecCodes reads them: it must be complete, and have one field. Its grid is
+mapped to a name of `junctura.products._regrid.grids`, and its values to the order of this name: rows from north to
+south, columns from west to east. Grids with listed points (projections, rotated, reduced areas, HEALPix, unstructured)
+have the order of `junctura.field`. A grid without such a name is rejected, with its GRIB name in the error.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from junctura.products._workers.cache import answered
 _UNKNOWN = ("unavailable", "MISSING", "unknown", "~")
 # GRIB has degrees with three digits (edition 1) or six; ecCodes may round the last one.
 _ROUNDED = 1.1e-3
-# What is shorter is the number of a grid that the centre has in a list (edition 1).
+# Shorter sections have the number of a predefined grid of the center (edition 1).
 _SECTION_BYTES_MIN = 14
-# ECMWF's local section of edition 1 with the number of a member in octets 50 and 51.
+# ECMWF's local section of edition 1 with the member number in octets 50 and 51.
 _OF_MEMBERS = b"\1"
-# Under this word what is known of a parameter has what tells it from others.
+# The key under which cached properties of a parameter have the octets that identify it.
 _ABOUT = "about"
 _OVER_STEPS = ("accum", "avg", "max", "min")
 _counting = _forks.Lock()
@@ -59,32 +59,32 @@ _decodes = 0
 
 
 def decodes() -> int:
-    """How many messages this process has decoded: how often ecCodes was asked for values."""
+    """Returns the number of messages that this process has decoded: requests to ecCodes for values."""
     return _decodes
 
 
 def decode(message: bytes | memoryview, attributes: Mapping[str, Any] | None = None) -> Field:
-    """The field of a message.
+    """Decodes the field of a message.
 
     Parameters
     ----------
     message
         One GRIB message of edition 1 or 2, with one field.
     attributes
-        What the field means, where that is known; else the message is asked (ecCodes' namespace `mars`; `param` is the
-        short name where there is one, and `paramId` stands beside it). What happened over a range of steps is added
-        to either: `stepType`, and `stepStart`, where the range begins; and `uvRelativeToGrid`, where components of
-        vectors are along a projected or rotated grid (see `junctura.products._regrid.vector_rotation`).
+        The attributes of the field, if known; else they are read from the message (ecCodes' namespace `mars`; `param`
+        is the short name if there is one, with `paramId` in addition). For fields over a range of steps, `stepType` and
+        `stepStart` (the start of the range) are added; and `uvRelativeToGrid`, if vector components follow a projected
+        or rotated grid (see `junctura.products._regrid.vector_rotation`).
 
     Returns
     -------
-    Field
+    NaN for missing values; `units` are those of the message.
         NaN where a value is missing; `units` are those of the message.
 
     Raises
     ------
     Corrupt
-        It is no message, or not a whole one, or it announces values that it does not have, or ecCodes cannot read it.
+        The bytes are not a complete message, or announce values that are missing, or ecCodes cannot read them.
     TooLarge
         It has more points than ``JUNCTURA_GRIB_POINTS_MAX`` (67,108,864).
     Unsupported
@@ -104,7 +104,7 @@ def decode(message: bytes | memoryview, attributes: Mapping[str, Any] | None = N
 
 
 def _on(name: str, size: int) -> Grid | Spectral:
-    """The grid of this name, with as many points as there are values."""
+    """Returns the grid of this name, with as many points as there are values."""
     kind = name.partition(":")[0]
     try:
         found = grid(name)
@@ -116,7 +116,9 @@ def _on(name: str, size: int) -> Grid | Spectral:
 
 
 class _Read(NamedTuple):
-    """What a message says. Of a grid whose points are listed, only its name: others may compute them."""
+    """Returns the properties of a message. A grid with listed points is only named: its points are computed on
+    demand.
+    """
 
     values: Floats
     on: Grid | Spectral | str
@@ -135,14 +137,14 @@ def _read(message: bytes, attributes: dict[str, Any] | None) -> _Read:
 
 
 def field_of(obj: junctura.Object, attributes: Mapping[str, Any]) -> Field:
-    """The field of an object: a message, or an array with the attributes `grid` and `units`, as it lies in memory.
+    """Returns the field of an object: a message, or an array with the attributes `grid` and `units`, in place.
 
-    Of an array in double precision nothing is copied: the field has the object's memory.
+    A double-precision array is not copied: the field shares the object's memory.
 
     Raises
     ------
     InvalidArgument
-        An array has no grid, or another size than its grid.
+        An array has no grid, or its size differs from its grid.
     Corrupt, Unsupported, ImportError
         See `decode`.
 
@@ -160,55 +162,55 @@ def field_of(obj: junctura.Object, attributes: Mapping[str, Any]) -> Field:
 
 @dataclass
 class GribMessage:
-    """A message that ecCodes opens at the first question that no message before it has answered.
+    """A message that ecCodes opens only for a request that no earlier message has answered.
 
-    To open it takes as long as all else that is done with a field of 10,000 values.
+    Opening a message takes as long as all other processing of a field of 10,000 values.
     """
 
     eccodes: Any
     opened: contextlib.ExitStack
     content: bytes
-    # What all messages of its grid say of that, and all of its parameter: asking for a key takes as long as decoding
+    # Properties common to all messages of its grid, and of its parameter: reading a key takes as long as decoding
     # hundreds or thousands of values.
     of_grid: dict[str, Any]
     of_parameter: dict[str, Any]
 
     @lazy_property
     def handle(self) -> int:
-        """That of ecCodes."""
+        """The handle of ecCodes."""
         return self.opened.enter_context(checked_messages.opened(self.eccodes, self.content))
 
     def has(self, key: str) -> bool:
         return bool(self.eccodes.codes_is_defined(self.handle, key))
 
     def number(self, key: str) -> int:
-        """Of its grid."""
+        """A property of its grid."""
         return int(_once(self.of_grid, key, lambda: self.eccodes.codes_get_long(self.handle, key)))
 
     def degrees(self, key: str) -> float:
-        """Of its grid."""
+        """A property of its grid."""
         return float(_once(self.of_grid, key, lambda: self.eccodes.codes_get_double(self.handle, key)))
 
     def grid_type(self) -> str:
-        """GRIB's name of its grid; its template's number where ecCodes does not know that, as 204 (curvilinear)."""
+        """The GRIB name of its grid; the template's number if ecCodes has no name, as 204 (curvilinear)."""
         number = "gridDefinitionTemplateNumber"
         if "gridType" in self.of_grid or self.has("gridType") or not self.has(number):
             return str(_once(self.of_grid, "gridType", lambda: self.text("gridType")))
         return f"of template 3.{self.number(number)}"
 
     def columns(self) -> list[int]:
-        """How many points each row has."""
+        """The number of points in each row."""
         counts = _once(self.of_grid, "pl", lambda: self.eccodes.codes_get_array(self.handle, "pl"))
         return [int(count) for count in counts]
 
     def units(self) -> str:
-        """Of its parameter."""
+        """A property of its parameter."""
         about = self.of_parameter.get(_ABOUT, b"")
         ask = functools.partial(self.text, "units")
         return str(_once(self.of_parameter, "units", lambda: answered((_ABOUT, about), ask) if about else ask()))
 
     def step_type(self) -> str:
-        """Of its parameter: at an instant, or over which steps; empty where ecCodes does not know."""
+        """A property of its parameter: instantaneous, or the kind of its range of steps; empty if ecCodes has none."""
         return str(_once(self.of_parameter, "stepType", lambda: self.text("stepType") if self.has("stepType") else ""))
 
     def text(self, key: str) -> str:
@@ -224,7 +226,7 @@ class GribMessage:
 
 
 def one_field(message: bytes) -> checked_messages.AnnouncedMessage:
-    """What a message announces; other bytes than one message with one field are refused."""
+    """Returns the announced sizes of a message; rejects bytes other than one message with one field."""
     if message[:4] != b"GRIB":
         raise Corrupt("GRIB message", f"it begins with {message[:4]!r}")
     announced = checked_messages.announced(message)
@@ -237,7 +239,7 @@ def one_field(message: bytes) -> checked_messages.AnnouncedMessage:
 
 
 def _about_grid(message: bytes, sections: Mapping[int, bytes]) -> bytes:
-    """What tells one grid from another; nothing where it is a number in a list of the centre."""
+    """Returns the octets that identify a grid; empty for a predefined grid of the center."""
     if message[7] == 2:
         return sections.get(3, b"")
     described = octets_of(message)
@@ -245,15 +247,15 @@ def _about_grid(message: bytes, sections: Mapping[int, bytes]) -> bytes:
 
 
 def _about_parameter(message: bytes, sections: Mapping[int, bytes]) -> bytes:
-    """What tells a parameter's name and units from those of another: all but the times, and the member's number.
+    """Returns the octets that identify a parameter's name and units: all except times and the member number.
 
     Offsets are those of the WMO's FM 92 GRIB edition 2, section 1 and templates 4.0 and 4.1; fields over a range of
-    steps, and those of other templates, are like none but those of the same time. Those of edition 1 are numbers of
+    steps, and those of other templates, are equal only to fields of the same time. Offsets of edition 1 are numbers of
     octets of its section 1, less 1.
     """
     if message[7] == 1:
         product = message[8 : 8 + int.from_bytes(message[8:11], "big")]
-        # The table, centre, process, parameter and level; the unit of time, and what happened; the subcentre.
+        # The table, center, process, parameter and level; the unit of time, and the time range; the subcenter.
         kind = product[3:7] + product[8:12] + product[17:18] + product[20:21] + product[25:26]
         over = product[18:20] if product[20] else b""
         local = product[40:]
@@ -271,7 +273,7 @@ def _about_parameter(message: bytes, sections: Mapping[int, bytes]) -> bytes:
 
 
 def _known(about: bytes) -> dict[str, Any]:
-    """What messages that say the same have told, and what all of them say; nothing where nothing is said."""
+    """Returns the cached properties of messages with the same octets; nothing without octets."""
     return _shared(about) if about else {}
 
 
@@ -290,7 +292,7 @@ def _field(message: GribMessage, header: Mapping[str, str], attributes: Mapping[
     on, values = values_on_grid(message)
     known = {**_over_steps(message), **(_attributes(message) if attributes is None else attributes)}
     if "number" not in known and known.get("type") != "cf" and "typeOfEnsembleForecast" in keys_of(header):
-        # Of members of other centers MARS has none.
+        # MARS has no member numbers of other centers.
         known["number"] = int(message.text("perturbationNumber"))
     if not {"step", "hdate"} & known.keys() and (step := _step_since(message, known)):
         known["step"] = step
@@ -301,13 +303,13 @@ def _field(message: GribMessage, header: Mapping[str, str], attributes: Mapping[
 
 
 def values_on_grid(message: GribMessage) -> tuple[Grid | Spectral | str, Floats]:
-    """Returns the grid of a message and its values there; of a grid whose points are listed, the name."""
+    """Returns the grid of a message and its values there; for a grid with listed points, its name."""
     found: tuple[Grid | Spectral | str, Floats] = _ON.get(message.grid_type(), _listed)(message)
     return found
 
 
 def _listed(message: GribMessage) -> tuple[str, Floats]:
-    """On a grid whose points are listed one by one: projections, rotated and unstructured grids, and so on."""
+    """Returns a grid with listed points: projections, rotated and unstructured grids, and so on."""
     kind = message.grid_type()
     section, edition = octets_of(message.content), message.content[7]
     if kind.endswith("sh") or not kind.isidentifier() or len(section) < _SECTION_BYTES_MIN:
@@ -332,13 +334,13 @@ def _attributes(message: GribMessage) -> dict[str, Any]:
 
 
 def _codes(message: GribMessage) -> str:
-    """The parameter without a name, as schemas have it: discipline, category and number; 0 in edition 1."""
+    """Returns a parameter without a name in the form of schemas: discipline, category and number; 0 in edition 1."""
     keys = ("discipline", "parameterCategory", "parameterNumber")
     return ".".join(map(message.text, keys)) if message.content[7] == 2 else "0"
 
 
 def _over_steps(message: GribMessage) -> dict[str, Any]:
-    """What happened over which range of steps; MARS says its end only."""
+    """Returns the kind and the range of steps; MARS has only its end."""
     kind = message.step_type()
     if kind not in _OVER_STEPS:
         return {}
@@ -346,9 +348,9 @@ def _over_steps(message: GribMessage) -> dict[str, Any]:
 
 
 def _step_since(message: GribMessage, known: Mapping[str, Any]) -> str:
-    """From the date of MARS to the valid time, of fields that have no step there, as monthly means; empty if that is 0.
+    """Returns the time from the MARS date to the valid time, for fields without a step, as monthly means; empty if 0.
 
-    A date that is none is refused where it is asked for.
+    An invalid date is rejected where it is used.
     """
     if "date" not in known or not message.has("validityDate"):
         return ""
@@ -360,7 +362,7 @@ def _step_since(message: GribMessage, known: Mapping[str, Any]) -> str:
 
 
 def _moment(day: str, time: str) -> float:
-    """In seconds."""
+    """Returns the time in seconds."""
     begin = dt.datetime.combine(day_of(day), dt.time(), dt.timezone.utc)
     return begin.timestamp() + seconds_of(time.zfill(4))
 
@@ -392,7 +394,7 @@ _LAST = ("latitudeOfLastGridPointInDegrees", "longitudeOfLastGridPointInDegrees"
 
 
 class _Extent(NamedTuple):
-    """Which rows and columns a regular grid has."""
+    """Returns the rows and columns of a regular grid."""
 
     columns: int
     rows: int
@@ -440,7 +442,7 @@ def _regular_ll(message: GribMessage) -> tuple[Grid, Floats]:
 
 
 def _alone(message: GribMessage, extent: _Extent, name: str) -> tuple[Grid, Floats]:
-    """Values on rows and columns that are none of a whole grid."""
+    """Returns values on rows and columns that do not belong to a global grid."""
     values, east = _in_order(message, extent), extent.east
     if extent.columns > 1 and abs(extent.east - extent.west - 360) < _ROUNDED:
         values = _without_repeated(values, name)
@@ -466,12 +468,12 @@ def _regular_gg(message: GribMessage) -> tuple[Grid | str, Floats]:
 
 
 def _divisor(circle: int, increment: float) -> float:
-    """The increment that divides it, where a rounded one is near."""
+    """Returns the increment that divides it, if a rounded increment is close."""
     return circle / round(circle / increment)
 
 
 def _placed(message: GribMessage, whole: Grid, extent: _Extent, name: str) -> tuple[Grid, Floats]:
-    """Values in the order of the grid, or of the area of the grid, that has these rows and columns."""
+    """Returns values in the order of the grid, or of the area of the grid, with these rows and columns."""
     rows, first, last = _ends(whole, extent)
     spacing = 360 / whole.shape[1]
     values = _in_order(message, extent)
@@ -483,14 +485,14 @@ def _placed(message: GribMessage, whole: Grid, extent: _Extent, name: str) -> tu
 
 
 def _ends(whole: Grid, extent: _Extent) -> tuple[npt.NDArray[np.intp], int, int]:
-    """The first and last row and column of a grid that are next to these."""
+    """Returns the first and last row and column of a grid that are closest to these."""
     spacing = 360 / whole.shape[1]
     rows = _nearest(whole.latitudes, [extent.north, extent.south])
     return rows, round(extent.west / spacing), round(extent.east / spacing)
 
 
 def _is_part(whole: Grid, extent: _Extent) -> bool:
-    """Whether these are rows and columns of a grid, with all between them."""
+    """Whether these are consecutive rows and columns of a grid."""
     rows, first, last = _ends(whole, extent)
     spacing = 360 / whole.shape[1]
     ends = (*(whole.latitudes[rows] - [extent.north, extent.south]), first * spacing - extent.west)
@@ -499,7 +501,7 @@ def _is_part(whole: Grid, extent: _Extent) -> bool:
 
 
 def _without_repeated(values: Floats, name: str) -> Floats:
-    """Values of a whole circle without the last column, which is the first one again."""
+    """Returns values of a full circle without the last column, which repeats the first one."""
     if not np.array_equal(values[:, 0], values[:, -1], equal_nan=True):
         raise Unsupported(name, "its first and last columns are on one meridian and differ")
     return np.ascontiguousarray(values[:, :-1])
@@ -511,7 +513,7 @@ def _nearest(latitudes: Floats, wanted: list[float]) -> npt.NDArray[np.intp]:
 
 
 def _in_order(message: GribMessage, extent: _Extent) -> Floats:
-    """Rows from north to south, columns from west to east, whatever way the message goes through them."""
+    """Returns rows from north to south, columns from west to east, for any scanning mode of the message."""
     if message.number("scanningMode") & 0x0F:
         raise Unsupported(f"grid {message.grid_type()}", "its rows are staggered")
     order = Order(extent.rows, extent.columns, *(bool(message.number(flag)) for flag in FLAGS))

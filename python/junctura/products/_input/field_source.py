@@ -1,4 +1,4 @@
-"""The pool that fields come from: one that is served, or for a store alone a private one that has its schemas."""
+"""The pool of the fields: that of a server, or for a store alone a private pool with the store's schemas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Told = Callable[[WaitingReport], None]
 
 
 def is_served(url: str) -> bool:
-    """Whether a server answers at an address."""
+    """Whether a server responds at an address."""
     try:
         junctura.Pool(url).close()
     except (junctura.Unavailable, junctura.NotFound):
@@ -33,29 +33,29 @@ def opened(
     start: bool = False,
     waits: Told | None = None,
 ) -> junctura.Pool:
-    """The pool, with the store behind it.
+    """Opens the pool, with the store behind it.
 
     Parameters
     ----------
     url
-        Of the pool; None: the store is all there is.
+        URL of the pool; None: the store is the only source.
     store
         Its folder or URL.
     name
-        What the run calls itself there.
+        Client name of the run in the pool.
     selectors
-        Which fields are asked for.
+        Selectors of the requested fields.
     start
-        Whether to start a server for this user where none runs.
+        Whether to start a server of this user, if none runs.
     waits
-        Is called where the store has not answered for a while.
+        Called if the store has not answered for a while.
 
     Raises
     ------
     InvalidArgument
-        The store has such fields of a schema that the pool lacks, and which nobody finds through it.
+        The store has such fields in a schema that the pool lacks, so that they cannot be found through the pool.
     Error
-        There is no such pool, or no such store, or it cannot be read.
+        The pool or the store does not exist, or cannot be read.
 
     """
     if store is None:
@@ -76,7 +76,7 @@ def _opened(url: str | None, store: str, name: str, selectors: Iterable[str], *,
 
 
 def _patient(call: Callable[[], junctura.Pool], line: str, waits: Told | None) -> junctura.Pool:
-    """The result of a call in a thread, so that Ctrl-C ends the wait for it; what takes long is said by `line`."""
+    """Returns the result of a call in a thread, so that Ctrl-C ends the wait; `line` reports long calls."""
     future: Future[junctura.Pool] = Future()
 
     def run() -> None:
@@ -132,6 +132,6 @@ def _found(store: junctura.Store, selector: str, schemas: set[str]) -> str | Non
     except InvalidSelector:
         return None
     except Error:
-        # The store is damaged, say: what can be read of it is, and what cannot is named where it is missing.
+        # The store may be damaged: intact objects are used, damaged ones are reported where they are missing.
         return None
     return next((stored.schema.name for stored in listed if stored.schema.name in schemas), None)

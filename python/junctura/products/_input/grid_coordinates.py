@@ -1,10 +1,10 @@
-"""Where the points of unstructured grids are, from a file or from fields.
+"""Coordinates of the points of unstructured grids, from a file or from fields.
 
 ```text
   netCDF   variables clat and clon (ICON), latitude and longitude, lat and lon, tlat and tlon
   GRIB     fields of WMO's parameters 0-191-1 and 0-191-2 (geographical latitude and longitude), or of these short names
 ```
-They are in degrees, or in radians where the units of a variable say so.
+In degrees, or in radians according to the units of a variable.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _HEAD = 4
 
 
 def located(field: Field, file: str) -> Field:
-    """A field whose header does not state where its points are, with their places from a file; others as they are.
+    """Returns a field whose header lacks the coordinates of its points with those of a file; other fields unchanged.
 
     Raises
     ------
     InvalidArgument
-        The file cannot be read, or has no places, or not as many as the field has points.
+        The file cannot be read, has no coordinates, or not as many as the field has points.
 
     """
     if field.grid.is_located:
@@ -56,12 +56,12 @@ def located(field: Field, file: str) -> Field:
 
 
 def located_by(field: Field, latitudes: Field, longitudes: Field) -> Field:
-    """A field with the places that two fields on its grid have as values.
+    """Returns a field with coordinates from two fields on its grid.
 
     Raises
     ------
     InvalidArgument
-        Some of the values are no latitudes or longitudes.
+        Some of the values are not latitudes or longitudes.
 
     """
     of = f"coordinates {latitudes.param}, {longitudes.param}"
@@ -72,7 +72,7 @@ def located_by(field: Field, latitudes: Field, longitudes: Field) -> Field:
 
 
 def _placed(field: Field, latitudes: Floats, longitudes: Floats, digest: str) -> Field:
-    # Weights are kept by the name: other places have another one.
+    # Weights are cached by grid name: other coordinates have another name.
     on = dataclasses.replace(field.grid, name=f"{field.grid.name}#{digest}", latitudes=latitudes, longitudes=longitudes)
     return dataclasses.replace(field, on=on)
 
@@ -91,7 +91,7 @@ def _read(path: Path, changed: int) -> tuple[Floats, Floats, str]:  # noqa: ARG0
 
 
 def _checked(subject: str, north: Floats, east: Floats) -> tuple[Floats, Floats, str]:
-    """Latitudes and longitudes, and a digest of both."""
+    """Returns latitudes and longitudes, and a digest of both."""
     if not (np.abs(north) <= 90 + 1e-6).all() or not (np.abs(east) <= 720).all():
         raise InvalidArgument(subject, "some are no latitudes or longitudes in degrees")
     return np.clip(north, -90, 90), east, hashlib.sha256(north.tobytes() + east.tobytes()).hexdigest()[:16]
@@ -130,7 +130,7 @@ def _split(content: bytes) -> Iterator[bytes]:
 
 
 def _axis_of(eccodes: Any, handle: int) -> tuple[int | None, Floats]:
-    """0 for latitudes, 1 for longitudes, None for others; and the values."""
+    """Returns 0 for latitudes, 1 for longitudes, None for others; and the values."""
     keys = ("discipline", "parameterCategory", "parameterNumber")
     axis = _PARAMETERS.get(tuple(value_of(eccodes, handle, key) for key in keys))
     short = str(value_of(eccodes, handle, "shortName", str)).lower()

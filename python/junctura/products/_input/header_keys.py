@@ -1,4 +1,4 @@
-"""What the header of a message says that has no words in MARS, kept with its field for products in GRIB.
+"""Header contents of a message without words in MARS, kept with its field for GRIB products.
 
 `Field.header` has it, as texts:
 ```text
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 KEYS, LOCAL, LEVEL, STATED = "keys", "local", "level", "units"
-# Of code table 4.0: those whose first octets are those of template 4.0.
+# Templates of code table 4.0 that begin with the octets of template 4.0.
 _LIKE_0 = (*range(16), 60, 61, 86, 87)
 _MEMBERS = (1, 11, 60, 61)
 _PROCESS = {"typeOfGeneratingProcess": 12, "backgroundProcess": 13, "generatingProcessIdentifier": 14}
@@ -28,12 +28,12 @@ _SURFACES = {
     "scaleFactorOfSecondFixedSurface": (30, 1),
     "scaledValueOfSecondFixedSurface": (31, 4),
 }
-# A local section with more than this is not kept.
+# A larger local section is dropped.
 _LOCAL_BYTES_MAX = 4096
 
 
 def header_of(message: bytes, sections: Mapping[int, bytes]) -> dict[str, str]:
-    """The header of a message, whose sections of edition 2 are these; of edition 1 there are none."""
+    """The header of a message, with the sections of edition 2; edition 1 has none."""
     if message[7] == 1:
         keys = {"centre": _number(message, 8, 5, 1), "subCentre": _number(message, 8, 26, 1)}
         keys |= {"generatingProcessIdentifier": _number(message, 8, 6, 1)}
@@ -47,7 +47,7 @@ def header_of(message: bytes, sections: Mapping[int, bytes]) -> dict[str, str]:
 
 
 def sections_of(message: bytes, last: int) -> dict[int, bytes]:
-    """Those of edition 2 to this one, by their numbers; of edition 1 none."""
+    """Returns the sections of edition 2 up to this one, by number; none for edition 1."""
     found: dict[int, bytes] = {}
     at = 16 if message[7] == 2 else len(message)
     while at < len(message) - 4 and last not in found:
@@ -73,35 +73,35 @@ def _of_edition_2(sections: Mapping[int, bytes]) -> dict[str, int]:
 
 
 def _number(section: bytes, begin: int, octet: int, count: int) -> int:
-    """Octets count from 1."""
+    """Returns octets, counted from 1."""
     return int.from_bytes(section[begin + octet - 1 : begin + octet - 1 + count], "big")
 
 
 def level_of(attributes: Mapping[str, Any]) -> str:
-    """The words of MARS for a level, as one text."""
+    """Returns the MARS words for a level, as one text."""
     return "/".join(str(attributes.get(word, "")) for word in ("levtype", "levelist", "bottomLevel"))
 
 
 def surfaces_of(header: Mapping[str, str], attributes: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    """The keys of the surfaces that a field is of, where it has still the level that it came with."""
+    """Returns the keys of the surfaces of a field, if its level is unchanged."""
     if header.get(LEVEL) != level_of(attributes):
         return ()
     return tuple((name, value) for name, value in keys_of(header).items() if name in _SURFACES)
 
 
 def keys_of(header: Mapping[str, str]) -> dict[str, int]:
-    """The keys that a field has kept."""
+    """Returns the keys that a field has kept."""
     pairs = (pair.partition("=") for pair in header.get(KEYS, "").split(",") if pair)
     return {name: int(value) for name, _, value in pairs}
 
 
 def local_of(header: Mapping[str, str]) -> bytes:
-    """The local section that a field has kept; empty without one."""
+    """Returns the local section that a field has kept; empty without one."""
     return bytes.fromhex(header.get(LOCAL, ""))
 
 
 def with_local(message: bytes, local: bytes) -> bytes:
-    """A message of edition 2 with this local section in place of its own."""
+    """Returns a message of edition 2 with this local section instead of its own."""
     at = 16 + int.from_bytes(message[16:20], "big")
     has_own = message[at + 4] == 2
     behind = at + int.from_bytes(message[at : at + 4], "big") if has_own else at

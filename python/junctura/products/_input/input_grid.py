@@ -37,7 +37,7 @@ def _grid_in(message: bytes) -> str:
 
 
 class _HeaderMessage(GribMessage):
-    """A message of which only the grid is wanted: values are not decoded."""
+    """A message whose grid is needed, but not its values: they are not decoded."""
 
     def values(self) -> npt.NDArray[np.float64]:
         return np.zeros(self.eccodes.codes_get_size(self.handle, "values"))

@@ -1,4 +1,4 @@
-"""What a run waits for, in words, and the nearest that a pool has in its place."""
+"""The missing inputs of a run, as text, with the closest objects in the pool."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from junctura._document.located_yaml import Wrong
 from junctura.products._outputs._parameters import is_known
 from junctura.products._recipe.mars_words import Key, Value, canonical, selectors
 
-# So many values are shown of a word.
+# Maximum number of values per word.
 _SHOWN = 8
-# So many fields are looked for, of different parameters.
+# Maximum number of fields to search for, of different parameters.
 _LOOKED_FOR = 3
-# In this order words are left out to find what is near; the parameter last.
+# The order in which words are dropped from the search; the parameter last.
 _LEFT_OUT = ("step", "number", "levelist", "levtype", "type", "stream", "expver", "class", "domain", "origin", "model")
 _LAST = ("time", "date", "param")
-# Fields that differ in one of these alone are of one producer.
+# Fields that differ in only one of these words have the same producer.
 _OF_ONE_PRODUCER = ("step", "number", "levelist")
 
 
 class NearestField(NamedTuple):
-    """What is near a field.
+    """The objects closest to a missing field.
 
     Attributes
     ----------
     text
-        In words: what is not there, and what is.
+        A description of the missing field and of the existing objects.
     is_of_its_producer
-        Whether what is there is so near that the producer of the field has been there, or the field can be none.
+        Whether the objects are so close that the producer of the field has run already, or the field cannot exist.
 
     """
 
@@ -41,7 +41,7 @@ class NearestField(NamedTuple):
 
 
 def in_words(keys: Sequence[Key]) -> str:
-    """Fields in one selector, if they are all combinations of some values, else the first of them."""
+    """Returns one selector for the fields, if they are all combinations of some values, else for the first field."""
     if not keys:
         return "nothing"
     values = {word: list(dict.fromkeys(key[word] for key in keys if word in key)) for word in keys[0]}
@@ -58,7 +58,7 @@ def _list(values: Sequence[Value]) -> str:
 
 
 def nearest(pool: junctura.Pool, keys: Iterable[Key]) -> list[NearestField]:
-    """For the first missing field of each of some parameters, what the pool has that is nearest.
+    """Returns, for the first missing field of some parameters, the closest objects of the pool.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def _near(pool: junctura.Pool, key: Key) -> NearestField:
 
 
 def _values(pool: junctura.Pool, word: str, key: Key) -> set[Value]:
-    """The values of a word in all fields that have the others of a key."""
+    """Returns the values of a word in all fields that share the other words of a key."""
     found: set[Value] = set()
     for selector in selectors({name: (value,) for name, value in key.items() if name != word}):
         found |= _of_word(pool.list(selector), word)
@@ -98,7 +98,7 @@ def _of_word(entries: Iterable[junctura.Entry], word: str) -> set[Value]:
 
 
 def _far(pool: junctura.Pool, key: Key) -> NearestField:
-    """Where more than one word is another one: what the pool has of the parameter, or instead of it."""
+    """Describes, if several words differ, the objects of the parameter in the pool, or of other parameters."""
     of_param = pool.list(*selectors({"param": (key["param"],)}))
     if not of_param:
         params = _of_word(pool.list("exists(param)"), "param")
@@ -114,7 +114,7 @@ def _far(pool: junctura.Pool, key: Key) -> NearestField:
 
 
 def _nearest_first(wanted: Value, found: Collection[Value]) -> str:
-    """Some of the values: numbers in their order around the wanted one, texts by how alike they are."""
+    """Returns some of the values: numbers by distance from the requested one, texts by similarity."""
     numbers = [value for value in found if isinstance(value, (int, float))]
     if isinstance(wanted, (int, float)) and len(numbers) == len(found):
         near: Sequence[Value] = sorted(sorted(numbers, key=lambda value: (abs(value - wanted), value))[:_SHOWN])

@@ -1,4 +1,4 @@
-"""When a run that waits says so, and when it gives up: by a clock, and by what is known of the clients of its pool."""
+"""When a waiting run reports its state, and when it ends: from a clock, and from the clients of its pool."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from typing import Any, NamedTuple
 import junctura
 from junctura.products._tasks.task_messages import BROKER, WORKER
 
-# So long after the last progress it says what it waits for.
+# Time after the last progress until it reports the missing inputs.
 SAY_S = 3.0
-# So long it waits while no client is connected that could offer what it waits for.
+# Time that it waits while no connected client could offer the missing inputs.
 END_S = 10.0
-# Where nothing changes it says so again after this time, and then after twice as long, again and again.
+# Without changes it repeats the report after this time, and then at doubling intervals.
 _AGAIN_S = 60.0
-# What a workflow that is running is called in the pool of its tasks.
+# The client name of a running workflow in the pool of its tasks.
 _WORKFLOW = "junctura workflow"
-# It looks no more often than this.
+# Minimum interval between checks.
 _LOOK_S = 0.05
 
 
 class WaitDecision(NamedTuple):
-    """What is due: to say what is waited for, and to end."""
+    """The due actions: to report the missing inputs, and to end."""
 
     says: bool
     ends: bool
 
 
 class Patience:
-    """Counts the time since something has come.
+    """Measures the time since the last input.
 
     Parameters
     ----------
     end_s
-        How long to wait while nobody is left who could offer anything, in seconds.
+        Seconds to wait while no connected client could offer the missing inputs.
     clock
-        Says the time, in seconds.
+        Returns the time in seconds.
 
     """
 
@@ -48,29 +48,29 @@ class Patience:
         self.progressed()
 
     def progressed(self) -> None:
-        """Something has come, or is being made."""
+        """Records that an input has arrived, or a product is being made."""
         self._since = self._clock()
         self._due = self._since + self._say_s
         self._is_alone = self._say_s == self._end_s
 
     @property
     def waited_s(self) -> float:
-        """How long nothing has come."""
+        """Returns the time since the last input."""
         return self._clock() - self._since
 
     @property
     def left_s(self) -> float:
-        """In how many seconds there is something to look at."""
+        """Returns the seconds until the next check."""
         return max(0.0, self._due - self._clock())
 
     def look(self, *, is_left: bool) -> WaitDecision:
-        """What is to be done now that nothing has come for a while.
+        """Returns the due actions when no input has arrived for a while.
 
         Parameters
         ----------
         is_left
-            Whether somebody is left who could offer what is missing. Once nobody was at two looks, and the time is
-            over, the run ends.
+            Whether a connected client could offer the missing inputs. The run ends when there was no such client at two
+            checks, and the time has passed.
 
         """
         now = self._clock()
@@ -86,14 +86,15 @@ class Patience:
 
 
 class PresentClients(NamedTuple):
-    """The clients of a pool: the numbers of all of them, and the names of those that could offer something."""
+    """The clients of a pool: the numbers of all, and the names of those that could offer something."""
 
     clients: frozenset[int]
     names: tuple[str, ...]
 
 
 def present(pool: junctura.Pool) -> PresentClients:
-    """Who is connected. Runs like this one offer nothing, nor does a client that was given objects and offered none.
+    """Returns the connected clients. Runs like this one offer nothing, nor do clients that have received objects and
+    offered none.
 
     Raises
     ------
@@ -111,7 +112,7 @@ def present(pool: junctura.Pool) -> PresentClients:
 
 def _could_offer(client: dict[str, Any]) -> bool:
     if client["name"] == _WORKFLOW:
-        # It may start more of them.
+        # It may start further clients.
         return True
     is_reader = client["delivered"] > 0 and client["offered"] == 0
     return client["name"] not in (BROKER, WORKER) and not is_reader

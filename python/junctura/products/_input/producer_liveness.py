@@ -1,4 +1,4 @@
-"""When the last of some producers has left: then nothing more comes of them."""
+"""Detects that the last of some producers has disconnected: then no more objects arrive."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from junctura.products._tasks.task_messages import BROKER, WORKER
 
 
 class ProducerWatch:
-    """Watches who joins a pool and who leaves it.
+    """Observes clients that connect to a pool and disconnect.
 
     Parameters
     ----------
     pool
-        Where.
+        The pool.
     names
-        Of the producers; ``*`` stands for anything. Without names, nobody is waited for.
+        Names of the producers; ``*`` matches anything. Without names, there is nothing to wait for.
 
     """
 
     def __init__(self, pool: junctura.Pool, names: Sequence[str]) -> None:
         self._names = set(names)
-        # A broker asks for products itself.
+        # The broker's own client is not a producer.
         self._own = pool.client
         self._events = pool.subscribe("", kinds=["joined", "left"]) if names else None
-        # Those who are there, and the names that somebody has had.
+        # The connected clients, and the names that have occurred.
         self._there: set[int] = set()
         self._seen: set[str] = set()
         self._is_given_up = False
@@ -45,20 +45,20 @@ class ProducerWatch:
 
     @property
     def are_unseen(self) -> bool:
-        """Whether producers are waited for, and nobody of their names has been there since this began."""
+        """Whether it waits for producers, none of which has been connected since the start."""
         return self._events is not None and not self._seen and not self._is_given_up
 
     def give_up(self) -> None:
-        """They have been there before this began: it is as if the last of them had left just now."""
+        """Records that they were connected before the start: as if the last of them had disconnected just now."""
         self._is_given_up = True
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The producers that are waited for."""
+        """The connected producers."""
         return tuple(sorted(self._names))
 
     def all_are_gone(self) -> bool:
-        """Whether somebody of each name has been there, and nobody of them is."""
+        """Whether a client of each name has been connected, and none is connected now."""
         if self._events is None:
             return False
         while True:
@@ -88,6 +88,6 @@ class ProducerWatch:
         self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
     ) -> None:
         if self._events is not None:
-            # The server may be gone.
+            # The server may have ended.
             with contextlib.suppress(junctura.Closed, junctura.Disconnected):
                 self._events.close()

@@ -1,7 +1,7 @@
-"""What all recipes ask a pool for: one follow, or as many as their selectors take.
+"""The queries of all recipes to a pool: one follow, or as many as their selectors need.
 
-A selector may have so many bytes and so many values (docs/formats/selector.md), and some hundred recipes that have
-little in common need more.
+The size and the number of values of a selector are limited (docs/formats/selector.md), and some hundred dissimilar
+recipes exceed the limits.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from junctura._selectors import joined
 
 
 class InputFollows:
-    """Follows a pool with several selectors at once. What two of them find comes twice.
+    """Follows a pool with several selectors at once. Objects that match two of them arrive twice.
 
     Parameters
     ----------
     pool
-        Which.
+        The pool.
     selectors
-        Each no longer than a selector may be.
+        Each within the size limit of a selector.
     window
-        How many objects may be held at once, in all follows together; but at least some in each.
+        Maximum number of held objects, in all follows together; but at least some in each.
     until_live
-        Whether to end when all has come that is there now.
+        Whether to end when all existing objects have been received.
 
     """
 
@@ -41,18 +41,20 @@ class InputFollows:
         with contextlib.ExitStack() as stack:
             follows = (pool.follow(text, window=share, gaps="ignore", until_live=until_live) for text in texts)
             self._follows = [stack.enter_context(follow) for follow in follows]
-            # All of them are there: they end with this.
+            # All follows are open: the stack closes them.
             self._stack = stack.pop_all()
 
     def sync(self) -> None:
-        """All that was offered before is here, as far as the window goes, unless the server has ended."""
+        """Waits until objects offered before have arrived, within the limit of the window, unless the server has
+        ended.
+        """
         with contextlib.suppress(junctura.Closed, junctura.Disconnected):
             self._pool.sync()
 
     def take(self, each: Callable[[junctura.Object], None]) -> tuple[int, bool]:
-        """Takes all that have come; returns how many that were, and whether none can come any more."""
+        """Takes all received objects; returns their number, and whether no more can arrive."""
         found = [take_all(follow, each) for follow in self._follows]
-        # Those that end when all has come do so one by one; a server that ends, ends all of them.
+        # Follows with `until_live` end one by one; the end of the server ends all.
         return sum(count for count, _ in found), all(has_ended for _, has_ended in found)
 
     def __enter__(self) -> Self:
@@ -65,14 +67,14 @@ class InputFollows:
 
 
 def take_all(items: Any, take: Callable[[Any], None]) -> tuple[int, bool]:
-    """Takes all that have come; returns how many that were, and whether none can come any more."""
+    """Takes all received objects; returns their number, and whether no more can arrive."""
     for count in itertools.count():
         try:
             item = items.next(timeout=0)
         except junctura.Timeout:
             return count, False
         except (junctura.Closed, junctura.Disconnected):
-            # What was decoded can still be used.
+            # Decoded fields can still be used.
             return count, True
         if item is None:
             return count, True

@@ -1,7 +1,7 @@
 """Maps of fields: from values to a picture, by a raster of our own.
 
-What depends on the grid and the view alone (which values a pixel is made of, coastlines, graticule, frame) is worked
-out once and kept; a map is then a sparse gather, a table of colours and a few lines of text.
+Results that depend only on the grid and the view (the source values of each pixel, coastlines, graticule, frame) are
+computed once and cached; a map is then a sparse gather, a color table and a few lines of text.
 ```text
   projection   places to pixels and back                     colours    tables of colours, even to the eye
   sampling     which values of a grid a pixel is made of     scale      a color bar: places of values, ticks, units

@@ -38,7 +38,7 @@ def coastlines(scale: Scale) -> tuple[Line, ...]:
 
 
 def borders(scale: Scale) -> tuple[Line, ...]:
-    """Likewise: the lines between two countries, as Natural Earth has them, which shows who is in control."""
+    """Likewise: borders between two countries, as in Natural Earth, which shows de facto control."""
     return _lines(f"borders_{scale}")
 
 

@@ -1,8 +1,8 @@
-"""Lines on a map: drawn large, made smooth by making them small, and kept as the pixels that they touch.
+"""Lines on a map: drawn at a large scale, smoothed by downsampling, and cached as the pixels that they touch.
 
-Drawing sixty thousand points takes longer than all the rest of a map, and is the same for all maps of one view. A line
-has one ink, dark or light, with a halo of the other one beneath it: one that changed its ink with the color below it
-would look like a saw where colors meet.
+Drawing sixty thousand points takes longer than the rest of a map, and is the same for all maps of one view. A line has
+one ink, dark or light, above a halo of the other one: a line that changed its ink with the color below it would look
+jagged at color boundaries.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def inks_on(below: npt.NDArray[np.number[Any]]) -> Inks:
 
 @dataclass(frozen=True)
 class _Layer:
-    """Lines of one kind: their width in units, and how much of what is below them they cover; of that, their halo."""
+    """Lines of one kind: their width in units, their opacity, and the opacity of their halo relative to it."""
 
     lines: Sequence[Line]
     width: float

@@ -32,9 +32,9 @@ Pixels: TypeAlias = npt.NDArray[np.uint8]
 _Singles: TypeAlias = npt.NDArray[np.float32]
 # The distance of the lines of a hatch along a row, and their width, in pixels.
 _HATCH, _NO_HATCH = (8, 3), (1, 0)
-# Of so many pixels one is looked at to tell whether a map is dark: a number that does not divide the widths of maps.
+# One of this many pixels is sampled to determine whether a map is dark: a number that does not divide map widths.
 _SAMPLED = 61
-# Behind the colours of a table: what pixels without a value look like.
+# After the colors of a table: the colors of pixels without a value.
 _AT_MISSING, _AT_HATCH, _AT_OUTSIDE, _AT_GROUND, _AT_BLANK = range(tables.SIZE, tables.SIZE + 5)
 _PAGES = {"page": Page.of, "map": Page.of_map, "bar": Page.of_bar}
 

@@ -36,16 +36,16 @@ _ROBINSON_ASPECT = 0.8487 * math.pi / 1.3523
 
 @dataclass(frozen=True)
 class View:
-    """What of the sphere is seen, how, and on how many pixels.
+    """The visible part of the sphere, its projection, and the number of pixels.
 
     Attributes
     ----------
     width
         In pixels.
     centre
-        Latitude and longitude in the middle.
+        Latitude and longitude of the center.
     spans
-        Degrees of latitude and longitude that are seen, for `cylindrical`.
+        Visible degrees of latitude and longitude, for `cylindrical`.
 
     """
 

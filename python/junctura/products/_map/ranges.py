@@ -1,8 +1,8 @@
-"""Whether all maps of a recipe have one range of colors, before there is any field; and which range all would have.
+"""Whether all maps of a recipe have one color range, before any field exists; and the common range of several maps.
 
-Also whether a range that is stated without units is meant in those of the style, and not in those of the field. And
-what all maps of a recipe share is made here before workers are forked, each of which would make it again: lines as
-pixels, and which values of the grid a pixel is made of.
+Also checks whether a range without units is in those of the style, and not in those of the field. Data shared by all
+maps of a recipe are computed here before workers are forked, which would compute them again: lines as pixels, and the
+source values of each pixel.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from junctura.products._recipe.mars_words import Value
 from junctura.products._regrid.grids import Grid
 from junctura.products._units import conversion, unit
 
-# A range is taken for one in other units where so little of it has values of the field, and so much those of the style.
+# A range is taken to be in other units if little of the range is within the values of the field, and much within the
+# style's range.
 _BESIDE, _WITHIN = 0.05, 0.5
 
 
 def has_range(recipe: Recipe) -> bool:
-    """Whether the recipe, or the style of each field, states the range; True for other formats than maps."""
+    """Whether the recipe, or the style of each field, has a range; True for formats other than maps."""
     options = recipe.output.options
     if recipe.output.format != "png" or "range" in options or "levels" in options:
         return True
@@ -37,7 +38,7 @@ def has_range(recipe: Recipe) -> bool:
 
 
 def doubts(recipe: Recipe) -> list[str]:
-    """What a range says that has no units, and hardly a value of a field in its units, but in those of its style."""
+    """Returns a hint for a range without units that has few values of a field in its units, but many in its style's."""
     options = recipe.output.options
     key = "range" if "range" in options else "levels"
     stated = options.get(key)
@@ -66,7 +67,7 @@ def doubts(recipe: Recipe) -> list[str]:
 
 
 def _share(low: float, high: float, ends: tuple[float, float]) -> float:
-    """How much of one range is within another."""
+    """Returns the fraction of one range within another."""
     return max(0.0, min(high, ends[1]) - max(low, ends[0])) / (high - low)
 
 
@@ -97,7 +98,7 @@ def _units(recipe: Recipe, param: str, levtype: str) -> str:
 
 
 def extremes(field: Field, units: str | None) -> tuple[float, float] | None:
-    """The least and the greatest value of a map in the units of its option `range`; None without values."""
+    """Returns the minimum and maximum of a map in the units of its option `range`; None without values."""
     known = field.values[np.isfinite(field.values)]
     if not known.size:
         return None
@@ -108,7 +109,7 @@ def extremes(field: Field, units: str | None) -> tuple[float, float] | None:
 
 
 def range_of(found: Iterable[tuple[float, float]]) -> tuple[float, float] | None:
-    """Round numbers around the values of several maps; None where they have one value only, or one map has them."""
+    """Returns a rounded range of several maps; None if they have a single value, or there is a single map."""
     values = np.array(list(found))
     if len(values) < 2 or values.min() == values.max():
         return None
@@ -117,7 +118,7 @@ def range_of(found: Iterable[tuple[float, float]]) -> tuple[float, float] | None
 
 
 def prepare(recipes: Iterable[Recipe]) -> None:
-    """Makes it for recipes of maps. What cannot be made, or is not known yet, is made with the first map."""
+    """Computes the shared data of map recipes. Data that are not known yet are computed with the first map."""
     for recipe in recipes:
         if recipe.output.format == "png":
             with contextlib.suppress(Exception):
@@ -143,7 +144,7 @@ def _grid_of(recipe: Recipe) -> Grid | None:
 
 
 def _field(recipe: Recipe, on: Grid) -> Field:
-    """One of the recipe's kind, with values that a map may have."""
+    """Returns a field as in the recipe, with plausible values."""
     words: dict[str, tuple[Value, ...]] = dict(recipe.words)
     said: dict[str, Any] = {word: words[word][0] for word in ("levtype", "levelist") if word in words}
     said |= {"param": str(recipe.params[0]), "date": "20000101", "time": "00:00", "step": 0}

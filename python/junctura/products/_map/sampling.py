@@ -1,8 +1,9 @@
-"""Which values of a grid a pixel is made of.
+"""The source values of each pixel of a map.
 
-A pixel lies between two rows, and in each of them between two columns: its value is between these four (bilinear).
-Where one of them is missing it is the nearest one's, missing or not, so that edges of what is missing stay where they
-are. Of grids whose points are listed it lies in a cell of neighbors, as for the operation `grid`, and outside in none.
+A pixel is between two rows, and in each row between two columns: its value is interpolated between these four
+(bilinear). If one of the four is missing, the pixel has the nearest value, missing or not, so that the boundaries of
+missing areas stay in place. For grids with listed points, a pixel is in a cell of neighbors, as for the operation
+`grid`, or outside all cells.
 """
 
 from __future__ import annotations
@@ -29,16 +30,17 @@ _KEPT_BYTES_MAX = 256 << 20
 
 @dataclass(frozen=True)
 class Samples:
-    """Pixels and what they are made of.
+    """Pixels and their source values.
 
     Attributes
     ----------
     pixels
-        Which pixels of the map, counted row by row, lie within the grid.
+        The pixels of the map within the grid, as row-major indices.
     corners
-        Of each of them, the four values around it: to the north-west, north-east, south-west and south-east.
+        For each pixel, the four values around it: to the north-west, north-east, south-west and south-east.
     south, east
-        How far it is from the northern to the southern row, and from the western to the eastern column of each row.
+        The distance from the northern towards the southern row, and from the western towards the eastern column of each
+        row.
 
     """
 
@@ -48,7 +50,7 @@ class Samples:
     east: tuple[Singles, Singles]
 
     def of(self, values: Floats) -> Singles:
-        """The values of the pixels."""
+        """Returns the values of the pixels."""
         made = np.empty(len(self.pixels), np.float32)
         flat = np.ascontiguousarray(values, np.float64).reshape(-1)
         _sample(made, flat, self.corners, (self.south, *self.east))
@@ -56,20 +58,20 @@ class Samples:
 
     @property
     def nbytes(self) -> int:
-        """How much memory it takes."""
+        """The memory size."""
         return sum(part.nbytes for part in (self.pixels, *self.corners, self.south, *self.east))
 
 
 @dataclass(frozen=True)
 class CellSamples:
-    """Pixels in cells of neighbors: as `Samples`, each of some points and with a share of each.
+    """Pixels in cells of neighbors: as `Samples`, each with some points and their fractions.
 
     Attributes
     ----------
     pixels
-        Which pixels of the map, counted row by row, lie within the grid.
+        The pixels of the map within the grid, as row-major indices.
     points, shares
-        Of each pixel.
+        For each pixel.
 
     """
 
@@ -78,7 +80,7 @@ class CellSamples:
     shares: Singles
 
     def of(self, values: Floats) -> Singles:
-        """The values of the pixels."""
+        """Returns the values of the pixels."""
         flat = values.ravel().astype(np.float32)
         found: Singles = np.einsum("pc,pc->p", flat[self.points], self.shares)
         unknown = np.isnan(found)
@@ -89,7 +91,7 @@ class CellSamples:
 
     @property
     def nbytes(self) -> int:
-        """How much memory it takes."""
+        """The memory size."""
         return self.pixels.nbytes + self.points.nbytes + self.shares.nbytes
 
 
@@ -97,7 +99,7 @@ _kept: Bounded[Samples | CellSamples] = Bounded(_KEPT_BYTES_MAX)
 
 
 def samples(lies: Grid, view: View) -> Samples | CellSamples:
-    """What the pixels of a view are made of, for a grid that is no list of places."""
+    """Returns the source values of the pixels of a view, for a grid that is not a list of places."""
     return _kept.get((lies.name, view), lambda: _samples(lies, view), lambda made: made.nbytes)
 
 
@@ -115,7 +117,9 @@ def _samples(lies: Grid, view: View) -> Samples | CellSamples:
 
 @dataclass(frozen=True)
 class _Rows:
-    """A grid as rows from north to south, each with so many values from `west` on, `apart` degrees from one another."""
+    """A grid as rows from north to south, each with a number of values from `west` on, `apart` degrees from one
+    another.
+    """
 
     latitudes: Floats
     starts: Indices
@@ -141,7 +145,7 @@ class _Rows:
         return bool(self.counts[0] * self.apart[0] > 360 - 1e-6)
 
     def contain(self, latitudes: Floats, longitudes: Floats) -> Mask:
-        """Whether a place lies within half a cell of the outermost values; about the poles, too."""
+        """Whether a place is within half a cell of the outermost values; about the poles, too."""
         found = np.ones(latitudes.shape, np.bool_)
         height = np.abs(np.diff(self.latitudes)).max(initial=0) / 2 or 1.0
         for edge, outside in ((self.latitudes[0], 1), (self.latitudes[-1], -1)):
@@ -165,7 +169,7 @@ class _Rows:
         return Samples(pixels, (a, b, c, d), between.astype(np.float32), (east_north, east_south))
 
     def _columns(self, row: Indices, longitudes: Floats) -> tuple[Places, Places, Singles]:
-        """The two values of a row on either side of places, and how far these are from the western one."""
+        """Returns the two values of a row around each place, and the distance from the western one."""
         at = np.mod(longitudes - self.west, 360) / self.apart[row]
         counts = self.counts[row]
         if not self.goes_around:

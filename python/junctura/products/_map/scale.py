@@ -1,12 +1,12 @@
-"""Color bars: from values to places in a table of colors, ticks, and units as they are printed.
+"""Color bars: the mapping from values to positions in a color table, ticks, and printed units.
 
 ```text
   range, linear     values between the ends go over the table evenly; those beyond have the colors of the ends
   range, log        likewise by their logarithms
   levels            each class is a box of one color, all of one width, and so are values below and above all classes
 ```
-A diverging table has its middle at a value that means something, such as 0. A range that lies on one side of it gets
-the colors of that side only.
+A diverging table has its middle at a meaningful value, such as 0. A range on one side of the middle has the colors of
+that side only.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Singles: TypeAlias = npt.NDArray[np.float32]
 Shading: TypeAlias = tuple[float, float, float, float] | tuple[list[float], list[int]]
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 _STEPS = (1.0, 2.0, 2.5, 3.0, 4.0, 5.0)
-# Less than this part of the bar beyond its ends is rounding.
+# Tolerance for values beyond the ends, as a fraction of the bar.
 _BEYOND = 1e-3
-# Of values whose differences are this small a part of them there is one.
+# Values with relative differences below this are considered constant.
 _CONSTANT = 1e-6
-# How near the color of a range that does not contain the middle comes to that of the middle, 0 to 1.
+# Distance from the middle color of a range that does not contain the middle, 0 to 1.
 _BESIDE_MIDDLE = 0.06
 _PRINTED = {"degC": "°C", "degF": "°F", "1": "", "~": "", "(0 - 1)": ""}
 
@@ -44,17 +44,17 @@ class Scale:
     low, high
         Values at its ends.
     levels
-        Where one color ends and the next begins; empty where they go over into one another.
+        Boundaries between colors; empty for continuous colors.
     colours
-        Places in the table, 0 to 1: of the two ends, or of each class, with those below and above all levels.
+        Positions in the table, 0 to 1: of the two ends, or of each class, including those below and above all levels.
     ticks
         Values with a number, which `labels` has.
     units
-        With the power of ten that the numbers are in, which `power` is.
+        With the power of ten of the numbers, which is `power`.
     is_log
         Whether colors follow the logarithms of values.
     is_own
-        Whether the ends are those of one field, and other maps of the product have others.
+        Whether the ends are those of one field, and other maps of the product have different ends.
     arrows
         Whether there are values below, and above, the ends.
 
@@ -73,14 +73,14 @@ class Scale:
     arrows: tuple[bool, bool] = (False, False)
 
     def evenly(self, values: Singles) -> Singles:
-        """Values over which the colors of a range go evenly: their logarithms, or they themselves."""
+        """Returns values on which colors of a range are linear: their logarithms, or the values."""
         if not self.is_log:
             return values
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(values > 0, np.log(values), np.where(np.isnan(values), values, np.float32(-np.inf)))
 
     def shading(self, size: int) -> Shading:
-        """What `junctura._native._shade` finds colors by, in a table of so many, of values as `evenly` returns them.
+        """Returns the argument of `junctura._native._shade` for a table of this size, for values as from `evenly`.
 
         Of a range, the lower end, the inverse of its length, and the place of its lower end and its length in the
         table; of levels, these, and the entries of the table for the classes below, between and above them.
@@ -96,7 +96,7 @@ class Scale:
         return low, 1 / (high - low), first, last - first
 
     def along(self, value: float) -> float:
-        """Where a value is on the bar, 0 to 1."""
+        """Returns the position of a value on the bar, 0 to 1."""
         if self.levels:
             return float(np.interp(value, self.levels, np.linspace(0, 1, len(self.levels))))
         if self.is_log:
@@ -124,7 +124,7 @@ def scale(
     *,
     is_log: bool = False,
 ) -> Scale:
-    """The bar for values: as it is stated, or from round numbers to round numbers around them.
+    """Returns the bar for values: as given, or with rounded ends around the values.
 
     Parameters
     ----------

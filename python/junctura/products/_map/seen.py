@@ -1,8 +1,8 @@
-"""What of the globe a map shows: all of the grid, or the area of it that has values, unless it is stated.
+"""The visible area of a map: the whole grid, or its area with values, unless an area is given.
 
-A field of a limited area that was brought to a grid of the whole globe has values in a rectangle, and none around it.
-Such a map shows the rectangle. What is masked by its values leaves other shapes, and such a map shows all of the grid,
-as those of other steps do. What goes around the globe has Greenwich in the middle, wherever its first column is.
+A limited-area field that was regridded to a global grid has values in a rectangle, and none around the rectangle. Such
+a map shows the rectangle. Masks by value have other shapes, and such a map shows the whole grid, as the maps of other
+steps do. A map around the globe is centered on Greenwich, regardless of the grid's first column.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from junctura.products._outputs._output import Output
 from junctura.products._regrid.floats import Floats
 from junctura.products._regrid.grids import Grid
 
-# Making a map takes some 130 bytes for each.
+# A map needs about 130 bytes per pixel.
 PIXELS_MAX = 16_000_000
 _GLOBE_CENTRE, _AROUND = (30.0, 10.0), (-180.0, 180.0)
-# A rectangle has this many rows and columns, and this part of it has values.
+# Minimum rows and columns of a rectangle, and the minimum fraction with values.
 _LINES_MIN, _FILLED = 8, 0.9
-# Points with no gap of so many degrees of longitude between them go around the globe.
+# Points without a longitude gap of this many degrees are considered global.
 _AROUND_GAP, _NEAR_POLE = 90.0, 80.0
 _Bounds = tuple[float, float, float, float]
 
 
 def view_of(lies: Grid, to: Output, values: Floats | None = None) -> View:
-    """The view that a map of this width has of a grid, or of the area of it that has values.
+    """Returns the view of a map of this width: the grid, or its area with values.
 
     Raises
     ------
     InvalidArgument
-        The map has more than `PIXELS_MAX` pixels, as has an area that is much higher than wide.
+        The map exceeds `PIXELS_MAX` pixels, for example for an area much higher than wide.
 
     """
     found = _view(lies, to, None if values is None else _with_values(lies, values))
@@ -52,7 +52,7 @@ def _view(lies: Grid, to: Output, area: _Bounds | None) -> View:
 
 
 def _bounds(lies: Grid) -> _Bounds:
-    """North, south, west and east of a cylindrical map: the globe, or the area with a margin where it has none."""
+    """Returns the bounds of a cylindrical map: the globe, or the area with a margin where it has none."""
     if lies.is_global:
         return 90.0, -90.0, *_AROUND
     if lies.kind == "listed":
@@ -66,7 +66,7 @@ def _bounds(lies: Grid) -> _Bounds:
 
 
 def _around(lies: Grid) -> _Bounds:
-    """Of points that are listed: their parallels and meridians, or all of these where they go around a pole."""
+    """Returns parallels and meridians of listed points, or global bounds if the points surround a pole."""
     north, south = float(lies.latitudes.max()), float(lies.latitudes.min())
     longitudes = np.unique(np.mod(lies.longitudes, 360))
     gaps = np.diff(longitudes, append=longitudes[0] + 360)
@@ -80,7 +80,7 @@ def _around(lies: Grid) -> _Bounds:
 
 
 def _with_values(lies: Grid, values: Floats) -> _Bounds | None:
-    """The rectangle that has values, if there are none around it."""
+    """Returns the rectangle with values, if there are none around it."""
     if not lies.is_regular:
         return None
     known = np.isfinite(values)
@@ -98,7 +98,7 @@ def _with_values(lies: Grid, values: Floats) -> _Bounds | None:
 
 
 def _run(found: npt.NDArray[np.intp], count: int, *, goes_around: bool) -> npt.NDArray[np.intp]:
-    """The shortest run of so many columns, from west to east, that has all of these."""
+    """Returns the shortest run of columns, from west to east, that contains all of these."""
     if not len(found):
         return found
     if not goes_around:

@@ -1,8 +1,8 @@
-"""Styles of maps: which colors, range, units and lines a parameter has where a recipe states none.
+"""Styles of maps: the default colors, range, units and lines of a parameter.
 
-The table is `styles.yaml` beside this module. An entry applies to a parameter, on some levels where it says so; the
-first that fits counts. Entries of a user's file are looked at first. Ranges are stated, and not taken from a field,
-so that all maps of a product have one range although each is made alone, as its field comes.
+The table is `styles.yaml` beside this module. An entry applies to a parameter, optionally on some levels; the first
+matching entry applies. Entries of a user's file have priority. Ranges are fixed, and do not depend on the field, so
+that all maps of a product have one range although each is made separately, when its field arrives.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Style:
 def style_of(
     param: str, levtype: str, level: float | None, statistic: str | None, units: str = "", own: str = ""
 ) -> Style:
-    """The style of a parameter on a level, or of an ensemble statistic of it.
+    """Returns the style of a parameter on a level, or of an ensemble statistic.
 
     `units` are those of a field whose parameter is in no table; `own` is a user's table, as `load` returns it.
     """
@@ -119,7 +119,7 @@ def _check(entry: dict[str, Any]) -> None:
 
 @functools.lru_cache(maxsize=64)
 def _entries(own: str) -> tuple[tuple[dict[str, Any], Style], ...]:
-    """What each entry applies to, and its style."""
+    """Yields the condition of each entry, and its style."""
     default = documents(_FILE.read_bytes(), str(_FILE))[0]
     found = []
     for entry in (json.loads(own) if own else []) + _checked(default):

@@ -1,4 +1,4 @@
-"""What a map says of its field."""
+"""The texts of a map: a description of its field."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def title(field: Field, is_what: Meaning) -> str:
 
 
 def _potential_vorticity(level: float) -> float:
-    """A level of potential vorticity in its unit; GRIB has thousandths, with the sign in the highest of 32 bits."""
+    """Formats a level of potential vorticity in its unit; GRIB has thousandths, with the sign in the highest of 32
+    bits.
+    """
     return level / 1000 if level < _SIGN_BIT else -(level - _SIGN_BIT) / 1000
 
 

@@ -1,4 +1,4 @@
-"""What can be done with fields: each operation takes fields and gives fields, and is a value that names itself.
+"""Operations on fields: each operation takes fields and returns fields, and is a value with a canonical text.
 
 ```text
   name         class        needs
@@ -14,8 +14,8 @@
   statistics   Statistics   all steps of its windows
                Periods      all dates, times and steps of its days or months
 ```
-What needs one field only is shared between products: `Operation.is_alone`, and `Operation.text` as the name of what was
-done.
+Operations on a single field are shared between products: `Operation.is_alone`, with `Operation.text` as the identity of
+the result.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from junctura.products._operations._places import Crop, ToGrid, Turn, Winds
 from junctura.products._operations._steps import FollowingSteps, Statistics, Window
 from junctura.products._operations._values import Compute, Computed, Fill, Keep, Mask, Units, masked
 
-# From what a document says to those that need nothing besides.
+# Converts documents to operations that need no other data.
 READERS: dict[str, Callable[[Any], Operation]] = {
     one.name: one.read for one in (ToGrid, Crop, Units, Mask, Fill, Compute, Keep, Ensemble)
 }

@@ -1,4 +1,4 @@
-"""What all operations have in common."""
+"""The common base of all operations."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ from junctura.products._regrid.floats import Floats
 from junctura.products._regrid.grids import Grid
 
 Method = Literal["linear", "bilinear", "nearest", "conservative"]
-# What tells one field from another: words of MARS, and what operations have said of it.
+# Attributes that identify a field: MARS words, and those that operations have added.
 _TELLING = (*WORDS, "statistic", "percentile", "threshold", "comparison")
-# What is said of one parameter and not of another.
+# Attributes of one parameter, not of another.
 _OF_PARAM = ("shortName", "paramId", "cfName", "name", "units", "unit")
 
 
 class Transform(Protocol):
-    """What brings fields from one grid to another."""
+    """Regrids fields."""
 
     def to_grid(self, field: Field, on: Grid, method: Method) -> Field:
-        """The field on another grid; of a spectral one, its values there."""
+        """Returns the field on another grid; for a spectral field, its values there."""
 
     def located(self, field: Field, latitude: str, longitude: str) -> Field:
-        """The field with the places that fields of these parameters on its grid state; see `ToGrid`."""
+        """Returns the field with the coordinates in fields of these parameters on its grid; see `ToGrid`."""
 
     def wind(self, vo: Field, d: Field, on: Grid) -> tuple[Field, Field]:
-        """Eastward and northward wind of vorticity and divergence, both spectral."""
+        """Returns eastward and northward wind from vorticity and divergence, both spectral."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Operation:
-    """One thing that is done with fields; equal to another if and only if its `text` is."""
+    """An operation on fields; equal to another if and only if its `text` is."""
 
     name: ClassVar[str]
 
     def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:
-        """The fields that come out."""
+        """Returns the resulting fields."""
         raise NotImplementedError
 
     @property
     def is_alone(self) -> bool:
-        """Whether it needs one field only (or, for winds, one pair), so that products can share what it makes."""
+        """Whether it needs a single field (or, for winds, a pair), so that products can share its results."""
         return False
 
     def params(self, params: tuple[str, ...]) -> tuple[str, ...]:
-        """Which parameters come out where these go in; raises `Wrong` where they cannot."""
+        """Returns the resulting parameters for these parameters; raises `Wrong` if there are none."""
         return params
 
     def concerns(self, param: str) -> bool:  # noqa: ARG002 - most concern all
@@ -65,14 +65,14 @@ class Operation:
 
     @lazy_property
     def text(self) -> str:
-        """All about it, in one form: JSON."""
+        """Its complete definition, in a canonical form: JSON."""
         return json.dumps({self.name: dataclasses.asdict(self)}, sort_keys=True, separators=(",", ":"))
 
 
 def telling(attributes: Mapping[str, Any], *but: str) -> Key:
-    """What of its attributes tells one field from another; all else, such as an area or tags, only goes with it.
+    """Returns the attributes that identify a field; others, such as an area or tags, are only passed on.
 
-    A range of steps that a field came with belongs to what its parameter means.
+    The range of steps of a received field belongs to the definition of its parameter.
     """
     is_window = "stepStart" not in attributes and attributes.get("stepType", "instant") != "instant"
     words = (*_TELLING, *(["stepType"] if is_window else []))
@@ -80,7 +80,7 @@ def telling(attributes: Mapping[str, Any], *but: str) -> Key:
 
 
 def grouped(fields: Sequence[Field], *but: str) -> dict[Key, list[Field]]:
-    """Fields that differ in nothing but these words, in the order in which their groups begin."""
+    """Returns groups of fields that differ only in these words, in the order of their first fields."""
     groups: dict[Key, list[Field]] = {}
     for field in fields:
         groups.setdefault(telling(field.attributes, *but), []).append(field)
@@ -98,15 +98,15 @@ def check_alike(fields: Sequence[Field]) -> None:
 
 
 def stacked(fields: Sequence[Field]) -> Floats:
-    """Their values, the first dimension counts fields; raises as `check_alike`."""
+    """Returns their values with the fields as first dimension; raises as `check_alike`."""
     check_alike(fields)
     return np.stack([field.values for field in fields])
 
 
 def combined(fields: Sequence[Field], statistics: Sequence[tuple[str, float]]) -> list[Floats]:
-    """Statistics of fields, point by point, by the names and numbers of `junctura._native._ensemble`.
+    """Returns pointwise statistics of fields, by the names and numbers of `junctura._native._ensemble`.
 
-    They have the bits of NumPy for fields in this order. Raises as `check_alike`.
+    The results have the same bits as NumPy's for fields in this order. Raises as `check_alike`.
     """
     check_alike(fields)
     given = [np.ascontiguousarray(field.values, np.float64).reshape(-1) for field in fields]
@@ -116,25 +116,25 @@ def combined(fields: Sequence[Field], statistics: Sequence[tuple[str, float]]) -
 
 
 def renamed(field: Field, param: str, values: Floats, units: str) -> Field:
-    """A field of another parameter at the same place and time."""
+    """Returns a field of another parameter at the same place and time."""
     said = {word: value for word, value in field.attributes.items() if word not in _OF_PARAM}
     return dataclasses.replace(field, values=values, units=units, attributes={**said, "param": param})
 
 
 def check_known(names: Sequence[str], params: Sequence[str]) -> None:
-    """Raises `Wrong` for the first name that is no parameter here."""
+    """Raises `Wrong` for the first name that is not one of these parameters."""
     for name in names:
         if name not in params:
             raise Wrong(f'"{name}" is no field here{nearest(name, params)}')
 
 
 def exceeds(values: Floats, comparison: str, threshold: float) -> npt.NDArray[np.bool_]:
-    """Where a comparison with a number holds; where a value is missing it does not."""
+    """Returns where a comparison with a number is true; it is false for missing values."""
     compare = {"above": np.greater, "below": np.less, "at_least": np.greater_equal, "at_most": np.less_equal}
     holds: npt.NDArray[np.bool_] = compare[comparison](values, threshold)
     return holds
 
 
 def listed(value: Any) -> list[Any]:
-    """One or several, as a list."""
+    """Returns one or several values as a list."""
     return value if isinstance(value, list) else [value]

@@ -1,11 +1,11 @@
-"""Whether fields cover a window of time: all of it, and no part of it twice.
+"""Checks whether fields cover a window of time completely, and no part twice.
 
 ```text
   instants   the last one at the end of the window, or the first one at its start; at equal distances, or at
              distances that grow as those of a forecast do: 1 2 3 4 5 6 9 12 18 24
   ranges     each begins where the one before ends: [0-6] [6-12] [12-24]
 ```
-Times are seconds since one moment that all of them have in common: the base time, or 1970.
+Times are seconds since a common reference: the base time, or 1970.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from junctura.field import Step
 
 
 class Part(NamedTuple):
-    """What a field of a window is of: an instant, whose `start` is None, or what happened from `start` to `end`."""
+    """The time of a field in a window: an instant, whose `start` is None, or the range from `start` to `end`."""
 
     start: int | None
     end: int
     is_amount: bool = False
-    """Whether it is added up over its range."""
+    """Whether it is accumulated over its range."""
 
 
 class Frame(NamedTuple):
@@ -34,7 +34,7 @@ class Frame(NamedTuple):
 
     span: Step
     words: str
-    """What it is called."""
+    """The name of the window."""
     has_steps: bool = True
     """Whether its times are steps; otherwise they are moments."""
     has_start: bool = False
@@ -42,8 +42,9 @@ class Frame(NamedTuple):
     base: int | None = None
     """The base time, where a recipe lists the steps of one forecast: the distance of its instants may grow."""
     has_edge: bool = True
-    """Whether the list has an instant of that forecast at the end of the window that none of its own stands at: only
-    then may the distance to it be another."""
+    """Whether the forecast has an instant at the end of the window, although the window itself has none there: only
+    then may the distance to it differ.
+    """
     may_have_one: bool = True
     """Whether one instant alone covers it."""
 
@@ -52,21 +53,21 @@ class Frame(NamedTuple):
         return Step(seconds, seconds).words if self.has_steps else str(np.datetime64(seconds, "s"))[:16]
 
     def at(self, seconds: int) -> str:
-        """The same as part of a sentence."""
+        """Returns the window as part of a sentence."""
         return f"step {self.bare(seconds)}" if self.has_steps else self.bare(seconds)
 
     def between(self, start: int, end: int) -> str:
-        """What lies between two times."""
+        """Returns the interval between two times as text."""
         return f"{'steps ' if self.has_steps else ''}{self.bare(start)} to {self.bare(end)}"
 
 
 def check_covered(param: str, frame: Frame, parts: Sequence[Part]) -> None:
-    """Returns where parts, in the order of their ends, cover a window.
+    """Checks that parts, in the order of their ends, cover a window.
 
     Raises
     ------
     InvalidArgument
-        A part of the window is missing, or is there twice: the error names which, and what to do.
+        A part of the window is missing, or duplicate: the error names it, and the remedy.
 
     """
     starts = {part.start is None for part in parts}
@@ -82,9 +83,9 @@ def check_covered(param: str, frame: Frame, parts: Sequence[Part]) -> None:
 
 
 def lacking(frame: Frame, instants: Sequence[int], beside: Sequence[int] = ()) -> str:
-    """Which instant of a window is missing, if one is; empty where none is.
+    """Returns a missing instant of a window; empty if there is none.
 
-    `beside` are instants of other windows, which tell how far those are apart that a window has one of.
+    `beside` are instants of other windows, which determine the distance for a window with a single instant.
     """
     start, end = frame.span
     apart = distances(frame, instants)
@@ -104,7 +105,9 @@ def lacking(frame: Frame, instants: Sequence[int], beside: Sequence[int] = ()) -
 
 
 def distances(frame: Frame, instants: Sequence[int]) -> list[int]:
-    """The seconds that each instant stands for: since the one before it, or in a frame with a start to the next."""
+    """Returns the seconds that each instant represents: since the previous one, or in a window with a start to the
+    next.
+    """
     ends = [*instants, frame.span.end] if frame.has_start else [frame.span.start, *instants]
     return [after - before for before, after in itertools.pairwise(ends)]
 
@@ -122,7 +125,7 @@ def _grow(frame: Frame, instants: Sequence[int], apart: Sequence[int]) -> bool:
 
 
 def _or_fewer(frame: Frame, instants: Sequence[int]) -> str:
-    """What to name where some of the instants are at equal distances, as where a forecast has fewer steps later on."""
+    """Returns a suggestion if some of the instants are equidistant, as in a forecast with fewer steps later on."""
     start, end = frame.span
     there = {*instants, start if frame.has_start else end}
     for count in range(len(instants), 1, -1):
@@ -134,7 +137,7 @@ def _or_fewer(frame: Frame, instants: Sequence[int]) -> str:
 
 
 def _uncovered(frame: Frame, ranges: Sequence[Part]) -> str:
-    """Which part of the window no range has, or two have; empty where each is in one."""
+    """Returns the part of the window without a range, or with two; empty if each part has one."""
     before = frame.span.start
     for part in ranges:
         start = before if part.start is None else part.start
@@ -152,7 +155,7 @@ def _uncovered(frame: Frame, ranges: Sequence[Part]) -> str:
 
 
 def _remedy(frame: Frame, ranges: Sequence[Part]) -> str:
-    """What to write where ranges overlap."""
+    """Returns a suggestion for overlapping ranges."""
     if frame.has_steps and all(part.is_amount and part.start == 0 for part in ranges):
         return "write accumulation"
     if chosen := _tiles(frame.span, ranges):
@@ -163,7 +166,7 @@ def _remedy(frame: Frame, ranges: Sequence[Part]) -> str:
 
 
 def _tiles(window: Step, ranges: Iterable[Part]) -> list[Part]:
-    """Those of the ranges that cover the window, each part of it once; none where no ranges do."""
+    """Returns a subset of the ranges that covers the window without overlap; none if there is none."""
     ending: dict[int, list[Part]] = {window.start: []}
     for part in sorted(ranges, key=lambda part: part.end):
         if part.start in ending:
@@ -172,6 +175,6 @@ def _tiles(window: Step, ranges: Iterable[Part]) -> list[Part]:
 
 
 def long(seconds: int) -> str:
-    """How long, in words: 1 hour, 6 hours, 90m."""
+    """Returns a duration as text: 1 hour, 6 hours, 90m."""
     text = Step(seconds, seconds).words
     return f"{text} hour{'s' * (text != '1')}" if text.isdecimal() else text

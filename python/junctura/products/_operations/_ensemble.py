@@ -1,11 +1,11 @@
 """Statistics of the members of an ensemble.
 
-All of them in double precision, and members in the order of their numbers, so that the same fields give the same bits
-in whatever order they came. Where a value of one member is missing, the statistic is missing. The native half makes
+Computed in double precision, with members in the order of their numbers, so that the same fields result in the same
+bits in any order of arrival. If a value of one member is missing, the statistic is missing. The native module computes
 them (crate `junctura-values`).
 
-The spread is the standard deviation with the number of members as the divisor, not one less: so does ECMWF's own
-generation of products (``type=es``). Percentiles are linear between members, as `numpy.percentile` has them.
+The spread is the standard deviation with the number of members as the divisor, not one less, as in ECMWF's own product
+generation (``type=es``). Percentiles are linearly interpolated between members, as in `numpy.percentile`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Ensemble(Operation):
-    """Makes one field of each statistic of the members, in this order.
+    """Computes one field for each statistic of the members, in this order.
 
     Fields get the attributes ``statistic`` and ``members`` (how many), and ``percentile``, or ``threshold`` with
     ``thresholdUnits``, ``condition`` (above or below) and ``comparison`` (the word of the recipe); lose their
@@ -47,7 +47,7 @@ class Ensemble(Operation):
 
     @classmethod
     def read(cls, value: Any) -> Ensemble:
-        """As a recipe says it: one statistic, or a list."""
+        """Its definition in a recipe: one statistic, or a list."""
         return cls(tuple(statistic for item in listed(value) for statistic in _statistics(item)))
 
     def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed
@@ -82,7 +82,7 @@ def _number(field: Field) -> int:
 
 
 def _field(first: Field, one: Statistic, count: int, values: Floats) -> Field:
-    """What it is, of so many members."""
+    """Returns the attributes of the statistic of this many members."""
     said: dict[str, Any] = {"statistic": one.kind, "number": None, "members": count}
     if one.kind == "probability":
         said |= {"type": "ep", "threshold": one.value, "comparison": one.comparison}

@@ -33,7 +33,7 @@ class Period(NamedTuple):
 
 
 class PeriodGroup(NamedTuple):
-    """The fields of one period: what is single of their words, and the words of each."""
+    """The fields of one period: their common single values, and the words of each."""
 
     label: Key
     keys: tuple[Key, ...]
@@ -41,7 +41,7 @@ class PeriodGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class Periods(Operation):
-    """Makes one field of each statistic of each day or month, in UTC.
+    """Computes one field for each statistic of each day or month, in UTC.
 
     A field belongs to the period in which it is valid: an instant at midnight to the day that begins then, or with
     ``include: end`` to the one that ends. Of a range of steps the end counts, so ranges need ``include: end``. Fields
@@ -66,7 +66,7 @@ class Periods(Operation):
 
     @classmethod
     def read(cls, value: dict[str, Any]) -> Periods:
-        """As a recipe says it."""
+        """Its definition in a recipe."""
         of = tuple(dict.fromkeys(listed(value["of"])))
         with at("of"):
             for kind in of:
@@ -80,7 +80,7 @@ class Periods(Operation):
         return cls(value["over"], of, include or ("end" if of == ("sum",) else "start"), on)
 
     def period(self, valid: int) -> Period:
-        """The one that a valid time, in seconds since 1970, belongs to."""
+        """Returns the period of a valid time in seconds since 1970."""
         moment = _EPOCH + dt.timedelta(seconds=valid - (self.include == "end"))
         if self.over == "day":
             start = moment.replace(hour=0, minute=0, second=0)
@@ -90,10 +90,10 @@ class Periods(Operation):
         return Period(_seconds(start), _seconds(end), _digits(start)[:6])
 
     def frame(self, period: Period, bases: Collection[int] = ()) -> Frame:
-        """The same as a window, of fields of these base times, in seconds since 1970.
+        """Returns the period as a window of fields of these base times, in seconds since 1970.
 
-        Reading a recipe has shown that a forecast goes on behind a period that has its start. That it is there before
-        a period that has its end is not known: what ends then may be ranges.
+        Validation of the recipe has shown that a forecast continues after a period that includes its start. Whether it
+        exists before a period that includes its end is unknown: fields that end then may be ranges.
         """
         base = next(iter(bases)) if len(set(bases)) == 1 else None
         words = f"{self.over} {period.name}"
@@ -101,7 +101,7 @@ class Periods(Operation):
         return Frame(Step(period.start, period.end), words, False, has_start, base, has_start, may_have_one=False)
 
     def groups(self, words: Mapping[str, tuple[Value, ...]]) -> list[PeriodGroup]:
-        """The fields of each period, of all combinations of these dates, times and steps.
+        """Returns the fields of each period, for all combinations of these dates, times and steps.
 
         Raises
         ------
@@ -126,7 +126,9 @@ class Periods(Operation):
         return [self._group(period, tuple(of.values()), is_one_base) for period, of in found.items()]
 
     def _check(self, found: Mapping[Period, Mapping[int, Key]], listed: Collection[tuple[int, int]]) -> None:
-        """That periods are filled, as far as the words tell; `listed` are all valid times with their base times."""
+        """Checks that periods are filled, as far as the words determine it; `listed` has all valid times with base
+        times.
+        """
         if absent := [name for name in self.on if name not in {period.name for period in found}]:
             raise Wrong(f"no field is valid in {absent[0]}", "on")
         ordered = sorted(valid for of in found.values() for valid in of)
@@ -191,7 +193,7 @@ def _step(period: Period, base: int) -> str:
 
 
 def _part(field: Field) -> tuple[Part, int]:
-    """What a field is of, and its base time, in seconds since 1970."""
+    """Returns the valid time or range of a field, and its base time, in seconds since 1970."""
     is_what = meaning(field)
     if is_what.base is None:
         raise InvalidArgument(f"field {field.param}", "it has no date, so it belongs to no day")

@@ -1,4 +1,4 @@
-"""Operations that change where values lie: to a grid, from vorticity and divergence to winds, to an area."""
+"""Operations that change the grid of fields: regridding, winds from vorticity and divergence, areas."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from junctura.products._regrid import grids
 from junctura.products._regrid.grids import Grid, Spectral, check_area
 from junctura.products._regrid.vector_rotation import ALONG_GRID, PAIRS, turned
 
-# What is in the text of an operation only where it is asked for: others have the text that they had before.
+# Included in the text of an operation only if given: without it the text is that of earlier versions.
 _LATER = ("coordinates", "axes")
 
 
 @dataclass(frozen=True)
 class ToGrid(Operation):
-    """Brings fields to a grid; what is there already stays as it is.
+    """Regrids fields; fields on the grid are unchanged.
 
     Attributes
     ----------
     grid
         Its name.
     method
-        ``linear``, ``bilinear``, ``nearest`` or ``conservative``; for spectral fields it means nothing.
+        ``linear``, ``bilinear``, ``nearest`` or ``conservative``; without effect on spectral fields.
     places
         Names of its points, where these have names; fields get them as the attribute ``places``.
     coordinates
@@ -66,7 +66,7 @@ class ToGrid(Operation):
         return json.dumps({self.name: said}, sort_keys=True, separators=(",", ":"))
 
     def beside(self, folder: Path) -> ToGrid:
-        """With the file of coordinates found from a folder; raises `Wrong` if there is none."""
+        """Returns the operation with the path of the coordinates file in a folder; raises `Wrong` if there is none."""
         if not self.coordinates:
             return self
         file = (folder / self.coordinates).absolute()
@@ -94,7 +94,7 @@ class ToGrid(Operation):
 
     @classmethod
     def read(cls, value: Any) -> ToGrid:
-        """As a recipe says it."""
+        """Its definition in a recipe."""
         if name := _by_degrees(value):
             return cls(name)
         said = value if isinstance(value, dict) else {}
@@ -118,7 +118,7 @@ class ToGrid(Operation):
 
 
 def _by_degrees(value: Any) -> str:
-    """The name of a grid whose rows and columns are as far apart as one or two numbers say; empty for places."""
+    """Returns the name of a grid with the spacing of rows and columns in one or two numbers; empty for places."""
     steps = value if isinstance(value, list) else [value]
     numbers = [step for step in steps if isinstance(step, int | float)]
     if not numbers:
@@ -190,7 +190,7 @@ class Winds(Operation):
 
 @dataclass(frozen=True)
 class Turn(Operation):
-    """Turns components of vectors that are along the rows and columns of their grid to east and north; leaves others.
+    """Rotates vector components along the rows and columns of their grid to east and north; leaves others.
 
     In recipes it is `wind` of fields that are no vorticity and divergence.
     """
@@ -225,7 +225,7 @@ class Turn(Operation):
 
 @dataclass(frozen=True)
 class Crop(Operation):
-    """Keeps the rows and columns of a regular grid that lie in an area; degrees."""
+    """Keeps the rows and columns of a regular grid within an area; degrees."""
 
     name = "crop"
     north: float
@@ -235,7 +235,7 @@ class Crop(Operation):
 
     @classmethod
     def read(cls, value: dict[str, float] | str) -> Crop:
-        """As a recipe states it: by names, or in the form of MARS."""
+        """Its definition in a recipe: by names, or in the form of MARS."""
         if isinstance(value, str):
             value = dict(zip(EDGES.keys, map(float, value.split("/")), strict=True))
             EDGES.check(value)
@@ -248,7 +248,7 @@ class Crop(Operation):
         return True
 
     def area(self, grid: Grid) -> Grid:
-        """What it keeps of a grid."""
+        """Returns the part of a grid within the area."""
         return grid.crop(self.north, self.west, self.south, self.east)
 
     def __call__(self, fields: Sequence[Field], transform: Transform) -> list[Field]:  # noqa: ARG002 - none is needed

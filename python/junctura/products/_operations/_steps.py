@@ -31,14 +31,14 @@ _REDUCE = {
     "mean": "avg",
     "min": "min",
     "max": "max",
-    # GRIB calls a sum of what fell in parts of a window what fell in all of it.
+    # The sum of amounts over parts of a window is, for GRIB, the accumulation over the window.
     "sum": "accum",
 }
 
 
 @dataclass(frozen=True)
 class Window:
-    """Steps of a forecast: those behind `start`, to `end`."""
+    """Steps of a forecast: those after `start`, up to and including `end`."""
 
     start: Value
     end: Value
@@ -50,7 +50,7 @@ class Window:
 
     @property
     def step(self) -> str:
-        """As MARS writes it."""
+        """The window in MARS notation."""
         return self.span.words
 
     def holds(self, step: Value) -> bool:
@@ -59,23 +59,23 @@ class Window:
 
 @dataclass(frozen=True)
 class Statistics(Operation):
-    """Makes one field of each statistic of each window.
+    """Computes one field for each statistic of each window.
 
-    A window has the fields behind its start, to its end, so that a field belongs to one window: the first step of all
-    only says where the first window begins. An ``accumulation`` is the field at the end less the one at the start, for
-    fields that are accumulated from the start of the forecast; at step 0 these are 0, and no field is needed. Fields
-    get ranges of steps, as ``0-24``, and ``stepType``, and lose the range that they came with, unless they stay what
-    they are (``instant``). Where one value is missing, the statistic is missing.
+    A window has the fields after its start, up to and including its end, so that a field belongs to one window: the
+    first step only marks the start of the first window. An ``accumulation`` is the field at the end minus the field at
+    the start, for fields that are accumulated from the start of the forecast; at step 0 these are 0, and no field is
+    needed. Results have ranges of steps, as ``0-24``, and ``stepType``, and lose the range of the received field,
+    unless they are unchanged (``instant``). If one value is missing, the statistic is missing.
 
     Attributes
     ----------
     begin, over
-        The first step, and how long a window is, as a step.
+        The first step, and the length of a window, as a step.
 
     """
 
     name = "statistics"
-    # Whether a recipe lists the steps: one that a window lacks is then none that is awaited.
+    # Whether a recipe lists the steps: then a missing step of a window will not arrive.
     _has_list: ClassVar[bool] = True
     over: Value
     of: tuple[str, ...]
@@ -83,16 +83,16 @@ class Statistics(Operation):
 
     @classmethod
     def read(cls, value: dict[str, Any], begin: Value) -> Statistics:
-        """As a recipe says it."""
+        """Its definition in a recipe."""
         return cls(canonical("step", value["over"]), tuple(dict.fromkeys(listed(value["of"]))), begin)
 
     @property
     def _length(self) -> int:
-        """Of a window, in seconds."""
+        """Length of a window, in seconds."""
         return _end(self.over)
 
     def windows(self, steps: Sequence[Value]) -> list[Window]:
-        """The windows that steps fill.
+        """Returns the windows that steps fill.
 
         Raises
         ------
@@ -115,28 +115,28 @@ class Statistics(Operation):
         return windows
 
     def _to(self, last: int) -> Iterator[Window]:
-        """The windows up to the one that has this second."""
+        """Returns the windows up to the one with this second."""
         for start in range(_end(self.begin), last, self._length):
             yield self.window(step_at(start + self._length))
 
     def window(self, end: Value) -> Window:
-        """The window that ends with a step."""
+        """Returns the window that ends with a step."""
         return Window(step_at(_end(end) - self._length), end)
 
     def after(self, window: Window) -> Window:
-        """The one that follows another."""
+        """Returns the next window."""
         return Window(window.end, step_at(window.span.end + self._length))
 
     def is_within(self, step: Value) -> bool:
-        """Whether a step ends no window."""
+        """Whether no window ends with a step."""
         return (_end(step) - _end(self.begin)) % self._length != 0
 
     def of_window(self, window: Window) -> Statistics:
-        """The same for fields of one window: what it needs of the window before it is no window of its own."""
+        """Returns the operation for the fields of one window: fields of the previous window do not form their own."""
         return replace(self, begin=window.start)
 
     def needed(self, window: Window, steps: Iterable[Value]) -> tuple[Value, ...]:
-        """Which of the steps a window needs."""
+        """Returns the steps that a window needs."""
         is_reduced = any(kind in _REDUCE for kind in self.of)
         return tuple(
             step
@@ -196,16 +196,18 @@ class Statistics(Operation):
 
 @dataclass(frozen=True)
 class FollowingSteps(Statistics):
-    """The same of fields as they come, whose steps nobody lists: only equal distances show that none is missing."""
+    """Returns the operation for fields as they arrive, without a list of steps: only equal distances show
+    completeness.
+    """
 
     _has_list = False
 
 
 def reduced(kind: str, frame: Frame, inside: Sequence[Field], parts: Sequence[Part]) -> tuple[Floats, str]:
-    """The statistic of the fields that cover a window, and what GRIB calls it.
+    """Computes the statistic of the fields that cover a window, and its GRIB name.
 
-    A mean weights each range by its length, and each instant by the time since the one before (to the next, in a
-    frame that has its start).
+    A mean weights each range by its length, and each instant by the time since the previous one (to the next, in a
+    window that includes its start).
 
     Raises
     ------
@@ -233,18 +235,20 @@ def reduced(kind: str, frame: Frame, inside: Sequence[Field], parts: Sequence[Pa
 
 
 def _parts(fields: Sequence[Field]) -> list[Part]:
-    """What each of them is of."""
+    """Returns the time or range of each field."""
     return [Part(_begin(field), _seconds(field), field.attributes.get("stepType") == "accum") for field in fields]
 
 
 def _begin(field: Field) -> int | None:
-    """The second at which its range begins, if it came with that."""
+    """Returns the second at which its range begins, if the received field had a range."""
     begin = step_of(str(field.attributes.get("stepStart", "")))
     return None if begin is None else begin.start
 
 
 def _since(field: Field) -> int:
-    """The second from which on it is added up: the start of the forecast, unless it came with another."""
+    """Returns the second from which it is accumulated: the start of the forecast, unless the received field had
+    another.
+    """
     return (_begin(field) or 0) if field.attributes.get("stepType") == "accum" else 0
 
 
@@ -258,7 +262,7 @@ def _end(step: Value) -> int:
 
 
 def _not_from_start(end: Field, start: Field | None) -> InvalidArgument:
-    """That the amount of a window is no difference of two fields."""
+    """Checks that the accumulation of a window is not a difference of two fields."""
     since, until = (Step(at, at).words for at in (_since(end), _seconds(end)))
     cause = f"step {until} is added up from step {since} on, expected from the start of the forecast"
     if start is not None:

@@ -1,4 +1,4 @@
-"""Operations on the values themselves: formulas, units, what is missing, and which fields stay."""
+"""Operations on values: formulas, units, missing values, and selection of fields."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from junctura.products._regrid.floats import Floats
 
 @dataclass(frozen=True)
 class Computed:
-    """A field to be computed: its parameter, from what, and the unit of what comes out (which is not checked)."""
+    """A field to compute: its parameter, its formula, and the unit of the result (which is not checked)."""
 
     param: str
     formula: str
@@ -41,7 +41,7 @@ class Computed:
         return formula(self.formula).names
 
     def of(self, by_param: dict[str, Field]) -> Field:
-        """The field, computed from those of one place and time; what else it says is what the first of them says."""
+        """Computes the field from those of one place and time; other attributes are those of the first field."""
         like = next(iter(by_param.values()))
         made = renamed(like, self.param, evaluated(self.formula, by_param), self.units)
         return made.having(made.values, **_over_steps([by_param[name] for name in self.names] or [like]))
@@ -49,14 +49,14 @@ class Computed:
 
 @dataclass(frozen=True)
 class Compute(Operation):
-    """Adds fields computed from others that differ in nothing but their parameters; a later one may need an earlier."""
+    """Adds fields computed from others that differ only in their parameters; a later one may need an earlier."""
 
     name = "compute"
     made: tuple[Computed, ...]
 
     @classmethod
     def read(cls, value: dict[str, dict[str, str]]) -> Compute:
-        """As a recipe says it."""
+        """Its definition in a recipe."""
         made = [
             Computed(param, formula(said["formula"]).text, _units.canonical(said["units"]))
             for param, said in value.items()
@@ -80,14 +80,14 @@ class Compute(Operation):
 
 
 def _over_steps(used: Sequence[Field]) -> dict[str, Any]:
-    """The range of steps that fields are of, if it is the same for all: else what is made of them has none."""
+    """Returns the common range of steps of the fields; results of fields with different ranges have none."""
     words = ("stepType", "stepStart")
     ranges = {tuple(field.attributes.get(word) for word in words) for field in used}
     return dict(zip(words, ranges.pop() if len(ranges) == 1 else (None, None), strict=True))
 
 
 def evaluated(text: str, by_param: dict[str, Field]) -> Floats:
-    """A formula between fields, which must be on one grid; by NaN where it has no value."""
+    """Evaluates a formula between fields, which must be on one grid; NaN if it has no value."""
     read = formula(text)
     for name in read.names:
         if name not in by_param:
@@ -104,7 +104,7 @@ def evaluated(text: str, by_param: dict[str, Field]) -> Floats:
 
 
 def masked(where: str, by_param: dict[str, Field]) -> npt.NDArray[np.bool_]:
-    """Where a condition between fields holds, or it is not known whether it does: there, nothing is known."""
+    """Returns where a condition between fields is true or unknown: these points become missing."""
     holds = evaluated(where, by_param)
     goes: npt.NDArray[np.bool_] = np.isnan(holds) | (holds != 0)
     return goes
@@ -112,14 +112,14 @@ def masked(where: str, by_param: dict[str, Field]) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class Units(Operation):
-    """Converts to units: ``""`` stands for all parameters. Of a spread, only the scale changes."""
+    """Converts units: ``""`` denotes all parameters. For a spread, only the scale changes."""
 
     name = "units"
     to: tuple[tuple[str, str], ...]
 
     @classmethod
     def read(cls, value: Any) -> Units:
-        """As a recipe says it."""
+        """Its definition in a recipe."""
         said = value if isinstance(value, dict) else {"": value}
         return cls(tuple(sorted((param, _units.canonical(unit)) for param, unit in said.items())))
 
@@ -150,7 +150,7 @@ class Units(Operation):
         except InvalidArgument as error:
             raise InvalidArgument(f"field {field.param}", f"{error.subject}: {error.cause}") from error
         is_difference = field.attributes.get("statistic") == "spread"
-        # Of coefficients, all but the first would go wrong with the zero.
+        # An offset between units applies only to the first of the coefficients.
         on = field.grid if convert.shift else field.on
         said = {word: value for word, value in field.attributes.items() if word not in ("unit", "units")}
         values = convert(field.values, is_difference=is_difference)
@@ -160,7 +160,7 @@ class Units(Operation):
 
 @dataclass(frozen=True)
 class Mask(Operation):
-    """Makes values missing that compare so with a number, or all fields where a condition between them holds."""
+    """Masks values that satisfy a comparison with a number, or all fields where a condition between them is true."""
 
     name = "mask"
     comparison: str
@@ -169,7 +169,7 @@ class Mask(Operation):
 
     @classmethod
     def read(cls, value: dict[str, Any]) -> Mask:
-        """As a recipe says it."""
+        """Its definition in a recipe."""
         ((comparison, said),) = value.items()
         if comparison == "where":
             return cls("", where=formula(said).text)
@@ -203,14 +203,14 @@ def _without(field: Field, goes: Any) -> Field:
 
 @dataclass(frozen=True)
 class Fill(Operation):
-    """Puts a number where a value is missing."""
+    """Replaces missing values by a number."""
 
     name = "fill"
     value: float
 
     @classmethod
     def read(cls, value: float) -> Fill:
-        """As a recipe says it."""
+        """Its definition in a recipe."""
         return cls(float(value))
 
     @property
@@ -225,14 +225,14 @@ class Fill(Operation):
 
 @dataclass(frozen=True)
 class Keep(Operation):
-    """Keeps the fields of these parameters, in the order that they have."""
+    """Keeps the fields of these parameters, in their order."""
 
     name = "keep"
     of: tuple[str, ...]
 
     @classmethod
     def read(cls, value: Any) -> Keep:
-        """As a recipe says it."""
+        """Its definition in a recipe."""
         of = listed(value)
         if len(set(of)) < len(of):
             raise Wrong("a parameter stands there twice")

@@ -1,8 +1,8 @@
-"""Fields become finished products: files of six formats that appear whole or not at all.
+"""Writes finished products: files of six formats, atomically.
 
-`write` makes a product of decoded fields, puts it into its place in one step and writes beside it what it was made of;
-`is_made` says whether that has been done already. A format (`grib2`, `netcdf`, `zarr_group`, `png`, `csv_points`,
-`parquet`) turns fields into bytes and touches no disk; `_place` alone does.
+`write` makes a product of decoded fields, renames it to its path in one step and writes its provenance beside it;
+`is_made` returns whether that has been done already. A format (`grib2`, `netcdf`, `zarr_group`, `png`, `csv_points`,
+`parquet`) converts fields to bytes without disk access; only `_place` writes.
 """
 
 from __future__ import annotations
@@ -58,28 +58,28 @@ class Written:
 def write(
     fields: Sequence[Field], to: Output, path: Path, provenance: Mapping[str, Any], *, durable: bool = False
 ) -> Written:
-    """Makes a product and puts it into its place. Waits for the disk only where it is to be `durable`.
+    """Makes a product and writes it to its path. Syncs to disk only if `durable`.
 
     Parameters
     ----------
     fields
-        What is in it, in this order; one for a map.
+        Its fields, in this order; one for a map.
     to
-        How.
+        The output format and its options.
     path
-        Its name; one that is there already is replaced at once. The directory must be there.
+        Path of the product; an existing one is replaced atomically. The directory must exist.
     provenance
         What it was made of, as JSON has it: ``fingerprint`` (of the plan and the versions of the inputs; needed),
         ``product``, ``inputs`` and what else matters. Format, software, the time, size and SHA-256 are added.
     durable
-        Whether it is on the disk when this returns.
+        Whether to sync the product to disk before returning.
 
     Raises
     ------
     InvalidArgument
-        The fields cannot be written so, or there are none; the error names which.
+        The fields cannot be written in this format, or there are none; the error names the field.
     Io
-        The disk is full, or whatever else; the product that was there before is there still, or none is.
+        A write failed, for example on a full disk; an existing product is unchanged.
     ImportError
         The library of the format is not installed.
 
@@ -108,7 +108,7 @@ def write(
 
 
 def is_made(path: Path, fingerprint: str) -> bool:
-    """Whether a finished product with this fingerprint lies there: its provenance says so, and its size is right."""
+    """Whether a finished product with this fingerprint exists, according to its provenance and its size."""
     path = Path(path)
     try:
         said = json.loads(_place.provenance_of(path).read_bytes())

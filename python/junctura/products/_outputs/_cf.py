@@ -1,4 +1,4 @@
-"""The words of the CF conventions for what fields mean: names, units, methods."""
+"""Names, units and methods of fields according to the CF conventions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LEVELS: dict[str, dict[str, str]] = {
 
 
 def udunits(units: str) -> str:
-    """Units as UDUNITS reads them: ``m s**-1`` becomes ``m s-1``."""
+    """Returns units in the notation of UDUNITS: ``m s**-1`` becomes ``m s-1``."""
     if units in _DIMENSIONLESS:
         return "1"
     return _UNITS.get(units) or re.sub(r"\*\*", "", units)
@@ -54,13 +54,13 @@ _UNITS_OF_TIME = {
 
 
 def unit_of(times: Iterable[dt.timedelta]) -> str:
-    """The longest unit in which all times are whole numbers, so that none is rounded."""
+    """Returns the longest unit in which all times are integers, so that none is rounded."""
     found = list(times)
     return next(unit for unit, length in _UNITS_OF_TIME.items() if not any(time % length for time in found))
 
 
 def counted(times: Sequence[dt.timedelta], unit: str) -> npt.NDArray[np.float64]:
-    """Times as numbers of a unit, which are whole."""
+    """Returns times as integers in a unit."""
     return np.array([time // _UNITS_OF_TIME[unit] for time in times], np.float64)
 
 
@@ -79,10 +79,9 @@ def level_attributes(levtype: str) -> dict[str, str]:
 
 
 def data_attributes(field: Field, is_what: Meaning, time: str, *, is_point: bool) -> dict[str, Any]:
-    """The attributes of a field's variable; those of MARS that CF has no word for begin with ``mars_``.
+    """Returns the attributes of a field's variable; MARS words without a CF equivalent begin with ``mars_``.
 
-    `time` is the name of its axis, and `is_point` says that it holds at single times, while others on that axis are of
-    ranges.
+    `time` is the name of its axis, and `is_point` marks a field of single times on an axis that others use for ranges.
     """
     known = parameter(field)
     units = udunits(field.units or (known.units if known else ""))
@@ -91,7 +90,7 @@ def data_attributes(field: Field, is_what: Meaning, time: str, *, is_point: bool
     if known and known.cf_name and is_what.statistic != "probability":
         said["standard_name"] = known.cf_name
     if units in _TEMPERATURES:
-        # What somebody has computed may be either.
+        # Computed values may be either.
         kind = "difference" if is_what.statistic == "spread" else "on_scale" if known else "unknown"
         said["units_metadata"] = f"temperature: {kind}"
     if methods := _methods(is_what, time, is_point):
@@ -109,7 +108,7 @@ def data_attributes(field: Field, is_what: Meaning, time: str, *, is_point: bool
 
 
 def made_by(lies: Grid, field: Field, names: Sequence[str]) -> dict[str, str]:
-    """What is said of the whole data set."""
+    """Returns the attributes of the whole data set."""
     known = parameter(field)
     title = f"{known.name if known and len(names) == 1 else ', '.join(names)} on {lies.label}"
     said = {"Conventions": CONVENTIONS, "title": title, "source": "numerical weather prediction model"}

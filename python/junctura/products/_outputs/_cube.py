@@ -1,4 +1,4 @@
-"""Fields as one data set in the words of the CF conventions (1.11): what netCDF and Zarr have in common.
+"""Fields as one data set according to the CF conventions (1.11): the common part of netCDF and Zarr.
 
 ```text
   t(realization, time, level, latitude, longitude)       on a grid of rows and columns
@@ -35,7 +35,7 @@ _TIMELESS = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 @dataclass(frozen=True)
 class Variable:
-    """An array with names of its dimensions; `is_data` says that it is a field and not where or when."""
+    """An array with named dimensions; `is_data` marks a field, in contrast to coordinates."""
 
     dims: tuple[str, ...]
     values: Array
@@ -45,13 +45,15 @@ class Variable:
 
 @dataclass(frozen=True)
 class Cube:
-    """A data set: its variables by their names, coordinates first, and what is said of all of it."""
+    """A data set: its variables by name, coordinates first, and its global attributes."""
 
     variables: Mapping[str, Variable]
     attributes: Mapping[str, Any]
 
     def chunks(self, variable: Variable) -> tuple[int, ...]:
-        """A field, so that who reads one reads no more; at places all of it, as that is little."""
+        """The chunk shape: one field, so that reading a field reads no more; at places the whole array, which is
+        small.
+        """
         if "station" in variable.dims:
             return variable.values.shape
         on_grid = ("latitude", "longitude", "cell")
@@ -70,7 +72,7 @@ class Cube:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a field is in the cube; times since the first base time."""
+    """The position of a field in the cube; times since the first base time."""
 
     base: dt.timedelta
     time: dt.timedelta
@@ -86,18 +88,18 @@ class _CubePart:
 
     @property
     def start(self) -> dt.timedelta | None:
-        """When its range of steps begins, since the first base time."""
+        """The start of its range of steps, since the first base time."""
         return None if self.meaning.start is None else self.place.base + self.meaning.start
 
 
 @dataclass
 class _Axes:
-    """All values that the fields have along each axis, in order."""
+    """Returns all values of the fields along each axis, in order."""
 
     values: dict[str, list[Any]] = field(default_factory=dict)
 
     def dims(self, of: Sequence[_CubePart]) -> tuple[str, ...]:
-        """The axes that a variable has: time, and those with several values, which are its own, too."""
+        """Returns the axes of a variable: time, and those with several values, which are its own, too."""
         return tuple(
             axis
             for axis in _AXES
@@ -106,12 +108,12 @@ class _Axes:
 
 
 def cube(fields: Sequence[Field]) -> Cube:
-    """The fields as one data set.
+    """Returns the fields as one data set.
 
     Raises
     ------
     InvalidArgument
-        They differ in their grid or base time, one is there twice, or one is not there: the error says which.
+        The fields differ in their grid or base time, or one is duplicate or missing: the error has the details.
 
     """
     parts = _parts(fields)
@@ -157,7 +159,7 @@ def _place(is_what: Meaning, base: dt.timedelta) -> _Place:
 
 
 def _bases(parts: Sequence[_CubePart]) -> dict[dt.timedelta, dt.timedelta]:
-    """Of each valid time the base time.
+    """Returns the base time for each valid time.
 
     Raises
     ------
@@ -176,7 +178,7 @@ def _bases(parts: Sequence[_CubePart]) -> dict[dt.timedelta, dt.timedelta]:
 
 
 def _spelled(name: str) -> str:
-    """A name that CF allows: letters, digits and underscores, a letter first."""
+    """Returns a name that CF allows: letters, digits and underscores, beginning with a letter."""
     spelled = "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
     return spelled if spelled[:1].isalpha() else f"param_{spelled}"
 
@@ -208,14 +210,14 @@ def _values(parts: Sequence[_CubePart], axis: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Times:
-    """An axis of time: behind what its names have, and by the ends of ranges of steps where these begin."""
+    """A time axis: the suffix of its names, and the starts of ranges of steps by their ends."""
 
     suffix: str
     starts: dict[dt.timedelta, dt.timedelta] = field(default_factory=dict)
 
 
 def _times(named: Mapping[str, Sequence[_CubePart]]) -> tuple[list[_Times], dict[str, _Times]]:
-    """As few axes of time as there can be, and which of them each variable has."""
+    """Returns the minimum number of time axes, and the axis of each variable."""
     times, time_of = [_Times("")], {}
     for name, parts in named.items():
         own = _starts(name, parts)
@@ -262,7 +264,7 @@ def _where(lies: Grid, named: Sequence[str] | None) -> dict[str, Variable]:
 def _when(
     base: dt.datetime, bases: Mapping[dt.timedelta, dt.timedelta], valid: Sequence[dt.timedelta], of: _Times
 ) -> dict[str, Variable]:
-    """The axis of time and what stands beside it: base times, and how long after these the values hold."""
+    """Adds the time axis and related variables: base times, and forecast periods."""
     unit = unit_of([*valid, *of.starts.values()])
     time, bounds = f"time{of.suffix}", f"time_bnds{of.suffix}"
     since = time_attributes(base, unit)
@@ -308,7 +310,7 @@ def _coordinate(name: str, values: Array, attributes: dict[str, Any]) -> Variabl
 
 
 def _data(name: str, parts: Sequence[_CubePart], axes: _Axes, lies: Grid, of: _Times) -> Variable:
-    # What is added up since step 0 is nothing yet there, and may say so in another way.
+    # An accumulation since step 0 is zero at step 0, and may be described as instantaneous there.
     said = max(parts, key=lambda part: part.place.time)
     dims = axes.dims(parts)
     shape = tuple(len(axes.values[axis]) for axis in dims)

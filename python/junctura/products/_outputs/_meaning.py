@@ -1,4 +1,4 @@
-"""What a field is, out of its attributes: the words of MARS as numbers and times, once for all formats.
+"""The properties of a field from its attributes: MARS words as numbers and times, for all formats.
 
 Attributes that are read here, besides `param`, `levtype`, `levelist` and `number`:
 ```text
@@ -31,23 +31,23 @@ from junctura.products._input.decoded_field import Field
 Statistic: TypeAlias = Literal["mean", "spread", "min", "max", "percentile", "probability"]
 Process: TypeAlias = Literal["accum", "avg", "max", "min"]
 
-# What `junctura.products._operations` computes; others divide by N - 1.
+# The divisor of the spread in `junctura.products._operations`; other software divides by N - 1.
 SPREAD = "sqrt(sum((x - mean(x))**2) / N): divided by the number of members N, not by N - 1"
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a field is.
+    """The properties of a field.
 
     Attributes
     ----------
     base
         The base time, in UTC.
     start, end
-        The steps between which, or the step at which (`start` is None then), it holds.
+        The steps between which, or the step at which (`start` is None then), it is valid.
     is_window
-        Whether it is a statistic over a window of steps, as `operations` make them, of what the parameter means
-        otherwise: a parameter that came with its range of steps, such as mx2t6, says itself what it is.
+        Whether it is a statistic over a window of steps, as `operations` compute it, of its parameter: a parameter
+        defined over a range of steps, such as mx2t6, is not a window.
 
     """
 
@@ -69,9 +69,9 @@ class Meaning:
 
     @property
     def name(self) -> str:
-        """The parameter and what was made of steps and members: `t`, `t_avg`, `t_p10`, `t_max_above_273.15`.
+        """The parameter with its statistics over steps and members: `t`, `t_avg`, `t_p10`, `t_max_above_273.15`.
 
-        An accumulation has the name of its parameter, which is one mostly.
+        An accumulation has the name of its parameter, which usually is one itself.
         """
         of_steps = f"_{self.process}" if self.is_window and self.process in ("avg", "max", "min") else ""
         return f"{self.param}{of_steps}{self._of_members()}"
@@ -87,12 +87,12 @@ class Meaning:
 
 
 def meaning(field: Field) -> Meaning:
-    """What a field is.
+    """Returns the properties of a field.
 
     Raises
     ------
     InvalidArgument
-        An attribute cannot be read; the error names it.
+        An attribute is invalid; the error names it.
 
     """
     read = _Attributes(field.attributes, f"field {field.param}")
@@ -120,19 +120,19 @@ def meaning(field: Field) -> Meaning:
 
 
 def comment(is_what: Meaning) -> str:
-    """What is to be said of a statistic for which several formulas are in use; empty for others."""
+    """Returns a comment for statistics with several formulas in use; empty for others."""
     if is_what.statistic != "spread":
         return ""
     return SPREAD if is_what.members is None else f"{SPREAD}; N = {is_what.members}"
 
 
 def places(field: Field) -> list[str] | None:
-    """Names of the points of a field, if these are places that have names.
+    """Returns the names of the points of a field, if they are named places.
 
     Raises
     ------
     InvalidArgument
-        They are not as many as there are points.
+        The number of names differs from the number of points.
 
     """
     given = field.attributes.get("places")
@@ -148,7 +148,7 @@ def hours(span: dt.timedelta) -> float:
 
 
 def step_text(is_what: Meaning) -> str:
-    """The step as MARS has it: `6`, `0-6`, `90m`, `60m-90m`."""
+    """Returns the step in MARS notation: `6`, `0-6`, `90m`, `60m-90m`."""
     start, end = (
         round(at.total_seconds()) for at in (is_what.end if is_what.start is None else is_what.start, is_what.end)
     )
@@ -170,7 +170,7 @@ class _Attributes:
         return None if value is None else int(value)
 
     def member(self) -> int | None:
-        """The control forecast need not say that it is member 0; what was made of all members is none."""
+        """Returns the member: the control forecast is member 0 by default; statistics over all members have none."""
         is_control = self.values.get("type") == "cf" and self.values.get("statistic") is None
         return 0 if is_control and self.values.get("number") is None else self.whole("number")
 
@@ -239,7 +239,7 @@ class _Attributes:
         return (None if begin == end else begin), end
 
     def _step_start(self, end: int) -> int:
-        """Where the range begins that ends there; at an instant the same."""
+        """Returns the start of the range of steps; at an instant the step itself."""
         given = self.values.get("stepStart")
         found = None if given is None else step_of(str(given))
         if given is not None and found is None:

@@ -1,4 +1,4 @@
-"""What a product is to be written as: the `to` of a recipe, checked when it is made."""
+"""The output options of a product: the `to` of a recipe, validated on creation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CHOICES = {
 
 @dataclass(frozen=True)
 class Output:
-    """How a product is written.
+    """The output format of a product, and its options.
 
     Attributes
     ----------
@@ -51,21 +51,21 @@ class Output:
     compression
         Of netCDF and Zarr.
     digits
-        Significant ones of values in CSV; by default as many as say the value exactly.
+        Significant digits of values in CSV; by default as many as represent the value exactly.
     projection
         Of a map: ``cylindrical`` (true to scale along the middle latitude), ``robinson``, or ``globe``, seen from far.
     width
         Of a map, in pixels; the height follows.
     centre
-        Latitude and longitude in the middle of a map; by default the middle of the grid's area. Robinson's projection
-        takes the longitude of it, and the cylindrical one of whole globes as well.
+        Latitude and longitude in the middle of a map; by default the middle of the grid's area. Robinson's projection,
+        and the cylindrical one for global grids, use only the longitude.
     colours
         The name of a table of colours (see `junctura.products._map.colours`); by default the parameter's.
     range
         The values at the ends of the color bar, in `units` if these are stated, else in the field's. By default the
         style's (see `junctura.products._map.styles`), and without one round numbers around the values of the field.
     levels
-        Where one color ends and the next begins, upwards, in units as `range`; by default the style's.
+        Boundaries between colors, in increasing order, in units as `range`; by default the style's.
     middle
         The value in the middle of a diverging table; by default the style's, else 0 or the freezing point.
     scale
@@ -85,7 +85,7 @@ class Output:
         The size of the smallest letters in pixels; by default 12.5 of a map 1000 pixels wide, in proportion for wider
         ones, and 11 at least.
     title
-        Of a map; by default what the field is.
+        Title of a map; by default a description of the field.
     coast
         Whether coastlines are drawn.
     borders
@@ -94,7 +94,7 @@ class Output:
     Raises
     ------
     InvalidArgument
-        A choice that there is not.
+        A choice is unknown.
 
     """
 

@@ -1,4 +1,4 @@
-"""What ecCodes knows about a parameter: its number, its words, its units."""
+"""ecCodes' description of a parameter: its number, its names, its units."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from junctura.products._workers.cache import answered
 
 # Of WMO: the last with which ecCodes has maxima "in the last 6 hours".
 _OLDER_TABLES = 32
-# Discipline, category and number, as fields are called whose parameter ecCodes has no name for.
+# Discipline, category and number: the name of a field whose parameter has no name in ecCodes.
 _CODES, _OF_CODES = r"\d{1,3}\.\d{1,3}\.\d{1,3}", "codes"
-# By these names ecCodes finds parameters of ECMWF's own tables, some in other units, that hardly anybody has.
+# With these names ecCodes finds rarely used parameters of ECMWF's own tables, some in other units.
 _MEANT = {"sst": 34, "sr": 173, "ssr": 176, "str": 177, "tsr": 178, "ttr": 179}
 
 
@@ -33,50 +33,50 @@ class Parameter:
 
     @property
     def name(self) -> str:
-        """In words; found when it is asked for, as ecCodes then reads all names."""
+        """The long name; read on demand, since ecCodes then reads all names."""
         return _words(self.key, self.is_on_pressure)[0]
 
     @property
     def cf_name(self) -> str:
-        """Empty where the CF conventions have no name for it."""
+        """The CF standard name; empty if there is none."""
         return _words(self.key, self.is_on_pressure)[1]
 
 
 def parameter(field: Field) -> Parameter | None:
-    """The parameter of a field by its attribute `paramId`, else `param` (short name or number); None if unknown."""
+    """Returns the parameter of a field from `paramId`, else `param` (short name or number); None if unknown."""
     return _looked_up(key_of(field), str(field.attributes.get("levtype", "")) == "pl")
 
 
 def key_of(field: Field) -> tuple[str, str | int]:
-    """Which key of ecCodes says the parameter, and its value; or its codes in edition 2, where it has no name."""
+    """Returns the ecCodes key that identifies the parameter, and its value; or the edition 2 codes without a name."""
     return _key(str(field.attributes.get("paramId") or field.param))
 
 
 def is_known(param: str) -> bool:
-    """Whether ecCodes knows a parameter of this short name or number, on some kind of level."""
+    """Whether ecCodes has a parameter of this short name or number, on some kind of level."""
     has_codes = _key(param)[0] == _OF_CODES
     return has_codes or any(_looked_up(_key(param), is_on_pressure) for is_on_pressure in (False, True))
 
 
 def has_units(field: Field, units: str) -> bool:
-    """Whether values in this unit are those of its parameter in GRIB, on some kind of level: heights in gpm or m."""
+    """Whether this is a unit of the parameter in GRIB, on some kind of level: heights in gpm or m."""
     found = (_looked_up(key_of(field), is_on_pressure) for is_on_pressure in (False, True))
     return any(known.units == units for known in found if known)
 
 
 def read_tables(param: str) -> None:
-    """Has ecCodes read its tables of parameters, for this process and those that are forked from it: it takes 0.4 s.
+    """Loads ecCodes' parameter tables, for this process and later forks: this takes 0.4 s.
 
     Parameters
     ----------
     param
-        Any parameter that ecCodes knows.
+        Any parameter in ecCodes.
 
     """
     for is_on_pressure in (False, True):
         _words(_key(param), is_on_pressure)
         _looked_up(_key(param), is_on_pressure)
-    # Most fields that come have older tables, which have files of their own.
+    # Most received fields have older tables, which have their own files.
     eccodes = needed("eccodes", "products")
     message = eccodes.codes_grib_new_from_samples("GRIB2")
     try:
@@ -86,7 +86,7 @@ def read_tables(param: str) -> None:
 
 
 def units_of(param: str, levtype: str | None = None) -> str:
-    """The unit that ecCodes has for a parameter; empty where it knows none, or one that depends on the level."""
+    """Returns ecCodes' unit of a parameter; empty if it has none, or one that depends on the level."""
     levels = (False, True) if levtype is None else (levtype == "pl",)
     found = {known.units for level in levels if (known := _looked_up(_key(param), level))}
     return found.pop() if len(found) == 1 else ""
@@ -101,14 +101,14 @@ def _key(given: str) -> tuple[str, str | int]:
 
 
 def set_key(message: int, key: tuple[str, str | int]) -> None:
-    """Makes a message with the newest tables one of a parameter; with older ones, where only these have it.
+    """Sets the parameter of a message with the newest tables; with older tables, if only these have it.
 
-    The newest have other names for some (`max_2t`), and refuse those (`mx2t6`) that archives are full of.
+    The newest tables have different names for some (`max_2t`), and reject those (`mx2t6`) that are common in archives.
 
     Raises
     ------
     eccodes.CodesInternalError
-        Neither has it.
+        No table has the parameter.
 
     """
     eccodes = needed("eccodes", "products")
@@ -126,7 +126,7 @@ def set_key(message: int, key: tuple[str, str | int]) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def _looked_up(key: tuple[str, str | int], is_on_pressure: bool) -> Parameter | None:
-    # Of codes nobody has to know a parameter.
+    # With codes, a parameter need not be in a table.
     is_known = key[0] != _OF_CODES or bool(_words(key, is_on_pressure)[0])
     found = _said(key, is_on_pressure, ("units",)) if is_known else None
     return None if found is None else Parameter(key, found[0], is_on_pressure)
@@ -134,12 +134,12 @@ def _looked_up(key: tuple[str, str | int], is_on_pressure: bool) -> Parameter | 
 
 @functools.lru_cache(maxsize=1024)
 def _words(key: tuple[str, str | int], is_on_pressure: bool) -> tuple[str, ...]:
-    """The name of a parameter, and that of the CF conventions; empty where there is none."""
+    """Returns the name of a parameter, and its CF standard name; empty if there is none."""
     return _said(key, is_on_pressure, ("name", "cfName")) or ("", "")
 
 
 def _said(key: tuple[str, str | int], is_on_pressure: bool, names: Sequence[str]) -> tuple[str, ...] | None:
-    """What ecCodes says of a parameter; None if it does not know it."""
+    """Returns ecCodes' description of a parameter; None if ecCodes does not have it."""
     question = ("parameter", key, is_on_pressure, *names)
     found = answered(question, lambda: _asked(key, is_on_pressure, names))
     return None if found is None else tuple(found)
@@ -153,7 +153,7 @@ def _asked(key: tuple[str, str | int], is_on_pressure: bool, names: Sequence[str
     try:
         eccodes.codes_set(message, "tablesVersion", eccodes.codes_get(message, "tablesVersionLatest"))
         if is_on_pressure:
-            # At the surface some have other names: the geopotential is the orography there.
+            # At the surface some have different names: the geopotential is the orography there.
             eccodes.codes_set(message, "typeOfLevel", "isobaricInhPa")
         set_key(message, key)
         return [_word(eccodes, message, name) for name in names]

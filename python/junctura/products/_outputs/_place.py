@@ -1,15 +1,15 @@
-"""How a product comes to its place: whole or not at all, and what it was made of beside it, last.
+"""Writes a product atomically: first the complete file, and last its provenance.
 
 ```text
   .t850.grib2.<random>.part              written here first; nobody looks at names that begin with a dot
   t850.grib2                             renamed to its name: there whole, or the one before is
   t850.grib2.provenance.json             renamed last: a product without it is not finished
 ```
-Everything that needs room on the disk is written before anything is renamed, so that a full disk changes nothing. What
-a killed writer leaves are hidden names only, which go when nobody can be writing them any more (`clear`), or else when
-they are a day old. A Zarr group is a directory: one that is there is exchanged with the new one in one step (Linux'
-``RENAME_EXCHANGE``); on file systems which cannot do that the old one is moved aside first, and for a moment neither is
-there.
+Everything that needs disk space is written before anything is renamed, so that a full disk changes nothing. A killed
+writer leaves only hidden files, which are removed when no writer can be active any more (`clear`), or when they are a
+day old. A Zarr group is a directory: an existing one is exchanged with the new one in one step (Linux'
+``RENAME_EXCHANGE``); on file systems without this operation the old one is moved aside first, and for a moment neither
+exists.
 """
 
 from __future__ import annotations
@@ -32,24 +32,26 @@ from typing import Any, TypeAlias
 from junctura.errors import Io
 
 Content: TypeAlias = bytes | Mapping[str, bytes]
-"""Of a file, or of the files of a directory by their relative names."""
+"""The contents of a file, or of the files of a directory by relative name."""
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _HIDDEN = re.compile(r"\.(.+)\.[0-9a-f]{12}\.part", re.DOTALL)
-# Older than this they are nobody's work any more.
+# Older files have no active writer.
 _LEFT_SECONDS = 86_400.0
-# The file system or kernel cannot exchange; not that it may not.
+# Errors that mean that the file system or kernel does not support the exchange.
 _CANNOT = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 def provenance_of(path: Path) -> Path:
-    """Where the provenance of a product lies."""
+    """Returns the path of the provenance of a product."""
     return path.with_name(f"{path.name}.provenance.json")
 
 
 def measured(content: Content) -> tuple[int, str]:
-    """Size in bytes and SHA-256; of a directory: of each name, a zero, the size, a zero, and the file, by name."""
+    """Returns size in bytes and SHA-256; for a directory: of each name, a zero, the size, a zero, and the file, by
+    name.
+    """
     if not isinstance(content, Mapping):
         return len(content), hashlib.sha256(content).hexdigest()
     digest = hashlib.sha256()
@@ -60,7 +62,7 @@ def measured(content: Content) -> tuple[int, str]:
 
 
 def size(path: Path) -> int | None:
-    """In bytes, of a file or of all files of a directory; None where there is neither."""
+    """Returns the size in bytes of a file or of all files of a directory; None if it does not exist."""
     if path.is_dir():
         return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     return path.stat().st_size if path.is_file() else None
@@ -72,7 +74,7 @@ def put(path: Path, content: Content, provenance: Mapping[str, Any], durable: bo
     Raises
     ------
     Io
-        It cannot be written; what was there before is there still.
+        A write failed; the previous product is unchanged.
 
     """
     beside = provenance_of(path)
@@ -81,7 +83,7 @@ def put(path: Path, content: Content, provenance: Mapping[str, Any], durable: bo
         with _hidden(path) as product, _hidden(beside) as said:
             _write(product, content, durable)
             _write(said, _lines(provenance).encode(), durable)
-            # From here on the old product is not vouched for any more.
+            # From here on the old product has no provenance.
             beside.unlink(missing_ok=True)
             _rename(product, path)
             said.rename(beside)
@@ -92,13 +94,13 @@ def put(path: Path, content: Content, provenance: Mapping[str, Any], durable: bo
 
 
 def _lines(said: Mapping[str, Any]) -> str:
-    """JSON with a line for each name; indented throughout it would take ten times as long to write."""
+    """Returns JSON with a line for each name; full indentation would take ten times as long to write."""
     made = (f" {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in said.items())
     return "{\n" + ",\n".join(made) + "\n}\n"
 
 
 def clear(paths: Iterable[Path]) -> None:
-    """Removes what killed writers of these products have left; nobody writes them now."""
+    """Removes temporary files that killed writers of these products have left; no writer may be active."""
     names: dict[Path, set[str]] = {}
     for path in paths:
         names.setdefault(path.parent, set()).update((path.name, provenance_of(path).name))
@@ -112,7 +114,7 @@ def clear(paths: Iterable[Path]) -> None:
 
 @contextlib.contextmanager
 def _hidden(path: Path) -> Iterator[Path]:
-    """A name beside; what has it at the end goes."""
+    """Yields a temporary path beside the product, which is removed at the end."""
     name = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
     try:
         yield name
@@ -122,7 +124,7 @@ def _hidden(path: Path) -> Iterator[Path]:
 
 @functools.lru_cache(maxsize=4096)
 def _sweep(folder: Path) -> None:
-    """Removes what writers that were killed have left there; once in a process, since folders may be large."""
+    """Removes temporary files of killed writers; once per process, since folders may be large."""
     for left in folder.glob(".*.part"):
         with contextlib.suppress(OSError):
             if _HIDDEN.fullmatch(left.name) and left.lstat().st_mtime < time.time() - _LEFT_SECONDS:
@@ -177,7 +179,7 @@ def _rename(new: Path, path: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Whether the two names have changed places; not where the system cannot do that."""
+    """Exchanges two paths; returns False if the system does not support that."""
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if renameat2 is None:
         return False

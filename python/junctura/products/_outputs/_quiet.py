@@ -1,7 +1,7 @@
-"""ecCodes without its messages on standard error, where whoever calls it raises what went wrong.
+"""Suppresses messages of ecCodes on standard error, while the caller raises errors.
 
-ecCodes writes several lines for each key that it does not know, although the call fails, and its Python package raises.
-Which parameters the newest tables have, for one, is only found out so.
+ecCodes writes several lines for each unknown key, in addition to the error that its Python package raises. Some
+queries, such as which parameters the newest tables have, are only possible by such errors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _depth = 0
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Within it ecCodes writes no messages; also those of other threads are left out meanwhile."""
+    """Within the block ecCodes writes no messages; those of other threads are suppressed, too."""
     _enter(1, "/dev/null")
     try:
         yield
@@ -32,13 +32,13 @@ def _enter(change: int, to: str) -> None:
     global _depth
     with _lock:
         _depth += change
-        # The first one in, and the last one out.
+        # The first entry disables messages, and the last exit enables them.
         if _depth == (change > 0):
             _send(to)
 
 
 def _send(to: str) -> None:
-    """Has ecCodes write its messages to a stream of the C library."""
+    """Directs the messages of ecCodes to a stream of the C library."""
     from gribapi import bindings
 
     stream = bindings.ffi.cast("FILE *", _stream(to))
@@ -47,7 +47,7 @@ def _send(to: str) -> None:
 
 @functools.lru_cache
 def _stream(name: str) -> int:
-    """The address of a ``FILE``, which stays open."""
+    """Returns the address of a ``FILE``, which stays open."""
     library = ctypes.CDLL(None)
     if name.startswith("/"):
         library.fopen.restype = ctypes.c_void_p

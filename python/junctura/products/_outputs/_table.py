@@ -1,4 +1,4 @@
-"""Fields as the rows of a table, a row for each point of each field: what CSV and Parquet have in common.
+"""Fields as the rows of a table, a row for each point of each field: the common part of CSV and Parquet.
 
 ```text
   place                   name of the place, where places have names
@@ -9,7 +9,7 @@
   number, levelist        member and level
   param                   the parameter and what was made of it: t, t_p10
   value, units
-  comment                 which formula a spread is of, where there is one
+    comment                 the formula of a spread, if any
 ```
 """
 
@@ -24,7 +24,7 @@ from junctura.products._input.decoded_field import Field
 from junctura.products._outputs._meaning import Meaning, comment, meaning, places, step_text
 from junctura.products._recipe.recipe_schema import IDENTITY
 
-# Words that have columns of their own, or are told by those.
+# Words with columns of their own, or implied by such columns.
 _TOLD = ("date", "time", "step", "number", "levelist", "param")
 
 
@@ -35,9 +35,9 @@ class Rows:
     Attributes
     ----------
     names
-        Of the points, where these are places; None where they have no names.
+        Names of the points, if they are places; None without names.
     before, behind
-        What all rows say, before the value and behind it; None where there is nothing to be said.
+        The constant columns before and after the value; None if empty.
 
     """
 
@@ -57,7 +57,7 @@ def rows_of(fields: Sequence[Field]) -> list[Rows]:
 
 
 def _varying(fields: Sequence[Field]) -> list[str]:
-    """The words that identify fields and differ among these."""
+    """Returns the words that identify fields and differ among these."""
     words = [word for word in IDENTITY if word not in _TOLD]
     return [word for word in words if len({str(field.attributes.get(word, "")) for field in fields}) > 1]
 

@@ -1,4 +1,4 @@
-"""Values at places, a row for each: for spreadsheets and everything else that reads lines of text."""
+"""Values at places, a row for each: for spreadsheets and other programs that read lines of text."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from junctura.products._outputs._table import rows_of
 
 
 def made(fields: Sequence[Field], to: Output) -> bytes:
-    """One row for each point of each field, with the columns of `_table`; what is missing is empty.
+    """Returns a row for each point of each field, with the columns of `_table`; missing values are empty.
 
-    Numbers are the shortest decimal text that reads back as the same number, or have so many digits as `to` says.
-    Times are those of ISO 8601.
+    Numbers are the shortest decimal text that parses to the same number, or have the number of digits in `to`. Times
+    are in ISO 8601.
     """
     tables = rows_of(fields)
     is_named = any(one.names for one in tables)

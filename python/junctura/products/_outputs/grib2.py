@@ -1,10 +1,10 @@
 """GRIB2: headers by ecCodes, simple packing of values by this package, other packings by ecCodes.
 
-Finding the codes of a parameter takes longer than packing its values. So a message that has all but its time and
-values is kept for each kind of field, and copied.
+Setting the codes of a parameter takes longer than packing its values. Therefore a message without time and values is
+cached for each kind of field, and copied.
 
-What was made of an ensemble's members, and what happens over a range of steps, is said by the template of the product
-definition (WMO, Manual on Codes, code table 4.0):
+Ensemble statistics, and statistics over a range of steps, are encoded by the template of the product definition (WMO,
+Manual on Codes, code table 4.0):
 ```text
                 at a time   over a range of steps
   forecast          0             8
@@ -15,15 +15,15 @@ definition (WMO, Manual on Codes, code table 4.0):
   quantile         86            87      percentiles, minimum and maximum, in words of MARS
   hindcast         60            61      a member of one
 ```
-Where fields have a class and the centre is ECMWF, its local section has the words of MARS, with the type em, es, ep or
-pb. What is pb is a quantile there, 10 of 100 say: ecCodes looks for it in templates 86 and 87 alone, and with others
+For fields with a class and the center ECMWF, the local section has the MARS words, with the type em, es, ep or pb. A pb
+field is encoded as a quantile, for example 10 of 100: ecCodes expects it in templates 86 and 87 only, and with others
 `grib_get -m` fails. The minimum is quantile 0 and the maximum 100, since MARS has no types for them.
 
 The base time of a hindcast is that of its `hdate`; the `date` of MARS is then that of the model version, which only the
 templates of members have: `grib_get -m` shows both.
 
-What the header of the message said that MARS has no words for is kept: who made it and how, the local section, the
-ends of a layer, and types of level that have no name here (see `junctura.products._input.header_keys`).
+Header contents without MARS words are kept: the originating center and process, the local section, the bounds of a
+layer, and types of level without a name here (see `junctura.products._input.header_keys`).
 
 Each parameter has one unit in GRIB: values, and the threshold of a probability, are converted to it.
 """
@@ -57,7 +57,7 @@ from junctura.products._workers.cache import answered
 
 Keys: TypeAlias = tuple[tuple[str, str | int | float], ...]
 
-# No value of a field; GRIB has a bitmap for what is missing, and this is how ecCodes is told.
+# A number that no field has; marks missing values for ecCodes, which encodes them as a bitmap.
 _MISSING = -1.0e100
 _TEMPLATES = {
     "forecast": (0, 8),
@@ -78,7 +78,7 @@ _PROCESSES = {"avg": 0, "accum": 1, "max": 2, "min": 3}
 _ECMWF = 98
 # Code table 4.5.
 _NO_SURFACE = 255
-# Flag table 3.4: columns lie one after another, or every second row goes the other way.
+# Flag table 3.4: columns are consecutive, or alternate rows have the opposite direction.
 _IN_OTHER_ORDER = 0x30
 # Code table 4.11: successive fields have the same forecast time, and base times that follow one another.
 _SUCCESSIVE_BASES = 1
@@ -91,14 +91,14 @@ _LEVELS = {
     "hl": "heightAboveGround",
     "sol": "soilLayer",
 }
-# MARS' names of what was made of the members.
+# MARS names of ensemble statistics.
 _TYPES = {"mean": "em", "spread": "es", "probability": "ep", "percentile": "pb", "min": "pb", "max": "pb"}
 _LOCAL = {"class": "marsClass", "type": "marsType", "stream": "marsStream", "expver": "experimentVersionNumber"}
 _PACKINGS = {"simple": "grid_simple", "ccsds": "grid_ccsds"}
 
 
 def made(fields: Sequence[Field], to: Output) -> bytes:
-    """The messages of the fields, one behind another."""
+    """Returns the messages of the fields, concatenated."""
     return b"".join(_message(field, to) for field in fields)
 
 
@@ -121,7 +121,7 @@ def _message(field: Field, to: Output) -> bytes:
     )
     values = _values(field, is_what)
     with template.lock:
-        # Its times are those of the field that came last.
+        # Its times are those of the previous field.
         _set(template.message, _subject(field), _time_keys(is_what))
         _check_range(template.message, field, is_what)
         header = bytes(eccodes.codes_get_message(template.message))
@@ -141,7 +141,7 @@ def _subject(field: Field) -> str:
 
 
 class _Template:
-    """A message that has all but times and values; goes with the last who has it."""
+    """A message without times and values; released with its last user."""
 
     def __init__(self, message: int) -> None:
         self.message = message
@@ -150,7 +150,7 @@ class _Template:
         self._is_ending = sys.is_finalizing
 
     def __del__(self) -> None:
-        # ecCodes may have gone before it when Python ends.
+        # ecCodes may be unloaded first at the exit of Python.
         if self._is_ending():
             return
         self._release(self.message)
@@ -184,14 +184,14 @@ def _header(
     *,
     is_surface: bool,
 ) -> bytes:
-    """A message that has all but times and values."""
+    """Returns a message without times and values."""
     eccodes = needed("eccodes", "products")
     message = _on_listed(grid_name, along_grid) if grid_name.count(":") > 1 else _on_rows(grid_name)
     template = _Template(message)
     eccodes.codes_set(message, "tablesVersion", eccodes.codes_get(message, "tablesVersionLatest"))
     subject = f"field {param[1]}"
-    # The levels come first as parameters are told apart by them, too, and again as a parameter may have one of its own;
-    # not so what is at a surface by the words of MARS: its parameter states best which.
+    # Levels are set first, since they distinguish parameters, and again, since a parameter may imply its own; except
+    # surface levels in MARS words: the parameter determines the surface best.
     before = [pair for pair in level if pair[0] == "typeOfLevel" or "FixedSurface" in pair[0]]
     _set(message, subject, [*product, *before])
     _set_parameter(message, param)
@@ -202,7 +202,7 @@ def _header(
 
 
 def _with_local(template: _Template, subject: str, local: bytes, product: Keys) -> _Template:
-    """With the local section that the field came with, and in it the words that it has now."""
+    """Adds the local section of the received field, with the current MARS words."""
     eccodes = needed("eccodes", "products")
     whole = with_local(bytes(eccodes.codes_get_message(template.message)), local)
     made = _Template(eccodes.codes_new_from_message(whole))
@@ -232,7 +232,7 @@ def _set_parameter(message: int, param: tuple[str, str | int]) -> None:
 
 
 def _is_at_surface(field: Field) -> bool:
-    """Whether MARS has no more words for its level; so it is with mean sea level and the tropopause, too."""
+    """Whether MARS has no further words for its level; also the case for mean sea level and the tropopause."""
     second = keys_of(field.header).get("typeOfSecondFixedSurface", _NO_SURFACE)
     return field.attributes.get("levtype") == "sfc" and second == _NO_SURFACE
 
@@ -255,12 +255,12 @@ def _level_keys(field: Field, is_what: Meaning) -> Keys:
 
 
 def _pressure_keys(field: Field, hectopascals: float) -> Keys:
-    """A pressure in Pa (code table 4.5, 100) as a whole number and a power of ten, exactly."""
+    """Returns a pressure in Pa (code table 4.5, 100) as an integer and a power of ten, exactly."""
     pascals = decimal.Decimal(repr(hectopascals)) * 100
     exponent = pascals.normalize().as_tuple().exponent
     factor = max(0, -int(exponent))
     scaled = int(pascals.scaleb(factor))
-    # Four bytes, of which all ones mean that it is missing.
+    # Four bytes, of which all ones mean missing.
     if scaled >= 0xFFFFFFFF:
         raise InvalidArgument(_subject(field), f"GRIB2 cannot say levelist = {hectopascals!r} hPa exactly")
     if not factor:
@@ -281,7 +281,7 @@ def _product_keys(field: Field, is_what: Meaning) -> Keys:
 
 
 def _process_keys(field: Field, kind: str) -> Keys:
-    """What made it, as it came: of a member also which kind of member it is, and of how many."""
+    """Sets the generating process as received; for a member also the kind of member and the ensemble size."""
     kept = keys_of(field.header)
     names = ["subCentre", "typeOfGeneratingProcess", "backgroundProcess", "generatingProcessIdentifier"]
     if kind in ("member", "hindcast"):
@@ -309,7 +309,7 @@ def _kind_keys(field: Field, is_what: Meaning) -> tuple[str, list[tuple[str, str
 
 
 def _version_keys(field: Field) -> list[tuple[str, str | int | float]]:
-    """The day of the model version, which MARS calls the date of a hindcast."""
+    """Sets the day of the model version, which is the MARS date of a hindcast."""
     date = field.attributes.get("date")
     if date is None:
         return []
@@ -319,7 +319,7 @@ def _version_keys(field: Field) -> list[tuple[str, str | int | float]]:
 
 
 def _threshold_keys(field: Field, is_what: Meaning) -> list[tuple[str, str | int | float]]:
-    """The threshold as a whole number and a power of ten, as exact as nine digits are."""
+    """Returns the threshold as an integer and a power of ten, with nine digits."""
     limit = "Lower" if is_what.condition == "above" else "Upper"
     threshold = np.array(is_what.threshold or 0.0)
     if convert := _to_units_of_grib(field, is_what.threshold_units):
@@ -331,21 +331,21 @@ def _threshold_keys(field: Field, is_what: Meaning) -> list[tuple[str, str | int
 
 
 def _has_local_section(field: Field) -> bool:
-    """Whether ECMWF's own section says more than the centre, which then must be ECMWF.
+    """Whether ECMWF's local section has information beyond the center, which then must be ECMWF.
 
-    Fields that MARS does not describe have the centre's name for a class.
+    Fields without a MARS description have the center's name as their class.
     """
     return field.attributes.get("class", "ecmf") != "ecmf" and _centre(field) == "ecmf"
 
 
 def _centre(field: Field) -> str:
-    """Its name, or its number where the header alone says it."""
+    """Returns the name of the center, or its number if only the header has it."""
     kept = keys_of(field.header).get("centre", _ECMWF)
     return str(field.attributes.get("centre", "ecmf" if kept == _ECMWF else kept))
 
 
 def _origin_keys(field: Field, is_what: Meaning) -> list[tuple[str, str | int | float]]:
-    """Who made it, in the words of MARS where it has them."""
+    """Sets the originating center, from MARS words if they are known."""
     keys: list[tuple[str, str | int | float]] = [("centre", _centre(field))]
     if not _has_local_section(field):
         return keys
@@ -389,7 +389,7 @@ def _packing_keys(to: Output) -> Keys:
 
 
 def _values(field: Field, is_what: Meaning) -> Floats:
-    """In the unit of GRIB, one after the other."""
+    """Returns the values in the unit of GRIB, in one dimension."""
     values = np.ascontiguousarray(field.values, np.float64).ravel()
     if is_what.statistic == "probability":
         values = values * 100 if field.units in ("1", "") else values
@@ -409,7 +409,7 @@ def _set_values(message: int, field: Field, values: Floats) -> None:
 
 
 def _on_listed(name: str, along_grid: int) -> int:
-    """A message on a grid as the message of the field stated it, with values row by row."""
+    """Returns a message on a grid as in the received message, with values row by row."""
     eccodes = needed("eccodes", "products")
     stated = eccodes.codes_new_from_message(stating(name))
     try:
@@ -433,7 +433,7 @@ def _sample() -> int:
 
 
 def _on_rows(name: str) -> int:
-    """A message on a regular or reduced grid."""
+    """Returns a message on a regular or reduced grid."""
     message = _sample()
     _set_grid(message, name)
     return message
@@ -472,7 +472,7 @@ def _regular_ll(lies: Grid) -> list[tuple[str, str | int | float]]:
 
 
 def _increments(lies: Grid) -> tuple[float, float]:
-    """Between columns, and between rows; one row or column is as far from none as the others are, else a degree."""
+    """Returns the distances of columns and rows; a single row or column has the other distance, else a degree."""
     rows, columns = lies.shape
     dlon = float(lies.longitudes[-1] - lies.longitudes[0]) / (columns - 1) if columns > 1 else 0.0
     dlat = float(lies.latitudes[0] - lies.latitudes[-1]) / (rows - 1) if rows > 1 else 0.0
@@ -494,7 +494,7 @@ def _regular_gg(lies: Grid) -> list[tuple[str, str | int | float]]:
 
 def _reduced_gg(lies: Grid) -> list[tuple[str, str | int | float]]:
     columns = _columns(lies)
-    # The last column of the longest row, as that is how ecCodes tells whole grids.
+    # The last column of the longest row, from which ecCodes detects global grids.
     longest = int(columns.max())
     return [
         ("gridType", "reduced_gg"),
@@ -505,6 +505,6 @@ def _reduced_gg(lies: Grid) -> list[tuple[str, str | int | float]]:
 
 
 def _columns(lies: Grid) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """How many columns each row of a reduced grid has."""
+    """Returns the number of columns in each row of a reduced grid."""
     starts = np.flatnonzero(np.diff(lies.latitudes)) + 1
     return np.diff(np.concatenate([[0], starts, [lies.size]]))

@@ -1,6 +1,6 @@
-"""netCDF 4 as the CF conventions have it; see `_cube` for what lies where.
+"""netCDF 4 according to the CF conventions; see `_cube` for the structure.
 
-The file is made in memory: so a full disk is met by those who know what to do then, and not within the library.
+The file is created in memory: the caller, not the library, handles a full disk.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from junctura.products._input.decoded_field import Field
 from junctura.products._outputs._cube import Cube, Variable, cube
 from junctura.products._outputs._output import Output
 
-# The first one is nearly as small as the ones after it, and several times as fast.
+# Level 1 compresses nearly as well as higher levels, and is several times as fast.
 _LEVEL = 1
 _START_BYTES = 1 << 16
 
 
 def made(fields: Sequence[Field], to: Output) -> bytes:
-    """One data set of the fields, in single precision."""
+    """Returns one data set of the fields, in single precision."""
     data = cube(fields)
     file = needed("netCDF4", "products").Dataset("product", "w", format="NETCDF4", memory=_START_BYTES)
     file.setncatts(data.attributes)

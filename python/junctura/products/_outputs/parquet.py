@@ -1,4 +1,4 @@
-"""The table of `_table` as a Parquet file: columns have types, times are those of UTC, and what is missing is null."""
+"""The table of `_table` as a Parquet file: typed columns, times in UTC, null for missing values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from junctura.products._outputs._table import Rows, rows_of
 
 
 def made(fields: Sequence[Field], to: Output) -> bytes:  # noqa: ARG001 - it has no options
-    """One row for each point of each field, values in double precision."""
+    """Returns a row for each point of each field, with values in double precision."""
     arrow = needed("pyarrow", "arrow")
     tables = rows_of(fields)
     sizes = [one.field.values.size for one in tables]
@@ -37,7 +37,7 @@ def made(fields: Sequence[Field], to: Output) -> bytes:  # noqa: ARG001 - it has
 
 
 def _repeated(arrow: Any, name: str, tables: Sequence[Rows], sizes: Sequence[int]) -> Any:
-    """What all rows of a field say, in each of them."""
+    """Returns a constant column of a field."""
     kinds = {
         "base_time": arrow.timestamp("us", tz="UTC"),
         "valid_time": arrow.timestamp("us", tz="UTC"),

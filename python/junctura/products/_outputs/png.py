@@ -1,7 +1,7 @@
-"""A map as a PNG file; see `junctura.products._map` for how it is drawn.
+"""A map as a PNG file; see `junctura.products._map` for the drawing.
 
-The file is put together here, without the filters that encoders try for each row: they cost more time than all the
-drawing and, for the smooth colours of a map, more bytes as well.
+The file is encoded here, without the filters that encoders try for each row: they cost more time than the whole drawing
+and, for the smooth colors of a map, more bytes as well.
 """
 
 from __future__ import annotations

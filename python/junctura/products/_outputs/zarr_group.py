@@ -1,8 +1,9 @@
-"""A Zarr 3 group with what a netCDF file has; see `_cube` for what lies where. xarray opens it by ``open_zarr``.
+"""A Zarr 3 group with the contents of a netCDF file; see `_cube` for the structure. Open it with xarray's
+``open_zarr``.
 
-Its files are put together here, as the specification has them (zarr-specs, core 3.0) and zarr-python writes them, with
-consolidated metadata: to load that package takes longer than to make a hundred groups. They are written one by one by
-those who know what to do when the disk is full.
+The files are created here, according to the specification (zarr-specs, core 3.0) and as zarr-python writes them, with
+consolidated metadata: importing that package takes longer than creating a hundred groups. The caller writes the files,
+and handles a full disk.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from junctura.products._input.decoded_field import Field
 from junctura.products._outputs._cube import Array, Variable, cube
 from junctura.products._outputs._output import Output
 
-# The first one is nearly as small as the ones after it, and several times as fast.
+# Level 1 compresses nearly as well as higher levels, and is several times as fast.
 _LEVEL = 1
 
 
@@ -59,7 +60,7 @@ def _about(variable: Variable, values: Array, chunks: Sequence[int], codecs: lis
         "fill_value": {"f": "NaN", "U": ""}.get(values.dtype.kind, 0),
         "codecs": [little, *codecs],
         "attributes": dict(variable.attributes),
-        # Of a single number there is no dimension to name.
+        # A scalar has no dimension to name.
         **({"dimension_names": list(variable.dims)} if variable.dims else {}),
         "zarr_format": 3,
         "node_type": "array",
@@ -74,7 +75,7 @@ def _data_type(values: Array) -> Any:
 
 
 def _chunks(values: Array, chunks: Sequence[int]) -> Iterator[tuple[str, bytes]]:
-    """The key and the bytes of each chunk; one that has nothing but the fill value has no file."""
+    """Yields the key and the bytes of each chunk; a chunk with only the fill value has no file."""
     counts = [extent // length for extent, length in zip(values.shape, chunks, strict=True)]
     little = values.astype(values.dtype.newbyteorder("<"), copy=False)
     for at in itertools.product(*map(range, counts)):
@@ -86,7 +87,7 @@ def _chunks(values: Array, chunks: Sequence[int]) -> Iterator[tuple[str, bytes]]
 
 
 def _codec(to: Output) -> tuple[dict[str, Any], Callable[[bytes], Any]]:
-    """What is said of the compression of fields, and what compresses."""
+    """Returns the metadata of the compression of fields, and the compressor."""
     if to.compression == "zstd":
         zstd = needed("numcodecs.zstd", "products").Zstd(level=_LEVEL)
         return {"name": "zstd", "configuration": {"level": _LEVEL, "checksum": False}}, zstd.encode

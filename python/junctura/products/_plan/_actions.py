@@ -1,4 +1,4 @@
-"""What a plan does with fields on their way; each action takes a field, and gives none, one or several."""
+"""Actions of a plan; each action takes a field, and returns none, one or several."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from junctura.products._workers.make_product import FieldTransforms
 
 
 class Action(Protocol):
-    """One thing that is done with every field."""
+    """An operation on every field."""
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether what it has taken would be lost if the program were killed now."""
+        """Whether fields that it has taken would be lost if the program were killed now."""
 
     def settle(self) -> None:
-        """Makes it last; raises where that cannot be."""
+        """Makes the fields persistent; raises an error if that fails."""
 
     def take(self, item: Item) -> Sequence[Item]:
-        """What goes on of a field."""
+        """Returns the results for a field."""
 
     def end(self) -> Sequence[Item]:
-        """What still goes on when nothing more comes."""
+        """Returns the remaining results when the sources have ended."""
 
 
 class Each:
-    """What most actions have in common: they keep nothing back."""
+    """The common base of most actions: they keep no fields back."""
 
     @property
     def is_unsettled(self) -> bool:
         return False
 
     def settle(self) -> None:
-        """There is nothing to be done."""
+        """Does nothing."""
 
     def take(self, item: Item) -> Sequence[Item]:
         raise NotImplementedError
@@ -60,7 +60,7 @@ class Each:
 
 
 class Select(Each):
-    """Lets fields pass that have one of these values of each word."""
+    """Passes the fields that have one of the given values for each word."""
 
     def __init__(self, words: Mapping[str, tuple[Value, ...]]) -> None:
         self.words = {word: frozenset(values) for word, values in words.items()}
@@ -76,7 +76,7 @@ class Select(Each):
 
 
 class Set(Each):
-    """Gives fields other attributes; a message is not made anew for that: `encode` does it."""
+    """Changes attributes of fields; a message is not encoded again: `encode` does that."""
 
     def __init__(self, attributes: Mapping[str, Any]) -> None:
         self.attributes = dict(attributes)
@@ -86,18 +86,18 @@ class Set(Each):
 
 
 class Aggregate(Each):
-    """Makes one field of the pieces that the ranks of a model have offered.
+    """Assembles one field from the pieces that the ranks of a model have offered.
 
     Parameters
     ----------
     on
         The grid of the whole array.
     units
-        Of its values.
+        Units of its values.
     missing
-        The value that stands for missing ones.
+        The value of missing points.
     mask
-        Where values are missing, whatever they are.
+        Points that are always missing.
     from_south
         Whether the array begins with the southernmost row.
 
@@ -123,7 +123,7 @@ class Aggregate(Each):
         kind = item.kind
         if kind.kind not in "fiub":
             raise InvalidArgument(item.named, f"its elements are {kind}, and a field has real numbers")
-        # Single precision becomes double as it is copied.
+        # The copy converts single precision to double.
         as_it_comes = None if kind.itemsize < 4 or kind.kind != "f" else "f8"
         whole = item.pool.demand_array(item.source.key, dtype=as_it_comes, timeout=0).astype(np.float64, copy=False)
         if whole.size != self.on.size:
@@ -132,12 +132,12 @@ class Aggregate(Each):
         return [Item(item.attributes, field=field)]
 
     def _on_grid(self, values: Floats, kind: np.dtype[Any]) -> Floats:
-        """The rows in the order of the grid, with gaps."""
+        """Returns the rows in the order of the grid, with gaps."""
         if self.from_south:
             values = np.ascontiguousarray(values[::-1])
         if self.missing is not None:
             with np.errstate(over="ignore"):
-                # A model in single precision has the number that is next to it there.
+                # A model in single precision has the nearest single-precision number there.
                 missing = float(kind.type(self.missing)) if kind.kind == "f" else self.missing
             values[values == missing] = np.nan
         if self.mask is not None:
@@ -158,7 +158,7 @@ class Do(Each):
 
 
 class Encode(Each):
-    """Makes a message of GRIB of each field."""
+    """Encodes each field as a GRIB message."""
 
     def __init__(self, output: Output) -> None:
         self.output = output
@@ -170,7 +170,7 @@ class Encode(Each):
 
 
 class Print(Each):
-    """Says which fields pass."""
+    """Decides which fields pass."""
 
     def __init__(self, text: str) -> None:
         self.template = Template(text)
@@ -181,7 +181,7 @@ class Print(Each):
 
 
 def whole_grid(name: str) -> Grid:
-    """A grid on which an array may lie."""
+    """A grid that an array may have."""
     found = grid(name)
     if not isinstance(found, Grid):
         raise Wrong(f'"{name}" is spectral, and arrays lie on grids')
@@ -189,12 +189,12 @@ def whole_grid(name: str) -> Grid:
 
 
 def mask_of(file: Path, where: str, on: Grid) -> npt.NDArray[np.bool_]:
-    """Where a condition on the field in a file holds, at the points of a grid; land, say, of a land-sea mask.
+    """The points of a grid at which a condition on the field in a file is true; land, for example, of a land-sea mask.
 
     Raises
     ------
     Wrong
-        The file is no message of one field, or not on this grid, or on the whole of which it is an area.
+        The file is not a message with one field, or has a different grid, which does not contain this one as an area.
 
     """
     with at("file"):

@@ -1,6 +1,6 @@
-"""How fields go through a plan: every branch gets every field, and each action is counted and timed.
+"""The flow of fields through a plan: every branch gets every field, and each action is counted and timed.
 
-A field that an action cannot do with is named and goes no further; all others do.
+A field on which an action fails is reported and dropped; all other fields continue.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from junctura.products._plan._item import Item
 
 @dataclass
 class Counted:
-    """An action, and what it did.
+    """An action, and its statistics.
 
     Attributes
     ----------
     name
         As in the plan.
     taken, given, failed
-        How many fields.
+        Number of fields.
     seconds
-        How long it took for all of them.
+        Total time for all fields.
 
     """
 
@@ -39,12 +39,12 @@ class Counted:
 
 @dataclass
 class Flow:
-    """Actions one after another, and behind them branches that each get all that comes.
+    """A sequence of actions, followed by branches that each get all results.
 
     Attributes
     ----------
     told
-        Is called with what is wrong.
+        Called with each error.
 
     """
 
@@ -53,14 +53,14 @@ class Flow:
     told: Callable[[str], None] = print
 
     def take(self, items: Sequence[Item], first: int = 0) -> None:
-        """Lets fields through, from this action on."""
+        """Passes fields through, from this action on."""
         for counted in self.actions[first:]:
             items = [made for item in items for made in self._through(counted, item)]
         for branch in self.branches:
             branch.take(items)
 
     def end(self) -> None:
-        """Nothing more comes: what was kept back goes on."""
+        """Ends the flow: passes on the fields that were kept back."""
         for at, counted in enumerate(self.actions):
             self.take(self._timed(counted, counted.action.end, counted.name), at + 1)
         for branch in self.branches:
@@ -68,11 +68,11 @@ class Flow:
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether something that has been through would be lost if the program were killed now."""
+        """Whether a processed field would be lost if the program were killed now."""
         return any(counted.action.is_unsettled for counted in self.all_counted())
 
     def settle(self) -> None:
-        """Makes what has been through last; an error ends the plan, so that others get what is not kept."""
+        """Makes processed fields persistent; an error ends the plan, so that unsaved fields are redelivered."""
         for counted in self.all_counted():
             if counted.action.is_unsettled:
                 begun = time.monotonic()
@@ -80,7 +80,7 @@ class Flow:
                 counted.seconds += time.monotonic() - begun
 
     def all_counted(self) -> list[Counted]:
-        """All actions, those of branches behind the others."""
+        """Returns all actions, followed by those of branches."""
         return self.actions + [counted for branch in self.branches for counted in branch.all_counted()]
 
     def _through(self, counted: Counted, item: Item) -> Sequence[Item]:

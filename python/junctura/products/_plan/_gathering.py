@@ -1,4 +1,4 @@
-"""Actions that need several fields, and keep them until all of them are there."""
+"""Actions that need several fields, and keep fields until all of them are available."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from junctura.products._workers.make_product import FieldTransforms
 
 
 class OverSteps(Each):
-    """Statistics over steps: a window is complete when the field at its end comes."""
+    """Statistics over steps: a window is complete when the field at its end arrives."""
 
     def __init__(self, statistics: Statistics) -> None:
         self.statistics, self.transforms = statistics, FieldTransforms()
@@ -42,7 +42,7 @@ class OverSteps(Each):
         return [item.of(field) for field in results]
 
     def _forget(self, key: Key, window: Window) -> None:
-        """Keeps nothing of a window that has ended but what the next one begins with."""
+        """Drops the fields of an ended window, except those at the beginning of the next one."""
         fields, following = self._fields[key], self.statistics.after(window)
         past = [at for at in fields if end_of(at) <= window.span.end]
         for at in [at for at in past if not self.statistics.needed(following, [at])]:
@@ -62,21 +62,21 @@ class OverSteps(Each):
 
 @dataclass
 class _Beside:
-    """Fields that differ in nothing but their parameter: those that came, and those made of them."""
+    """Fields that differ only in their parameter: the received ones, and those computed from them."""
 
     came: dict[str, Field] = field(default_factory=dict)
     made: dict[str, Field] = field(default_factory=dict)
 
 
 class Formulas(Each):
-    """Formulas between parameters: a field is computed when the last of those that its formula names has come.
+    """Formulas between parameters: a field is computed when the last parameter of its formula has arrived.
 
-    What comes goes on at once, unless a formula makes its parameter anew, as in recipes.
+    Received fields are passed on at once, unless a formula replaces their parameter, as in recipes.
     """
 
     def __init__(self, compute: Compute) -> None:
         self._made = {one.param: one for one in compute.made}
-        # Of each formula, which parameters must come, and which another formula makes before.
+        # For each formula: the parameters that must arrive, and those that another formula computes first.
         self._needs: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
         for one in compute.made:
             if not one.names:
@@ -97,7 +97,7 @@ class Formulas(Each):
         try:
             made = [item.of(one) for one in self._computed(beside)]
         except Error:
-            # It would go wrong again with each that comes.
+            # It would fail again with each field that arrives.
             del self._waiting[key]
             raise
         if len(beside.made) == len(self._made):
@@ -124,12 +124,12 @@ _PARTNERS = {"vo": "d", "d": "vo", **PAIRS, **{north: east for east, north in PA
 
 
 class Pairs(Each):
-    """Winds: two components, or vorticity and divergence, are done with when both have come; all else goes on at once.
+    """Winds: two components, or vorticity and divergence, are processed when both have arrived; others pass at once.
 
     Parameters
     ----------
     grid
-        On which winds are made of spectral vorticity and divergence; empty where that is not asked for.
+        The grid for winds computed from spectral vorticity and divergence; empty if not requested.
 
     """
 
@@ -151,7 +151,7 @@ class Pairs(Each):
         return [item.of(field) for field in operation([other, item.field], self.transforms)]
 
     def _operation(self, param: str, item: Item) -> Operation | None:
-        """What is done with a field and its partner; None where it stays as it is."""
+        """Returns the result for a field and its partner; None if it is unchanged."""
         if param not in ("vo", "d"):
             return Turn() if ALONG_GRID in item.field.attributes else None
         if not isinstance(item.field.on, Spectral):

@@ -1,4 +1,4 @@
-"""A field on its way through a plan: what it means, and its values, decoded when the first action asks for them."""
+"""A field in a plan: its attributes, and its values, which are decoded when the first action needs them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _PIECES = b"junctura-array 1\n"
 
 
 class Item:
-    """One field, shared by all branches that it goes into; nobody changes it.
+    """One field, shared by all branches that receive it; immutable.
 
     Parameters
     ----------
     attributes
-        What it means.
+        The attributes of the field.
     source
-        The object that it came as, whose memory it holds; None for what an action has made.
+        The object from which it was received, whose memory it holds; None for the result of an action.
     pool
-        The pool that it came from.
+        The pool from which it was received.
     field
-        Its values, where they are known.
+        Its values, if known.
     message
-        The field as a message of GRIB, where it is one.
+        The field as a GRIB message, if it is one.
 
     """
 
@@ -48,22 +48,22 @@ class Item:
         self.pool = pool
         self._field = field
         self._message = message
-        # The same message with other attributes, where it is decoded for both.
+        # The same message with other attributes, if it is decoded for both.
         self._before: Item | None = None
 
     @property
     def is_in_pieces(self) -> bool:
-        """Whether it is an array that ranks have offered in pieces, which `aggregate` gathers."""
+        """Whether it is an array that ranks offer in pieces, which `aggregate` assembles."""
         return self.source is not None and bytes(memoryview(self.source)[: len(_PIECES)]) == _PIECES
 
     @property
     def kind(self) -> np.dtype[Any]:
-        """Of an array in pieces, what its elements are (docs/formats/array.md).
+        """Returns the element type of an array in pieces (docs/formats/array.md).
 
         Raises
         ------
         Corrupt
-            Its text does not say it.
+            Its description is not valid.
 
         """
         text = b"" if self.source is None else bytes(memoryview(self.source)[:256])
@@ -75,7 +75,7 @@ class Item:
 
     @property
     def message(self) -> bytes | memoryview | None:
-        """The message of GRIB that it is; None where it is values only."""
+        """The GRIB message; None if the field has values only."""
         if self._message is not None:
             return self._message
         if self.source is None or bytes(memoryview(self.source)[:4]) != b"GRIB":
@@ -84,7 +84,7 @@ class Item:
 
     @property
     def field(self) -> Field:
-        """Its values; a message is decoded the first time.
+        """The values; a message is decoded the first time.
 
         Raises
         ------
@@ -106,11 +106,11 @@ class Item:
 
     @property
     def named(self) -> str:
-        """What it is, for messages."""
+        """A description for messages."""
         return f"field {named(self.attributes)}"
 
     def saying(self, attributes: Mapping[str, Any]) -> Item:
-        """The same field with other attributes; nothing is copied, and a message is decoded for both at once."""
+        """Returns the same field with other attributes; nothing is copied, and a message is decoded once for both."""
         said = {**self.attributes, **attributes}
         if self.source is None:
             units = str(attributes.get("units", self.field.units))
@@ -120,11 +120,11 @@ class Item:
         return other
 
     def of(self, field: Field) -> Item:
-        """Other values, on the way in its place; a message of them is not made yet."""
+        """Returns a field with other values, as the result of an action; they are not encoded as a message yet."""
         return Item(field.attributes, field=field)
 
 
 def named(attributes: Mapping[str, Any]) -> str:
-    """What tells a field from those beside it, for messages."""
+    """The attributes that distinguish a field from similar ones, for messages."""
     words = ("param", "levelist", "step", "number")
     return ",".join(f"{word}={attributes[word]}" for word in words if word in attributes) or str(dict(attributes))

@@ -1,4 +1,4 @@
-"""What is known of the fields at each place of a plan before any has come: what could only go wrong is refused then."""
+"""Static checks of a plan: the known properties of fields at each position, to reject plans that can only fail."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from junctura.products import _units
 from junctura.products._outputs._parameters import is_known, units_of
 from junctura.products._recipe.mars_words import values
 
-# Units of parameters that are no powers of others.
+# Units of parameters that are not powers of other units.
 _OTHERS = ("psu", "degree", "degrees", "degree true", "mol", "sr", "dbz", "du", "dobson", "bq")
-# What gives every field other values, so that the message that it came as is no longer it.
+# Actions that change the values of every field, so that the received message is obsolete.
 _MAKES_VALUES = ("grid", "wind", "crop", "mask", "fill", "statistics")
 _OF_WINDS = {"vo": "u", "d": "v"}
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of all fields that pass.
+    """The known properties of all fields that pass.
 
     Attributes
     ----------
     are_values
-        Whether they are values only, and no messages.
+        Whether the fields have values only, and no messages.
     are_arrays
-        Whether they come of arrays in pieces, of which a name is all that says the parameter.
+        Whether they are assembled from arrays in pieces, whose parameter is determined by a name only.
     units
-        Of such arrays; empty where it is not known.
+        Units of such arrays; empty if unknown.
     params
-        Which parameters they have; None where it is not known.
+        Their parameters; None if unknown.
 
     """
 
@@ -41,7 +41,7 @@ class Known:
     params: tuple[str, ...] | None = None
 
     def behind(self, name: str, value: Any) -> Known:
-        """What is known behind an action.
+        """Returns the known properties of the results of an action.
 
         Raises
         ------
@@ -54,7 +54,7 @@ class Known:
         if name == "aggregate":
             return replace(self, are_values=True, are_arrays=True, units=value.get("units", ""))
         if name == "set" and {"param", "paramId", "units"} & value.keys():
-            # By a number it is known whatever it is called.
+            # A number identifies the parameter regardless of its name.
             params = (str(value["param"]),) if "param" in value and "paramId" not in value else None
             return replace(self, params=params, units=str(value.get("units", self.units)))
         if name == "compute":
@@ -69,11 +69,11 @@ class Known:
             return replace(self, are_values=True, params=tuple(_OF_WINDS.get(param, param) for param in self.params))
         if name in _MAKES_VALUES:
             return replace(self, are_values=True)
-        # What a function gives nobody knows.
+        # The results of a function are unknown.
         return Known() if name == "python" else self
 
     def check_sink(self, name: str, value: Any) -> None:
-        """Refuses a sink that takes none of them."""
+        """Rejects a sink that accepts none of the fields."""
         if name == "archive" and self.are_values:
             raise Wrong("a store keeps messages, and these are values: write `encode` before it")
         if name == "file" and value["format"] == "grib2":
@@ -88,7 +88,7 @@ class Known:
         return replace(self, are_values=True, units=value)
 
     def _check_grib(self) -> None:
-        """Of arrays all is known that a message needs: the parameter, by its name, and the unit."""
+        """Whether arrays have all that a message needs: a parameter, determined by the name, and units."""
         if not self.are_arrays:
             return
         for param in self.params or ():

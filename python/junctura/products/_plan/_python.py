@@ -1,4 +1,4 @@
-"""Functions of the user in a plan; what is wrong in one is said with its name and line, and stops no other field."""
+"""User functions in a plan; an error in a function is reported with its name and line, and stops no other field."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from junctura.products._plan._item import Item
 
 
 class Python(Each):
-    """What the user has written: a function of a field, which gives a field, several, or None.
+    """A user function: takes a field, and returns a field, several, or None.
 
     Parameters
     ----------
     name
-        Module and function: ``of_mine:anomaly``; modules of the folder of the plan are found.
+        Module and function: ``of_mine:anomaly``; modules in the folder of the plan are found.
     folder
-        That of the plan.
+        The folder of the plan.
 
     """
 
@@ -67,7 +67,7 @@ def _function(name: str, folder: Path) -> Callable[[Field], Any]:
 
 
 def _said(error: Exception, file: str = "") -> str:
-    """What was raised, and the line of the user's that did it."""
+    """Returns the exception, and the line of the user's code that raised it."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

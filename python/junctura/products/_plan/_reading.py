@@ -1,4 +1,4 @@
-"""From documents to plans: what can be known to be wrong is said before anything runs."""
+"""Converts documents to plans, with all checks that are possible before anything runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from junctura.products._recipe.recipe_schema import ALIASES
 
 @dataclass(frozen=True)
 class Source:
-    """Where fields come from; see the schema."""
+    """A source of fields; see the schema."""
 
     follow: str
     pool: str | None
@@ -49,7 +49,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Places:
-    """What a plan runs with: the folder of its file, that of what it makes, and how many processes make products."""
+    """The environment of a plan: the folder of its file, its output folder, and the number of processes for
+    products.
+    """
 
     folder: Path
     out: Path
@@ -57,17 +59,17 @@ class Places:
 
 
 class Plan:
-    """A plan that has been checked.
+    """A validated plan.
 
     Parameters
     ----------
     document
-        What it says.
+        The contents of the plan.
 
     Raises
     ------
     InvalidArgument
-        Something in it is wrong: the error names file, line, key and the nearest right word.
+        The document is invalid: the error names file, line, key and the closest valid word.
 
     """
 
@@ -80,14 +82,14 @@ class Plan:
 
     @classmethod
     def load(cls, file: str | Path) -> Plan:
-        """The plan in a file.
+        """Reads the plan in a file.
 
         Raises
         ------
         NotFound
-            There is no such file.
+            The file does not exist.
         InvalidArgument
-            As for a document; or it has recipes, for which there is `load_all`.
+            As for a document; or the file has recipes, for which there is `load_all`.
 
         """
         plan = plan_of([file])
@@ -104,24 +106,24 @@ class Plan:
         ]
 
     def flow(self, places: Places) -> Flow:
-        """Its actions and sinks, ready to run: pools and stores are opened, workers started."""
+        """Returns its actions and sinks, ready to run: with open pools and stores, and started workers."""
         return _flow(self._said, places)
 
 
 def plan_of(files: Sequence[str | Path], told: Callable[[Error], None] | None = None) -> Plan | None:
-    """The plan in files; None where they are recipes, or where `told` was called.
+    """Reads the plan in files; returns None if the files have recipes, or after a call of `told`.
 
     Parameters
     ----------
     files
-        Of a plan, or of recipes.
+        The files of a plan, or of recipes.
     told
-        Gets each error of the plan. Without it the first one is raised.
+        Called with each error of the plan. Without it the first error is raised.
 
     Raises
     ------
     InvalidArgument
-        It is not the only document, or something in it is wrong.
+        The plan is not the only document, or is invalid.
 
     """
     plans = [document for file in files if Path(file).is_file() for document in _documents(file) if _is_plan(document)]
@@ -137,7 +139,7 @@ def plan_of(files: Sequence[str | Path], told: Callable[[Error], None] | None = 
 
 
 def _documents(file: str | Path) -> list[Document]:
-    """What is in a file; none where it cannot be read, which is told when its recipes are wanted."""
+    """Returns the documents in a file; none if it cannot be read, which is reported when its recipes are read."""
     try:
         return read(file)
     except Error:
@@ -153,7 +155,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _errors(document: Document, folder: Path) -> list[Error]:
-    """All that is wrong in a plan, line by line."""
+    """Returns all errors in a plan, in the order of lines."""
     mistakes = _Mistakes()
     try:
         PLAN.check(document.value)
@@ -166,14 +168,14 @@ def _errors(document: Document, folder: Path) -> list[Error]:
 
 
 class _Mistakes:
-    """Collects what is wrong in a plan.
+    """Collects the errors in a plan.
 
     Attributes
     ----------
     found
-        In the plan itself.
+        Errors in the plan.
     elsewhere
-        In files that it names.
+        Errors in files that it names.
 
     """
 
@@ -182,12 +184,12 @@ class _Mistakes:
         self.elsewhere: list[Error] = []
 
     def are_in(self, place: Sequence[Step]) -> bool:
-        """Whether something at this place is wrong."""
+        """Whether there is an error at this position."""
         return any(one.place[: len(place)] == tuple(place) for one in self.found)
 
     @contextlib.contextmanager
     def at(self, *place: Step) -> Iterator[None]:
-        """Collects what is found to be wrong at a place."""
+        """Collects the errors that a block finds at a position."""
         try:
             with at(*place):
                 yield
@@ -198,7 +200,9 @@ class _Mistakes:
 
 
 def _check(said: dict[str, Any], folder: Path, known: Known | None, mistakes: _Mistakes, *place: Step) -> None:
-    """Collects mistakes in actions and sinks that are of the right form; behind a wrong action nothing is known."""
+    """Collects errors in well-formed actions and sinks; after an invalid action the properties of fields are
+    unknown.
+    """
     for step, item in _items(said, "actions", place):
         if not mistakes.are_in(step):
             ((name, value),) = _named(item).items()
@@ -221,14 +225,14 @@ def _check(said: dict[str, Any], folder: Path, known: Known | None, mistakes: _M
 
 
 def _items(said: dict[str, Any], key: str, place: Sequence[Step]) -> Iterator[tuple[tuple[Step, ...], Any]]:
-    """Each action or sink and its place."""
+    """Yields each action or sink and its position."""
     items = said.get(key)
     for index, item in enumerate(items if isinstance(items, list) else ()):
         yield (*place, key, index), item
 
 
 def _named(action: dict[str, Any]) -> dict[str, Any]:
-    """An action under the name of its operation."""
+    """Returns an action under the name of its operation."""
     return {ALIASES.get(name, name): value for name, value in action.items()}
 
 

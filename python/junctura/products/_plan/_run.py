@@ -1,4 +1,4 @@
-"""A plan at work: fields come from its sources, and go through its actions into its sinks."""
+"""Runs a plan: fields are received from its sources, and pass through its actions into its sinks."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from junctura.products._plan._reading import Places, Plan, Source
 from junctura.products._plan._unfinished import Unfinished
 
 _WINDOW = 64
-# So often one cause is told with the field that it is about.
+# Number of reports of one cause with the field concerned.
 _ALIKE_MAX = 3
-# So many clients are named.
+# Maximum number of clients in a message.
 _NAMES_MAX = 8
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of a plan.
+    """The result of a plan.
 
     Attributes
     ----------
     fields
-        How many came.
+        Number of received fields.
     actions
-        What each action did.
+        Statistics of each action.
     told
-        What was wrong.
+        The errors.
     unfinished
-        How many arrays never became fields, since ranks left without having offered their pieces.
+        Number of arrays that never became fields, because ranks left without offering all pieces.
 
     """
 
@@ -53,7 +53,7 @@ class Ran:
 
     @property
     def failed(self) -> int:
-        """How often an action, or a sink, could not do with what came, and how many arrays stayed unfinished."""
+        """Number of failures of actions and sinks, and of unfinished arrays."""
         return sum(counted.failed for counted in self.actions) + self.unfinished
 
 
@@ -73,38 +73,39 @@ def run(
     ready: Callable[[], None] | None = None,
     start: bool = False,
 ) -> Ran:
-    """Lets fields through a plan as they come; waits until its sources have ended.
+    """Passes fields through a plan as they arrive; blocks until its sources have ended.
 
     Parameters
     ----------
     plan
-        Which.
+        The plan.
     pool
-        Where the fields are, unless a source says it; None: in `store` alone, and it ends when all have come.
+        The pool of the fields, unless a source names one; None: fields are read from `store` only, and the run ends
+        when all have arrived.
     out
         The folder of files and products.
     name
-        What it calls itself in the pools of its sources.
+        Its client name in the pools of its sources.
     store
-        A store behind them: what it has comes, too.
+        A store behind the pools: its objects are received, too.
     workers
-        Processes that make products.
+        Number of processes that make products.
     until_gone
-        Names of producers: when the last of them has left, nothing more comes.
+        Names of producers: when the last of them has disconnected, no more fields arrive.
     now
-        Whether to end when the fields that are there have come.
+        Whether to end when the existing fields have been processed.
     patience
-        When fields of producers have come that had left before this began, it ends after so many seconds in which
-        nothing has come and nobody of the names that it waits for has been there.
+        When fields of producers that disconnected before the start have arrived, the run ends after this many seconds
+        without a new field and without a client with one of the names.
     told
-        Is called with what is wrong with a field; the others go on. The same cause is told of three fields, and then
-        with a count, the tenth time, the hundredth and so on.
+        Called with each error of a field; the other fields continue. The same cause is reported for three fields, and
+        then with a count, at the tenth time, the hundredth and so on.
     waits
-        Is called when nothing has come for a while.
+        Called when no field has arrived for a while.
     ready
-        Is called if nothing has been offered yet that is followed: whatever is from now on comes here.
+        Called if no followed object has been offered yet: every later offer is received.
     start
-        Whether to start a server for `pool`, of this user, where none runs.
+        Whether to start a server of this user for `pool`, if none runs.
 
     """
     wrong: list[str] = []
@@ -113,7 +114,7 @@ def run(
 
     def tell(text: str) -> None:
         wrong.append(text)
-        # Of a thousand fields with one fault some are named, and then it is counted.
+        # Of a thousand fields with one fault the first are reported, the others counted.
         name, _, about = text.partition(": ")
         cause = f"{name}: {about.partition(': ')[2]}"
         alike[cause] += 1
@@ -144,7 +145,7 @@ def run(
         while open_inlets := [inlet for inlet in inlets if not inlet.is_over]:
             came = sum(inlet.drain(flow) for inlet in open_inlets)
             count += came
-            # What is read together with something else wakes nobody: only who finds nothing may wait.
+            # Data that were read together with other data wake no wait: wait only after a read without a result.
             if came:
                 waiting.progressed()
                 continue
@@ -166,7 +167,7 @@ def _tell(flow: Flow, told: Callable[[str], None]) -> None:
 
 
 class Waiting:
-    """Waits until a source has something, says so where that takes long, and knows when nothing more can come."""
+    """Waits until a source has data, reports long waits, and detects that no more data can arrive."""
 
     def __init__(
         self, inlets: Sequence[Inlet], patience: Patience, waits: Callable[[WaitingReport], None] | None
@@ -174,15 +175,15 @@ class Waiting:
         self._inlets, self._patience, self._waits = inlets, patience, waits
 
     def progressed(self) -> None:
-        """Something has come."""
+        """Records that a field has arrived."""
         self._patience.progressed()
 
     def wait(self) -> None:
-        """Returns when something may have come, or nothing more can."""
+        """Returns when a field may have arrived, or none can arrive any more."""
         inlets = [inlet for inlet in self._inlets if not inlet.is_over]
         if not inlets:
             return
-        # All that had come was taken just now: a descriptor may be readable although nothing is there.
+        # All received objects were taken just now: a descriptor may be readable although there are no data.
         if not self._patience.left_s:
             with contextlib.suppress(junctura.Closed, junctura.Disconnected):
                 self._look(inlets)
@@ -203,7 +204,7 @@ class Waiting:
 
 
 class Inlet:
-    """A source that is followed."""
+    """A source with a follow."""
 
     def __init__(
         self,
@@ -215,7 +216,7 @@ class Inlet:
         until_live: bool = False,
     ) -> None:
         self.source = source
-        # Whose fields have come.
+        # The clients whose fields have arrived.
         self.producers: set[int] = set()
         self.pool = stack.enter_context(pool)
         self.departures = stack.enter_context(ProducerWatch(self.pool, [*until_gone, *source.until_gone]))
@@ -226,20 +227,21 @@ class Inlet:
         self.is_over = False
 
     def sync(self) -> None:
-        """All that was offered before is here then, if the server is, and as far as the window goes."""
+        """Waits until objects offered before have arrived, if the server is running, within the limit of the window."""
         with contextlib.suppress(junctura.Closed, junctura.Disconnected):
             self.pool.sync()
 
     def drain(self, flow: Flow) -> int:
-        """Lets through what has come; returns how many fields that were."""
+        """Passes the received fields on; returns their number."""
         self.unfinished.watch()
         are_gone = self.departures.all_are_gone()
         if are_gone:
             self.sync()
         count = 0
-        # Released when all is done with it, and it lasts: of a group, another one gets it if this one dies before.
+        # Released when its processing is complete and its results are persistent: in a group it is redelivered after a
+        # crash.
         with ExitStack() as held:
-            # Other sources have their turn, too.
+            # The other sources take their turns.
             while count < _WINDOW and (obj := self._next()) is not None:
                 held.enter_context(obj)
                 self.producers.add(obj.producer)
@@ -252,12 +254,12 @@ class Inlet:
         return count
 
     def is_late(self, here: PresentClients) -> bool:
-        """Whether it began when those that it waits for had left: as many have offered what came as it has names."""
+        """Whether it began after its producers had left: the fields have as many producers as it has names."""
         gone = self.producers - here.clients
         return self.departures.are_unseen and (0 in gone or len(gone) >= len(self.departures.names))
 
     def waits_for(self, here: PresentClients) -> list[str]:
-        """What it waits for, in words."""
+        """Returns a description of the awaited data."""
         names = " or ".join(self.departures.names)
         lines = [f"waits for {self.source.follow}{f', until {names} have left' if names else ''}"]
         if self.departures.are_unseen:
@@ -266,7 +268,7 @@ class Inlet:
         return [*lines, f"connected is {connected}"]
 
     def _next(self) -> junctura.Object | None:
-        """What has come, if anything has."""
+        """Returns the next received object, or None."""
         try:
             obj: junctura.Object | None = self.follow.next(timeout=0)
         except junctura.Timeout:

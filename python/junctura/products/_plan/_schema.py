@@ -1,4 +1,4 @@
-"""What a plan may say: the one source from which files are checked and editors are helped.
+"""The schema of plans: the one source for validation and for editors.
 
 ``plan.schema.json`` beside it is written from here (``python -m junctura.products._plan._schema``), and a test fails
 where it is not the same.
@@ -26,7 +26,7 @@ from junctura._document.validation import (
 )
 from junctura.products._recipe.recipe_schema import FORMATS, OF_ALIASES, OPERATIONS, OVER_STEPS_ONLY, VALUES
 
-# Operations of recipes that need one field alone.
+# Operations of recipes that need a single field.
 ALONE = ("grid", "crop", "units", "mask", "fill")
 _SELECT = KnownMapping(VALUES, doc="Lets the fields pass that have one of these values of each word")
 _SET = Table(Either((Text(), Number())), "Other attributes; a message gets them in its header by `encode`")
@@ -128,7 +128,7 @@ PLAN = KnownMapping(
 
 
 def text() -> str:
-    """What is in ``plan.schema.json``."""
+    """Returns the contents of ``plan.schema.json``."""
     said: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Junctura: a plan"}
     said |= {**PLAN.json(), "$defs": {"nested": NESTED.json()}}
     return json.dumps(said, indent=1, ensure_ascii=False) + "\n"

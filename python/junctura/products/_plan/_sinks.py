@@ -1,4 +1,4 @@
-"""Where fields of a plan go: into a pool, a store, files, or on to recipes for products."""
+"""Sinks of a plan: a pool, a store, files, or recipes for products."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _FIELDS = "plan-fields"
 
 
 class Offer(Each):
-    """Offers fields to a pool: a message as it is, values as an array with its grid and units.
+    """Offers fields to a pool: a message unchanged, values as an array with its grid and units.
 
     Parameters
     ----------
     pool
-        Which.
+        The pool.
     attributes
-        What they say besides.
+        Additional attributes.
 
     """
 
     def __init__(self, pool: junctura.Pool, attributes: Mapping[str, Any]) -> None:
         self.pool, self.attributes = pool, dict(attributes)
-        # New objects have the first one.
+        # New objects have the first schema.
         self._schema = pool.schemas[0]
 
     def take(self, item: Item) -> Sequence[Item]:
@@ -62,16 +62,16 @@ def _but_for_arrays(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Archive(Each):
-    """Keeps messages in a store.
+    """Archives messages in a store.
 
     Parameters
     ----------
     folder
-        Where the store is; it is made if there is none.
+        The folder of the store; created if missing.
     select
-        Which fields.
+        Selector of the fields.
     every
-        Of the steps, those that this number of hours divides.
+        Keeps only steps that are multiples of this number of hours.
 
     """
 
@@ -114,16 +114,16 @@ class Archive(Each):
 
 
 class FileSink(Each):
-    """A file for each field, in its place whole or not at all.
+    """Writes a file for each field, atomically.
 
     Parameters
     ----------
     output
-        How it is written.
+        The output format.
     name
-        With words in braces.
+        The file name, with words in braces.
     folder
-        Below which it lies.
+        The folder of the files.
 
     """
 
@@ -150,22 +150,22 @@ def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Products(Each):
-    """Makes products of the fields, by a broker with workers of its own.
+    """Makes products from the fields, with a broker and its workers.
 
     Parameters
     ----------
     recipes
-        Which.
+        The recipes.
     out
         The directory of the products.
     workers
-        How many processes.
+        Number of processes.
 
     """
 
     def __init__(self, recipes: Sequence[Recipe], out: Path, workers: int | None) -> None:
         self.pool = junctura.Pool(schema="mars", name="plan")
-        # When it leaves, the broker knows that nothing more comes.
+        # When this client disconnects, the broker detects that no more fields arrive.
         self._fields = junctura.Pool(self.pool.url, name=_FIELDS)
         self._offer = Offer(self._fields, {})
         self._recipes = recipes
@@ -182,22 +182,22 @@ class Products(Each):
             self._failure = error
 
     def take(self, item: Item) -> Sequence[Item]:
-        # What no product needs, or needs any more, would stay in the pool.
+        # Fields that no product needs, or needs any more, would stay in the pool.
         if self._thread.is_alive() and any(recipe.key(item.attributes) is not None for recipe in self._recipes):
-            # A message that an action has made of values is coarser than they are.
+            # A message that an action encoded is less precise than its values.
             return self._offer.take(item if item.source else Item(item.attributes, field=item.field))
         self._check()
         return []
 
     def _check(self) -> None:
-        """Says once that no products are made any more."""
+        """Reports once that no more products are made."""
         failure, self._failure = self._failure, None
         if failure is not None:
             cause = str(failure) if isinstance(failure, junctura.Error) else f"{type(failure).__name__}: {failure}"
             raise Unavailable("products", f"no more are made: {cause}") from failure
 
     def end(self) -> Sequence[Item]:
-        """Nothing more comes: what can still be made is made, and what cannot is named."""
+        """Ends the input: makes the remaining products, and reports those that cannot be made."""
         self._fields.close()
         self._thread.join()
         self.pool.close()

@@ -1,4 +1,4 @@
-"""Arrays whose ranks left before all pieces were there: a plan names them, since no field ever comes of them."""
+"""Arrays whose ranks left before all pieces were offered: a plan reports them, since they never become fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import junctura
 from junctura.errors import Closed, Disconnected, Error, InvalidSelector
 from junctura.products._plan._item import named
 
-# The bundles in which arrays are staged until they are whole (docs/formats/array.md).
+# The bundles in which incomplete arrays are staged (docs/formats/array.md).
 _OF_ARRAYS = "exists(piece_of)"
 _PATH = "array."
 _NAMED_MAX = 16
@@ -23,21 +23,21 @@ _RANKS_SEARCHED_MAX = 1 << 16
 
 @dataclass(frozen=True)
 class _Lack:
-    """What an array lacks, in words; `is_held`: a client may still offer the rest."""
+    """Returns a description of the missing pieces; `is_held`: a client may still offer the rest."""
 
     text: str
     is_held: bool
 
 
 class Unfinished:
-    """Watches the arrays in pieces that a selector means.
+    """Observes the arrays in pieces that match a selector.
 
     Parameters
     ----------
     pool
-        Where ranks offer their pieces.
+        The pool to which ranks offer their pieces.
     selector
-        Which arrays.
+        Selector of the arrays.
 
     """
 
@@ -49,7 +49,7 @@ class Unfinished:
         self._lacks: dict[str, _Lack] = {}
 
     def watch(self) -> None:
-        """Takes what has happened; arrays that a client leaves behind are remembered, since the pool forgets them."""
+        """Handles events; remembers arrays that a client has abandoned, since the pool forgets them."""
         has_left = False
         for event in self._happened():
             if event.kind == "left":
@@ -70,7 +70,7 @@ class Unfinished:
             self._lacks.pop(path, None)
             return
         known = self._lacks.get(path)
-        # Of one that was not seen before it is not known whether the selector means it.
+        # For an array that was not seen before it is unknown whether the selector matches.
         if known is not None:
             self._lacks[path] = _Lack(known.text, is_held=False)
         elif self._means_all:
@@ -89,7 +89,7 @@ class Unfinished:
                     self._lacks[bundle.path] = _Lack(text, is_held=bundle.openers > 0)
 
     def _meant(self, about: dict[str, Any]) -> dict[str, Any] | None:
-        """The attributes in the array's key, where the selector means it."""
+        """Returns the attributes in the array's key, if the selector matches."""
         schema_name, brace, key = str(about["piece_of"]).partition("{")
         try:
             schema = self._pool.schema(schema_name)
@@ -111,7 +111,7 @@ class Unfinished:
         try:
             layout = junctura.Layout(str(bundle.attributes["layout"]))
         except Error:
-            # Of a long layout the pool has a hash only.
+            # The pool has only a hash of a long layout.
             return f"{len(there)} of {wanted} pieces came"
         ranks = range(min(layout.ranks, _RANKS_SEARCHED_MAX))
         missing = [str(rank) for rank in ranks if rank not in there and layout.extents(rank)]
@@ -119,7 +119,7 @@ class Unfinished:
         return f"of {wanted} pieces, rank{'s' * (len(missing) != 1)} {shown} did not offer theirs"
 
     def lost(self) -> list[str]:
-        """The arrays that stay unfinished, since every client that had them open has left; one line for each."""
+        """Returns a line for each array that stays unfinished, because every client that had it open has left."""
         self.watch()
         self._look()
         return [lack.text for lack in self._lacks.values() if not lack.is_held]

@@ -1,6 +1,6 @@
-"""Products that are asked for: what they are made of, what is done, and which files come out.
+"""Definitions of products: their input fields, operations, and output files.
 
-A recipe is read from YAML and checked to its last word before anything runs::
+A recipe is read from YAML and completely validated before anything runs::
 
     product: t850-europe
     from: {param: t, levelist: 850, step: 0/to/240/by/6, number: 1/to/6}
@@ -10,9 +10,9 @@ A recipe is read from YAML and checked to its last word before anything runs::
       - ensemble: [mean, spread]
     to: {format: grib2, name: "t850_{step:03}.grib2"}
 
-Each combination of the values in ``from``, parameters aside, gives a file with all parameters; what an operation
-gathers (``ensemble`` the members, ``statistics`` the steps of a window), or ``to.gather`` does, is in one file.
-`Recipe.wanted` says of each file which fields it waits for.
+Each combination of the values in ``from``, except parameters, results in a file with all parameters; values that an
+operation combines (``ensemble`` the members, ``statistics`` the steps of a window), or ``to.gather``, are in one file.
+`Recipe.wanted` lists the files, each with the fields that it needs.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from junctura.products._operations import Operation, Periods, Statistics, Window
 from junctura.products._recipe.file_names import Open, Template, file_name
 from junctura.products._recipe.mars_words import Key, Value, end_of, of_object, seconds_since, selectors
 
-# What fields have whether a recipe asks for it or not, so that names of files may have it, too.
+# Attributes that fields have even if a recipe does not select them; file names may use them.
 OPEN_WORDS = ("class", "expver", "stream", "date", "time", "type", "levtype", "domain", "origin", "model", "hdate")
-# What a day or a month has several of.
+# Words with several values in a day or a month.
 _OF_PERIODS = ("date", "time", "step")
-# What stands in names until the fields tell it.
+# Placeholder in names until the fields are known.
 UNKNOWN = {word: Open(f"({word})") for word in OPEN_WORDS}
 
 
 @dataclass(frozen=True)
 class Target:
-    """What kind of files is made, and what they are called.
+    """The format and the names of output files.
 
     Attributes
     ----------
     format
         ``grib2``, ``netcdf``, ``zarr``, ``png``, ``csv`` or ``parquet``.
     name
-        Of the file, with words in braces.
+        The file name, with words in braces.
     gather
-        Words of ``from`` whose values go into one file.
+        Words of ``from`` whose values are combined in one file.
     options
-        What only this format knows, as the writer takes it.
+        Options of this format, as the writer takes them.
 
     """
 
@@ -73,13 +73,13 @@ class Recipe:
     product
         Its name.
     words
-        Which fields it is made of: all combinations of these values.
+        Selection of its fields: all combinations of these values.
     operations
-        What is done, in this order.
+        The operations, in this order.
     params
-        The parameters that are in a file.
+        The parameters in a file.
     output
-        What comes out.
+        The output files.
     where
         File and line, for messages.
 
@@ -94,10 +94,10 @@ class Recipe:
 
     @lazy_property
     def fingerprint(self) -> str:
-        """SHA-256 of what is asked for: `product`, `from`, `do` and `to` as they were understood.
+        """SHA-256 of the definition: `product`, `from`, `do` and `to` after parsing.
 
-        How the file was written does not matter. Neither the fields are in it nor their versions, nor those of the
-        software: the provenance of a product names them beside it.
+        The notation of the recipe does not matter. Fields, their versions and software versions are not included: the
+        provenance of a product lists them separately.
         """
         said = {
             "product": self.product,
@@ -108,11 +108,11 @@ class Recipe:
         return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def sources(self) -> list[str]:
-        """Selectors that find the fields it is made of, and no others."""
+        """Selectors that match exactly its fields."""
         return selectors(self._needed)
 
     def key(self, attributes: Mapping[str, Any]) -> Key | None:
-        """Which of its inputs an object with these attributes is; None where it is none."""
+        """Returns the input that an object with these attributes is; None if it is none."""
         found: dict[str, Value] = {}
         for word, values in self._sets.items():
             try:
@@ -124,10 +124,10 @@ class Recipe:
         return Key(found)
 
     def prefix(self, key: Mapping[str, Any]) -> tuple[Operation, ...]:
-        """What is done first, with this input alone, or (winds) with the pair it belongs to.
+        """Returns the leading operations, on this input alone, or (winds) on its pair.
 
-        Inputs of other products with the same prefix become the same fields: by the `Operation.text` of each. What
-        leaves the parameter as it is is left out.
+        Inputs of other products with the same prefix become the same fields: they are compared by the `Operation.text`
+        of each operation. Operations that do not change the parameter are omitted.
         """
         names, found = {str(key["param"])}, []
         for operation in self.operations[: self._alone]:
@@ -139,41 +139,41 @@ class Recipe:
 
     @property
     def rest(self) -> tuple[Operation, ...]:
-        """What is done behind the prefixes, with all inputs of a file; `Wanted.rest` is that of one file."""
+        """Returns the operations after the prefixes, on all inputs of a file; `Wanted.rest` has those of one file."""
         return self.operations[self._alone :]
 
     def wanted(self) -> Iterator[Wanted]:
-        """The files that are to be made, in the order in which they can be complete first."""
+        """The files to make, in the order in which they can be complete first."""
         return (self._wanted(parts) for parts in sorted(self._files(), key=_completion))
 
     def _files(self) -> Iterator[dict[str, _RecipePart]]:
-        """Of each file what of each word is in it."""
+        """Yields for each file its values of each word."""
         files = (dict(parts) for parts in itertools.product(*self._parts()))
         return (parts for parts in files if any(self._is_member(key) for key in _combinations(parts, "type", "number")))
 
     @lazy_property
     def has_control(self) -> bool:
-        """Whether control and perturbed forecasts are asked for, by their numbers: members of one ensemble."""
+        """Whether control and perturbed forecasts are selected by number: members of one ensemble."""
         words = dict(self.words)
         return "number" in words and {"cf", "pf"} <= set(words.get("type", ()))
 
     def _is_member(self, key: Mapping[str, Any]) -> bool:
-        """Whether there can be a field of this type and number: the control forecast is member 0, and no other is."""
+        """Whether a field of this type and number can exist: the control forecast is member 0, and no other type is."""
         return not self.has_control or key["type"] not in ("cf", "pf") or (key["type"] == "cf") == (key["number"] == 0)
 
     @lazy_property
     def _alone(self) -> int:
-        """How many operations come before the first that needs several fields."""
+        """Number of operations before the first that needs several fields."""
         return len(list(itertools.takewhile(lambda operation: operation.is_alone, self.operations)))
 
     @lazy_property
     def statistics(self) -> Statistics | None:
-        """What is done over steps, if anything is."""
+        """The operation over steps, if there is one."""
         return next((operation for operation in self.operations if isinstance(operation, Statistics)), None)
 
     @lazy_property
     def periods(self) -> Periods | None:
-        """What is done over days or months, if anything is."""
+        """The operation over days or months, if there is one."""
         return next((operation for operation in self.operations if isinstance(operation, Periods)), None)
 
     @lazy_property
@@ -200,7 +200,7 @@ class Recipe:
         ]
 
     def _parts(self) -> list[list[tuple[str, _RecipePart]]]:
-        """For each word what of it goes into one file together; dates, times and steps are one where days count."""
+        """Yields for each word the values combined in one file; with days, dates, times and steps are one item."""
         found = [self._of_periods] if self.periods else []
         for word, values in self.words:
             if self.periods and word in _OF_PERIODS:
@@ -230,12 +230,12 @@ class Recipe:
 
     @property
     def gathered(self) -> tuple[str, ...]:
-        """Words whose values go into one file together, `param` and windows of steps aside."""
+        """Words whose values are combined in one file, except `param` and windows of steps."""
         members = ["number", *(["type"] if self.has_control else [])]
         return (*self.output.gather, *(members if self._is_ensemble else []))
 
     def files(self) -> Iterator[Key]:
-        """What is single in each file, as `Wanted.attributes`, without saying what it waits for."""
+        """Yields the single values of each file, as `Wanted.attributes`, without its inputs."""
         return map(self._said, self._files())
 
     def _said(self, parts: dict[str, _RecipePart]) -> Key:
@@ -255,7 +255,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class _RecipePart:
-    """Values of a word that go into one file, and what the file says of them; or of several words that go together."""
+    """Values of a word that are combined in one file, and their attribute of the file; or of several related words."""
 
     values: tuple[Value, ...]
     label: Value | None
@@ -264,30 +264,30 @@ class _RecipePart:
     keys: tuple[Key, ...] = ()
 
     def of(self, word: str) -> tuple[Key, ...]:
-        """Each of them as words and their values."""
+        """Returns each value as words and their values."""
         return self.keys or tuple(Key({word: value}) for value in self.values)
 
 
 def _combinations(parts: Mapping[str, _RecipePart], *words: str) -> Iterator[Key]:
-    """All combinations of the values that some words have in a file."""
+    """Yields all combinations of the values of some words in a file."""
     named = [parts[word].of(word) for word in words if word in parts]
     return (Key({word: value for key in keys for word, value in key.items()}) for keys in itertools.product(*named))
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """One file that is to be made.
+    """One file to make.
 
     Attributes
     ----------
     recipe
-        To which product it belongs.
+        Its product.
     attributes
-        What is single in it: ``step`` (or a range of steps), ``number``, ``levelist``, ``param``, ...
+        Its single values: ``step`` (or a range of steps), ``number``, ``levelist``, ``param``, ...
     inputs
-        The fields that it waits for.
+        The fields that it needs.
     window
-        The steps that it has statistics of, where these are of one window.
+        The steps of its statistics, if they are over one window.
 
     """
 
@@ -298,7 +298,7 @@ class Wanted:
 
     @property
     def rest(self) -> tuple[Operation, ...]:
-        """What is done with its inputs, behind their prefixes."""
+        """The operations on its inputs, after their prefixes."""
         if self.window is None:
             return self.recipe.rest
         window = self.window
@@ -308,18 +308,18 @@ class Wanted:
         )
 
     def name(self, **known: Any) -> str:
-        """The file's name, below a folder; `known` are words that only the fields tell, such as ``date``.
+        """Returns the file's name, relative to a folder; `known` are words that only the fields have, such as ``date``.
 
         Raises
         ------
         InvalidArgument
-            A word in the name has no value, or the name would lead elsewhere.
+            A word in the name has no value, or the path would leave the folder.
 
         """
         return file_name(_template(self.recipe.output.name), {**known, **self.attributes})
 
     def options(self, **known: Any) -> dict[str, Any]:
-        """What the writer of this format is told besides the fields: as the recipe says it, with a title filled in."""
+        """Returns the options for the writer of this format: those of the recipe, with the completed title."""
         options = dict(self.recipe.output.options)
         if "title" in options:
             options["title"] = _template(options["title"]).fill({**known, **self.attributes})
@@ -332,31 +332,31 @@ def _template(text: str) -> Template:
 
 
 def _completion(parts: dict[str, _RecipePart]) -> int:
-    """The second of the last step, or the last valid time, that a file waits for."""
+    """Returns the second of the last step, or the last valid time, that a file needs."""
     if "date" in parts and parts["date"].keys:
         return max(map(seconds_since, parts["date"].keys))
     return max(map(end_of, parts["step"].values)) if "step" in parts else 0
 
 
 def load_all(paths: Iterable[str | Path], told: Callable[[Error], None] | None = None) -> list[Recipe]:
-    """The recipes in files, or in those that patterns such as ``recipes/*.yaml`` find.
+    """Reads the recipes in files, or in files that match patterns such as ``recipes/*.yaml``.
 
     Parameters
     ----------
     paths
         Files, or patterns.
     told
-        Gets each error, when all files have been read, and recipes that are wrong are left out. Without it the
-        first error is raised.
+        Called with each error after all files have been read; invalid recipes are omitted. Without it the first error
+        is raised.
 
     Raises
     ------
     InvalidArgument
-        Something in them is wrong: the error names file, line, key and, for a word that is not known, the nearest.
+        A recipe is invalid: the error names file, line, key and, for an unknown word, the closest valid word.
     NotFound, Io, LimitExceeded
-        There is no such file, it cannot be read, or it is larger than 4 MiB.
+        The file does not exist, cannot be read, or is larger than 4 MiB.
     AlreadyExists
-        Two products have one name, or make files of one name. The first of them is not left out.
+        Two products have one name, or files with the same name. The first of the two is kept.
 
     """
     recipes, wrong = _read(paths)
@@ -387,7 +387,7 @@ def _read(paths: Iterable[str | Path]) -> tuple[list[Recipe], list[Error]]:
 
 
 def _told_apart(recipes: Iterable[Recipe]) -> tuple[list[Recipe], list[Error]]:
-    """Those whose names no other had before, and what is wrong with the others."""
+    """Returns the recipes with unique names, and the errors of the others."""
     kept: list[Recipe] = []
     wrong: list[Error] = []
     products: dict[str, Recipe] = {}

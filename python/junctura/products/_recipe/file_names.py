@@ -1,7 +1,7 @@
-"""Names of files with braces in them: ``t850_{step:03}.grib2``.
+"""File names with words in braces: ``t850_{step:03}.grib2``.
 
-In braces stand words of the file's attributes, with a width for numbers at most: nothing of Python's other
-replacement fields, so that a name cannot reach into anything. Names stay below the folder that they are for.
+Braces enclose words of the file's attributes, with an optional width for numbers: other replacement fields of Python
+are rejected, so that a name cannot access objects. Names stay below their folder.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 from junctura._document.located_yaml import Wrong, nearest
 
 _SPEC = re.compile(r"(0?[1-9][0-9]?d?)?")
-# Room for what a hidden provenance has besides.
+# Space for the suffix of the hidden provenance file.
 _LENGTH_MAX = 220
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]')
 
 
 class Open(str):
-    """Stands for the value of a word that only fields tell; fits any width."""
+    """The placeholder for the value of a word that only fields have; fits any width."""
 
     __slots__ = ()
 
@@ -34,16 +34,16 @@ class Template:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What stands in braces."""
+        """The words in braces."""
         return tuple(dict.fromkeys(word for _, word, _ in self._parts if word))
 
     def fill(self, attributes: Mapping[str, Any]) -> str:
-        """The text with values for its words.
+        """Returns the text with the values of its words.
 
         Raises
         ------
         Wrong
-            A word is not known, or its value is not one number where a width is given.
+            A word is unknown, or has a width and its value is not one number.
 
         """
         return "".join(
@@ -70,7 +70,7 @@ def _shown(word: str, spec: str, attributes: Mapping[str, Any]) -> str:
     value = attributes[word]
     if not spec or isinstance(value, Open):
         return str(value)
-    # Of a range of steps, each end.
+    # For a range of steps, each end.
     ends = [re.fullmatch(r"(-?[0-9]+)([ms]?)", end) for end in re.split(r"(?<=[0-9ms])-", str(value))]
     if not all(ends):
         raise Wrong(f'"{{{word}:{spec}}}" is for whole numbers, and {word} is {value}')
@@ -78,12 +78,12 @@ def _shown(word: str, spec: str, attributes: Mapping[str, Any]) -> str:
 
 
 def file_name(template: Template, attributes: Mapping[str, Any]) -> str:
-    """The name of a file; see `Template.fill`.
+    """Returns the name of a file; see `Template.fill`.
 
     Raises
     ------
     Wrong
-        It would be no file below a folder.
+        The path would not be a file below a folder.
 
     """
     name = template.fill(attributes)
@@ -98,5 +98,5 @@ def file_name(template: Template, attributes: Mapping[str, Any]) -> str:
 
 
 def unknown(template: Template, words: Collection[str]) -> str | None:
-    """The first word in braces that is none of these."""
+    """Returns the first word in braces that is not among these."""
     return next((word for word in template.words if word not in words), None)

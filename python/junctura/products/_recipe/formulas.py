@@ -1,8 +1,8 @@
-"""Formulas between fields, such as ``sqrt(u*u + v*v)``: read once, checked word by word, never given to Python to run.
+"""Formulas between fields, such as ``sqrt(u*u + v*v)``: parsed once, validated, never evaluated as Python code.
 
-A formula knows numbers, names of parameters (``2t`` is one, too), ``+ - * / **``, comparisons, ``and``, ``or``,
-``not``, and the functions of `FUNCTIONS`. A comparison gives 1 or 0. What is missing stays missing: where a value that
-an operation needs is NaN, the result is; and what has no finite value, as ``log(-1)`` or ``1/0``, is NaN, too.
+A formula has numbers, names of parameters (``2t`` is one, too), ``+ - * / **``, comparisons, ``and``, ``or``, ``not``,
+and the functions of `FUNCTIONS`. A comparison results in 1 or 0. Missing values propagate: if an operand is NaN, so is
+the result; and results that are not finite, as of ``log(-1)`` or ``1/0``, are NaN, too.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _Value: TypeAlias = "Floats | np.float64"
 _LENGTH_MAX = 1000
 _NODES_MAX = 300
 _DEPTH_MAX = 40
-# A name that Python's grammar does not take for one, such as 2t or 10u.
+# A name that is not an identifier in Python, such as 2t or 10u.
 _DIGIT_FIRST = re.compile(r"(?<![\w.])(?!\d+[eE][-+]?\d+(?![\w.]))\d+[A-Za-z_]\w*(?![\w.])")
 _PREFIX = "digit_first_"
 
 
 def _truth(holds: Any, *of: _Value) -> _Value:
-    """1 or 0, and NaN where one of the values is."""
+    """Returns 1 or 0, and NaN if one of the values is NaN."""
     made: _Value = np.where(_any_missing(*of), np.nan, holds)
     return made
 
@@ -43,7 +43,7 @@ def _where(condition: _Value, then: _Value, otherwise: _Value) -> _Value:
     return made
 
 
-# Each with how many arguments it has: exactly, or at least where negative.
+# Each with its number of arguments: exact, or a minimum if negative.
 FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {
     "sqrt": (np.sqrt, 1),
     "abs": (np.abs, 1),
@@ -75,14 +75,14 @@ _Run: TypeAlias = Callable[[Mapping[str, Floats]], _Value]
 
 
 class Formula:
-    """A formula that was read.
+    """A parsed formula.
 
     Attributes
     ----------
     text
-        As it was written.
+        The source text.
     names
-        The parameters in it, in order of their names.
+        Its parameters, in order of their names.
 
     """
 
@@ -94,9 +94,9 @@ class Formula:
         self.names = tuple(sorted(self._names))
 
     def __call__(self, fields: Mapping[str, Floats]) -> Floats:
-        """Its values from those of its parameters, all of one shape.
+        """Returns its values from those of its parameters, all of one shape.
 
-        Where it has no parameters, the result has no dimensions.
+        Without parameters, the result has no dimensions.
         """
         with np.errstate(all="ignore"):
             values = np.asarray(self._run(fields), np.float64)
@@ -192,12 +192,12 @@ _MAKERS: dict[type[ast.expr], Callable[..., _Run]] = {
 
 @functools.lru_cache(maxsize=1024)
 def formula(text: str) -> Formula:
-    """Reads a formula.
+    """Parses a formula.
 
     Raises
     ------
     Wrong
-        It is none; the error says which word is not known.
+        The text is not a formula; the error names the unknown word.
 
     Examples
     --------

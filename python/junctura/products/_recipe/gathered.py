@@ -1,6 +1,6 @@
-"""Whether what a recipe gathers into a file can be one data set: known before anything runs.
+"""Checks whether the values combined in a file can be one data set, before anything runs.
 
-netCDF and Zarr have axes of members, times and levels, and no others. See `junctura.products._outputs._cube`.
+netCDF and Zarr have axes of members, times and levels only. See `junctura.products._outputs._cube`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def check_gathered(recipe: Recipe) -> None:
 
 
 def _valid_twice(recipe: Recipe, several: list[str]) -> str:
-    """Which two fields of a file are valid at one time, if any are."""
+    """Returns two fields of a file that are valid at one time, if there are any."""
     bases, steps = _bases(recipe, several), _steps(recipe, several)
     valid = (_numbers(bases)[:, None] + _numbers(steps)[None, :]).ravel()
     _, first, counts = np.unique(valid, return_index=True, return_counts=True)
@@ -62,7 +62,7 @@ def _named(base: str, step: str) -> str:
 
 
 def _bases(recipe: Recipe, several: list[str]) -> list[tuple[str, int]]:
-    """The base times of a file: in words, and in seconds; one that is not known stands for one."""
+    """Returns the base times of a file: as words, and in seconds; an unknown time counts as one."""
     words: dict[str, tuple[Value, ...]] = dict(recipe.words)
 
     def of(word: str, number: Any) -> list[tuple[str, int]]:
@@ -82,7 +82,7 @@ def _day(text: str) -> int:
 
 
 def _steps(recipe: Recipe, several: list[str]) -> list[tuple[str, int]]:
-    """The ends of the steps, or windows, of a file."""
+    """Returns the ends of the steps, or windows, of a file."""
     if "step" not in several:
         return [("", 0)]
     windows = [] if recipe.statistics is None else recipe.statistics.windows(dict(recipe.words)["step"])

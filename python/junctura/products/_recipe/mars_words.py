@@ -1,8 +1,8 @@
-"""The words of MARS in a recipe: lists and ranges written out, and keys that tell fields apart.
+"""The MARS words of a recipe: expands lists and ranges, and defines keys that identify fields.
 
-Values are brought to one form each, so that what a file says and what an object has compare equal: steps are whole
-hours, or texts as ``90m`` and, of ranges, ``0-24``; members whole numbers, levels numbers, days ``20261120``, times
-``0600``; all else is text.
+Values are normalized, so that those of a file and of an object are comparable: steps are integer hours, or texts as
+``90m`` and, for ranges, ``0-24``; members are integers, levels numbers, days ``20261120``, times ``0600``; other values
+are texts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Value: TypeAlias = "str | int | float"
 VALUES_MAX = 10_000
 _LENGTH_MAX = 200
 _UNQUOTED = re.compile(r"[A-Za-z0-9._+:-]+")
-# Of a key's text.
+# An attribute in the text of a key.
 _ATTRIBUTE = re.compile(r'([^{},=]+)=("(?:[^"\\]|\\.)*"|[^{},]*)')
 _RESERVED = {"to", "by", "and", "or", "not", "exists"}
 _ORDERED = ("step", "number", "levelist", "date", "time", "hdate", "fcmonth", "direction", "frequency", "bottomLevel")
@@ -33,12 +33,12 @@ _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
 
 def of_object(word: str, attributes: Mapping[str, Any]) -> Value:
-    """The value that an object has of a word; a control forecast (type ``cf``) without a number is member 0.
+    """Returns the value of a word in an object; a control forecast (type ``cf``) without a number is member 0.
 
     Raises
     ------
     KeyError, Wrong
-        It has none, or one that is not possible.
+        The object has no value, or an invalid one.
 
     """
     is_control = word == "number" and "number" not in attributes and member_of(attributes) == 0
@@ -46,7 +46,7 @@ def of_object(word: str, attributes: Mapping[str, Any]) -> Value:
 
 
 class Key(Mapping[str, Any]):
-    """Words and their values, never changed, so that they can be looked up.
+    """Immutable, hashable words and their values.
 
     Examples
     --------
@@ -87,18 +87,18 @@ class Key(Mapping[str, Any]):
 
 
 def differing(one: str, other: str) -> list[str]:
-    """The words that two keys of objects do not have in common, or have with other values."""
+    """Returns the words in which two keys of objects differ."""
     first, second = (dict(_ATTRIBUTE.findall(key)) for key in (one, other))
     return [word for word in {**first, **second} if first.get(word) != second.get(word)]
 
 
 def canonical(word: str, value: Any) -> Value:
-    """The one form of a value.
+    """Returns the normalized form of a value.
 
     Raises
     ------
     Wrong
-        The word has no such value.
+        The word does not allow this value.
 
     """
     if isinstance(value, datetime.timedelta):
@@ -120,7 +120,7 @@ def _text(value: Any) -> str:
 
 
 def _digits(day: datetime.date) -> str:
-    """Eight digits; `strftime` leaves the zeros of years before 1000 out."""
+    """Returns eight digits; `strftime` omits the leading zeros of years before 1000."""
     return f"{day.year:04}{day.month:02}{day.day:02}"
 
 
@@ -140,14 +140,14 @@ def _step(text: str) -> Value | None:
     if found[2] is None:
         at = _length(found[1], "h")
         return None if at is None else step_at(at)
-    # As ecCodes writes it, the unit of a range may be that of its end.
+    # In the notation of ecCodes, the unit of a range may be that of its end.
     unit = found[2].lstrip("-0123456789")
     start, end = _length(found[1], unit if unit in _SECONDS else "h"), _length(found[2], "h")
     return Step(start, end).words if start is not None and end is not None and start < end else None
 
 
 def _length(text: str, unit: str) -> int | None:
-    """Seconds of a length of time as 6 (of this unit), -6, 90m or 1h30m; None of another text."""
+    """Returns the seconds of a duration as 6 (in this unit), -6, 90m or 1h30m; None for other texts."""
     if not re.fullmatch(r"-?([0-9]{1,7}|([0-9]{1,7}[dhms])+)", text):
         return None
     length = sum(int(count) * _SECONDS[said or unit] for count, said in re.findall(r"([0-9]+)([dhms]?)", text))
@@ -155,7 +155,7 @@ def _length(text: str, unit: str) -> int | None:
 
 
 def number_of(param: Value) -> int | None:
-    """The identifier that ecCodes gives a parameter which is a number, alone or with that of its table; None of others.
+    """Returns ecCodes' identifier for a numeric parameter, with or without its table; None for other parameters.
 
     Examples
     --------
@@ -171,12 +171,12 @@ def number_of(param: Value) -> int | None:
 
 
 def step_at(seconds: int) -> Value:
-    """The step so many seconds after the base time: whole hours, or a text as 90m."""
+    """Returns the step this many seconds after the base time: integer hours, or a text as 90m."""
     return seconds // 3600 if seconds % 3600 == 0 else Step(seconds, seconds).words
 
 
 def span_of(step: Value) -> Step:
-    """The seconds at which a step, or a range of steps, begins and ends; equal of a single step."""
+    """Returns the seconds of both ends of a step, or a range of steps; equal for a single step."""
     found = step_of(str(step))
     assert found is not None, step
     return found
@@ -229,12 +229,12 @@ _WHAT = {
 
 
 def values(word: str, given: Any) -> tuple[Value, ...]:
-    """All values that are asked for: one, a list, ``a/b/c``, or ``a/to/b/by/c`` written out.
+    """Returns all selected values: one, a list, ``a/b/c``, or ``a/to/b/by/c`` expanded.
 
     Raises
     ------
     Wrong
-        One of them is none, comes twice, or they are too many.
+        A value is invalid or duplicate, or there are too many values.
 
     """
     found: dict[Value, None] = {}
@@ -288,7 +288,7 @@ def _range(word: str, given: str, parts: list[str]) -> tuple[Value, ...]:
 
 
 def _times(word: str, given: str, first: Value, last: Value, by: str) -> tuple[Value, ...]:
-    """Steps, or times of day, at equal distances: hours, unless they have a unit."""
+    """Returns steps, or times of day, at equal intervals: hours, unless they have a unit."""
     if word == "time":
         ends = [Step(*[seconds_of(str(value))] * 2) for value in (first, last)]
     else:
@@ -316,18 +316,18 @@ def _increment(text: str) -> Decimal:
 
 
 def seconds_since(words: Mapping[str, Value]) -> int:
-    """The seconds from 1970 to the valid time of a date, a time and a step; each but the date is 0 where it is none."""
+    """Returns the seconds from 1970 to the valid time of a date, a time and a step; time and step default to 0."""
     day = datetime.datetime.strptime(str(words["date"]), "%Y%m%d").toordinal() - datetime.date(1970, 1, 1).toordinal()
     return day * 86400 + seconds_of(str(words.get("time", "0000"))) + end_of(words.get("step", 0))
 
 
 def end_of(step: Value) -> int:
-    """The second at which a step, or a range of steps, ends."""
+    """Returns the second at which a step, or a range of steps, ends."""
     return span_of(step).end
 
 
 def selectors(words: Mapping[str, tuple[Value, ...]]) -> list[str]:
-    """The questions that find all fields with these values: one, if a selector can be as long as that."""
+    """Returns selectors for all fields with these values: one, unless it would exceed the length limit."""
     asked = ",".join(f"{word}={'/'.join(map(_item, words[word]))}" for word in WORDS if word in words)
     if len(asked.encode()) <= SELECTOR_BYTES_MAX and sum(map(len, words.values())) <= SELECTOR_VALUES_MAX:
         return [asked]

@@ -1,4 +1,4 @@
-"""From documents to recipes: everything that can be known to be wrong is said here, before anything runs."""
+"""Converts documents to recipes, with all checks that are possible before anything runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Words = dict[str, tuple[Value, ...]]
 
 
 def recipes_of(path: str | Path) -> tuple[list[Recipe], list[Error]]:
-    """The recipes of a file, and what is wrong in it; see `load_all`."""
+    """Returns the recipes of a file, and its errors; see `load_all`."""
     try:
         found = read(path)
     except Error as error:
@@ -41,7 +41,7 @@ def recipes_of(path: str | Path) -> tuple[list[Recipe], list[Error]]:
 
 
 def recipe_of(document: Document) -> Recipe:
-    """The recipe of a document."""
+    """Returns the recipe of a document."""
     recipes, wrong = _read_one(document)
     if wrong:
         raise wrong[0]
@@ -49,7 +49,7 @@ def recipe_of(document: Document) -> Recipe:
 
 
 def _read_one(document: Document) -> tuple[list[Recipe], list[InvalidArgument]]:
-    """The recipe, or what is wrong."""
+    """Returns the recipe, or the errors."""
     folder = Path(document.path).parent
     try:
         RECIPE.check(document.value)
@@ -64,7 +64,7 @@ def _read_one(document: Document) -> tuple[list[Recipe], list[InvalidArgument]]:
 
 
 def _wrong_parts(said: Any, folder: Path, found: Sequence[Wrong]) -> Iterator[Wrong]:
-    """What is wrong in parts of a recipe that can be read without the others, and are of the right form."""
+    """Returns the errors in well-formed parts of a recipe that can be read independently."""
     for place, check in _parts(said, folder):
         if not any(one.place[: len(place)] == place for one in found):
             try:
@@ -77,7 +77,7 @@ def _wrong_parts(said: Any, folder: Path, found: Sequence[Wrong]) -> Iterator[Wr
 
 
 def _parts(said: Any, folder: Path) -> Iterator[tuple[tuple[str | int, ...], Callable[[], object]]]:
-    """The place of each such part, and what reads it."""
+    """Yields the position of each such part, and its reader."""
     source, do, to = (said.get(key) if isinstance(said, dict) else None for key in ("from", "do", "to"))
     if isinstance(source, dict):
         for word in (word for word in WORDS if word in source):
@@ -175,7 +175,7 @@ def _first_step(words: _Words) -> Value:
 
 
 def _grid_of_wind(value: dict[str, Any], later: list[dict[str, Any]]) -> str:
-    """Its own, or that to which fields are brought next."""
+    """Returns its own grid, or that to which fields are regridded next."""
     if "grid" in value:
         return ToGrid.read(value["grid"]).grid
     for item in later:
@@ -185,7 +185,7 @@ def _grid_of_wind(value: dict[str, Any], later: list[dict[str, Any]]) -> str:
 
 
 def _grid_behind(operation: Operation, before: Grid | None) -> Grid | None:
-    """The grid that fields are on behind an operation, where it is known; an area that it does not have is refused."""
+    """Returns the grid of fields after an operation, if known; rejects an area that the grid does not have."""
     if isinstance(operation, ToGrid | Winds):
         return operation.on
     if isinstance(operation, Crop) and before is not None:
@@ -235,7 +235,7 @@ def _upwards(said: Sequence[float], _folder: Path) -> tuple[float, ...]:
     return tuple(said)
 
 
-# Options of maps whose meaning is known without the rest of a recipe, and what reads them.
+# Options of maps with a meaning independent of the rest of a recipe, and their readers.
 _OPTIONS: dict[str, Callable[[Any, Path], Any]] = {
     "styles": lambda said, folder: load(folder / said),
     "units": _units,
@@ -245,7 +245,7 @@ _OPTIONS: dict[str, Callable[[Any, Path], Any]] = {
 
 
 def _check_files(recipe: Recipe) -> None:
-    """Each file has a name, and no two have the same."""
+    """Checks that each file has a unique name."""
     files = math.prod(len(parts) for parts in recipe._parts())
     if files > _FILES_MAX:
         raise Wrong(f"{files} files, at most {_FILES_MAX} are possible", "from")
@@ -259,7 +259,7 @@ def _check_files(recipe: Recipe) -> None:
 
 
 def _check_format(recipe: Recipe) -> None:
-    """That files of the format can have these fields, as far as it is known on which grid they are."""
+    """Checks that files of the format can have these fields, as far as the grid is known."""
     to, on = recipe.output, None
     for operation in recipe.operations:
         on = _grid_behind(operation, on)
@@ -279,7 +279,7 @@ def _check_format(recipe: Recipe) -> None:
 
 
 def _check_told_apart(recipe: Recipe) -> None:
-    """That statistics over steps are not one and the same in a file."""
+    """Checks that statistics over steps differ within a file."""
     if recipe.statistics is None:
         return
     of, cause = recipe.statistics.of, ""
@@ -309,7 +309,7 @@ def _fields_in_file(recipe: Recipe) -> int:
 def _check_names(recipe: Recipe) -> None:
     template = Template(recipe.output.name)
     _check_words(template, recipe)
-    # What only fields tell is not known yet, and is the same for all files or a difference more.
+    # Values that only fields have are not known yet; they are equal for all files, or a further difference.
     known = UNKNOWN
     seen: dict[str, Key] = {}
     for attributes in recipe.files():

@@ -2,7 +2,7 @@
 
 ``python -m junctura.products._recipe.recipe_schema`` prints ``recipe.schema.json``, a file of the package; a test
 compares them. An editor with yaml-language-server reads it with this first line in a recipe:
-``# yaml-language-server: $schema=<where it lies>/recipe.schema.json``.
+``# yaml-language-server: $schema=<path>/recipe.schema.json``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from junctura._document.validation import (
 from junctura.products._map.colours import NAMES
 from junctura.products._outputs._output import PARTS, SCALES, THEMES
 
-# What files are told apart by, in the schema `mars`, in the order of selectors.
+# Attributes that distinguish files, in the schema `mars`, in the order of selectors.
 WORDS = {
     "class": "Which archive or project the fields belong to",
     "expver": "Version of the experiment",
@@ -60,7 +60,7 @@ WORDS = {
     "process": "Generating process, as 2-96",
     "variant": "What else tells fields apart",
 }
-# All words that identify a field, in the schema `mars`, those that a recipe cannot say among them.
+# All attributes that identify a field, in the schema `mars`, including those that a recipe cannot select.
 IDENTITY = (
     *WORDS,
     *("dataset", "activity", "experiment", "generation", "realization", "resolution", "refdate", "fcperiod"),
@@ -226,7 +226,7 @@ _LENGTH_OR_PERIOD = Either(
     "Hours, or a length as 24h, 30m, 1h30m; day or month: by valid times, of several dates and times",
 )
 _OF = _or_list(Word(OVER_STEPS, what="a statistic"), "Which; each gives a field")
-# In plans, which do not know which dates will come.
+# In plans, which do not know future dates.
 OVER_STEPS_ONLY = KnownMapping(
     {"over": _LENGTH, "of": _OF}, ("over", "of"), "Over steps, in windows that begin at step 0"
 )
@@ -271,7 +271,7 @@ OPERATIONS: dict[str, Spec] = {
     "fill": Number("Missing values become this number"),
     "keep": _or_list(Text(what="a parameter", length_max=60), "Keeps the fields of these parameters only"),
 }
-# Other names of operations: what is said with them is read as with the name itself.
+# Aliases of operations: their arguments are read as those of the operation itself.
 ALIASES = {
     "regrid": "grid",
     "interpolate": "grid",
@@ -365,12 +365,12 @@ RECIPE = KnownMapping(
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of a recipe."""
+    """Returns the JSON Schema of a recipe."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Junctura: a product", **RECIPE.json()}
 
 
 def text() -> str:
-    """What is in ``recipe.schema.json``."""
+    """Returns the contents of ``recipe.schema.json``."""
     return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What the values of fields are: arrays in double precision."""
+"""The type of field values: arrays in double precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the values of a field lie: grids and their names, and the truncation of spectral fields.
+"""Grids and their names, and the truncation of spectral fields.
 
 ```text
   name                          kind          what
@@ -11,8 +11,8 @@
   points@50.1/8.7,48.2/16.4     points        places, each by latitude/longitude
   T63                           spectral      spherical harmonics up to this total wavenumber, triangular
 ```
-Rows go from north to south and columns from west to east, and values lie row by row. A name says all about a grid:
-two grids are equal if and only if their names are.
+Rows are ordered from north to south and columns from west to east, and values are stored row by row. A name defines a
+grid completely: two grids are equal if and only if their names are.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ from junctura.field._eccodes import value_of
 from junctura.products._regrid.floats import Floats
 
 Kind = Literal["regular_ll", "regular_gg", "reduced_gg", "listed", "points"]
-# So many degrees apart are the same place.
+# Points at most this many degrees apart are the same place.
 _SAME = 1e-9
-# The same row or column, of grids whose names have ten digits.
+# Tolerance for the same row or column, of grids whose names have ten digits.
 _SAME_ROW = 1e-6
 # Edition 1 of GRIB rounds edges to this.
 _ROUNDED = 1e-3
 _GAUSSIAN_MAX = 8000
 _TRUNCATION_MAX = 8000
 _PLACES_MAX = 100_000
-# Those of which ecCodes has a sample; it complains on the standard error output where it has none.
+# Grids for which ecCodes has a sample; it writes to standard error for others.
 _CLASSICAL = (32, 48, 64, 80, 96, 128, 160, 200, 256, 320, 400, 512, 640, 1024, 1280, 2000)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Points on the sphere; degrees. Made by `grid`, or by the functions below, and never changed.
+    """Points on the sphere; degrees. Created by `grid`, or by the functions below; immutable.
 
     Attributes
     ----------
     name
-        All about it in words; see the module's page.
+        The complete definition as text; see the module's page.
     shape
-        Of an array of its values: rows and columns, or points where rows differ in their columns or there are none.
+        The shape of an array of its values: rows and columns, or points if the rows differ in length or there are none.
     latitudes, longitudes
-        Of rows and of columns; where `is_regular` does not hold, of all points. Longitudes go east from the
-        westernmost. NaN where the header of a listed grid does not state them.
+        Coordinates of rows and of columns; of all points unless `is_regular`. Longitudes increase eastward from the
+        westernmost. NaN if the header of a listed grid does not have them.
     lines
-        Of a listed grid whose points are in rows: how many rows, and how many points in each; else empty.
+        For a listed grid whose points are in rows: the number of rows, and of points in each; else empty.
 
     """
 
@@ -78,24 +78,24 @@ class Grid:
 
     @property
     def is_regular(self) -> bool:
-        """Whether it is rows of equally many columns."""
+        """Whether all its rows have the same number of columns."""
         return self.kind in ("regular_ll", "regular_gg")
 
     @property
     def is_global(self) -> bool:
-        """Whether it goes around the globe and from pole to pole."""
+        """Whether it is global in both directions."""
         return self.kind not in ("points", "listed") and "@" not in self.name
 
     @property
     def whole(self) -> str:
-        """The name of the whole grid that it is, or is an area of; empty if it is neither."""
+        """The name of the global grid that it is, or is an area of; empty if it is neither."""
         if self.kind in ("points", "listed") or "x" in self.name:
             return ""
         return self.name.partition("@")[0]
 
     @property
     def goes_around(self) -> bool:
-        """Whether the last column of a regular grid is as far from the first one as from the one before."""
+        """Whether the last column of a regular grid is adjacent to the first one."""
         columns = self.shape[-1]
         if not self.is_regular or columns < 2:
             return False
@@ -105,8 +105,8 @@ class Grid:
     def edges(self) -> tuple[float, float, float, float]:
         """North, west, south and east of the area that a regular grid covers.
 
-        They are the outermost rows and columns. A grid that goes around has no edge in the west and the east, and none
-        in the north and the south where the pole is less than the distance of two rows from the outermost one.
+        The bounds are the outermost rows and columns. A grid that covers all longitudes has no bounds in the west and
+        the east, and none in the north and the south if the distance to the pole is less than the distance of two rows.
         """
         north, south = float(self.latitudes[0]), float(self.latitudes[-1])
         west, east = float(self.longitudes[0]), float(self.longitudes[-1])
@@ -117,32 +117,33 @@ class Grid:
 
     @property
     def size(self) -> int:
-        """How many points it has."""
+        """Number of points."""
         return math.prod(self.shape)
 
     @property
     def label(self) -> str:
-        """Its name, for messages: of a listed grid the kind, as its section is for programs."""
+        """Its name for messages: for a listed grid the kind, since its section is for programs."""
         return self.name.partition(":")[0] if self.kind == "listed" else self.name[:80]
 
     @property
     def is_located(self) -> bool:
-        """Whether it is known where its points are."""
+        """Whether the coordinates of its points are known."""
         return self.kind != "listed" or bool(np.isfinite(self.latitudes).all())
 
     def points(self) -> tuple[Floats, Floats]:
-        """Latitudes and longitudes of all points in the order of the values."""
+        """Returns latitudes and longitudes of all points in the order of the values."""
         if not self.is_regular:
             return self.latitudes, self.longitudes
         return np.repeat(self.latitudes, self.shape[1]), np.tile(self.longitudes, self.shape[0])
 
     def crop(self, north: float, west: float, south: float, east: float) -> Grid:
-        """The rows and columns of a regular grid that lie in an area; `rows_and_columns` says which these are.
+        """Returns the part of a regular grid within an area; `rows_and_columns` returns its indices.
 
         Raises
         ------
         InvalidArgument
-            There are none, or the grid is not regular, or the area has two parts of a grid that does not go around.
+            There are no such points, or the grid is not regular, or the area has two parts of a grid that is not
+            cyclic.
 
         """
         if not self.is_regular:
@@ -160,12 +161,12 @@ class Grid:
         return whole_of(self).around(latitudes, longitudes)
 
     def around(self, latitudes: Floats, longitudes: Floats) -> Grid:
-        """The area of a whole grid that has these rows and columns, its name with as few digits as this needs."""
+        """Returns the area of a global grid with these rows and columns, with the shortest exact name."""
         north, south = _outward(latitudes[0], 1), _outward(latitudes[-1], -1)
         return self.crop(north, _outward(longitudes[0], -1), south, _outward(longitudes[-1], 1))
 
     def rows_and_columns(self, area: Grid) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Where the rows and columns of an area of this grid are in it: ``values[numpy.ix_(rows, columns)]``."""
+        """Returns the indices of an area's rows and columns in this grid: ``values[numpy.ix_(rows, columns)]``."""
         if not (self.is_regular and area.is_regular):
             raise InvalidArgument(f"grid {area.label}", f"not an area of {self.label}")
         if area.name == self.name:
@@ -220,12 +221,12 @@ class Spectral:
 
 
 def grid(name: str) -> Grid | Spectral:
-    """What a name names.
+    """Returns the grid with a name.
 
     Raises
     ------
     InvalidArgument
-        There is no such grid; the error says what names look like.
+        The grid is unknown; the error describes valid names.
 
     Examples
     --------
@@ -240,12 +241,12 @@ def grid(name: str) -> Grid | Spectral:
 
 
 def whole_of(on: Grid) -> Grid:
-    """The whole grid that a grid is, or is an area of, however many points that has.
+    """Returns the global grid that a grid is, or is an area of, regardless of its size.
 
     Raises
     ------
     InvalidArgument
-        It has no rows and columns of a whole grid.
+        The grid does not have the rows and columns of a global grid.
 
     """
     found = _grid(on.whole) if on.whole else None
@@ -282,24 +283,24 @@ def _grid(name: str) -> Grid | Spectral:
 
 
 def regular_ll(dlon: float, dlat: float) -> Grid:
-    """Rows and columns so many degrees apart, from pole to pole and around the globe."""
+    """Returns a grid with this spacing in degrees, from pole to pole and around the globe."""
     name = f"{_number(dlon)}/{_number(dlat)}"
     columns, rows = _divides(name, 360, dlon), _divides(name, 180, dlat) + 1
-    # Areas of it may have less points than are possible.
+    # Areas may be allowed although the global grid has too many points.
     _limit(name, max(columns, rows))
-    # Of a third of a degree the name has ten digits, but its rows still end at the pole.
+    # The name has ten digits of a third of a degree, but the rows still end at the pole.
     latitudes: Floats = 90 - np.arange(rows, dtype=np.float64) * (180 / (rows - 1))
     longitudes: Floats = np.arange(columns, dtype=np.float64) * (360 / columns)
     return Grid(name, "regular_ll", (rows, columns), latitudes, longitudes)
 
 
 def regular_area(rows: int, columns: int, north: float, west: float, south: float, east: float) -> Grid:
-    """So many rows and columns of equal distance, the outermost at these edges, which need not divide a circle.
+    """Returns a grid of equidistant rows and columns with these bounds, whose spacing need not divide a circle.
 
     Raises
     ------
     InvalidArgument
-        The edges are no degrees in this order, or several rows or columns are in one place.
+        The bounds are not degrees in this order, or several rows or columns coincide.
 
     """
     name = f"{rows}x{columns}@{'/'.join(map(_number, (north, west, south, east)))}"
@@ -312,12 +313,12 @@ def regular_area(rows: int, columns: int, north: float, west: float, south: floa
 
 
 def listed_name(kind: str, edition: int, section: bytes) -> str:
-    """The name of a grid by the grid section of a message, whose kind is ecCodes' name of its template."""
+    """Returns the name for the grid section of a message, whose kind is ecCodes' name of its template."""
     return f"{kind}:{edition}:{base64.urlsafe_b64encode(zlib.compress(section, 9)).decode().rstrip('=')}"
 
 
 def stating(name: str) -> bytes:
-    """A message with the grid section of a listed grid, and all values 0."""
+    """Returns a message with the grid section of a listed grid, and all values 0."""
     _, edition, text = name.partition("#")[0].split(":")
     # Sections of reduced grids have two bytes for each row.
     section = zlib.decompressobj().decompress(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), 1 << 20)
@@ -346,9 +347,9 @@ def _listed(name: str, kind: str) -> Grid:
 
 
 def _layout_and_pole(eccodes: Any, handle: int) -> tuple[Layout, tuple[float, float, float] | None]:
-    """Where the points are; and the southern pole and the angle of a rotation that ecCodes leaves out.
+    """Returns the coordinates of the points; and the southern pole and the angle of a rotation that ecCodes omits.
 
-    EcCodes 2.50 gives points of `rotated_gg`, unlike those of other rotated grids, before they are turned.
+    EcCodes 2.50 returns unrotated points for `rotated_gg`, unlike for other rotated grids.
     """
     layout = layout_of(eccodes, handle)
     if value_of(eccodes, handle, "gridType", str) != "rotated_gg":
@@ -359,7 +360,7 @@ def _layout_and_pole(eccodes: Any, handle: int) -> tuple[Layout, tuple[float, fl
 
 
 def _turned_back(north: Floats, east: Floats, latitude: float, longitude: float, angle: float) -> tuple[Floats, Floats]:
-    """Places on the globe of those on a sphere whose southern pole is at a latitude and a longitude."""
+    """Returns the true coordinates of places on a rotated sphere, given the position of its southern pole."""
     if angle:
         raise Unsupported("grid rotated_gg", f"it is turned about its new pole, too, by {angle:g} degrees")
     x, y, z = np.moveaxis(directions(north, east), -1, 0)
@@ -370,7 +371,7 @@ def _turned_back(north: Floats, east: Floats, latitude: float, longitude: float,
 
 
 def _stating(edition: int, section: bytes) -> bytes:
-    """A message with this grid section, and all values 0 (WMO FM 92 GRIB, editions 1 and 2)."""
+    """Returns a message with this grid section, and all values 0 (WMO FM 92 GRIB, editions 1 and 2)."""
     if edition == 1:
         product = bytes(
             [0, 0, 28, 128, 98, 0, 255, 128, 130, 100, 1, 244, 20, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 21, 0, 0, 0]
@@ -404,7 +405,7 @@ def reduced_gg(n: int, columns: Iterable[int] | None = None) -> Grid:
     Raises
     ------
     InvalidArgument
-        The classical grid of this number is not known to ecCodes, or the columns are not those of 2 `n` rows.
+        ecCodes does not have the classical grid of this number, or the columns do not match 2 `n` rows.
 
     """
     latitudes = gaussian_latitudes(n)
@@ -444,14 +445,14 @@ def spectral(truncation: int) -> Spectral:
 
 
 def directions(latitudes: Floats, longitudes: Floats) -> Floats:
-    """Places in degrees as vectors of length 1, in a last dimension."""
+    """Returns places in degrees as unit vectors, in a last dimension."""
     north, east = np.radians(latitudes), np.radians(longitudes)
     return np.stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)], axis=-1)
 
 
 @functools.lru_cache(maxsize=16)
 def gaussian_latitudes(n: int) -> Floats:
-    """The latitudes of 2 `n` Gaussian rows, from north to south."""
+    """Returns the latitudes of 2 `n` Gaussian rows, from north to south."""
     if not 0 < n <= _GAUSSIAN_MAX:
         raise InvalidArgument(f"grid F{n}", f"1 to {_GAUSSIAN_MAX} rows between pole and equator are possible")
     north = np.degrees(np.arcsin(_legendre_zeros(n)))
@@ -461,10 +462,12 @@ def gaussian_latitudes(n: int) -> Floats:
 
 
 def _legendre_zeros(n: int) -> Floats:
-    """The positive zeros of the Legendre polynomial of degree 2 `n`, by Newton's method, in falling order."""
+    """Returns the positive zeros of the Legendre polynomial of degree 2 `n`, by Newton's method, in decreasing
+    order.
+    """
     degree = 2 * n
     zeros: Floats = np.cos(np.pi * (np.arange(1, n + 1) - 0.25) / (degree + 0.5))
-    # It doubles the right digits each time, and begins with some six.
+    # Each iteration doubles the number of correct digits, starting with about six.
     for _ in range(4):
         before, now = np.ones(n), zeros
         for k in range(2, degree + 1):
@@ -513,13 +516,13 @@ def _within(
     subject = _area(north, west, south, east)
     _check_edges(subject, north, west, south, east)
     rows = np.flatnonzero((whole.latitudes <= north + _SAME) & (whole.latitudes >= south - _SAME))
-    # How far east of the western edge, in columns.
+    # Distance from the western bound, in columns.
     east_of = np.mod(whole.longitudes - west + _SAME, 360) - _SAME
     columns = np.flatnonzero(east_of <= east - west + _SAME)
     columns = columns[np.argsort(east_of[columns], kind="stable")]
     if not len(rows) or not len(columns):
         raise InvalidArgument(subject, f"the grid {whole.name} has no point in it")
-    # The same numbers as those of the whole, some turns away.
+    # The same numbers as those of the global grid, modulo full turns.
     turns = np.rint((west + east_of - whole.longitudes)[columns] / 360)
     return rows, columns, whole.longitudes[columns] + 360 * turns
 
@@ -529,7 +532,7 @@ def _area(north: float, west: float, south: float, east: float) -> str:
 
 
 def check_area(north: float, west: float, south: float, east: float) -> None:
-    """Raises `InvalidArgument` where an area has no such edges."""
+    """Raises `InvalidArgument` if the bounds of an area are invalid."""
     _check_edges(_area(north, west, south, east), north, west, south, east)
 
 
@@ -539,7 +542,7 @@ def _check_edges(subject: str, north: float, west: float, south: float, east: fl
 
 
 def _outward(edge: float, towards: int) -> float:
-    """An edge with few digits that has the row or column within it."""
+    """Returns a bound with few digits that includes the row or column."""
     near = round(edge, 6)
     if abs(near - edge) < 1e-10:
         return near
@@ -547,7 +550,7 @@ def _outward(edge: float, towards: int) -> float:
 
 
 def _limit(name: str, size: int) -> None:
-    """More points than are decoded are a mistake more likely than a wish: 0.01 degrees are 648 million."""
+    """Rejects grids with more points than can be decoded, usually by mistake: 0.01 degrees are 648 million points."""
     if size > (most := points_max()):
         _refuse(name, f"{size} points, at most {most} are possible; {POINTS_VARIABLE} sets the limit")
 

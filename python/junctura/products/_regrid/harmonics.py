@@ -1,11 +1,11 @@
-"""From spherical harmonics to grids: values, and winds from vorticity and divergence.
+"""Spherical harmonics to grids: values, and winds from vorticity and divergence.
 
 A spectral field is a function on the sphere, known exactly everywhere; its values at the points of a grid are sums, not
 interpolations. They are done here rather than by a library because a product with Legendre matrices that are kept and
 one Fourier transform for all rows take a millisecond where the library takes six.
 
-Rows of one grid are shared by all its areas. Regular grids are the fast way; reduced grids go row by row, and points
-one by one.
+All areas of one grid share its rows. Regular grids are fast; reduced grids are processed row by row, and points one by
+one.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from junctura.products._regrid.grids import Grid, Spectral, whole_of
 
 Complexes = npt.NDArray[np.complex128]
 Indices = npt.NDArray[np.intp]
-# Of the sphere on which winds are those of a vorticity and a divergence: that of GRIB's shape of the earth 6.
+# Radius of the sphere for winds from vorticity and divergence: that of GRIB's shape of the earth 6.
 EARTH_RADIUS_M = 6371229.0
-# What the functions of some single points may take at the same time.
+# Memory limit for the functions of several single points.
 _AT_ONCE_BYTES_MAX = 64 << 20
 _POINTS_AT_ONCE_MAX = 4096
 _OF_ANOTHER = ("shortName", "name", "cfName", "units")
@@ -42,13 +42,13 @@ class _LatitudeRows(NamedTuple):
     used: slice
     """Which of the latitudes are needed."""
     at: Indices
-    """For each row its latitude, counted from the first one used."""
+    """For each row the index of its latitude, counted from the first one used."""
     signs: Floats
     """For each row 1 in the north, -1 in the south."""
 
 
 def synthesis(field: Field, on: Grid) -> Field:
-    """A spectral field's values at the points of a grid.
+    """Returns a spectral field's values at the points of a grid.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def synthesis(field: Field, on: Grid) -> Field:
 
 
 def wind(vo: Field, d: Field, on: Grid) -> tuple[Field, Field]:
-    """Wind to the east and to the north from vorticity and divergence.
+    """Returns eastward and northward wind from vorticity and divergence.
 
     With the stream function and the velocity potential, which are those of the sphere with the radius
     `EARTH_RADIUS_M`; see e.g. Temperton, "On scalar and vector transform methods for global spectral models", Monthly
@@ -75,7 +75,7 @@ def wind(vo: Field, d: Field, on: Grid) -> tuple[Field, Field]:
     vo, d
         Spectral, of the same truncation, in 1/s.
     on
-        Where winds are wanted.
+        The grid for the winds.
 
     Returns
     -------
@@ -99,14 +99,14 @@ def wind(vo: Field, d: Field, on: Grid) -> tuple[Field, Field]:
 
 
 def warm(truncation: int, on: Grid, *, is_wind: bool = False) -> None:
-    """Makes the matrices that `synthesis` or `wind` needs in this process, so that the first field does not wait."""
+    """Computes the matrices that `synthesis` or `wind` needs in this process, so that the first field does not wait."""
     if on.kind != "points":
         rows = _rows(on)
         legendre.batches(rows.name, truncation + is_wind, rows.sines, over_cosine=is_wind)
 
 
 def _component(vo: Field, values: Floats, on: Grid, param: str, number: int) -> Field:
-    """Named as what it is, without what was said of vorticity."""
+    """Returns the attributes of the wind component, without those of vorticity."""
     changed: dict[str, object] = {name: None for name in _OF_ANOTHER if name in vo.attributes}
     if "paramId" in vo.attributes:
         changed["paramId"] = number
@@ -124,7 +124,7 @@ def _coefficients(field: Field) -> Complexes:
 
 
 class _Degrees(NamedTuple):
-    """For each coefficient its wavenumbers, and what is above and below it."""
+    """Returns for each coefficient its wavenumbers, and the coefficients above and below it."""
 
     n: Floats
     m: Floats
@@ -235,7 +235,7 @@ def _at_points(fields: list[Complexes], truncation: int, on: Grid, over_cosine: 
 
 
 def _points_at_once(truncation: int) -> int:
-    """For how many points there is room for all functions."""
+    """Returns the number of points whose functions fit in the memory limit."""
     of_a_point = 8 * (truncation + 1) * (truncation + 2) // 2
     return max(1, min(_POINTS_AT_ONCE_MAX, _AT_ONCE_BYTES_MAX // of_a_point))
 

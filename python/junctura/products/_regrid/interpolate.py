@@ -1,8 +1,7 @@
-"""Fields on other grids: by sums of spherical harmonics, by cutting out, or by weights of MIR.
+"""Regrids fields: by synthesis of spherical harmonics, by cropping, or with weights of MIR.
 
-What is missing stays missing as with MIR: a point whose greatest weight is that of a missing value is missing, and so
-is one that gets missing values only; else the weights of the others are divided by their sum. Results have the bits of
-MIR's own interpolation.
+Missing values follow the rule of MIR: a point is missing if the source with its greatest weight is missing, or all
+sources are; else the remaining weights are divided by their sum. Results have the same bits as MIR's own interpolation.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from junctura.products._regrid.sparse_matrix import SparseMatrix
 from junctura.products._regrid.vector_rotation import ALONG_GRID, PAIRS
 from junctura.products._regrid.weight_matrices import Method, Quantity
 
-# Components of vectors, and what has their kind of values at a pole; by short names and numbers.
+# Vector components, and other parameters with their kind of values at a pole; by short names and numbers.
 _VECTORS = frozenset(
     ("u", "v", "vo", "d", "10u", "10v", "100u", "100v", "200u", "200v", "u10n", "v10n", "ewss", "nsss", "iews", "inss")
     + ("131", "132", "138", "155", "165", "166", "228246", "228247", "228239", "228240", "228131", "228132")
@@ -35,17 +34,17 @@ _DIRECTIONS = frozenset(
 
 
 def to_grid(field: Field, on: Grid, method: Method = "linear") -> Field:
-    """A field on another grid.
+    """Returns a field on another grid.
 
-    Spectral fields are summed at its points. Where both grids are one whole grid, or areas of it, rows and columns are
-    taken as they are. Everything else is interpolated; outside of the area that a field covers it is missing.
+    Spectral fields are evaluated at its points. If both grids are one global grid, or areas of one global grid, rows
+    and columns are copied. All other fields are interpolated; points outside the area of the field are missing.
 
     Parameters
     ----------
     field
-        Any but one on points.
+        Any field except one on points.
     on
-        Where its values are wanted.
+        The target grid.
     method
         ``linear``, ``bilinear``, ``nearest`` or ``conservative``; see `weight_matrices.weights`.
         Components of vectors, known by their parameter, are treated each for itself, but at the poles as such.
@@ -59,11 +58,11 @@ def to_grid(field: Field, on: Grid, method: Method = "linear") -> Field:
     Raises
     ------
     InvalidArgument
-        There is no such method, or the field is a component of a vector along its grid.
+        The method is unknown, or the field is a vector component along its grid.
     Unsupported
         There are no weights of this method between these grids.
     TooLarge
-        To make the weights takes more memory than is free.
+        Making the weights would exceed the free memory.
     Io
         The cache of weights cannot be written.
     ImportError
@@ -90,16 +89,16 @@ def to_grid(field: Field, on: Grid, method: Method = "linear") -> Field:
 
 
 def prepare(source: str, target: str, method: Method = "linear", quantity: Quantity = "scalar") -> None:
-    """Makes what `to_grid` needs between two grids, by their names, so that the first field does not wait for it.
+    """Prepares weights between two grids, by name, for `to_grid`, so that the first field does not wait.
 
     Parameters
     ----------
     source, target
-        Names of grids; of a spectral truncation, as source.
+        Names of grids; the source may be a spectral truncation.
     method
         As for `to_grid`.
     quantity
-        What it is for: components of vectors have weights of their own; see `quantity_of`.
+        The kind of parameter: vector components have their own weights; see `quantity_of`.
 
     Raises
     ------
@@ -122,22 +121,22 @@ def _param(field: Field) -> str:
 
 
 def quantity_of(param: str) -> Quantity:
-    """Whether a parameter is a component of a vector."""
+    """Whether a parameter is a vector component."""
     return "vector" if _is_one_of(param, _VECTORS) else "scalar"
 
 
 def _is_one_of(param: str, params: frozenset[str]) -> bool:
-    # Edition 1 has the table behind the number.
+    # Edition 1 has the table after the number.
     return param.partition(".")[0] in params
 
 
 def is_part(origin: Grid, on: Grid) -> bool:
-    """Whether rows and columns of one are those of the other."""
+    """Whether both have common rows and columns."""
     return origin.is_regular and bool(origin.whole) and origin.whole == on.whole
 
 
 def _placed(field: Field, on: Grid) -> Field:
-    """On the whole grid of which it covers an area, or an area of that; missing where it has no values."""
+    """Returns values on the global grid of which the field covers an area, or on an area; missing outside the field."""
     if field.on == on:
         return field
     whole = whole_of(on)

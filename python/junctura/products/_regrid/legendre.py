@@ -1,4 +1,4 @@
-"""Associated Legendre functions as matrices, made once for each grid and truncation.
+"""Associated Legendre functions as matrices, computed once for each grid and truncation.
 
 A sum over spherical harmonics is two sums: over total wavenumbers n for each latitude, then over zonal wavenumbers m
 along it. The first is a product with a matrix of Legendre functions for each m. As a function of the sine of latitude
@@ -29,9 +29,9 @@ from junctura.products._regrid.floats import Floats
 from junctura.products._workers.cache import Bounded
 
 Indices = npt.NDArray[np.intp]
-# Beyond it the smallest functions near the poles are not numbers of double precision any more.
+# For larger truncations the smallest functions near the poles underflow in double precision.
 TRUNCATION_MAX = 1900
-# Matrices larger than this are made anew each time; those of T639 on a quarter of a degree have 600 MB.
+# Larger matrices are recomputed each time; those of T639 on a quarter of a degree have 600 MB.
 _KEPT_BYTES_MAX = 256 << 20
 
 
@@ -43,7 +43,7 @@ class LegendreBatch(NamedTuple):
     """By zonal wavenumber, degree, latitude."""
     odd: Floats
     even_at: Indices
-    """For each zonal wavenumber and degree which coefficient it goes with; behind the last one where there is none."""
+    """For each zonal wavenumber and degree the index of its coefficient; one past the last if there is none."""
     odd_at: Indices
 
 
@@ -51,12 +51,12 @@ _kept: Bounded[list[LegendreBatch]] = Bounded(_KEPT_BYTES_MAX)
 
 
 def batches(name: str, truncation: int, sines: Floats, *, over_cosine: bool = False) -> Iterable[LegendreBatch]:
-    """The functions at some latitudes.
+    """Returns the functions at some latitudes.
 
     Parameters
     ----------
     name
-        Of the latitudes: calls with the same one share matrices.
+        Identity of the latitudes: calls with the same name share matrices.
     truncation
         The largest total wavenumber.
     sines
@@ -126,12 +126,12 @@ def _sectoral(zonal: slice, sines: Floats, over_cosine: bool) -> Floats:
 
 @functools.lru_cache(maxsize=4096)
 def _log_factor(order: int) -> float:
-    """Of (2m+1)!! / (2m)!!, the mean-square norm of cosine to the m."""
+    """Returns (2m+1)!! / (2m)!!, the mean-square norm of cosine to the m."""
     return math.fsum(math.log1p(1 / (2 * k)) for k in range(1, order + 1))
 
 
 def _epsilon(n: Floats, m: Indices) -> Floats:
-    """How much of P(n-1) is in sine times P(n)."""
+    """Returns the coefficient of P(n-1) in sine times P(n)."""
     # For n = m it is 0, and so is P(n-1).
     epsilon: Floats = np.sqrt((n * n - m * m) / (4 * n * n - 1))
     return epsilon

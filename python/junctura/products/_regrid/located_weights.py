@@ -6,10 +6,10 @@
   points without rows,   triangles (Delaunay, on the sphere)     linear, bilinear: linear within a triangle
   rows that go around ──►
 ```
-A target point in none of them is outside: it has no weights, with each method. So the area ends at the outermost
-points. Triangles whose circumscribed circle is wider than the distance of neighbors there are no part of it: they close
-bays and gaps. ``nearest`` is by distance on the sphere. ``conservative`` is YAC's: cells of points in rows have their
-corners in the middle of four neighbors, other cells are those of Voronoi, cut at the rim.
+A target point in none of the cells is outside: it has no weights, with each method. So the area ends at the outermost
+points. Triangles whose circumscribed circle is wider than the local distance of neighbors are excluded: they would
+close bays and gaps. ``nearest`` is by distance on the sphere. ``conservative`` uses YAC: cells of points in rows have
+their corners in the middle of four neighbors, other cells are Voronoi cells, cut at the boundary.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from junctura.products._regrid.grids import Grid, directions
 from junctura.remap import Mesh
 
 Integers = npt.NDArray[np.intp]
-# Shares of a cell so far beyond 0 and 1 are rounded.
+# Tolerance for fractions of a cell outside 0 to 1.
 _RIM = 1e-6
 _AT_ONCE = 200_000
-# Of the nearest points of a target point, at so many a cell around it is looked for.
+# Number of nearest points whose cells are searched for a target point.
 _CORNERS = 4
 _NEWTON = 8
-# A row goes around if its ends are at most so many distances of columns apart.
+# A row is cyclic if the distance of its ends is at most this many distances of columns.
 _GAP = 1.5
-# So many points at least are around one.
+# Minimum number of points for the distance of neighbors.
 _AROUND = 6
-# A circle around a triangle is at most so many times as wide as their distance.
+# Maximum width of a circle around a triangle, in local distances of neighbors.
 _REACH = 1.2
 # Places with the same digits behind the point are one; on a sphere of radius 1, 0.6 mm on the ground.
 _DIGITS = 10
-# By so much of the height of the sphere between neighbors places are moved up or down.
+# Relative displacement of places in height, as a fraction of the height of the sphere between neighbors.
 _UNEVEN = 1e-3
 
 
@@ -60,19 +60,19 @@ class _Cells(Protocol):
     tree: Any
 
     def around(self, places: Floats) -> tuple[Integers, Floats]:
-        """The points around places, and how much of each; of places that are in no cell all weights are 0."""
+        """Returns the points around places, and their fractions; all weights are 0 for places outside every cell."""
 
     def duals(self) -> Mesh:
         """Cells around points."""
 
 
 def weights(source: Grid, target: Grid, method: str) -> Any:
-    """A matrix of weights, with empty rows for points of the target outside; see `weight_matrices.weights`.
+    """Returns a matrix of weights, with empty rows for target points outside; see `weight_matrices.weights`.
 
     Raises
     ------
     Unsupported
-        The places of the source's points are not known, or they are too few.
+        The coordinates of the source's points are unknown, or there are too few points.
     ImportError
         Without SciPy: ``pip install 'junctura[products]'``; without YAC: ``pip install 'junctura[remap]'``.
 
@@ -92,7 +92,7 @@ def weights(source: Grid, target: Grid, method: str) -> Any:
 
 
 def around(source: Grid, latitudes: Floats, longitudes: Floats) -> tuple[Integers, Floats]:
-    """The points of a grid around places, and how much `linear` takes of each; outside all shares are 0.
+    """Returns the points of a grid around places, and their fractions for `linear`; outside all fractions are 0.
 
     Raises
     ------
@@ -115,12 +115,12 @@ def around(source: Grid, latitudes: Floats, longitudes: Floats) -> tuple[Integer
 
 
 def _least(places: Floats, middle: Floats) -> float:
-    """How far from the middle points are, as a product; where they are all around, everywhere."""
+    """Returns the smallest scalar product of the points with the center, less a tolerance; -2 for points all around."""
     return float((places @ middle).min()) - _RIM if np.linalg.norm(middle) > _RIM else -2.0
 
 
 def _links(places: Floats, cells: _Cells, target: Grid, *, is_nearest: bool) -> Iterator[tuple[Any, Any, Floats]]:
-    """Points of the target, points of the source, and weights, some at a time."""
+    """Yields target points, source points, and weights, in blocks."""
     middle = places.mean(axis=0)
     least = _least(places, middle)
     north, east = target.points()
@@ -153,14 +153,14 @@ def _cells_of(source: Grid) -> tuple[Floats, _Cells]:
 
 
 def goes_around(rows: Floats) -> bool:
-    """Whether the last column is as near to the first one as others are to their neighbors."""
+    """Whether the last column is as close to the first one as others are to their neighbors."""
     apart = np.linalg.norm(rows[:, 1] - rows[:, 0], axis=1)
     closing = np.linalg.norm(rows[:, -1] - rows[:, 0], axis=1)
     return rows.shape[1] > 2 and bool((closing <= _GAP * apart + 1e-12).all())
 
 
 def _tree(places: Floats) -> Any:
-    """A k-d tree; one that is not balanced is made in a fifth of the time."""
+    """Returns a k-d tree; an unbalanced one is built in a fifth of the time."""
     return needed("scipy.spatial", "products").cKDTree(places, compact_nodes=False, balanced_tree=False)
 
 
@@ -175,7 +175,7 @@ class _Quadrilaterals:
     def around(self, places: Floats) -> tuple[Integers, Floats]:
         points, shares = np.zeros((len(places), 4), np.intp), np.zeros((len(places), 4))
         apart, nearest = self.tree.query(places, min(_CORNERS, self.rows.size // 3))
-        # A place in a cell is not as far from the nearest corner as that is from its farthest neighbor.
+        # A place in a cell is closer to the nearest corner than that corner is to its farthest neighbor.
         left = np.flatnonzero(apart.T[0] <= self._widest[nearest.T[0]])
         for column in nearest.T:
             for south in (0, -1):
@@ -187,7 +187,7 @@ class _Quadrilaterals:
     def _look(
         self, places: Floats, nearest: Integers, by: tuple[int, int], left: Integers, points: Integers, shares: Floats
     ) -> None:
-        """Finds those of the places left that are in the cell beside their nearest point."""
+        """Finds the remaining places that are in the cell beside their nearest point."""
         count, width = self.rows.shape[:2]
         row, column = nearest[left] // width + by[0], nearest[left] % width + by[1]
         is_cell = (row >= 0) & (row < count - 1) & (column >= 0) & (column < width - 1)
@@ -207,7 +207,7 @@ class _Quadrilaterals:
 
 
 def _widest(rows: Floats) -> Floats:
-    """How far each point is from the farthest of its neighbors in its row and column."""
+    """Returns the distance of each point from the farthest of its neighbors in its row and column."""
     found = np.zeros(rows.shape[:2])
     for axis in (0, 1):
         apart = np.linalg.norm(np.diff(rows, axis=axis), axis=2)
@@ -217,18 +217,18 @@ def _widest(rows: Floats) -> Floats:
 
 
 def _continued(rows: Floats) -> Floats:
-    """With a row before and one behind, as far as the next ones are."""
+    """Extrapolates by a row before and one after, at the distance of the adjacent rows."""
     return np.concatenate([2 * rows[:1] - rows[1:2], rows, 2 * rows[-1:] - rows[-2:-1]])
 
 
 def _degrees(places: Floats) -> tuple[Floats, Floats]:
-    """Latitudes and longitudes of vectors."""
+    """Returns latitudes and longitudes of vectors."""
     x, y, z = np.moveaxis(places, -1, 0)
     return np.degrees(np.arctan2(z, np.hypot(x, y))), np.degrees(np.arctan2(y, x))
 
 
 def _bilinear(places: Floats, corners: Floats) -> Floats:
-    """Weights of four corners on the plane that touches the sphere at each place; 0 where it is not between them."""
+    """Returns weights of four corners on the tangent plane at each place; 0 if the place is outside the corners."""
     up = np.eye(3)[np.abs(places).argmin(axis=1)]
     east = np.cross(up, places)
     east /= np.linalg.norm(east, axis=1, keepdims=True)
@@ -257,18 +257,18 @@ def _of(s: Floats, t: Floats) -> Floats:
 
 
 def _uneven(places: Floats) -> Floats:
-    """Places moved up or down a little, so that no four of them are on one circle: each triangle has its own plane."""
+    """Displaces places slightly in height, so that no four are on one circle: each triangle has its own plane."""
     apart = _tree(places).query(places, [2])[0]
     moved: Floats = places * (1 + _UNEVEN * apart**2 / 8 * np.random.default_rng(0).random(apart.shape))
     return moved
 
 
 class _Triangles:
-    """Of points on the sphere: the faces of their convex hull.
+    """Triangles of points on the sphere: the faces of their convex hull.
 
-    The face that a ray from the center goes through is the one whose plane is nearest along the ray: that with the
-    greatest product of the place and the plane's normal, divided by its distance. A tree of these vectors, with a
-    fourth number that gives all one length, finds it.
+    A ray from the center crosses the face whose plane is nearest along the ray: that with the greatest product of the
+    place and the plane's normal, divided by its distance. A tree of these vectors, with a fourth component for equal
+    lengths, finds it.
     """
 
     def __init__(self, places: Floats, *, is_closed: bool = False) -> None:
@@ -296,7 +296,7 @@ class _Triangles:
         self._planes = _tree(np.column_stack([planes, rest]))
 
     def _reach(self, corners: Integers) -> Floats:
-        """Within how many radians of a point of each triangle others are."""
+        """Returns the angle in radians within which each triangle has other points."""
         count = min(_AROUND + 1, len(self.places))
         apart = self.tree.query(self.places, [count])[0][:, 0]
         angles: Floats = _REACH * 2 * np.arcsin(np.minimum(apart / 2, 1))
@@ -323,7 +323,7 @@ class _Triangles:
         points, corners = points[order], corners[order]
         counts = np.bincount(points, minlength=len(self.places))
         starts = np.cumsum(counts) - counts
-        # Cells with fewer corners repeat the last one; those with none, of points that are in no triangle, a point.
+        # Cells with fewer corners repeat the last one; points in no triangle have cells without area.
         at = starts[:, None] + np.minimum(np.arange(max(counts.max(), 3)), np.maximum(counts - 1, 0)[:, None])
         around = corners[np.minimum(at, len(corners) - 1)]
         around[counts == 0] = self.places[counts == 0, None]

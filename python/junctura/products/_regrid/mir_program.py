@@ -1,8 +1,8 @@
-"""The program that makes interpolation weights with MIR, beside the one that wants them.
+"""The program that makes interpolation weights with MIR, in a process of its own.
 
-MIR writes to the standard output when it likes, ends the process where something is very wrong, and makes forked
-children of a process that has used it hang. None of that belongs into a worker, so it is done in a child, which gets
-its task as JSON on its standard input and the name of the file that the matrix goes to.
+MIR writes to standard output, exits the process on serious errors, and makes forked children of a process that has used
+it hang. A worker cannot tolerate that, so MIR runs in a child, which receives its task as JSON on standard input, with
+the path of the file for the matrix.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 
 def weights(task: dict[str, Any], folder: Path) -> Any:
-    """The matrix of a task, as MIR writes it beside an interpolation of nothing."""
+    """Returns the matrix of a task, as MIR writes it beside an interpolation of zeros."""
     import mir
     from mir.weight_matrix import WeightMatrix
 
@@ -34,16 +34,16 @@ def weights(task: dict[str, Any], folder: Path) -> Any:
 def main() -> int:
     """Reads a task, writes a matrix."""
     target = Path(sys.argv[1])
-    # Whatever MIR prints is for those who look for a mistake.
+    # Output of MIR is for debugging.
     os.dup2(2, 1)
     matrix = weights(json.load(sys.stdin), target.parent)
-    # Columns of a row stay in MIR's order: sums in another one would have other bits.
+    # Columns of a row stay in MIR's order: sums in another order would have other bits.
     parts = {"starts": matrix.indptr, "columns": matrix.indices, "weights": matrix.data}
     np.savez(target, **parts, shape=np.array(matrix.shape))
     return 0
 
 
 if __name__ == "__main__":
-    # The folder of this file is no place for imports.
+    # The folder of this file must not be on the import path.
     del sys.path[0]
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""Components of vectors along the rows and columns of a grid, turned to east and north."""
+"""Rotation of vector components along the rows and columns of a grid to east and north."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from junctura.products._regrid.floats import Floats
 from junctura.products._regrid.grids import Grid, directions, stating
 from junctura.products._regrid.located_weights import goes_around
 
-# The attribute of a field whose components are along the grid (the name of ecCodes' key): 1, or -1 where the columns of
-# its message go against the direction of x.
+# The attribute of a field whose components follow the grid (the name of ecCodes' key): 1, or -1 if the columns of its
+# message are opposite to the direction of x.
 ALONG_GRID = "uvRelativeToGrid"
 # The components to the east, or along x, and those to the north, or along y; by short names and numbers.
 PAIRS = {
@@ -37,12 +37,12 @@ PAIRS = {
 }
 # Rotated grids with rows of unequal length, as ecCodes names them.
 _REDUCED = "reduced_rotated"
-# Neighbors that are nearer are in one place, on a sphere of radius 1.
+# Closer neighbors are the same place, on a sphere of radius 1.
 _SAME = 1e-9
 
 
 def turned(x: Floats, y: Floats, on: Grid, sign: int) -> tuple[Floats, Floats]:
-    """Components to the east and to the north of those along x and y.
+    """Returns components to the east and to the north from those along x and y.
 
     Parameters
     ----------
@@ -50,15 +50,15 @@ def turned(x: Floats, y: Floats, on: Grid, sign: int) -> tuple[Floats, Floats]:
         Of the shape of the grid.
     on
         A listed grid whose points are in rows. The direction of x at a point is that between its neighbors in the row,
-        of reduced rotated grids the one around their pole, and y is 90 degrees to the left of it, as in projections
-        that keep angles and in rotated grids.
+        for reduced rotated grids around their pole, and y is 90 degrees to the left, as in conformal projections and in
+        rotated grids.
     sign
-        1 where x goes from the first to the last column, else -1.
+        1 if x increases from the first to the last column, else -1.
 
     Raises
     ------
     Unsupported
-        The points are not in rows, or ecCodes does not know where they are.
+        The points are not in rows, or ecCodes cannot compute their coordinates.
 
     """
     if on.name.startswith(_REDUCED):
@@ -80,7 +80,7 @@ def _around_pole(on: Grid) -> tuple[Floats, Floats]:
 
 
 def _pole(eccodes: Any, handle: int) -> tuple[float, float]:
-    """Of a rotated grid, the northern one: its latitude and longitude."""
+    """Returns latitude and longitude of the northern pole of a rotated grid."""
     keys = (f"{axis}OfSouthernPoleInDegrees" for axis in ("latitude", "longitude"))
     south, east = (float(value_of(eccodes, handle, key, float)) for key in keys)
     return -south, east + 180

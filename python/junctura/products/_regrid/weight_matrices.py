@@ -6,15 +6,15 @@
         │                        │ cut out the rows of the area               │ looked at, then moved into its place
         ▼                        ▼                                            ▼
 ```
-MIR answers nonsense with something: what it makes is looked at before it is believed, and so is what comes from disk,
-where a damaged file is made again.
+MIR returns wrong results for some invalid requests: its matrices are validated before use, and so are those from disk,
+where a corrupt file is replaced.
 
-Matrices between small whole grids are shared by their areas: an area whose edges are no points of the grid would shift
-MIR's points. Other areas have matrices of their own, which MIR gets point by point, so memory and time follow the area.
-The memory that a matrix takes to make is estimated first, and compared with what is free.
+Matrices between small global grids are shared by their areas: MIR would shift its points for an area whose bounds are
+not points of the grid. Other areas have matrices of their own, for which MIR receives a list of points, so memory and
+time depend on the area. The memory to make a matrix is estimated first, and compared with the free memory.
 
-They are in the folder `weights` of the cache (see `junctura.products._workers.cache`). Files appear there whole;
-processes may share it: whoever wants a matrix that another one is making waits for it.
+Matrices are in the folder `weights` of the cache (see `junctura.products._workers.cache`). Files are written
+atomically; processes may share the folder: a process waits for a matrix that another one is making.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ from junctura.products._workers.cache import Bounded, folder_of
 
 Method = Literal["linear", "bilinear", "nearest", "conservative"]
 Quantity = Literal["scalar", "vector"]
-# By our names those of MIR.
+# MIR's names of our methods.
 _METHODS = {
     "linear": "linear",
     "bilinear": "bilinear",
     "nearest": "nearest-neighbour",
     "conservative": "grid-box-average",
 }
-# What MIR does with components of vectors, which have no single value at a pole: a point there takes from its meridian.
+# MIR's treatment of vector components, which have no single value at a pole: a point there uses its meridian.
 _VECTORS = {"pole-displacement-in-degree": "1e-6"}
 _QUIET = {
     "OMP_NUM_THREADS": "1",
@@ -69,16 +69,16 @@ _QUIET = {
 }
 # A matrix from F48 to a quarter of a degree has 40 MB.
 _KEPT_BYTES_MAX = 512 << 20
-# So many degrees beyond an edge a point belongs to the area: GRIB rounds edges to this.
+# Tolerance in degrees for points at the bounds of an area: GRIB rounds bounds to this.
 _RIM = 1e-6
 _ROUNDED = 1e-4
-# Sums of a row differ from 1 by some 1e-14.
+# Row sums differ from 1 by about 1e-14.
 _SUM_ERROR_MAX = 1e-9
 _FORM = 1
-# Whole grids with more points, some 0.25 degrees, are not made for the sake of areas of them: nor are sources with more
-# than some 0.5 degrees.
+# Larger global grids, above about 0.25 degrees, are not used for the matrices of their areas; neither are sources above
+# about 0.5 degrees.
 _SHARED_MAX, _SHARED_SOURCE_MAX = 1_100_000, 270_000
-# What MIR, or YAC, takes to begin with, for each point of the source, and for each of the target; measured.
+# Memory of MIR, or YAC: initial, for each source point, and for each target point; measured.
 _MEMORY = {
     "linear": (100 << 20, 460, 280),
     "bilinear": (100 << 20, 460, 280),
@@ -91,7 +91,7 @@ _MEMORY = {
 _NO_BOXES = "points have no boxes to take means of: take linear, bilinear or nearest"
 # From N320 to a tenth of a degree MIR takes half a minute.
 _MIR_SECONDS_MAX = 900.0
-# Older than this a folder is nobody's work any more.
+# Older folders have no active process.
 _LEFT_SECONDS = 86_400.0
 _DAMAGED = (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 _MADE = ".made-"
@@ -99,15 +99,15 @@ _kept: Bounded[SparseMatrix] = Bounded(_KEPT_BYTES_MAX)
 
 
 def weights(source: Grid, target: Grid, method: Method = "linear", quantity: Quantity = "scalar") -> SparseMatrix:
-    """The matrix that takes values of one grid, point by point, to another.
+    """Returns the matrix that interpolates values from one grid to another.
 
     Parameters
     ----------
     source
-        A whole grid, or a regular one that is an area; see `origin_of`.
+        A global grid, or a regular one that is an area; see `origin_of`.
     target
-        Any grid. An area has the values that the whole grid has there; MIR itself, asked for an area, cuts the boxes of
-        ``conservative`` at its edges.
+        Any grid. An area has the values of the global grid there; MIR itself, for an area, cuts the boxes of
+        ``conservative`` at its bounds.
     method
         ``linear``: within triangles of points around. ``bilinear``: within quadrilaterals. ``nearest``: the nearest
         point. ``conservative``: the mean over the target's grid boxes (MIR's grid-box-average; YAC's of first order
@@ -117,19 +117,19 @@ def weights(source: Grid, target: Grid, method: Method = "linear", quantity: Qua
 
     Returns
     -------
-    SparseMatrix
-        Rows are points of the target, columns those of the source. The row of a point outside the source's area is
+    Rows are target points, columns source points. The row of a point outside the source's area is empty; the sum of
+    each other row is 1. Read-only.
         empty; each other one sums up to 1. Not to be written to.
 
     Raises
     ------
     InvalidArgument
-        There is no such method.
+        The method is unknown.
     TooLarge
-        To make it takes more memory than is free.
+        Making the matrix would exceed the free memory.
     Unsupported
-        The source is points, or MIR has no weights of this method between these grids, or failed; the error has what
-        it said.
+        The source is a list of points, or MIR has no weights of this method between these grids, or failed; the error
+        has its message.
     Io
         The cache cannot be written.
     ImportError
@@ -147,25 +147,25 @@ def weights(source: Grid, target: Grid, method: Method = "linear", quantity: Qua
 
 
 def folder() -> Path:
-    """Where matrices are kept."""
+    """Returns the folder of matrices."""
     return folder_of("weights")
 
 
 def origin_of(source: Grid, target: Grid) -> Grid:
-    """The grid that weights are made from: of a small whole grid that one, for all areas of it; else the source."""
+    """Returns the grid for which weights are made: a small global grid for all its areas; else the source."""
     around, on = _around(source), _around(target)
     is_small = 0 < around.size <= _SHARED_SOURCE_MAX and on.size <= _SHARED_SOURCE_MAX
     return around if is_small and around.is_global and (on.is_global or on.kind == "points") else source
 
 
 def kept_as(source: Grid, target: Grid) -> tuple[Grid, Grid]:
-    """The grids of the matrix that is kept for two grids: whole ones where these are small."""
+    """Returns the grids of the cached matrix for two grids: global ones if they are small."""
     origin, on = origin_of(source, target), _around(target)
     return origin, on if origin.is_global and on.size <= _SHARED_MAX else target
 
 
 def within(source: Grid, target: Grid) -> npt.NDArray[np.bool_]:
-    """Which points of a grid lie in the area of a source, whose edges belong to it."""
+    """Returns which points of a grid are within the area of a source, including its bounds."""
     if source.is_global:
         return np.ones(target.size, np.bool_)
     if not source.is_regular:
@@ -177,7 +177,7 @@ def within(source: Grid, target: Grid) -> npt.NDArray[np.bool_]:
 
 
 def _around(on: Grid) -> Grid:
-    """The whole grid of which it is an area."""
+    """Returns the global grid of an area."""
     return whole_of(on) if on.whole else on
 
 
@@ -195,13 +195,13 @@ def _made(source: Grid, target: Grid, method: Method, quantity: Quantity) -> Spa
 
 
 class _Task(NamedTuple):
-    """What MIR is asked for."""
+    """Returns the request to MIR."""
 
     subject: str
     source: Mapping[str, Any]
     options: Mapping[str, Any]
     rows_of: npt.NDArray[np.intp] | None
-    """Which row of the matrix each point of the target has, where some points have the same."""
+    """Returns the matrix row of each target point, if some points share rows."""
 
 
 def _whole(source: Grid, target: Grid, method: Method, quantity: Quantity) -> SparseMatrix:
@@ -217,7 +217,7 @@ def _whole(source: Grid, target: Grid, method: Method, quantity: Quantity) -> Sp
 
 
 def _of_points(source: Grid, target: Grid, method: Method, quantity: Quantity) -> SparseMatrix:
-    """From a grid whose points are listed."""
+    """Makes weights from a grid with listed points."""
     if method == "conservative" and target.kind == "points":
         raise Unsupported(_subject(method, source, target), _NO_BOXES)
 
@@ -231,7 +231,7 @@ def _of_points(source: Grid, target: Grid, method: Method, quantity: Quantity) -
 
 
 def _of_area(source: Grid, target: Grid, method: Method, quantity: Quantity) -> SparseMatrix:
-    """Between grids of which one is an area: only points within the source's area are interpolated."""
+    """Makes weights between grids of which one is an area: only points within the source's area are interpolated."""
     subject = _subject(method, source, target)
     inside = np.flatnonzero(within(source, target))
     if not len(inside):
@@ -249,7 +249,7 @@ def _of_area(source: Grid, target: Grid, method: Method, quantity: Quantity) -> 
             return
         latitudes, longitudes = (places[inside] for places in target.points())
         if not source.is_global:
-            # MIR has no rim: a rounded place is beyond the edge.
+            # MIR has no tolerance: a rounded place is outside.
             north, west, south, east = source.edges
             latitudes = np.clip(latitudes, south, north)
             longitudes = np.clip(np.mod(longitudes - west + _RIM, 360) - _RIM, 0, east - west) + west
@@ -262,7 +262,7 @@ def _of_area(source: Grid, target: Grid, method: Method, quantity: Quantity) -> 
 
 
 def _nearest(source: Grid, target: Grid) -> SparseMatrix:
-    """By distance on the sphere; MIR needs rows and columns."""
+    """Makes weights by distance on the sphere; MIR needs rows and columns."""
     given, wanted = (directions(*on.points()) for on in (source, target))
     _, found = needed("scipy.spatial", "products").cKDTree(given).query(wanted)
     return SparseMatrix.of(np.ones(target.size), found, np.arange(target.size + 1), (target.size, source.size))
@@ -273,13 +273,13 @@ def _subject(method: Method, source: Grid, target: Grid) -> str:
 
 
 def memory_bytes(of: str, source: int, target: int) -> int:
-    """About how much memory it takes to make weights between grids of so many points."""
+    """Estimates the memory to make weights between grids of these sizes."""
     begin, of_source, of_target = _MEMORY[of]
     return begin + of_source * source + of_target * target
 
 
 def _check_memory(subject: str, of: str, source: int, target: int) -> None:
-    """Raises `TooLarge` if less memory is free than weights take to make."""
+    """Raises `TooLarge` if making the weights would exceed the free memory."""
     wanted, free = memory_bytes(of, source, target), free_bytes()
     if wanted > free:
         cause = f"about {wanted / 1e9:.1f} GB of memory are needed to make them, {free / 1e9:.1f} GB are free"
@@ -289,7 +289,7 @@ def _check_memory(subject: str, of: str, source: int, target: int) -> None:
 def _there(
     path: Path, shape: tuple[int, int], make: Callable[[Path], None], *, may_be_empty: bool = False
 ) -> SparseMatrix:
-    """The matrix of this shape in a file, which is made if there is none; rows may be empty only if that is said."""
+    """Returns the matrix of this shape in a file, which is made if missing; rows may be empty only if allowed."""
     read = functools.partial(_read, shape=shape, may_be_empty=may_be_empty)
     try:
         return read(path)
@@ -298,7 +298,7 @@ def _there(
 
 
 def path_of(source: str, target: str, method: Method, quantity: Quantity) -> Path:
-    """Where weights between two whole grids, by their names, are kept once they are made."""
+    """Returns the path of the weights between two global grids, by name."""
     said = [source, target, method, quantity, _version(), _FORM]
     return folder() / f"{hashlib.sha256(json.dumps(said).encode()).hexdigest()[:40]}.npz"
 
@@ -319,7 +319,7 @@ def _task(source: Grid, target: Grid, method: Method, quantity: Quantity) -> _Ta
     if target.kind == "points" or target.name.startswith("R"):
         if method == "conservative":
             raise Unsupported(subject, _NO_BOXES)
-        # MIR takes no point twice.
+        # MIR does not accept duplicate points.
         places = np.column_stack([target.latitudes, np.mod(target.longitudes, 360)])
         unique, rows_of = np.unique(places, axis=0, return_inverse=True)
         rows_of = rows_of.reshape(-1)
@@ -330,7 +330,7 @@ def _task(source: Grid, target: Grid, method: Method, quantity: Quantity) -> _Ta
 
 
 def _target(on: Grid) -> dict[str, str]:
-    """Options of MIR for a target grid."""
+    """Returns the options of MIR for a target grid."""
     if on.kind != "regular_ll":
         return {"grid": on.name}
     options = {"grid": "/".join(map(repr, _increments(on)))}
@@ -356,30 +356,30 @@ def _specification_of_area(source: Grid) -> dict[str, Any]:
     west, east = float(source.longitudes[0]), float(source.longitudes[-1])
     area = {"area": [north, west, south, east]}
     if source.kind == "regular_gg":
-        # Rows at the edges are MIR's own, which differ in the last digit.
+        # Rows at the bounds are MIR's own, which differ in the last digit.
         wider = [min(north + _ROUNDED, 90.0), west - _ROUNDED, max(south - _ROUNDED, -90.0), east + _ROUNDED]
         return {"grid": source.whole, "area": wider}
     rows, columns = source.shape
-    # One row or column is as far from others that are not there as they are from one another.
+    # A single row or column has the distance of the other direction.
     dlat = (north - south) / (rows - 1) if rows > 1 else 0.0
     dlon = (east - west) / (columns - 1) if columns > 1 else dlat
     return {"grid": [dlon or 1.0, dlat or dlon or 1.0], **area}
 
 
 def _increments(on: Grid) -> list[float]:
-    """West to east and north to south; of the names of some grids the last digit is not all that they mean."""
+    """Returns the spacing; the last digit of some grid names is rounded."""
     rows, columns = on.shape
     return [360 / columns, 180 / (rows - 1)]
 
 
 def _edges(on: Grid) -> list[float]:
-    """North, west, south, east of a grid without a row on the equator: MIR would put one there, and none on a pole."""
+    """Returns the bounds of a grid without a row on the equator: MIR would place one there, and none on a pole."""
     rows, columns = on.shape
     return [90.0, 0.0, -90.0, 360 - 360 / columns] if rows % 2 == 0 else []
 
 
 def _read(path: Path, shape: tuple[int, int], *, may_be_empty: bool = False) -> SparseMatrix:
-    """A matrix from a file; ValueError and others where it is none."""
+    """Reads a matrix from a file; raises ValueError and others if it is invalid."""
     with np.load(path) as parts:
         starts, columns, values = parts["starts"], parts["columns"], parts["weights"]
         is_shape = tuple(parts["shape"].tolist())
@@ -397,7 +397,7 @@ def _look_at(
     *,
     may_be_empty: bool = False,
 ) -> None:
-    """ValueError, if these are no weights of a matrix of this shape."""
+    """Raises ValueError if these are not weights of a matrix of this shape."""
     counts = np.diff(starts)
     if len(starts) != shape[0] + 1 or starts[0] != 0 or starts[-1] != len(values) or len(columns) != len(values):
         raise ValueError("its parts do not fit one another")
@@ -405,7 +405,7 @@ def _look_at(
         raise ValueError(f"{np.count_nonzero(counts < 1)} points get nothing")
     if columns.min(initial=0) < 0 or columns.max(initial=0) >= shape[1]:
         raise ValueError("it takes from points that are not there")
-    # Not a number is no less than anything.
+    # The negated comparison also rejects NaN.
     begins = starts[:-1][counts > 0]
     errors = np.abs(np.add.reduceat(values, begins) - 1) if len(begins) else np.empty(0)
     if not errors.max(initial=0) <= _SUM_ERROR_MAX:
@@ -418,7 +418,7 @@ def _make(path: Path, read: Callable[[Path], SparseMatrix], make: Callable[[Path
         path.parent.mkdir(parents=True, exist_ok=True)
         with _alone(path.with_name(f".{path.stem}.lock")):
             with contextlib.suppress(*_DAMAGED):
-                # Another one has made it meanwhile.
+                # Another process has made it meanwhile.
                 return read(path)
             _sweep(path.parent)
             return _moved(path, read, make)
@@ -429,7 +429,7 @@ def _make(path: Path, read: Callable[[Path], SparseMatrix], make: Callable[[Path
 
 
 def _moved(path: Path, read: Callable[[Path], SparseMatrix], make: Callable[[Path], None]) -> SparseMatrix:
-    """A matrix that is made elsewhere, looked at, and then moved into its place."""
+    """Yields a temporary path for a matrix, which is validated, and then renamed."""
     with tempfile.TemporaryDirectory(prefix=_MADE, dir=path.parent) as temporary:
         made = Path(temporary) / "weights.npz"
         make(made)
@@ -443,15 +443,15 @@ def _moved(path: Path, read: Callable[[Path], SparseMatrix], make: Callable[[Pat
 
 @contextlib.contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    """Others who want the same wait, in whatever process; a lock goes with the process that has it."""
+    """Locks a matrix against other processes; the lock is released with the process that holds it."""
     while True:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            # Where a file system has no locks, a matrix may be made twice.
+            # On a file system without locks, a matrix may be made twice.
             with contextlib.suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             if not _is_named(descriptor, lock):
-                # The one before has removed it.
+                # The previous holder has removed the file.
                 continue
             try:
                 yield
@@ -470,7 +470,7 @@ def _is_named(descriptor: int, path: Path) -> bool:
 
 
 def _sweep(folder: Path) -> None:
-    """Removes what processes that were killed have left."""
+    """Removes temporary files of killed processes."""
     for left in folder.glob(f"{_MADE}*"):
         with contextlib.suppress(OSError):
             if left.stat().st_mtime < time.time() - _LEFT_SECONDS:

@@ -1,4 +1,4 @@
-"""What broker and workers exchange by the broker's pool.
+"""Messages between broker and workers, through the broker's pool.
 
 ```text
   tasks.py          the tasks and the answers, each a type of its own

@@ -16,7 +16,7 @@ from junctura.products._tasks.task_messages import forget
 
 
 def keep(pool: junctura.Pool, node: int, fields: Sequence[Field]) -> None:
-    """Puts the fields of a node into the pool, for all workers: one object."""
+    """Stores the fields of a node in the pool as one object, for all workers."""
     about = json.dumps([_about(one) for one in fields]).encode()
     size = sum(one.values.size for one in fields)
     with pool.allocate(8 * size + len(about)) as place:
@@ -24,19 +24,19 @@ def keep(pool: junctura.Pool, node: int, fields: Sequence[Field]) -> None:
         memory[8 * size :] = about
         values = np.frombuffer(memory, np.float64, size)
         np.concatenate([one.values.ravel() for one in fields], out=values)
-        # The place cannot be offered while somebody may write to it.
+        # The allocation cannot be offered while a writable view exists.
         del values
         memory.release()
-        # A worker that died may have kept them before.
+        # A crashed worker may have stored them before.
         with contextlib.suppress(junctura.AlreadyExists):
             place.offer(name=_name(node), kind="array", values=str(size))
 
 
 def kept(pool: junctura.Pool, node: int) -> list[Field]:
-    """The fields of a node, where they lie in the pool's memory: read-only, without a copy."""
+    """Returns the fields of a node in place, in the pool's memory: read-only, without a copy."""
     obj = pool.demand(name=_name(node), timeout=0)
     size = int(obj["values"])
-    # Arrays of it hold the object: its memory stays as it is until the last one is gone.
+    # Its arrays hold the object: its memory is unchanged until the last one is released.
     values, fields = np.frombuffer(memoryview(obj), np.float64, size), []
     for name, units, attributes, header in json.loads(bytes(memoryview(obj)[8 * size :])):
         on = grid(name)
@@ -46,7 +46,7 @@ def kept(pool: junctura.Pool, node: int) -> list[Field]:
 
 
 def free(pool: junctura.Pool, nodes: Iterable[int]) -> None:
-    """Nobody needs the fields of these nodes any more."""
+    """Removes the fields of these nodes, which are no longer needed."""
     if names := [_name(node) for node in nodes]:
         forget(pool, *names)
 

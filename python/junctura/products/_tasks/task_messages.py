@@ -1,4 +1,4 @@
-"""What broker and workers tell each other, as objects of the broker's own pool.
+"""Messages between broker and workers, as objects of the broker's own pool.
 
 ```text
   name             kind    payload                         by
@@ -10,7 +10,7 @@
   done/12          done    what came of it, in JSON        worker
   hint/63/…        hint    Legendre functions, in JSON     broker  for all workers, when they have nothing to do
 ```
-Tasks name nodes and products of the graph that both sides have made of the same recipes by their numbers.
+Tasks refer to nodes and products by their numbers in the graph, which both sides build from the same recipes.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from junctura.products._recipe.definitions import Recipe
 from junctura.products._tasks.tasks import DecodeInput, LegendreSpec, TaskAnswer, TaskFailed, TaskOrder, TaskUsage
 
 GROUP = "workers"
-# What workers are called in both pools.
+# The client name of workers in both pools.
 BROKER = "junctura run"
 WORKER = "products-worker"
-# A task that ended so many workers is given up.
+# A task that has crashed this many workers fails.
 ATTEMPTS_MAX = 3
 
 
 @dataclass(frozen=True)
 class BrokerJob:
-    """What all workers of a run need: offered once."""
+    """The data that all workers of a run need; offered once."""
 
     recipes: list[Recipe]
     source: str
     store: str | None
     out: str
     incarnation: int | None = None
-    """Of the pool that `source` is: its address may mean another one elsewhere."""
+    """The identity of the pool `source`: its address may denote another pool on other hosts."""
 
 
 def write_job(job: BrokerJob) -> bytes:
-    """As an object's payload. The broker's pool is its user's own: nobody else can put code into it."""
+    """Returns the payload. The broker's pool belongs to its user: no other user can place code in it."""
     return pickle.dumps(job)
 
 
@@ -58,7 +58,7 @@ def read_job(payload: bytes) -> BrokerJob:
 
 
 def hint(pool: junctura.Pool, legendre: LegendreSpec) -> None:
-    """Tells all workers, also those that come later, what will be needed."""
+    """Announces to all workers, including later ones, what will be needed."""
     pool.offer(json.dumps(legendre).encode(), name=f"hint/{'/'.join(map(str, legendre))}", kind="hint")
 
 
@@ -67,7 +67,7 @@ def read_hint(payload: bytes) -> LegendreSpec:
 
 
 def begin(pool: junctura.Pool, number: int) -> int:
-    """Says that a task is begun; returns how many have said so before."""
+    """Records that a task is begun; returns how often it was begun before."""
     for count in itertools.count():
         with contextlib.suppress(junctura.AlreadyExists):
             pool.offer(b"", name=f"begun/{number}/{count}", kind="begun")
@@ -76,23 +76,23 @@ def begin(pool: junctura.Pool, number: int) -> int:
 
 
 def is_there(pool: junctura.Pool, name: str) -> bool:
-    """Whether an object of this name can be seen."""
+    """Whether an object of this name is visible."""
     return bool(pool.list(f'name="{name}"'))
 
 
 def given_up(order: TaskOrder, lost: int) -> TaskAnswer:
-    """Returns the answer to a task with which so many workers died."""
+    """Returns the answer to a task with which this many workers crashed."""
     usage = TaskUsage(decodes=lost if isinstance(order.task, DecodeInput) else 0)
     return TaskAnswer(order.number, TaskFailed(f"{lost} workers ended while they had it"), usage)
 
 
 def offer_once(pool: junctura.Pool, data: Any, **attributes: str) -> None:
-    """Offers what a worker that died may have offered before."""
+    """Offers an object that a crashed worker may have offered before."""
     with contextlib.suppress(junctura.AlreadyExists):
         pool.offer(data, attributes)
 
 
 def forget(pool: junctura.Pool, *names: str) -> None:
-    """Removes objects that everybody has read, where they are there."""
+    """Removes existing objects that every client has read."""
     named = "/".join(f'"{name}"' for name in names)
     pool.withdraw_all(f"name={named}", timeout=0, force=True)

@@ -144,7 +144,7 @@ class InputDecoded:
         The nodes whose fields are available now.
     failed
         By node why it is not available.
-    files, unmade
+    The products that were made, and for each failed product the reason.
         The products that were made, and by product why it was not.
 
     """
@@ -173,7 +173,7 @@ class ProductBuilt:
 
 @dataclass(frozen=True)
 class TaskFailed:
-    """Nothing came of a task."""
+    """A task has failed."""
 
     cause: str
 

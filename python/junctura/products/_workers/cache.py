@@ -1,12 +1,12 @@
-"""What was costly to make: in memory as long as it fits, and on disk.
+"""Caches of expensive results: in memory up to a size limit, and on disk.
 
 The cache on disk is in the folder that the environment variable ``JUNCTURA_CACHE`` names, else in
 ``$XDG_CACHE_HOME/junctura``, else in ``~/.cache/junctura``.
 
-The folder `eccodes` of it has answers of ecCodes, which reads its tables of parameters for 0.4 s before it answers. An
-answer is a JSON file with its question, which includes the versions of ecCodes and of Junctura; its name is a hash of
-that. Files appear there whole; processes may share them. A file that cannot be read, or is of another question, is an
-answer that is not there, and an answer that cannot be kept is returned all the same.
+Its folder `eccodes` has answers of ecCodes, which needs 0.4 s to read its parameter tables before the first answer. An
+answer is a JSON file with its question, which includes the versions of ecCodes and of Junctura; the file name is a hash
+of the question. Files are written atomically; processes may share them. An unreadable file, or one with another
+question, is ignored, and an answer that cannot be written is returned anyway.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ import junctura
 from junctura import _forks
 
 _Made = TypeVar("_Made")
-# Of answers on disk.
+# Format version of answers on disk.
 _FORM = 1
-# Who sets one of these may change the tables at any time: nothing is kept then.
+# Users of these variables may change the tables at any time: then nothing is cached.
 _OWN_TABLES = (
     "ECCODES_DEFINITION_PATH",
     "ECCODES_EXTRA_DEFINITION_PATH",
@@ -37,12 +37,12 @@ _OWN_TABLES = (
     "GRIB_DEFINITION_PATH",
     "GRIB_SAMPLES_PATH",
 )
-# Files of answers: a folder that has so many gets no more.
+# Limit of answer files: a folder with this number receives no more.
 _FILES_MAX = 10_000
 
 
 def folder_of(kind: str) -> Path:
-    """Where what is of this kind is kept on disk."""
+    """Returns the folder for a kind of cached results."""
     given = os.environ.get("JUNCTURA_CACHE")
     if given:
         return Path(given) / kind
@@ -51,14 +51,14 @@ def folder_of(kind: str) -> Path:
 
 
 def answered(question: object, ask: Callable[[], Any]) -> Any:
-    """What ecCodes answers: from disk, or by asking.
+    """Returns the answer of ecCodes: from disk, or from ecCodes itself.
 
     Parameters
     ----------
     question
-        All that decides about the answer, besides ecCodes; it has a text of its own.
+        Everything that determines the answer, besides ecCodes; must have a string form.
     ask
-        Asks ecCodes; what it returns is of what JSON has.
+        Calls ecCodes; the result must be representable in JSON.
 
     """
     if any(os.environ.get(name) for name in _OWN_TABLES):
@@ -99,9 +99,9 @@ def _version() -> str:
 
 
 class Bounded(Generic[_Made]):
-    """Things by their keys, up to so many bytes together; the one that was not wanted for longest goes first.
+    """Values by key, up to a total size in bytes; the least recently used is evicted first.
 
-    Threads that want the same thing wait for the one that makes it.
+    Threads that request the same value wait for the thread that computes it.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -111,7 +111,7 @@ class Bounded(Generic[_Made]):
         self._lock = _forks.Lock()
 
     def get(self, key: Hashable, make: Callable[[], _Made], size_of: Callable[[_Made], int]) -> _Made:
-        """What has this key, made if it is not there. What is larger than all that may be kept is not kept."""
+        """Returns the value of a key, which is computed if missing. A value above the total limit is not kept."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)

@@ -1,8 +1,8 @@
-"""Who does a broker's tasks: processes that are started with it, replaced when they die, and ended with it.
+"""The workers of a broker: processes that start with the broker, are replaced after a crash, and end with the broker.
 
-A fork server (`fork_server.py`) starts them. Where the run has one thread it is forked from that, and so loads nothing
-twice; a lock that another thread holds would stay locked. The broker knows a `Crew` only; `dask_crew.py` has the
-other one.
+A fork server (`fork_server.py`) starts them. If the run has one thread, the fork server is forked from the run, and so
+imports nothing twice; with several threads, a lock held by another thread would stay locked. The broker depends only on
+`Crew`; `dask_crew.py` has the other implementation.
 """
 
 from __future__ import annotations
@@ -33,46 +33,46 @@ from junctura.products._tasks.codec import read_answer, write_order
 from junctura.products._tasks.task_messages import BrokerJob
 from junctura.products._tasks.tasks import TaskAnswer, TaskOrder
 
-# Fields come and go: what they lay in is kept for the next ones, as pages that are new cost more than what is done with
-# them. The C library of Linux gives back to the system what is larger than a threshold, 32 MiB at most, or left over.
-# By its names the numbers that it has for them, and how many bytes.
+# Memory of fields is kept for later fields, since new pages cost more than the processing. The C library of Linux
+# returns blocks above a threshold, at most 32 MiB, and free memory at the top to the system. Its parameter numbers by
+# name, and the sizes in bytes.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": (-3, 32 << 20), "MALLOC_TRIM_THRESHOLD_": (-1, 256 << 20)}
 _HEARD_BYTES_MAX = 1 << 16
 _WORKER_MEMORY = 1 << 30
-# What writes a format, by formats. PyArrow is not there: what a fork server loads must not start threads.
+# Modules that write a format, by format. PyArrow is excluded: a fork server must not import modules that start threads.
 _WRITERS = {
     "grib2": ("junctura.products._outputs.grib2",),
     "netcdf": ("junctura.products._outputs.netcdf", "netCDF4"),
     "png": ("junctura.products._map.picture",),
     "zarr": ("junctura.products._outputs.zarr_group", "numcodecs"),
 }
-# Each request to the pool costs more than the few hundred bytes of a task and its answer that stay there meanwhile.
+# Each request to the pool costs more than the few hundred bytes that a task and its answer occupy until then.
 _FORGOTTEN_AT_ONCE = 32
-# So many more than there are workers may die one after another before the broker gives up.
+# The broker gives up after this many consecutive crashes in addition to the number of workers.
 _DEATHS_MAX = 20
 
 
 def automatic() -> int:
-    """As many workers as there are cores, and memory besides the broker's pool: a gibibyte for each."""
+    """Returns a worker for each core, limited by memory besides the broker's pool: a gibibyte for each."""
     return max(1, min(_limits.cores(), (_limits.memory_bytes() - pool_bytes()) // _WORKER_MEMORY))
 
 
 def pool_bytes() -> int:
-    """How much memory the broker's pool may have: half of what there is."""
+    """Returns the memory limit of the broker's pool: half of the available memory."""
     return _limits.memory_bytes() // 2
 
 
 class ForkServerProcess:
-    """A fork server that was started, and the crew's end of its socket.
+    """A running fork server, and the crew's end of its socket.
 
     Parameters
     ----------
     pid
-        Of the process.
+        Process ID.
     channel
-        To it.
+        The socket to the process.
     process
-        The same, if it is a program of its own.
+        The process object, if it is a separate program.
 
     """
 
@@ -82,9 +82,9 @@ class ForkServerProcess:
 
     @classmethod
     def forked(cls, prepare: Callable[[], None]) -> ForkServerProcess | None:
-        """Forks this process; None where it has other threads, or as many as libraries like.
+        """Forks this process; returns None if it has other threads, or libraries may have started some.
 
-        `prepare` makes what all workers need, when the modules are loaded.
+        `prepare` creates data that all workers need, after the modules are imported.
         """
         if len(list(Path("/proc/self/task").iterdir())) > 1 or not _is_for_one_thread(os.environ):
             return None
@@ -92,12 +92,12 @@ class ForkServerProcess:
         if pid := os.fork():
             its.close()
             return cls(pid, channel)
-        # No `finally` of this process's is the child's, too.
+        # No `finally` block of this process must run in the child.
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             channel.close()
             _begin()
-            # As a program of its own it must not have been imported before it begins.
+            # To run as a program, the module must not have been imported before.
             from junctura.products._workers.fork_server import serve
 
             serve(its, prepare)
@@ -122,22 +122,22 @@ class ForkServerProcess:
         return cls(process.pid, channel, process)
 
     def tell(self, *words: str) -> None:
-        """Sends a message. If the fork server has ended, that is seen when it is listened to."""
+        """Sends a message. The end of the fork server is detected by the next receive."""
         with contextlib.suppress(ConnectionError):
             self.channel.send(" ".join(words).encode())
 
     def heard(self) -> str:
-        """What is said next; empty when there is nothing more."""
+        """Returns the next message; empty at the end of the stream."""
         return heard(self.channel)
 
     def wait(self) -> int:
-        """The exit status, when it has ended."""
+        """Returns the exit status, once it has ended."""
         if self._status is None:
             self._status = _waited(self.pid) if self._process is None else self._process.wait()
         return self._status
 
     def end(self) -> None:
-        """Ends one that nobody has asked for workers."""
+        """Ends a fork server that no crew has used."""
         if self._status is None:
             os.kill(self.pid, signal.SIGKILL)
             self.wait()
@@ -152,21 +152,21 @@ def _waited(pid: int) -> int:
 
 
 def _is_for_one_thread(environment: Mapping[str, str]) -> bool:
-    # Where their own variable is not set, libraries follow that of OpenMP.
+    # Without a variable of their own, libraries use that of OpenMP.
     common = environment.get("OMP_NUM_THREADS")
     return all(environment.get(name, common) == "1" for name in ONE_THREAD)
 
 
 def heard(channel: socket.socket) -> str:
-    """What is said next; empty when there is nothing more."""
-    # It is reset when something was left that nobody had read.
+    """Returns the next message; empty at the end of the stream."""
+    # The connection is reset if unread data remained.
     with contextlib.suppress(ConnectionError):
         return channel.recv(_HEARD_BYTES_MAX).decode()
     return ""
 
 
 def _begin() -> None:
-    """A child gets what `ForkServerProcess.spawned` gives to a new process."""
+    """Sets up a child as `ForkServerProcess.spawned` sets up a new process."""
     os.environ.update(ONE_THREAD)
     with contextlib.suppress(AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -179,21 +179,21 @@ def _begin() -> None:
 
 
 class Crew(abc.ABC):
-    """Does tasks, and leaves the fields that come of them and its answers in the broker's pool.
+    """Executes tasks, whose fields and answers are stored in the broker's pool.
 
     Parameters
     ----------
     pool
-        The broker's, where all who do tasks can reach it.
+        The broker's pool, which all workers can reach.
     limit
-        How many tasks may be with it at once.
+        Maximum number of tasks in flight.
 
     Attributes
     ----------
     deaths
-        How many of those who do tasks have died.
+        Number of crashed workers.
     ends_all
-        Whether nobody who has done tasks is there any more after `end`.
+        Whether all workers have ended after `end`.
 
     """
 
@@ -203,20 +203,20 @@ class Crew(abc.ABC):
         self.pool, self.limit = pool, limit
         self.deaths = 0
         self._answers: junctura.Follow | None = None
-        # Tasks whose answers have been read, and lie in the pool still.
+        # Tasks whose answers have been read, but are still in the pool.
         self._answered: list[int] = []
 
     def begin(self, job: BrokerJob) -> None:
-        """From now on tasks may be given."""
+        """Starts accepting tasks."""
         self._answers = self.pool.follow("kind=done")
         self.pool.offer(task_messages.write_job(job), name="job", kind="job")
 
     @abc.abstractmethod
     def give(self, order: TaskOrder, due: float) -> None:
-        """Has a task done; of those that wait the one that is due first goes first."""
+        """Submits a task; of the queued tasks the one with the earliest due time runs first."""
 
     def take(self, each: Callable[[TaskAnswer], None]) -> int:
-        """Takes what has come of tasks, which are forgotten some time later; returns how many those were.
+        """Returns the number of received answers, whose tasks are removed some time later.
 
         Raises
         ------
@@ -238,7 +238,7 @@ class Crew(abc.ABC):
         return count
 
     def _took(self, number: int) -> None:
-        """The answer to a task was read."""
+        """Records that the answer to a task was read."""
         self._answered.append(number)
         if len(self._answered) == _FORGOTTEN_AT_ONCE:
             self._forget(self._answered)
@@ -250,22 +250,22 @@ class Crew(abc.ABC):
     @property
     @abc.abstractmethod
     def descriptors(self) -> Collection[int]:
-        """Besides the pool's: when one is readable, `look` has something to see."""
+        """File descriptors in addition to the pool's: when one is readable, call `look`."""
 
     @abc.abstractmethod
     def look(self, descriptor: int) -> None:
-        """Sees to what one of the descriptors says.
+        """Handles a readable descriptor.
 
         Raises
         ------
         Unavailable
-            Nobody can do tasks any more.
+            No worker can execute tasks any more.
 
         """
 
     @abc.abstractmethod
     def end(self) -> None:
-        """Nothing more is done."""
+        """Stops executing tasks."""
 
     def __enter__(self) -> Self:
         return self
@@ -278,14 +278,14 @@ class Crew(abc.ABC):
 
 
 class ProcessCrew(Crew):
-    """Processes of this machine, in whose memory the broker's pool lies.
+    """Processes of this host, which map the memory of the broker's pool.
 
     Parameters
     ----------
     count
-        How many there are to be.
+        Number of processes.
     room
-        Bytes of memory for decoded fields; what has no room in it goes to a disk.
+        Memory budget in bytes for decoded fields; fields beyond it are spilled to disk.
 
     """
 
@@ -295,15 +295,15 @@ class ProcessCrew(Crew):
         pool = junctura.Pool(schema="free", name=task_messages.BROKER, budget=room, spill=_limits.spacious())
         super().__init__(pool, 2 * count)
         self.count = count
-        # Since one of them has last done something.
+        # Crashes since a worker last completed a step.
         self._in_a_row = 0
-        # By their numbers, those that have said that they are there.
+        # Process IDs of workers that have reported their start.
         self.workers: set[int] = set()
         self._recipes: Sequence[Recipe] = ()
         self._fork_server: ForkServerProcess | None = None
 
     def adopt(self, fork_server: ForkServerProcess) -> None:
-        """Takes a fork server that was told already what to load."""
+        """Uses a fork server that has its list of imports already."""
         self._fork_server = fork_server
 
     def begin(self, job: BrokerJob) -> None:
@@ -322,7 +322,7 @@ class ProcessCrew(Crew):
         return count
 
     def _forget(self, numbers: Sequence[int]) -> None:
-        # In this order: whoever gets the task again looks for the answer, and then for the task.
+        # In this order: a worker to which the task is redelivered looks for the answer first, and then for the task.
         task_messages.forget(self.pool, *(f"task/{number}" for number in numbers))
         super()._forget(numbers)
 
@@ -331,7 +331,7 @@ class ProcessCrew(Crew):
         return () if self._fork_server is None else (self._fork_server.channel.fileno(),)
 
     def _start(self) -> None:
-        """Has a fork server start the workers when it has loaded what they need."""
+        """Lets a fork server start the workers after it has imported the modules that they need."""
         if self._fork_server is None:
             self._fork_server = ForkServerProcess.spawned()
             load(self._fork_server, self._recipes)
@@ -342,7 +342,7 @@ class ProcessCrew(Crew):
         self._fork_server.tell("start", str(count), self.pool.url)
 
     def look(self, descriptor: int) -> None:  # noqa: ARG002 - there is one
-        """A worker is there, or has ended before there was nothing more to do: another one takes its place."""
+        """Handles the start of a worker, or an unexpected end: the worker is replaced."""
         assert self._fork_server is not None
         match self._fork_server.heard().split():
             case ["started", pid]:
@@ -365,19 +365,19 @@ class ProcessCrew(Crew):
             raise Unavailable("workers", cause)
 
     def end(self) -> None:
-        # What workers write has its name only when it is whole.
+        # Workers rename their output when it is complete.
         if self._fork_server is not None:
             self._end_fork_server()
 
     def _end_fork_server(self) -> int:
-        """Ends it with all workers, also those that are stopped; its exit status."""
+        """Ends it with all workers, including stopped ones; returns its exit status."""
         ended, self._fork_server = self._fork_server, None
         assert ended is not None
         if self.workers:
             # It ends its workers, and waits for them.
             os.kill(ended.pid, signal.SIGCONT)
         else:
-            # It may not listen yet.
+            # It may not be receiving yet.
             _kill_group(ended.pid)
             os.kill(ended.pid, signal.SIGKILL)
         ended.channel.shutdown(socket.SHUT_RDWR)
@@ -400,16 +400,16 @@ def _kill_group(leader: int) -> None:
 
 
 def load(fork_server: ForkServerProcess, recipes: Sequence[Recipe]) -> None:
-    """Tells a fork server what workers that make these products need."""
+    """Sends a fork server the list of imports for workers that make these products."""
     fork_server.tell("load", *(described(recipes) or ["-"]), *libraries(recipes))
 
 
 def libraries(recipes: Sequence[Recipe]) -> list[str]:
-    """The modules that a fork server loads for workers that make these products; none of them starts threads."""
+    """Returns the modules that a fork server imports for these products; none of them starts threads."""
     found = {"eccodes", *(module for recipe in recipes for module in _WRITERS.get(recipe.output.format, ()))}
     return sorted(found)
 
 
 def described(recipes: Sequence[Recipe]) -> list[str]:
-    """Parameters whose names and units are written into products: one, after which ecCodes has read its tables."""
+    """Returns the parameters whose names and units occur in products: one, after which ecCodes has read its tables."""
     return [str(recipe.params[0]) for recipe in recipes if recipe.output.format in _WRITERS][:1]

@@ -1,16 +1,15 @@
-"""A broker's crew on a Dask cluster: its workers do the tasks, wherever they run.
+"""The workers of a broker on a Dask cluster, which execute the tasks.
 
 ```text
   broker ──tasks, by submit──> scheduler ──> workers ──fields, answers──> pool of the broker, served by tcp:
     ▲                                           └──inputs──> pool of the producers            │
     └────────────────────────────────────follow───────────────────────────────────────────────┘
 ```
-Dask decides who does which task, and gives those of a worker that died to another one. Nothing large goes by its
-scheduler: fields lie in the broker's pool, which a process beside the broker serves, and so do the answers; a future
-says only what went wrong.
+Dask assigns tasks to workers, and reassigns those of a crashed worker. No large data pass through its scheduler: fields
+and answers are in the broker's pool, which a separate process serves; a future reports only errors.
 
-Whoever may submit tasks to a Dask cluster may run code there. So the secrets of the broker's pool go with the tasks:
-a token, the certificate to believe, and the digest of the pickled job, which nobody else can replace.
+Clients that may submit tasks to a Dask cluster may run code there. Therefore the secrets of the broker's pool are sent
+with the tasks: a token, the trusted certificate, and the digest of the pickled job, which no other client can replace.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ from junctura.products._workers.dask_worker import BrokerPlace, do
 if TYPE_CHECKING:
     import distributed
 
-# What it is called at the scheduler.
+# Its name at the scheduler.
 _NAME = "junctura-run"
 _CLOSING_S = 5
 
 
 class _Ended(NamedTuple):
-    """A future of which nothing more is to be expected; of the connection to the scheduler, if it has no number."""
+    """A future without further events; without a number, the connection to the scheduler."""
 
     number: int | None
     status: str = ""
@@ -53,7 +52,7 @@ class _Ended(NamedTuple):
 
 
 class _Bell:
-    """What threads of Dask's say, and a descriptor that is readable when they have said something."""
+    """Events from Dask threads, and a file descriptor that is readable when there are some."""
 
     def __init__(self) -> None:
         self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -63,7 +62,7 @@ class _Bell:
 
     def ring(self, ended: _Ended) -> None:
         with self._lock:
-            # Its number may be somebody else's by now.
+            # Its number may have been reused.
             if not self._is_closed:
                 self._said.put(ended)
                 os.eventfd_write(self.descriptor, 1)
@@ -86,9 +85,9 @@ class DaskCrew(Crew):
     Parameters
     ----------
     dask
-        The scheduler's address, the file that it has written, or a client, which stays open.
+        The scheduler's address, its scheduler file, or a client, which stays open.
     room
-        Bytes of memory for decoded fields; what has no room in it goes to a disk.
+        Memory budget in bytes for decoded fields; fields beyond it are spilled to disk.
 
     Raises
     ------
@@ -110,7 +109,7 @@ class DaskCrew(Crew):
         except BaseException:
             self._close_client()
             raise
-        # Dask puts them into an order, and keeps most of them until a worker is free.
+        # Dask orders the tasks, and keeps most of them until a worker is free.
         super().__init__(self._served.pool, limit=float("inf"))
         self._run = f"junctura-{secrets.token_hex(4)}"
         self._place: BrokerPlace | None = None
@@ -130,7 +129,7 @@ class DaskCrew(Crew):
             raise Unavailable(str(dask), cause) from error
 
     def _reachable_as(self) -> str:
-        """The address of this machine by which it reaches the scheduler, and the workers will reach it."""
+        """Returns the address of this host on its route to the scheduler, at which workers will reach it."""
         host = self._distributed.comm.get_address_host(self._address)
         return str(self._distributed.utils.get_ip(host))
 
@@ -147,7 +146,7 @@ class DaskCrew(Crew):
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
-        """Waits for something at the scheduler that comes at the end alone, or never if the scheduler goes."""
+        """Waits for an operation of the scheduler that completes at the end only, or never if the scheduler fails."""
         with contextlib.suppress(Exception):
             self._event().wait()
         self._bell.ring(_Ended(None))
@@ -156,7 +155,7 @@ class DaskCrew(Crew):
         return self._distributed.Event(f"{self._run}-ends", client=self._client)
 
     def give(self, order: TaskOrder, due: float) -> None:
-        # What goes wrong in a task is no error of Dask's, and is not tried again; a worker that dies is.
+        # An error in a task is not an error of Dask, and is not retried; the crash of a worker is.
         future = self._client.submit(
             do, self._place, write_order(order), key=f"{self._run}-{order.number}", priority=-due, pure=False
         )
@@ -165,7 +164,7 @@ class DaskCrew(Crew):
 
     def _teller(self, number: int) -> Callable[[Any], None]:
         def tell(future: Any) -> None:
-            # It has done its work when the answer is in the pool; then nobody wants it any more.
+            # It is complete when the answer is in the pool; the future is not needed any more.
             status = str(future.status)
             self._bell.ring(_Ended(number, status, future.exception() if status == "error" else None))
 
@@ -173,7 +172,7 @@ class DaskCrew(Crew):
 
     def take(self, each: Callable[[TaskAnswer], None]) -> int:
         count = 0
-        # What is read together with something else wakes nobody.
+        # Data read together with other data wake no wait.
         while found := super().take(each) + self._take_given_up(each) + self._count_deaths():
             count += found
         return count
@@ -216,7 +215,7 @@ class DaskCrew(Crew):
                 self._see(ended.number, ended)
 
     def _see(self, number: int, ended: _Ended) -> None:
-        """Why a task was not done; everything but the death of its workers is that of all tasks."""
+        """Returns why a task failed; errors other than a worker crash concern all tasks."""
         _, order = self._futures[number]
         if isinstance(ended.error, self._distributed.scheduler.KilledWorker):
             del self._futures[number]
@@ -235,7 +234,7 @@ class DaskCrew(Crew):
         self._has_ended = True
         self._bell.close()
         if not self._is_lost:
-            # The scheduler may go just now.
+            # The scheduler may be ending.
             with contextlib.suppress(Exception):
                 self._client.cancel([future for future, _ in self._futures.values()])
                 self._event().set()
@@ -247,6 +246,6 @@ class DaskCrew(Crew):
         self._served.close()
 
     def _close_client(self) -> None:
-        # It may complain of a scheduler that is gone.
+        # It may report that the scheduler has ended.
         with contextlib.suppress(Exception):
             self._client.close(timeout=_CLOSING_S)

@@ -1,6 +1,6 @@
-"""What a worker of Dask's does for a broker: its connections stay from task to task, and end with the broker's pool.
+"""Executes tasks of a broker in a Dask worker: connections persist between tasks, and end with the broker's pool.
 
-ecCodes and netCDF are not made for several threads: of a process with several, one does a task while others wait.
+ecCodes and netCDF are not thread-safe: in a process with several threads, one executes a task while others wait.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _ALONE = threading.Lock()
 
 @dataclass(frozen=True)
 class BrokerPlace:
-    """Where a broker is, for those who do its tasks.
+    """The address of a broker, for its workers.
 
     Attributes
     ----------
     url
-        Of its pool.
+        URL of its pool.
     job
-        The SHA-256 of the pickled job that lies there.
+        The SHA-256 of the pickled job in the pool.
     version
-        Of the package.
+        Version of the package.
     token, ca
-        With what one gets in; not shown where Dask shows what a task was given.
+        The credentials; not shown where Dask displays the arguments of a task.
 
     """
 
@@ -49,30 +49,30 @@ class BrokerPlace:
     ca: str = field(repr=False)
 
 
-# By their brokers.
+# By broker.
 _workers: dict[BrokerPlace, Worker] = {}
 
 
 def do(place: BrokerPlace, order: bytes) -> None:
-    """Does a task; what comes of it is in the broker's pool then.
+    """Executes a task; its results are then in the broker's pool.
 
     Raises
     ------
     Unavailable
-        This process cannot do tasks of this broker; the cause says why.
+        This process cannot execute tasks of this broker; the cause gives the reason.
 
     """
     with _ALONE:
         with contextlib.suppress(junctura.Closed, junctura.Disconnected):
             _do(_worker(place), read_order(order))
             return
-        # A connection may have been lost, and the broker still be there.
+        # The connection may have been lost although the broker is running.
         _workers.pop(place, None)
         _do(_worker(place), read_order(order))
 
 
 def _do(worker: Worker, order: TaskOrder) -> None:
-    # Dask does not say that somebody had it before, and what is decoded is counted.
+    # Dask does not report an earlier attempt by another worker, and decodes are counted.
     lost = task_messages.begin(worker.pool, order.number) if isinstance(order.task, DecodeInput) else 0
     if not (lost and task_messages.is_there(worker.pool, f"done/{order.number}")):
         worker.do(order, lost)
@@ -93,7 +93,7 @@ def _opened(place: BrokerPlace) -> Worker:
         raise Conflict("junctura", f"the broker has {place.version}, and the worker {junctura.__version__}")
     with tempfile.TemporaryDirectory(prefix="junctura-") as folder:
         token, ca = Path(folder, "token"), Path(folder, "ca.pem")
-        # Nobody else may read it.
+        # Only the owner may read it.
         token.touch(0o600)
         token.write_text(place.token)
         ca.write_text(place.ca)
@@ -111,7 +111,7 @@ def _opened(place: BrokerPlace) -> Worker:
 def _job(pool: junctura.Pool, digest: str) -> BrokerJob:
     with pool.demand(name="job", timeout=0) as obj:
         payload = bytes(obj)
-    # A pickle is code.
+    # A pickle can execute code.
     if hashlib.sha256(payload).hexdigest() != digest:
         raise Corrupt("job", "it is not the one that the broker has made")
     job = task_messages.read_job(payload)
@@ -121,7 +121,7 @@ def _job(pool: junctura.Pool, digest: str) -> BrokerJob:
 
 
 def _attend(place: BrokerPlace, worker: Worker) -> None:
-    """Does what the broker hints at, and lets go of everything when its pool ends."""
+    """Executes hints of the broker, and releases everything when its pool ends."""
     with contextlib.suppress(Error):
         for obj in worker.pool.follow("kind=hint", gaps="ignore"):
             with obj:

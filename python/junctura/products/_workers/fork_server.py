@@ -1,8 +1,8 @@
 """A fork server: loads once what all workers need, and forks them, so that none of them loads it again.
 
-``junctura run`` forks it when it has read the recipes, before it has anything else: so it has loaded already what both
-need. Where that cannot be, the crew starts ``python -m junctura.products._workers.fork_server DESCRIPTOR``. The
-descriptor is a socket that keeps messages apart:
+``junctura run`` forks it after reading the recipes, before it opens anything else: the modules that both need are
+imported already. If that is not possible, the crew starts ``python -m junctura.products._workers.fork_server
+DESCRIPTOR``. The descriptor is a socket that preserves message boundaries:
 
 ```text
   load PARAM MODULE ...   crew     first: a parameter that workers will write, or -, and modules that they will import
@@ -10,8 +10,8 @@ descriptor is a socket that keeps messages apart:
   started PID             worker   before it does anything else, or leaves the process group of the fork server
   ended PID STATUS        fork server  nothing is left of it
 ```
-A fork server has one thread, no pool and no file open. When the other end of the socket is closed, it ends
-with all workers.
+A fork server has one thread, no pool and no open file. When the other end of the socket is closed, it ends with all
+workers.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ def main() -> None:
 
 
 def serve(channel: socket.socket, prepare: Callable[[], None]) -> None:
-    """Forks workers until the other end of the socket is closed, and does tasks if this process becomes one of them.
+    """Forks workers until the other end of the socket is closed; runs the worker in a forked child.
 
     Parameters
     ----------
     channel
-        To the crew.
+        The socket to the crew.
     prepare
-        Makes what all workers need, when the modules are loaded.
+        Creates data that all workers need, after the modules are imported.
 
     """
-    # Ctrl-C is the broker's: it ends its workers, with what they have started.
+    # The broker handles Ctrl-C: it ends its workers, with their child processes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Who leads a session has a group already.
+    # A session leader has its own group already.
     with contextlib.suppress(PermissionError):
         os.setpgid(0, 0)
     if pool := ForkServer(channel, prepare).tend():
@@ -60,7 +60,7 @@ def serve(channel: socket.socket, prepare: Callable[[], None]) -> None:
 
 
 def _load(libraries: Sequence[str], param: str, prepare: Callable[[], None]) -> None:
-    # A worker that needs what is not there says so.
+    # A worker reports a missing module itself.
     for library in libraries:
         with contextlib.suppress(ImportError):
             importlib.import_module(library)
@@ -68,32 +68,34 @@ def _load(libraries: Sequence[str], param: str, prepare: Callable[[], None]) -> 
         with contextlib.suppress(Exception):
             read_tables(param)
     prepare()
-    # What is there now is never collected, so that its memory stays shared.
+    # Existing objects are excluded from garbage collection, so that their memory stays shared.
     gc.collect()
     gc.freeze()
 
 
 class ForkServer:
-    """Has workers as its children.
+    """The parent process of the workers.
 
     Parameters
     ----------
     channel
-        To the crew.
+        The socket to the crew.
     prepare
-        Makes what all workers need, when the modules are loaded.
+        Creates data that all workers need, after the modules are imported.
 
     """
 
     def __init__(self, channel: socket.socket, prepare: Callable[[], None] = lambda: None) -> None:
         self._channel, self._prepare = channel, prepare
-        # By the descriptors that become readable when they end.
+        # By the descriptors that become readable when the processes end.
         self._workers: dict[int, int] = {}
         self._poll = select.poll()
         self._poll.register(channel, select.POLLIN)
 
     def tend(self) -> str:
-        """Starts workers and tells of their ends; if this process is one of them now, its pool, else all have ended."""
+        """Starts workers and reports their ends; returns the pool address in a forked child, None when all have
+        ended.
+        """
         while True:
             for descriptor, _ in self._poll.poll():
                 if descriptor in self._workers:
@@ -111,12 +113,12 @@ class ForkServer:
                         return ""
 
     def _tell(self, said: str) -> None:
-        # Whether the crew is gone is seen when it is listened to.
+        # The end of the crew is detected by the next receive.
         with contextlib.suppress(ConnectionError):
             self._channel.send(said.encode())
 
     def _start(self, count: int) -> bool:
-        """Whether this process is one that was started."""
+        """Whether this process is a forked child."""
         for _ in range(count):
             pid = os.fork()
             if not pid:
@@ -138,11 +140,11 @@ class ForkServer:
 
 
 def _end(pid: int) -> int:
-    """Ends a worker with all that it has started, as MIR when it makes weights; its exit status."""
-    # Also one that is stopped. Nobody else can have its number yet: it has not been waited for.
+    """Ends a worker with its child processes, such as MIR when it makes weights; returns its exit status."""
+    # Also a stopped worker. Its process ID cannot have been reused: it has not been waited for.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-    # Before it has a group it has started nothing.
+    # Before it has a group it has no child processes.
     os.kill(pid, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 

@@ -1,4 +1,4 @@
-"""One product: what is left to do with its fields, and the file."""
+"""Makes one product: the remaining operations on its fields, and the file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from junctura.products._regrid.harmonics import wind
 from junctura.products._regrid.interpolate import to_grid
 from junctura.products._regrid.weight_matrices import Method
 
-# What takes long lets go before it what is quick and came so many seconds later: pictures, and what sorts members.
+# Slow products let quick ones pass whose inputs arrived up to this many seconds later: images, and sorting of members.
 _SLOW_S = {"png": 1.0, "zarr": 1.0}
 _USUAL_S, _SORTED_S = 0.01, 0.1
 # Fields of latitudes and longitudes, of two grids.
@@ -31,29 +31,29 @@ _PLACES_KEPT = 4
 
 
 class BuiltFile(NamedTuple):
-    """A product that is there."""
+    """A product that was made."""
 
     path: Path
     nbytes: int
     words: dict[str, Any]
-    """What its fields have in common that the recipe need not say: ``date``, ``time``, ``class``, ..."""
+    """Attributes common to its fields that the recipe need not have: ``date``, ``time``, ``class``, ..."""
     extremes: tuple[float, float] | None = None
-    """The least and the greatest value of a map whose range is its own."""
+    """Minimum and maximum of a map with its own range."""
 
 
 class FieldTransforms:
-    """What brings fields to grids here; what `Operation` asks for.
+    """Regrids fields in this process, for `Operation`.
 
     Parameters
     ----------
     find
-        Fields of a parameter, for the places of unstructured grids; by default there are none.
+        Returns the fields of a parameter, for the coordinates of unstructured grids; by default there are none.
 
     """
 
     def __init__(self, find: Callable[[str], Iterable[Field]] | None = None) -> None:
         self._find = find
-        # Of the grids and parameters that were asked for last.
+        # The most recently requested grids and parameters.
         self._places: dict[tuple[str, str], Field] = {}
 
     def located(self, field: Field, latitude: str, longitude: str) -> Field:
@@ -82,20 +82,20 @@ class FieldTransforms:
 
 
 def patience_s(wanted: Wanted) -> float:
-    """How much later than this product's last input another one's may come that is made before."""
+    """Returns the delay in seconds by which the inputs of another product may be later and still be processed first."""
     is_sorted = any(isinstance(operation, Ensemble) for operation in wanted.rest)
     return _SLOW_S.get(wanted.recipe.output.format, _SORTED_S if is_sorted else _USUAL_S)
 
 
 def is_quick(wanted: Wanted) -> bool:
-    """Whether whoever decodes its last input may make it at once: what is urgent does not wait long for it."""
+    """Whether the worker that decodes its last input may make it at once: urgent work does not wait long."""
     return patience_s(wanted) <= _SORTED_S
 
 
 def is_there(wanted: Wanted, out: Path) -> bool:
-    """Whether the product lies there, made from the same recipe.
+    """Whether the product exists, made from the same recipe.
 
-    Which run of a forecast it is of is known beforehand only if the recipe says its date and time.
+    The forecast run of an existing product is known in advance only if the recipe has a date and a time.
     """
     if not {"date", "time"} <= dict(wanted.recipe.words).keys() or not is_named(wanted):
         return False
@@ -103,12 +103,12 @@ def is_there(wanted: Wanted, out: Path) -> bool:
 
 
 def is_named(wanted: Wanted) -> bool:
-    """Whether the whole name of the file is known before the fields come."""
+    """Whether the complete file name is known before the fields arrive."""
     return set(Template(wanted.recipe.output.name).words) <= set(wanted.attributes)
 
 
 def fingerprint(wanted: Wanted) -> str:
-    """Of what decides about a product: its recipe, and which of its files it is."""
+    """Returns the digest of a product's definition: its recipe, and the position of its file."""
     return hashlib.sha256(f"{wanted.recipe.fingerprint} {wanted.attributes}".encode()).hexdigest()
 
 
@@ -124,11 +124,11 @@ def make(
     Parameters
     ----------
     wanted
-        Which.
+        The product.
     fields
-        What it is made of, with what is shared done.
+        Its fields, after the shared operations.
     transform
-        Brings fields to grids.
+        Regrids fields.
     out
         The directory of all products.
     sources
@@ -148,7 +148,7 @@ def make(
 
 
 def _formulas(recipe: Recipe) -> dict[str, Any]:
-    """Those of statistics that others compute in another way; GRIB has no place for them."""
+    """Returns the statistics with differing definitions elsewhere; GRIB cannot encode the definition."""
     ensembles = [operation for operation in recipe.operations if isinstance(operation, Ensemble)]
     has_spread = any(one.kind == "spread" for operation in ensembles for one in operation.of)
     return {"formulas": {"spread": SPREAD}} if has_spread else {}

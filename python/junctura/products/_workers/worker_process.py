@@ -1,6 +1,6 @@
-"""A worker: takes a task of the broker's, reads what it needs where it lies in memory, hands over what comes of it.
+"""A worker: receives tasks of the broker, reads their data in place, and returns the results.
 
-The broker has them from a fork server (`fork_server.py`). One more:
+The broker starts workers through a fork server (`fork_server.py`). To start one more:
 ``python -m junctura.products._workers.worker_process ADDRESS``.
 """
 
@@ -58,14 +58,14 @@ from junctura.products._workers.make_product import FieldTransforms, make
 
 
 class Worker:
-    """Does tasks, one at a time.
+    """Executes tasks, one at a time.
 
     Parameters
     ----------
     pool
-        Of the broker's, where tasks and arrays are.
+        The broker's pool, with tasks and arrays.
     job
-        What it is all about.
+        The job of the run.
 
     """
 
@@ -80,7 +80,7 @@ class Worker:
 
     @property
     def source(self) -> junctura.Pool:
-        """Where inputs are; it may have ended when there is still something to be done with what is decoded."""
+        """The pool of the inputs; it may have ended while tasks on decoded fields remain."""
         if self._source is None:
             self._source = self._connect()
         return self._source
@@ -94,30 +94,30 @@ class Worker:
         return source
 
     def input(self, key: str) -> junctura.Object:
-        """An input, which the broker holds; where a connection was lost, by a new one."""
+        """Returns an input, which the broker holds; reconnects after a lost connection."""
         with contextlib.suppress(junctura.Closed, junctura.Disconnected):
             return self.source.demand(key, timeout=0)
         self._source = None
         return self.source.demand(key, timeout=0)
 
     def fields_of(self, param: str) -> Iterator[Field]:
-        """The fields of a parameter that are there now."""
+        """Returns the available fields of a parameter."""
         (selector,) = selectors({"param": (canonical("param", param),)})
         for entry in self.source.list(selector):
-            # Others are as good.
+            # Other fields serve as well.
             with contextlib.suppress(junctura.Error), self.input(entry.key) as obj:
                 yield field_of(obj, obj.attributes)
 
     def close(self) -> None:
-        """Lets go of both pools."""
+        """Closes both pools."""
         if self._source is not None:
             self._source.close()
         self.pool.close()
 
     def run(self) -> None:
-        """Until the broker says that there is nothing more to do."""
+        """Executes tasks until the broker has no more."""
         with (
-            # What a worker had done when it died is withdrawn while it is on its way to another.
+            # A task that a worker completed before its crash may be withdrawn during its redelivery.
             self.pool.follow(group=task_messages.GROUP, window=1, gaps="ignore") as tasks,
             self.pool.follow("kind=hint") as hints,
         ):
@@ -127,7 +127,7 @@ class Worker:
                 poll.poll()
 
     def _listen(self, tasks: junctura.Follow, hints: junctura.Follow) -> bool:
-        """Takes what there is, hints only when there is no task; whether nothing comes any more."""
+        """Executes received tasks, and hints only when there is no task; returns whether none can arrive any more."""
         count = 1
         while count:
             count, has_ended = take_all(tasks, self._take)
@@ -144,18 +144,18 @@ class Worker:
 
     @staticmethod
     def warm(hint: LegendreSpec) -> None:
-        """Makes Legendre functions before they are needed."""
-        # Whoever needs them says what is wrong.
+        """Computes Legendre functions before they are needed."""
+        # The task that needs them reports the error.
         with contextlib.suppress(junctura.Error):
             warm(hint.truncation, as_grid(hint.target), is_wind=hint.is_wind)
 
     def _take(self, obj: junctura.Object) -> None:
-        # Released when it is done; another worker gets it if this one dies.
+        # Released when it is complete; redelivered to another worker after a crash.
         with obj:
             try:
                 order = read_order(bytes(obj))
             except Corrupt as error:
-                # Else it would end one worker after another.
+                # Otherwise it would crash one worker after another.
                 number = int(str(obj["name"]).removeprefix("task/"))
                 self._answer(TaskAnswer(number, TaskFailed(_words(error)), TaskUsage()))
                 return
@@ -165,8 +165,8 @@ class Worker:
                 self.do(order)
 
     def do_again(self, order: TaskOrder) -> None:
-        """Does a task of a worker that has died; gives it up if it ended several."""
-        # A worker may die after its answer; the broker forgets the answer last.
+        """Executes a redelivered task; fails it if it has crashed several workers."""
+        # A worker may crash after its answer; the broker removes the answer last.
         if task_messages.is_there(self.pool, f"done/{order.number}") or not task_messages.is_there(
             self.pool, f"task/{order.number}"
         ):
@@ -178,20 +178,20 @@ class Worker:
             self._answer(task_messages.given_up(order, lost))
 
     def do(self, order: TaskOrder, lost: int = 0) -> None:
-        """Does a task as `attempt` does, and sends the answer."""
+        """Executes a task as `attempt` does, and sends the answer."""
         self._answer(self.attempt(order, lost))
 
     def _answer(self, answer: TaskAnswer) -> None:
         task_messages.offer_once(self.pool, write_answer(answer), name=f"done/{answer.number}", kind="done")
 
     def attempt(self, order: TaskOrder, lost: int = 0) -> TaskAnswer:
-        """Does a task with which `lost` workers died. The result says what failed."""
+        """Executes a task with which `lost` workers crashed. The result reports failures."""
         before = decodes()
         try:
             result = self._do(order.task)
         except Exception as error:
             result = TaskFailed(_words(error))
-        # Each worker that died with it may have decoded the input.
+        # Each worker that crashed with it may have decoded the input.
         count = decodes() - before + (lost if isinstance(order.task, DecodeInput) else 0)
         return TaskAnswer(order.number, result, TaskUsage(count, os.getpid(), peak_bytes()))
 
@@ -201,7 +201,7 @@ class Worker:
                 with self.input(task.key) as obj:
                     return GridFound(grid_of(obj))
             case MakeWeights():
-                # They are kept on disk, for all workers.
+                # They are cached on disk, for all workers.
                 prepare(*task.weights)
                 return WeightsMade()
             case DecodeInput():
@@ -227,16 +227,16 @@ class Worker:
             return InputDecoded(made.version, kept, failed, files, unmade)
 
     def _keep_all(self, nodes: Sequence[int], made: TaskFields) -> tuple[tuple[int, ...], dict[int, str]]:
-        """Keeps the fields of nodes; returns those that are kept, and by node why it is not."""
+        """Keeps the fields of nodes; returns the kept nodes, and by node the reason of a failure."""
         failed = {node: cause for node in nodes if (cause := self._keep(node, made))}
         return tuple(node for node in nodes if node not in failed), failed
 
     def _keep(self, node: int, made: TaskFields) -> str:
-        """Keeps the fields of a node; returns why that failed, else an empty text."""
+        """Keeps the fields of a node; returns the reason of a failure, else an empty text."""
         try:
             shared_arrays.keep(self.pool, node, made.fields(node))
         except Exception as error:
-            # Whatever it is: others can be kept.
+            # Any error: the other nodes can be kept.
             return _words(error)
         return ""
 
@@ -247,23 +247,23 @@ class Worker:
             whole = [(key, version or made.version) for key, version in sources]
             file = make(about.wanted, fields, self.transforms, self.out, whole)
         except Exception as error:
-            # Whatever it is: others can be made.
+            # Any error: the other products can be made.
             return TaskFailed(_words(error))
         words = {word: str(value) for word, value in file.words.items()}
         return ProductBuilt(ProductFile(str(file.path), file.nbytes, words, file.extremes))
 
 
 class TaskFields:
-    """The fields of a task's nodes, each made once.
+    """The fields of a task's nodes, each computed once.
 
     Parameters
     ----------
     worker
         The worker that does the task.
     inputs, key
-        The nodes that the input with this key is, where the task decodes one.
+        The nodes of the input with this key, if the task decodes one.
     pair
-        The node that is made of several ones that are kept, where the task makes one.
+        The node computed from several kept ones, if the task makes one.
 
     """
 
@@ -275,7 +275,7 @@ class TaskFields:
         self.version = ""
 
     def fields(self, number: int) -> Sequence[Field]:
-        """Returns the fields of a node: decoded, found in the pool, or made of those of its parents."""
+        """Returns the fields of a node: decoded, found in the pool, or computed from those of its parents."""
         if number in self._failures:
             raise self._failures[number]
         if number not in self._fields:
@@ -292,7 +292,7 @@ class TaskFields:
     def __exit__(
         self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        # Failures hold fields, and these hold arrays of the pool.
+        # Exceptions reference fields, and these hold arrays of the pool.
         self._fields.clear()
         self._failures.clear()
 
@@ -320,13 +320,13 @@ def _words(error: Exception) -> str:
 
 
 def work(url: str) -> None:
-    """Does the tasks of the broker whose pool has this address, until there are no more."""
-    # Ctrl-C is the broker's: it ends its workers, with what they have started.
+    """Executes the tasks of the broker with this pool address, until there are no more."""
+    # The broker handles Ctrl-C: it ends its workers, with their child processes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Who leads a session has a group already.
+    # A session leader has its own group already.
     with contextlib.suppress(PermissionError):
         os.setpgid(0, 0)
-    # When the broker is gone, there is nothing to do, and nobody to tell.
+    # Without a broker there is no work and no receiver of errors.
     with contextlib.suppress(junctura.Closed, junctura.Disconnected), junctura.Pool(url, name=WORKER) as pool:
         with pool.demand(name="job") as obj:
             job = task_messages.read_job(bytes(obj))

@@ -1,13 +1,13 @@
-"""The engine of a run decides what to do next: events in, actions out. No threads, no clock, no I/O.
+"""The engine of a run: events in, actions out. No threads, no clock, no I/O.
 
-A task waits until its conditions are met, queues until there are cores and memory for it, is launched, runs, and has
-ended; it is begun again while it has attempts left. What waits for a task that failed is skipped. Services run before
-those that use them begin, hold neither, and are told to end when their users are over.
+A task waits for its conditions, is queued until cores and memory are free, is launched, runs, and ends; it is retried
+while it has attempts left. Tasks that depend on a failed task are skipped. Services start before the tasks that use
+them, hold neither cores nor memory, and are stopped when their users have ended.
 
-An `each` makes a task for each object, until no more can come: when nothing runs but services, and all that was
-offered before has been told (a `Fence`). A task that waits for something in the pool then waits on where it may still
-come, from outside or from a service, as long as nothing has failed; otherwise it has failed itself, and says what it
-waited for. So a run comes to its end whatever its tasks do, as long as each of them ends.
+An `each` creates a task for each object, until no further object can arrive: when only services run, and every earlier
+event of the pool has been delivered (a `Fence`). A task that waits for something in the pool then waits only while it
+can still arrive, from outside or from a service, and while nothing has failed; otherwise the task fails, with the
+awaited object in its cause. So every run ends, as long as each of its tasks ends.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Engine:
     Parameters
     ----------
     workflow
-        What is run.
+        The workflow.
     cores
-        How many its local tasks may hold at once.
+        Number of cores for its local tasks.
     past
-        Of a run that is resumed.
+        The state of the run that is resumed.
     memory_bytes
-        How much its local tasks may need together, of those that say what they need; None: as much as they like.
+        Memory for its local tasks, of which each takes what it requests; None: no limit.
 
     """
 
@@ -50,25 +50,25 @@ class Engine:
         self.groups: dict[str, TaskGroup] = {}
         self.parts: dict[str, TaskState] = {}
         self._in: dict[TaskPhase, dict[str, TaskState]] = {phase: {} for phase in TaskPhase}
-        # Of the file, by what they ask for in the pool.
+        # Tasks of the file, by the requests that they make to the pool.
         self._asking: dict[str, list[TaskState]] = {}
-        # Those for this machine, who wait for cores: those for objects, and others. They take turns.
+        # Queues of tasks of this host that wait for cores: tasks for objects, and others. They take turns.
         self._queues: tuple[deque[TaskState], deque[TaskState]] = (deque(), deque())
         self._turn = 0
-        # Those for other machines.
+        # The queue of tasks for other hosts.
         self._elsewhere: deque[TaskState] = deque()
         self._held = self._held_bytes = 0
         self._pool = _PoolSeen(is_others=workflow.pool is not None and workflow.pool.url is not None)
         self._pool.has_ended = workflow.pool is None
-        # By the name of an `each`: versions of objects that are known, and what an earlier run knew by key.
+        # By the name of an `each`: known versions of objects, and those that an earlier run recorded, by key.
         self._known: dict[str, set[tuple[str, str]]] = {}
         self._before: dict[str, dict[str, list[TaskState]]] = {}
         self._noted: set[str] = set()
         self._fence = 0
         self._is_fence_asked = self._is_fenced = False
-        # Those that may have got what they wait for, or know that it does not come.
+        # Tasks whose condition may be met, or may have become impossible.
         self._stirred: dict[str, TaskState] = {}
-        # Of the file, by whom they wait for.
+        # Tasks of the file, by the tasks that they wait for.
         self._waiting_for: dict[str, list[TaskState]] = {}
         self._has_failed = False
         self._stopping: tuple[ev.Status, str] | None = None
@@ -94,11 +94,11 @@ class Engine:
         self._remember(past or ev.Past())
 
     def begin(self) -> list[ev.Action]:
-        """What is done first."""
+        """Returns the first actions."""
         return self._then()
 
     def take(self, event: ev.Event) -> list[ev.Action]:
-        """What is done when something has happened; nothing once the run is over."""
+        """Returns the actions that follow an event; none once the run is over."""
         if self._is_over:
             return []
         match event:
@@ -125,18 +125,18 @@ class Engine:
 
     @property
     def selectors(self) -> frozenset[str]:
-        """What is asked of the pool."""
+        """Returns the requests to the pool."""
         return frozenset(self._asking)
 
     def counts(self) -> dict[str, int]:
-        """How many tasks came to which end; an `each` counts by its tasks, unless it failed for a reason of its own."""
+        """Counts tasks by outcome; an `each` counts by its tasks, unless it failed for a reason of its own."""
         counted = dict.fromkeys(_NOTED.values(), 0)
         for part in self.parts.values():
             if part.is_over and _counts(part):
                 counted[_NOTED[part.phase]] += 1
         return counted
 
-    # What has happened.
+    # Events.
 
     def _taken(self, event: ev.JobTaken) -> None:
         part = self._of_attempt(event)
@@ -201,7 +201,7 @@ class Engine:
         return start.on == event.selector and part.phase is TaskPhase.WAITING and part.sight is None
 
     def _happened(self, event: ev.Event) -> None:
-        """Something in the pool that is no object."""
+        """Handles an event of the pool that is not about an object."""
         if isinstance(event, ev.PoolEnded):
             self._pool.has_ended = True
             self._close_open(event.cause)
@@ -223,14 +223,14 @@ class Engine:
         self._unsettle()
 
     def _close_open(self, cause: str) -> None:
-        """Says of each `each` that was open that it may lack some: others serve the pool, and it has ended."""
+        """Records for each open `each` that it may lack objects: an external server of the pool has ended."""
         for part in self._templates if self._pool.is_others else ():
             if not (part.is_over or part.is_closed or part.is_full):
                 part.is_closed = True
                 part.cause = cause
 
     def _make(self, template: TaskState, sight: ev.Offered) -> None:
-        """A task for an object, unless there is one."""
+        """Creates a task for an object, unless there is one."""
         name = template.task.name
         known = self._known.setdefault(name, set())
         if (sight.key, sight.version) in known:
@@ -244,10 +244,10 @@ class Engine:
         self._add(TaskState(task, tries_left=task.attempts, template=template, sight=sight))
 
     def _is_known_from_before(self, name: str, sight: ev.Offered) -> bool:
-        """Whether an earlier run had a task for an object; what that did not finish waits no longer."""
+        """Whether an earlier run had a task for an object; if it did not finish, it no longer waits."""
         before = self._before.get(name, {}).get(sight.key, [])
         mine = [part for part in before if _is_of_another_life(part, sight)][:1]
-        # Those for versions that it has replaced: it is what they get.
+        # Tasks for versions that the object replaced: they receive this version.
         mine += [part for part in before if part.again and part not in mine and _is_of_this_life(part, sight)]
         for part in mine:
             before.remove(part)
@@ -261,7 +261,7 @@ class Engine:
             number += 1
         return f"{name}-{number}"
 
-    # What follows.
+    # Consequences.
 
     def _then(self) -> list[ev.Action]:
         while self._step():
@@ -270,7 +270,7 @@ class Engine:
         return actions
 
     def _step(self) -> bool:
-        """Does one thing that can be done; returns whether there was one."""
+        """Makes one possible transition; returns whether there was one."""
         if self._is_over:
             return False
         if self._stopping:
@@ -280,7 +280,7 @@ class Engine:
         )
 
     def _sort_waiting(self) -> bool:
-        """Skips what cannot start any more, and queues what may."""
+        """Skips tasks that can no longer start, and queues tasks that may start."""
         did, stirred = False, self._stirred
         self._stirred = {}
         for part in stirred.values():
@@ -295,7 +295,7 @@ class Engine:
         return did
 
     def _bad_of(self, part: TaskState) -> str:
-        """What it waits for that did not end well."""
+        """Returns the dependencies that did not succeed."""
         return next((bad for name in self._needs(part) if (bad := self.groups[name].bad)), "")
 
     def _needs(self, part: TaskState) -> tuple[str, ...]:
@@ -325,9 +325,9 @@ class Engine:
         self._note("ready", task=task.name, of=task.of, service=task.service, **each, reason=why)
 
     def _launch(self) -> bool:
-        """Launches what there is room for, in the order of its queue: what is large is not passed by for ever.
+        """Launches queued tasks in order while resources are free: a large task is not overtaken forever.
 
-        Tasks for objects and others take turns: so objects do not heap up, nor keep all others waiting.
+        Tasks for objects and other tasks take turns, so that neither starves the other.
         """
         for queue in (self._elsewhere, *self._queues):
             while queue and queue[0].phase is not TaskPhase.QUEUED:
@@ -358,22 +358,24 @@ class Engine:
         self._actions.append(ev.Begin(part.task, part.attempt, part.sight))
 
     def _cores_of(self, task: Task) -> int:
-        """How many of this machine's it holds; a service none, or those that need it might never begin."""
+        """Number of this host's cores that it holds; a service holds none, or the tasks that need the service might
+        never start.
+        """
         return 0 if task.service or task.executor != "local" else min(task.resources.cores, self.cores)
 
     def _bytes_of(self, task: Task) -> int:
-        """How much of this machine's memory it says that it needs; a service holds none, as it holds no cores."""
+        """The memory of this host that it requests; a service holds none, as it holds no cores."""
         if task.service or task.executor != "local" or self.memory_bytes is None:
             return 0
         return min(task.resources.memory_bytes or 0, self.memory_bytes)
 
     def _end_services(self) -> bool:
-        """Ends services that nobody uses any more."""
+        """Stops services without users."""
         idle = [part for part in self._services if not (part.is_over or part.is_asked or part.users_left)]
         return self._dismiss(idle, "its users are done")
 
     def _dismiss(self, parts: Iterable[TaskState], cause: str) -> bool:
-        """Tells those that run to end, and leaves the others out; returns whether there were any."""
+        """Stops the running services among these, and cancels the others; returns whether there were any."""
         did = False
         for part in parts:
             did = True
@@ -390,12 +392,12 @@ class Engine:
 
     def _cancel(self, part: TaskState, cause: str) -> None:
         if part.was_done and not self._stopping:
-            # An earlier run had it done, and nobody needs it again.
+            # An earlier run completed it, and no task needs it again.
             self._become(part, TaskPhase.DONE)
         else:
             self._become(part, TaskPhase.CANCELLED, cause)
 
-    # Who is over.
+    # Tasks that have ended.
 
     def _become(self, part: TaskState, phase: TaskPhase, cause: str = "") -> None:
         self._move(part, phase)
@@ -411,16 +413,16 @@ class Engine:
         self._count(part)
 
     def _count(self, part: TaskState) -> None:
-        """Counts a task of the file that is over."""
+        """Counts an ended task of the file."""
         for service in self._served_by.get(part.task.name, ()):
             service.users_left -= 1
         is_bad = not part.is_well
-        # A service that is done may never have begun, and one that was cancelled may have.
+        # A completed service may never have started, and a cancelled one may have started.
         if part.task.service and part.phase is not TaskPhase.FAILED:
             is_bad = not part.has_begun
         for name, group in self._groups(part):
             group.well += part.is_well
-            # One that may fail keeps nobody who waits for its beginning.
+            # A service that is allowed to fail does not block the tasks that wait for its start.
             group.begun += part.task.service and not (is_bad or part.has_begun)
             is_first = is_bad and not group.bad
             if is_first:
@@ -429,14 +431,16 @@ class Engine:
                 self._stir(self._waiting_for.get(name, ()))
 
     def _stir(self, parts: Iterable[TaskState]) -> None:
-        """Has it looked whether these may start; of an `each` those that were made, too."""
+        """Marks these tasks for a check whether they may start; for an `each` also the tasks created from it."""
         for part in list(parts):
             self._stirred[part.task.name] = part
             if part.is_template:
                 self._stirred.update({one.task.name: one for one in self._waiting_of(part)})
 
     def _groups(self, part: TaskState) -> list[tuple[str, TaskGroup]]:
-        """Those that its name, and that of the file, stand for; none of what is made for an object."""
+        """Returns the names, its own and that of the file, that it belongs to; none for a task created for an
+        object.
+        """
         if part.template is not None:
             return []
         return [(name, self.groups[name]) for name in dict.fromkeys((part.task.of, part.task.name))]
@@ -450,7 +454,7 @@ class Engine:
         return [part for part in self._in[TaskPhase.WAITING].values() if part.template is template]
 
     def _close_templates(self) -> bool:
-        """What became of each `each` that makes no more, and whose tasks are over."""
+        """Ends each `each` that creates no more tasks and whose tasks have ended."""
         did = False
         for part in self._templates:
             if not part.is_over and (part.is_closed or part.is_full) and not part.open:
@@ -459,13 +463,13 @@ class Engine:
                 self._become(part, TaskPhase.FAILED if cause else TaskPhase.DONE, cause)
         return did
 
-    # When nothing runs but services.
+    # When only services run.
 
     def _unsettle(self) -> None:
         self._is_fence_asked = self._is_fenced = False
 
     def _settle(self) -> bool:
-        """Says what can become of those that wait, once nothing comes any more; or that the run is over."""
+        """Decides about waiting tasks once nothing more can arrive, or ends the run."""
         if self._is_anything_under_way():
             return False
         waiting = [part for part in self._in[TaskPhase.WAITING].values() if not part.task.service]
@@ -490,7 +494,7 @@ class Engine:
         return any(not part.task.service or part.is_asked for part in self._in[TaskPhase.RUNNING].values())
 
     def _end_or_dismiss(self) -> bool:
-        """Nothing is left but services, which may be those of each other."""
+        """Handles the case that only services are left, which may use each other."""
         left = [part for part in self._services if not part.is_over]
         if not left:
             self._finish("failed" if self._has_failed else "done", "")
@@ -498,7 +502,7 @@ class Engine:
         return self._dismiss(left, "its users are done")
 
     def _stuck(self) -> list[TaskState]:
-        """Those that wait for nothing but the pool, and others for them."""
+        """Returns the tasks that wait for nothing but the pool, and the tasks that depend on them."""
         return [part for part in self._in[TaskPhase.WAITING].values() if self._is_stuck(part)]
 
     def _is_stuck(self, part: TaskState) -> bool:
@@ -528,14 +532,14 @@ class Engine:
 
     def _give_up(self, part: TaskState) -> None:
         if part.is_template:
-            # Those for objects that came go on.
+            # Tasks for objects that arrived continue.
             part.is_closed = True
             part.cause = f"only {part.seen} of {part.task.start.count} objects came"
         else:
             self._become(part, TaskPhase.FAILED, f"{_wish(part)}, and nothing runs any more that could bring it")
 
     def _close_some(self, waiting: list[TaskState]) -> None:
-        """Closes each `each` that others wait for, else all. Without any, those that wait do so for each other."""
+        """Closes each `each` that other tasks wait for, else all. If there is none, the waiting tasks are a cycle."""
         templates = [part for part in waiting if part.is_template and not part.is_closed]
         others = {_name_in_file(part) for part in waiting if not part.is_template}
         for part in [one for one in templates if self.ties.behind(one.task.name) & others] or templates:
@@ -544,10 +548,10 @@ class Engine:
             if part.phase is TaskPhase.WAITING:
                 self._become(part, TaskPhase.FAILED, "it waits for what waits for it")
 
-    # The end before its time.
+    # Termination before the end.
 
     def _stop(self, status: ev.Status, cause: str) -> None:
-        """Ends what runs: services when all others have ended, the pool last; the second time all at once."""
+        """Terminates running tasks: services after all other tasks, the pool last; the second time all at once."""
         live = self._live()
         if self._stopping is not None:
             for part in live if status == "interrupted" else ():
@@ -573,7 +577,7 @@ class Engine:
         self._is_over = True
         self._actions.append(ev.Over(status, CODES[status], cause))
 
-    # What there is.
+    # State.
 
     def _add(self, part: TaskState) -> TaskState:
         self.parts[part.task.name] = part
@@ -594,7 +598,7 @@ class Engine:
         self._actions.append(ev.Note(kind, words))
 
     def _remember(self, past: ev.Past) -> None:
-        """Takes over what an earlier run has done."""
+        """Restores the results of an earlier run."""
         for seen in past.seen:
             if seen.of in self.parts and self.parts[seen.of].is_template:
                 self._remember_seen(self.parts[seen.of], seen)
@@ -620,17 +624,17 @@ class Engine:
 
 
 def _counts(part: TaskState) -> bool:
-    """Whether it is one of the tasks that are counted: an `each` is none, but where it ends badly by itself."""
+    """Whether the task is counted: an `each` is not, unless it fails for a reason of its own."""
     return not part.is_template or (part.phase is not TaskPhase.DONE and (part.seen == 0 or bool(part.cause)))
 
 
 def _name_in_file(part: TaskState) -> str:
-    """Its own, or of what was made for an object that of its `each`."""
+    """Returns its own name, or for a task created for an object the name of its `each`."""
     return part.task.name if part.template is None else part.template.task.name
 
 
 class _PoolSeen:
-    """What is known of the pool."""
+    """The known contents of the pool."""
 
     def __init__(self, is_others: bool) -> None:
         self.is_others = is_others
@@ -639,17 +643,17 @@ class _PoolSeen:
         self.completed: set[str] = set()
 
     def names(self) -> set[str]:
-        """Of those who are there."""
+        """Names of connected clients."""
         return {one.name for one in self.present.values()}
 
 
 def _is_of_another_life(before: TaskState, sight: ev.Offered) -> bool:
-    """Whether it is what an earlier run saw: the same, or what a new server has in its place."""
+    """Whether it is the object that an earlier run saw: the same, or its replacement on a new server."""
     return not _is_of_this_life(before, sight) or (before.sight is not None and before.sight.version == sight.version)
 
 
 def _is_of_this_life(before: TaskState, sight: ev.Offered) -> bool:
-    """Whether the same server had both."""
+    """Whether both versions are from the same server."""
     assert before.sight is not None
     return before.sight.version.partition(".")[0] == sight.version.partition(".")[0]
 
@@ -659,7 +663,7 @@ def _in_words(code: int | None, signal: int | None) -> str:
 
 
 def _wish(part: TaskState) -> str:
-    """What it waits for in the pool."""
+    """Returns the condition in the pool that it waits for."""
     start = part.task.start
     if part.again and part.sight is not None:
         return f"its object was not offered again: {part.sight.key}"

@@ -55,29 +55,29 @@ class TaskState:
     Attributes
     ----------
     attempt
-        Of now, or the last one; those of a run that is resumed count.
+        The number of the current attempt, or the last one; attempts of a resumed run count.
     tries_left
-        How often it may still be begun.
+        How many attempts are left.
     has_begun
-        Whether an attempt ever ran.
+        Whether any attempt ran.
     is_asked
-        Whether it was told to end.
+        Whether it was asked to stop.
     sight
-        The object that it is for, or that made it start.
+        The object that it was created for, or that triggered it.
     template
-        Of which `each` it is made.
+        The `each` that it was created from.
     again
-        It is for an object that an earlier run saw, and waits until that is seen again.
+        It is for an object that an earlier run saw, and waits until the object is seen again.
     open, bad, seen
-        Of an `each`: how many of its tasks have not ended, how many did not end well, and of how many objects it knows.
+        For an `each`: the number of its unfinished tasks, of its tasks that did not succeed, and of known objects.
     is_closed
-        Of an `each`: no more are made.
+        For an `each`: no more tasks are created.
     cause
-        Of an `each`: why it fails, besides by its tasks.
+        For an `each`: its own reason to fail, in addition to its tasks.
     was_done
-        Whether an earlier run had it done.
+        Whether an earlier run completed it.
     users_left
-        Of a service: how many of its users are not over.
+        For a service: the number of its users that have not ended.
 
     """
 
@@ -125,34 +125,34 @@ class TaskState:
 
     @property
     def is_well(self) -> bool:
-        """Whether those that wait for it may start."""
+        """Whether tasks that wait for it may start."""
         return self.phase is TaskPhase.DONE or (self.phase is TaskPhase.FAILED and self.task.may_fail)
 
     @property
     def is_full(self) -> bool:
-        """Whether an `each` with a count has seen as many."""
+        """Whether an `each` with a count has seen that many objects."""
         return self.task.start.count is not None and self.seen >= self.task.start.count
 
 
 @dataclass
 class TaskGroup:
-    """All tasks that one name stands for, counted."""
+    """Counts of all tasks with one name."""
 
     is_service: bool
     total: int = 0
     well: int = 0
     begun: int = 0
-    # The first that ended otherwise.
+    # The first task that did not succeed.
     bad: str = ""
 
     @property
     def is_met(self) -> bool:
-        """Whether those that wait for it may start."""
+        """Whether tasks that wait for it may start."""
         return (self.begun if self.is_service else self.well) == self.total
 
 
 def reason(part: TaskState, present: Iterable[str]) -> dict[str, Any]:
-    """Why a task may start, as the record says it."""
+    """Returns the reason for the start of a task, for the record."""
     start = part.task.start
     if part.sight is not None:
         sight = part.sight
@@ -168,36 +168,38 @@ def reason(part: TaskState, present: Iterable[str]) -> dict[str, Any]:
 
 
 def fits(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a component is meant by one of the patterns."""
+    """Whether one of the patterns matches a component."""
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 class Ties:
-    """Who waits for whom: tasks, and names of the file that stand for several.
+    """The dependency graph: tasks, and names of the file that stand for several tasks.
 
-    A service runs before those that use it begin, unless it waits itself for something in the pool, which may come of
-    them, or for one of them. That which serves the pool is used by all for which it does not wait, services too.
+    A service starts before the tasks that use it, unless the service itself waits for one of them, or for something in
+    the pool that may result from them. The server of the pool is used by all tasks for which it does not wait,
+    including services.
 
     Parameters
     ----------
     tasks
-        All.
+        All tasks.
     server
-        Which of them serves the pool.
+        The task that serves the pool.
 
     Attributes
     ----------
     needs
-        Of each task: whose end, or of services whose beginning, it waits for; as said, and the services that it uses.
+        The tasks whose end, or for services whose start, each task waits for: as declared, and the services that it
+        uses.
     users
-        Of each service the tasks for which it runs.
+        For each service, the tasks that use it.
 
     """
 
     def __init__(self, tasks: Sequence[Task], server: str | None = None) -> None:
         self.needs = {task.name: task.start.after for task in tasks}
         self.users: dict[str, frozenset[str]] = {}
-        # Those that one name stands for.
+        # Tasks with one name.
         self._members: dict[str, list[str]] = {}
         for task in tasks:
             if task.of != task.name:
@@ -218,7 +220,7 @@ class Ties:
         self._behind: dict[str, frozenset[str]] = {}
 
     def behind(self, name: str) -> frozenset[str]:
-        """Those that wait for a task, and those that wait for them."""
+        """Returns the direct and transitive dependents of a task."""
         if not self._behind:
             askers: dict[str, list[str]] = {}
             for asker in (*self.needs, *self._members):
@@ -243,13 +245,13 @@ class Ties:
 
 
 def waits_in_pool(task: Task) -> bool:
-    """Whether it starts when something is there in the pool."""
+    """Whether the start condition is something in the pool."""
     start = task.start
     return start.on is not None or start.bundle is not None or bool(start.joined) or start.each is not None
 
 
 def _reached(edges: Callable[[str], Sequence[str]], names: Iterable[str]) -> set[str]:
-    """What can be come to from names, without themselves unless there is a way back."""
+    """Returns the names reachable from these names, which are included only if there is a cycle."""
     found: set[str] = set()
     left = list(names)
     while left:

@@ -1,4 +1,4 @@
-"""The events that the engine takes, and the actions that it returns."""
+"""Events that the engine handles, and actions that it returns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Status: TypeAlias = Literal["done", "failed", "interrupted"]
 
 @dataclass(frozen=True)
 class JobTaken:
-    """A batch system has taken an attempt, and calls it so; when it runs is its own matter."""
+    """A batch system has accepted an attempt, under this job name; it decides when the attempt runs."""
 
     task: str
     attempt: int
@@ -31,7 +31,7 @@ class Began:
 
 @dataclass(frozen=True)
 class AttemptServed:
-    """An attempt runs, and serves the pool of the run."""
+    """An attempt runs and serves the pool of the run."""
 
     task: str
     attempt: int
@@ -49,18 +49,18 @@ class Finished:
 
 @dataclass(frozen=True)
 class Offered:
-    """An object that a selector matches is there.
+    """An object that matches a selector exists.
 
     Attributes
     ----------
     selector
-        As it stands in the workflow.
+        As written in the workflow.
     key
-        What `Pool.demand` takes.
+        The target for `Pool.demand`.
     version
         As text, ``incarnation.sequence``.
     at
-        When this became known, seconds since 1970.
+        When this became known, in seconds since 1970.
 
     """
 
@@ -81,7 +81,7 @@ class Completed:
 
 @dataclass(frozen=True)
 class Joined:
-    """A client is in the pool."""
+    """A client has connected to the pool."""
 
     client: int
     name: str
@@ -91,7 +91,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Left:
-    """A client has left the pool; `reason` is what the server says of it."""
+    """A client has disconnected; `reason` is that of the server's event."""
 
     client: int
     reason: str = ""
@@ -99,26 +99,26 @@ class Left:
 
 @dataclass(frozen=True)
 class Fenced:
-    """All that had happened in the pool before this fence was asked for has been told."""
+    """Every event of the pool before the request for this fence has been delivered."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class PoolEnded:
-    """Nothing more comes of the pool."""
+    """No more events of the pool will arrive."""
 
     cause: str
 
 
 @dataclass(frozen=True)
 class RunInterrupted:
-    """Somebody wants the run to end; of two, the second wants it at once."""
+    """The user interrupts the run; a second interrupt ends it at once."""
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """The run cannot go on: its time is over, or its record cannot be written."""
+    """The run cannot continue: its time limit is exceeded, or its record cannot be written."""
 
     cause: str
 
@@ -131,7 +131,7 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True)
 class Begin:
-    """An attempt is to be begun; `sight` is the object that it is for, where it is for one."""
+    """Start an attempt; `sight` is its object, if it has one."""
 
     task: Task
     attempt: int
@@ -140,7 +140,7 @@ class Begin:
 
 @dataclass(frozen=True)
 class End:
-    """An attempt is to be ended."""
+    """Stop an attempt."""
 
     task: str
     attempt: int
@@ -149,7 +149,7 @@ class End:
 
 @dataclass(frozen=True)
 class Fence:
-    """`Fenced` with this number is wanted."""
+    """Request a `Fenced` with this number."""
 
     number: int
 
@@ -164,7 +164,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Over:
-    """Nothing runs any more, and nothing will."""
+    """No task runs, and none will start."""
 
     status: Status
     code: int
@@ -176,7 +176,7 @@ Action: TypeAlias = "Begin | End | Fence | Note | Over"
 
 @dataclass(frozen=True)
 class Seen:
-    """What an earlier run made for one object."""
+    """The task that an earlier run created for one object."""
 
     task: str
     of: str
@@ -188,18 +188,18 @@ class Seen:
 
 @dataclass(frozen=True)
 class Past:
-    """What is known of the run that is resumed.
+    """The state of the run that is resumed.
 
     Attributes
     ----------
     done
-        Tasks that are not done again.
+        Tasks that are not repeated.
     attempts
-        How often each was begun.
+        Number of attempts of each.
     seen
-        For which objects tasks were made.
+        Objects for which tasks were created.
     left
-        What batch systems call attempts that may run still.
+        Job names of batch systems for attempts that may still run.
 
     """
 

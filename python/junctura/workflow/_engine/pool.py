@@ -1,6 +1,6 @@
-"""The pool of a run: a server of the run's own, and one thread that tells what happens in a pool.
+"""The pool of a run: a server process for the run, and a thread that delivers events of the pool.
 
-Objects are looked at by their events: none is received or held, so what producers said of retention means what it says.
+Objects are observed through events: none is received or held, so the run does not affect retention.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from junctura.workflow._spec.tasks import PoolWanted
 
 NAME = "junctura workflow"
 _OUT = (Closed, Disconnected)
-# So much of what the server said when it could not serve.
+# Length of the server's last output in an error.
 _SAID_BYTES_MAX = 2000
-# The line with which a server says where it serves, and up to where in its log that may stand.
+# The line with which a server reports its address, and the part of its log in which the line may be.
 _ANNOUNCED = re.compile(rb"^((?:unix:|tcp://|etcd://)\S+)\n", re.M)
 _ANNOUNCED_BYTES_MAX = 1 << 20
-# How often it is looked for.
+# Interval between searches for the line.
 _LOOK_S = 0.1
 
 
 class Server:
-    """A pool of the run's own, served by a process that is run as its tasks are.
+    """A pool for this run only, served by a process that runs like a task.
 
-    Its name is in no folder, so whatever ends it leaves none behind.
+    Its address is not in the file system, so nothing remains after it ends in any way.
     """
 
     def __init__(self, wanted: PoolWanted, executor: Executor, folder: Path, log: Path) -> None:
@@ -66,14 +66,14 @@ class Server:
             ("--spill", wanted.spill),
         ):
             options += [option, str(value)] if value is not None else []
-        # What it announces comes here, by whatever process it is started; the rest goes to its log.
+        # Its report arrives here, whatever process starts the server; other output is written to its log.
         pipe = f"/proc/{os.getpid()}/fd/{self._writing}"
         announcing = ("/bin/sh", "-c", 'exec "$@" >"$0"', pipe, sys.executable, "-m", "junctura", "serve", *options)
         return Job("pool", announcing, folder, self._log)
 
     def _on_end(self, ended: Ended) -> None:
         self._cause = ended.cause or f"exit status {ended.code}, signal {ended.signal}"
-        # Whoever waits for it to serve waits for nothing.
+        # A thread that waits for the address waits for nothing.
         os.close(self._writing)
         self._ended.set()
 
@@ -84,15 +84,15 @@ class Server:
         return ""
 
     def end(self) -> None:
-        """Ends it, and waits until it has; may be called twice."""
+        """Stops the server, and waits until it has exited; may be called twice."""
         self._running.end()
         self._ended.wait()
 
 
 class AnnouncementWatch:
-    """Tells once, from a thread of its own, where a task serves a pool: it announces that in its log.
+    """Reports once, from a thread of its own, the address of the pool that a task serves, from the task's log.
 
-    It may run on another machine, and of what that writes into a file nothing tells: it is looked at now and then.
+    The task may run on another host, whose writes to a file cause no notification: the file is polled.
     """
 
     def __init__(self, log: Path, tell: Callable[[str], None]) -> None:
@@ -102,7 +102,7 @@ class AnnouncementWatch:
         self._thread.start()
 
     def close(self) -> None:
-        """Nothing is told any more; waits for the thread. May be called twice."""
+        """Stops reporting; waits for the thread. May be called twice."""
         self._closed.set()
         self._thread.join()
 
@@ -120,16 +120,16 @@ class AnnouncementWatch:
 
 
 class Watch:
-    """Tells what happens in a pool as events of the engine of a run, from a thread of its own.
+    """Delivers events of the pool as events of the engine, from a thread of its own.
 
-    What is there already is told before this returns.
+    Existing objects are reported before this returns.
 
     Raises
     ------
     Unavailable
         The pool cannot be reached.
     InvalidSelector
-        No schema of the pool can read one of the selectors.
+        No schema of the pool accepts one of the selectors.
 
     """
 
@@ -144,7 +144,8 @@ class Watch:
             pool = stack.enter_context(junctura.Pool(url, name=NAME))
             self._asked: list[_Asked] = [stack.enter_context(_Clients(pool))]
             for matching in _matchings(pool, selectors):
-                # Each has a connection of its own: what is read with something else of one wakes nobody.
+                # Each has its own connection: data of one read during a call for another would not wake a waiting
+                # thread.
                 self._asked.append(stack.enter_context(_PoolObjects(url, matching)))
             for asked in self._asked:
                 for event in asked.first():
@@ -154,12 +155,12 @@ class Watch:
         self._thread.start()
 
     def fence(self, number: int) -> None:
-        """Has `Fenced` told when all has been told that happened before; does not wait."""
+        """Requests a `Fenced` after every earlier event has been delivered; does not wait."""
         self._fences.append(number)
         os.write(self._waking, b".")
 
     def close(self) -> None:
-        """Nothing is told any more; waits for the thread. May be called twice."""
+        """Stops delivering; waits for the thread. May be called twice."""
         if not self._is_closed:
             self._is_closed = True
             os.write(self._waking, b".")
@@ -179,18 +180,18 @@ class Watch:
             if not self._is_closed:
                 cause = error.cause if isinstance(error, Error) else repr(error)
                 self._tell(ev.PoolEnded(f"the pool has ended: {cause}"))
-            # Nothing comes: who asks is told so at once.
+            # No more events arrive: requests are answered at once.
             while not self._is_closed:
                 self._answer(len(self._fences))
                 os.read(self._woken, 4096)
 
     def _take_all(self) -> None:
-        # What is told now is all that happened before these fences were asked for.
+        # Events delivered now are those before the request for these fences.
         count = len(self._fences)
         for _ in range(count):
             os.read(self._woken, 1)
         for asked in self._asked:
-            # Also tells whether the server is there still, which one who looks without waiting is not told.
+            # This also detects the end of the server, which a call without waiting does not report.
             asked.pool.sync()
             for event in asked.come():
                 self._tell(event)
@@ -202,22 +203,22 @@ class Watch:
 
 
 class _Asked:
-    """What is heard by one connection."""
+    """The events of one connection."""
 
     def __init__(self, pool: junctura.Pool, selector: str, kinds: list[Any]) -> None:
         self.pool = pool
         self._events = pool.subscribe(selector, kinds=kinds)
 
     def first(self) -> Iterator[ev.Event]:
-        """What is there already; some of it may come again."""
+        """Reports the existing state; some of it may be reported again."""
         raise NotImplementedError
 
     def told(self, event: junctura.Event) -> Iterator[ev.Event]:
-        """What an event of the pool means for the run."""
+        """Returns the engine events for an event of the pool."""
         raise NotImplementedError
 
     def come(self) -> Iterator[ev.Event]:
-        """All that has come.
+        """Returns all events received so far.
 
         Raises
         ------
@@ -245,7 +246,7 @@ class _Asked:
 
 
 class _Clients(_Asked):
-    """Who comes and goes, and which bundles are complete."""
+    """Observes clients that connect and disconnect, and complete bundles."""
 
     def __init__(self, pool: junctura.Pool) -> None:
         super().__init__(pool, "", ["joined", "left", "completed"])
@@ -274,7 +275,7 @@ class _Clients(_Asked):
 
 
 class _PoolObjects(_Asked):
-    """Objects that are looked for."""
+    """Observes objects that match selectors."""
 
     def __init__(self, url: str, matching: _Matching) -> None:
         self._own = junctura.Pool(url, name=NAME)
@@ -302,7 +303,7 @@ class _PoolObjects(_Asked):
 
 
 class _Matching:
-    """Selectors that the same schemas can read, asked as one; says which of them found something."""
+    """Selectors for the same schemas, combined into one request; identifies the selectors that match an object."""
 
     def __init__(self, texts: list[str]) -> None:
         self.selector = either(texts)
@@ -317,19 +318,19 @@ class _Matching:
         version = described.version
         for text, selector in self._read[schema.name]:
             if selector.matches(attributes):
-                # Attributes are words in commands, and words in a line of JSON.
+                # Attributes are words in commands, and strings in a line of JSON.
                 words = {name: _plain(value) for name, value in attributes.items()}
                 number = f"{version.incarnation}.{version.sequence}"
                 yield ev.Offered(text, described.key, number, words, nbytes, time.time())
 
 
 def _matchings(pool: junctura.Pool, selectors: Iterable[str]) -> Iterator[_Matching]:
-    """The selectors, together where the same schemas can read them."""
+    """Returns the selectors, combined if the same schemas accept them."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for text in sorted(set(selectors)):
         schemas = tuple(schema.name for schema in pool.schemas if _reads(schema, text))
         if not schemas:
-            # The pool says better why.
+            # The pool reports a better reason.
             pool.list(text)
         alike.setdefault(schemas, []).append(text)
     for texts in alike.values():

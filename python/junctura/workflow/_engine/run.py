@@ -1,7 +1,7 @@
-"""Runs a workflow: executes the actions of the engine, and feeds it with events.
+"""Runs a workflow: executes the actions of the engine, and passes events to it.
 
-One thread decides and writes the record. Others only put events into its queue: those of the executors, that of the
-pool, and signals.
+One thread decides and writes the record. Other threads only put events into its queue: those of the executors, of the
+pool, and of signals.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What became of a run.
+    """The result of a run.
 
     Attributes
     ----------
     status
         ``done``, ``failed`` or ``interrupted``.
     code
-        The exit status that says so: 0, 1 or 130.
+        The exit status: 0, 1 or 130.
     cause
-        Why it ended before its time; empty where it did not.
+        The reason of an early end; else empty.
     folder
-        Where its record and logs are.
+        The folder of its record and logs.
     counts
-        How many tasks were ``done``, ``failed``, ``skipped`` and ``cancelled``.
+        Number of tasks that were ``done``, ``failed``, ``skipped`` and ``cancelled``.
     failures
-        Of each task that failed or was skipped, why.
+        For each task that failed or was skipped, the reason.
     logs
-        Of each task that was begun, what its last attempt said.
+        For each started task, the output of its last attempt.
 
     """
 
@@ -78,27 +78,27 @@ def run(
     parallel: int | None = None,
     told: Callable[[Line], None] | None = None,
 ) -> RunOutcome:
-    """Runs a workflow to its end, and waits for it. Called by the main thread, it takes Ctrl-C and SIGTERM meanwhile.
+    """Runs a workflow to its end; blocks. Called from the main thread, it handles Ctrl-C and SIGTERM meanwhile.
 
     Parameters
     ----------
     workflow
-        As it was read.
+        The validated workflow.
     folder
-        That of the run; it is made where it is not there.
+        The folder of the run; created if missing.
     executors
-        By their names what runs the tasks; they are closed at the end.
+        The executors by name; closed at the end.
     resume
-        Whether to go on with the run in this folder.
+        Whether to resume the run in this folder.
     parallel
-        How many cores local tasks may have, in place of what the workflow says.
+        Number of cores for local tasks, instead of the number in the workflow.
     told
-        Is called with each line of the record.
+        Called with each line of the record.
 
     Raises
     ------
     Error
-        What is known before anything starts: the folder cannot be written, a program is not there, the pool cannot be
+        A failure before any task starts: the folder is not writable, a program does not exist, the pool cannot be
         reached.
 
     """
@@ -136,7 +136,7 @@ class Run:
         self._over: ev.Over | None = None
 
     def interrupt(self) -> None:
-        """Ends the run in order, and the second time at once; from any thread, or a signal's handler."""
+        """Terminates the run gracefully, the second time at once; callable from any thread, or a signal handler."""
         self._events.put(ev.RunInterrupted())
 
     def go(self) -> RunOutcome:
@@ -158,15 +158,15 @@ class Run:
             self._take_events(begun)
             return self._end(begun)
 
-    # Before anything starts.
+    # Before any task starts.
 
     def _check(self) -> None:
-        """What the executors know to be impossible.
+        """Checks the tasks with the executors.
 
         Raises
         ------
         InvalidArgument
-            Something is.
+            An executor cannot run a task.
 
         """
         known: set[tuple[Any, ...]] = set()
@@ -191,12 +191,12 @@ class Run:
             raise Io(str(self.folder), f"a run cannot be kept there: {error.strerror}") from error
 
     def _end_left(self, past: ev.Past | None) -> None:
-        """Ends jobs that have outlived the run that goes on: their tasks are begun again.
+        """Ends jobs that have outlived the resumed run: their tasks are started again.
 
         Raises
         ------
         Conflict
-            One of them may run still.
+            One of the jobs may still run.
 
         """
         by: dict[str, list[str]] = {}
@@ -213,7 +213,7 @@ class Run:
         if wanted is None:
             return
         if wanted.service is not None:
-            # It is reached when the task serves it.
+            # The pool is reachable when the task serves it.
             stack.callback(self._leave_pool)
             return
         self._url = wanted.url
@@ -257,7 +257,7 @@ class Run:
             "tasks": tasks,
         }
 
-    # While it runs.
+    # During the run.
 
     def _take_events(self, begun: float) -> None:
         limit_s = self.workflow.limit_s
@@ -274,7 +274,7 @@ class Run:
             self._do(self._engine.take(event))
 
     def _reach_served(self, served: ev.AttemptServed) -> ev.Event:
-        """Where tasks meet from now on; what has become of it."""
+        """Connects tasks to the pool at this address from now on."""
         try:
             self._watch = Watch(served.url, self._engine.selectors, self._events.put)
         except Error as error:
@@ -300,7 +300,7 @@ class Run:
         task = note.words.get("task", "")
         if note.kind == "begin":
             self._begun[task] = time.monotonic()
-            # Known by now: it runs.
+            # The identity is known by now, since the attempt runs.
             return {**note.words, "identity": self._running[task][1].identity}
         if note.kind == "end":
             begun = self._begun.pop(task, None)
@@ -352,12 +352,12 @@ class Run:
         self._events.put(ev.Finished(task, attempt, ended))
 
     def _job(self, action: ev.Begin, url: str | None) -> Job:
-        """The attempt, with all words filled in.
+        """Returns the attempt with all placeholders replaced.
 
         Raises
         ------
         Wrong
-            The object has no attribute of the name of a word.
+            The object lacks an attribute that a placeholder names.
 
         """
         task, attempt = action.task, action.attempt
@@ -370,7 +370,7 @@ class Run:
         if url is not None:
             own["pool"] = ours["JUNCTURA_POOL"] = url
         words = told | own
-        # Whoever offers an object does not say where in the file system something is made.
+        # The producer of an object must not choose paths in the file system.
         names = {name: as_name(value) for name, value in told.items()} | own
         return Job(
             name=f"{task.name}.{attempt}",
@@ -393,7 +393,7 @@ class Run:
         else:
             self._watch.fence(number)
 
-    # The end.
+    # The end of the run.
 
     def _end(self, begun: float) -> RunOutcome:
         assert self._over is not None
@@ -409,11 +409,11 @@ class Run:
 
 @contextlib.contextmanager
 def _interruptible(one: Run) -> Iterator[None]:
-    """Within it signals end the run in order."""
+    """Handles signals within the block: they terminate the run gracefully."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # One who was started to ignore it goes on to.
+    # A process that was started with the signal ignored continues to ignore it.
     heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, lambda *_: None) for number in heard}
     with _told_of_signals(lambda number: one.interrupt() if number in heard else None):
@@ -426,10 +426,10 @@ def _interruptible(one: Run) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _told_of_signals(tell: Callable[[int], None]) -> Iterator[None]:
-    """Tells of each signal, in a thread of its own.
+    """Reports each signal, in a thread of its own.
 
-    A handler of Python's would be called when the main thread goes on, and one that was about to wait just then does
-    not: what comes through the pipe wakes it.
+    A Python signal handler would run when the main thread continues, and a main thread that was about to block does
+    not: data in the pipe wake it.
     """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)

@@ -1,8 +1,8 @@
-"""Hands jobs to a batch system through PSI/J, which speaks to Slurm, PBS, LSF, Flux and others.
+"""Submits jobs to a batch system through PSI/J, which supports Slurm, PBS, LSF, Flux and others.
 
-A batch system is asked now and then how its jobs are; nothing tells when one begins or ends. What PSI/J leaves open is
-settled here: its jobs end after ten minutes unless told otherwise, names of files are not quoted everywhere, a job that
-the batch system has forgotten counts as done, and one word of Slurm's that it does not know fails every job.
+The status of jobs is polled; batch systems send no notifications. This module compensates for limitations of PSI/J: its
+default time limit of ten minutes, missing quotes of file names, jobs that the batch system has forgotten (which count
+as completed), and an unknown state of Slurm, which fails every job.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from junctura._xarray.label_attributes import needed
 from junctura.errors import Closed, InvalidArgument
 from junctura.workflow._executors.jobs import Ended, Job, Resources, Running
 
-# Both outputs are appended to the log. The folder is not PSI/J's matter, which does not quote it.
+# Both outputs are appended to the log. The folder is set here, because PSI/J does not quote it.
 _SCRIPT = 'exec >>"$0" 2>&1; cd -- "$1" || exit 126; shift; exec "$@"'
-# A shell says so of a program that is not there, and adds the number of a signal.
+# Exit statuses with which a shell reports a missing program, and the offset for signal numbers.
 _NOT_THERE, _BY_SIGNAL = 127, 128
-# What is said to the batch system is longer than the limit, so that it is known who ended the job.
+# The limit for the batch system is longer than the task's, so that the origin of a termination is known.
 _MARGIN_S = 60
 _PROGRAMS = {
     "slurm": ("sbatch", "squeue", "scancel"),
@@ -43,11 +43,11 @@ _PROGRAMS = {
     "lsf": ("bsub", "bjobs", "bkill"),
     "cobalt": ("qsub", "qstat", "qdel"),
 }
-# A batch system that does not answer for so many times may be restarting; its jobs run on.
+# A batch system that fails to answer this many times may be restarting; its jobs continue.
 _ERRORS_MAX = 100
-# So often it is told to cancel a job before that is given up.
+# Number of attempts to cancel a job.
 _CANCELS_MAX = 20
-# A job that was cancelled may take this long to end: a node that is busy says so late.
+# Time in which a canceled job must end: a busy node reports late.
 _ENDING_S = 120
 _DOES_NOT_END = "it does not end"
 
@@ -55,28 +55,28 @@ _DOES_NOT_END = "it does not end"
 class BatchExecutor:
     """Jobs of a batch system; an `Executor`.
 
-    A job that is told to end has the grace that the batch system gives, also where it should end at once. One that is
-    there when this process is killed stays.
+    A job that is stopped has the grace period of the batch system, even if it should end at once. Jobs survive a kill
+    of this process.
 
-    Jobs see the environment of this process. Where a pool is served beyond this machine, they need its address and the
-    name of the file of a token (``JUNCTURA_POOL``, ``JUNCTURA_TOKEN_FILE``), which others can read in no command line.
-    What a job asks for besides its resources is said in the batch system's own variables, as ``SBATCH_PARTITION``.
+    Jobs inherit the environment of this process. If a pool is served beyond this host, they need its address and the
+    name of a token file (``JUNCTURA_POOL``, ``JUNCTURA_TOKEN_FILE``), which no other user can read from a command line.
+    Further requests of a job are set in the batch system's own variables, as ``SBATCH_PARTITION``.
 
     Parameters
     ----------
     name
-        As PSI/J calls it: ``slurm``, ``pbs``, ``lsf``, ``flux``, …
+        The PSI/J name: ``slurm``, ``pbs``, ``lsf``, ``flux``, …
     folder
-        Where a folder for the jobs' scripts is made for as long as this lasts; nodes see it, too.
+        The parent of a temporary folder for job scripts; must be visible to the nodes.
     poll_s
-        How often the batch system is asked.
+        Polling interval.
 
     Raises
     ------
     ImportError
         PSI/J is not installed.
     InvalidArgument
-        There is no such batch system, or the folder has a name that batch scripts cannot say.
+        The batch system is unknown, or batch scripts cannot contain the name of the folder.
 
     """
 
@@ -91,7 +91,7 @@ class BatchExecutor:
         self._jobs: set[_BatchJob] = set()
         self._changed = threading.Condition()
         self._is_closed = False
-        # Talks to the batch system, which may take its time, in order.
+        # Sends requests to the batch system, which may be slow, in order.
         self._talker = ThreadPoolExecutor(1, thread_name_prefix=name)
 
     def start(
@@ -151,7 +151,7 @@ class BatchExecutor:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def described(self, job: Job) -> Any:
-        """A job as PSI/J wants it."""
+        """Returns a job for PSI/J."""
         psij, resources = self._psij, job.resources
         processes = resources.ranks or resources.nodes
         cores = max(1, -(-resources.cores // processes))
@@ -162,7 +162,7 @@ class BatchExecutor:
         spec = psij.JobSpec(
             executable="/bin/sh",
             arguments=["-c", _SCRIPT, str(job.log.absolute()), str(job.folder.absolute()), *job.command],
-            # `srun` does not ask for the cores of its job by itself.
+            # `srun` does not request the cores of its job by itself.
             environment={**job.environment, **({"SRUN_CPUS_PER_TASK": str(cores)} if resources.ranks else {})},
             attributes=attributes,
             resources=psij.ResourceSpecV1(
@@ -178,7 +178,7 @@ class BatchExecutor:
     def _memory(self, resources: Resources) -> int | None:
         if resources.memory_bytes is None or self._name != "slurm":
             return resources.memory_bytes
-        # Slurm means that of each node.
+        # For Slurm this is per node.
         return max(1 << 20, -(-resources.memory_bytes // resources.nodes))
 
     def _launcher(self, resources: Resources) -> str:
@@ -187,11 +187,11 @@ class BatchExecutor:
         return "srun" if self._name == "slurm" else "mpirun"
 
     def _refused(self, job: Job) -> str:
-        # It may take what it can never start, and let it wait.
+        # It may accept a job that it can never start, and leave it pending.
         return _refused_by_slurm(job.resources) if self._name == "slurm" else ""
 
     def submit(self, job: Job, described: Any) -> str:
-        """Hands a job over, and returns what others call it."""
+        """Submits a job, and returns its external name."""
         if refused := self._refused(job):
             raise self._psij.SubmitException(refused)
         self._executor.submit(described)
@@ -203,7 +203,7 @@ class BatchExecutor:
             self._changed.notify_all()
 
     def talk(self, what: Callable[[], None]) -> None:
-        # Once all jobs have ended, there is nothing to be said.
+        # Once all jobs have ended, there is nothing to report.
         with contextlib.suppress(RuntimeError):
             self._talker.submit(what)
 
@@ -214,7 +214,7 @@ class BatchExecutor:
 
 
 class _BatchJob:
-    """A job that was handed over."""
+    """A submitted job."""
 
     def __init__(
         self,
@@ -239,7 +239,7 @@ class _BatchJob:
 
     @property
     def identity(self) -> str:
-        """``slurm job 12``; waits until the batch system has taken or refused it."""
+        """``slurm job 12``; waits until the batch system has accepted or rejected it."""
         self._is_known.wait()
         return self._identity
 
@@ -254,9 +254,9 @@ class _BatchJob:
         self._batch.talk(self._cancel)
 
     def submit(self) -> None:
-        """In the thread that talks to the batch system; so is what follows."""
+        """Runs in the thread that communicates with the batch system; so do the following methods."""
         try:
-            # The log is there in any case, also that of a job that never began.
+            # The log always exists, even for a job that never started.
             with self._job.log.open("ab"):
                 pass
             self._described = self._batch.described(self._job)
@@ -275,7 +275,7 @@ class _BatchJob:
         try:
             self._described.cancel()
         except Exception as error:
-            # It runs on, or has just ended, which is told.
+            # It continues, or has just ended, which is reported.
             if tries < _CANCELS_MAX:
                 self._batch.talk_later(functools.partial(self._cancel, tries + 1))
             else:
@@ -317,7 +317,7 @@ class _BatchJob:
 
 
 def _psij() -> Any:
-    """PSI/J; when it is loaded it takes SIGCHLD for itself, and a thread for each signal that comes."""
+    """PSI/J; on import it handles SIGCHLD, and starts a thread for each signal."""
     before = signal.getsignal(signal.SIGCHLD)
     psij = needed("psij", "jobs")
     if threading.current_thread() is threading.main_thread():
@@ -361,7 +361,7 @@ def _states_of_slurm(psij: Any, executor: Any, code: int, said: str) -> dict[str
     states = {}
     for line in said.splitlines():
         number, short, raw, reason = (word.strip() for word in line.split("|", 3))
-        # A state that is not known is not final.
+        # An unknown state is not final.
         state = executor._STATE_MAP.get(short, psij.JobState.QUEUED)
         states[number] = psij.JobStatus(state, message=reason, metadata={"raw": int(raw)})
     return states
@@ -370,7 +370,7 @@ def _states_of_slurm(psij: Any, executor: Any, code: int, said: str) -> dict[str
 def _ended(job: Job, status: Any, cause: str) -> Ended:
     code, number = _exit(status)
     if cause:
-        # Who ended well because it was told to has been too slow all the same.
+        # A job that exits with 0 after the request to stop has exceeded its limit nevertheless.
         return Ended(code if code or cause == "cancelled" else None, number, cause)
     if status.state.name == "CANCELED":
         return Ended(None, number, "cancelled by others")
@@ -384,10 +384,10 @@ def _ended(job: Job, status: Any, cause: str) -> Ended:
 
 
 def _exit(status: Any) -> tuple[int | None, int | None]:
-    """The exit status or the signal, as the job's script says it, or the batch system."""
+    """Returns the exit status or the signal, from the job's script, or the batch system."""
     code = status.exit_code
     raw = (status.metadata or {}).get("raw")
-    # Of one that the batch system has ended, nought says nothing.
+    # If the batch system has ended the job, 0 has no meaning.
     if code is None and raw is not None and (raw > 0 or status.state.name == "COMPLETED"):
         code = os.waitstatus_to_exitcode(raw)
     if code is not None and code < 0:
@@ -421,13 +421,13 @@ def _refused_by_slurm(resources: Resources) -> str:
 
 
 def _said_by(command: list[str]) -> str:
-    """What a command says of its failure; empty where there was none."""
+    """Returns the error message of a command; empty if it succeeded."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else _clean(done.stderr)
 
 
 def _refusal(job: Any) -> str:
-    """Cancels a job unless it has ended; why that was refused."""
+    """Cancels a job unless it has ended; returns why that was rejected."""
     try:
         job.cancel()
     except Exception as error:
@@ -442,6 +442,6 @@ def _words(error: Exception) -> str:
 
 
 def _clean(said: str) -> str:
-    """The words of a command, without its name before each line."""
+    """Returns the output of a command, without its name before each line."""
     lines = [re.sub(r"^(\w+: )?(error|allocation failure): ", "", line.strip()) for line in said.splitlines()]
     return "; ".join(line for line in lines if line)

@@ -9,14 +9,14 @@ from junctura.workflow._spec.tasks import Workflow
 
 
 def executors(workflow: Workflow) -> dict[str, Executor]:
-    """Those that a workflow needs; the run's own pool is served by this machine.
+    """Returns the executors that a workflow needs; the pool of the run is served by this host.
 
     Raises
     ------
     ImportError
-        A batch system is wanted, and PSI/J is not installed.
+        The workflow needs a batch system, and PSI/J is not installed.
     InvalidArgument
-        There is no such batch system.
+        The batch system is unknown.
 
     """
     found: dict[str, Executor] = {"local": Local()}

@@ -10,33 +10,33 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Resources:
-    """What one task needs; None is whatever there is."""
+    """The resources of one task; None is the default of the executor."""
 
     cores: int = 1
     memory_bytes: int | None = None
     nodes: int = 1
-    # Processes that the batch system, or `mpirun`, starts of it.
+    # Processes that the batch system, or `mpirun`, starts for it.
     ranks: int | None = None
 
 
 @dataclass(frozen=True)
 class Job:
-    """One attempt at a task, ready to run: nothing in it is left to be filled in.
+    """One attempt of a task, ready to run: without placeholders.
 
     Attributes
     ----------
     name
-        Of the task and its attempt, as ``member-3.1``; unique in a run.
+        The task and the number of the attempt, as ``member-3.1``; unique in a run.
     command
-        Program and arguments; no shell reads them.
+        Program and arguments; not interpreted by a shell.
     folder
-        The working directory, which is there.
+        The working directory, which must exist.
     log
-        Where both of its outputs go, appended; its folder is there.
+        The file to which both outputs are appended; its folder must exist.
     environment
-        What it has besides the executor's own environment.
+        Variables in addition to the executor's environment.
     limit_s
-        After so long it is ended.
+        Time limit.
 
     """
 
@@ -51,16 +51,16 @@ class Job:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a job came to its end.
+    """The end of a job.
 
     Attributes
     ----------
     code
-        The exit status; None where there is none, since a signal ended it or it never began.
+        The exit status; None if a signal ended the job or it never started.
     signal
         The number of the signal that ended it.
     cause
-        In words, where it did not just exit: ``there is no program swell``, ``ran longer than 600 s``, ``cancelled``.
+        A description, if it did not just exit: ``there is no program swell``, ``ran longer than 600 s``, ``cancelled``.
 
     """
 
@@ -74,21 +74,21 @@ class Ended:
 
 
 class Running(Protocol):
-    """A job that was begun."""
+    """A started job."""
 
     @property
     def identity(self) -> str:
-        """What others call it, for people and records: ``process 4711``, ``slurm job 12``."""
+        """Its external name, for messages and records: ``process 4711``, ``slurm job 12``."""
 
     def end(self, *, at_once: bool = False) -> None:
-        """Asks it and all that it started to end: SIGTERM, then after a grace SIGKILL; `at_once`: SIGKILL. No wait.
+        """Stops it and its processes: SIGTERM, then after a grace period SIGKILL; `at_once`: SIGKILL. Does not block.
 
-        May be called often, and of one that has ended; `on_end` tells when it did.
+        May be called repeatedly, and after the end; `on_end` reports the end.
         """
 
 
 class Executor(Protocol):
-    """Runs jobs. Calls come from one thread and do not wait for jobs."""
+    """Runs jobs. Methods are called from one thread and do not wait for jobs."""
 
     def start(
         self,
@@ -97,19 +97,19 @@ class Executor(Protocol):
         on_end: Callable[[Ended], None],
         on_taken: Callable[[str], None] | None = None,
     ) -> Running:
-        """Begins a job; `on_begin` when it runs (a batch system may let it wait), `on_end` once, whatever happens.
+        """Starts a job; calls `on_begin` when it runs (a batch system may delay it), `on_end` once, in any case.
 
-        `on_taken` is told its identity as soon as it is known, if the job would outlive this process.
+        `on_taken` is called with its identity as soon as it is known, if the job would outlive this process.
 
-        They are called in threads of the executor's, maybe before this returns, and do not wait. A program that is not
-        there, or resources that cannot be had, are an `Ended` with its cause, not an error.
+        The functions are called in threads of the executor, possibly before this returns, and must not block. A missing
+        program, or unavailable resources, are reported as an `Ended` with its cause, not as an error.
         """
 
     def check(self, job: Job) -> str:
-        """What is known before it starts to be impossible, in words: a missing program, too many cores; else empty."""
+        """Returns why a job can never start: a missing program, too many cores; else an empty text."""
 
     def end_left(self, identities: Sequence[str]) -> Mapping[str, str]:
-        """Ends jobs that an earlier process has started, and waits for it: which may run still, and why."""
+        """Ends jobs that an earlier process started, and waits; returns those that may still run, and why."""
 
     def close(self) -> None:
-        """Ends all that still runs, at once, and waits until nothing is left. May be called twice."""
+        """Ends all running jobs at once, and waits until none is left. May be called twice."""

@@ -1,7 +1,8 @@
-"""Runs jobs as processes of this machine.
+"""Runs jobs as processes of this host.
 
-Nothing that a job starts outlives it, and nothing outlives the run, however it ends; `supervisor` says how. Here is the
-runner's side: requests go to the supervisor through a pipe, and one thread reads what is reported of all jobs.
+No process that a job starts outlives the job, and none outlives the run, even after a crash; see `supervisor`. This
+module is the runner's side: requests are sent to the supervisor through a pipe, and one thread reads the reports of all
+jobs.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ _SUPERVISOR = [sys.executable, "-I", "-S", str(Path(supervisor.__file__))]
 
 
 class Local:
-    """Jobs as processes of this machine; an `Executor`.
+    """Jobs as processes of this host; an `Executor`.
 
-    Each job has a session of its own, and ``/dev/null`` as its input. It has ended when everything that it started has,
-    daemons too; what is left one second after the job itself is told to end. Should this process be killed, its jobs
-    are killed at once.
+    Each job has its own session, and ``/dev/null`` as its input. It has ended when all its processes have ended,
+    including daemons; processes that are left one second after the job's main process are stopped. If this process is
+    killed, its jobs are killed at once.
 
     Parameters
     ----------
     grace_s
-        How long a job that was told to end (SIGTERM) has for it before it is killed.
+        Grace period between SIGTERM and SIGKILL.
 
     """
 
@@ -84,7 +85,7 @@ class Local:
 
 
 class _Process:
-    """A job, as the runner sees it."""
+    """A job, on the runner's side."""
 
     def __init__(self, number: int, on_begin: Callable[[], None], on_end: Callable[[Ended], None]) -> None:
         self.number = number
@@ -97,7 +98,7 @@ class _Process:
 
     @property
     def identity(self) -> str:
-        """``process 4711``; waits until it has begun, or could not."""
+        """``process 4711``; waits until it has started, or failed to."""
         self._is_known.wait()
         return "no process" if self._process is None else f"process {self._process}"
 
@@ -119,10 +120,10 @@ class _Process:
 
 
 class _Line:
-    """The connection to a supervisor, and what it keeps."""
+    """The connection to a supervisor, and its jobs."""
 
     def __init__(self) -> None:
-        # A session of its own: what is typed at a terminal ends jobs by way of the runner, in order.
+        # Its own session: a signal from the terminal reaches jobs through the runner, in order.
         self._supervisor = subprocess.Popen(
             _SUPERVISOR, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
         )
@@ -136,7 +137,7 @@ class _Line:
         self._reader.start()
 
     def start(self, process: _Process, request: dict[str, Any]) -> bool:
-        """False where there is no supervisor any more."""
+        """Sends a request; returns False if the supervisor has ended."""
         with self._lock:
             worker = self._idle.pop() if self._idle else next(self._workers)
             process.belongs(self, worker)
@@ -149,15 +150,15 @@ class _Line:
     def end(self, process: _Process, *, at_once: bool) -> None:
         with self._lock:
             if process.number in self._processes:
-                # Where the supervisor is gone, all ends at once anyway.
+                # If the supervisor has ended, so will all jobs.
                 self._send(process.worker, {"end": process.number, "at_once": at_once})
 
     def close(self) -> None:
-        """Ends all at once, and waits for it."""
+        """Ends all jobs at once, and waits."""
         with self._lock:
             assert self._supervisor.stdin is not None
             self._supervisor.stdin.close()
-            # Nobody takes requests from now on.
+            # No requests are accepted from now on.
             self._is_open = False
             self._is_closing = True
         self._reader.join()
@@ -173,7 +174,7 @@ class _Line:
         return self._is_open
 
     def _read(self) -> None:
-        """Takes reports until supervisor and workers are gone, and with them all that they had."""
+        """Handles reports until supervisor, workers, and all their processes have ended."""
         assert self._supervisor.stdout is not None
         with self._supervisor.stdout, open(self._supervisor.stdout.fileno(), "rb", closefd=False) as reports:
             for line in reports:
@@ -199,12 +200,12 @@ class _Line:
             process.has_ended(Ended(report["code"], report["signal"], "cancelled" if is_cancelled else report["cause"]))
 
     def _lose(self, worker: int) -> None:
-        """A worker has died, and what it had was killed."""
+        """Handles the crash of a worker, whose processes were killed."""
         with self._lock:
             lost = [process for process in self._processes.values() if process.worker == worker]
             for process in lost:
                 del self._processes[process.number]
-            # Nobody has this number again: the supervisor would take one who comes for the one who went.
+            # The number is not reused: the supervisor would mistake a new worker for the crashed one.
             self._idle = [other for other in self._idle if other != worker]
         for process in lost:
             process.has_ended(Ended(None, cause=supervisor.ABANDONED))
@@ -229,7 +230,7 @@ def _impossible(resources: Resources) -> str:
 
 
 def _missing(job: Job) -> str:
-    """Programs that are not there; one by a relative path may be made by another job."""
+    """Returns missing programs; a program with a relative path may be created by another job."""
     path = {**os.environ, **job.environment}.get("PATH", os.defpath)
     launcher = [] if job.resources.ranks is None else ["mpirun"]
     for program in (*launcher, job.command[0]):

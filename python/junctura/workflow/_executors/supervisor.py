@@ -1,6 +1,6 @@
-"""The supervisor of the local processes of a run: it leaves no process behind, whatever happens.
+"""The supervisor of the local processes of a run: it leaves no process behind, even after a crash.
 
-A program of its own, and a small one: it starts fast, forks fast, and has one thread. ::
+A small separate program: it starts fast, forks fast, and has one thread. ::
 
     runner ── requests ──> supervisor ──> worker ──> job ──> processes of the job
        ^                                     │
@@ -10,10 +10,10 @@ A worker runs one job at a time. It adopts orphans below it (``PR_SET_CHILD_SUBR
 started is below its worker, in whatever session or process group. The job is over when its worker has no child left.
 Only then the worker reports it and takes the next one.
 
-Each end detects the death of another one, by SIGKILL, too. If the runner dies, the requests of the supervisor and of
-the workers end, and they kill their children. If the supervisor dies, the same happens, and the runner's reports end.
-If a worker dies, its processes become children of the supervisor, which kills them. Reports end when the supervisor,
-its workers and all processes below them have ended.
+Each process detects the end of its peers, even by SIGKILL. If the runner crashes, the request pipes of the supervisor
+and of the workers close, and they kill their children. If the supervisor crashes, the same happens, and the runner's
+reports end. If a worker crashes, its processes become children of the supervisor, which kills them. Reports end when
+the supervisor, its workers and all processes below them have ended.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ Message = dict[str, Any]
 ABANDONED = "the process that keeps it was killed"
 _PR_SET_CHILD_SUBREAPER = 36
 _REQUESTS, _REPORTS = 0, 1
-# A report fits into what a pipe takes at once (PIPE_BUF, 4096 bytes) whatever its cause says.
+# A report is an atomic write to a pipe (PIPE_BUF, 4096 bytes), whatever its cause.
 _CAUSE_LENGTH_MAX = 500
-# What is killed may have forked just before: it is looked for again until nothing is left.
+# A killed process may have forked just before: the search is repeated until nothing is left.
 _AGAIN_S = 0.05
-# A process may not be ours to kill, or wait for a disk that does not answer.
+# A process may belong to another user, or wait for a disk that does not answer.
 _GIVE_UP_S = 20.0
 _SWEEP_S = 5.0
-# What a job left has so long to end by itself: `tee` at the end of a pipe has something to write yet.
+# Time for the remaining processes of a job to end by themselves: `tee` at the end of a pipe still has output.
 _LINGER_S = 1.0
-# `poll` counts milliseconds in 31 bits: what is due later is looked for again.
+# `poll` counts milliseconds in 31 bits: later deadlines are checked again.
 _WAIT_S_MAX = 86_400.0
 
 
 def found(program: str, path: str) -> str:
-    """Where a program is, as a shell would find it with this `PATH`.
+    """Returns the path of a program, as a shell would find it with this `PATH`.
 
     Raises
     ------
     OSError
-        There is none; it says so in words.
+        The program does not exist; the error has a description.
 
     """
     names = [program] if "/" in program else [os.path.join(folder or ".", program) for folder in path.split(":")]  # noqa: PTH118 - pathlib takes longer to load than a job
@@ -69,14 +69,14 @@ def found(program: str, path: str) -> str:
 
 
 def is_full(file: int) -> bool:
-    """Whether the disk of an open file has no room left."""
+    """Whether the disk of an open file is full."""
     there = os.fstatvfs(file)
     free = there.f_bfree if os.geteuid() == 0 else there.f_bavail
     return there.f_blocks > 0 and free == 0
 
 
 class _Signals:
-    """Says by a file that can be waited for that a child has ended."""
+    """Signals the end of a child through a file that can be polled."""
 
     def __init__(self) -> None:
         self.file, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -90,7 +90,7 @@ class _Signals:
 
 
 class _Lines:
-    """Lines of a pipe, as they come."""
+    """Lines of a pipe, as they arrive."""
 
     def __init__(self, file: int) -> None:
         self.file = file
@@ -98,7 +98,7 @@ class _Lines:
         self._rest = b""
 
     def read(self) -> list[bytes]:
-        """Those that are there; waits where there is nothing at all."""
+        """Returns the available lines; blocks if there is no data."""
         content = os.read(self.file, 1 << 16)
         self.has_ended = not content
         *lines, self._rest = (self._rest + content).split(b"\n")
@@ -106,24 +106,24 @@ class _Lines:
 
 
 def _report(message: Message) -> None:
-    # Without a runner nobody listens.
+    # Without a runner there is no receiver.
     with contextlib.suppress(BrokenPipeError):
         os.write(_REPORTS, json.dumps(message).encode() + b"\n")
 
 
 def _processes() -> Iterator[tuple[int, int, int]]:
-    """All of this machine, with their parents and groups."""
+    """Returns all processes of this host, with their parents and groups."""
     for name in os.listdir("/proc"):  # noqa: PTH208
         if not name.isdigit():
             continue
         with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
-            # The name of the program stands in brackets, and may have any in it.
+            # The name of the program is in brackets, and may contain brackets.
             _, parent, group, _ = file.read().rpartition(b")")[2].split(maxsplit=3)
             yield int(name), int(parent), int(group)
 
 
 def _below(ancestor: int, but: Collection[int] = ()) -> dict[int, int]:
-    """The processes that a process has started, and those have, with their groups; without some and what they have."""
+    """Returns all descendants of a process, with their groups; without some and their descendants."""
     children: dict[int, dict[int, int]] = {}
     for process, parent, group in _processes():
         children.setdefault(parent, {})[process] = group
@@ -137,18 +137,20 @@ def _below(ancestor: int, but: Collection[int] = ()) -> dict[int, int]:
 
 
 def _signal(processes: Mapping[int, int], *numbers: signal.Signals) -> None:
-    """By their groups, in which a process cannot escape by forking at that moment: all in them are below, too."""
+    """Signals processes by group, which no process leaves by forking at that moment: all its members are
+    descendants.
+    """
     own = os.getpgrp()
     targets = {process if group == own else -group for process, group in processes.items()}
     for number in numbers:
         for target in targets:
-            # It may have ended by now, or belong to somebody else.
+            # It may have ended, or belong to another user.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(target, number)
 
 
 class RunningAttempt:
-    """A job that runs, and what is known of its end."""
+    """A running job, and the known part of its end."""
 
     def __init__(self, job: Message, process: int) -> None:
         now = time.monotonic()
@@ -165,17 +167,17 @@ class RunningAttempt:
         self.cause = ""
 
     def has_ended(self, status: int) -> None:
-        """The job itself has; what it started may be there yet."""
+        """Records the end of the main process; other processes of the job may remain."""
         self.status = status
         self.limit_at = math.inf
         self.linger_until = time.monotonic() + _LINGER_S
 
     def end(self, cause: str) -> None:
-        """Asks all to end; kills them after the grace."""
+        """Stops all its processes; kills them after the grace period."""
         if self.kill_at < math.inf:
             return
         self._because(cause)
-        # One that is stopped could not hear.
+        # A stopped process could not handle the signal.
         _signal(_below(os.getpid()), signal.SIGTERM, signal.SIGCONT)
         self.kill_at = time.monotonic() + self.grace_s
 
@@ -188,7 +190,7 @@ class RunningAttempt:
             self.cause = cause
 
     def look(self) -> None:
-        """Does what is due."""
+        """Performs due actions."""
         now = time.monotonic()
         if now >= self.linger_until:
             self.linger_until = math.inf
@@ -203,13 +205,13 @@ class RunningAttempt:
             self.give_up_at = min(self.give_up_at, now + _GIVE_UP_S)
 
     def wait_s(self) -> float | None:
-        """How long nothing is due, at least."""
+        """Returns the time until the next due action."""
         due = min(self.limit_at, self.linger_until, self.kill_at)
         return None if due == math.inf else min(max(0.0, due - time.monotonic()), _WAIT_S_MAX)
 
 
 class _Worker:
-    """Sees jobs through, one at a time."""
+    """Runs jobs, one at a time."""
 
     def __init__(self, requests: int) -> None:
         self._signals = _Signals()
@@ -221,7 +223,7 @@ class _Worker:
 
     def run(self) -> None:
         while request := self._next():
-            # One to end something is about a job that has ended by itself.
+            # A request to stop concerns a job that has already ended.
             if "command" in request:
                 self._run(request)
 
@@ -256,7 +258,7 @@ class _Worker:
             if time.monotonic() >= attempt.give_up_at:
                 left = ", ".join(map(str, _below(os.getpid())))
                 _report({**ended(attempt, log), "cause": f"cannot be killed: process {left}"[:_CAUSE_LENGTH_MAX]})
-                # What is left falls to the supervisor.
+                # The supervisor adopts the remaining processes.
                 os._exit(1)
             self._wait(attempt.wait_s())
         _report(ended(attempt, log))
@@ -270,7 +272,7 @@ class _Worker:
             attempt.end_at_once(ABANDONED)
 
     def _wait(self, seconds: float | None) -> None:
-        """Until a child has ended, there is a request, or the time is over."""
+        """Waits for the end of a child, a request, or the deadline."""
         ready = self._poll.poll(None if seconds is None else math.ceil(seconds * 1000))
         self._signals.clear()
         if any(file == self._requests.file for file, _ in ready):
@@ -299,7 +301,7 @@ def _opened(path: str) -> int:
 
 
 def _begun(job: Message, log: int) -> int:
-    """Begins a job in the folder where this process is."""
+    """Starts a job in the current folder of this process."""
     environment: Mapping[str, str] = {**os.environ, **job["environment"]}
     program = found(job["command"][0], environment.get("PATH", os.defpath))
     actions = [
@@ -307,7 +309,7 @@ def _begun(job: Message, log: int) -> int:
         (os.POSIX_SPAWN_DUP2, log, 1),
         (os.POSIX_SPAWN_DUP2, log, 2),
     ]
-    # A job would ignore the signals that Python ignores, and those that nohup or cron has this process ignore.
+    # A job would inherit the ignored signals of Python, and those that nohup or cron set for this process.
     usual = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
     return os.posix_spawn(
         program, job["command"], environment, file_actions=actions, setsid=True, setsigmask=[], setsigdef=usual
@@ -323,7 +325,7 @@ def ended(attempt: RunningAttempt, log: int) -> Message:
             signal_number = -exit_code
             cause = cause or f"ended by signal {signal_number} ({_named(signal_number)})"
         elif exit_code != 0 or not attempt.is_late:
-            # Who ended well when it was told to has been too slow all the same.
+            # A job that exits with 0 after the request to stop has exceeded its limit nevertheless.
             code = exit_code
     if code != 0 and not cause and is_full(log):
         cause = "the disk of its log is full"
@@ -344,21 +346,21 @@ def _said(error: OSError | ValueError) -> str:
 
 
 class _Keeper:
-    """Has workers, hands them what the runner asks, and kills what is left of one that died."""
+    """Manages workers, passes requests of the runner to them, and kills the processes of a crashed worker."""
 
     def __init__(self) -> None:
         self._signals = _Signals()
         self._requests = _Lines(_REQUESTS)
-        # By number: its process, and the pipe of its requests.
+        # By number: its process, and its request pipe.
         self._workers: dict[int, tuple[int, int]] = {}
-        # The numbers of those that died: the runner hears that all they had has ended, what comes for them now, too.
+        # Numbers of crashed workers: the runner is informed that their jobs, and later ones sent to them, have ended.
         self._lost: set[int] = set()
 
     def run(self) -> None:
         poll = select.poll()
         poll.register(_REQUESTS, select.POLLIN)
         poll.register(self._signals.file, select.POLLIN)
-        # The end of requests is not seen while a child that the runner forked has them open, too.
+        # The end of requests is not detected while a child that the runner forked has the pipe open, too.
         runner = os.pidfd_open(os.getppid())
         poll.register(runner, select.POLLIN)
         while not self._requests.has_ended:
@@ -379,7 +381,7 @@ class _Keeper:
             worker = self._new(int(number))
         if worker is not None:
             _, requests = worker
-            # Its end is told when it is reaped.
+            # Its end is reported when it is reaped.
             with contextlib.suppress(BrokenPipeError):
                 _write(requests, request + b"\n")
 
@@ -394,7 +396,7 @@ class _Keeper:
 
     def _become(self, requests: int, write: int) -> NoReturn:
         try:
-            # Others would not see the end of their requests while this one has them open.
+            # Other workers would not detect the end of their requests while this one has their pipes open.
             for file in (_REQUESTS, write, *(other for _, other in self._workers.values())):
                 os.close(file)
             _adopt_orphans()
@@ -405,7 +407,7 @@ class _Keeper:
         os._exit(0)
 
     def _reap(self) -> None:
-        """Takes note of workers that have ended, and kills what they left."""
+        """Handles ended workers, and kills their remaining processes."""
         lost = []
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG)[0]) != 0:
@@ -419,7 +421,7 @@ class _Keeper:
             _report({"lost": number})
 
     def _sweep(self) -> None:
-        """Kills all that has fallen to the supervisor, and waits for it, unless it cannot be killed."""
+        """Kills all adopted processes, and waits for them, unless they cannot be killed."""
         workers = [process for process, _ in self._workers.values()]
         until = time.monotonic() + _SWEEP_S
         while (left := _below(os.getpid(), but=workers)) and time.monotonic() < until:
@@ -451,7 +453,7 @@ def _adopt_orphans() -> None:
 
 
 def main() -> None:
-    # Workers share memory with the supervisor as long as neither writes into it.
+    # Workers share memory with the supervisor until one of the two writes to it.
     gc.disable()
     os.chdir("/")
     _adopt_orphans()

@@ -1,9 +1,8 @@
-"""The critical path of a run: what each task waited for, and the chain of tasks and waits that decided its length.
+"""The critical path of a run: the waits of each task, and the chain of tasks and waits that determined its duration.
 
-Times here are seconds of the run: what lay between its sessions does not count. The chain goes backward from the end
-of the run: the last task to end, its attempts, what it waited for, and on from the task that this came from. Its links
-lie one behind another and make up the whole length. Where the record does not say who offered an object, the chain
-ends there, and says so.
+Times are seconds of the run, without the time between sessions. The chain is traced backward from the end of the run:
+the last task to end, its attempts, its last wait, and then the task that ended this wait. The links are consecutive and
+add up to the whole duration. If the record does not have the producer of an object, the chain ends there, with a note.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _TINY = 1e-6
 
 
 class Clock:
-    """Seconds of the run, for times of the day."""
+    """Seconds of the run, for times of day."""
 
     def __init__(self, history: History) -> None:
         self._begins = [session.begin_at for session in history.sessions]
@@ -30,7 +29,7 @@ class Clock:
         self.length = self.offsets[-1]
 
     def session(self, at: float) -> int:
-        """In which session a time lies, or behind which."""
+        """Returns the session that contains a time, or precedes it."""
         return max(0, bisect_right(self._begins, at) - 1)
 
     def __call__(self, at: float) -> float:
@@ -45,10 +44,10 @@ class Wait:
     Attributes
     ----------
     kind
-        ``start``, ``after``, ``object``, ``bundle``, ``joined``: until it could start; ``room``: until there were
-        cores for it; ``queue``: until it ran; ``restart``: until its next attempt.
+        ``start``, ``after``, ``object``, ``bundle``, ``joined``: until it could start; ``room``: until cores were free;
+        ``queue``: until it ran; ``restart``: until its next attempt.
     words
-        What it waited for.
+        The awaited condition.
     begin, end
         In seconds of the run.
 
@@ -66,14 +65,14 @@ class Wait:
 
 @dataclass(frozen=True)
 class Link:
-    """A part of the chain that decided the length of a run.
+    """A link of the chain that determined the duration of a run.
 
     Attributes
     ----------
     kind
         ``run``, ``end`` (from the last task's end to that of the run), or that of a `Wait`.
     task
-        Which runs or waits; empty for ``end``.
+        The task that runs or waits; empty for ``end``.
 
     """
 
@@ -90,7 +89,7 @@ class Link:
 
 @dataclass(frozen=True)
 class _Origin:
-    """Where it came from that a task could start."""
+    """The origin of a task's start."""
 
     course: Course | None
     at: float
@@ -98,7 +97,7 @@ class _Origin:
 
 
 class Attribution:
-    """What tasks of a run waited for.
+    """The waits of the tasks of a run.
 
     Parameters
     ----------
@@ -115,7 +114,7 @@ class Attribution:
             self._events.setdefault((event.kind, event.client if event.kind == "joined" else event.object), event)
 
     def waits(self, course: Course) -> list[Wait]:
-        """What a task waited for, in the order of time; without what took no time."""
+        """Returns the waits of a task, in the order of time; without those of no duration."""
         clock = self.clock
         until = course.outcome_at if course.outcome and not course.attempts else self._history.last.end_at
         ready = course.ready_at if course.ready_at is not None else until
@@ -135,7 +134,7 @@ class Attribution:
         return [wait for wait in found if wait.seconds > _TINY]
 
     def origin(self, course: Course) -> _Origin:
-        """After which task, or with which object, a task could start, and when that was."""
+        """Returns the task or the object after which a task could start, and the time."""
         reason, clock = course.reason, self.clock
         kind = reason.kind if reason else ""
         if reason and kind == "object":
@@ -170,7 +169,7 @@ class Attribution:
         return event.at if event else 0.0
 
     def _stands(self, course: Course) -> float | None:
-        """When those that wait for a task could go on: at its end, or when a service ran."""
+        """Returns when the dependents of a task could continue: at its end, or when a service ran."""
         if course.service and course.attempts:
             return self._history.begin_of(course.attempts[0])
         if course.outcome_at is not None:
@@ -178,7 +177,9 @@ class Attribution:
         return self._history.end_of(course.attempts[-1]) if course.attempts else None
 
     def chain(self) -> list[Link]:
-        """The chain of tasks and waits that decided the length of the run, from its beginning to its end."""
+        """Returns the chain of tasks and waits that determined the duration of the run, from its beginning to its
+        end.
+        """
         links: list[Link] = []
         until = self.clock.length
         ends = [
@@ -206,7 +207,7 @@ class Attribution:
         return links[::-1]
 
     def _through(self, course: Course, until: float, links: list[Link]) -> float:
-        """Back through the attempts of a task; says when it could start."""
+        """Traces the attempts of a task backward; returns when it could start."""
         kind, words = "run", "its end to be seen"
         for attempt in reversed(course.attempts):
             start = self.clock(attempt.start_at)

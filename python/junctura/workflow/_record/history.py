@@ -1,8 +1,8 @@
-"""The history of a run, read from its record: plain objects in place of lines.
+"""The history of a run, parsed from its record into plain objects.
 
-A record comes from outside: its machine may have stopped within a line, its disk may have lost some, a later version
-may have written it. So every word is looked at before it is believed; a line that makes no sense is left out and
-counted, and what is missing is taken to be unknown. Only what is no record at all is an error.
+A record is untrusted input: a crash may have truncated a line, a disk error may have lost some, a later version may
+have written it. Therefore every value is validated; an invalid line is skipped and counted, and missing values are
+treated as unknown. Only a file without any valid record is an error.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Line: TypeAlias = "dict[str, Any]"
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a task could start.
+    """The reason for the start of a task.
 
     Attributes
     ----------
     kind
-        ``start``, ``after``, ``object``, ``bundle``, ``joined``, ``restart``, or one that is not known here.
+        ``start``, ``after``, ``object``, ``bundle``, ``joined``, ``restart``, or an unknown kind.
     tasks, object, selector, attributes, offered_at, bundle, clients
-        What goes with the kind; empty, or None, where nothing does.
+        Details of the kind; empty, or None, if not applicable.
 
     """
 
@@ -57,22 +57,22 @@ class Reason:
 
 @dataclass
 class Attempt:
-    """One time that a task was begun.
+    """One attempt of a task.
 
     Attributes
     ----------
     number
         From 1.
     ready_at
-        When it could start; None where the record does not say so.
+        When it could start; None if the record does not have it.
     start_at, begin_at, end_at
-        When it was handed over, ran, and ended; None where that did not happen or is not known.
+        When it was submitted, started, and ended; None if it did not, or if unknown.
     code, signal, cause
         How it ended.
     identity, log, command
-        What ran it, where its output is (relative to the run), and what it was.
+        Its external name, its output (relative to the run), and its command.
     session
-        In which of the run's sessions.
+        The position of its session.
 
     """
 
@@ -96,32 +96,32 @@ class Attempt:
 
 @dataclass
 class Course:
-    """What became of one task.
+    """The history of one task.
 
     Attributes
     ----------
     name, of, service
         As in the file.
     after
-        The tasks that it waits for, where it was known at the start.
+        The tasks that it waits for, if known at the start.
     condition
-        What it waits for, in words.
+        The awaited condition, as text.
     known_at
-        From when it was there: the beginning of the run, or when its object was.
+        When it became known: the beginning of the run, or the arrival of its object.
     ready_at, reason
-        When it could start for the first time, or, where a run went on, for the first time after that; and why.
+        When it could start for the first time, or, after a resumption, for the first time since then; and the reason.
     attempts
         In the order in which they began.
     outcome
-        One of `OUTCOMES`; empty while there is none.
+        One of `OUTCOMES`; empty if there is none yet.
     outcome_at, cause
-        When and why.
+        Time and reason.
     counts
-        Whether it is one of the tasks that are counted: what makes tasks for objects (`each`) is none.
+        Whether the task is counted: an `each`, which creates tasks for objects, is not.
     cores
-        What it occupies, where the record says so.
+        Its cores, if the record has them.
     end_asked
-        When it was told to end and why.
+        When and why it was asked to stop.
 
     """
 
@@ -144,7 +144,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened in the pool."""
+    """An event of the pool."""
 
     at: float
     kind: str
@@ -156,14 +156,14 @@ class Event:
 
 @dataclass
 class Session:
-    """From when a run begins, or goes on, until it ends.
+    """The time from the start, or resumption, of a run until its end.
 
     Attributes
     ----------
     end_at
-        Of one that did not end by itself the time of the last thing that is known of it.
+        For a session that was cut off, the time of the last known event.
     status
-        ``done``, ``failed``, ``interrupted``; empty where it did not end by itself, or has yet to.
+        ``done``, ``failed``, ``interrupted``; empty if it was cut off, or is in progress.
 
     """
 
@@ -188,15 +188,15 @@ class History:
     Attributes
     ----------
     sessions
-        At least one; a run that went on has more.
+        At least one; a resumed run has more.
     courses
-        Of its tasks, by name, in the order in which they are first spoken of.
+        Its tasks, by name, in the order of their first mention.
     events
         In the order of time.
     left_out
-        How many lines made no sense.
+        Number of invalid lines.
     events_left_out
-        How many events were too many to be kept.
+        Number of events beyond the limit.
 
     """
 
@@ -216,24 +216,24 @@ class History:
 
     @property
     def seconds(self) -> float:
-        """How long it ran, without the time between its sessions."""
+        """The duration, without the time between sessions."""
         return sum(session.end_at - session.begin_at for session in self.sessions)
 
     def end_of(self, attempt: Attempt) -> float:
-        """When an attempt ended, or until when it is known to have run."""
+        """Returns when an attempt ended, or the last time at which it is known to have run."""
         return self.sessions[attempt.session].end_at if attempt.end_at is None else attempt.end_at
 
     def begin_of(self, attempt: Attempt) -> float:
-        """When an attempt ran, or, where it never did, until when it waited for that."""
+        """Returns when an attempt started to run, or, if it never did, until when it waited."""
         return self.end_of(attempt) if attempt.begin_at is None else attempt.begin_at
 
     @property
     def tasks(self) -> list[Course]:
-        """The courses that are counted."""
+        """The counted tasks."""
         return [course for course in self.courses.values() if course.counts]
 
     def count(self, outcome: str) -> int:
-        """How many tasks came to such an end."""
+        """Returns the number of tasks with this outcome."""
         return sum(course.outcome == outcome for course in self.tasks)
 
 
@@ -243,20 +243,20 @@ def read(run: str | os.PathLike[str]) -> History:
     Parameters
     ----------
     run
-        Its folder, or the record itself.
+        The folder of the run, or the record itself.
 
     Raises
     ------
     junctura.errors.NotFound
-        There is no record.
+        The record does not exist.
     junctura.errors.Io
-        It cannot be read.
+        The record cannot be read.
     junctura.errors.Corrupt
-        It is no record: no line of it says that a run begins.
+        The file is not a record: it has no line with the start of a run.
     junctura.errors.Unsupported
-        A later version of Junctura wrote it in another format.
+        The record has the format of a later version of Junctura.
     junctura.errors.LimitExceeded
-        It has more than 2 GiB, or more sessions, tasks or attempts than anybody can look at.
+        The record exceeds 2 GiB, or the limits of sessions, tasks or attempts.
 
     """
     path = Path(run)
@@ -272,12 +272,12 @@ def read(run: str | os.PathLike[str]) -> History:
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidArgument):
             raise
-        # A path with a NUL in it is a ValueError.
+        # A path with a NUL character causes a ValueError.
         raise Io(str(path), getattr(error, "strerror", None) or str(error)) from error
 
 
 def lines(file: BinaryIO) -> Iterator[Line | None]:
-    """What the whole lines of a record say; None for one that cannot be read. The last is left out if it is torn."""
+    """Yields the complete lines of a record; None for an invalid line. A truncated last line is skipped."""
     while line := file.readline(_LINE_BYTES_MAX):
         if line.endswith(b"\n"):
             yield _object(line)
@@ -297,7 +297,7 @@ def _object(line: bytes) -> Line | None:
 
 
 def history(said: Iterable[Line | None], subject: str = "record") -> History:
-    """Puts together what lines of a record say.
+    """Builds a history from the lines of a record.
 
     Raises
     ------
@@ -314,16 +314,16 @@ def history(said: Iterable[Line | None], subject: str = "record") -> History:
 
 
 class _NonsenseError(Exception):
-    """A line does not say what its kind must say."""
+    """A line lacks required values of its kind."""
 
 
 class Reader:
-    """Puts a history together, line by line; of one that still grows, too.
+    """Builds a history line by line; also of a record in progress.
 
     Parameters
     ----------
     subject
-        What errors are about.
+        The subject of errors.
 
     """
 
@@ -331,7 +331,7 @@ class Reader:
         self.history = History()
         self._subject = subject
         self._attempts = 0
-        # When an attempt that did not start yet could.
+        # When an attempt that has not started could start.
         self._ready: dict[str, float] = {}
         self._takes: dict[str, Callable[[Line, float], None]] = {
             "ready": self._take_ready,
@@ -346,7 +346,7 @@ class Reader:
         }
 
     def take(self, line: Line | None) -> None:
-        """One more line; None is one that could not be read.
+        """Adds a line; None is an invalid one.
 
         Raises
         ------
@@ -369,7 +369,7 @@ class Reader:
             return
         if not sessions:
             raise _NonsenseError
-        # Times of a run do not go back; a clock that was set may have.
+        # Times of a run do not decrease; an adjusted clock may have.
         at = sessions[-1].end_at = max(at, sessions[-1].end_at)
         if kind in self._takes:
             self._takes[kind](line, at)
@@ -432,7 +432,7 @@ class Reader:
         course.outcome, course.outcome_at, course.cause = "", None, ""
 
     def _attempt(self, line: Line) -> Attempt:
-        """The one that is spoken of, which runs."""
+        """Returns the running attempt of a line."""
         course = self.history.courses.get(_text(line, "task", needed=True))
         if course is None or not course.attempts or course.attempts[-1].end_at is not None:
             raise _NonsenseError

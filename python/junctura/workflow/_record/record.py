@@ -1,4 +1,4 @@
-"""The record of a run (docs/formats/workflow-record.md): appended while it runs, and read to resume it."""
+"""The record of a run (docs/formats/workflow-record.md): appended during the run, and read to resume the run."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _JOB = re.compile(r"\w+ job \S+")
 
 
 class RunRecord:
-    """Appends to the record of a run, which nobody else writes meanwhile.
+    """Appends to the record of a run; no other process writes to it meanwhile.
 
     Parameters
     ----------
     folder
-        Of the run; it is there.
+        The folder of the run, which must exist.
     is_resumed
-        Whether there is a record already.
+        Whether a record exists already.
 
     Raises
     ------
     AlreadyExists
-        There is a record, and none is resumed.
+        There is a record, and the run is not resumed.
     NotFound
-        There is none to be resumed.
+        There is no record to resume.
     Conflict
-        Somebody else writes it just now.
+        Another process is writing the record.
     Io
-        It cannot be opened or written.
+        The record cannot be opened or written.
 
     """
 
@@ -72,7 +72,7 @@ class RunRecord:
             raise Io(str(self.path), f"the record cannot be written: {error.strerror}") from error
 
     def _whole(self) -> int:
-        """Where the last whole line ends: what stands behind was being written when the machine stopped."""
+        """Returns the end of the last complete line: bytes after it are from a write that a crash interrupted."""
         end = os.lseek(self._file, 0, os.SEEK_END)
         while end > 0:
             begin = max(0, end - _TAIL_BYTES)
@@ -88,7 +88,7 @@ class RunRecord:
         Raises
         ------
         Io
-            It cannot be written. Nothing of it stands there.
+            The line cannot be written. No part of it remains.
 
         """
         self._last_at = max(self._last_at, round(time.time(), 6))
@@ -108,14 +108,14 @@ class RunRecord:
         self._end += written
 
     def past(self, workflow: str) -> Past:
-        """What the record says of tasks, for a run of this workflow that goes on.
+        """Returns the state of tasks, to resume a run of this workflow.
 
         Raises
         ------
         Conflict
-            It is the record of another workflow.
+            The record belongs to another workflow.
         Corrupt
-            It is no record.
+            The file is not a record.
 
         """
         with self.path.open("rb") as file:
@@ -129,7 +129,7 @@ class RunRecord:
         return _past(said)
 
     def close(self) -> None:
-        """Makes it last, or takes it away where nothing stands in it; may be called twice."""
+        """Syncs the file to disk, or removes it if it is empty; may be called twice."""
         if self._file >= 0:
             if self._end == 0:
                 self.path.unlink(missing_ok=True)
@@ -171,7 +171,7 @@ def _past(said: list[Line]) -> Past:
                 seen[task] = {**reason, "each": line["each"]}
     done = frozenset(task for task, outcome in outcomes.items() if outcome == "done")
     known = tuple(_seen(task, reason, task in done) for task, reason in seen.items())
-    # Local ones have ended with their run.
+    # Local tasks have ended with their run.
     return Past(done, attempts, known, tuple(identity for identity in left.values() if _JOB.fullmatch(identity)))
 
 

@@ -14,12 +14,12 @@ _LATEST = "latest"
 
 
 def fresh(name: str, under: Path = Path("runs")) -> Path:
-    """Makes the folder for a new run of a workflow.
+    """Creates the folder for a new run of a workflow.
 
     Raises
     ------
     Io
-        It cannot be made.
+        The folder cannot be created.
 
     """
     stamp = time.strftime("%Y%m%d-%H%M%S")
@@ -35,8 +35,8 @@ def fresh(name: str, under: Path = Path("runs")) -> Path:
 
 
 def lead_to(folder: Path) -> None:
-    """Has the link lead to a run that has begun; one that cannot be made is missing, and the run goes on."""
-    # Put in its place in one step: whoever looks there finds a run.
+    """Points the link at a run that has begun; failure to create the link does not stop the run."""
+    # Replaced atomically: the link always points at a run.
     link = folder.parent / f".{_LATEST}-{os.getpid()}"
     with contextlib.suppress(OSError):
         link.unlink(missing_ok=True)
@@ -45,7 +45,7 @@ def lead_to(folder: Path) -> None:
 
 
 def drop(folder: Path) -> None:
-    """Takes away the folder of a run that never began, and those around it, as far as nothing lies in them."""
+    """Removes the folder of a run that never began, and its parents, if they are empty."""
     with contextlib.suppress(OSError):
         for one in (folder / "logs", folder, folder.parent, folder.parent.parent):
             if one.exists():

@@ -23,7 +23,7 @@ _LEGEND = {
 
 
 def check_text(workflow: Workflow) -> str:
-    """The graph of a workflow, for people."""
+    """Formats the graph of a workflow as text."""
     kinds: dict[str, list[Task]] = {}
     for task in workflow.tasks:
         kinds.setdefault(task.of, []).append(task)
@@ -46,7 +46,7 @@ def check_text(workflow: Workflow) -> str:
 
 
 def check_document(workflow: Workflow) -> dict[str, Any]:
-    """The same, and all that tasks say, for programs."""
+    """Formats the graph, with all properties of tasks, as JSON."""
     pool = workflow.pool
     said = pool and {name: getattr(pool, name) for name in ("url", "schema", "memory_bytes", "service")}
     return {
@@ -60,13 +60,13 @@ def check_document(workflow: Workflow) -> dict[str, Any]:
 
 
 def dry_run_text(workflow: Workflow) -> str:
-    """Each task as it will be run; words that are known only then stand there in braces."""
+    """Formats each task as it will run; values that are known only then are shown as words in braces."""
     services = {task.of for task in workflow.tasks if task.service}
     return "\n".join(line for task in workflow.tasks for line in _dry(task, workflow, services))
 
 
 def start_in_words(start: Start, services: frozenset[str] | set[str] = frozenset()) -> str:
-    """When a task starts, in a few words; `services` are those of the names in it that are services."""
+    """Returns when a task starts, as text; `services` are the names among its dependencies that are services."""
     said = [f"for each {start.each}"] if start.each is not None else []
     said += [f"{start.count} of them"] if start.count is not None else []
     said += [f"when {start.on} is there"] if start.on is not None else []
@@ -109,7 +109,7 @@ def _pool(pool: PoolWanted) -> str:
 
 
 def _when(tasks: Sequence[Task], services: set[str]) -> str:
-    """Of several that start each for a reason of its own, that of the first and the last."""
+    """Abbreviates a list of individual conditions to the first and the last."""
     first, last = (start_in_words(tasks[index].start, services) for index in (0, -1))
     return first if first == last else f"{first} … {last}"
 
@@ -191,7 +191,7 @@ def _task(task: Task, workflow: Workflow) -> dict[str, Any]:
 
 
 def _filled(text: str, task: Task, workflow: Workflow) -> str:
-    """With what is known now; what is not stands there as it is written."""
+    """Fills in the known values; other words stay as written."""
     known: dict[str, Value] = {"attempt": 1}
     if task.start.each is None:
         known["task"] = task.name

@@ -23,7 +23,7 @@ _Edges = list[list[int]]
 
 
 class Graph:
-    """Tasks and what they wait for.
+    """Tasks and their dependencies.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ class Graph:
     Raises
     ------
     Wrong
-        Two have one name, a name is not there, or the run could not end: tasks wait for each other, or a service for
-        those that use it.
+        Two tasks have one name, a name is unknown, or the run could not end: a dependency cycle, or a service that
+        waits for its users.
 
     """
 
@@ -50,7 +50,7 @@ class Graph:
         self._members = members
 
     def ordered(self) -> tuple[Task, ...]:
-        """The tasks, each behind those it waits for, else as in the file."""
+        """Returns the tasks, each after its dependencies, else in the order of the file."""
         ranks = [max(self._members.get(node, [node])) for node in range(len(self._names))]
         order, left = _order(self._waits, ranks)
         if left:
@@ -60,12 +60,12 @@ class Graph:
         return tuple(self._tasks[node] for node in order if node < len(self._tasks))
 
     def check_server(self, name: str) -> None:
-        """That a task can serve the pool in which the others meet.
+        """Checks that a task can serve the pool of the others.
 
         Raises
         ------
         Wrong
-            It is not there or no service, there would be several of it, or it waits for what needs the pool.
+            The task does not exist or is not a service, has several instances, or waits for a task that needs the pool.
 
         """
         if name not in self._nodes:
@@ -88,7 +88,7 @@ class Graph:
                 raise Wrong(cause, "tasks", self._tasks[other].of)
 
     def _name_all(self) -> dict[int, list[int]]:
-        """Gives each task its node, and each name that stands for several; returns which tasks those are."""
+        """Gives each task its node, and each name that denotes several tasks; returns these tasks by name."""
         groups: dict[str, list[int]] = {}
         for node, task in enumerate(self._tasks):
             if task.name != task.of:
@@ -152,7 +152,7 @@ class Graph:
             raise Wrong(cause, "tasks", task.of)
 
     def _path(self, left: list[int], edges: _Edges) -> list[int]:
-        """One cycle among nodes that are left, from its first task in the file."""
+        """Returns one cycle among the remaining nodes, from its first task in the file."""
         among = set(left)
         seen: dict[int, int] = {}
         node = left[0]
@@ -177,7 +177,7 @@ def _needs_pool(task: Task) -> bool:
 
 
 def _order(waits: _Edges, ranks: Sequence[int]) -> tuple[list[int], list[int]]:
-    """All nodes, each behind those it waits for, else by rank; and those of which none can be first."""
+    """Returns all nodes, each after its dependencies, else by rank; and the nodes of cycles."""
     behind: _Edges = [[] for _ in waits]
     missing = [0] * len(waits)
     for node, before in enumerate(waits):
@@ -198,7 +198,7 @@ def _order(waits: _Edges, ranks: Sequence[int]) -> tuple[list[int], list[int]]:
 
 
 def _reached(start: int, edges: _Edges) -> set[int]:
-    """All to which edges lead from a node, however many."""
+    """Returns all nodes reachable from a node."""
     found: set[int] = set()
     open_ones = list(edges[start])
     while open_ones:

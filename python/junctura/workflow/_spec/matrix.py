@@ -1,7 +1,7 @@
 """Sweeps: the values of a task's matrix, and all their combinations.
 
-A value is a text, a number or a truth; a list has several, and ``0/to/240/by/6`` is a range of numbers, alone or in a
-list. The first key changes slowest.
+A value is a string, a number or a boolean; a list has several, and ``0/to/240/by/6`` is a range of numbers, alone or in
+a list. The first key changes slowest.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _NEARLY = re.compile(rf"{_NUMBER}/to/|[^/]*/to/{_NUMBER}(/|$)")
 
 
 def combinations(matrix: Mapping[str, Any], exclude: Sequence[Mapping[str, Value]] = ()) -> list[Values]:
-    """The values of each task that a matrix makes; places of errors are those in the task.
+    """Returns the values of each task of a matrix; positions of errors are relative to the task.
 
     Raises
     ------
     Wrong
-        A value is none or comes twice, a word is one that means something else, they are too many, or nothing is left.
+        A value is invalid or duplicate, a word is reserved, there are too many combinations, or none.
 
     """
     values: dict[str, tuple[Value, ...]] = {}
@@ -76,7 +76,7 @@ def _written_out(item: Value) -> Sequence[Value]:
 
 
 def _checked(excluded: Mapping[str, Value], values: Mapping[str, tuple[Value, ...]], index: int) -> dict[str, str]:
-    """What is to be left out, as texts; a mistake in it would leave out nothing."""
+    """Returns the excluded combinations, as texts; an error in an exclusion would have no effect."""
     for word, value in excluded.items():
         with at("exclude", index, word):
             if word not in values:

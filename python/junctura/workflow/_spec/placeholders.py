@@ -1,7 +1,7 @@
-"""Words in braces in what a task says: ``{member}``, ``{step:03}``, ``{pool}``; ``{{`` and ``}}`` are braces.
+"""Words in braces in the texts of a task: ``{member}``, ``{step:03}``, ``{pool}``; ``{{`` and ``}}`` are braces.
 
 Values of the matrix and ``{here}`` are filled in when the file is read, the others when the task starts: until then
-texts are templates still, and braces in what was filled in are doubled.
+texts are templates, and braces in filled-in values are doubled.
 """
 
 from __future__ import annotations
@@ -17,47 +17,47 @@ from junctura._document.validation import shown
 
 Value: TypeAlias = "str | int | float | bool"
 
-# What is known when a task starts, and not before.
+# Words that are known when a task starts, and not before.
 AT_START = {
     "pool": "URL of the run's pool",
     "run": "the folder of the run, absolute",
     "task": "the name of the task, with the values of its matrix",
     "attempt": "1, and one more each time that the task is begun again",
 }
-# Besides, in a task that starts once for each object: the name of the object, and each of its attributes.
+# In addition, in a task that starts once for each object: the name of the object, and each of its attributes.
 OBJECT = "object"
-# Known at once: the folder of the workflow's file.
+# Known when the file is read: the folder of the workflow's file.
 HERE = "here"
 RESERVED = (*AT_START, OBJECT, HERE)
 
 _PART = re.compile(r"\{\{|\}\}|\{(?P<word>[A-Za-z_][\w.-]*)(:(?P<width>0?[1-9][0-9]?))?\}|[{}]|[^{}]+", re.ASCII)
 _SPECIAL = re.compile(r"[{}\0]")
 _WHOLE = re.compile(r"-?[0-9]+")
-# Of the name of a folder; file systems have 255.
+# Length limit of a folder name; file systems allow 255.
 _NAME_CHARACTERS_MAX = 200
 _NAME_BEGIN = 160
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=,+@-]")
 
 
 def words(text: str) -> tuple[str, ...]:
-    """What stands in braces.
+    """Returns the words in braces.
 
     Raises
     ------
     Wrong
-        A brace is alone, or something else than a word stands in braces.
+        A brace is unbalanced, or encloses something other than a word.
 
     """
     return tuple(dict.fromkeys(word for _, word, _ in _parts(text) if word))
 
 
 def fill(text: str, values: Mapping[str, Value]) -> str:
-    """The text with values for all its words: no template any more.
+    """Returns the text with the values of all its words; the result is not a template.
 
     Raises
     ------
     Wrong
-        A word has no value, or a width is given and its value is no whole number.
+        A word has no value, or has a width and its value is not an integer.
 
     """
     for word in words(text):
@@ -67,7 +67,7 @@ def fill(text: str, values: Mapping[str, Value]) -> str:
 
 
 def fill_some(text: str, values: Mapping[str, Value]) -> str:
-    """The same for those words that have values: what comes is a template still."""
+    """Fills in the words that have values; the result is a template."""
     if not _SPECIAL.search(text):
         return text
     made = []
@@ -82,7 +82,7 @@ def fill_some(text: str, values: Mapping[str, Value]) -> str:
 
 
 def displayed(text: str, values: Mapping[str, Value]) -> str:
-    """The text for people: words that have no value stand there as they are written."""
+    """Returns the text for display: words without a value stay as written."""
     return "".join(
         literal or (_value(values[word], word, width) if word in values else _braced(word, width))
         for literal, word, width in _parts(text)
@@ -90,22 +90,22 @@ def displayed(text: str, values: Mapping[str, Value]) -> str:
 
 
 def escaped(text: str) -> str:
-    """A template that means just this text."""
+    """Returns a template for exactly this text."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def written(value: Value) -> str:
-    """A value as a text."""
+    """Returns a value as a text."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def instance(of: str, values: Mapping[str, Value]) -> str:
-    """What one of several tasks is called, as ``member-3``; it can be the name of a file."""
+    """Returns the name of one of several tasks, as ``member-3``; valid as a file name."""
     return "-".join([of, *(_UNSAFE.sub("_", written(value)) for value in values.values())])
 
 
 def as_name(value: Value) -> str:
-    """A value from outside as the name of a folder within another; of a long one, its begin and a hash."""
+    """Returns an external value as a folder name; a long value is shortened to its beginning and a hash."""
     text = _UNSAFE.sub("_", written(value))
     if len(text) > _NAME_CHARACTERS_MAX:
         text = f"{text[:_NAME_BEGIN]}-{hashlib.sha256(written(value).encode(errors='replace')).hexdigest()[:16]}"
@@ -113,12 +113,12 @@ def as_name(value: Value) -> str:
 
 
 def check(text: str, known: Collection[str] | None, early: Collection[str] = ()) -> None:
-    """That all words are known; None: any word may be. Those in `early` are known, but too late for this text.
+    """Checks that all words are known; None: any word may be. Words in `early` are known, but not allowed in this text.
 
     Raises
     ------
     Wrong
-        One is not; the error has the nearest that is.
+        A word is unknown; the error has the closest known word.
 
     """
     for word in words(text):
@@ -133,7 +133,7 @@ def check(text: str, known: Collection[str] | None, early: Collection[str] = ())
 
 @functools.lru_cache(maxsize=4096)
 def _parts(text: str) -> tuple[tuple[str, str, str], ...]:
-    """Literal text, or a word with its width."""
+    """Yields literal text, or a word with its width."""
     if "\0" in text:
         raise Wrong(f"{text[:60]!r} has a character that no program can be given")
     made = []

@@ -1,4 +1,4 @@
-"""The pool of a workflow as its file specifies it, and the selectors and bundles that tasks wait for."""
+"""The pool of a workflow in its file, and the selectors and bundles that tasks wait for."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _BUILT_IN = {name: Schema.builtin(name) for name in Schema.BUILTIN_NAMES}
 
 @dataclass(frozen=True)
 class Meeting:
-    """A pool that is wanted; its schema where that is known, which is so of the run's own."""
+    """A pool to use; with its schema if known, which is the case for the run's own pool."""
 
     wanted: PoolWanted
     schema: Schema | None
 
     def attributes(self, selector: str) -> tuple[str, ...] | None:
-        """What the objects that a selector is for may have; None: anything."""
+        """Returns the possible attributes of objects that a selector matches; None: any."""
         if self.schema is None or self.schema.is_open or _cause(selector, self.schema):
             return None
         return tuple(self.schema.attributes)
 
     def check_selector(self, selector: str) -> None:
-        """That objects can match it.
+        """Checks that objects can match a selector.
 
         Raises
         ------
         Wrong
-            No schema that the pool has, or of a served one may have, can read it.
+            No schema of the pool, or that a served pool may have, accepts the selector.
 
         """
-        # Every pool has those that are built in, too.
+        # Every pool has the built-in schemas, too.
         causes = {name: _cause(selector, schema) for name, schema in _BUILT_IN.items()}
         if self.schema is not None:
             causes["its own"] = _cause(selector, self.schema)
@@ -53,12 +53,13 @@ class Meeting:
 
 
 def meeting(said: Any, folder: Path) -> Meeting:
-    """The pool that a file says.
+    """Returns the pool in the file.
 
     Raises
     ------
     Wrong
-        Its schema is not there, its memory is more than the machine has, or it is a task that says so.
+        Its schema does not exist, its memory exceeds that of the host, or a served pool has options of a pool of the
+        run.
 
     """
     if isinstance(said, str):
@@ -81,7 +82,7 @@ def meeting(said: Any, folder: Path) -> Meeting:
 
 
 def _schema(name: str, folder: Path) -> tuple[Schema, str]:
-    """A schema, and how a server is told of it."""
+    """Returns a schema, and its option for a server."""
     if name in _BUILT_IN:
         return _BUILT_IN[name], name
     file = folder / name
@@ -96,12 +97,12 @@ def _schema(name: str, folder: Path) -> tuple[Schema, str]:
 
 
 def check_bundle(path: str) -> None:
-    """That a bundle can be called so.
+    """Checks the name of a bundle.
 
     Raises
     ------
     Wrong
-        It cannot.
+        The name is invalid.
 
     """
     if len(path) > _BUNDLE_MAX or not _BUNDLE.fullmatch(path):
@@ -109,7 +110,7 @@ def check_bundle(path: str) -> None:
 
 
 def _cause(selector: str, schema: Schema) -> str:
-    """Why a schema cannot read a selector; empty if it can."""
+    """Returns why a schema rejects a selector; empty if it does not."""
     try:
         Selector(selector, schema)
     except InvalidSelector as error:

@@ -1,8 +1,8 @@
 """Finds the programs of tasks: on ``$PATH``, or beside the workflow's file.
 
-``junctura`` and ``python`` are those that run this, so that a workflow means the same in every shell. A program with a
-``/`` in its name, and the script that ``python`` is given, are named from the folder of the file, since a task runs in
-another.
+``junctura`` and ``python`` are those of this process, so that a workflow does not depend on the shell. A program with a
+``/`` in its name, and the script argument of ``python``, are relative to the folder of the file, since a task runs in
+another folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OURS = {"python": (sys.executable,), "junctura": (sys.executable, "-m", "junctu
 
 
 def placed(command: tuple[str, ...], folder: Path) -> tuple[str, ...]:
-    """The command with its program, and script, where they are; arguments and what comes are templates."""
+    """Returns the command with the paths of its program and script; arguments and result are templates."""
     program, *rest = command
     if program not in _OURS:
         return (_beside(program, folder) if "/" in program else program, *rest)
@@ -31,12 +31,12 @@ def placed(command: tuple[str, ...], folder: Path) -> tuple[str, ...]:
 
 
 def check(command: tuple[str, ...], folder: Path) -> None:
-    """That the program, and the script of ``python``, are there, as far as they are known.
+    """Checks that the program, and the script of ``python``, exist, as far as they are known.
 
     Raises
     ------
     Wrong
-        One is not.
+        The program or the script does not exist.
 
     """
     program, *rest = command
@@ -49,15 +49,15 @@ def check(command: tuple[str, ...], folder: Path) -> None:
 
 
 def _beside(name: str, folder: Path) -> str:
-    # What begins with a word that is not known yet has its own beginning.
+    # The value of a leading word may be an absolute path.
     is_placed = name.startswith("/") or (name.startswith("{") and not name.startswith("{{"))
     return name if is_placed else f"{escaped(str(folder))}/{name.removeprefix('./')}"
 
 
-# The same program is that of a hundred thousand tasks.
+# Cached: a hundred thousand tasks may have the same program.
 @functools.lru_cache(maxsize=1024)
 def _missing(program: str, folder: Path) -> str:
-    """Why it cannot be run; empty if it can be."""
+    """Returns why a program cannot be run; empty if it can be."""
     if "/" not in program:
         if shutil.which(program) is not None:
             return ""
@@ -70,5 +70,5 @@ def _missing(program: str, folder: Path) -> str:
 
 
 def _near(file: Path, folder: Path) -> str:
-    """A name from the folder where that is shorter."""
+    """Returns a path relative to the folder if that is shorter."""
     return str(file.relative_to(folder)) if file.is_relative_to(folder) else str(file)

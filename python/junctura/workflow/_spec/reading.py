@@ -15,19 +15,19 @@ from junctura.workflow._spec.templates import Kind, Setting, limit
 
 
 def is_workflow(document: Document) -> bool:
-    """Whether a document is one, and neither a recipe nor a plan."""
+    """Whether a document is a workflow, and neither a recipe nor a plan."""
     return isinstance(document.value, dict) and "tasks" in document.value
 
 
 def load(path: str | Path) -> Workflow:
-    """The workflow in a file.
+    """Reads the workflow in a file.
 
     Raises
     ------
     NotFound, Io, LimitExceeded
-        The file is not there, cannot be read or is larger than 4 MiB.
+        The file does not exist, cannot be read or is larger than 4 MiB.
     InvalidArgument
-        It is no workflow, or something in it is wrong: the error names file, line, key and the nearest right word.
+        The file is not a valid workflow: the error names file, line, key and the closest valid word.
 
     """
     found = workflow_in([path])
@@ -37,7 +37,7 @@ def load(path: str | Path) -> Workflow:
 
 
 def workflow_in(files: Sequence[str | Path]) -> Workflow | None:
-    """The workflow in files; None where there is none, but recipes or a plan.
+    """Reads the workflow in files; returns None for recipes or a plan.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def workflow_in(files: Sequence[str | Path]) -> Workflow | None:
 
 
 def workflow_of(document: Document) -> Workflow:
-    """The workflow of a document; see `load`."""
+    """Returns the workflow of a document; see `load`."""
     try:
         WORKFLOW.check(document.value)
         return _workflow(document)
@@ -71,7 +71,7 @@ def _workflow(document: Document) -> Workflow:
         with at("pool"):
             pool = meeting(said["pool"], path.parent)
     setting = Setting.of(said, path.parent, pool)
-    # All are counted before any is made.
+    # All tasks are counted before the first is created.
     kinds: dict[str, Kind] = {}
     room = TASKS_MAX
     for name, of_it in said["tasks"].items():

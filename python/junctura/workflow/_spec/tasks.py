@@ -12,23 +12,23 @@ from junctura.workflow._executors.jobs import Resources
 
 @dataclass(frozen=True)
 class Start:
-    """When a task starts: when all that is said here holds; at once where nothing is said.
+    """The start condition of a task: when all parts are met; at once if there are none.
 
     Attributes
     ----------
     after
-        Tasks that have ended well (of a service: that has begun). Names of the file: all instances of them.
+        Tasks that must have succeeded (services: started). Names of the file: all their instances.
     on
-        A selector; the first object that it matches, then or before.
+        A selector; satisfied by the first matching object, new or existing.
     bundle
-        The name of a bundle that is complete.
+        The name of a bundle that must be complete.
     joined
-        Names of components in the pool, each there at that moment; ``*`` is anything.
+        Names of components, each of which must be connected at that moment; ``*`` matches anything.
     each
-        A selector: not once, but once for each object that it matches. ``{object}``, and ``{word}`` for each of its
-        attributes, may stand in what the task says.
+        A selector: the task starts once for each matching object. Its texts may contain ``{object}``, and ``{word}``
+        for each attribute.
     count
-        Of `each`: after so many objects it has them all. None: when nobody who could offer one runs any more.
+        For `each`: the number of objects that is complete. None: complete when no possible producer runs any more.
 
     """
 
@@ -42,7 +42,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Task:
-    """One task of a run, or what the tasks for each object are made after.
+    """One task of a run, or the template of the tasks for each object.
 
     Attributes
     ----------
@@ -51,31 +51,32 @@ class Task:
     of
         The name in the file.
     command
-        Program and arguments. Where values are known only in the run (``{pool}``, ``{object}``) they stand there still.
+        Program and arguments. Values that are known only in the run (``{pool}``, ``{object}``) are still words in
+        braces.
     folder
-        Where it runs; relative to the folder of the run.
+        Its working directory, relative to the folder of the run.
     environment
-        What it has besides that of `junctura run`.
+        Variables in addition to the environment of `junctura run`.
     values
-        Those of its matrix.
+        The values of its matrix.
     service
-        It runs until its users are done, and is then told to end: that is not a failure.
+        It runs until its users have ended, and is then stopped: that is not a failure.
     users
-        Of a service the tasks for which it runs; empty: all that are no services.
+        For a service: the tasks that use it; empty: all tasks that are not services.
     start
-        When.
+        The start condition.
     attempts
-        How often it is begun at most.
+        Maximum number of attempts.
     limit_s
-        After so long an attempt is ended, and has failed.
+        Time limit of an attempt, after which it is stopped and has failed.
     resources
-        What it needs.
+        The requested resources.
     may_fail
-        The run goes on as if it had ended well, and says so.
+        The run continues after a failure as if it had succeeded, and reports it.
     executor
         ``local``, or the name of a batch system.
     line
-        Where it stands in the file.
+        Its line in the file.
 
     """
 
@@ -103,11 +104,11 @@ class PoolWanted:
     Attributes
     ----------
     url
-        One that others serve; None: the run serves one of its own, and takes it away at its end.
+        The URL of an external pool; None: the run serves its own pool, and removes it at the end.
     schema, memory_bytes, spill
-        Of the run's own.
+        Options of the run's own pool.
     service
-        The task that serves it; None: none of the workflow does.
+        The task that serves it; None: no task does.
 
     """
 
@@ -120,22 +121,22 @@ class PoolWanted:
 
 @dataclass(frozen=True)
 class Workflow:
-    """A workflow whose file has been checked.
+    """A validated workflow.
 
     Attributes
     ----------
     name
-        What it is called.
+        Its name.
     path
         Its file.
     tasks
-        All tasks, each instance of a matrix by itself; in an order in which each stands behind those it waits for.
+        All tasks, with each instance of a matrix; each task after its dependencies.
     pool
-        Where its tasks meet; None where it has none.
+        The pool of its tasks; None if it has none.
     limit_s
-        After so long the run ends.
+        Time limit of the run.
     parallel
-        How many cores its local tasks may have at once; None: those of the machine.
+        Number of cores for its local tasks; None: those of the host.
 
     """
 

@@ -1,6 +1,6 @@
-"""Task templates: an entry of the file makes one task, or one for each combination of its matrix.
+"""Task templates: an entry of the file creates one task, or one for each combination of its matrix.
 
-Texts are templates. What all tasks of a name share is checked once, what a matrix fills in for each.
+Texts are templates. Properties common to all tasks of a name are checked once, values of a matrix for each task.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from junctura.workflow._spec.pool_spec import Meeting, check_bundle
 from junctura.workflow._spec.tasks import Start, Task
 
 _NAME_MAX = 150
-# What a shell would do, and nothing here does.
+# Shell features that have no effect here.
 _SHELL = {"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"}
 _Texts: TypeAlias = "dict[tuple[str, ...], tuple[str, ...]]"
 _CONDITIONS = ("after", "on", "each", "bundle", "joined")
@@ -40,18 +40,18 @@ _CONDITIONS = ("after", "on", "each", "bundle", "joined")
 
 @dataclass(frozen=True)
 class Setting:
-    """What all tasks of a file have in common.
+    """The common properties of all tasks of a file.
 
     Attributes
     ----------
     folder
-        That of the file.
+        The folder of the file.
     meeting
-        Their pool.
+        The pool of the tasks.
     executor
-        Of those that do not say it.
+        The default executor.
     cores
-        What local tasks may have; `whose` says of what.
+        The cores for local tasks; `whose` describes the limit.
 
     """
 
@@ -71,12 +71,12 @@ class Setting:
 
 
 class Kind:
-    """All tasks of one name.
+    """Creates all tasks of one name.
 
     Raises
     ------
     Wrong
-        Something in it is wrong, for whatever values; the places of errors are those below the name.
+        An entry is invalid for all values; positions of errors are relative to the name.
 
     """
 
@@ -96,12 +96,12 @@ class Kind:
         return len(self._all_values)
 
     def tasks(self) -> Iterator[Task]:
-        """One for each combination of values.
+        """Creates a task for each combination of values.
 
         Raises
         ------
         Wrong
-            With some values something in it is wrong.
+            An entry is invalid for some values.
 
         """
         for values in self._all_values:
@@ -128,7 +128,7 @@ class Kind:
             raise Wrong(f"{both[0]} are more than the {both[1]} of this machine", "resources", "memory")
 
     def _read_templates(self) -> _Texts:
-        """All texts in which words may stand that are known when a task starts, by their places."""
+        """Returns all texts in which words that are known at the start of a task are allowed, by position."""
         with at(self._key):
             found: _Texts = {(self._key,): _command(self._said[self._key])}
         found["folder",] = (self._said.get("folder", "."),)
@@ -148,7 +148,7 @@ class Kind:
         return (*self._all_values[0], HERE)
 
     def _late(self) -> tuple[str, ...] | None:
-        """Which words are known when a task starts; None: any may be an attribute of an object."""
+        """Returns the words that are known at the start of a task; None: any may be an attribute of an object."""
         meeting = self._setting.meeting
         late = tuple(word for word in AT_START if word != "pool" or meeting)
         each = self._start.get("each")
@@ -224,13 +224,13 @@ class Kind:
 
 
 def limit(said: dict[str, Any]) -> float | None:
-    """The time limit that something has, in seconds."""
+    """Returns a time limit in seconds."""
     with at("limit"):
         return seconds_of(said["limit"]) if "limit" in said else None
 
 
 def _check_belongings(said: dict[str, Any]) -> None:
-    """That no key is there which without another one means nothing."""
+    """Checks that no key is given that has no meaning without another one."""
     start = said.get("start", {})
     if "users" in said and "service" not in said:
         raise Wrong("only a service has users", "users")

@@ -1,7 +1,6 @@
-"""A run as one picture: a page of its own, which asks nobody for anything and runs no script.
+"""A run as one picture on a self-contained page: no requests, no scripts.
 
-`clock` lays time along the page, `folding` says how tasks share its height, `canvas` writes SVG, `drawing` draws,
-`page` puts picture, chain and table together. Names and values come from outside: all text goes through
-`canvas.escape`, and the page forbids whatever might slip through (its Content-Security-Policy allows one style, by its
-hash).
+`clock` maps time to the page, `folding` assigns its height to tasks, `canvas` writes SVG, `drawing` draws, `page`
+combines picture, chain and table. Names and values are untrusted: all text is escaped by `canvas.escape`, and the
+page's Content-Security-Policy, which allows one style by its hash, blocks everything else.
 """

@@ -1,4 +1,4 @@
-"""SVG and HTML as text, in which nothing from outside can be markup."""
+"""SVG and HTML as text, in which external values cannot be markup."""
 
 from __future__ import annotations
 
@@ -11,58 +11,58 @@ _TITLE_LINES_MAX = 16
 
 
 def escape(text: str, cut: int = 200) -> str:
-    """A text from outside, within an element or a quoted attribute."""
+    """Escapes an external text for an element or a quoted attribute."""
     return html.escape(clean(text, cut), quote=True)
 
 
 def number(value: float) -> str:
-    """A coordinate; a tenth of a unit is as fine as a printer."""
+    """Returns a coordinate; a tenth of a unit is the resolution of a printer."""
     text = f"{value:.1f}"
     return text[:-2] if text.endswith(".0") else text
 
 
 class Canvas:
-    """Shapes, one behind the other."""
+    """Shapes, in drawing order."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
-        # What must not be hidden by lines.
+        # Shapes that lines must not cover.
         self.over: list[str] = []
 
     def __str__(self) -> str:
         return "\n".join(self.parts + self.over)
 
     def add(self, part: str) -> None:
-        """Markup of our own."""
+        """Adds trusted markup."""
         self.parts.append(part)
 
     def rect(
         self, x: float, y: float, width: float, height: float, css: str, title: str = "", radius: float = 0
     ) -> None:
-        """A box."""
+        """Adds a box."""
         round_ = f' rx="{number(radius)}"' if radius else ""
         place = f'x="{number(x)}" y="{number(y)}" width="{number(max(width, 0.4))}" height="{number(height)}"{round_}'
         self._shape(f'rect class="{css}" {place}', title)
 
     def line(self, x: float, y: float, to_x: float, to_y: float, css: str, title: str = "") -> None:
-        """A straight line."""
+        """Adds a straight line."""
         place = f'x1="{number(x)}" y1="{number(y)}" x2="{number(to_x)}" y2="{number(to_y)}"'
         self._shape(f'line class="{css}" {place}', title)
 
     def path(self, steps: str, css: str, title: str = "") -> None:
-        """A line or an area of our own steps."""
+        """Adds a line or an area from trusted path steps."""
         self._shape(f'path class="{css}" d="{steps}"', title)
 
     def text(
         self, x: float, y: float, said: str, css: str = "", anchor: str = "", title: str = "", cut: int = 60
     ) -> None:
-        """A text; `anchor` is ``middle`` or ``end``."""
+        """Adds a text; `anchor` is ``middle`` or ``end``."""
         place = f'x="{number(x)}" y="{number(y)}"' + (f' text-anchor="{anchor}"' if anchor else "")
         layer = self.over if css == "figure" else self.parts
         layer.append(f'<text class="{css}" {place}>{_title(title)}{escape(said, cut)}</text>')
 
     def mark(self, kind: str, x: float, y: float, size: float, title: str = "", css: str = "") -> None:
-        """How something ended, as a shape: ``done``, ``failed``, ``skipped``, ``cancelled``, ``cut``."""
+        """Adds the shape of an outcome: ``done``, ``failed``, ``skipped``, ``cancelled``, ``cut``."""
         self.path(_MARKS[kind](x, y, size), f"mark {kind} {css}".rstrip(), title)
 
     def _shape(self, inner: str, title: str) -> None:
@@ -70,13 +70,13 @@ class Canvas:
 
 
 def _title(said: str) -> str:
-    """What is shown when a pointer rests on it, in lines."""
+    """Returns the tooltip, in lines."""
     shown = "\n".join(escape(line) for line in said.split("\n")[:_TITLE_LINES_MAX])
     return f"<title>{shown}</title>" if said else ""
 
 
 def steps(points: Iterable[tuple[float, float]], *, is_closed: bool = False) -> str:
-    """A path through points."""
+    """Returns a path through points."""
     text = "L".join(f"{number(x)} {number(y)}" for x, y in points)
     return f"M{text}{'z' if is_closed else ''}"
 

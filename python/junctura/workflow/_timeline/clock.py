@@ -1,4 +1,4 @@
-"""Time along the page: seconds of the run, with the time between its sessions cut out and marked."""
+"""The time axis of the page: seconds of the run, without the time between its sessions, which is marked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from junctura.workflow._record.critical_path import Clock
 from junctura.workflow._record.history import History
 
 _GAP = 26.0
-# Sums of seconds that are meant to be the same.
+# Tolerance for sums of seconds.
 _SAME = 1e-9
 _STEPS = (
     *(factor * 10.0**power for power in range(-6, 1) for factor in (1, 2, 5)),
@@ -27,14 +27,14 @@ class Tick:
 
 
 class TimeAxis:
-    """Where times lie on the page.
+    """Maps times to positions on the page.
 
     Parameters
     ----------
     history
         The run.
     left, right
-        Where its time begins and ends, in units of the picture.
+        The bounds of its time axis, in units of the picture.
 
     """
 
@@ -42,17 +42,19 @@ class TimeAxis:
         self.clock = Clock(history)
         self.left, self.right = left, right
         self._inner = self.clock.offsets[1:-1]
-        # Very many sessions must not leave time without room.
+        # Very many sessions must leave space for the times.
         gaps = len(history.sessions) - 1
         self.gap = min(_GAP, (right - left) / 3 / max(1, gaps))
         self.scale = (right - left - gaps * self.gap) / max(self.clock.length, 1e-6)
 
     def x(self, at: float) -> float:
-        """Of a time of the day."""
+        """Returns the position of a time of day."""
         return self._place(self.clock(at), self.clock.session(at))
 
     def of(self, seconds: float, *, is_begin: bool = False) -> float:
-        """Of seconds of the run; where two sessions meet, of the later one if something begins there."""
+        """Returns the position of seconds of the run; between two sessions, in the later one if something begins
+        there.
+        """
         session = bisect_right(self._inner, seconds + _SAME) if is_begin else bisect_left(self._inner, seconds - _SAME)
         return self._place(seconds, session)
 
@@ -60,11 +62,11 @@ class TimeAxis:
         return self.left + seconds * self.scale + session * self.gap
 
     def breaks(self) -> list[float]:
-        """Where one session ends and the next begins: the middle between them."""
+        """Returns the boundaries between sessions: the middle between them."""
         return [self._place(offset, index) + self.gap / 2 for index, offset in enumerate(self._inner)]
 
     def ticks(self) -> list[Tick]:
-        """Marks at round times, about as many as can be read."""
+        """Returns marks at round times, about as many as are readable."""
         length = self.clock.length
         wanted = length * 95 / max(1.0, self.right - self.left)
         step = next((one for one in _STEPS if one >= wanted), _STEPS[-1])
@@ -75,7 +77,7 @@ class TimeAxis:
 
 
 def _words(value: float, step: float) -> str:
-    """Of a tick, with its unit."""
+    """Returns the label of a tick, with its unit."""
     if value == 0:
         return "0"
     if step < 0.001:

@@ -1,4 +1,4 @@
-"""How many there are at a time: what begins and ends, as a curve along the page."""
+"""Counts over time: beginnings and ends of intervals, as a curve along the page."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _BIN = 2.0
 
 
 def curve(spans: Iterable[tuple[float, float, float]], left: float, right: float) -> list[float]:
-    """Means over narrow columns of the page, of spans (from, to, how much)."""
+    """Returns means over narrow columns of the page, of intervals (from, to, amount)."""
     columns = max(1, int((right - left) / _BIN))
-    # What begins in each column, and what it fills of that.
+    # The amounts that begin in each column, and their fraction of the column.
     level, part = [0.0] * (columns + 1), [0.0] * (columns + 1)
     for begin, end, weight in spans:
         for x, sign in ((begin, weight), (end, -weight)):
@@ -29,7 +29,7 @@ def curve(spans: Iterable[tuple[float, float, float]], left: float, right: float
 
 
 def area(values: Sequence[float], under: Sequence[float], left: float, base: float, scale: float) -> str:
-    """The path of what lies between two curves, one upon the other."""
+    """Returns the path of the area between two stacked curves."""
     top, bottom = [], []
     for index, (low, value) in enumerate(zip(under, values, strict=True)):
         for x in (left + index * _BIN, left + (index + 1) * _BIN):
@@ -40,7 +40,7 @@ def area(values: Sequence[float], under: Sequence[float], left: float, base: flo
 
 
 def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Without those that lie between two of the same height."""
+    """Removes points between two points of the same height."""
     kept = points[:1]
     for index in range(1, len(points) - 1):
         if not points[index - 1][1] == points[index][1] == points[index + 1][1]:

@@ -1,4 +1,4 @@
-"""Draws a run, from top to bottom: cores, the pool, services, tasks, and the chain that decided its length."""
+"""Draws a run, from top to bottom: cores, the pool, services, tasks, and the critical path."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LEGEND = (
 
 
 def cores(history: History) -> tuple[float, float, bool]:
-    """The most at once, the mean, and whether it is cores that the record speaks of (else tasks)."""
+    """The maximum and the mean, and whether the record has cores (else tasks)."""
     known = any(course.cores is not None for course in history.courses.values())
     changes: list[tuple[float, float]] = []
     total = 0.0
@@ -41,7 +41,7 @@ def cores(history: History) -> tuple[float, float, bool]:
             changes += [(begin, width), (end, -width)]
             total += (end - begin) * width
     now = most = 0.0
-    # What ends at a moment makes room for what begins then.
+    # An end frees resources for a beginning at the same time.
     for _, change in sorted(changes):
         now += change
         most = max(most, now)
@@ -67,7 +67,7 @@ class Drawing:
         self._pool = PoolLanes(self._canvas, self._axis, history)
 
     def svg(self) -> str:
-        """The whole picture."""
+        """Returns the whole picture."""
         y = self._cores(22.0)
         begin = len(self._canvas.parts)
         if self._history.events:
@@ -123,7 +123,7 @@ class Drawing:
         ]
 
     def _scale(self, bottom: float) -> None:
-        """Axis and grid, which lie under all else."""
+        """Draws axis and grid, below everything else."""
         ticks = self._axis.ticks()
         for tick in ticks:
             self._canvas.line(tick.x, 18, tick.x, bottom, "grid")
@@ -180,7 +180,7 @@ class Drawing:
         self._canvas.path(f"M{number(tip)} {number(place.y - 2.6)}l4 2.6l-4 2.6z", f"tip {kind}")
 
     def _along(self) -> None:
-        """The chain, along the rows of its tasks."""
+        """Draws the chain, along the rows of its tasks."""
         last: tuple[float, float] | None = None
         for link in self._chain:
             place = self._tasks.places.get(link.task)
@@ -197,7 +197,7 @@ class Drawing:
             last = (end, y)
 
     def _decided(self, y: float) -> float:
-        """The chain by itself: what decided the length, one behind the other."""
+        """Draws the chain separately: its links one after another."""
         self._canvas.line(16, y, WIDTH - 16, y, "rule")
         y += 6
         self._canvas.text(_LEFT - 12, y + 16, "critical path", "name", "end")

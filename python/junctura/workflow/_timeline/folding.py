@@ -1,4 +1,4 @@
-"""How tasks share the height of the page: a row each, lanes that many use one after the other, or a band of counts."""
+"""The height of tasks on the page: one row each, lanes shared by consecutive tasks, or a band of counts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from junctura.workflow._record.history import Attempt, Course, History
 
-# So many rows can be read on one page.
+# The number of rows that one page can show.
 _ROWS_MAX = 64
 _ROWS_OF_ONE_MAX = 12
 _LANES_MAX = 64
@@ -36,7 +36,7 @@ class FoldedGroup:
 
 
 def groups(history: History, *, services: bool) -> list[FoldedGroup]:
-    """Tasks by kind, in the order in which the kinds are first spoken of, each with the form that there is room for."""
+    """Returns tasks by kind, in the order of their first mention, each kind with the form that fits the page."""
     kinds: dict[str, list[Course]] = {}
     for course in history.tasks:
         if course.service == services:
@@ -52,7 +52,7 @@ def groups(history: History, *, services: bool) -> list[FoldedGroup]:
 
 
 def _merged(kinds: dict[str, list[Course]]) -> dict[str, list[Course]]:
-    """The largest kinds, and all others as one."""
+    """Returns the largest kinds, and all others as one."""
     large = set(sorted(kinds, key=lambda of: -len(kinds[of]))[: _KINDS_MAX // 2])
     merged = {of: courses for of, courses in kinds.items() if of in large}
     others = [course for of, courses in kinds.items() if of not in large for course in courses]
@@ -60,7 +60,7 @@ def _merged(kinds: dict[str, list[Course]]) -> dict[str, list[Course]]:
 
 
 def _fold(group: FoldedGroup, history: History) -> None:
-    """Attempts that do not run at the same time share a lane, if there are not too many of them, or of lanes."""
+    """Assigns attempts that do not overlap to shared lanes, within limits of attempts and lanes."""
     group.form = "band"
     attempts = [(course, attempt) for course in group.courses for attempt in course.attempts]
     if len(attempts) > _LANED_MAX:

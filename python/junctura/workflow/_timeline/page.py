@@ -1,4 +1,4 @@
-"""The page around the picture: what run it is, the chain in words, and a table for those who cannot see pictures."""
+"""The page around the picture: a title, the chain as text, and a table for accessibility."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBERS = ("began", "ran", "attempts")
 
 
 def page(history: History) -> str:
-    """A run as an HTML page that needs nothing besides itself."""
+    """Returns a run as a self-contained HTML page."""
     attribution = Attribution(history)
     chain = attribution.chain()
     style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Draws what happened in the pool: a mark for each event, or, where they are many, how many there were at a time."""
+"""Draws the events of the pool: a mark for each event, or, if they are many, their number over time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SHOWN = 6
 
 
 class PoolLanes:
-    """Draws events, a lane for each kind, and keeps where the lane of objects is."""
+    """Draws events, a lane for each kind, and records the position of the objects' lane."""
 
     def __init__(self, canvas: Canvas, axis: TimeAxis, history: History) -> None:
         self._canvas, self._axis, self._history = canvas, axis, history
         self.objects_y: float | None = None
 
     def draw(self, y: float) -> float:
-        """Draws all lanes from a height on; says where they end."""
+        """Draws all lanes from a height on; returns their end."""
         kinds: dict[str, list[Event]] = {kind: [] for kind in _KINDS}
         for event in self._history.events:
             kinds.setdefault(event.kind, []).append(event)

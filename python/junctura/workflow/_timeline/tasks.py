@@ -22,7 +22,7 @@ _MARKS_MAX = 300
 
 @dataclass(frozen=True)
 class TaskPlace:
-    """Where a task is on the page: the middle of its row, and how high its bar is."""
+    """The position of a task on the page: the middle of its row, and the height of its bar."""
 
     y: float
     bar: float
@@ -30,14 +30,14 @@ class TaskPlace:
 
 
 class Tasks:
-    """Draws groups of tasks and keeps where each task is.
+    """Draws groups of tasks and records the position of each task.
 
     Parameters
     ----------
     canvas, axis, history, attribution
-        What is drawn on, along what, and of which run.
+        The canvas, the time axis, and the run.
     row, band
-        How high a row is, and a band.
+        The heights of a row and of a band.
 
     """
 
@@ -49,7 +49,7 @@ class Tasks:
         self._row, self._height_of_band = row, band
 
     def draw(self, group: FoldedGroup, y: float, hue: int) -> float:
-        """Draws one from a height on; says where it ends."""
+        """Draws a group from a height on; returns its end."""
         css = "service" if group.courses[0].service else f"c{hue % _HUES}"
         if group.form == "rows":
             return self._rows(group, y, css)
@@ -162,7 +162,7 @@ class Tasks:
             self._canvas.mark(course.outcome, end, place.y, max(2.6, place.bar / 3), text)
 
     def _strip(self, group: FoldedGroup, y: float, css: str) -> float:
-        """How many of a folded group could start and had to wait for cores; nothing where none did."""
+        """Draws the number of tasks in a folded group that waited for cores; nothing if none did."""
         if group.form == "band":
             return 0.0
         values = self._counted(group, "ready")
@@ -182,7 +182,7 @@ class Tasks:
         return counts.curve(spans, self._axis.left, self._axis.right)
 
     def _spans(self, course: Course, state: str) -> Iterable[tuple[float, float]]:
-        """When a task was in a state."""
+        """Returns the interval in which a task was in a state."""
         history = self._history
         if state == "waiting":
             first = course.attempts[0].start_at if course.attempts else history.last.end_at

@@ -1,4 +1,4 @@
-"""What is told of a task in words: on hover, and in the table."""
+"""Descriptions of tasks as text: for tooltips, and for the table."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _SHOWN = 8
 
 
 def ended(course: Course) -> str:
-    """How it ended, in a word; of one without an end what is known."""
+    """Returns the outcome as a word; without an outcome, the last known state."""
     if course.outcome:
         return course.outcome
     return "cut off" if course.attempts else "not begun"
 
 
 def reason(course: Course) -> str:
-    """Why it started."""
+    """Returns why it started."""
     why = course.reason
     if why is None:
         return "it never could" if course.attempts == [] else ""
@@ -37,13 +37,13 @@ def reason(course: Course) -> str:
 
 
 def waited(course: Course, attribution: Attribution) -> str:
-    """What it waited for and how long."""
+    """Returns its waits and their durations."""
     waits = sorted(attribution.waits(course), key=lambda wait: -wait.seconds)
     return ", ".join(f"{seconds(wait.seconds)} for {wait.words}" for wait in waits[:_SHOWN] if wait.seconds >= 0.001)
 
 
 def of_attempt(attempt: Attempt, history: History, clock: Clock) -> str:
-    """When it ran, how it ended, what it was."""
+    """Returns when an attempt ran, how it ended, and its command."""
     if attempt.begin_at is None and attempt.end_at is None:
         told = [f"attempt {attempt.number}: handed over at {seconds(clock(attempt.start_at))}, never began"]
     else:
@@ -55,7 +55,7 @@ def of_attempt(attempt: Attempt, history: History, clock: Clock) -> str:
 
 
 def of_task(course: Course, history: History, attribution: Attribution) -> str:
-    """All of it, in lines."""
+    """Returns the whole description, in lines."""
     name = clean(course.name, 120)
     lines = [name if course.name == course.of else f"{name}, one of {clean(course.of, 80)}"]
     cause = f": {clean(course.cause)}" if course.cause else ""

@@ -1,1 +1,1 @@
-"""What a terminal shows of a workflow: its graph, and the progress of a run."""
+"""The terminal output of a workflow: its graph, and the progress of a run."""

@@ -1,11 +1,11 @@
-"""Draws the dependencies of rows, left of the rows.
+"""Draws dependencies between rows, to the left of the rows.
 
 ```text
   ╭─────  forecast        a lane begins at the row that others wait for, and ends at the last that does;
   ├─╭───▶ products        the arrow is at those that wait; the shorter a lane, the nearer to the rows
   ╰─┴───▶ report
 ```
-Lines that cross without an end there do not touch: the one that goes down is drawn.
+Crossing lines without an end do not connect: the vertical one is drawn.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 _LANES_MAX = 12
 _ROWS_MAX = 1000
-# By whether a line comes from the left, what of a lane is in a row.
+# By whether a line arrives from the left: the character of a lane in a row.
 _CELLS = {"begin": "╭┬", "middle": "├┼", "end": "╰┴", "by": "││", "": " ─"}
 
 
 @dataclass(frozen=True)
 class _Lane:
-    """From one row to those that wait for it."""
+    """A lane from one row to its dependents."""
 
     begin: int
     ends: frozenset[int]
@@ -41,9 +41,9 @@ class _Lane:
 
 
 def rails(waits: Sequence[Iterable[int]]) -> list[str]:
-    """What stands left of each row; `waits` has of each row those above it that it waits for.
+    """Returns the drawing to the left of each row; `waits` has for each row its dependencies above it.
 
-    Where that would be more than can be looked at, nothing stands there.
+    If the drawing would be too wide to read, it is empty.
     """
     ends: dict[int, set[int]] = {}
     for row, before in enumerate(waits):
@@ -86,7 +86,7 @@ def _line(parts: list[str], is_target: bool) -> str:
 
 
 def in_columns(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Rows whose texts stand below each other."""
+    """Returns rows with aligned texts."""
     widths = {name: max(len(row[name]) for row in rows) for name in (rows[0] if rows else {})}
     shown = [name for name, width in widths.items() if width]
     return ["  ".join(row[name].ljust(widths[name]) for name in shown).rstrip() for row in rows]

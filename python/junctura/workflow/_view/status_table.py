@@ -1,4 +1,4 @@
-"""The status of a running workflow: a table that is updated on a terminal, a line now and then elsewhere."""
+"""The status of a running workflow: a table that is updated on a terminal, occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _BAR = 12
 
 
 class StatusView:
-    """Shows a run, from the lines of its record as they are written. Never raises; waits for nothing but its stream.
+    """Shows a run from the lines of its record as they are written. Never raises; blocks only on its stream.
 
     Parameters
     ----------
     quiet
         Whether to show nothing.
     folder
-        That of the run, to show the last lines of logs of tasks that fail.
+        The folder of the run, to show the last lines of logs of failed tasks.
     stream
-        Where; standard error.
+        The output; standard error.
     clock
-        What says the time, in seconds since 1970.
+        Returns the time, in seconds since 1970.
 
     """
 
@@ -67,7 +67,7 @@ class StatusView:
         self._ticker: threading.Thread | None = None
 
     def take(self, event: dict[str, Any]) -> None:
-        """A line of the record, which has just been written."""
+        """Handles a new line of the record."""
         if self._quiet:
             return
         with self._lock:
@@ -82,11 +82,11 @@ class StatusView:
             self._draw()
 
     def recall(self, events: Iterable[dict[str, Any]]) -> None:
-        """Lines that were written before, in a run that goes on: they count, and nothing is said of them."""
+        """Handles earlier lines of a resumed run: they are counted, and not shown."""
         with self._lock:
             for event in events:
                 self._note(event)
-            # What is rarely said is said again.
+            # Rare messages are shown again.
             self._told.clear()
 
     def __enter__(self) -> Self:
@@ -103,13 +103,13 @@ class StatusView:
             self._ticker.join()
 
     def _tick(self) -> None:
-        """How long things run is to be seen where nothing else happens, too."""
+        """Updates durations when there are no events."""
         while not self._is_over.wait(_TICK_S):
             with self._lock:
                 self._draw()
 
     def _note(self, event: dict[str, Any]) -> list[str]:
-        """Keeps what a line says; returns what is to be said of it."""
+        """Records a line; returns the messages to show."""
         kind = str(event.get("kind"))
         at = event.get("at")
         self._at = max(self._at, float(at)) if isinstance(at, int | float) else self._at
@@ -139,7 +139,7 @@ class StatusView:
         self._name, self._begin = clean(str(event.get("workflow") or self._name), 60), self._at
         said = event.get("tasks")
         tasks = [task for task in said if isinstance(task, dict)] if isinstance(said, list) else []
-        # Of those for objects, too, what is not done is done again.
+        # Tasks for objects that are not complete are repeated, too.
         for name, (of, state) in list(self._tasks.items()):
             if state != "done":
                 self._become(name, "waiting", of)
@@ -187,7 +187,7 @@ class StatusView:
         return [text, *self._tail(self._logs.get(name, ""))]
 
     def _became(self, name: str, state: str, event: dict[str, Any]) -> list[str]:
-        # What has made tasks for objects is none itself.
+        # The template of tasks for objects is not a task itself.
         self._become(name, state if event.get("counts", True) else "")
         self._logs.pop(name, None)
         cause = f": {clean(str(event['cause']))}" if event.get("cause") else ""
@@ -199,7 +199,7 @@ class StatusView:
         return self._plain(name, "is told to end", f": {clean(str(event['cause']))}" if event.get("cause") else "")
 
     def _plain(self, name: str, did: str, more: str) -> list[str]:
-        """On no terminal what happens is said of the first ten of a kind, and then ever more rarely."""
+        """Without a terminal, shows the first ten events of a kind, and then at growing intervals."""
         if self._screen.is_terminal:
             return []
         kind = self._tasks.get(name, (name, ""))[0]
@@ -222,7 +222,7 @@ class StatusView:
         return f"  {seconds(max(0.0, self._at - self._begin)):>9}"
 
     def _tail(self, log: str) -> list[str]:
-        """The last lines of a log."""
+        """Returns the last lines of a log."""
         if self._folder is None or not log:
             return []
         return [f"             | {line}" for line in last_lines(self._folder / log, _LOG_LINES)]
@@ -242,7 +242,7 @@ class StatusView:
         width = min(24, max([len(of) for of in self._kinds] + [8]))
         heads = "".join(f"{column:>9}" for column in _COLUMNS)
         lines = [f"  {clean(self._name, width):<{width}}{heads}   {seconds(max(0.0, now - self._begin))}"]
-        # Those first that are not over.
+        # Unfinished tasks first.
         kinds = sorted(self._kinds, key=lambda of: not self._is_open(of))[:_KINDS_MAX]
         lines += [self._row(of, width) for of in self._kinds if of in kinds]
         if len(self._kinds) > _KINDS_MAX:

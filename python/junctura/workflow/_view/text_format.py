@@ -7,13 +7,13 @@ from pathlib import Path
 
 _CUT = 200
 _LOG_BYTES = 4096
-# What turns the direction of the text around it.
+# Characters that change the direction of the surrounding text.
 _TURNS = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)}
 _NOT_SHOWN = ("Cc", "Cs", "Cn", "Co", "Zl", "Zp")
 
 
 def clean(text: str, cut: int = _CUT) -> str:
-    """A text from outside without what is no text: control characters, halves of characters; and not too long."""
+    """Returns an external text without control characters and unpaired surrogates, limited in length."""
     if len(text) > cut:
         text = text[: cut - 1] + "…"
     if text.isascii() and text.isprintable():
@@ -26,7 +26,7 @@ def _is_no_text(one: str) -> bool:
 
 
 def last_lines(log: Path, count: int) -> list[str]:
-    """The end of a log, fit to be shown; nothing where there is none, or it cannot be read."""
+    """Returns the end of a log for display; empty if it does not exist, or cannot be read."""
     try:
         if not log.is_file():
             return []
