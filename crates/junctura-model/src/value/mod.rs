@@ -1,11 +1,11 @@
-//! The types of attribute values and the one canonical text of each value.
+//! The types of attribute values, and the unique canonical text of each value.
 //!
-//! Equality, hashing and identity are decided on canonical texts, so a value has exactly one: `500`, `500.0` and `"+500"`
-//! given for a decimal are all `500`. The type of the attribute decides how something is read, never the look of the
-//! value: `0001` stays `0001` for a string and is `1` for an integer. What cannot be read is refused with the reason.
+//! Equality, hashing and identity use canonical texts, so a value has exactly one: `500`, `500.0` and `"+500"` given
+//! for a decimal are all `500`. The type of the attribute determines how a value is parsed, independent of its form:
+//! `0001` stays `0001` for a string and is `1` for an integer. An invalid value causes an error with the reason.
 //!
-//! Each type reads what was given into numbers, and writes numbers as text. A text is canonical when what is read from it is
-//! written as that text: that rule holds for every type, with short cuts for the common ones, since servers ask it for every
+//! Each type parses input to numbers, and prints numbers as text. A text is canonical if parsing and printing returns
+//! the same text. This rule holds for every type, with fast paths for common cases, because servers check it for every
 //! attribute of every offer.
 
 mod calendar;
@@ -38,9 +38,9 @@ pub enum Type {
     Time,
     /// A forecast step or a range of steps: `6`, `90m`, `0-24`.
     Step,
-    /// A point in time to the nanosecond: `2026-11-20T12:00:00Z`.
+    /// A point in time with nanosecond resolution: `2026-11-20T12:00:00Z`.
     Timestamp,
-    /// A length of time to the nanosecond: `90m`.
+    /// A duration with nanosecond resolution: `90m`.
     Duration,
     /// A finite 64-bit floating point number without negative zero.
     Float,
@@ -49,30 +49,30 @@ pub enum Type {
 /// The type of an attribute: a scalar, or a list of scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kind {
-    /// Of which scalar.
+    /// The scalar type.
     pub scalar: Type,
-    /// A list of it?
+    /// Whether it is a list.
     pub list: bool,
 }
 
-/// What a user gave for an attribute.
+/// A user's value of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Given<'a> {
-    /// A text, to be read by the attribute's type.
+    /// A text, parsed by the attribute's type.
     Text(&'a str),
     /// An integer.
     Integer(i64),
     /// A floating point number.
     Float(f64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// A list, for attributes that are lists.
     List(&'a [Given<'a>]),
 }
 
-/// One scalar type: how it is read, written and ordered.
+/// A scalar type: how it is parsed, printed and ordered.
 trait ScalarType: Sized {
-    /// What is expected, for messages.
+    /// The expected form, for error messages.
     const EXPECTED: &'static str;
     fn read(given: Given<'_>) -> Option<Self>;
     fn write(&self, out: &mut (impl TextSink + ?Sized));
