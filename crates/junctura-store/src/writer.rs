@@ -57,7 +57,7 @@ pub struct StoreWriter {
 #[derive(Debug)]
 struct DatasetWriter {
     schema: usize,
-    /// The record of that level.
+    /// The record of this level.
     key: Box<[u8]>,
     file: DataFile,
     /// The time of the last write to the file, or of its creation.

@@ -122,7 +122,7 @@ impl IndexColumn {
             .map(|value| &value.posting)
     }
 
-    /// The values from `low` to `high`, in order, with who has them.
+    /// Returns the values from `low` to `high`, in order, with their objects.
     pub(super) fn between(&self, low: i128, high: i128) -> impl Iterator<Item = (i128, &SlotSet)> {
         let texts = if low <= high {
             Some(self.ordered.range(low..=high))

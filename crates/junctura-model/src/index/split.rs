@@ -24,7 +24,7 @@ const KEPT_MAX: usize = 64;
 /// Bits of a hash that choose the table. Those that a table itself uses are the last ones and the first ones.
 const BITS: Range<u32> = 24..38;
 
-/// A set of entries by hashes, which may be the same for several of them.
+/// A set of entries by hashes; several entries may have the same hash.
 #[derive(Clone, Debug)]
 pub struct SplitTable<T> {
     /// The only table, until it is split.

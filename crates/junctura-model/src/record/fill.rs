@@ -255,7 +255,7 @@ impl<'a> RecordFilling<'_, 'a> {
         if let Some(pair) = self.open.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(twice(pair[0].0));
         }
-        // A default may have come on top of what was given.
+        // Defaults may add to the given attributes.
         let count = self.seen.count_ones() as usize + self.open.len();
         if count > ATTRIBUTES_MAX {
             let why = format!("more than {ATTRIBUTES_MAX} attributes");

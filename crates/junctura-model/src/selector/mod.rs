@@ -153,7 +153,7 @@ impl Selector {
 
     /// Returns the approximate memory in bytes that it takes in an index.
     fn standing_bytes(&self) -> usize {
-        /// The fixed part of that memory.
+        /// The fixed part of this amount.
         const SELECTOR_BYTES: usize = 128;
         SELECTOR_BYTES + self.expr.standing_bytes()
     }

@@ -1,8 +1,8 @@
-//! What a test of the schema `mars` asks in other words.
+//! Equivalent tests of MARS for the schema `mars`.
 //!
 //! MARS names a parameter by number, and objects by short name: `param=167` and `param=167.128` also match objects with
-//! `paramId=167`. A control forecast has no number in MARS: a test that member 0 passes also matches objects of type `cf`
-//! without a number. The result prints as it is evaluated, and reads back equal.
+//! `paramId=167`. A control forecast has no number in MARS: a test that member 0 passes also matches objects of type
+//! `cf` without a number. The result prints as it is evaluated, and reads back equal.
 
 use super::expr::{AttributeTest, SelectorExpr, TestCheck};
 use super::items::ItemList;

@@ -28,7 +28,7 @@ pub enum Type {
     String,
     /// A 64-bit signed integer.
     Integer,
-    /// An exact decimal number: up to 18 digits, up to 18 of them after the point.
+    /// An exact decimal number: up to 18 digits, up to 18 digits after the point.
     Decimal,
     /// `true` or `false`.
     Bool,
@@ -157,16 +157,16 @@ impl Type {
         }
     }
 
-    /// The type of that name, if there is one.
+    /// Returns the type with this name, if there is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Type> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Appends the canonical text of what was given. How long a string may be is the record's business.
+    /// Appends the canonical text of a value. The record limits the length of strings.
     ///
     /// # Errors
-    /// It cannot be read as this type; the text says why. Nothing was appended then.
+    /// The value cannot be parsed as this type; the text has the reason. Nothing was appended.
     pub fn canonical(self, given: Given<'_>, out: &mut String) -> Result<(), String> {
         self.canonical_into(given, out)
     }
@@ -242,7 +242,7 @@ fn put_digits(number: u128, width: usize, out: &mut (impl TextSink + ?Sized)) {
     out.put_ascii_text(&digits[first..]);
 }
 
-/// The number that a text of ASCII digits, and nothing else, stands for.
+/// Parses a text of only ASCII digits.
 pub(crate) fn read_digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -264,13 +264,13 @@ impl fmt::Display for Type {
 }
 
 impl Kind {
-    /// A scalar of that type.
+    /// A scalar of this type.
     #[must_use]
     pub fn one(scalar: Type) -> Kind {
         Kind { scalar, list: false }
     }
 
-    /// A list of that type.
+    /// A list of this type.
     #[must_use]
     pub fn list_of(scalar: Type) -> Kind {
         Kind { scalar, list: true }
@@ -292,7 +292,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What was given, short enough for a message.
+/// A value, shortened for a message.
 pub(crate) struct ShownValue<'a>(pub(crate) Given<'a>);
 
 impl fmt::Display for ShownValue<'_> {

@@ -1,6 +1,6 @@
-//! Where canonical text goes: into a text, into the bytes of a record, into a count, or nowhere but a comparison.
+//! Destinations of canonical text: a string, the bytes of a record, a count, or only a comparison.
 
-/// Where canonical text goes: a `String` for those who read it, bytes for records.
+/// The destination of canonical text: a `String` for display, bytes for records.
 pub(crate) trait TextSink {
     fn put(&mut self, text: &str);
     /// Only for ASCII bytes.

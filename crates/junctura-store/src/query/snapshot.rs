@@ -1,4 +1,4 @@
-//! A snapshot: the state at one commit, and queries of it.
+//! A snapshot: the state at one commit, and its queries.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -29,7 +29,7 @@ pub struct StoreStats {
     pub commits: ObjectAmount,
     /// The last commit that the newest checkpoint covers; 0 without one.
     pub checkpoint: u64,
-    /// The segments of that checkpoint.
+    /// The segments of the newest checkpoint.
     pub segments: ObjectAmount,
     /// Files that [`Store::compact`](crate::Store::compact) would remove now.
     pub unneeded: ObjectAmount,

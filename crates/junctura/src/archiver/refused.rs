@@ -6,7 +6,7 @@
 //!
 //! An object that is given back through a requirement is redelivered to its reader at once. Rejected objects therefore
 //! stay held until the archiver ends. They count for the window of the follow that delivered them; before they fill
-//! half of it, another follow replaces it (`Archiver::renew_if_due`).
+//! half of the window, another follow replaces it (`Archiver::renew_if_due`).
 
 use junctura_model::{Advice, Code, Error, Result};
 
@@ -19,7 +19,7 @@ const OBJECTS_MAX: usize = 1 << 16;
 #[derive(Default)]
 pub(super) struct RefusedObjects {
     objects: Vec<Object>,
-    /// Of them, those that came through the present follow.
+    /// The number of objects that the present follow delivered.
     in_window: usize,
     first: Option<Error>,
 }
