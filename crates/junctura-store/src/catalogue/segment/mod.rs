@@ -46,14 +46,14 @@ const OWN: [&str; 10] = [
     "_codec",
     "_unpacked",
 ];
-/// The last of them, so many, are only there where a row has them.
+/// The last columns, which exist only if a row uses them.
 #[cfg(feature = "parquet")]
 const OF_PACKED: usize = 2;
 
-/// Whether a schema's attributes and the store's own columns can stand side by side.
+/// Checks that a schema's attributes do not conflict with the store's own columns.
 ///
 /// # Errors
-/// `SchemaMismatch` that names the attribute that cannot.
+/// `SchemaMismatch`, with the name of the attribute.
 pub(crate) fn check_names(schema: &Schema) -> Result<()> {
     let taken = schema
         .attributes()

@@ -19,7 +19,7 @@ pub(crate) struct TextColumn {
     numbers: RowNumbers,
 }
 
-/// Distinct texts, numbered in the order in which they came.
+/// Distinct texts, numbered in the order of their first occurrence.
 #[derive(Clone, Debug, Default)]
 struct DistinctTexts {
     text: String,
@@ -49,7 +49,7 @@ impl TextColumn {
         &self.name
     }
 
-    /// What records sort their attributes by.
+    /// Returns the sort key of attributes in records.
     pub(super) fn order(&self) -> (u8, &str) {
         (self.id.0, &self.name)
     }
@@ -89,13 +89,13 @@ impl TextColumn {
         self.numbers.get(row as usize)
     }
 
-    /// The number of a value, if it is one of them.
+    /// Returns the number of a value, if it is present.
     pub(crate) fn number_of(&self, text: &str) -> Option<u32> {
         self.values.find(text, xxh3_64(text.as_bytes()))
     }
 
-    /// Adds to each row's sum what stands for its value, if it has one. That is made once for each value, or once for each row where
-    /// those are fewer.
+    /// Adds a term for its value to each row's sum, if it has one. The term is computed once for each value, or once
+    /// for each row if these are fewer.
     pub(super) fn add<T: Copy + Default>(
         &self,
         rows: &[u32],
