@@ -1,8 +1,8 @@
 //! A checkpoint: a list of files that together contain all rows visible at one commit.
 //!
-//! `checkpoints/NUMBER.json` is written once, under the number of that commit. A process that opens the store reads the
-//! newest checkpoint, its files, and the log from the recorded position; any program that reads only these files sees
-//! every object up to that commit, each version once.
+//! `checkpoints/NUMBER.json` is written once; its name is the number of the commit. A process that opens the store
+//! reads the newest checkpoint, its files, and the log from the recorded position; any program that reads only these
+//! files sees every object up to the commit, each version once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
