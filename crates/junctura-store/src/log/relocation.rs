@@ -44,7 +44,7 @@ struct RelocationPart {
     places: ByteVec,
 }
 
-/// Rows of one schema, and where they lie now.
+/// Rows of one schema, and their new locations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RelocatedRows {
     pub(crate) runs: Vec<Run>,
@@ -77,10 +77,10 @@ impl RelocationRecord {
         minicbor::decode(bytes).map_err(|error| Error::new(Code::Corrupt, WHAT, error.to_string()))
     }
 
-    /// What it says of each schema that it has any of.
+    /// Returns the relocated rows of each schema in the record.
     ///
     /// # Errors
-    /// `Corrupt` for bytes that are none.
+    /// `Corrupt` for invalid bytes.
     pub(crate) fn relocated(&self) -> impl Iterator<Item = Result<(usize, RelocatedRows)>> {
         let decoded = |part: &RelocationPart| Ok((part.schema as usize, part.read()?));
         self.parts.iter().map(decoded)
@@ -100,7 +100,7 @@ impl RelocationPart {
         }
         let mut before = vec![0; files.len()];
         for (_, file, offset) in &rows {
-            // Each is one of them.
+            // Every file is in the list.
             let at = files.binary_search(&file).unwrap_or_default();
             put(at as u64, &mut places);
             put_difference(*offset, before[at], &mut places);

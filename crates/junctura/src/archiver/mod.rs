@@ -377,7 +377,7 @@ impl Archiver {
         }
     }
 
-    /// Returns the next item of those that the server has for this reader by now.
+    /// Returns the next item that the server has for this reader by now.
     fn drained(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<Option<Item>> {
         if let Some(item) = self.read(follow, told)? {
             return Ok(Some(item));

@@ -120,7 +120,7 @@ pub enum ArchiverEvent<'a> {
         /// reported that.
         commit: u64,
     },
-    /// All objects of this commit, and of those before it, have been reported.
+    /// All objects of this commit and of earlier ones have been reported.
     Flushed {
         /// The number of the commit.
         commit: u64,

@@ -47,7 +47,7 @@ pub(crate) struct EncodedRows<'a> {
 
 impl RowTable {
     /// Appends its rows as bytes. All are in one file; `inline`: the payloads are within the commit, from this offset
-    /// of that file on.
+    /// on.
     pub(crate) fn encode(&self, inline: Option<u64>, out: &mut Vec<u8>) {
         let columns = || self.columns.iter().filter(|column| column.values_len() > 0);
         put(self.len() as u64, out);
