@@ -18,7 +18,7 @@ use crate::value::Type;
 /// The verbs that begin a request.
 pub const VERBS: [&str; 3] = ["retrieve", "list", "read"];
 
-/// Does this text begin with a verb and a comma?
+/// Returns whether this text begins with a verb and a comma.
 #[must_use]
 pub fn is_request(text: &str) -> bool {
     let text = text.trim_start();

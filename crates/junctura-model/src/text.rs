@@ -29,7 +29,7 @@ pub fn is_bare_byte(byte: u8) -> bool {
     BARE[usize::from(byte)]
 }
 
-/// Is this word one of [`RESERVED`], in any case?
+/// Returns whether this word is one of [`RESERVED`], in any case.
 #[must_use]
 pub fn is_reserved(word: &str) -> bool {
     is_reserved_word(word.as_bytes())

@@ -31,7 +31,7 @@ pub type Read<T> = std::result::Result<T, YamlFault>;
 /// A value and the line where it begins.
 #[derive(Debug)]
 pub struct YamlNode {
-    /// Where it begins.
+    /// The line where it begins.
     pub line: usize,
     /// The value.
     pub data: YamlData,

@@ -77,8 +77,9 @@
 //! - **Objects.** An object is visible as a whole or not at all, and is immutable after its offer. Its memory stays
 //!   readable for as long as the [`Object`] exists, even after the pool is closed. Dropping the [`Object`] releases it.
 //! - **Threads.** All types are thread-safe. The thread that waits reads the connection and passes messages to the
-//!   other threads. A client runs no background thread, except for [`Archiver::start`], additional network streams
-//!   (`PoolBuilder::streams`), and single requests that block on a disk where the caller must not block.
+//!   other threads. On the machine of the server, a client has no background thread, except for [`Archiver::start`]
+//!   and for single operations that block where the caller must not block. A `tcp://` connection has one thread for
+//!   each stream. An embedded server has its own threads.
 //! - **State.** There is no global state. After a fork, a [`Pool`] reconnects in the child; handles that the child
 //!   inherited belong to the parent.
 //!

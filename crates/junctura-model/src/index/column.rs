@@ -19,7 +19,7 @@ pub(super) struct IndexColumn {
     scalar: Type,
     list: bool,
     values: SplitTable<ColumnValue>,
-    /// Those that have an order.
+    /// The values that have an order.
     ordered: BTreeMap<i128, Arc<str>>,
     /// The objects that have the attribute; kept only where some do not have it.
     present: Option<RoaringBitmap>,

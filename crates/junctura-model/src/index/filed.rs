@@ -20,7 +20,7 @@ pub(super) struct FiledSelector<Id> {
     selector: Selector,
     /// The parts of the selector that it is not filed under, cheapest first.
     unfiled: Box<[u16]>,
-    /// May one object meet it twice?
+    /// Whether one object may meet it twice.
     twice: bool,
     /// The last object that met it.
     met: AtomicU64,

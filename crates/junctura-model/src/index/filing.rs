@@ -28,7 +28,7 @@ pub(super) struct FilingBranch {
 #[derive(Clone)]
 pub(super) struct ValueCondition {
     pub(super) dim: Dim,
-    /// Are the values of this dimension lists?
+    /// Whether the values of this dimension are lists.
     pub(super) list: bool,
     pub(super) tokens: Box<[Token]>,
 }
@@ -140,12 +140,12 @@ impl FilingBranch {
         }
     }
 
-    /// Does it match whatever there is?
+    /// Returns whether it matches every object.
     pub(super) fn is_everything(&self) -> bool {
         self.conditions.is_empty() && self.lone.is_none()
     }
 
-    /// May an object meet it more than once: by several values, or in the two blocks of a range?
+    /// Returns whether an object may meet it more than once: by several values, or in the two blocks of a range.
     pub(super) fn may_meet_twice(&self) -> bool {
         self.lone.is_some()
             || self

@@ -34,7 +34,7 @@ pub struct InterestIndex<Id> {
     lones: LoneSelectors<Id>,
     everything: BTreeSet<Id>,
     unindexed: BTreeMap<Id, Selector>,
-    /// Those in `tree` and `lones`.
+    /// The selectors in `tree` and `lones`.
     filed: BTreeMap<Id, Arc<FiledSelector<Id>>>,
     census: ValueCensus,
     learning: HitRate<Id>,
@@ -159,13 +159,13 @@ impl<Id: Copy + Ord> InterestIndex<Id> {
         }
     }
 
-    /// How many selectors there are.
+    /// Returns the number of selectors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.filed.len() + self.everything.len() + self.unindexed.len()
     }
 
-    /// Are there none?
+    /// Returns whether there are no selectors.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

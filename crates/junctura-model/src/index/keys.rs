@@ -41,7 +41,7 @@ impl BranchKeys {
         }
     }
 
-    /// May an object with these bits be matched?
+    /// Returns whether an object with these bits may match.
     pub(super) fn accept(&self, lanes: &[u16; LANES]) -> bool {
         let mut rejected = false;
         for (mask, lane) in self.masks.iter().zip(lanes) {
@@ -83,7 +83,7 @@ impl BranchKeys {
             .filter(move |(dim, tokens)| !path.contains(*dim) && allowed(tokens.len()))
     }
 
-    /// Is there a dimension left to file under?
+    /// Returns whether a dimension is left for filing.
     pub(super) fn has_more(&self, path: DimensionSet, copies: u16) -> bool {
         self.open(path, copies).next().is_some()
     }
@@ -120,7 +120,7 @@ struct ValueRank {
     dim: Dim,
     /// How often objects have one of these values.
     seen: u32,
-    /// How many others ask for them.
+    /// How many other selectors use these values.
     others: u64,
     len: usize,
 }

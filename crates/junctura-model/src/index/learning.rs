@@ -10,7 +10,7 @@ use super::census::ValueCensus;
 use super::tokens::{Dim, ObjectTokens};
 use super::tree::{BranchEntry, ValueNode};
 
-/// Of two to the power of so many objects one is in the sample, at first and at last.
+/// One of two to the power of so many objects is in the sample, at first and in the end.
 const OFTEN: u32 = 2;
 const SELDOM: u32 = 8;
 /// The sample stays large for so many objects.
@@ -38,7 +38,8 @@ impl<Id> Default for HitRate<Id> {
 }
 
 impl<Id: Copy + Ord> HitRate<Id> {
-    /// Is the object of this number in the sample? The sample is spread evenly, and has no period that one of a load could meet.
+    /// Returns whether the object with this number is in the sample. The sample is spread evenly, and has no period
+    /// that could coincide with one of the load.
     pub(super) fn is_turn(&self, object: u64) -> bool {
         object.wrapping_mul(SPREAD) >> (u64::BITS - self.rarity) == 0
     }

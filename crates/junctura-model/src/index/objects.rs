@@ -107,13 +107,13 @@ impl ObjectIndex {
         self.find(selector.expr()).slots
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.all.len()
     }
 
-    /// Are there none?
+    /// Returns whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
@@ -194,7 +194,7 @@ impl ObjectIndex {
         }
     }
 
-    /// Is it an equality that every object passes?
+    /// Returns whether it is an equality that every object passes.
     fn is_common(&self, test: &AttributeTest) -> bool {
         let TestCheck::Among { negated: false, items } = &test.check else {
             return false;

@@ -55,13 +55,13 @@ impl<T> Default for SplitTable<T> {
 }
 
 impl<T> SplitTable<T> {
-    /// How many entries there are.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Are there none?
+    /// Returns whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -77,7 +77,7 @@ impl<T> SplitTable<T> {
         entries.find(hash, is_equal)
     }
 
-    /// The same, to be changed; its hash stays.
+    /// Returns a mutable entry; its hash must not change.
     #[must_use]
     pub fn find_mut(&mut self, hash: u64, is_equal: impl FnMut(&T) -> bool) -> Option<&mut T> {
         let at = self.at(hash);

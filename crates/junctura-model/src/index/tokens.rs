@@ -73,7 +73,7 @@ pub(super) fn dimension(id: AttrId, name: &str) -> (Dim, u64) {
     )
 }
 
-/// May several attributes have this dimension?
+/// Returns whether several attributes may have this dimension.
 pub(super) fn is_shared(dim: Dim) -> bool {
     dim >= DECLARED_MAX
 }

@@ -21,7 +21,7 @@ impl Schema {
     /// Proves that the bytes are what [`Schema::partial_record`] writes for some attributes.
     ///
     /// # Errors
-    /// Those of [`Schema::check`], but for what is missing.
+    /// Those of [`Schema::check`], except for missing attributes.
     pub fn check_partial<'a>(&self, bytes: &'a [u8]) -> Result<RecordRef<'a>> {
         self.check_entries(bytes, 0)
     }

@@ -159,7 +159,7 @@ pub(crate) struct RecordEntry<'a> {
     /// Only of undeclared attributes.
     name: &'a [u8],
     pub(crate) text: &'a [u8],
-    /// How many bytes follow the entry.
+    /// The number of bytes after the entry.
     behind: usize,
 }
 

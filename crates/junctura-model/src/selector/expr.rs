@@ -207,7 +207,7 @@ impl AttributeTest {
         size_of::<SelectorExpr>() + self.attr.name.len() + check
     }
 
-    /// Does a value that is there pass? Of a list, one element must; with `!=`, none may.
+    /// Returns whether an existing value passes. For a list, one element must pass; with `!=`, none may.
     pub(crate) fn holds(&self, text: &str) -> bool {
         match &self.check {
             TestCheck::Exists => true,

@@ -134,14 +134,14 @@ impl Selector {
         Self::of(SelectorExpr::all(tests.collect()))
     }
 
-    /// Is this object what it asks for? The record is one of the selector's schema. Allocates nothing, except to match a
-    /// regular expression with a list's elements.
+    /// Returns whether an object matches. The record must belong to the selector's schema. Allocates nothing, except to
+    /// match a regular expression with a list's elements.
     #[must_use]
     pub fn matches(&self, record: RecordRef<'_>) -> bool {
         self.expr.matches(record)
     }
 
-    /// Its text with ranges written out, for people; it need not read back.
+    /// Returns its text with ranges expanded, for display; the text may not parse.
     #[must_use]
     pub fn explain(&self) -> String {
         PrintedExpr {

@@ -10,7 +10,7 @@ use crate::error::{Code, Error, Result};
 
 /// How deep parentheses and `not` may nest.
 pub const DEPTH_MAX: usize = 64;
-/// How many items the lists of a selector may have together.
+/// Maximum number of items in all lists of a selector.
 pub const ITEMS_MAX: usize = 10_000;
 
 /// A selector as it is written.

@@ -64,13 +64,13 @@ impl<'a> AttributeQuestion<'a> {
         &self.test.attr.name
     }
 
-    /// Does a value that is there, in its canonical text, pass?
+    /// Returns whether an existing value, in canonical text, passes.
     #[must_use]
     pub fn holds(self, text: &str) -> bool {
         self.test.holds(text)
     }
 
-    /// How many values it names one by one, where it does that: `a=1/2/3`, `a=0/to/24/by/6`.
+    /// Returns the number of values that it lists, if it does so: `a=1/2/3`, `a=0/to/24/by/6`.
     #[must_use]
     pub fn named_count(self) -> Option<u128> {
         match &self.test.check {

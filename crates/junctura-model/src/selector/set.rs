@@ -28,7 +28,7 @@ impl SelectorSet {
         Self::parse_with(text, schemas, &SelectorContext::default())
     }
 
-    /// The same, with what the context knows.
+    /// As [`Self::parse`], with a context.
     pub fn parse_with(text: &str, schemas: &[Arc<Schema>], context: &SelectorContext) -> Result<SelectorSet> {
         let results = if mars::is_request(text) || super::is_key(text) {
             schemas

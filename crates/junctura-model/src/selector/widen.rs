@@ -24,7 +24,7 @@ pub(super) fn widen(schema: &Schema, test: AttributeTest) -> SelectorExpr {
     }
 }
 
-/// Where the type of all objects that match is another, no control forecast is added.
+/// If all matching objects have another type, no control forecast is added.
 pub(super) fn narrow(schema: &Schema, parts: Vec<SelectorExpr>) -> Vec<SelectorExpr> {
     let excludes_control = |part: &SelectorExpr| match part {
         SelectorExpr::Test(AttributeTest {

@@ -82,7 +82,7 @@ trait ScalarType: Sized {
         Self::EXPECTED
     }
 
-    /// Is it quicker to see that a text is canonical than to read and write it?
+    /// Whether it is faster to check that a text is canonical than to parse and print it.
     const QUICK: bool = false;
 
     fn canonical(given: Given<'_>, out: &mut impl TextSink) -> Option<()> {
@@ -186,7 +186,7 @@ impl Type {
         format!("{} is no {self} (expected {expected})", ShownValue(given))
     }
 
-    /// Is this text canonical for this type? No allocation.
+    /// Returns whether this text is canonical for this type. Allocates nothing.
     #[must_use]
     pub fn is_canonical(self, text: &str) -> bool {
         scalar!(self, is_canonical(text), true, matches!(text, "true" | "false"))
@@ -200,7 +200,7 @@ impl Type {
         scalar!(self, order_of(canonical), None, None)
     }
 
-    /// Does `<` make sense for values of this type?
+    /// Returns whether `<` is meaningful for values of this type.
     #[must_use]
     pub fn is_ordered(self) -> bool {
         !matches!(self, Type::String | Type::Bool)

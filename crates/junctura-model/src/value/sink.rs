@@ -37,7 +37,7 @@ impl TextSink for ComparingSink<'_> {
     }
 }
 
-/// Does `write` write exactly `text`?
+/// Returns whether `write` writes exactly `text`.
 pub(crate) fn writes(text: &str, write: impl FnOnce(&mut ComparingSink<'_>)) -> bool {
     let mut expect = ComparingSink {
         rest: text.as_bytes(),

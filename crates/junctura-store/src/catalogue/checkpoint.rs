@@ -135,7 +135,7 @@ impl Checkpoint {
             .collect()
     }
 
-    /// Where in the log what it does not cover begins.
+    /// The position in the log at which uncovered records begin.
     pub(crate) fn position(&self) -> LogPosition {
         LogPosition {
             log: first_of(&self.log).unwrap_or_default(),

@@ -39,7 +39,7 @@ pub(crate) type Emptied = BTreeMap<Arc<str>, Duration>;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
-    /// Where the log is read on; nothing was read yet without it.
+    /// The position at which the log is read next; `None` before the first read.
     position: Option<LogPosition>,
     is_checked: bool,
     /// The newest checkpoint, by its name, when that was looked for the last time, and when that was.
@@ -464,7 +464,7 @@ fn sum(counts: &[u64]) -> u64 {
 /// New information in the log.
 struct LogNews<'s> {
     schemas: &'s [Arc<Schema>],
-    /// Of each schema one, and more where one is full.
+    /// One table for each schema, more if one is full.
     tables: Vec<Vec<RowTable>>,
     counts: Vec<u64>,
     /// When, of which schema, what has changed.

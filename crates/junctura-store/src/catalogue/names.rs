@@ -17,12 +17,12 @@ pub(crate) const NAMES_MAX: usize = JOINED_NAMES_MAX;
 /// Names of one schema.
 pub(crate) type Names = HashSet<Arc<str>>;
 
-/// Those that a writer knows, of each schema.
+/// The names of undeclared attributes that a writer has seen, for each schema.
 #[derive(Debug, Default)]
 pub(crate) struct OpenNames {
-    /// Those that are committed, and those of objects that it was given.
+    /// Committed names, and those of unflushed objects.
     known: Vec<Names>,
-    /// Those that are in no commit yet.
+    /// Names that are in no commit yet.
     pending: Vec<(usize, Arc<str>)>,
     /// Whether the committed ones were read since the last flush.
     are_read: bool,

@@ -75,7 +75,7 @@ impl From<UnreadableRows> for RowOverlay {
 }
 
 impl RowOverlay {
-    /// How many rows, those that have been removed, too.
+    /// Returns the number of rows, including removed ones.
     pub(crate) fn len(&self) -> usize {
         match &self.rows {
             RowSource::Table(table) => table.len(),

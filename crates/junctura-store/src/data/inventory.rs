@@ -71,7 +71,7 @@ impl<'a> FileInventory<'a> {
         Ok(files)
     }
 
-    /// How many of these files are there, and their bytes. Others may remove some meanwhile.
+    /// Returns the number of these files that exist, and their bytes. Other processes may remove some meanwhile.
     pub(crate) fn amount(&self, files: &[String]) -> Result<ObjectAmount> {
         let mut amount = ObjectAmount::default();
         for file in files {

@@ -131,7 +131,7 @@ impl DataFile {
         self.written + self.buffer.len() as u64
     }
 
-    /// Where what is not committed begins.
+    /// Returns the offset at which uncommitted data begin.
     pub(crate) fn committed(&self) -> u64 {
         self.committed
     }

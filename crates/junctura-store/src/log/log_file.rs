@@ -29,7 +29,7 @@ pub(super) struct LogFile {
     mark: Arc<dyn StorageFile>,
 }
 
-/// Where a walk has ended.
+/// The end of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WalkEnd {
     /// Behind the last whole record.

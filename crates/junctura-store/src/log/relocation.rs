@@ -1,16 +1,16 @@
-//! A record that says that the bytes of rows lie elsewhere now: a CBOR map with numbered fields, to which later versions may add more.
+//! A record that relocates the bytes of rows: a CBOR map with numbered fields, which later versions may extend.
 //!
-//! | field | is |
+//! | field | content |
 //! |---|---|
-//! | 0 | when it was made, in nanoseconds since 1970 (UTC) |
-//! | 1 | parts, one for each schema: its number in the root (0), which rows (1), as a removal says it, and where they lie (2) |
+//! | 0 | its time, in nanoseconds since 1970 (UTC) |
+//! | 1 | parts, one for each schema: its number in the root (0), the rows (1), encoded as in a removal, and their new locations (2) |
 //!
 //! ```text
 //! where := files file* place*
 //! place := file offset          one for each row: which file, from 0; offset: behind where the row before in that file begins (zigzag)
 //! file  := length bytes
 //! ```
-//! What lies there are the same bytes as before: as many, and packed in the same way.
+//! The bytes at the new location are identical: the same length, and the same packing.
 
 use std::sync::Arc;
 

@@ -128,7 +128,7 @@ pub(crate) trait StorageDisk: Debug + Send + Sync {
     }
     /// When a file was last written, since 1970.
     fn modified(&self, path: &str) -> io::Result<Duration>;
-    /// Where other programs find a file.
+    /// Returns the URI of a file for other programs.
     fn uri(&self, path: &str) -> String;
     /// The address of its root in marks: the URI, and the server where one URI can be at several.
     fn address(&self) -> String {
@@ -186,7 +186,7 @@ pub(crate) trait StorageDisk: Debug + Send + Sync {
     fn end_unfinished(&self, _one: &UnfinishedFile) -> io::Result<()> {
         Ok(())
     }
-    /// How many reads of such files at once bring more than one.
+    /// Returns how many parallel reads of such files increase the throughput.
     fn reads_at_once(&self, _path: &str) -> usize {
         std::thread::available_parallelism()
             .map_or(1, NonZero::get)

@@ -67,7 +67,7 @@ pub struct BundleEntry {
     pub members: u64,
     /// The size of the payloads of its own objects in bytes, until it is visible.
     pub staged_bytes: u64,
-    /// How many handles have it, or a bundle nested in it, open.
+    /// The number of handles that have it, or a bundle nested in it, open.
     pub openers: u32,
     /// The time until it is aborted if no producer opens it.
     pub orphaned_for: Option<Duration>,

@@ -130,11 +130,11 @@ pub struct DemandOptions<'a> {
     /// Includes objects that are staged in an incomplete bundle. A staged object has no version yet and may never
     /// become visible: [`Object::is_staged`]. Not available through a requirement.
     pub incomplete: bool,
-    /// Where to search. Demands through a requirement and of staged objects always use the pool.
+    /// The source. Demands through a requirement and of staged objects always use the pool.
     pub source: DemandSource,
 }
 
-/// Where a demand searches.
+/// The source of a demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DemandSource {
     /// The pool, then the store behind it, if the pool was opened with one.

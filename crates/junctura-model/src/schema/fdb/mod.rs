@@ -100,7 +100,7 @@ fn stem(file: &str) -> &str {
     }
 }
 
-/// Does this begin as FDB's schema files do, with a rule or with `name: Type;`? A file of ours cannot.
+/// Returns whether a text begins like an FDB schema file, with a rule or with `name: Type;`, which a YAML schema cannot.
 fn is_fdb(text: &str) -> bool {
     let mut reader = FdbReader::new(text);
     if reader.peek() == Some('[') {

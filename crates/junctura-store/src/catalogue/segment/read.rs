@@ -557,7 +557,7 @@ impl ColumnChunk {
     }
 }
 
-/// The same error, of this file.
+/// Adds the name of the file to an error.
 fn about(path: &str, error: &Error) -> Error {
     Error::new(error.code(), path, error.cause())
 }

@@ -7,7 +7,7 @@ use parquet::file::reader::{ChunkReader, Length};
 /// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct FileSpan {
-    /// Where in the file they begin.
+    /// Their offset in the file.
     pub(super) start: u64,
     pub(super) bytes: Bytes,
 }

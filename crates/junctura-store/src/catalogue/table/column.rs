@@ -13,7 +13,7 @@ use super::numbers::{ByRow, RowNumbers};
 #[derive(Clone, Debug)]
 pub(crate) struct TextColumn {
     id: AttrId,
-    /// Of undeclared attributes.
+    /// The columns of undeclared attributes.
     name: Arc<str>,
     values: DistinctTexts,
     numbers: RowNumbers,
@@ -54,7 +54,7 @@ impl TextColumn {
         (self.id.0, &self.name)
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub(crate) fn values_len(&self) -> usize {
         self.values.ends.len()
     }
@@ -64,7 +64,7 @@ impl TextColumn {
         (0..self.values.ends.len()).map(|at| self.values.get(at))
     }
 
-    /// Those of its values that some rows have.
+    /// Returns the values that any row has.
     pub(crate) fn used_values(&self, rows: &RowSet) -> impl Iterator<Item = &str> {
         let mut used = vec![false; self.values_len() + 1];
         match self.numbers.by_row() {

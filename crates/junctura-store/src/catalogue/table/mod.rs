@@ -67,7 +67,7 @@ struct BasicLocation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowTable {
     columns: Vec<TextColumn>,
-    /// Where the column of a declared attribute is.
+    /// The column of each declared attribute.
     declared: Vec<Option<u32>>,
     /// And that of an undeclared one.
     open: HashMap<Arc<str>, u32>,

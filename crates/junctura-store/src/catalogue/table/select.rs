@@ -118,7 +118,7 @@ impl BeyondTest {
 
 /// Rows whose columns a question can be asked of.
 pub(crate) trait RowColumns {
-    /// How many rows.
+    /// Returns the number of rows.
     fn rows(&self) -> usize;
     /// Which values of an attribute pass; none where no row has the attribute.
     fn passing(&self, asked: AttributeQuestion<'_>) -> Result<Option<PassingValues>>;
@@ -149,7 +149,7 @@ impl RowColumns for RowTable {
 pub(crate) enum PassingValues {
     /// These and no others.
     These(Vec<u32>),
-    /// Those for which this is true.
+    /// Keeps the rows for which this returns true.
     Each(Vec<bool>),
 }
 

@@ -12,7 +12,7 @@ use super::{S3Disk, runtime};
 use crate::storage::{StorageDisk, refused};
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
-/// How many ask for one name at once, and how often.
+/// Number of concurrent writers of one name, and of rounds.
 const RACERS: u8 = 16;
 const ROUNDS: usize = 4;
 const BYTES_MAX: u64 = 1024;

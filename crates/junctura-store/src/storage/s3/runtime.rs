@@ -46,7 +46,7 @@ pub(super) fn begin<T: Send + 'static>(future: impl Future<Output = T> + Send + 
     Ok(BegunTask(told))
 }
 
-/// Does something, and waits for its end.
+/// Runs a future, and blocks until its end.
 ///
 /// # Errors
 /// As [`begin`].
