@@ -57,7 +57,7 @@ fn number(text: &str) -> Option<u64> {
 /// # use junctura_model::{Cursor, Version};
 /// # fn main() -> junctura_model::Result<()> {
 /// # let printed = Cursor { incarnation: 1, phase: junctura_model::version::Phase::Live { last: 42 } }.to_string();
-/// let cursor: Cursor = printed.parse()?; // as a follow said it
+/// let cursor: Cursor = printed.parse()?; // as a follow printed it
 /// let newest: Version = "1.42".parse()?;
 /// assert_eq!(cursor.version(), newest);
 /// # Ok(())

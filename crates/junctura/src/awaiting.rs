@@ -24,7 +24,7 @@ pub trait Awaited {
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
 /// let mut follow = pool.follow("")?;
-/// let there = WaitSource::ready(); // whatever else comes, this one is ready
+/// let there = WaitSource::ready(); // always ready
 /// assert_eq!(pool.wait(&[&there, &there], None)?, [0, 1]);
 /// let comes = follow.awaiting(); // does not borrow the follow
 /// pool.wait(&[&comes], None)?;

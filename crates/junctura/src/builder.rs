@@ -95,7 +95,7 @@ pub(crate) struct ServerSettings {
 /// # use std::time::Duration;
 /// # fn main() -> junctura::Result<()> {
 /// let pool = Pool::builder()
-///     .name("model") // what others see
+///     .name("model") // the name that other clients see
 ///     .schema("free") // the first is meant where none is named
 ///     .budget_bytes(64 << 20)
 ///     .spill("/tmp", Some(256 << 20)) // for payloads that memory has no room for
@@ -349,7 +349,7 @@ impl PoolBuilder {
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").until_gone(["model"]).open()?;
     /// let model = Pool::builder().url(pool.url()).name("model").open()?;
-    /// drop(model); // it has come and gone: the pool drains, and ends
+    /// drop(model); // it has connected and disconnected: the pool drains and ends
     /// while pool.stat().is_ok() {}
     /// # Ok(())
     /// # }

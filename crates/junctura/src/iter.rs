@@ -16,7 +16,7 @@ use junctura_model::Result;
 /// let mut follow = pool.follow("")?;
 /// for item in &mut follow {
 ///     if let Item::Live = item? {
-///         break; // what was there has come, and the follow goes on
+///         break; // the snapshot is complete, and the follow continues
 ///     }
 /// }
 /// let until_live = FollowOptions { until_live: true, ..Default::default() };

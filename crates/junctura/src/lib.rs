@@ -32,15 +32,15 @@
 //! # fn main() -> junctura::Result<()> {
 //! let pool = Pool::builder().schema("free").open()?;
 //!
-//! // It says early what it will want: that stays until it was received and released, whoever is faster.
+//! // A requirement retains matching objects until they were received through it and released.
 //! let archive = pool.require("space=fields")?;
 //!
-//! // A payload is best filled in the pool's memory: nothing is copied then, on either side.
+//! // A payload that is filled in the pool's memory is never copied, on either side.
 //! let mut field = pool.allocate(100_000)?;
 //! field.fill(7);
 //! field.offer([("space", "fields"), ("name", "sevens")])?;
 //!
-//! // It gets one object, and waits for it if need be; or it follows all that match: what is there, then what comes.
+//! // A demand waits for one object; a follow returns all matching objects: first a snapshot, then new ones.
 //! let sevens = pool.demand("name=sevens", None)?;
 //! for item in pool.follow("space=fields")? {
 //!     let Item::Object(field) = item? else { continue };

@@ -235,8 +235,8 @@ impl Drop for UnreadObject {
 /// assert_eq!((object.key(), object.version(), object.schema().name()), ("{space=default}{}{name=a}", version, "free"));
 /// assert_eq!((object.get("unit"), object.attributes().count()), (Some("K"), 3));
 /// assert_eq!((object.producer(), object.transport()), (pool.client()?, Transport::Inline));
-/// assert!(!object.is_staged() && object.cursor().is_none()); // only what a follow gave has a cursor
-/// object.release()?; // as dropping it, and told at once
+/// assert!(!object.is_staged() && object.cursor().is_none()); // only objects of a follow have a cursor
+/// object.release()?; // as dropping it, and sent at once
 ///
 /// // A member of a group may give it back, for another member.
 /// let group = FollowOptions { group: Some("workers".into()), ..FollowOptions::default() };

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!  begin_… --> Pending --wait-------> answer            blocks
-//!                 |------try_take---> None, …, answer   reads what has come, without blocking
+//!                 |------try_take---> None, …, answer   reads messages, without blocking
 //!                 |------.await-----> answer            wakes the task (feature `async`)
-//!                 '------drop-------> given up: nothing of it stays on either side
+//!                 '------drop-------> cancelled: nothing remains on either side
 //! ```
 //!
 //! The request is sent at once, as far as the socket has space. A delivery that is never taken is given back as if it
@@ -70,7 +70,7 @@ type Finish<T> = Box<dyn FnOnce(&Arc<PoolConnection>, u64, RequestOutcome) -> Re
 /// # let pool = Pool::builder().schema("free").open()?;
 /// let mut late = pool.begin_demand("name=late", DemandOptions::default())?;
 /// assert!(late.try_take()?.is_none()); // not yet
-/// assert!(late.wait_within(Duration::from_millis(1))?.is_none()); // not in time; the request stands
+/// assert!(late.wait_within(Duration::from_millis(1))?.is_none()); // not in time; the request is still outstanding
 /// # pool.offer([("name", "late")], b"payload")?;
 /// assert_eq!(&late.wait()?[..], b"payload"); // blocks
 ///
@@ -91,7 +91,7 @@ type Finish<T> = Box<dyn FnOnce(&Arc<PoolConnection>, u64, RequestOutcome) -> Re
 ///
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
-/// /// A loop of one's own: it waits for the pool's descriptor, and takes what has come.
+/// /// An event loop: waits for the pool's descriptor, and takes answers.
 /// fn answer<T: Send + 'static>(pool: &Pool, mut pending: Pending<T>) -> junctura::Result<T> {
 ///     let descriptor = pool.descriptor()?;
 ///     loop {

@@ -167,7 +167,7 @@ pub const LEVELS: [&str; 3] = ["dataset", "collocation", "element"];
 /// println!("{key} is filed as {}", schema.key_hash(&key));
 /// assert_eq!(schema.retention_of(read), schema.default_retention());
 ///
-/// // The same of something that is no object: what is missing may be missing.
+/// // As above for something that is not an object: attributes may be missing.
 /// let (mut partial, mut dataset) = (Vec::new(), String::new());
 /// schema.partial_record([("run", Given::Text("first"))], &mut partial)?;
 /// schema.dataset_of(schema.check_partial(&partial)?, &mut dataset);

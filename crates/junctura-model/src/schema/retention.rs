@@ -28,7 +28,7 @@ use crate::value::{Given, Type};
 /// let both = Consumers::new(["products", "archive"])?;
 /// assert_eq!(both.iter().collect::<Vec<_>>(), ["archive", "products"]);
 /// assert_eq!("released_by:archive,products".parse(), Ok(Retention::ReleasedBy(both)));
-/// assert!(Retention::Released(0).check().is_err()); // nobody could get it
+/// assert!(Retention::Released(0).check().is_err()); // no consumer could receive it
 /// # Ok(())
 /// # }
 /// ```

@@ -121,7 +121,7 @@ impl Pipeline {
     /// field.fill(7);
     /// pipeline.begin_offer_allocation(field, [("name", "d")], OfferOptions::default()).await?;
     /// pipeline.begin_wait_until(1).await?; // not all
-    /// pipeline.begin_flush().await?; // what failed was told
+    /// pipeline.begin_flush().await?; // failures were reported
     /// assert_eq!(pipeline.outstanding(), 0);
     /// # Ok(())
     /// # }

@@ -70,7 +70,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// assert_eq!((counts.archived, counts.left_out), (2, 1));
 /// # pool.retract("archive")?;
 ///
-/// // What is there, in this thread.
+/// // The snapshot, in this thread.
 /// let rest = ArchiverOptions { requirement: "rest".to_owned(), until_live: true, ..ArchiverOptions::default() };
 /// let mut archiver = Archiver::new(&pool, &store, "name=b", &rest)?;
 /// archiver.run(&mut |event| Ok(println!("{event:?}")))?;

@@ -70,13 +70,13 @@ impl Awaited for ArchiverProgress {
 /// # let store = junctura_store::Store::create_url(&path, &pool.schemas()?, &Default::default())?;
 /// let archiver = Archiver::start(&pool, &store, "", &ArchiverOptions::default())?;
 /// pool.offer([("name", "a")], b"payload")?;
-/// assert_eq!(archiver.wait(Some(Duration::ZERO)).unwrap_err().code(), Code::Timeout); // it goes on
+/// assert_eq!(archiver.wait(Some(Duration::ZERO)).unwrap_err().code(), Code::Timeout); // it continues
 /// println!("{} so far", archiver.counts().archived);
 ///
 /// archiver.begin_stop();
 /// assert_eq!(archiver.wait(None)?.archived, 1);
 /// assert!(archiver.is_over());
-/// assert_eq!(archiver.stop()?.archived, 1); // says the same again
+/// assert_eq!(archiver.stop()?.archived, 1); // returns the same result
 /// # Ok(())
 /// # }
 /// ```

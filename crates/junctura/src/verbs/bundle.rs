@@ -104,7 +104,7 @@ impl Completed {
 /// let bundle = pool.open_bundle("step/6", [("space", "forecast")], BundleOptions::default())?;
 /// assert_eq!(bundle.path(), Some("step/6"));
 ///
-/// // Copied, with options, filled in place, or many without awaiting each: staged, and seen by nobody yet.
+/// // Copied, with options, filled in place, or many without waiting for each: staged, and invisible until the seal.
 /// bundle.offer([("name", "a")], b"one")?;
 /// let once = OfferOptions { retention: Some(Retention::Released(1)), ..OfferOptions::default() };
 /// bundle.offer_with([("name", "b")], b"two", once)?;
@@ -120,7 +120,7 @@ impl Completed {
 /// bundle.seal()?;
 /// assert_eq!(bundle.wait(Some(Duration::from_secs(10)))?.objects(), 5);
 ///
-/// // Or given up: for all who have it open, or by this program alone.
+/// // Or abort it for all producers, or leave it only for this program.
 /// let other = pool.bundle()?;
 /// assert_eq!(other.abort()?, 0);
 /// assert_eq!(other.wait(None).unwrap_err().code(), Code::Closed);

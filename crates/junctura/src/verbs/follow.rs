@@ -134,12 +134,12 @@ pub struct GapItem {
 /// while !follow.is_live() {
 ///     follow.next_item()?; // `None`: it has ended
 /// }
-/// assert!(follow.try_next()?.is_none() && !follow.is_over()); // nothing has come yet
+/// assert!(follow.try_next()?.is_none() && !follow.is_over()); // no item yet
 /// pool.offer([("name", "late")], b"")?;
 /// let late = follow.next_within(Duration::from_secs(10))?;
 /// assert!(matches!(late, Some(Item::Object(object)) if object.get("name") == Some("late")));
 ///
-/// // A later one, in whatever process, goes on there.
+/// // A later follow, in any process, continues there.
 /// let cursor = follow.cursor().map(|cursor| cursor.to_string());
 /// follow.stop()?;
 /// let resumed = pool.follow_with("", FollowOptions { cursor, ..Default::default() })?;
@@ -211,7 +211,7 @@ impl Pool {
     /// pool.offer([("name", "b"), ("size", "1")], b"")?;
     /// let newest_first = FollowOptions { until_live: true, ..FollowOptions::default() };
     /// let objects = pool.follow_with("", newest_first)?.into_iter().filter(|item| matches!(item, Ok(Item::Object(_))));
-    /// assert_eq!(objects.count(), 2); // what was there, and no more
+    /// assert_eq!(objects.count(), 2); // only the snapshot
     /// # Ok(())
     /// # }
     /// ```

@@ -67,12 +67,12 @@ enum AckMode {
 /// let field = pipeline.allocate(10)?;
 /// pipeline.offer_allocation_with(field, [("name", "d")], OfferOptions::default())?;
 /// pipeline.push()?; // sent, and not awaited
-/// pipeline.poll()?; // what was acknowledged by now is told
+/// pipeline.poll()?; // reports acknowledgements that have arrived
 /// pipeline.wait_until(1)?;
 /// assert!(pipeline.outstanding() <= 1);
 /// pipeline.flush()?;
 ///
-/// // Into a bundle: what `Bundle::offer` would have returned is known by number.
+/// // Into a bundle: members are known by the numbers of their offers.
 /// let bundle = pool.bundle()?;
 /// let mut members = bundle.pipeline(64)?;
 /// let number = members.offer([("name", "e")], b"")?;

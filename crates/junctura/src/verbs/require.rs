@@ -84,7 +84,7 @@ pub struct ArchivedLocation {
 /// }
 /// drop(requirement.demand("name=a", DemandOptions::default())?); // received and released
 ///
-/// // What was taken away by force is told.
+/// // A forced withdrawal is reported as a gap.
 /// let force = WithdrawOptions { force: true, ..WithdrawOptions::default() };
 /// pool.withdraw_all("name=b", force)?;
 /// while requirement.try_gap()?.is_none() {}
@@ -212,7 +212,7 @@ impl Pool {
     /// let named = RequireOptions { name: Some("archive".to_owned()), ..RequireOptions::default() };
     /// pool.require_with("", named)?;
     /// pool.offer([("name", "a")], b"")?;
-    /// assert_eq!(pool.retract("archive")?, 1); // so many it was still owed
+    /// assert_eq!(pool.retract("archive")?, 1); // number of outstanding objects
     /// # Ok(())
     /// # }
     /// ```

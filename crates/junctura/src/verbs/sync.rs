@@ -37,7 +37,7 @@ impl Pool {
     ///     drop(object); // done with it: it is released
     ///     break;
     /// }
-    /// pool.sync(None)?; // and nobody in the group will be given it again
+    /// pool.sync(None)?; // no member of the group gets it again
     /// # Ok(())
     /// # }
     /// ```

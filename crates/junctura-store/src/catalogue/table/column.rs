@@ -13,7 +13,7 @@ use super::numbers::{ByRow, RowNumbers};
 #[derive(Clone, Debug)]
 pub(crate) struct TextColumn {
     id: AttrId,
-    /// The columns of undeclared attributes.
+    /// The name of an undeclared attribute.
     name: Arc<str>,
     values: DistinctTexts,
     numbers: RowNumbers,

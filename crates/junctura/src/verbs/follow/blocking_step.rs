@@ -1,7 +1,7 @@
 //! The slow steps of a follow, separated from the follow: disk reads, and checksums of large payloads.
 //!
 //! ```text
-//!   take_errand --> Errand --run, wherever one may wait--> finish --> take_next gives what came of it
+//!   take_errand --> BlockingStep --run, where blocking is allowed--> finish --> take_next returns its result
 //! ```
 //!
 //! At most one blocking step of a follow is outstanding, and the follow returns nothing until the step is finished:
