@@ -227,7 +227,7 @@ impl StoreWriter {
     }
 
     /// Returns the index of a dataset. A dataset continues in another file if its file is complete, or if it was not
-    /// written to for so long that the file may have been removed, with no unflushed rows in it.
+    /// written to for so long that the file may have been removed, because none of its objects is left.
     fn dataset(&mut self, schema: usize, key: &[u8]) -> Result<usize> {
         let is_last = |dataset: &&DatasetWriter| dataset.schema == schema && *dataset.key == *key;
         let known = match self.datasets.get(self.last).filter(is_last) {

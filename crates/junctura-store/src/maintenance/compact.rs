@@ -167,7 +167,7 @@ impl<'a> CompactionRun<'a> {
         Ok(unnamed)
     }
 
-    /// Returns drafts that were written under a temporary name, and were published or abandoned.
+    /// Returns drafts that still have their temporary names.
     fn drafts(&self) -> Result<Vec<String>> {
         let mut drafts = Vec::new();
         for (folder, beside) in [
