@@ -1,4 +1,4 @@
-//! What an object is, without its payload: the attributes that lists, gaps and events tell.
+//! The description of an object without its payload: the attributes in lists, gaps and events.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -27,7 +27,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// What this record of the schema says.
+    /// Describes an object by a record of the schema.
     ///
     /// ```
     /// # use junctura_model::{Described, Given, Record, Schema};
@@ -48,10 +48,10 @@ impl Described {
         }
     }
 
-    /// What an object of this schema with these attributes is.
+    /// Describes an object of this schema by attributes.
     ///
     /// # Errors
-    /// Those of attributes that the schema does not take.
+    /// Those of attributes that the schema does not accept.
     pub fn of<'a, V: IntoGiven<'a>>(
         schema: &Arc<Schema>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -62,24 +62,24 @@ impl Described {
         Ok(Self::new(schema, Record::trusted(record)))
     }
 
-    /// Its canonical key.
+    /// Returns its canonical key.
     #[must_use]
     pub fn key(&self) -> &str {
         self.key.get_or_init(|| self.schema.key_text(self.record()))
     }
 
-    /// The schema that describes it.
+    /// Returns the schema that describes it.
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
-    /// Names and canonical values of its attributes, those of the key first.
+    /// Iterates over the names and canonical values of its attributes, key attributes first.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
         self.schema.attributes_of(self.record())
     }
 
-    /// The canonical value of an attribute, by its name or an alias.
+    /// Returns the canonical value of an attribute, by name or alias.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.schema.value_in(self.record(), name)
@@ -97,7 +97,7 @@ impl fmt::Debug for Described {
 }
 
 impl Schema {
-    /// The canonical text of a record's key.
+    /// Returns the canonical text of a record's key.
     ///
     /// ```
     /// # use junctura_model::{Given, Schema};
@@ -120,14 +120,14 @@ impl Schema {
         key
     }
 
-    /// Names and canonical values of a record's attributes, those of the key first.
+    /// Iterates over the names and canonical values of a record's attributes, key attributes first.
     pub fn attributes_of<'a>(&'a self, record: RecordRef<'a>) -> impl Iterator<Item = (&'a str, &'a str)> {
         record
             .iter()
             .map(move |(id, open_name, text)| (open_name.unwrap_or_else(|| self.name_of(id)), text))
     }
 
-    /// The canonical value that a record has of an attribute, by its name or an alias.
+    /// Returns the canonical value of an attribute in a record, by name or alias.
     #[must_use]
     pub fn value_in<'a>(&self, record: RecordRef<'a>, name: &str) -> Option<&'a str> {
         match self.find(name) {

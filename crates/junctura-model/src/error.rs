@@ -1,57 +1,56 @@
-//! One list of errors for every language, because a caller decides by the code what to do next.
+//! One list of error codes for all languages, because callers decide by the code.
 //!
-//! An [`Error`] carries a [`Code`] (what kind of thing went wrong), a subject (which attribute, key, path or peer) and a
-//! cause in words. [`Code::advice`] says whether to try again, to mend the input, or to give up. Names and numbers are
-//! fixed for good: they travel on the wire and stand in other languages' sources. An error is one pointer wide, so a
-//! `Result` of a small value stays small.
+//! An [`Error`] has a [`Code`] (the kind of error), a subject (an attribute, key, path or peer) and a cause in words.
+//! [`Code::advice`] returns whether to retry, to fix the input, or to give up. Names and numbers are stable: they are
+//! part of the wire protocol and of bindings. An error is one pointer wide, so a `Result` of a small value is small.
 
 use core::time::Duration;
 use std::fmt;
 
-/// The result of nearly everything here.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What a caller should do about an error.
+/// The recommended reaction to an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// The same call may succeed later.
     Retry,
-    /// The call will succeed once its arguments are mended.
+    /// The call will succeed with corrected arguments.
     FixInput,
-    /// Neither waiting nor other arguments help here.
+    /// Neither waiting nor other arguments help.
     GiveUp,
 }
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $advice:ident;)*) => {
-        /// The kinds of error, by meaning.
+        /// The kinds of error.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Code { $($(#[$doc])* $name,)* }
 
         impl Code {
-            /// Every code, in the order of its number.
+            /// Every code, in the order of numbers.
             pub const ALL: &'static [Code] = &[$(Code::$name,)*];
 
-            /// The name, the same in every language.
+            /// Returns the name, the same in every language.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Code::$name => stringify!($name),)* }
             }
 
-            /// The number that stands for the code on the wire; never given to another code.
+            /// Returns the number of the code on the wire; numbers are never reused.
             #[must_use]
             pub fn number(self) -> u16 {
                 match self { $(Code::$name => $number,)* }
             }
 
-            /// The code of that number, if there is one.
+            /// Returns the code with this number, if there is one.
             #[must_use]
             pub fn from_number(number: u16) -> Option<Code> {
                 match number { $($number => Some(Code::$name),)* _ => None }
             }
 
-            /// What the caller should do.
+            /// Returns the recommended reaction of the caller.
             #[must_use]
             pub fn advice(self) -> Advice {
                 match self { $(Code::$name => Advice::$advice,)* }
@@ -61,60 +60,61 @@ macro_rules! codes {
 }
 
 codes! {
-    /// There is no such thing.
+    /// The requested item does not exist.
     NotFound = 1, FixInput;
-    /// The key (or name) is taken and the rule is to refuse a second.
+    /// The key (or name) exists, and duplicates are rejected.
     AlreadyExists = 2, FixInput;
-    /// It was there and is not any more; the cause says why.
+    /// The object existed and was removed; the cause has the reason.
     Gone = 3, GiveUp;
-    /// The selector cannot be read, or asks what its attributes cannot answer.
+    /// The selector is invalid, or its values do not match the types of its attributes.
     InvalidSelector = 4, FixInput;
-    /// The schema does not allow it: unknown, missing or doubled attribute, value or range, or two schemas that differ.
+    /// The schema does not allow it: an unknown, missing or duplicate attribute, an invalid value or range, or two
+    /// schemas that differ.
     SchemaMismatch = 5, FixInput;
-    /// A value cannot be read as the type of its attribute.
+    /// A value cannot be parsed as the type of its attribute.
     TypeMismatch = 6, FixInput;
-    /// An argument that is no attribute is wrong.
+    /// An argument other than an attribute is invalid.
     InvalidArgument = 7, FixInput;
-    /// The time that the caller gave is over.
+    /// The caller's timeout has passed.
     Timeout = 8, Retry;
-    /// Memory and spill are full, and nobody released anything in time.
+    /// Memory and spill are full, and nothing was released in time.
     PoolFull = 9, Retry;
     /// The bundle has its declared number of members already.
     BundleFull = 10, FixInput;
     /// The bundle is complete or aborted.
     BundleClosed = 11, FixInput;
-    /// Two callers disagree about something that must be one.
+    /// Two callers require different values of a shared property.
     Conflict = 12, FixInput;
-    /// Nobody wants the object, and the offer was made on that condition.
+    /// No consumer wants the object, and the offer required one.
     NotWanted = 13, GiveUp;
-    /// The lease, membership or cursor has ended.
+    /// The lease, membership or cursor has expired.
     Expired = 14, GiveUp;
     /// The pool, connection or handle was closed by its owner.
     Closed = 15, GiveUp;
-    /// The connection to the server was lost; what only its memory held may be lost too.
+    /// The connection to the server was lost; data that were only in its memory may be lost too.
     Disconnected = 16, Retry;
-    /// The server cannot be reached or does not take work now.
+    /// The server cannot be reached, or accepts no work now.
     Unavailable = 17, Retry;
-    /// The caller may not do that.
+    /// The caller lacks the permission.
     Denied = 18, GiveUp;
-    /// Bytes are not what they must be.
+    /// Data are corrupt.
     Corrupt = 19, GiveUp;
-    /// One thing is larger than its limit.
+    /// An item exceeds its size limit.
     TooLarge = 20, FixInput;
-    /// There are more things than a limit allows.
+    /// The number of items exceeds a limit.
     LimitExceeded = 21, FixInput;
-    /// This build, server or machine cannot do that.
+    /// This build, server or machine does not support the operation.
     Unsupported = 22, GiveUp;
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     Protocol = 23, GiveUp;
     /// The wait was interrupted from outside.
     Interrupted = 24, Retry;
-    /// The operating system refused a read, write or map.
+    /// A read, write or map of the operating system failed.
     Io = 25, Retry;
 }
 
 impl Code {
-    /// The code of that name, if there is one.
+    /// Returns the code with this name, if there is one.
     ///
     /// ```
     /// # use junctura_model::Code;
@@ -133,7 +133,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// What went wrong, with what, and why.
+/// An error: its kind, its subject, and its cause.
 ///
 /// ```
 /// # use junctura_model::{Advice, Code, Error};
@@ -159,7 +159,7 @@ struct ErrorInner {
 }
 
 impl Error {
-    /// An error about `subject` (an attribute, key, path, peer; may be empty) because of `cause`.
+    /// Creates an error about `subject` (an attribute, key, path, peer; may be empty) because of `cause`.
     pub fn new(code: Code, subject: impl Into<String>, cause: impl Into<String>) -> Error {
         Error(Box::new(ErrorInner {
             code,
@@ -170,45 +170,45 @@ impl Error {
         }))
     }
 
-    /// The same error, pointing at a byte of the text or record that was being read.
+    /// Adds a position: a byte offset in the text or record that was parsed.
     #[must_use]
     pub fn at(mut self, byte_offset: usize) -> Error {
         self.0.position = Some(byte_offset);
         self
     }
 
-    /// The same error of a wait that ended after this time.
+    /// Adds the duration of the wait that failed.
     #[must_use]
     pub fn after(mut self, waited: Duration) -> Error {
         self.0.waited = Some(waited);
         self
     }
 
-    /// The kind of error.
+    /// Returns the kind of error.
     #[must_use]
     pub fn code(&self) -> Code {
         self.0.code
     }
 
-    /// What it is about; empty where there is nothing to name.
+    /// Returns the subject; may be empty.
     #[must_use]
     pub fn subject(&self) -> &str {
         &self.0.subject
     }
 
-    /// Why, in words.
+    /// Returns the cause, in words.
     #[must_use]
     pub fn cause(&self) -> &str {
         &self.0.cause
     }
 
-    /// Offset in bytes of the place in the input, where one is known.
+    /// Returns the byte offset in the input, if known.
     #[must_use]
     pub fn position(&self) -> Option<usize> {
         self.0.position
     }
 
-    /// How long the call waited, where the error states it.
+    /// Returns the duration of the wait, if known.
     #[must_use]
     pub fn waited(&self) -> Option<Duration> {
         self.0.waited

@@ -1,4 +1,4 @@
-//! What may stand as the value of an attribute, so that `("step", 6)` and `("step", "6")` are both written plainly.
+//! Types that can be attribute values, so that `("step", 6)` and `("step", "6")` are equivalent.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,9 @@
-//! The identity of an object as one text, `{class=od,…}{type=pf,…}{step=6,…}`, and the hash that indexes use in its place.
+//! The identity of an object as one text, `{class=od,…}{type=pf,…}{step=6,…}`, and the hash that indexes use instead.
 //!
-//! Equal attributes of the key give one text, in every language; `docs/formats/key.md` says how, with golden vectors. Who
-//! writes a key by hand may write it more freely: [`Schema::parse_key`] takes aliases, any order within a level, blanks around
-//! names and values, and any spelling of a value, and gives what the canonical text would give.
+//! Equal key attributes give the same text, in every language; `docs/formats/key.md` has the rules and golden vectors.
+//! Keys that are written by hand may deviate from the canonical form: [`Schema::parse_key`] accepts aliases, any order
+//! within a level, blanks around names and values, and any spelling of a value, and returns the same record as for the
+//! canonical text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,10 +17,10 @@ use crate::schema::{AttrId, LEVELS, Schema};
 use crate::text::{is_bare, is_bare_byte, quote_into, unquote};
 use crate::value::{Given, TextSink};
 
-/// What the hash is called; part of what is hashed.
+/// The name of the hash function; part of the hashed data.
 pub const HASH_NAME: &str = "xxh3-128/1";
 
-/// What indexes use in place of a key's text.
+/// A hash that indexes use instead of a key's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyHash(pub u128);
 
@@ -40,7 +41,7 @@ impl Schema {
         self.append_key(record, 1, out);
     }
 
-    /// As bytes, so that UTF-8 is proved once for the whole and not for every value.
+    /// On bytes, so that UTF-8 is validated once for the whole and not for every value.
     fn append_key(&self, record: RecordRef<'_>, levels: usize, out: &mut String) {
         let mut bytes = std::mem::take(out).into_bytes();
         bytes.reserve(self.key_frame_len() + record.as_bytes().len());
@@ -65,11 +66,11 @@ impl Schema {
         }
     }
 
-    /// Appends one value of a key as it stands in the text, its name and what stands in front of it: `{class=od` where it is
-    /// the first of its level, `,expver=0001` where not. A level ends with `}`, and an empty one is `{}`.
+    /// Appends one value of a key with its name and prefix, as in the text: `{class=od` for the first value of its
+    /// level, `,expver=0001` for others. A level ends with `}`, and an empty one is `{}`.
     ///
     /// # Panics
-    /// When the attribute is not one of the key's.
+    /// If the attribute is not part of the key.
     ///
     /// ```
     /// # use junctura_model::Schema;
@@ -89,8 +90,8 @@ impl Schema {
         }
     }
 
-    /// The hash of a key's canonical text: xxh3-128, seed 0, over the name of the hash, the name of the schema and the
-    /// generation of its key, each ended by a zero byte, and the text.
+    /// Returns the hash of a key's canonical text: xxh3-128, seed 0, over the name of the hash, the name of the schema
+    /// and the generation of its key, each terminated by a zero byte, and the text.
     #[must_use]
     pub fn key_hash(&self, key_text: &str) -> KeyHash {
         let prefix = self.hash_prefix();
@@ -106,12 +107,12 @@ impl Schema {
         }
     }
 
-    /// Reads the text of a key, canonical or written by hand, into a record of the key's attributes.
+    /// Parses the text of a key, canonical or written by hand, into a record of the key's attributes.
     ///
     /// # Errors
-    /// `InvalidArgument` points at what is no key; otherwise as [`Schema::record`].
+    /// `InvalidArgument`, with the position, for an invalid key; otherwise as [`Schema::record`].
     pub fn parse_key(&self, text: &str) -> Result<Record> {
-        // By hand it may be longer, but not without limit.
+        // A key that is written by hand may be longer, within limits.
         if text.len() > 8 * KEY_BYTES_MAX {
             return Err(Error::new(
                 Code::TooLarge,
@@ -146,7 +147,7 @@ impl Schema {
     }
 }
 
-/// Reads `{name=value,…}` from left to right.
+/// Parses `{name=value,…}` from left to right.
 struct KeyReader<'a> {
     text: &'a str,
     at: usize,

@@ -1,7 +1,7 @@
-//! What objects mean: attributes, schemas, keys, selectors, versions, errors, and the indexes over them.
+//! The data model: attributes, schemas, keys, selectors, versions, errors, and the indexes over them.
 //!
-//! Everything here is pure: no clock, no files, no threads, no sockets. A function gives the same answer on the server, in
-//! every client and in every language, and what comes from outside is refused with a reason, never with a panic.
+//! All code here is pure: no clock, files, threads or sockets. A function returns the same result on the server, in
+//! every client and in every language. Invalid external input causes an error with a reason, never a panic.
 
 mod described;
 pub mod error;

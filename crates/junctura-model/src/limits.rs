@@ -1,4 +1,4 @@
-//! The limits of the model, in one place: what comes from outside has a size, a count and a depth.
+//! All limits of the model: the size, count and depth of external input.
 
 use core::time::Duration;
 
@@ -42,7 +42,8 @@ pub const RETENTION_RULES_MAX: usize = 256;
 pub const PATTERNS_MAX: usize = 32;
 /// Bytes of the texts of these expressions together.
 pub const PATTERN_TEXT_BYTES_MAX: usize = 8 * 1024;
-/// What the character classes of these expressions weigh together: most weigh 1 (`selector/patterns.rs`).
+/// Maximum total weight of the character classes in these expressions; most classes have weight 1
+/// (`selector/patterns.rs`).
 pub const PATTERN_CLASSES_MAX: usize = 512;
 /// Bytes of one compiled regular expression.
 pub const PATTERN_BYTES_MAX: usize = 1024 * 1024;

@@ -1,9 +1,10 @@
-//! MARS requests read as selectors: `retrieve,class=od,param=t/u,step=0/to/24/by/6,date=-1`.
+//! Parses MARS requests as selectors: `retrieve,class=od,param=t/u,step=0/to/24/by/6,date=-1`.
 //!
-//! A request is a verb (`retrieve`, `list` or `read`) and keywords, all of which must hold. Names, aliases and values are
-//! taken in any case: an unquoted value becomes the allowed value that it equals but for case, else lower case. `all` asks
-//! for presence, `off` for absence. Dates may be relative to today, which the caller hands in: this crate has no clock.
-//! What is no attribute (`target`, `grid`, `area`, …) is refused, since ignoring it would give something else than asked.
+//! A request is a verb (`retrieve`, `list` or `read`) and keywords, all of which must match. Names, aliases and values
+//! are case-insensitive: an unquoted value becomes the allowed value that it equals except for case, else lower case.
+//! `all` requires presence, `off` requires absence. Dates may be relative to today, which the caller passes: this crate
+//! has no clock. Keywords that are no attributes (`target`, `grid`, `area`, …) are rejected, because ignoring them
+//! would return other data than requested.
 
 use std::borrow::Cow;
 
@@ -17,7 +18,7 @@ use crate::value::Type;
 /// The verbs that begin a request.
 pub const VERBS: [&str; 3] = ["retrieve", "list", "read"];
 
-/// Does this text begin with a verb and a comma?
+/// Returns whether this text begins with a verb and a comma.
 #[must_use]
 pub fn is_request(text: &str) -> bool {
     let text = text.trim_start();

@@ -1,4 +1,4 @@
-//! A file of requirements: what a site wants kept, by name, written once and loaded at every start.
+//! Requirement files: the named requirements of a site, loaded at every start.
 //!
 //! ```yaml
 //! requirements:
@@ -8,7 +8,8 @@
 //!   viewer: {selector: "param=t,step=0/to/24", versions: newest, on_full: break, quota: 2GiB}
 //!   workers: {selector: param=t, group: true}
 //! ```
-//! Every refusal names the line. What a selector or a name may be, the pool decides when it is asked.
+//!
+//! Every error names the line. The pool validates selectors and names when it receives them.
 
 use crate::error::{Code, Error, Result};
 use crate::limits::REQUIREMENT_NAME_BYTES_MAX;
@@ -16,39 +17,39 @@ use crate::size::parse_bytes;
 use crate::value::nanoseconds;
 use crate::yaml::{self, Read, YamlEntry, YamlFault, YamlFields};
 
-/// A file may not be longer.
+/// The maximum size of a file.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// What a length of time looks like.
+/// The expected form of a duration.
 const TIME: &str = "a length of time such as 90m or 1h30m";
 
-/// One requirement of a file.
+/// A requirement in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenRequirement {
     /// The line where it begins, counted from 1.
     pub line: usize,
     /// Its name.
     pub name: String,
-    /// What it requires.
+    /// Its selector.
     pub selector: String,
-    /// Nanoseconds that it stands while nobody uses it; `None`: until it is retracted.
+    /// Its time to live in nanoseconds while no client uses it; `None`: until it is retracted.
     pub time_to_live_ns: Option<u64>,
-    /// Of each key only the newest version is kept.
+    /// Only the newest version of each key is retained.
     pub newest_only: bool,
-    /// It is broken when there is no room for what it keeps, rather than to make others wait.
+    /// It is broken if memory is full, instead of blocking offers.
     pub breaks_on_full: bool,
-    /// Bytes that one which breaks may keep; `None`: any, until memory is full.
+    /// Bytes that a requirement that breaks may retain; `None`: no limit until memory is full.
     pub quota_bytes: Option<u64>,
-    /// Nanoseconds without a release after which it is stuck; `None`: what the pool says.
+    /// Nanoseconds without a release after which it is stuck; `None`: as the pool is configured.
     pub stuck_after_ns: Option<u64>,
-    /// The members of a group share it.
+    /// It is a consumer group.
     pub is_group: bool,
 }
 
-/// Whether a requirement, or a group, may have this name. Names stand on command lines, in addresses and in logs.
+/// Checks the name of a requirement or group. Names are used on command lines, in addresses and in logs.
 ///
 /// # Errors
-/// `InvalidArgument`, saying what is allowed.
+/// `InvalidArgument`, with the allowed form.
 pub fn check_name(name: &str) -> Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._+:-/".contains(c);
     let cause = if name.is_empty() || name.len() > REQUIREMENT_NAME_BYTES_MAX {
@@ -65,10 +66,10 @@ pub fn check_name(name: &str) -> Result<()> {
     Err(Error::new(Code::InvalidArgument, format!("name {shown:?}"), cause))
 }
 
-/// Reads a file, in its order.
+/// Parses a file; returns the requirements in their order.
 ///
 /// # Errors
-/// `TooLarge` for a file of more than 1 MiB; `InvalidArgument` for anything else, with the line as the subject.
+/// `TooLarge` for a file of more than 1 MiB; `InvalidArgument` for any other error, with the line as the subject.
 pub fn parse_yaml(text: &str) -> Result<Vec<WrittenRequirement>> {
     if text.len() > FILE_BYTES_MAX {
         let cause = format!("more than {FILE_BYTES_MAX} bytes");

@@ -30,10 +30,10 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A number and its unit, which may be empty.
+/// Splits a text into a number and its unit, which may be empty.
 ///
 /// # Errors
-/// No number comes first.
+/// The text does not begin with a number.
 pub fn split(text: &str) -> Result<(f64, &str), String> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')

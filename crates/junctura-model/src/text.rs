@@ -1,8 +1,9 @@
-//! How a value is written inside a key, a list or a selector, so that no value can be taken for punctuation.
+//! Quoting of values inside keys, lists and selectors, so that no value is mistaken for punctuation.
 //!
-//! A value made of ASCII letters, digits and `._+:-` stands bare. Every other one, the empty one and the reserved words
-//! (in any case) stand in double quotes, with `\"`, `\\`, `\n`, and other control characters as `\u{hex}`. [`quote`] has one
-//! output for each value: canonical texts are compared byte by byte. [`unquote`] reads every spelling.
+//! A value of ASCII letters, digits and `._+:-` is written bare. All other values, the empty one and the reserved words
+//! (in any case) are written in double quotes, with `\"`, `\\`, `\n`, and other control characters as `\u{hex}`.
+//! [`quote`] has one output for each value: canonical texts are compared byte by byte. [`unquote`] accepts every
+//! spelling.
 
 use std::borrow::Cow;
 
@@ -11,7 +12,7 @@ use crate::value::TextSink;
 /// Words that selectors use for themselves.
 pub const RESERVED: [&str; 6] = ["to", "by", "and", "or", "not", "exists"];
 
-/// For each byte: may it stand in an unquoted value? A table, since keys ask it of every byte.
+/// For each byte, whether it is allowed in an unquoted value. A table, because keys check every byte.
 static BARE: [bool; 256] = {
     let (mut table, mut byte) = ([false; 256], 0);
     while byte < 128 {
@@ -22,20 +23,20 @@ static BARE: [bool; 256] = {
     table
 };
 
-/// May this byte stand in an unquoted value?
+/// Returns whether this byte is allowed in an unquoted value.
 #[must_use]
 pub fn is_bare_byte(byte: u8) -> bool {
     BARE[usize::from(byte)]
 }
 
-/// Is this word one of [`RESERVED`], in any case?
+/// Returns whether this word is one of [`RESERVED`], in any case.
 #[must_use]
 pub fn is_reserved(word: &str) -> bool {
     is_reserved_word(word.as_bytes())
 }
 
 fn is_reserved_word(word: &[u8]) -> bool {
-    // Nearly every word is told apart by its first letter.
+    // The first letter distinguishes nearly every word.
     let may_be = matches!(
         word,
         [
@@ -56,7 +57,7 @@ pub fn needs_quotes(text: &str) -> bool {
     !is_bare(text.as_bytes())
 }
 
-/// May a value of these bytes stand unquoted? Then it is ASCII.
+/// Returns whether these bytes are a valid unquoted value, which is then ASCII.
 pub(crate) fn is_bare(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_bare_byte(byte)) && !is_reserved_word(bytes)
 }
@@ -106,7 +107,7 @@ fn put_escape<S: TextSink>(c: char, out: &mut S) {
 pub struct QuoteError {
     /// Offset in bytes from the opening quote.
     pub at: usize,
-    /// What is wrong there.
+    /// The reason.
     pub why: &'static str,
 }
 
@@ -150,7 +151,7 @@ pub fn unquote(input: &str) -> Result<(Cow<'_, str>, usize), QuoteError> {
     }
 }
 
-/// The character that an escape stands for, and the length of the escape.
+/// Returns the character of an escape, and the length of the escape.
 fn escape(input: &str) -> Option<(char, usize)> {
     match input.as_bytes().get(1)? {
         b'"' => Some(('"', 2)),

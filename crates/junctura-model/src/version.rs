@@ -1,8 +1,8 @@
-//! Which object is newer, and where a reader was.
+//! Versions of objects, and positions of readers.
 //!
-//! A [`Version`] is a place in the order in which one incarnation of a server made objects visible; it prints as `1.42`. A
-//! [`Cursor`] is a place in a follow, printed as one word that means nothing to whoever keeps it: it carries a check, so that
-//! a damaged one is refused and never resumes somewhere else.
+//! A [`Version`] is a position in the order in which one incarnation of a server made objects visible; it prints as
+//! `1.42`. A [`Cursor`] is a position in a follow, printed as one opaque word with a checksum: a corrupt cursor is
+//! rejected and never resumes at another position.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,12 +12,12 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Code, Error, Result};
 use crate::limits::CURSOR_BYTES_MAX;
 
-/// When an object became visible: newer ones are larger.
+/// The position at which an object became visible: newer versions compare greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version {
-    /// Which life of the server.
+    /// The incarnation of the server.
     pub incarnation: u64,
-    /// Its number there, over all keys, never given twice.
+    /// The sequence number in that incarnation, over all keys; unique.
     pub sequence: u64,
 }
 
@@ -45,19 +45,19 @@ impl FromStr for Version {
     }
 }
 
-/// A number as versions print it: digits, none needless.
+/// Parses a number as versions print it: digits, without leading zeros.
 fn number(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|b| b.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
     text.parse().ok().filter(|_| plain)
 }
 
-/// A place in a follow.
+/// A position in a follow.
 ///
 /// ```
 /// # use junctura_model::{Cursor, Version};
 /// # fn main() -> junctura_model::Result<()> {
 /// # let printed = Cursor { incarnation: 1, phase: junctura_model::version::Phase::Live { last: 42 } }.to_string();
-/// let cursor: Cursor = printed.parse()?; // as a follow said it
+/// let cursor: Cursor = printed.parse()?; // as a follow printed it
 /// let newest: Version = "1.42".parse()?;
 /// assert_eq!(cursor.version(), newest);
 /// # Ok(())
@@ -65,40 +65,40 @@ fn number(text: &str) -> Option<u64> {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cursor {
-    /// The life of the server that gave it.
+    /// The incarnation of the server that returned it.
     pub incarnation: u64,
-    /// How far the follow was.
+    /// The progress of the follow.
     pub phase: Phase,
 }
 
-/// How far a follow was.
+/// The progress of a follow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// Among what was visible when it began.
+    /// Within the snapshot.
     First {
-        /// The sequence number at which it began: what comes later has larger ones.
+        /// The sequence number of the snapshot: later objects have larger numbers.
         snapshot: u64,
-        /// The value that was sorted by, of the last object, where it was not the key.
+        /// The sort value of the last object, if not sorted by key.
         last_sort_value: Option<String>,
         /// The key of the last object.
         last_key: String,
     },
-    /// Among what became visible later.
+    /// After the snapshot.
     Live {
         /// The sequence number of the last object.
         last: u64,
     },
 }
 
-/// What every printed cursor begins with: the version of the form.
+/// The prefix of every printed cursor: the version of the format.
 const PREFIX: &str = "c1";
 const FIRST: u8 = 1;
 const FIRST_SORTED: u8 = 2;
 const LIVE: u8 = 3;
 
 impl Cursor {
-    /// Where the follow was in the order in which objects became visible: what is newer than this version it had not given. In
-    /// the first phase it had given only a part of what is older.
+    /// Returns the position of the follow in the order in which objects became visible: it had not returned objects
+    /// newer than this version. In the first phase it had returned only some of the older ones.
     #[must_use]
     pub fn version(&self) -> Version {
         let sequence = match self.phase {
@@ -167,7 +167,7 @@ impl Cursor {
     }
 }
 
-/// Four bytes that tell a damaged cursor.
+/// Returns a checksum of four bytes.
 fn check_of(bytes: &[u8]) -> u32 {
     xxh3_64(bytes) as u32
 }

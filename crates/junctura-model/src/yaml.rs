@@ -1,20 +1,20 @@
-//! YAML as a small tree that remembers lines and leaves every scalar a text.
+//! Parses YAML into a small tree that remembers lines and stores every scalar as text.
 //!
-//! Types come from who reads, not from YAML's guesses, so `0001`, `no` and `1e3` are what they look like. Anchors, aliases
-//! and tags have no use here and are refused, and with them what they could be misused for. A name that stands
-//! twice in one map is refused.
+//! The caller determines types, not YAML's implicit rules, so `0001`, `no` and `1e3` are taken literally. Anchors,
+//! aliases and tags are rejected because they have no use here and could be misused. Duplicate names in a map are
+//! rejected.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// How deep maps and lists may lie within each other.
+/// Maximum nesting depth of maps and lists.
 const DEPTH_MAX: usize = 8;
 
-/// What is wrong, and in which line (counted from 1).
+/// An error, with its line (counted from 1).
 #[derive(Debug)]
 pub struct YamlFault {
     /// The line.
     pub line: usize,
-    /// What is wrong there.
+    /// The reason.
     pub why: String,
 }
 
@@ -25,19 +25,19 @@ impl YamlFault {
     }
 }
 
-/// What reading something gives.
+/// The result of a parse.
 pub type Read<T> = std::result::Result<T, YamlFault>;
 
 /// A value and the line where it begins.
 #[derive(Debug)]
 pub struct YamlNode {
-    /// Where it begins.
+    /// The line where it begins.
     pub line: usize,
-    /// What it is.
+    /// The value.
     pub data: YamlData,
 }
 
-/// What a value is.
+/// The kinds of value.
 #[derive(Debug)]
 pub enum YamlData {
     /// A text; `None` where nothing was written.
@@ -53,9 +53,9 @@ pub enum YamlData {
 pub struct YamlEntry {
     /// The name.
     pub name: String,
-    /// Where it stands.
+    /// The line of the name.
     pub line: usize,
-    /// What it names.
+    /// The value.
     pub value: YamlNode,
 }
 
@@ -99,7 +99,7 @@ impl YamlNode {
     }
 }
 
-/// The entries of a map in which only certain names may stand.
+/// The entries of a map with a fixed set of names.
 #[derive(Debug)]
 pub struct YamlFields<'a> {
     entries: &'a [YamlEntry],
@@ -108,7 +108,7 @@ pub struct YamlFields<'a> {
 }
 
 impl<'a> YamlFields<'a> {
-    /// Those of a map that is `what`, in which these names may stand.
+    /// Returns the entries of a map; `what` names it in errors, and `known` are its allowed names.
     ///
     /// # Errors
     /// Another name; no map.
@@ -154,10 +154,10 @@ impl<'a> YamlFields<'a> {
             .map_or(Ok(String::new()), |node| Ok(node.text(name)?.to_owned()))
     }
 
-    /// What `read` makes of a text, if it is there; `expected` says what it has to be.
+    /// Converts a text with `read`, if it is there; `expected` describes the expected form in errors.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value has another form.
     pub fn read<T>(&self, name: &str, expected: &str, read: impl Fn(&str) -> Option<T>) -> Read<Option<T>> {
         let Some(node) = self.get(name) else { return Ok(None) };
         let value = read(node.text(name)?);
@@ -246,7 +246,7 @@ fn close(opened: OpenNode) -> YamlNode {
     }
 }
 
-/// Takes a finished node into the map or list that it stands in.
+/// Inserts a finished node into its map or list.
 fn take(opened: &mut OpenNode, node: YamlNode) -> Read<()> {
     let line = node.line;
     if !opened.is_map {

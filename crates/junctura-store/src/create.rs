@@ -1,4 +1,4 @@
-//! Makes a store: its root, and the mark of the place of its data files where these lie elsewhere.
+//! Creates a store: its root, and the mark at a separate location of its data files.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(crate) fn create_in(place: &StoreUrl, schemas: &[Arc<Schema>], layout: &Stor
     if let (Err(error), Some(data)) = (&made, &data) {
         let is_there =
             || StoreRoot::open(&*disk).map_or_else(|error| error.code() != Code::NotFound, |there| there.id == id);
-        // Whether it was made may not be known.
+        // It may be unknown whether the store was created.
         if error.code() != Code::Unavailable && !is_there() {
             ownership::unmark(&**data);
         }
@@ -56,12 +56,13 @@ pub(crate) fn create_in(place: &StoreUrl, schemas: &[Arc<Schema>], layout: &Stor
     if let Some(data) = &data
         && disk.identity(root::NAME).is_some()
     {
-        // Before it was made there was no file to tell from its copies. Without that its mark is of the place where it lies.
+        // Before its creation, no file distinguished it from copies. Without this remark the mark names only the
+        // location.
         let _ = ownership::remark(&**data, tier::OWN, OneCatalogue { id: &id, disk: &*disk });
     }
     let store = Store::reached(place, disk)?;
     if data.is_some() {
-        // It is asked for at once, and stays open.
+        // Opened at once; the handle stays open.
         files_in(store.disk(), data::FOLDER)?;
     }
     Ok(store)

@@ -1,8 +1,9 @@
-//! Stores whose files somebody else has written, for `fuzz/`: whatever stands in them, the store is opened and looked at, or an error
-//! says why not.
+//! Stores with arbitrary files, for `fuzz/`: with any content, the store is opened and queried, or an error is
+//! returned.
 //!
-//! Behind the feature `fuzzing`, and no part of the interface. Records come as their kind (u8), their length (u16, little-endian) and
-//! their payload, and get whole frames here: a fuzzer would guess no checksum. What begins as a frame does is taken as it is.
+//! Behind the feature `fuzzing`, and not part of the API. A record is given as its kind (u8), its length (u16,
+//! little-endian) and its payload, and is framed here, because a fuzzer would not guess the checksum. Input that begins
+//! like a frame is used as it is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +47,7 @@ pub fn root(text: &[u8]) {
     look(Store::open_on(Arc::new(disk), clock));
 }
 
-/// The text of a place.
+/// The text of a location.
 pub fn place(text: &str) {
     if let Ok(place) = StoreUrl::parse(text) {
         let _ = (place.is_absolute(), place.commits());
@@ -57,7 +58,7 @@ fn clock() -> Duration {
     Duration::from_hours(500_000)
 }
 
-/// A store of which one file is this.
+/// Creates a store with this content of one file.
 fn stored(schema: &Arc<Schema>, commits: Commits, path: &str, bytes: &[u8]) -> Result<Store> {
     let disk = MemoryDisk::default();
     CommitLog::create(&disk, commits)?;
@@ -74,7 +75,7 @@ fn stored(schema: &Arc<Schema>, commits: Commits, path: &str, bytes: &[u8]) -> R
     Ok(Store::with(Arc::new(disk), root, clock, &CacheUrl::default()))
 }
 
-/// Puts a file there, or over the one that is there.
+/// Writes a file, or overwrites it.
 fn put(disk: &MemoryDisk, path: &str, bytes: &[u8]) {
     let file = disk.create(path).or_else(|_| disk.open(path));
     let written = file.and_then(|file| write_all(&*file, bytes, 0));
@@ -98,7 +99,7 @@ fn framed(mut bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Looks at all that a store shows.
+/// Queries everything that a store shows.
 fn look(opened: Result<Store>) {
     let snapshot = opened.and_then(|store| store.snapshot());
     let Ok(snapshot) = snapshot else { return };

@@ -1,8 +1,8 @@
-//! What must last: objects kept under the same keys, and found by the same selectors, as in a pool.
+//! A durable object store: objects have the same keys, and are found by the same selectors, as in a pool.
 //!
-//! `archive` hands an object over; `flush` returns when everything handed over before it is on disk and visible, all of it at
-//! once. Any number of writers need no server and no lock that a death could leave behind; readers never wait for them, and
-//! work on a snapshot. Bytes come back as they went in, or an error says that they did not.
+//! `archive` adds an object; `flush` returns when all objects added before are on disk and visible, atomically. Any
+//! number of writers work without a server and without a lock that a crash could leave behind; readers never wait for
+//! writers, and use snapshot isolation. Payloads are returned unchanged, or an error reports that they are corrupt.
 //!
 //! ```text
 //!   archive ──► data files, appended ─┐
@@ -53,7 +53,7 @@ pub use root::{RetentionAges, StoreLayout};
 pub use store::Store;
 pub use writer::{Flushed, StoreWriter};
 
-/// The checksum of an object's bytes, [`StoredObject::checksum`]: CRC-32C, the one that pools use.
+/// Returns the checksum of an object's bytes, [`StoredObject::checksum`]: CRC-32C, as pools use.
 ///
 /// ```
 /// assert_eq!(junctura_store::checksum(b"123456789"), 0xe306_9283);
@@ -67,8 +67,8 @@ pub fn checksum(bytes: &[u8]) -> u32 {
     }
 }
 
-/// Whether `crc-fast` is the faster library: it is with AVX-512. Without, `crc32c` is faster by a third. `JUNCTURA_ISA`, a variable for
-/// tests, can forbid AVX-512.
+/// Returns whether `crc-fast` is the faster library, which is the case with AVX-512. Without AVX-512, `crc32c` is
+/// faster by a third. `JUNCTURA_ISA`, a variable for tests, can disable AVX-512.
 fn has_wide_products() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| {
@@ -79,13 +79,13 @@ fn has_wide_products() -> bool {
     })
 }
 
-/// Whether tests run all of their fixed seeds, as the gate does: `JUNCTURA_SEEDS=all`.
+/// Returns whether tests run all of their fixed seeds, as the gate does: `JUNCTURA_SEEDS=all`.
 #[cfg(test)]
 fn all_seeds() -> bool {
     std::env::var_os("JUNCTURA_SEEDS").is_some_and(|seeds| seeds == "all")
 }
 
-/// A number that nobody else has.
+/// Returns a unique random number.
 fn random() -> Result<[u8; 16]> {
     let mut bytes = [0; 16];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
@@ -93,7 +93,7 @@ fn random() -> Result<[u8; 16]> {
     Ok(bytes)
 }
 
-/// Whether a text is what [`hex`] makes of so many bytes.
+/// Returns whether a text is the output of [`hex`] for so many bytes.
 fn is_hex(text: &str, bytes: usize) -> bool {
     text.len() == 2 * bytes && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

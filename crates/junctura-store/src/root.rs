@@ -1,6 +1,7 @@
-//! The root of a store: what it is, and the rules that all who use it keep to.
+//! The root of a store: its identity, and the rules that all its users follow.
 //!
-//! `store.json` is written once, when the store is made, and never changed. Schemas that came later are elsewhere (`catalogue/schemas.rs`).
+//! `store.json` is written once, when the store is created, and never changed. Schemas that were added later are stored
+//! elsewhere (`catalogue/schemas.rs`).
 
 use std::io;
 use std::sync::Arc;
@@ -18,16 +19,16 @@ use crate::version;
 
 pub(crate) const NAME: &str = "store.json";
 const FORMAT: &str = "junctura-store";
-/// The version of the format that is written, and the only one that is read.
+/// The format version that is written, and the only one that is read.
 const VERSION: u32 = 1;
 pub(crate) const BYTES_MAX: u64 = if cfg!(test) { 4 << 20 } else { 64 << 20 };
 
-/// How long things are kept for those who may still need them.
+/// How long data are kept for processes that may still need them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetentionAges {
-    /// What a snapshot shows can be read for so long, whatever others do meanwhile. Default: 24 hours.
+    /// The age up to which a snapshot can be read, independent of other processes. Default: 24 hours.
     pub snapshot_max: Duration,
-    /// What was archived can be flushed for so long. Default: 24 hours.
+    /// The age up to which archived objects can be flushed. Default: 24 hours.
     pub unflushed_max: Duration,
 }
 
@@ -41,18 +42,19 @@ impl Default for RetentionAges {
     }
 }
 
-/// How a store is laid out: chosen when it is made, and never changed.
+/// The layout of a store: chosen when it is created, and never changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreLayout {
-    /// How long things are kept.
+    /// The retention ages.
     pub ages: RetentionAges,
-    /// How commits get their order. Without it: appended to one file in a folder, exclusive in an object store, where nothing
-    /// else is possible.
+    /// How commits are ordered. Default: appended to one file in a folder, exclusive in an object store, where only
+    /// that is possible.
     pub commits: Option<Commits>,
-    /// Where the bytes of large flushes lie, as [`Store::create_url`](crate::Store::create_url) takes it; beside the catalogue
-    /// without it. Everybody who opens the store finds it by this text, so that a path has to be absolute.
+    /// The location of the data of large flushes, as [`Store::create_url`](crate::Store::create_url) accepts it.
+    /// Default: beside the catalogue. All processes that open the store use this text, so a path must be absolute.
     pub data: Option<String>,
-    /// Which datasets' objects are packed, and how: of several that match one, the first. Without any, all lie as they are.
+    /// Packing rules for the objects of datasets; the first matching rule applies. Default: none, objects are stored
+    /// unpacked.
     pub compression: Vec<PackingRule>,
 }
 
@@ -68,16 +70,16 @@ impl From<RetentionAges> for StoreLayout {
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreRoot {
-    /// No other store has it.
+    /// Unique among all stores.
     pub(crate) id: String,
     pub(crate) schemas: Vec<Arc<Schema>>,
-    /// Where they are said.
+    /// The folder that states how commits are ordered.
     pub(crate) folder: &'static str,
     pub(crate) ages: RetentionAges,
     pub(crate) commits: Commits,
-    /// Where data lie, if not here.
+    /// The location of the data, if separate.
     pub(crate) data: Option<String>,
-    /// What a later version says is for later writers.
+    /// Rules of a later version concern only later writers.
     pub(crate) compression: Result<Vec<SchemaPacking>>,
 }
 
@@ -111,7 +113,7 @@ enum WrittenOrder {
     Exclusive,
 }
 
-/// One that is to be made.
+/// The root of a store that is to be created.
 pub(crate) struct RootDraft {
     written: WrittenRoot,
     commits: Commits,
@@ -119,7 +121,7 @@ pub(crate) struct RootDraft {
 
 impl RootDraft {
     /// # Errors
-    /// `InvalidArgument` for no schema, two of one name, or datasets to pack that are none.
+    /// `InvalidArgument` for no schema, two schemas with one name, or invalid datasets in packing rules.
     pub(crate) fn new(schemas: &[Arc<Schema>], commits: Commits, layout: &StoreLayout) -> Result<Self> {
         check(schemas)?;
         rules(&layout.compression, schemas)?;
@@ -141,21 +143,21 @@ impl RootDraft {
         Ok(Self { written, commits })
     }
 
-    /// No other store has it.
+    /// Unique among all stores.
     pub(crate) fn id(&self) -> &str {
         &self.written.id
     }
 
-    /// Makes it where there is none.
+    /// Creates the root, if there is none.
     ///
     /// # Errors
-    /// `AlreadyExists` where there is one; what the system refuses.
+    /// `AlreadyExists` if there is one; errors of system calls.
     pub(crate) fn make(self, disk: &dyn StorageDisk) -> Result<()> {
         let mut text = serde_json::to_vec_pretty(&self.written).map_err(|error| corrupt(&error.to_string()))?;
         text.push(b'\n');
         check_readable(NAME, &text, BYTES_MAX)?;
         schemas::parse(&self.written.schemas)?;
-        // Before anything is made: the first file of a log that has gone on long since must not come back.
+        // Checked before any file is created: the first file of an old log must not reappear.
         if !is_there(disk)? {
             CommitLog::create(disk, self.commits)?;
         }
@@ -165,7 +167,7 @@ impl RootDraft {
     }
 }
 
-/// Whether there is a store.
+/// Returns whether there is a store.
 pub(crate) fn is_there(disk: &dyn StorageDisk) -> Result<bool> {
     match disk.open(NAME) {
         Ok(_) => Ok(true),
@@ -174,7 +176,7 @@ pub(crate) fn is_there(disk: &dyn StorageDisk) -> Result<bool> {
     }
 }
 
-/// Whether there is a store, or a file that may be the root of one: what cannot be read, or is no JSON, may.
+/// Returns whether there is a store, or a file that may be the root of one: unreadable, or not JSON.
 pub(crate) fn may_be_there(disk: &dyn StorageDisk) -> bool {
     match disk.read(NAME, BYTES_MAX) {
         Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
@@ -184,23 +186,23 @@ pub(crate) fn may_be_there(disk: &dyn StorageDisk) -> bool {
     }
 }
 
-/// The number of the store that is there, as far as that can be read.
+/// Returns the ID of the store, as far as it can be read.
 pub(crate) fn id_of(disk: &dyn StorageDisk) -> Option<String> {
     let found: serde_json::Value = serde_json::from_slice(&disk.read(NAME, BYTES_MAX).ok()?).ok()?;
     Some(found.get("id")?.as_str()?.to_owned())
 }
 
 impl StoreRoot {
-    /// How the objects of a dataset are packed; `key`: the record of the first level of its key.
+    /// Returns how the objects of a dataset are packed; `key`: the record of the first level of its key.
     ///
     /// # Errors
-    /// `Unsupported` when the root has rules that only a later version knows.
+    /// `Unsupported` if the root has rules of a later version.
     pub(crate) fn compression_of(&self, schema: usize, key: &[u8]) -> Result<Option<Compression>> {
         let rules = self.compression.as_ref().map_err(Error::clone)?;
         Ok(SchemaPacking::compression(rules, schema, RecordRef::trusted(key)))
     }
 
-    /// Makes a store where there is none.
+    /// Creates a store, if there is none.
     #[cfg(test)]
     pub(crate) fn create(
         disk: &dyn StorageDisk,
@@ -212,7 +214,7 @@ impl StoreRoot {
     }
 
     /// # Errors
-    /// `NotFound` where there is no store; `Unsupported` for one of a later version; `Corrupt` for what is none.
+    /// `NotFound` if there is no store; `Unsupported` for a later format version; `Corrupt` for an invalid root.
     pub(crate) fn open(disk: &dyn StorageDisk) -> Result<Self> {
         let text = read_whole(disk, NAME, BYTES_MAX)?;
         version::check(NAME, &text, FORMAT, VERSION)?;
@@ -242,10 +244,10 @@ impl StoreRoot {
         })
     }
 
-    /// Makes last what it was read from: whoever made that may have died before it did.
+    /// Makes the root durable: its creator may have crashed before it did so.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// Errors of system calls.
     pub(crate) fn make_last(&self, disk: &dyn StorageDisk) -> Result<()> {
         let synced = disk.sync_names(self.folder);
         synced.map_err(|error| refused(NAME, "cannot be synced", &error))

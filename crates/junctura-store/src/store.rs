@@ -1,4 +1,4 @@
-//! A store, opened.
+//! An open store.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ use crate::storage::{StorageDisk, TieredDisk};
 use crate::url::{CacheUrl, StoreUrl, without_until_damage};
 use crate::writer::StoreWriter;
 
-/// A place where objects last. Cheap to clone; all clones are one, and may be used by many threads.
+/// A durable store of objects. Cheap to clone and thread-safe; clones share one state.
 ///
 /// ```
 /// use junctura_model::Schema;
@@ -49,7 +49,7 @@ use crate::writer::StoreWriter;
 #[derive(Clone, Debug)]
 pub struct Store(Arc<StoreInner>);
 
-/// The time since 1970.
+/// Returns the time since 1970.
 type Clock = fn() -> Duration;
 
 #[derive(Debug)]
@@ -63,30 +63,31 @@ struct StoreInner {
     files: OpenFiles,
     /// See [`Store::until_damage`].
     until_damage: bool,
-    /// Whether what it was opened by is known to last.
+    /// Whether the files by which it was opened are known to be durable.
     lasts: AtomicBool,
-    /// Whether files may be made in its folders, as far as that was looked at.
+    /// Whether files may be created in its folders, as far as checked.
     is_own: AtomicBool,
 }
 
 impl Store {
-    /// Makes a store in a folder, which is made, too, where it is not there.
+    /// Creates a store in a folder, which is created if missing.
     ///
     /// # Errors
-    /// `AlreadyExists` where there is a store, data of one, or other files in `data/`; `InvalidArgument` for no schema, two of one
-    /// name, or a place of data that is none; what the system refuses.
+    /// `AlreadyExists` if the folder contains a store, data of a store, or other files in `data/`; `InvalidArgument`
+    /// for no schema, two schemas with one name, or an invalid data location; errors of system calls.
     pub fn create(folder: &Path, schemas: &[Arc<Schema>], layout: impl Into<StoreLayout>) -> Result<Self> {
         create::create_in(&StoreUrl::folder(folder), schemas, &layout.into())
     }
 
-    /// Makes a store at a path or URL: `file:///PATH`, `memory:NAME` for memory of this process (gone with the last handle; `memory:`
-    /// alone is nobody else's), or `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` with credentials from the environment
-    /// (`AWS_ACCESS_KEY_ID` and the like). An object store is asked first whether it keeps what the order of commits needs.
+    /// Creates a store at a path or URL: `file:///PATH`, `memory:NAME` for memory of this process (freed with the last
+    /// handle; `memory:` alone is private), or `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` with credentials from the
+    /// environment (`AWS_ACCESS_KEY_ID` and the like). An object store is first tested for the guarantees that the
+    /// order of commits needs.
     ///
     /// # Errors
-    /// As [`Self::create`]; `InvalidArgument` for what is no place, or a layout that is not possible there; `Unsupported` for a
-    /// place that this build leaves out, and for an object store that creates one name twice; `Unavailable` for one that does not
-    /// answer; `Denied`.
+    /// As [`Self::create`]; `InvalidArgument` for an invalid location, or a layout that is not possible there;
+    /// `Unsupported` for a location that this build leaves out, and for an object store without conditional put;
+    /// `Unavailable` for one that does not answer; `Denied`.
     ///
     /// ```
     /// # use junctura_model::Schema;
@@ -102,18 +103,20 @@ impl Store {
         create::create_in(&StoreUrl::parse(url)?, schemas, layout)
     }
 
-    /// Opens one.
+    /// Opens a store.
     ///
     /// # Errors
-    /// `NotFound` where there is none; `Unsupported` for one of a later version; `Corrupt`; what the system refuses.
+    /// `NotFound` if there is none; `Unsupported` for a later format version; `Corrupt`; errors of system calls.
     pub fn open(folder: &Path) -> Result<Self> {
         Self::open_in(&StoreUrl::folder(folder))
     }
 
-    /// Opens the one at a path or URL, as [`Self::create_url`] takes it; with `until=damage` as [`Self::until_damage`].
+    /// Opens the store at a path or URL, as [`Self::create_url`] accepts it; with `until=damage` as
+    /// [`Self::until_damage`].
     ///
     /// # Errors
-    /// As [`Self::open`]; `InvalidArgument` for what is no place; `Unsupported`, `Unavailable`, `Denied` as there.
+    /// As [`Self::open`]; `InvalidArgument` for an invalid location; `Unsupported`, `Unavailable`, `Denied` as
+    /// [`Self::create_url`].
     pub fn open_url(url: &str) -> Result<Self> {
         let (url, until_damage) = without_until_damage(url);
         let store = Self::open_in(&StoreUrl::parse(&url)?)?;
@@ -124,15 +127,15 @@ impl Store {
         Self::reached(place, place.disk(false)?)
     }
 
-    /// The one whose root is on this disk.
+    /// Opens the store whose root is on this disk.
     pub(crate) fn reached(place: &StoreUrl, disk: Arc<dyn StorageDisk>) -> Result<Self> {
         let root = StoreRoot::open(&*disk)?;
         Ok(Self::with(disk, root, now, place.cache()))
     }
 
-    /// Another opening of the same place, for when its commits are damaged: its snapshots show what was committed before that
-    /// ([`Snapshot::damage`] says what is wrong), and nothing can be archived or changed. Of what came later nobody knows, so a key may have
-    /// had a newer version. `until=damage` in a URL does the same.
+    /// Opens a store with damaged commits a second time, read-only: its snapshots show the commits before the damage
+    /// ([`Snapshot::damage`] returns the error), and nothing can be archived or changed. Later commits are unreadable,
+    /// so a key may have had a newer version. `until=damage` in a URL does the same.
     #[must_use]
     pub fn until_damage(&self) -> Self {
         Self::of(Arc::clone(&self.0.disk), self.0.root.clone(), self.0.clock, true)
@@ -144,7 +147,7 @@ impl Store {
         Ok(Self::with(disk, root, clock, &CacheUrl::default()))
     }
 
-    /// What lies elsewhere is behind the same cache.
+    /// Data at other locations use the same cache.
     pub(crate) fn with(disk: Arc<dyn StorageDisk>, root: StoreRoot, clock: Clock, cache: &CacheUrl) -> Self {
         let places = tier::OfStore {
             owner: root.id.clone(),
@@ -176,7 +179,7 @@ impl Store {
         }))
     }
 
-    /// Another opening of the same place, which knows nothing yet.
+    /// Opens the same location again, with an empty state.
     pub(crate) fn apart(&self) -> Self {
         Self::of(
             Arc::clone(&self.0.disk),
@@ -186,7 +189,7 @@ impl Store {
         )
     }
 
-    /// The same with the schemas that it has by now.
+    /// Opens the same location again, with its current schemas.
     pub(crate) fn anew(&self) -> Result<Self> {
         let root = StoreRoot::open(self.disk())?;
         Ok(Self::of(
@@ -197,26 +200,26 @@ impl Store {
         ))
     }
 
-    /// The files that were read from.
+    /// The open files.
     pub(crate) fn files(&self) -> &OpenFiles {
         &self.0.files
     }
 
-    /// What is done beside the work of writers.
+    /// The automatic checkpoints beside the work of writers.
     pub(crate) fn upkeep(&self) -> &AutoCheckpoint {
         &self.0.upkeep
     }
 
-    /// The schemas of what it keeps.
+    /// Returns the schemas of its objects.
     #[must_use]
     pub fn schemas(&self) -> &[Arc<Schema>] {
         &self.0.root.schemas
     }
 
-    /// The schema of this name; without one the first.
+    /// Returns the schema with this name, or the first schema for `None`.
     ///
     /// # Errors
-    /// `NotFound` when it keeps nothing of such a schema.
+    /// `NotFound` if the store has no such schema.
     pub fn schema(&self, name: Option<&str>) -> Result<&Arc<Schema>> {
         let at = name.map_or(Ok(0), |name| self.schema_index(name))?;
         Ok(&self.schemas()[at])
@@ -231,33 +234,34 @@ impl Store {
         })
     }
 
-    /// How long things are kept for those who may still need them.
+    /// Returns its retention ages.
     #[must_use]
     pub fn ages(&self) -> RetentionAges {
         self.0.root.ages
     }
 
-    /// Where other programs find a file of the store.
+    /// Returns the URI at which other programs find a file of the store.
     #[must_use]
     pub fn uri(&self, file: &str) -> String {
         self.disk().uri(file)
     }
 
-    /// A writer, of which there may be any number, here and elsewhere.
+    /// Creates a writer. Any number of writers may exist, in any number of processes.
     ///
     /// # Errors
-    /// `Io` when the system has no random numbers; `Conflict` where a link or mount point within the store leads into another one.
+    /// `Io` if the system has no random numbers; `Conflict` if a link or mount point within the store leads into
+    /// another store.
     pub fn writer(&self) -> Result<StoreWriter> {
         self.check_own()?;
         StoreWriter::new(self.clone())
     }
 
-    /// What is visible now; it stays as it is, whatever is written meanwhile. Reads the commits since the last snapshot of this
-    /// process.
+    /// Returns a snapshot of the current state; later writes do not affect it. Reads the commits since the last
+    /// snapshot of this process.
     ///
     /// # Errors
-    /// `Corrupt` for commits that cannot be read; `SchemaMismatch` for what others have flushed under schemas that came since the store
-    /// was opened here ([`Self::set_schema`]); what the system refuses.
+    /// `Corrupt` for commits that cannot be read; `SchemaMismatch` for objects of schemas that were added after the
+    /// store was opened here ([`Self::set_schema`]); errors of system calls.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let taken = self.now();
         let catalogue = self.catalogue()?;
@@ -272,12 +276,13 @@ impl Store {
         ))
     }
 
-    /// Writes all that is visible now into Parquet files that anybody can read, small ones joined, and lists them under
-    /// `checkpoints/`. Who opens the store next begins there. Others may write meanwhile, and make checkpoints, too.
+    /// Writes a checkpoint: all visible rows in Parquet files that other programs can read, with small files merged,
+    /// and a list of the files under `checkpoints/`. The next process that opens the store starts at the checkpoint.
+    /// Other processes may write and make checkpoints at the same time. Blocks until the checkpoint is on disk.
     ///
     /// # Errors
-    /// As [`Self::snapshot`]; `Expired` when it took so long that others may have removed what it wrote. Then there is no new
-    /// checkpoint, and the one of before is as good as it was.
+    /// As [`Self::snapshot`]; `Expired` if it took so long that other processes may have removed its files. There is
+    /// then no new checkpoint, and the previous one stays valid.
     pub fn checkpoint(&self) -> Result<Checkpointed> {
         if self.0.until_damage {
             return Err(only_read());
@@ -286,17 +291,17 @@ impl Store {
         CheckpointMaker::begin(self).make()
     }
 
-    /// What it is by its root.
+    /// Its root.
     pub(crate) fn root(&self) -> &StoreRoot {
         &self.0.root
     }
 
-    /// The catalogue as far as it was read.
+    /// Returns the catalogue as far as it was read.
     pub(crate) fn known_catalogue(&self) -> MutexGuard<'_, Catalogue> {
         self.0.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The catalogue with all commits that there are by now.
+    /// Returns the catalogue with all current commits.
     pub(crate) fn catalogue(&self) -> Result<MutexGuard<'_, Catalogue>> {
         let mut catalogue = self.known_catalogue();
         let age_max = self.ages().snapshot_max;
@@ -304,7 +309,7 @@ impl Store {
         Ok(catalogue)
     }
 
-    /// How its commits get their order.
+    /// Returns how its commits are ordered.
     #[must_use]
     pub fn commits(&self) -> Commits {
         self.0.root.commits
@@ -318,14 +323,15 @@ impl Store {
         &self.0.log
     }
 
-    /// Appends a record, as [`CommitLog::append`], behind what it relies on: the store itself, and its schemas.
+    /// Appends a record, as [`CommitLog::append`], after the files on which it depends are durable: the store itself,
+    /// and its schemas.
     pub(crate) fn append(&self, kind: u32, record: Vec<u8>, term: Option<WriteTerm>) -> Result<u64> {
         self.check_own()?;
         self.make_last()?;
         self.log().append(kind, record, term)
     }
 
-    /// Looks once whether files may be made in its folders.
+    /// Checks once whether files may be created in its folders.
     ///
     /// # Errors
     /// As [`OwnershipCheck::check_ways`].
@@ -337,7 +343,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes last what it was opened by, if that is not known.
+    /// Makes the files by which it was opened durable, if that is not known.
     pub(crate) fn make_last(&self) -> Result<()> {
         if !self.0.lasts.load(Ordering::Relaxed) {
             self.0.root.make_last(self.disk())?;

@@ -1,17 +1,17 @@
-//! Where a store lies, as users write it.
+//! Paths and URLs of stores.
 //!
-//! | text | is |
+//! | text | location |
 //! |---|---|
-//! | a path, `file:PATH`, or `file:///PATH` | a folder; in the last, `%3F` is a `?` |
-//! | `memory:NAME`, `memory:` | memory of this process, gone with the last who has it open; without a name it is nobody else's |
-//! | `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` | a bucket of an object store, from a prefix on; credentials come from the environment |
+//! | a path, `file:PATH`, or `file:///PATH` | a folder; in the last form, `%3F` is a `?` |
+//! | `memory:NAME`, `memory:` | memory of this process, freed with the last handle; without a name it is private |
+//! | `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` | a prefix in a bucket of an object store; credentials are read from the environment |
 //!
-//! What was read of a bucket is kept in a folder of this machine where its URL says `cache=FOLDER`, or the environment
-//! `JUNCTURA_STORE_CACHE`; at most about `cache_size=BYTES`, or `JUNCTURA_STORE_CACHE_SIZE`: 10 GiB unless it is said. What was read of a
-//! folder is, where its URL says so: `file:///PATH?cache=FOLDER`. What a store has in other places is behind the cache of its URL, too,
-//! unless these say one of their own.
+//! Data read from a bucket are cached in a local folder if the URL has `cache=FOLDER`, or the environment
+//! `JUNCTURA_STORE_CACHE`. The cache has at most about `cache_size=BYTES`, or `JUNCTURA_STORE_CACHE_SIZE`. Default: 10
+//! GiB. Data read from a folder are cached only if the URL has a cache: `file:///PATH?cache=FOLDER`. Other locations of
+//! a store use the cache of its URL, unless they have their own.
 //!
-//! With `until=damage` behind the `?` a store whose commits are damaged shows what was committed before that, and takes nothing.
+//! With `until=damage` after the `?`, a store with damaged commits shows the state before the damage, and is read-only.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -30,19 +30,19 @@ pub(crate) enum StoreUrl {
     S3(ObjectBucket),
 }
 
-/// A part of an object store.
+/// A prefix in an object store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectBucket {
     pub(crate) name: String,
-    /// In front of every path; empty, or without a `/` at its ends.
+    /// The prefix of every path; empty, or without a `/` at its ends.
     pub(crate) prefix: String,
-    /// The server's address; that of Amazon, or what the environment says, without it.
+    /// The server's address. Default: from the environment, else that of Amazon.
     pub(crate) endpoint: Option<String>,
     pub(crate) region: Option<String>,
     pub(crate) cache: CacheUrl,
 }
 
-/// What a URL says of a cache.
+/// The cache options of a URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CacheUrl {
     folder: Option<PathBuf>,
@@ -52,10 +52,10 @@ pub(crate) struct CacheUrl {
 impl CacheUrl {
     const BYTES_MAX: u64 = 10 << 30;
 
-    /// The place, behind a cache if one was asked for.
+    /// Returns the disk, behind a cache if one is configured.
     ///
     /// # Errors
-    /// `InvalidArgument` for a size in the environment that is none.
+    /// `InvalidArgument` for an invalid size in the environment.
     fn in_front_of(&self, disk: Arc<dyn StorageDisk>) -> Result<Arc<dyn StorageDisk>> {
         let Some(folder) = &self.folder else { return Ok(disk) };
         let bytes_max = match (self.bytes_max, environment("JUNCTURA_STORE_CACHE_SIZE")) {
@@ -66,7 +66,7 @@ impl CacheUrl {
         Ok(Arc::new(CacheDisk::new(disk, folder, bytes_max)))
     }
 
-    /// This one, or that of the environment.
+    /// Returns these options, or those of the environment.
     #[cfg(feature = "s3")]
     fn or_of_environment(&self) -> Self {
         let folder = || environment("JUNCTURA_STORE_CACHE").map(PathBuf::from);
@@ -76,7 +76,7 @@ impl CacheUrl {
         }
     }
 
-    /// Takes an option of a URL; whether it is one of a cache.
+    /// Sets an option of a URL; returns whether it is a cache option.
     fn set(&mut self, option: &str, value: &str) -> Result<bool> {
         match option {
             "cache" if !value.is_empty() => self.folder = Some(value.into()),
@@ -91,7 +91,7 @@ fn environment(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// A number of bytes: `500MiB`, `20 GiB`, `1000000`.
+/// Parses a number of bytes: `500MiB`, `20 GiB`, `1000000`.
 fn size(text: &str) -> Result<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -113,7 +113,7 @@ fn size(text: &str) -> Result<u64> {
 
 impl StoreUrl {
     /// # Errors
-    /// `InvalidArgument`, which does not repeat what may be a secret.
+    /// `InvalidArgument`, without the text, which may contain a secret.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         if let Some(name) = text.strip_prefix("memory:") {
             return Ok(Self::Memory(name.to_owned()));
@@ -141,7 +141,7 @@ impl StoreUrl {
         Self::Folder(path.to_owned(), CacheUrl::default())
     }
 
-    /// The cache that its text says.
+    /// Returns the cache options of the text.
     pub(crate) fn cache(&self) -> &CacheUrl {
         static NONE: CacheUrl = CacheUrl {
             folder: None,
@@ -154,7 +154,7 @@ impl StoreUrl {
         }
     }
 
-    /// The same behind this cache, unless it says one of its own.
+    /// Adds this cache, unless the location has its own.
     pub(crate) fn behind(mut self, other: &CacheUrl) -> Self {
         match &mut self {
             Self::Folder(_, cache) | Self::S3(ObjectBucket { cache, .. }) if cache.folder.is_none() => {
@@ -165,10 +165,10 @@ impl StoreUrl {
         self
     }
 
-    /// What it is reached through; a folder has to be there, but for `is_new`.
+    /// Returns the disk of the location; a folder must exist, except with `is_new`.
     ///
     /// # Errors
-    /// `Unsupported` for what this build leaves out; what the system refuses.
+    /// `Unsupported` for a location that this build leaves out; errors of system calls.
     pub(crate) fn disk(&self, is_new: bool) -> Result<Arc<dyn StorageDisk>> {
         match self {
             Self::Folder(path, cache) => {
@@ -194,7 +194,7 @@ impl StoreUrl {
         }
     }
 
-    /// How commits get their order here, unless it is said.
+    /// Returns the default order of commits at this location.
     pub(crate) fn commits(&self) -> Commits {
         match self {
             Self::Folder(..) | Self::Memory(_) => Commits::Appended,
@@ -202,7 +202,7 @@ impl StoreUrl {
         }
     }
 
-    /// Whether it is the same one for whoever reads its text, wherever.
+    /// Returns whether the text means the same location in every process.
     pub(crate) fn is_absolute(&self) -> bool {
         match self {
             Self::Folder(path, _) => path.is_absolute(),
@@ -212,7 +212,7 @@ impl StoreUrl {
     }
 }
 
-/// A URL without `until=damage`, and whether it had that.
+/// Returns a URL without `until=damage`, and whether it had that option.
 pub(crate) fn without_until_damage(text: &str) -> (Cow<'_, str>, bool) {
     const OPTION: &str = "until=damage";
     let url = text.split_once('?').filter(|(place, _)| place.contains("://"));
@@ -223,7 +223,7 @@ pub(crate) fn without_until_damage(text: &str) -> (Cow<'_, str>, bool) {
     (format!("{place}?{}", others.join("&")).into(), true)
 }
 
-/// What stands behind `file://`.
+/// Parses the part after `file://`.
 fn cached_folder(text: &str) -> Result<StoreUrl> {
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
     let mut cache = CacheUrl::default();
@@ -238,7 +238,7 @@ fn cached_folder(text: &str) -> Result<StoreUrl> {
     Ok(StoreUrl::Folder(decoded(path)?.into(), cache))
 }
 
-/// Those behind a `?`.
+/// Returns the options after a `?`.
 fn options(query: &str) -> impl Iterator<Item = (&str, &str)> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
@@ -256,7 +256,7 @@ fn make_folder(path: &Path) -> Result<()> {
                 above
             };
             match std::fs::File::open(above).and_then(|folder| folder.sync_all()) {
-                // One may be allowed to write there and not to read.
+                // The folder may be writable and not readable.
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
                 synced => synced?,
             }
@@ -313,7 +313,7 @@ impl ObjectBucket {
                 self.endpoint = Some(value);
             }
             "region" => self.region = Some(value),
-            // Not repeated, since it may be a key.
+            // Not repeated, because it may be a key.
             _ => {
                 return Err(invalid(
                     "s3://…",
@@ -325,7 +325,7 @@ impl ObjectBucket {
     }
 }
 
-/// With `%41` and the like put in.
+/// Decodes percent-encoded characters.
 fn decoded(text: &str) -> Result<String> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();

@@ -1,4 +1,4 @@
-//! What a file in JSON says of itself is read before the rest of it, of which a later version may say other things.
+//! The format and version of a JSON file are checked before the rest, which a later version may define differently.
 
 use junctura_model::{Code, Error, Result};
 use serde::Deserialize;
@@ -9,10 +9,10 @@ struct FileVersion {
     version: u32,
 }
 
-/// Whether a file is of this format, in this version.
+/// Checks that a file has this format, in this version.
 ///
 /// # Errors
-/// `Unsupported` for another version; `Corrupt` for another format, and for what says none.
+/// `Unsupported` for another version; `Corrupt` for another format, and for a missing one.
 pub(crate) fn check(path: &str, text: &[u8], format: &str, version: u32) -> Result<()> {
     let corrupt = |cause: String| Error::new(Code::Corrupt, path, cause);
     let said: FileVersion = serde_json::from_slice(text).map_err(|error| corrupt(error.to_string()))?;

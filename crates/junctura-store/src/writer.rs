@@ -1,4 +1,4 @@
-//! One writer: what it was given, until a flush makes all of it visible.
+//! A writer: it collects objects until a flush makes them visible.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,67 +16,67 @@ use crate::log::{CommitLog, WriteTerm};
 use crate::maintenance::ownership;
 use crate::store::Store;
 
-/// A flush of no more payload bytes keeps them within its commit: one sync is enough then.
+/// A flush with at most this many payload bytes stores the payloads in its commit, which needs only one sync.
 const INLINE_BYTES_MAX: u64 = 64 << 10;
-/// Data files that are open at once, and datasets whose files stay open from one flush to the next.
+/// Maximum number of open data files, and of datasets whose files stay open from one flush to the next.
 const FILES_MAX: usize = 256;
-/// Datasets that one flush may have objects of; who reads commits has the same limit.
+/// Maximum number of datasets in one flush; readers of commits have the same limit.
 const DATASETS_MAX: usize = PARTS_MAX;
 
-/// Archives objects into a store. Dropped without a flush, it leaves nothing of what was archived since the last one.
+/// Archives objects in a store. A drop without a flush discards all objects since the last flush.
 #[derive(Debug)]
 pub struct StoreWriter {
     store: Store,
     id: [u8; 16],
     datasets: Vec<DatasetWriter>,
     numbers: HashMap<DatasetName, usize>,
-    /// Datasets whose files are open, in the order in which they were opened; and others.
+    /// Datasets with open files, in the order in which they were opened; it may contain others.
     opened: VecDeque<usize>,
-    /// Files of objects that are not flushed whose datasets have gone on in others.
+    /// Files of unflushed objects whose datasets have continued in other files.
     ahead: Vec<DataFile>,
-    /// The dataset of the object before.
+    /// The dataset of the previous object.
     last: usize,
     names: DataFileNames,
-    /// Those of undeclared attributes that it may write.
+    /// The names of undeclared attributes that it may write.
     open_names: OpenNames,
-    /// When the first object was archived that is not flushed, if there is one.
+    /// The time at which the first unflushed object was archived.
     since: Duration,
     rows: u64,
     /// The number of the last commit.
     commit: u64,
     broken: Option<Error>,
     is_kept_up: bool,
-    /// The process that it was made in.
+    /// The process that created it.
     process: u32,
-    /// The record of an object, while it is looked at.
+    /// The record of an object during its archival.
     scratch: Vec<u8>,
     packer: ObjectPacker,
 }
 
-/// Objects of one schema that have the first level of their keys in common.
+/// Objects of one schema with the same first level of their keys.
 #[derive(Debug)]
 struct DatasetWriter {
     schema: usize,
-    /// The record of that level.
+    /// The record of this level.
     key: Box<[u8]>,
     file: DataFile,
-    /// The file has been written to since then, or is new.
+    /// The time of the last write to the file, or of its creation.
     written: Duration,
-    /// Rows that are not flushed, in the file or in some before it.
+    /// Unflushed rows, in the file or in earlier files.
     table: RowTable,
-    /// Some are in files before it, which last already.
+    /// Some rows are in earlier files, which are durable already.
     is_split: bool,
-    /// How its objects are packed, if they are.
+    /// The packing of its objects, if any.
     compression: Option<Compression>,
 }
 
-/// What one flush made visible.
+/// The result of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flushed {
-    /// The number of its commit: later ones mask earlier ones. That of the last commit of this writer when there was nothing
-    /// to flush; 0 before the first.
+    /// The number of its commit: later commits mask earlier ones. If there was nothing to flush, that of the last
+    /// commit of this writer; 0 before the first.
     pub commit: u64,
-    /// Objects.
+    /// The number of objects.
     pub objects: u64,
 }
 
@@ -104,12 +104,13 @@ impl StoreWriter {
         })
     }
 
-    /// Takes an object under the first schema of the store. The bytes are copied or written before it returns; they are visible
-    /// to nobody before [`Self::flush`]. May write to the disk, and waits for nothing else.
+    /// Archives an object under the first schema of the store. The payload is copied or written before the call
+    /// returns; it is invisible to readers until [`Self::flush`]. May write to the disk, and waits for nothing else.
     ///
     /// # Errors
-    /// What the schema does not allow; `LimitExceeded` for an undeclared attribute whose name would be one more than a store may have, or for
-    /// one dataset more than a flush may have; what the system refuses. In all of these the object was not taken, and others may be.
+    /// Errors of the schema; `LimitExceeded` if an undeclared attribute would exceed the store's limit of names, or the
+    /// object the limit of datasets per flush; errors of system calls. In all these cases the object was not archived,
+    /// and the writer remains usable.
     pub fn archive<'a, V: IntoGiven<'a>>(
         &mut self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -118,10 +119,10 @@ impl StoreWriter {
         self.archive_at(0, attributes, payload, None)
     }
 
-    /// The same under the schema of this name.
+    /// As [`Self::archive`], under the schema with this name.
     ///
     /// # Errors
-    /// As [`Self::archive`]; `NotFound` when the store has no such schema.
+    /// As [`Self::archive`]; `NotFound` if the store has no such schema.
     pub fn archive_in<'a, V: IntoGiven<'a>>(
         &mut self,
         schema: &str,
@@ -132,7 +133,7 @@ impl StoreWriter {
         self.archive_at(at, attributes, payload, None)
     }
 
-    /// The same, of an object that has this version in a pool.
+    /// As [`Self::archive_in`], for an object that has this version in a pool.
     ///
     /// # Errors
     /// As [`Self::archive_in`].
@@ -165,10 +166,10 @@ impl StoreWriter {
         taken
     }
 
-    /// The same with a record that a schema of the store has made: that of this number.
+    /// As [`Self::archive`], with a record that the store's schema of this number has made.
     ///
     /// # Errors
-    /// As [`Self::archive`]; `InvalidArgument` when there is no such schema.
+    /// As [`Self::archive`]; `InvalidArgument` if there is no such schema.
     pub fn archive_record(
         &mut self,
         schema: usize,
@@ -225,8 +226,8 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// Which one these objects belong to. One whose file is done goes on in another, and so does one whose file has not been written
-    /// to for so long that it may be gone, if nothing in it is left.
+    /// Returns the index of a dataset. A dataset continues in another file if its file is complete, or if it was not
+    /// written to for so long that the file may have been removed, because none of its objects is left.
     fn dataset(&mut self, schema: usize, key: &[u8]) -> Result<usize> {
         let is_last = |dataset: &&DatasetWriter| dataset.schema == schema && *dataset.key == *key;
         let known = match self.datasets.get(self.last).filter(is_last) {
@@ -240,7 +241,7 @@ impl StoreWriter {
         let disk = self.store.disk();
         let dataset = &mut self.datasets[self.last];
         if dataset.file.is_full() && !disk.grows(dataset.file.name()) {
-            // Where nothing is written on after a sync, it need not wait for the flush.
+            // A file that gets no more writes after a sync need not wait for the flush.
             dataset.file.sync(disk)??;
         }
         let is_old = self.since.saturating_sub(dataset.written) > self.store.ages().unflushed_max;
@@ -280,30 +281,33 @@ impl StoreWriter {
         DataFile::new(self.names.next(data::FOLDER, schema, key))
     }
 
-    /// Objects that were archived and not flushed.
+    /// Returns the number of unflushed objects.
     #[must_use]
     pub fn pending(&self) -> u64 {
         self.rows
     }
 
-    /// Whether the last flush that failed is known to have left nothing: then another one may be tried.
+    /// Returns whether the last failed flush is known to have left nothing: it may then be retried.
     #[must_use]
     pub fn flush_is_known(&self) -> bool {
         self.broken.is_none()
     }
 
-    /// Whether flushes of this writer let a [checkpoint](Store::checkpoint) be made beside them, on a thread, where much was written since
-    /// the last one; without being told otherwise they do.
+    /// Sets whether flushes of this writer start a [checkpoint](Store::checkpoint) on a background thread when much was
+    /// written since the last one. Default: true.
     pub fn set_upkeep(&mut self, is_kept_up: bool) {
         self.is_kept_up = is_kept_up;
     }
 
-    /// Waits until everything archived before it is on the disk, and visible to everybody: all of it at once.
+    /// Blocks until everything archived before is on disk and visible to all readers, atomically.
     ///
     /// # Errors
-    /// `Expired` when something of it is older than the store keeps it, `TooLarge` when it is more than a commit may have: it is forgotten. What the system refuses: nothing of it is
-    /// visible, and a later flush tries again. When a sync failed, or it was stopped for so long in the middle of it that others may have
-    /// removed what it wrote (`Unavailable`), it is not known what is there: then this writer takes no more, and whether the flush is visible has to be looked up.
+    /// - `Expired` if an object is older than the store keeps unflushed objects; `TooLarge` if the objects exceed the
+    ///   limit of a commit. All unflushed objects are discarded.
+    /// - Errors of system calls: nothing is visible, and a later flush retries.
+    /// - If a sync failed, or the process was suspended for so long that other processes may have removed its files
+    ///   (`Unavailable`), the outcome is unknown: this writer accepts no more objects, and the caller must look up
+    ///   whether the flush is visible.
     pub fn flush(&mut self) -> Result<Flushed> {
         self.working()?;
         let objects = self.rows;
@@ -313,7 +317,7 @@ impl StoreWriter {
             return Ok(Flushed { commit, objects });
         }
         let is_inline = self.is_inline();
-        // What is inline is in no file that others could remove.
+        // Inline payloads are in no file that other processes could remove.
         let term = self.term(!is_inline);
         term.check(self.store.now()).map_err(|error| self.failed(error))?;
         if !is_inline {
@@ -367,7 +371,7 @@ impl StoreWriter {
                     self.broken = Some(unknown.clone());
                     return Err(unknown);
                 }
-                // The object was taken: that what came before it cannot be written is for the flush to say.
+                // The object was accepted: the flush reports the failure to write earlier ones.
                 Err(_) => {
                     self.opened.push_back(first);
                     return Ok(());
@@ -429,7 +433,7 @@ impl StoreWriter {
         }
     }
 
-    /// Nothing of what was archived is flushed any more.
+    /// Discards all unflushed objects.
     fn forget(&mut self, code: Code, cause: &str) -> Error {
         for file in &mut self.ahead {
             file.take_back(self.store.disk());
@@ -444,7 +448,7 @@ impl StoreWriter {
         Error::new(code, forgotten, cause)
     }
 
-    /// Nobody is to name what was not flushed: its room is there for others at once.
+    /// Frees the space of unflushed objects at once: no commit will name them.
     fn take_back(&mut self) {
         let files = self.datasets.iter_mut().map(|dataset| &mut dataset.file);
         for file in files.chain(&mut self.ahead) {
@@ -465,7 +469,7 @@ impl StoreWriter {
 
     fn failed(&mut self, error: Error) -> Error {
         if self.store.log().is_broken() {
-            // It may name files of what it was to forget.
+            // It may name files of the discarded objects.
             self.broken = Some(error.clone());
             return error;
         }
@@ -473,7 +477,7 @@ impl StoreWriter {
             return self.forget(Code::Expired, error.cause());
         }
         if error.code() == Code::TooLarge {
-            // Another attempt would have the same bytes.
+            // A retry would have the same bytes.
             return self.forget(Code::TooLarge, error.cause());
         }
         error
@@ -489,7 +493,8 @@ impl StoreWriter {
 
 impl Drop for StoreWriter {
     fn drop(&mut self) {
-        // Of a flush whose end is not known a commit may name them, and what a process has from a fork is its parent's.
+        // After a flush with unknown outcome, a commit may name the files; files that were inherited in a fork belong
+        // to the parent.
         if self.rows > 0 && self.broken.is_none() && self.process == std::process::id() {
             self.take_back();
         }

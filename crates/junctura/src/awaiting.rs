@@ -1,4 +1,4 @@
-//! What somebody waits for, apart from how.
+//! Wait sources: the events for which a thread or task waits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use crate::connection::PoolConnection;
 use crate::connection::state::ConnectionState;
 use crate::verbs::bundle::BundleProgress;
 
-/// What can be waited for beside others with [`Pool::wait`](crate::Pool::wait): a [`Follow`](crate::Follow), a
-/// [`Subscription`](crate::Subscription), a [`Pending`](crate::Pending), a [`Bundle`](crate::Bundle),
-/// a [`Timer`](crate::Timer).
+/// A type that [`Pool::wait`](crate::Pool::wait) can wait for: a [`Follow`](crate::Follow), a
+/// [`Subscription`](crate::Subscription), a [`Pending`](crate::Pending), a [`Bundle`](crate::Bundle), a
+/// [`Timer`](crate::Timer).
 pub trait Awaited {
-    /// What to wait for, as things stand now.
+    /// Returns the event to wait for, in the current state.
     fn awaiting(&self) -> WaitSource;
 }
 
-/// What somebody waits for. It does not borrow what it was made from, and holds for as long as nothing was taken from that.
+/// An event to wait for. It does not borrow its source, and is valid until something is taken from the source.
 ///
 /// ```
 /// # use junctura::{Awaited, WaitSource, Pool};
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
 /// let mut follow = pool.follow("")?;
-/// let there = WaitSource::ready(); // whatever else comes, this one is ready
+/// let there = WaitSource::ready(); // always ready
 /// assert_eq!(pool.wait(&[&there, &there], None)?, [0, 1]);
 /// let comes = follow.awaiting(); // does not borrow the follow
 /// pool.wait(&[&comes], None)?;
@@ -39,34 +39,34 @@ pub struct WaitSource(pub(crate) WaitKind);
 pub(crate) enum WaitKind {
     Ready,
     Letters(Arc<PoolConnection>, u64),
-    /// Whatever comes of a bundle, which several threads may take.
+    /// The end of a bundle, which several threads may take.
     Bundle(Arc<BundleProgress>),
     Until(Instant),
-    /// A slot, or the answer in a conversation: by how many slots had come free when there was none.
+    /// A slot, or the answer in a conversation; with the count of freed slots at the time when none was free.
     Memory(Arc<PoolConnection>, u64, u64),
-    /// Another thread raises it, and then rouses all that wait.
+    /// A flag that another thread sets before it wakes all waits.
     Raised(Arc<AtomicBool>),
     Never,
 }
 
 impl WaitSource {
-    /// Nothing: it is there, or has ended.
+    /// An event that has occurred already.
     #[must_use]
     pub fn ready() -> Self {
         Self(WaitKind::Ready)
     }
 
-    /// What does not come.
+    /// An event that never occurs.
     pub(crate) fn never() -> Self {
         Self(WaitKind::Never)
     }
 
-    /// What comes in a conversation.
+    /// A message in a conversation.
     pub(crate) fn letters(connection: &Arc<PoolConnection>, number: u64) -> Self {
         Self(WaitKind::Letters(Arc::clone(connection), number))
     }
 
-    /// The conversation in which it comes.
+    /// Returns the conversation of the event.
     pub(crate) fn conversation(&self) -> Option<(&Arc<PoolConnection>, u64)> {
         match &self.0 {
             WaitKind::Letters(connection, number) | WaitKind::Memory(connection, number, _) => {
@@ -77,7 +77,7 @@ impl WaitSource {
         }
     }
 
-    /// Whether slots that come free concern it.
+    /// Returns whether slots that become free are such an event.
     pub(crate) fn is_for_slots(&self) -> bool {
         matches!(self.0, WaitKind::Memory(..))
     }

@@ -1,6 +1,6 @@
-//! What has no descriptor to wait for, or takes long, is done by a thread of its own where the caller must not block, or only until a
-//! deadline: opening and closing a pool, reading what was spilled to a disk or is in the store behind the pool, verifying large
-//! checksums, waiting for room in a socket. All of it is rare, or much at a time.
+//! Runs work that has no descriptor, or takes long, on a separate thread if the caller must not block or has a
+//! deadline: opening and closing a pool, reading spilled payloads or the store behind the pool, verifying large
+//! checksums, waiting for space in a socket. Each of these is rare or processes much data at once.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -20,21 +20,21 @@ use crate::connection::{PoolConnection, rouser};
 enum AnswerSlot<T> {
     Running(Option<Waker>),
     Done(thread::Result<T>),
-    /// Nobody waits for it, or it was taken.
+    /// The result is no longer waited for, or was taken.
     Left,
 }
 
-/// What a thread is about to say. Should nobody wait for it any more, it is undone.
+/// The result that a thread computes. It is undone if it is no longer waited for.
 pub(crate) struct ThreadAnswer<T> {
     slot: Arc<Mutex<AnswerSlot<T>>>,
     is_done: Arc<AtomicBool>,
     undo: fn(T),
 }
 
-/// Runs `call` on a thread of its own; `undo` gets what it gave where nobody waits for that any more.
+/// Runs `call` on a separate thread; `undo` receives the result if it is no longer waited for.
 ///
 /// # Errors
-/// `LimitExceeded` when the system gives no thread.
+/// `LimitExceeded` if the system provides no thread.
 pub(crate) fn beside<T: Send + 'static>(
     call: impl FnOnce() -> T + Send + 'static,
     undo: fn(T),
@@ -67,16 +67,16 @@ pub(crate) fn beside<T: Send + 'static>(
 }
 
 impl<T> ThreadAnswer<T> {
-    /// That the thread has made it.
+    /// Returns a wait source for the end of the thread.
     pub(crate) fn awaiting(&self) -> WaitSource {
         WaitSource(WaitKind::Raised(Arc::clone(&self.is_done)))
     }
 
-    /// What the thread has made; blocks until the deadline. `None`: not by then, and all that wait on the connection are roused when
-    /// it is.
+    /// Returns the result of the thread; blocks until the deadline. `None`: not in time; the thread wakes all waits on
+    /// the connection when it is done.
     ///
     /// # Errors
-    /// `Closed` in a forked child, which does not have the thread; what the interrupt hook said.
+    /// `Closed` in a forked child, which does not have the thread; those of the interrupt hook.
     pub(crate) fn wait_on(&mut self, connection: &Arc<PoolConnection>, deadline: Option<Instant>) -> Result<Option<T>> {
         loop {
             if connection.is_inherited() {
@@ -93,7 +93,7 @@ impl<T> ThreadAnswer<T> {
         }
     }
 
-    /// Wakes this when the thread has made it, in place of what was to be woken before.
+    /// Wakes this waker when the thread is done, instead of the previous one.
     fn wake_when_done(&self, waker: Waker) {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         let replaced = match &mut *slot {
@@ -107,7 +107,7 @@ impl<T> ThreadAnswer<T> {
         }
     }
 
-    /// What the thread has made; blocks until then. `None`: not by the deadline.
+    /// Returns the result of the thread; blocks until the deadline. `None`: not in time.
     fn wait(&mut self, deadline: Option<Instant>) -> Option<T> {
         let waker = Arc::new(WaitingThread(thread::current())).into();
         let mut context = Context::from_waker(&waker);

@@ -1,4 +1,4 @@
-//! What only bindings to other languages use: an event loop that is not Rust's looks for all requests of a pool together.
+//! Functions for bindings to other languages: an event loop outside Rust polls all requests of a pool together.
 //!
 //! ```text
 //!  look --> ready(…) or wake_when --> take_item, take_event, take_completed; what takes long is an errand for a thread
@@ -21,21 +21,21 @@ pub use crate::verbs::follow::BlockingStep;
 use crate::verbs::follow::{Follow, Item};
 use crate::verbs::subscribe::{PoolEvent, Subscription};
 
-/// Sends what is to go and reads what has come, without waiting. From then on the pool's [`descriptor`](Pool::descriptor)
-/// becomes readable when more comes. True: something could not be sent, and the descriptor does not become readable when it can;
-/// [`Pool::flush`] waits for that.
+/// Sends and reads without waiting. From then on the pool's [`descriptor`](Pool::descriptor) becomes readable when more
+/// messages arrive. Returns true if something could not be sent; the descriptor does not become readable when it can be
+/// sent, but [`Pool::flush`] waits for that.
 ///
 /// # Errors
-/// `Disconnected` or `Closed` when nothing comes any more: then every request fails with it when it is taken.
+/// `Disconnected` or `Closed` if the connection has ended: every request then fails with this error when it is taken.
 pub fn look(pool: &Pool) -> Result<bool> {
     pool.connection()?.look_for_all()
 }
 
-/// Which of these have something that has been read: their indices, rising. Reads nothing. Where several threads look at one
-/// pool, each asks for all requests *after* its look.
+/// Returns the indices of those for which something has been read, ascending. Reads nothing. If several threads poll
+/// one pool, each checks all requests *after* its own call of [`look`].
 ///
 /// # Errors
-/// Only in a forked child, which connects anew: those of [`Pool::connect`].
+/// Only in a forked child, which reconnects: those of [`Pool::connect`].
 pub fn ready(pool: &Pool, on: &[WaitSource]) -> Result<Vec<usize>> {
     let connection = pool.connection()?;
     let state = connection.lock()?;
@@ -44,8 +44,8 @@ pub fn ready(pool: &Pool, on: &[WaitSource]) -> Result<Vec<usize>> {
     Ok(ready.map(|(index, _)| index).collect())
 }
 
-/// Blocks until something has come for `on`, or it has ended; at most until `timeout`. What it was made from is not borrowed: another
-/// thread may end it meanwhile, and that ends the wait.
+/// Blocks until `on` is ready or has ended; at most until `timeout`. The source of `on` is not borrowed: another thread
+/// may end it meanwhile, which ends the wait.
 ///
 /// # Errors
 /// As [`Pool::wait`].
@@ -56,18 +56,19 @@ pub fn wait_for(on: &WaitSource, timeout: Option<Duration>) -> Result<()> {
     }
 }
 
-/// Wakes, once, when something has been read for `on`. What was read before is found by asking after this.
+/// Wakes the waker, once, when something has been read for `on`. Check after this call for messages that were read
+/// before it.
 ///
 /// # Errors
-/// Only in a forked child, which connects anew: those of [`Pool::connect`].
+/// Only in a forked child, which reconnects: those of [`Pool::connect`].
 pub fn wake_when(pool: &Pool, on: &WaitSource, waker: &Waker) -> Result<TaskPlace> {
     let mut place = TaskPlace::default();
     place.enter(&pool.connection()?, on, waker);
     Ok(place)
 }
 
-/// The next item of a follow that is at hand; `None`: none is, or the follow has ended ([`Follow::is_over`]). What takes long is done
-/// apart: [`take_errand`].
+/// Returns the next available item of a follow; `None`: there is none, or the follow has ended ([`Follow::is_over`]).
+/// Slow work is separate: [`take_errand`].
 ///
 /// # Errors
 /// As [`Follow::next_item`].
@@ -75,8 +76,8 @@ pub fn take_item(follow: &mut Follow) -> Result<Option<Item>> {
     follow.take_next()
 }
 
-/// What the next item waits for and takes long, if that is so: to be run where one may wait, and then [`finish`]ed. One at a time is
-/// out.
+/// Returns the blocking step for which the next item waits, if any. Run it where blocking is allowed, then pass it to
+/// [`finish`]. At most one step is outstanding.
 ///
 /// # Errors
 /// As [`Follow::next_item`].
@@ -84,15 +85,17 @@ pub fn take_errand(follow: &mut Follow) -> Result<Option<BlockingStep>> {
     follow.take_errand()
 }
 
-/// Gives an errand back. What it was for comes from [`take_item`]. One that was not run is to be done again.
+/// Returns a blocking step to its follow. [`take_item`] then returns its result. A step that was not run is issued
+/// again.
 ///
 /// # Errors
-/// What went wrong in the store behind the pool; the errand is to be done again then, where that is of use.
+/// Errors of the store behind the pool; the step is issued again if a retry is useful.
 pub fn finish(follow: &mut Follow, errand: BlockingStep) -> Result<()> {
     follow.finish(errand)
 }
 
-/// The next event that has been read; `None`: none has, or the subscription has ended ([`Subscription::is_over`]).
+/// Returns the next event that has been read; `None`: there is none, or the subscription has ended
+/// ([`Subscription::is_over`]).
 ///
 /// # Errors
 /// As [`Subscription::next_event`].
@@ -100,19 +103,19 @@ pub fn take_event(events: &mut Subscription) -> Result<Option<PoolEvent>> {
     events.take_next()
 }
 
-/// What came of a bundle, if that has been read.
+/// Returns the completed bundle, if its message has been read.
 ///
 /// # Errors
-/// `Closed` where it was aborted, or left by this handle.
+/// `Closed` if it was aborted, or left by this handle.
 pub fn take_completed(bundle: &Bundle) -> Result<Option<Completed>> {
     bundle.take_completed()
 }
 
-/// As [`Pool::begin_wanted`]; where nothing wants it, the pool remembers that it was declined, as an offer with
-/// [`OfferOptions::if_wanted`](crate::OfferOptions::if_wanted) does.
+/// As [`Pool::begin_wanted`]; if no consumer wants the object, the pool remembers that it was declined, as an offer
+/// with [`OfferOptions::if_wanted`](crate::OfferOptions::if_wanted) does.
 ///
 /// # Errors
-/// As there.
+/// As [`Pool::begin_wanted`].
 pub fn begin_probe<'a, V: IntoGiven<'a>>(
     pool: &Pool,
     attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -121,7 +124,8 @@ pub fn begin_probe<'a, V: IntoGiven<'a>>(
     pool.begin_probe(attributes, schema, true)
 }
 
-/// Keeps the memory of an allocation mapped after it was offered, for views of other languages. `None`: it is not shared.
+/// Keeps the memory of an allocation mapped after its offer, for views of other languages. `None` if it is not shared
+/// memory.
 #[must_use]
 pub fn keep_mapped(allocation: &Allocation) -> Option<KeepMapped> {
     allocation.keep_mapped()

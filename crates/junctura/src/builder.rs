@@ -1,4 +1,4 @@
-//! What can be set before a pool is opened.
+//! Settings for opening a pool.
 
 #[cfg(feature = "embedded")]
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ use crate::pool::Pool;
 #[cfg(feature = "embedded")]
 use crate::start::start;
 
-/// Where a schema comes from.
+/// The source of a schema.
 #[derive(Clone, Debug)]
 pub(crate) enum SchemaOrigin {
     Builtin(String),
@@ -36,7 +36,7 @@ pub(crate) enum SchemaOrigin {
 }
 
 impl SchemaOrigin {
-    /// One schema, or those of a file of FDB's.
+    /// Reads one schema, or all schemas of an FDB file.
     fn read(&self) -> Result<Vec<Arc<Schema>>> {
         let read = match self {
             SchemaOrigin::Builtin(name) => {
@@ -60,10 +60,10 @@ impl SchemaOrigin {
     }
 }
 
-/// Reads a file for people, up to [`junctura_transport::TEXT_BYTES_MAX`] bytes.
+/// Reads a text file of at most [`junctura_transport::TEXT_BYTES_MAX`] bytes.
 ///
 /// # Errors
-/// `TooLarge`; `Io` for one that is missing, too; `InvalidArgument` for bytes that are no text.
+/// `TooLarge`; `Io`, also for a missing file; `InvalidArgument` if the bytes are not text.
 #[doc(hidden)]
 pub fn read_text(path: &Path) -> Result<String> {
     junctura_transport::read_text(path).map_err(|error| match error.code() {
@@ -72,12 +72,12 @@ pub fn read_text(path: &Path) -> Result<String> {
     })
 }
 
-/// How a server that this process starts or embeds is to be.
+/// Settings of a server that this process starts or embeds.
 #[cfg(feature = "embedded")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerSettings {
     pub(crate) budget_bytes: Option<u64>,
-    /// A directory, and how many bytes may go there.
+    /// A directory and its limit in bytes.
     pub(crate) spill: Option<(PathBuf, Option<u64>)>,
     pub(crate) orphan_timeout: Option<Duration>,
     pub(crate) inline_bytes_max: Option<u64>,
@@ -95,7 +95,7 @@ pub(crate) struct ServerSettings {
 /// # use std::time::Duration;
 /// # fn main() -> junctura::Result<()> {
 /// let pool = Pool::builder()
-///     .name("model") // what others see
+///     .name("model") // the name that other clients see
 ///     .schema("free") // the first is meant where none is named
 ///     .budget_bytes(64 << 20)
 ///     .spill("/tmp", Some(256 << 20)) // for payloads that memory has no room for
@@ -126,7 +126,7 @@ pub struct PoolBuilder {
 }
 
 impl PoolBuilder {
-    /// A pool that is embedded in this process, with the built-in schemas.
+    /// Creates a builder for a pool that is embedded in this process, with the built-in schemas.
     ///
     /// ```
     /// # use junctura::{Pool, PoolBuilder};
@@ -141,8 +141,8 @@ impl PoolBuilder {
         Self::default()
     }
 
-    /// Where the pool is: `unix:NAME`, `unix:/path/to/socket`, `unix:@NAME`, or `tcp://HOST:PORT`. Without one it is embedded in
-    /// this process. `tcp://` requires the feature `net`, a pool in this process the feature `embedded`.
+    /// Sets the URL of the pool: `unix:NAME`, `unix:/path/to/socket`, `unix:@NAME`, or `tcp://HOST:PORT`. Default: a
+    /// pool embedded in this process. `tcp://` requires the feature `net`, an embedded pool the feature `embedded`.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -159,25 +159,24 @@ impl PoolBuilder {
         self
     }
 
-    /// What this client calls itself; others see it in events and counters. By default what `JUNCTURA_NAME` says, else the
-    /// name of the program.
+    /// Sets the name of this client in events and counters. Default: `$JUNCTURA_NAME`, else the name of the program.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Adds a built-in schema, by its name. The first schema that is added is meant where none is named.
+    /// Adds a built-in schema by name. The first schema added is the default.
     ///
-    /// A pool that is embedded or started here knows the schemas that were added, or all built-in ones if none was. One
-    /// that is there already must agree with them: `SchemaMismatch` names the first difference.
+    /// A pool that is embedded or started here has the schemas that were added, or all built-in ones if none was. A
+    /// running pool must agree with the added schemas; otherwise `SchemaMismatch` names the first difference.
     #[must_use]
     pub fn schema(mut self, builtin_name: impl Into<String>) -> Self {
         self.schemas.push(SchemaOrigin::Builtin(builtin_name.into()));
         self
     }
 
-    /// Adds a schema, as the text of a schema file.
+    /// Adds a schema, given as the text of a schema file.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -195,7 +194,7 @@ impl PoolBuilder {
         self
     }
 
-    /// Adds the schemas of a file: one, or as many as a file of FDB's has rules.
+    /// Adds the schemas of a file: one, or one for each rule of an FDB file.
     ///
     /// ```
     /// # use junctura::{Code, Pool};
@@ -211,9 +210,9 @@ impl PoolBuilder {
         self
     }
 
-    /// Whether to start a server where none runs at the URL. It ends itself when nobody is there and nothing lies in it.
-    /// The program is `$JUNCTURA_PROGRAM`, else what [`PoolBuilder::program`] says, else the `junctura` beside this program, else
-    /// the one on the path.
+    /// Sets whether to start a server if none is running at the URL. The server exits when it has no clients and no
+    /// objects. The program is the first that is set or exists: `$JUNCTURA_PROGRAM`, [`PoolBuilder::program`],
+    /// `junctura` in the directory of this program, `junctura` on the path.
     ///
     /// Requires the feature `embedded`.
     ///
@@ -235,7 +234,7 @@ impl PoolBuilder {
         self
     }
 
-    /// How the command `junctura` is started from here: a program, and what comes before the arguments.
+    /// Sets the command that starts `junctura`: a program and its leading arguments.
     ///
     /// Requires the feature `embedded`.
     ///
@@ -255,7 +254,7 @@ impl PoolBuilder {
         self
     }
 
-    /// Bytes of payload memory that the pool may take. For a pool that is embedded or started here.
+    /// Sets the memory budget for payloads, in bytes. Applies to a pool that is embedded or started here.
     ///
     /// Requires the feature `embedded`.
     #[cfg(feature = "embedded")]
@@ -265,9 +264,10 @@ impl PoolBuilder {
         self
     }
 
-    /// The store behind the pool, by its path or URL: what was archived there and has left the pool is found by [`Pool::demand`],
-    /// [`Pool::list`] and [`Pool::follow`] all the same, in one order with what the pool has. This process reads it itself; for
-    /// tasks, a thread does. Offers are refused for a key that the store has, where their schema rejects another object.
+    /// Sets the store behind the pool, by path or URL. [`Pool::demand`], [`Pool::list`] and [`Pool::follow`] then also
+    /// return archived objects that have left the pool, in one order with the objects of the pool. This process reads
+    /// the store itself; async tasks read it on a separate thread. An offer fails if the store has its key and the
+    /// schema rejects duplicates.
     ///
     /// Requires the feature `store`.
     ///
@@ -293,9 +293,10 @@ impl PoolBuilder {
         self
     }
 
-    /// Where payloads go that memory has no room for: a directory on a local disk, which is made if it is not there, and how many
-    /// bytes may go there (`None`: four times the memory). Nothing is seen of them there, and nothing is left when the pool
-    /// ends, however it ends. Without one, offers wait when memory is full. For a pool that is embedded or started here.
+    /// Sets the spill directory, on a local disk, and its limit in bytes (`None`: four times the memory budget). The
+    /// directory is created if missing. Spilled payloads have no visible files, and nothing remains when the pool ends,
+    /// even after a crash. Without a spill directory, offers block when memory is full. Applies to a pool that is
+    /// embedded or started here.
     ///
     /// Requires the feature `embedded`.
     #[cfg(feature = "embedded")]
@@ -305,8 +306,8 @@ impl PoolBuilder {
         self
     }
 
-    /// How long a bundle that is not complete stays when no producer has it open, before it is aborted; a minute unless told.
-    /// For a pool that is embedded or started here.
+    /// Sets how long an incomplete bundle without a producer is retained before it is aborted. Default: 1 minute.
+    /// Applies to a pool that is embedded or started here.
     ///
     /// Requires the feature `embedded`.
     #[cfg(feature = "embedded")]
@@ -316,7 +317,7 @@ impl PoolBuilder {
         self
     }
 
-    /// Whether payloads carry checksums, verified at delivery. For a pool that is embedded or started here.
+    /// Sets whether payloads carry checksums, verified at delivery. Applies to a pool that is embedded or started here.
     ///
     /// Requires the feature `embedded`.
     #[cfg(feature = "embedded")]
@@ -326,7 +327,8 @@ impl PoolBuilder {
         self
     }
 
-    /// Payloads of at most so many bytes travel inside the message. For a pool that is embedded or started here.
+    /// Sets the size in bytes up to which payloads travel inside the message. Applies to a pool that is embedded or
+    /// started here.
     ///
     /// Requires the feature `embedded`.
     #[cfg(feature = "embedded")]
@@ -336,8 +338,9 @@ impl PoolBuilder {
         self
     }
 
-    /// When clients of all these names have come and gone, the server drains, as by [`Pool::stop`], and ends. A client's end
-    /// counts, whatever it is; visitors do not. For a pool that is embedded or started here.
+    /// Drains and stops the server, as [`Pool::stop`] does, once clients with all these names have connected and
+    /// disconnected. A crash of a client counts as a disconnect; visitors do not count. Applies to a pool that is
+    /// embedded or started here.
     ///
     /// Requires the feature `embedded`.
     ///
@@ -346,7 +349,7 @@ impl PoolBuilder {
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").until_gone(["model"]).open()?;
     /// let model = Pool::builder().url(pool.url()).name("model").open()?;
-    /// drop(model); // it has come and gone: the pool drains, and ends
+    /// drop(model); // it has connected and disconnected: the pool drains and ends
     /// while pool.stat().is_ok() {}
     /// # Ok(())
     /// # }
@@ -358,8 +361,8 @@ impl PoolBuilder {
         self
     }
 
-    /// How long the embedded server looks for work before it sleeps, where that pays; 20 microseconds unless told. Longer is
-    /// lower latency for a core that is busy so much longer.
+    /// Sets how long the embedded server busy-polls before it sleeps, where that pays. Default: 20 µs. A longer time
+    /// reduces latency and keeps a core busy for longer.
     ///
     /// Requires the feature `embedded`.
     ///
@@ -379,15 +382,16 @@ impl PoolBuilder {
         self
     }
 
-    /// How long an offer or an allocation may wait for memory before it fails with `PoolFull`; `None`, the default: for ever.
+    /// Sets how long an offer or an allocation waits for memory before it fails with `PoolFull`. Default: `None`,
+    /// without limit.
     #[must_use]
     pub fn offer_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.offer_timeout = timeout;
         self
     }
 
-    /// Whether every slot comes round, the one that was freed first being used next; by default it is the one that was freed
-    /// last, which is warm in the cache. For measurements.
+    /// Sets whether slots are reused in the order in which they were freed. By default the most recently freed slot,
+    /// which is warm in the cache, is reused first. For measurements.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -403,7 +407,7 @@ impl PoolBuilder {
         self
     }
 
-    /// Whether this client only looks at the counters or stops the server: such a client is let in even while the server
+    /// Sets whether this client only reads counters or stops the server. The server accepts such a client even while it
     /// drains ([`Pool::stop`]).
     ///
     /// ```
@@ -421,9 +425,9 @@ impl PoolBuilder {
         self
     }
 
-    /// Which ways to a pool at `tcp://…` may be taken, in their order: `shm,tcp` unless told here or by `$JUNCTURA_TRANSPORTS`.
-    /// `shm` is memory that both map; it is taken when the server turns out to be on this machine. [`Pool::route`] says what
-    /// was chosen and why.
+    /// Sets the allowed transports to a pool at `tcp://…`, in order of preference. Default: `$JUNCTURA_TRANSPORTS`,
+    /// else `shm,tcp`. `shm` is memory that both processes map; it is used if the server runs on this machine.
+    /// [`Pool::route`] returns the chosen transport and the reason.
     ///
     /// Requires the feature `net`.
     ///
@@ -442,7 +446,7 @@ impl PoolBuilder {
         self
     }
 
-    /// The file of the token to show to a pool at `tcp://…`, by default `$JUNCTURA_TOKEN_FILE` or, beyond loopback,
+    /// Sets the file of the token for a pool at `tcp://…`. Default: `$JUNCTURA_TOKEN_FILE` or, beyond loopback,
     /// `~/.config/junctura/token`.
     ///
     /// Requires the feature `net`.
@@ -466,9 +470,10 @@ impl PoolBuilder {
         self
     }
 
-    /// The file of the certificate authorities to believe (PEM), by default `$JUNCTURA_CA_FILE` or, beyond loopback,
-    /// `~/.config/junctura/ca.pem`. With one, TLS is spoken on loopback, too; beyond it nothing else is. Without one, a server on
-    /// loopback must be a process of this user; `none` accepts servers of all users of this host.
+    /// Sets the file of trusted certificate authorities (PEM). Default: `$JUNCTURA_CA_FILE` or, beyond loopback,
+    /// `~/.config/junctura/ca.pem`. With a file, the connection uses TLS, also on loopback; beyond loopback TLS is
+    /// mandatory. Without one, a server on loopback must be a process of this user; `none` accepts servers of all users
+    /// of this host.
     ///
     /// Requires the feature `net`.
     ///
@@ -487,8 +492,8 @@ impl PoolBuilder {
         self
     }
 
-    /// Bytes of payloads from a pool at `tcp://…` that are kept at most while nobody here holds them, so that they need not
-    /// come again; by default a gibibyte, or a quarter of this machine's memory where that is less.
+    /// Sets the size in bytes of the cache for payloads from a pool at `tcp://…` that no client here holds, so that
+    /// they are not transferred again. Default: 1 GiB, or 25 % of this machine's memory if that is less.
     ///
     /// Requires the feature `net`.
     ///
@@ -507,9 +512,10 @@ impl PoolBuilder {
         self
     }
 
-    /// How many streams a connection to a pool at `tcp://…` has, from 1 to 8: `$JUNCTURA_STREAMS` or one unless told here. Large
-    /// payloads go over all of them at once, each with a thread of its own at both ends. That can pay for objects of several
-    /// mebibytes where one stream, or the one core that encrypts it, is slower than the network. They are opened one after the other.
+    /// Sets the number of streams of a connection to a pool at `tcp://…`, from 1 to 8. Default: `$JUNCTURA_STREAMS`,
+    /// else 1. A large payload is sent over all streams in parallel, each with its own thread at both ends. This can
+    /// increase throughput for objects of several MiB if one stream, or the one core that encrypts it, is slower than
+    /// the network. The streams are opened one after the other.
     ///
     /// Requires the feature `net`.
     ///
@@ -530,7 +536,8 @@ impl PoolBuilder {
         self
     }
 
-    /// Called by a wait that a signal interrupts, and now and then by every long one; an error ends the wait with it.
+    /// Sets a hook that a wait calls when a signal interrupts it, and that every long wait calls periodically. An error
+    /// from the hook ends the wait with that error.
     ///
     /// ```
     /// # use junctura::{Code, Error, Pool};
@@ -547,14 +554,15 @@ impl PoolBuilder {
         self
     }
 
-    /// Serves the pool at a `tcp://` URL to this user's processes of this machine: they share one link to it, and a payload that
-    /// several of them are given comes once. They find it where they connect to the same URL, or by `address` (`unix:…`) if one
-    /// is given. To the pool each of them is a client like any other. What is set here says how the gate is reached
-    /// ([`Self::token_file`], [`Self::ca_file`], [`Self::mirror_bytes`], [`Self::streams`]); nothing else matters. It ends when the value is dropped.
+    /// Acts as a local proxy for the pool at a `tcp://` URL: processes of this user on this machine share one
+    /// connection, and a payload that several of them receive is transferred once. They find the proxy when they
+    /// connect to the same URL, or at `address` (`unix:…`) if given. For the pool, each process is a separate client.
+    /// Only [`Self::token_file`], [`Self::ca_file`], [`Self::mirror_bytes`] and [`Self::streams`] apply. The proxy
+    /// stops when the returned value is dropped.
+    ///
+    /// Blocks until the upstream server has accepted the connection.
     ///
     /// Requires the feature `net`.
-    ///
-    /// Waits until the gate has let it in.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -575,19 +583,22 @@ impl PoolBuilder {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` without such a URL; `Unavailable` when nobody answers there; `Denied` where the token or the certificate
-    /// is not good; `AlreadyExists` when the address is served already; `Io` when the system refuses.
+    /// - `InvalidArgument` without such a URL
+    /// - `Unavailable` if no server answers there
+    /// - `Denied` for an invalid token or certificate
+    /// - `AlreadyExists` if the address is in use by another server
+    /// - `Io` if a system call fails
     #[cfg(feature = "net")]
     pub fn upstream(self, address: Option<&str>) -> Result<UpstreamProxy> {
         let url = self.url.unwrap_or_default();
         open_upstream(&url, address, &self.remote)
     }
 
-    /// Opens the pool.
+    /// Opens the pool. Blocks until it is connected.
     ///
     /// # Errors
-    /// Those of [`Pool::connect`] and `Pool::embedded`; those of reading a schema; `SchemaMismatch` where the pool has
-    /// another schema under the same name; `Unsupported` for what the features of this build leave out.
+    /// Those of [`Pool::connect`] and `Pool::embedded`; those of reading a schema; `SchemaMismatch` if the pool has a
+    /// different schema under the same name; `Unsupported` for features that this build leaves out.
     pub fn open(self) -> Result<Pool> {
         let mut schemas: Vec<Arc<Schema>> = Vec::new();
         for source in &self.schemas {
@@ -656,7 +667,7 @@ impl ServerSettings {
     }
 }
 
-/// What whoever started the program calls it.
+/// Returns the name that the environment gives to the program.
 fn given_name() -> Option<String> {
     std::env::var("JUNCTURA_NAME").ok().filter(|name| !name.is_empty())
 }

@@ -1,11 +1,11 @@
-//! Iterators that block, over what is also a stream of tasks.
+//! Blocking iterators over types that are also async streams.
 //!
-//! A follow is both: `for item in &mut follow` blocks a thread for each item, and with the feature `async` a follow is a stream.
-//! A type that were an iterator itself would have two methods `next`, and neither could be called.
+//! A follow is both: `for item in &mut follow` blocks a thread for each item, and with the feature `async` a follow is
+//! a stream. A type that were an iterator itself would have two ambiguous methods `next`.
 
 use junctura_model::Result;
 
-/// Gives one item after the other, and blocks for each; made by `into_iter` of a [`Follow`](crate::Follow), a
+/// Returns one item after the other and blocks for each; made by `into_iter` of a [`Follow`](crate::Follow), a
 /// [`Subscription`](crate::Subscription) or [`Pages`](crate::Pages).
 ///
 /// ```
@@ -16,7 +16,7 @@ use junctura_model::Result;
 /// let mut follow = pool.follow("")?;
 /// for item in &mut follow {
 ///     if let Item::Live = item? {
-///         break; // what was there has come, and the follow goes on
+///         break; // the snapshot is complete, and the follow continues
 ///     }
 /// }
 /// let until_live = FollowOptions { until_live: true, ..Default::default() };
@@ -27,10 +27,10 @@ use junctura_model::Result;
 #[derive(Debug)]
 pub struct BlockingIter<S>(pub(crate) S);
 
-/// What is iterated over.
+/// The source of a blocking iterator.
 pub trait BlockingSource {
     type Item;
-    /// The next item; blocks. `None`: there is no more.
+    /// Returns the next item; `None` after the last one. Blocks.
     fn next_blocking(&mut self) -> Result<Option<Self::Item>>;
 }
 
@@ -62,7 +62,7 @@ macro_rules! iterable {
         }
 
         impl $source {
-            /// Iterates without ending it; blocks for each item.
+            /// Iterates without consuming it; blocks for each item.
             pub fn iter_mut(&mut self) -> crate::iter::BlockingIter<&mut Self> {
                 crate::iter::BlockingIter(self)
             }

@@ -1,8 +1,8 @@
-//! Hand scientific data over by meaning: the client library, and the only crate that users name.
+//! Exchanges scientific data by attributes: the client library of Junctura, and the only crate that users name.
 //!
-//! A [`Pool`] is the shared space in which producers and consumers meet. A producer **offers** an object (attributes and a
-//! payload) and goes on computing; everyone who said what they want **gets it by meaning**, early or late, through memory
-//! that both map.
+//! A [`Pool`] is the shared space in which producers and consumers exchange objects. A producer **offers** an object
+//! (attributes and a payload) and continues to compute. Consumers **select objects by their attributes**, before or
+//! after the offer, and read the payload from memory that both processes map.
 //!
 //! ```
 //! use junctura::Pool;
@@ -17,13 +17,14 @@
 //! # }
 //! ```
 //!
-//! The same program runs in a pool that others share when that is opened with [`Pool::connect`]: `"unix:NAME"` on one machine,
-//! `"tcp://HOST:PORT"` over a network. `junctura serve` serves one, or [`PoolBuilder::start`] starts a server where none runs.
+//! The same program uses a shared pool when it opens the pool with [`Pool::connect`]: `"unix:NAME"` on one machine,
+//! `"tcp://HOST:PORT"` over a network. `junctura serve` runs a server; [`PoolBuilder::start`] starts a server if none
+//! is running.
 //!
 //! # In five minutes
-//! Attributes are described by a [schema](Schema): `free` takes whatever texts you like, `mars` knows the vocabulary of weather
-//! centres, your own is a file. What you want is said by a *selector* over them: `param=t/u,step=0/to/24,levelist>=500`.
-//! A consumer has three ways to get what matches:
+//! A [schema](Schema) describes attributes: `free` accepts arbitrary texts, `mars` defines the vocabulary of weather
+//! centers, and a file defines your own. A *selector* chooses objects by their attributes:
+//! `param=t/u,step=0/to/24,levelist>=500`. A consumer has three ways to get matching objects:
 //!
 //! ```
 //! use junctura::{FollowOptions, Item, Pool};
@@ -31,15 +32,15 @@
 //! # fn main() -> junctura::Result<()> {
 //! let pool = Pool::builder().schema("free").open()?;
 //!
-//! // It says early what it will want: that stays until it was received and released, whoever is faster.
+//! // A requirement retains matching objects until they were received through it and released.
 //! let archive = pool.require("space=fields")?;
 //!
-//! // A payload is best filled in the pool's memory: nothing is copied then, on either side.
+//! // A payload that is filled in the pool's memory is never copied, on either side.
 //! let mut field = pool.allocate(100_000)?;
 //! field.fill(7);
 //! field.offer([("space", "fields"), ("name", "sevens")])?;
 //!
-//! // It gets one object, and waits for it if need be; or it follows all that match: what is there, then what comes.
+//! // A demand waits for one object; a follow returns all matching objects: first a snapshot, then new ones.
 //! let sevens = pool.demand("name=sevens", None)?;
 //! for item in pool.follow("space=fields")? {
 //!     let Item::Object(field) = item? else { continue };
@@ -51,54 +52,59 @@
 //! # }
 //! ```
 //!
-//! | to | take |
+//! | to | use |
 //! |---|---|
-//! | share work among processes, so that each object is done once and nothing is lost with a worker | [`FollowOptions::group`], [`Pool::join`] |
-//! | make many objects visible at one moment, or not at all | [`Pool::bundle`], [`Pool::open_bundle`] |
+//! | share work among processes: each object is completed once, and the objects of a failed worker are redelivered | [`FollowOptions::group`], [`Pool::join`] |
+//! | make many objects visible atomically | [`Pool::bundle`], [`Pool::open_bundle`] |
 //! | offer many small objects | [`Pool::pipeline`] |
-//! | hand over an array that lies over many ranks, and take it in another layout | [`Pool::offer_piece`], [`Pool::demand_array`], [`Exchange`] |
-//! | compute only what somebody wants | [`Pool::wanted`], [`OfferOptions::if_wanted`] |
-//! | say how long an object stays | [`Retention`], [`OfferOptions::retention`] |
-//! | take something out again | [`Pool::withdraw`], [`Pool::withdraw_all`] |
-//! | keep in a store what passes, all of it or one of so many | [`Archiver`] |
-//! | go on where an earlier run was | [`Follow::cursor`], [`RequireOptions::name`] |
-//! | wait for several things, in a thread or in a loop of your own | [`Pool::wait`], [`Pool::descriptor`] |
-//! | know that what you said is in effect, before you say so elsewhere | [`Pool::sync`] |
-//! | see what happens | [`Pool::subscribe`], [`Pool::stat`] |
-//! | bring a field to the grid of another model, or to its times | the module [`remap`] |
-//! | await all of this, on tokio or another runtime | `begin_…` of each verb, with the feature `tokio` or `async`: the module `aio` |
+//! | offer an array that is distributed over many ranks, and read it in another layout | [`Pool::offer_piece`], [`Pool::demand_array`], [`Exchange`] |
+//! | compute only objects that a consumer wants | [`Pool::wanted`], [`OfferOptions::if_wanted`] |
+//! | set how long the pool retains an object | [`Retention`], [`OfferOptions::retention`] |
+//! | withdraw objects | [`Pool::withdraw`], [`Pool::withdraw_all`] |
+//! | archive all objects, or a sample, in a store | [`Archiver`] |
+//! | continue where an earlier run stopped | [`Follow::cursor`], [`RequireOptions::name`] |
+//! | wait for several events, in a thread or in your own event loop | [`Pool::wait`], [`Pool::descriptor`] |
+//! | ensure that all earlier requests are in effect | [`Pool::sync`] |
+//! | monitor a pool | [`Pool::subscribe`], [`Pool::stat`] |
+//! | regrid a field to the grid of another model, or interpolate it to other times | the module [`remap`] |
+//! | use `async`, on tokio or another runtime | `begin_…` of each verb, with the feature `tokio` or `async`: the module `aio` |
 //!
-//! Every [`Error`] says its [`Code`], what it is about and why, and [what to do](Code::advice). Whatever asks the server fails with
-//! `Disconnected` when that has gone, and with `Closed` after [`Pool::close`]; not every page repeats it.
+//! Every [`Error`] has a [`Code`], a subject, a reason and [advice](Code::advice). Every request to the server fails
+//! with `Disconnected` if the connection is lost, and with `Closed` after [`Pool::close`]; not every page repeats these
+//! two codes.
 //!
 //! # What to rely on
-//! An object is whole or not there; nobody changes it after its offer; its memory stays readable for as long as the [`Object`]
-//! lives, whatever becomes of the pool; it is released when it is dropped. Everything here may be used from any number of threads; nothing but
-//! [`Archiver::start`] keeps a thread of its own: the thread that waits reads the connection and hands on to the others what is theirs.
-//! There is no global state. After a fork a [`Pool`] connects anew in the child, and what the child inherited is left to the
-//! parent.
+//! - **Objects.** An object is visible as a whole or not at all, and is immutable after its offer. Its memory stays
+//!   readable for as long as the [`Object`] exists, even after the pool is closed. Dropping the [`Object`] releases it.
+//! - **Threads.** All types are thread-safe. The thread that waits reads the connection and passes messages to the
+//!   other threads. On the machine of the server, a client has no background thread, except for [`Archiver::start`]
+//!   and for single operations that block where the caller must not block. A `tcp://` connection has one thread for
+//!   each stream. An embedded server has its own threads.
+//! - **State.** There is no global state. After a fork, a [`Pool`] reconnects in the child; handles that the child
+//!   inherited belong to the parent.
 //!
 //! # Features
 //! | feature | default | adds |
 //! |---|---|---|
-//! | `embedded` | yes | `Pool::embedded`, and starting a server where none runs: `PoolBuilder::start`, and its settings for the server |
+//! | `embedded` | yes | `Pool::embedded`; starting a server if none is running: `PoolBuilder::start`, and its settings for the server |
 //! | `net` | yes | pools at `tcp://` URLs, TLS and tokens, `PoolBuilder::upstream` and [`UpstreamProxy`] |
 //! | `store` | yes | a store behind the pool (`PoolBuilder::store`) and the [`Archiver`] |
 //! | `async` | no | each [`Pending`] as a future, and follows as streams, on any runtime: the module `aio` |
 //! | `tokio` | no | the same, driven by tokio; includes `async` |
 //!
-//! With `default-features = false` the crate is a pure client of a pool that is served on the same machine, over a unix socket
-//! and shared memory. It then compiles at most 50 third-party crates, and neither server, Parquet nor TLS. An operation that needs
-//! a feature left out either does not exist or fails with [`Code::Unsupported`]; the error names the feature.
+//! With `default-features = false` the crate is only a client of a pool that a server on the same machine provides,
+//! over a Unix socket and shared memory. It then compiles at most 50 third-party crates, without server, Parquet and
+//! TLS. An operation that needs a disabled feature either does not exist or fails with [`Code::Unsupported`]; the error
+//! names the feature.
 
 #![warn(clippy::missing_errors_doc)]
-// Links on these pages lead to items of all features.
+// Links in this documentation refer to items of all features.
 #![cfg_attr(
     not(all(feature = "embedded", feature = "net", feature = "store")),
     allow(rustdoc::broken_intra_doc_links)
 )]
 
-/// The blocks of the guide's page on Rust.
+/// The code blocks of the Rust page of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/rust.md")]
 mod guide {}

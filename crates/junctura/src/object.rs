@@ -1,9 +1,9 @@
-//! An object that a consumer was given: its attributes, and its payload where it lies.
+//! An object delivered to a consumer: its attributes and its payload.
 //!
-//! The payload is not copied: the object keeps alive what it lies in, also when the pool is closed or the server gone. Only
-//! one that the server has spilled is read from its file, when the object comes into the user's hands.
-//! Dropping the object tells the server that it is released; share it in an `Arc` while several need it. In a panic it is
-//! given back: what came through a group or a requirement is not done then.
+//! The payload is not copied: the object keeps its memory alive, even after the pool is closed or the server has
+//! exited. Only a spilled payload is read from its file, when the caller receives the object. Dropping the object
+//! releases it and notifies the server; to share it, use an `Arc`. An object that is dropped in a panic is given back:
+//! the group or requirement through which it was received does not count it as completed.
 
 use std::fmt;
 use std::mem;
@@ -20,25 +20,25 @@ use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, REDELIVERED, ReleasedHolding, 
 use crate::connection::in_flight::ServerMessage;
 use crate::connection::{PoolConnection, unexpected};
 
-/// Checksums of more bytes take a while.
+/// Larger payloads, in bytes, take noticeable time to checksum.
 const SUMMED_AT_ONCE: u64 = 1 << 20;
 
-/// How a payload came here.
+/// How a payload arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// Inside the message.
     Inline,
     /// Through shared memory, without a copy.
     Shared,
-    /// From the server's file tier, where it was spilled.
+    /// From the server's file tier, to which it was spilled.
     File,
     /// Over a network, into memory of this machine.
     Tcp,
-    /// From the store behind the pool, which does not have it any more.
+    /// From the store behind the pool; the pool no longer has it.
     Store,
 }
 
-/// A delivery as it was received.
+/// A delivery as received from the server.
 #[derive(Debug)]
 pub(crate) struct ArrivedObject {
     pub(crate) holding: ReleasedHolding,
@@ -50,7 +50,8 @@ pub(crate) struct ArrivedObject {
     pub(crate) rest: u32,
     pub(crate) length: u64,
     pub(crate) place: PayloadSource,
-    /// The payload if it is inline, first, so that numbers in it are aligned as an allocation is; then the record.
+    /// The body: the payload first if it is inline, so that its numbers are aligned as an allocation is; then the
+    /// record.
     pub(crate) body: Vec<u8>,
 }
 
@@ -62,19 +63,19 @@ pub(crate) enum PayloadSource {
         mapping: Arc<SegmentMapping>,
         offset: u64,
     },
-    /// In the file tier, yet to be read.
+    /// In the file tier, not read yet.
     Spilled {
         file: Arc<OwnedFd>,
         at: u64,
     },
-    /// It was read from the file tier.
+    /// Read from the file tier.
     Read(Vec<u8>),
-    /// The pool does not have it: it was read from a store.
+    /// Read from a store; the pool does not have it.
     #[cfg_attr(not(feature = "store"), expect(dead_code, reason = "nothing is read from a store"))]
     Archived(Box<StoredPart>),
 }
 
-/// What an object from a store has of its own.
+/// Data that only objects from a store have.
 #[derive(Debug)]
 pub(crate) struct StoredPart {
     pub(crate) schema: Arc<Schema>,
@@ -95,7 +96,7 @@ impl ArrivedObject {
         self.flags & STAGED != 0
     }
 
-    /// Whether its object is long in the making: a disk is read, or much is summed up.
+    /// Returns whether making its object takes long: a disk read, or the checksum of a large payload.
     pub(crate) fn is_slow(&self) -> bool {
         matches!(self.place, PayloadSource::Spilled { .. })
             || self.flags & CHECKSUM != 0 && self.length > SUMMED_AT_ONCE
@@ -111,24 +112,24 @@ impl ArrivedObject {
             PayloadSource::Empty | PayloadSource::Spilled { .. } => &[],
             PayloadSource::Read(payload) => payload,
             PayloadSource::Archived(archived) => &archived.payload,
-            // The range was checked when the object came, and a map never changes its size.
+            // The range was checked on arrival, and a map never changes its size.
             PayloadSource::Mapped { mapping, offset } => mapping.slice(*offset, self.length).unwrap_or_default(),
         }
     }
 }
 
-/// Where objects come from: one for each follow and demand.
+/// The source of objects: one for each follow and demand.
 #[derive(Debug)]
 pub(crate) struct ObjectOrigin {
     pub(crate) connection: Arc<PoolConnection>,
     pub(crate) follow: Option<FollowSnapshot>,
-    /// How many letters the follow's reader has at hand.
+    /// Number of messages that are ready for the follow's reader.
     pub(crate) at_hand: AtomicUsize,
     /// The follow's conversation.
     conversation: u64,
-    /// Objects of the pool that are held.
+    /// Number of objects of the pool that are held.
     held: AtomicUsize,
-    /// The pool is to be asked at the next release.
+    /// The next release requests more objects from the pool.
     asks_when_released: AtomicBool,
 }
 
@@ -144,12 +145,12 @@ impl ObjectOrigin {
         }
     }
 
-    /// Of what its reader holds, the pool was told of each release before it is asked something.
+    /// Returns whether fewer than `window` objects are held. A release is always sent before the next request.
     pub(crate) fn holds_less_than(&self, window: u32) -> bool {
         self.held.load(Ordering::SeqCst) < window as usize
     }
 
-    /// Asks the pool what it has more for this follow: the answer is a letter behind that. Does not wait.
+    /// Requests the next objects for this follow from the pool. Does not block.
     ///
     /// # Errors
     /// `Disconnected` or `Closed`.
@@ -157,10 +158,10 @@ impl ObjectOrigin {
         self.connection.ask_within(self.conversation)
     }
 
-    /// The same, as soon as less is held.
+    /// As [`Self::ask`], but only when fewer than `window` objects are held.
     pub(crate) fn ask_when_released(&self, window: u32) -> Result<()> {
         self.asks_when_released.store(true, Ordering::SeqCst);
-        // It may have been released just now, and nobody asked.
+        // An object may have been released in the meantime without a request.
         if self.holds_less_than(window) {
             self.was_released()
         } else {
@@ -177,14 +178,14 @@ impl ObjectOrigin {
     }
 }
 
-/// When a follow began, and how its first phase is ordered.
+/// The start of a follow and the order of its first phase.
 #[derive(Debug)]
 pub(crate) struct FollowSnapshot {
     pub(crate) sequence: u64,
     pub(crate) order_by: Option<String>,
 }
 
-/// An object that came, and whose payload is yet to be read or verified: for who does that elsewhere.
+/// An object whose payload is not read or verified yet, for a caller that does so elsewhere.
 pub(crate) struct UnreadObject {
     origin: Arc<ObjectOrigin>,
     arrived: Option<ArrivedObject>,
@@ -210,7 +211,7 @@ impl UnreadObject {
 
 impl Drop for UnreadObject {
     fn drop(&mut self) {
-        // Nobody has seen it.
+        // The caller has not received the object.
         if let Some(arrived) = self.arrived.take()
             && let Ok(mut state) = self.origin.connection.lock()
         {
@@ -222,7 +223,7 @@ impl Drop for UnreadObject {
 
 /// An object, held until it is dropped or released.
 ///
-/// It reads as its payload: `&object[..]`.
+/// It dereferences to its payload: `&object[..]`. The payload is borrowed, not copied.
 ///
 /// ```
 /// # use junctura::{FollowOptions, Item, Pool, Transport};
@@ -234,8 +235,8 @@ impl Drop for UnreadObject {
 /// assert_eq!((object.key(), object.version(), object.schema().name()), ("{space=default}{}{name=a}", version, "free"));
 /// assert_eq!((object.get("unit"), object.attributes().count()), (Some("K"), 3));
 /// assert_eq!((object.producer(), object.transport()), (pool.client()?, Transport::Inline));
-/// assert!(!object.is_staged() && object.cursor().is_none()); // only what a follow gave has a cursor
-/// object.release()?; // as dropping it, and told at once
+/// assert!(!object.is_staged() && object.cursor().is_none()); // only objects of a follow have a cursor
+/// object.release()?; // as dropping it, and sent at once
 ///
 /// // A member of a group may give it back, for another member.
 /// let group = FollowOptions { group: Some("workers".into()), ..FollowOptions::default() };
@@ -262,14 +263,14 @@ pub struct Object {
 
 impl Object {
     /// # Errors
-    /// `Corrupt` when the payload is not what was offered, `Io` or `TooLarge` when it cannot be read from where it was spilled;
-    /// the object is given back then.
+    /// `Corrupt` if the payload does not match its checksum; `Io` or `TooLarge` if a spilled payload cannot be read.
+    /// The object is then given back.
     pub(crate) fn new(origin: &Arc<ObjectOrigin>, arrived: ArrivedObject) -> Result<Self> {
         let (object, unread) = Self::received(origin, arrived);
         unread.map_or(Ok(object), Err)
     }
 
-    /// As [`Self::new`]; the object is returned in any case, and with it why its payload is not to be read.
+    /// As [`Self::new`]; always returns the object, with the error if its payload cannot be read.
     pub(crate) fn received(origin: &Arc<ObjectOrigin>, arrived: ArrivedObject) -> (Self, Option<Error>) {
         if !matches!(arrived.place, PayloadSource::Archived(_)) {
             origin.held.fetch_add(1, Ordering::SeqCst);
@@ -288,7 +289,7 @@ impl Object {
         (object, unread)
     }
 
-    /// Reads the payload, if it was spilled. Waits for the disk.
+    /// Reads a spilled payload. Blocks on the disk.
     fn read_spilled(&mut self) -> Result<()> {
         if let PayloadSource::Spilled { file, at } = &self.arrived.place {
             let payload = tier::read(file.as_fd(), *at, self.arrived.length)
@@ -316,20 +317,20 @@ impl Object {
         Err(Error::new(Code::Corrupt, self.key(), cause))
     }
 
-    /// Its canonical key.
+    /// Returns its canonical key.
     #[must_use]
     pub fn key(&self) -> &str {
         self.key.get_or_init(|| self.schema().key_text(self.arrived.record()))
     }
 
-    /// Whether it was staged in a bundle that was not complete when it came: nobody else may ever see it, and it has no version
-    /// yet (sequence number 0).
+    /// Returns whether it was staged in an incomplete bundle when it was delivered. Such an object may never become
+    /// visible to other clients, and has no version yet (sequence number 0).
     #[must_use]
     pub fn is_staged(&self) -> bool {
         self.arrived.is_staged()
     }
 
-    /// Its version: newer ones are greater. `0.0` for what was put into a store by hand.
+    /// Returns its version; newer versions compare greater. `0.0` for an object that was put into a store by hand.
     #[must_use]
     pub fn version(&self) -> Version {
         if let PayloadSource::Archived(archived) = &self.arrived.place {
@@ -341,7 +342,7 @@ impl Object {
         }
     }
 
-    /// The schema that describes it.
+    /// Returns the schema that describes it.
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         if let PayloadSource::Archived(archived) = &self.arrived.place {
@@ -355,51 +356,53 @@ impl Object {
         self.arrived.record()
     }
 
-    /// Names and canonical values of its attributes, those of the key first.
+    /// Iterates over the names and canonical values of its attributes, key attributes first.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
         self.schema().attributes_of(self.arrived.record())
     }
 
-    /// The canonical value of an attribute, by its name or an alias.
+    /// Returns the canonical value of an attribute, by name or alias.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.schema().value_in(self.arrived.record(), name)
     }
 
-    /// The payload.
+    /// Returns the payload, borrowed.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         self.arrived.payload()
     }
 
-    /// Whether it came because it was there when the follow began.
+    /// Returns whether it was delivered as part of the snapshot with which the follow began.
     #[must_use]
     pub fn in_snapshot(&self) -> bool {
         self.arrived.is_first_phase()
     }
 
-    /// Whether it was given out through the same group, or requirement with a name, before: to a client that was lost before
-    /// it released it, or gave it back.
+    /// Returns whether it was delivered before through the same group or named requirement, to a client that gave it
+    /// back or was lost before the release.
     #[must_use]
     pub fn redelivered(&self) -> bool {
         self.arrived.flags & REDELIVERED != 0
     }
 
-    /// How many objects became visible with it, as members of its bundle, under the versions that follow its own. Who wants to treat a
-    /// bundle as one thing knows by it what is still to come, as far as its selector means it. 0 for what was in no bundle.
+    /// Returns how many more members of its bundle became visible with it, under the versions that follow its own. A
+    /// consumer that treats a bundle as a unit uses this count to detect the end of the bundle, as far as its selector
+    /// matches all members. 0 outside a bundle.
     #[must_use]
     pub fn rest_of_bundle(&self) -> u32 {
         self.arrived.rest
     }
 
-    /// Whether it is an array that was offered in pieces: then its payload describes how the pieces lie, and
-    /// [`Pool::array`](crate::Pool::array) returns its elements. A payload that begins like such a description and is none is plain bytes.
+    /// Returns whether it is an array that was offered in pieces. Its payload then describes the layout of the pieces,
+    /// and [`Pool::array`](crate::Pool::array) returns its elements. A payload that only begins like such a description
+    /// is plain bytes.
     #[must_use]
     pub fn is_in_pieces(&self) -> bool {
         crate::array::is_in_pieces(self.payload())
     }
 
-    /// Where a follow that is to go on after this object begins; `None` for one that was demanded.
+    /// Returns a cursor from which a follow continues after this object; `None` if it was demanded.
     #[must_use]
     pub fn cursor(&self) -> Option<Cursor> {
         let incarnation = self.origin.connection.greeting.incarnation;
@@ -407,13 +410,13 @@ impl Object {
         Some(follow.cursor(incarnation, self.schema(), &self.arrived))
     }
 
-    /// The number of the client that offered it; 0 where it came from a store.
+    /// Returns the number of the client that offered it; 0 for an object from a store.
     #[must_use]
     pub fn producer(&self) -> u32 {
         self.arrived.producer
     }
 
-    /// How its payload came.
+    /// Returns how its payload arrived.
     #[must_use]
     pub fn transport(&self) -> Transport {
         match self.arrived.place {
@@ -429,20 +432,20 @@ impl Object {
         }
     }
 
-    /// Gives it back, and tells the server at once (dropping it may tell the server somewhat later, together with others).
+    /// Releases it and notifies the server at once. Dropping may delay the notification to batch it with others.
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server to tell any more; it is given back all the same.
+    /// `Disconnected` or `Closed` if the connection has ended; the object is released in any case.
     pub fn release(self) -> Result<()> {
         let origin = Arc::clone(&self.origin);
         drop(self);
         origin.connection.flush()
     }
 
-    /// Gives it back without being done with it: the group or requirement that it came through is owed it again, and it goes
-    /// to whoever is next, marked as [`Object::redelivered`]. One that came otherwise is released.
+    /// Gives it back uncompleted: the group or requirement through which it was received redelivers it to its next
+    /// reader, marked as [`Object::redelivered`]. An object that was received otherwise is released.
     ///
-    /// So does an object that is dropped in a panic.
+    /// An object that is dropped in a panic is also given back.
     ///
     /// # Errors
     /// As [`Object::release`].
@@ -451,7 +454,7 @@ impl Object {
         self.release()
     }
 
-    /// When it is dropped, it is given back and not released: see [`Object::give_back`].
+    /// Causes a drop to give it back instead of releasing it: see [`Object::give_back`].
     pub fn leave_undone(&mut self) {
         self.arrived.holding.flags = UNDONE.into();
     }
@@ -510,7 +513,7 @@ impl Drop for Object {
         if let PayloadSource::Archived(_) = self.arrived.place {
             return; // The server knows nothing of it.
         }
-        // The map goes first: when the server hears of the release, nothing here looks at the payload any more.
+        // Drops the map first: nothing here may read the payload after the server has received the release.
         self.arrived.place = PayloadSource::Empty;
         let body = mem::take(&mut self.arrived.body);
         if std::thread::panicking() {
@@ -519,7 +522,7 @@ impl Drop for Object {
         let more = self.origin.at_hand.load(Ordering::Relaxed) > 0;
         self.origin.connection.release(self.arrived.holding, body, more);
         self.origin.held.fetch_sub(1, Ordering::SeqCst);
-        // Without a server there is nothing to ask.
+        // Without a server there is nothing to request.
         let _ = self.origin.was_released();
     }
 }

@@ -1,13 +1,14 @@
-//! A request whose answer may not have come: the one primitive of a client.
+//! Outstanding requests: the one primitive of a client.
 //!
 //! ```text
 //!  begin_… --> Pending --wait-------> answer            blocks
-//!                 |------try_take---> None, …, answer   reads what has come, without blocking
+//!                 |------try_take---> None, …, answer   reads messages, without blocking
 //!                 |------.await-----> answer            wakes the task (feature `async`)
-//!                 '------drop-------> given up: nothing of it stays on either side
+//!                 '------drop-------> cancelled: nothing remains on either side
 //! ```
-//! The request is sent at once, as far as there is room for it. What was delivered and never taken is given back as if it had not
-//! been received: a group or requirement is owed it again. A request of several [steps] is one `Pending`, too.
+//!
+//! The request is sent at once, as far as the socket has space. A delivery that is never taken is given back as if it
+//! had not been received: a group or requirement redelivers it. A request of several [steps] is one `Pending`, too.
 
 mod memory;
 mod steps;
@@ -35,10 +36,10 @@ use crate::connection::stream::ServerStream;
 use crate::connection::{PoolConnection, ThreadWait, unexpected};
 use crate::verbs::allocation::Allocation;
 
-/// What was said to a question.
+/// The outcome of a request.
 pub(crate) enum RequestOutcome {
     Letter(ServerMessage),
-    /// An offer became visible, or staged, or did not.
+    /// An offer became visible or staged, or failed.
     Acknowledged(Result<u64>),
 }
 
@@ -59,9 +60,9 @@ fn taken_already() -> Error {
 
 type Finish<T> = Box<dyn FnOnce(&Arc<PoolConnection>, u64, RequestOutcome) -> Result<T> + Send>;
 
-/// A request whose answer may not have come. Dropping it gives the request up, without waiting.
+/// An outstanding request. Dropping it cancels the request without blocking.
 ///
-/// It is waited for in one of three ways:
+/// There are three ways to wait for the answer:
 /// ```
 /// # use junctura::{Code, DemandOptions, Pool};
 /// # use std::time::Duration;
@@ -69,7 +70,7 @@ type Finish<T> = Box<dyn FnOnce(&Arc<PoolConnection>, u64, RequestOutcome) -> Re
 /// # let pool = Pool::builder().schema("free").open()?;
 /// let mut late = pool.begin_demand("name=late", DemandOptions::default())?;
 /// assert!(late.try_take()?.is_none()); // not yet
-/// assert!(late.wait_within(Duration::from_millis(1))?.is_none()); // not in time; the request stands
+/// assert!(late.wait_within(Duration::from_millis(1))?.is_none()); // not in time; the request is still outstanding
 /// # pool.offer([("name", "late")], b"payload")?;
 /// assert_eq!(&late.wait()?[..], b"payload"); // blocks
 ///
@@ -82,15 +83,15 @@ type Finish<T> = Box<dyn FnOnce(&Arc<PoolConnection>, u64, RequestOutcome) -> Re
 /// # }
 /// ```
 ///
-/// With the feature `async` it is a [future](std::future::Future), too: see the module `aio`. In an event loop of your own,
-/// [`Pool::descriptor`](crate::Pool::descriptor) becomes readable when something has come, and each request is asked:
+/// With the feature `async` it is also a [future](std::future::Future): see the module `aio`. In your own event loop,
+/// [`Pool::descriptor`](crate::Pool::descriptor) becomes readable when a message has arrived; then poll each request:
 /// ```
 /// # use junctura::{BundleOptions, DemandOptions, FollowOptions, ListOptions, OfferOptions, Pending, Pool, RequireOptions, WithdrawOptions};
 /// use rustix::event::{PollFd, PollFlags, poll};
 ///
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
-/// /// A loop of one's own: it waits for the pool's descriptor, and takes what has come.
+/// /// An event loop: waits for the pool's descriptor, and takes answers.
 /// fn answer<T: Send + 'static>(pool: &Pool, mut pending: Pending<T>) -> junctura::Result<T> {
 ///     let descriptor = pool.descriptor()?;
 ///     loop {
@@ -121,8 +122,9 @@ type Finish<T> = Box<dyn FnOnce(&Arc<PoolConnection>, u64, RequestOutcome) -> Re
 /// # Ok(())
 /// # }
 /// ```
-/// Some requests have several steps: the pool is asked, then the store behind it, and each step begins when the answer to
-/// the one before was taken. A pool without a store answers a demand in one step.
+///
+/// Some requests have several steps: the pool, then the store behind it. Each step begins when the answer to the
+/// previous one is taken. A pool without a store answers a demand in one step.
 #[must_use = "a request that is dropped is given up; one of several steps goes on only while it is waited for"]
 pub struct Pending<T> {
     pub(crate) connection: Arc<PoolConnection>,
@@ -130,11 +132,11 @@ pub struct Pending<T> {
     /// The task that awaits it.
     #[cfg(feature = "async")]
     pub(crate) place: TaskPlace,
-    /// A thread makes the answer, since that takes long.
+    /// A thread makes the answer, because that takes long.
     pub(crate) slow: Option<ThreadAnswer<SlowAnswer<T>>>,
 }
 
-/// An answer that a thread has made. It is undone unless somebody takes it.
+/// An answer that a thread has made. It is undone unless it is taken.
 pub(crate) struct SlowAnswer<T> {
     answer: Option<Result<Option<T>>>,
     undo: fn(T),
@@ -155,71 +157,71 @@ impl<T> Drop for SlowAnswer<T> {
     }
 }
 
-/// What a task finds.
+/// The result of a poll by a task.
 #[cfg(feature = "async")]
 pub(crate) enum PolledValue<T> {
     Taken(T),
-    /// It has come, and is long in the making.
+    /// The answer has arrived, and making the result takes long.
     Slow,
 }
 
-/// Where an answer comes from.
+/// The source of an answer.
 enum PendingSource<T> {
     Conversation(PendingRequest<T>),
-    /// Memory comes in more than one way.
+    /// Memory: a slot that becomes free, or a segment.
     Memory(MemoryRequest, fn(Allocation) -> T),
-    /// It is made here.
+    /// Work of this client.
     Work(BlockingWork<T>),
-    /// Something comes before.
+    /// The steps before the request.
     Steps(Box<dyn RequestSteps<T>>),
     Watch(Box<dyn WatchedValue<T>>),
     Known(Result<T>),
-    /// It was taken.
+    /// The answer was taken.
     Taken,
 }
 
 struct PendingRequest<T> {
     number: u64,
     stop: StreamStop,
-    /// A failure that answers the question, too.
+    /// A failure that also answers the request.
     forgives: Option<Code>,
     finish: Finish<T>,
-    /// What becomes of an answer that nobody waits for any more.
+    /// Undoes an answer that is no longer waited for.
     undo: fn(T),
 }
 
-/// What has come of a question.
+/// The state of an answer.
 enum ArrivedAnswer {
     Said(RequestOutcome),
-    /// It has come, and is long in the making.
+    /// The answer has arrived, and making the result takes long.
     Slow,
 }
 
 impl<T: Send + 'static> Pending<T> {
-    /// Blocks until the answer has come, and returns it. A request with a timeout of its own, such as a demand, is answered
-    /// when that is over. What takes long (a disk, a checksum, the copy of an array) is done in this thread.
+    /// Blocks until the answer has arrived, and returns it. A request with its own timeout, such as a demand, is
+    /// answered at that timeout. Slow work (disk reads, checksums, copies of arrays) runs in this thread.
     ///
     /// # Errors
-    /// Those of the request; `NotFound` where the answer was taken already; `Disconnected` or `Closed` when there is no server
-    /// any more.
+    /// Those of the request; `NotFound` if the answer was taken already; `Disconnected` or `Closed` if the connection
+    /// has ended.
     pub fn wait(mut self) -> Result<T> {
         let answer = self.wait_until(None)?;
         answer.ok_or_else(taken_already)
     }
 
-    /// As [`Pending::wait`], for at most this time. `None`: the answer has not come in time, and may still come; or it was
-    /// taken already. What takes long is done by a thread of its own, which goes on when the time is over.
+    /// As [`Pending::wait`], for at most this time. `None`: the answer has not arrived in time, and may still arrive;
+    /// or it was taken already. Slow work runs in a separate thread, which continues after the timeout.
     ///
     /// # Errors
-    /// Those of the request, once; `Disconnected` or `Closed` when there is no server any more; `LimitExceeded` when the system
-    /// gives no thread.
+    /// Those of the request, once; `Disconnected` or `Closed` if the connection has ended; `LimitExceeded` if the
+    /// system provides no thread.
     pub fn wait_within(&mut self, timeout: Duration) -> Result<Option<T>> {
         self.wait_until(Instant::now().checked_add(timeout))
     }
 
-    /// The answer, if it has come. Reads what has come, and does not block: not for the server, for room in a socket, or for a disk.
-    /// `None`: not yet, or it was taken already. What takes long is done by a thread of its own, begun by the first call that
-    /// finds it.
+    /// Returns the answer if it has arrived. Reads messages that have arrived, and never blocks: not on the server, the
+    /// socket or a disk. `None`: not yet, or it was taken already. Slow work runs in a separate thread, which the first
+    /// call that finds such work starts.
     ///
     /// # Errors
     /// As [`Pending::wait_within`].
@@ -228,11 +230,11 @@ impl<T: Send + 'static> Pending<T> {
         if answer.is_some() || self.is_taken() {
             return Ok(answer);
         }
-        // Without a conversation, the descriptor still has to be calmed.
+        // Clears the readiness of the descriptor, also for a request without a conversation.
         let (state, armed) = self.connection.arm_for(self.number().unwrap_or_default())?;
         drop(state);
         armed?;
-        // What was made, or came free, in between was calmed, too.
+        // Also checks for results that arrived, or slots that became free, before the readiness was cleared.
         self.get(AnswerMode::Glance)
     }
 
@@ -285,14 +287,14 @@ impl<T: Send + 'static> Pending<T> {
         }
     }
 
-    /// Has a thread make the answer. All that wait are roused when it is made.
+    /// Has a thread make the answer. The thread wakes all waits when it is done.
     pub(crate) fn make_beside(&mut self) -> Result<()> {
         let slow = self.split_off();
         self.slow = Some(beside(move || slow.take_slowly(), drop)?);
         Ok(())
     }
 
-    /// The answer that a thread makes.
+    /// Takes the answer that a thread makes.
     fn take_made(&mut self, ask: AnswerMode) -> Result<Option<T>> {
         let Some(slow) = &mut self.slow else { return Ok(None) };
         let deadline = match ask {
@@ -306,12 +308,12 @@ impl<T: Send + 'static> Pending<T> {
         made.take().map(Some)
     }
 
-    /// The answer, if it has been read; see [`crate::binding`].
+    /// Returns the answer if it has been read; see [`crate::binding`].
     pub(crate) fn take(&mut self) -> Result<Option<T>> {
         self.get(AnswerMode::Take)
     }
 
-    /// As [`Pending::take`], in a thread for a caller that may have gone.
+    /// As [`Pending::take`], in a thread for a caller that may have dropped the request.
     pub(crate) fn take_slowly(mut self) -> SlowAnswer<T> {
         let undo = match &self.source {
             PendingSource::Conversation(question) => question.undo,
@@ -328,13 +330,13 @@ impl<T> Pending<T> {
         self.slow.is_none() && matches!(self.source, PendingSource::Taken)
     }
 
-    /// The request itself, for a thread; here it counts as taken.
+    /// Moves the request to a thread; here it counts as taken.
     pub(crate) fn split_off(&mut self) -> Self {
         let source = self.take_source();
         Self::new(&self.connection, source)
     }
 
-    /// The request has failed, unless only the wait was interrupted.
+    /// Marks the request as failed, unless only the wait was interrupted.
     fn failed(&mut self, error: Error) -> Error {
         if error.code() != Code::Interrupted {
             self.source = PendingSource::Taken;
@@ -342,7 +344,7 @@ impl<T> Pending<T> {
         error
     }
 
-    /// An answer that no conversation gives.
+    /// Takes an answer that does not depend on a conversation.
     fn take_own(&mut self) -> Result<T> {
         match self.take_source() {
             PendingSource::Work(work) => (work.run)(),
@@ -376,7 +378,7 @@ impl<T> Pending<T> {
         Ok(come)
     }
 
-    /// The conversation in which something of it is to come.
+    /// Returns the conversation in which its next message arrives.
     fn number(&self) -> Option<u64> {
         match &self.source {
             PendingSource::Conversation(question) => Some(question.number),
@@ -387,11 +389,11 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Memory that came, or why none comes, is taken once.
+    /// Returns memory, or the reason why there is none, once.
     fn remember(&mut self, taken: Result<Option<Allocation>>) -> Result<Option<T>> {
         match &taken {
             Ok(None) => return Ok(None),
-            // The wait was interrupted, and the request stands.
+            // The wait was interrupted; the request stays outstanding.
             Err(error) if error.code() == Code::Interrupted => return taken.map(|_| None),
             _ => {}
         }
@@ -406,7 +408,7 @@ impl<T> Pending<T> {
             return Err(unexpected("a second answer"));
         };
         let number = question.number;
-        // What goes on keeps its mailbox.
+        // A conversation that continues keeps its mailbox.
         if !matches!(said, RequestOutcome::Letter(ServerMessage::Began(_))) {
             self.connection.finished(number);
         }
@@ -453,7 +455,7 @@ impl<T: Send + 'static> Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// What becomes of an answer that a thread has made and nothing waits for any more.
+    /// Sets the function that undoes an answer that a thread has made and that is no longer waited for.
     pub(crate) fn undone_by(mut self, undo: fn(T)) -> Self {
         if let PendingSource::Conversation(question) = &mut self.source {
             question.undo = undo;
@@ -471,8 +473,8 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Whether what [`Pending::take`] would give is long in the making, since a disk is read for it, or a large payload's checksum
-    /// is verified: not for the thread of an event loop.
+    /// Returns whether [`Pending::take`] takes long, because a disk is read or a large payload's checksum is verified:
+    /// not for the thread of an event loop.
     #[cfg(feature = "async")]
     fn is_slow(&self) -> bool {
         let number = match &self.source {
@@ -490,7 +492,7 @@ impl<T> Pending<T> {
     }
 }
 
-/// Nothing in it is ever pinned.
+/// No part is ever pinned.
 impl<T> Unpin for Pending<T> {}
 
 impl<T> Awaited for Pending<T> {
@@ -510,7 +512,7 @@ impl<T> Awaited for Pending<T> {
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        // Else the task would be woken by the end of what it does not wait for any more.
+        // Otherwise the end of the request would wake a task that no longer waits for it.
         #[cfg(feature = "async")]
         self.place.leave();
         match &self.source {
@@ -528,7 +530,7 @@ impl<T> fmt::Debug for Pending<T> {
 }
 
 impl PoolConnection {
-    /// Sends what is to go and reads what has come, without waiting; see [`crate::binding::look`].
+    /// Sends and reads without waiting; see [`crate::binding::look`].
     pub(crate) fn look_for_all(&self) -> Result<bool> {
         let mut state = self.lock()?;
         state.send()?;
@@ -537,11 +539,11 @@ impl PoolConnection {
         let (mut state, armed) = self.arm(state, None);
         armed?;
         state.alive()?;
-        // What was read may have made room, or asked for something back.
+        // Reading may have freed space, or produced messages to send.
         Ok(!state.send()? && state.waits_for_socket())
     }
 
-    /// Asks, and waits for nothing.
+    /// Sends a request without waiting for the answer.
     pub(crate) fn pend<T>(
         self: &Arc<Self>,
         talk: ExchangeKind,
@@ -553,7 +555,7 @@ impl PoolConnection {
         Ok(self.pending(number, stop, finish))
     }
 
-    /// The answer to what was asked already.
+    /// Returns the answer to a request that was sent already.
     pub(crate) fn pending<T>(
         self: &Arc<Self>,
         number: u64,
@@ -571,7 +573,7 @@ impl PoolConnection {
         Pending::new(self, PendingSource::Conversation(question))
     }
 
-    /// Memory for a payload; `staged`: for a member of a bundle.
+    /// Allocates memory for a payload; `staged`: for a member of a bundle.
     pub(crate) fn begin_allocate(self: &Arc<Self>, bytes: usize, staged: bool) -> Pending<Allocation> {
         Pending::new(
             self,
@@ -579,7 +581,7 @@ impl PoolConnection {
         )
     }
 
-    /// Begins what the server goes on talking in.
+    /// Begins a conversation in which the server continues to send.
     pub(crate) fn begin_stream<T>(
         self: &Arc<Self>,
         request: &Request<'_>,
@@ -622,7 +624,7 @@ impl PoolConnection {
         )
     }
 
-    /// Begins a question whose answer is an acknowledgement, of what `append` appends under its number.
+    /// Begins a request whose answer is an acknowledgement; `append` appends the request under its number.
     pub(crate) fn begin_acknowledged<T>(
         self: &Arc<Self>,
         append: impl FnOnce(&mut ConnectionState, u64) -> Result<()>,
@@ -635,7 +637,7 @@ impl PoolConnection {
             state.mail.close(number);
             return Err(error);
         }
-        // What cannot go now goes with the next look.
+        // The rest is sent by the next poll.
         let sent = state.send();
         drop(state);
         let pending = self.pending(number, StreamStop::Silently, |connection, number, said| match said {
@@ -646,8 +648,8 @@ impl PoolConnection {
     }
 }
 
-/// What ends without being waited for. It may have ended by itself meanwhile, as a follow until live does: then the server has nothing
-/// of this number any more.
+/// Ends a conversation without waiting. It may have ended by itself meanwhile, as a follow with `until_live` does; the
+/// server then has no conversation of this number.
 pub(crate) fn ended(connection: &Arc<PoolConnection>, stop: u64) -> Pending<()> {
     let mut pending = connection.pending(stop, StreamStop::Silently, |_, _, _| Ok(()));
     if let PendingSource::Conversation(question) = &mut pending.source {

@@ -1,4 +1,4 @@
-//! The pool as its users hold it: cheap to clone, shared by threads, surviving a fork.
+//! The pool handle: cheap to clone, shared by threads, usable after a fork.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,12 +14,13 @@ use crate::pending::Pending;
 use crate::store_fallback::StoreReader;
 use crate::target::find_schema;
 
-/// The shared space in which objects are offered and found.
+/// A handle to the shared space in which objects are offered and found.
 ///
-/// Clones share one connection; it ends with the last clone and the last handle made from it. Any thread may use it. In a
-/// forked child the pool connects anew when it is first used; other handles that the child inherited stay its parent's.
+/// Clones share one connection, which closes when the last clone and the last handle made from it are dropped. The
+/// handle is thread-safe. In a forked child the pool reconnects at its first use; other handles that the child
+/// inherited belong to the parent.
 ///
-/// What a pool is and how it is reached:
+/// Identity and route of a pool:
 /// ```
 /// # use junctura::Pool;
 /// # fn main() -> junctura::Result<()> {
@@ -43,15 +44,16 @@ struct SharedPool {
     depot: Option<Arc<StoreReader>>,
     arrays: OpenArrays,
     plans: PlanCache,
-    /// Of the process that opened the pool.
+    /// The connection of the process that opened the pool.
     connection: Arc<PoolConnection>,
-    /// Of a forked child; untouched in the process that opened the pool, so no fork finds it locked.
+    /// The connection of a forked child. The process that opened the pool never locks it, so a fork never finds it
+    /// locked.
     anew: Mutex<Option<Arc<PoolConnection>>>,
 }
 
 impl Pool {
-    /// A pool that is private to this process and its children, with the built-in schemas. Its server runs on a thread of
-    /// this process and ends with the last handle.
+    /// Opens a pool that is private to this process and its children, with the built-in schemas. Its server runs on a
+    /// thread of this process and ends with the last handle.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -65,14 +67,14 @@ impl Pool {
     /// Requires the feature `embedded`.
     ///
     /// # Errors
-    /// `LimitExceeded` or `Io` when the system gives no descriptor or thread.
+    /// `LimitExceeded` or `Io` if the system provides no descriptor or thread.
     #[cfg(feature = "embedded")]
     pub fn embedded() -> Result<Pool> {
         PoolBuilder::new().open()
     }
 
-    /// Connects to the pool at `url`: `unix:NAME` (of this user), `unix:/path/to/socket`, `tcp://HOST:PORT`, or what
-    /// [`Pool::url`] said in another process.
+    /// Connects to the pool at `url`: `unix:NAME` (of this user), `unix:/path/to/socket`, `tcp://HOST:PORT`, or the
+    /// result of [`Pool::url`] in another process.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -87,13 +89,16 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `Unavailable` when no server is there (see `PoolBuilder::start`) or it drains (see [`Pool::stop`]), `Denied` when it is another user's,
-    /// `InvalidArgument` for a URL that cannot be read, `Unsupported` for one at `tcp://` without the feature `net`.
+    /// - `Unavailable` if no server is running there (see `PoolBuilder::start`) or the server drains (see
+    ///   [`Pool::stop`])
+    /// - `Denied` if the server belongs to another user
+    /// - `InvalidArgument` for an invalid URL
+    /// - `Unsupported` for a `tcp://` URL without the feature `net`
     pub fn connect(url: &str) -> Result<Pool> {
         PoolBuilder::new().url(url).open()
     }
 
-    /// Everything that can be set before a pool is opened.
+    /// Returns a builder with all settings for opening a pool.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -141,8 +146,9 @@ impl Pool {
         })
     }
 
-    /// Another client of the same server, by the same way: a thread that has its own waits for nobody else's. It has neither
-    /// the interrupt hook nor the store behind the pool, and keeps an embedded server as this one does.
+    /// Opens another connection to the same server over the same route, for a thread that must not share a connection.
+    /// The new client has neither the interrupt hook nor the store behind the pool. It keeps an embedded server
+    /// running, as this client does.
     #[cfg(feature = "store")]
     pub(crate) fn beside(&self, role: &str) -> Result<Pool> {
         let shared = &*self.shared;
@@ -155,13 +161,13 @@ impl Pool {
         Self::open_with(shared.place.clone(), introduction, None, &home)
     }
 
-    /// What the interrupt hook says.
+    /// Calls the interrupt hook and returns its result.
     #[cfg(feature = "store")]
     pub(crate) fn ask_hook(&self) -> Result<()> {
         self.connection()?.ask_hook()
     }
 
-    /// Whether both are clones of one pool.
+    /// Returns whether both are clones of one pool.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -177,38 +183,38 @@ impl Pool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// What other processes, children among them, give to [`Pool::connect`].
+    /// Returns the URL that other processes, including children, pass to [`Pool::connect`].
     #[must_use]
     pub fn url(&self) -> &str {
         &self.shared.url
     }
 
-    /// The server's incarnation: the first half of every version that it gives.
+    /// Returns the server's incarnation: the first half of every version that the server assigns.
     ///
     /// # Errors
-    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    /// Only in a forked child, which reconnects: those of [`Pool::connect`].
     pub fn incarnation(&self) -> Result<u64> {
         Ok(self.connection()?.greeting.incarnation)
     }
 
-    /// How the server is reached, and why so: `shm` (memory that both map), `tcp`, or `tcp, TLS`; and how many
-    /// streams, where it is more than one.
+    /// Returns the route to the server and the reason for its choice: `shm` (memory that both processes map), `tcp`, or
+    /// `tcp, TLS`; also the number of streams if there is more than one.
     ///
     /// # Errors
-    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    /// Only in a forked child, which reconnects: those of [`Pool::connect`].
     pub fn route(&self) -> Result<String> {
         Ok(self.connection()?.route())
     }
 
-    /// The number that the server gave this client.
+    /// Returns the number that the server assigned to this client.
     ///
     /// # Errors
-    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    /// Only in a forked child, which reconnects: those of [`Pool::connect`].
     pub fn client(&self) -> Result<u32> {
         Ok(self.connection()?.greeting.client)
     }
 
-    /// Bytes of the largest payload that the pool takes: an offer of more fails with `TooLarge`.
+    /// Returns the largest payload that the pool accepts, in bytes. A larger offer fails with `TooLarge`.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -220,25 +226,25 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    /// Only in a forked child, which reconnects: those of [`Pool::connect`].
     pub fn payload_bytes_max(&self) -> Result<u64> {
         Ok(self.connection()?.greeting.payload_bytes_max)
     }
 
-    /// The pool's schemas, but that of pieces of arrays.
+    /// Returns the pool's schemas, except the internal one for pieces of arrays.
     ///
     /// # Errors
-    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    /// Only in a forked child, which reconnects: those of [`Pool::connect`].
     pub fn schemas(&self) -> Result<Vec<Arc<Schema>>> {
         let mut schemas = self.connection()?.greeting.schemas.clone();
         schemas.retain(|schema| !schema.is_aside());
         Ok(schemas)
     }
 
-    /// The schema of this name, or the one that is meant where none is named.
+    /// Returns the schema with this name, or the default schema for `None`.
     ///
     /// # Errors
-    /// `NotFound` when the pool has no such schema.
+    /// `NotFound` if the pool has no such schema.
     pub fn schema(&self, name: Option<&str>) -> Result<Arc<Schema>> {
         let connection = self.connection()?;
         let number = match name {
@@ -248,23 +254,23 @@ impl Pool {
         Ok(Arc::clone(connection.schema(number)))
     }
 
-    /// Payloads of at most this many bytes travel inside the message.
+    /// Returns the size in bytes up to which a payload travels inside the message.
     ///
     /// # Errors
-    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    /// Only in a forked child, which reconnects: those of [`Pool::connect`].
     pub fn inline_bytes_max(&self) -> Result<u64> {
         Ok(self.connection()?.greeting.inline_bytes_max)
     }
 
-    /// Whether payloads carry checksums (mode `checked`).
+    /// Returns whether payloads carry checksums (mode `checked`).
     ///
     /// # Errors
-    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    /// Only in a forked child, which reconnects: those of [`Pool::connect`].
     pub fn is_checked(&self) -> Result<bool> {
         Ok(self.connection()?.greeting.checked)
     }
 
-    /// The server's counters, as a JSON document.
+    /// Returns the server's counters as a JSON document. Blocks until the server answers.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -276,20 +282,21 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more.
+    /// `Disconnected` or `Closed` if the connection has ended.
     pub fn stat(&self) -> Result<String> {
         self.begin_stat()?.wait()
     }
 
-    /// As [`Pool::stat`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::stat`]. See [`Pending`].
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more.
+    /// `Disconnected` or `Closed` if the connection has ended.
     pub fn begin_stat(&self) -> Result<Pending<String>> {
         self.connection()?.begin_stat()
     }
 
-    /// Sends what has gathered (releases, pipelined offers) now, without waiting for answers.
+    /// Sends buffered releases and pipelined offers now. Blocks while the socket is full, but does not wait for
+    /// answers.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -303,15 +310,15 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more.
+    /// `Disconnected` or `Closed` if the connection has ended.
     pub fn flush(&self) -> Result<()> {
         self.connection()?.flush()
     }
 
-    /// As [`Pool::flush`], without waiting for room in the socket. See [`Pending`].
+    /// Non-blocking version of [`Pool::flush`]: does not wait for space in the socket. See [`Pending`].
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more.
+    /// `Disconnected` or `Closed` if the connection has ended.
     pub fn begin_flush(&self) -> Result<Pending<()>> {
         let connection = self.connection()?;
         if connection.lock()?.send()? {
@@ -321,7 +328,7 @@ impl Pool {
         Ok(Pending::work(&connection, move || there.flush(), drop))
     }
 
-    /// Leaves the pool, for all clones: every call fails with `Closed` from now on, and everybody who waits learns it.
+    /// Closes the connection of all clones. Every later call, and every call that is waiting, fails with `Closed`.
     /// Objects that are held stay readable.
     ///
     /// ```
@@ -342,7 +349,7 @@ impl Pool {
         }
     }
 
-    /// As [`Pool::close`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::close`]. See [`Pending`].
     ///
     /// ```
     /// # use junctura::Pool;
@@ -355,7 +362,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    /// Only in a forked child, which reconnects: those of [`Pool::connect`].
     pub fn begin_close(&self) -> Result<Pending<()>> {
         let connection = self.connection()?;
         let there = Arc::clone(&connection);
@@ -366,7 +373,7 @@ impl Pool {
         Ok(Pending::work(&connection, close, drop))
     }
 
-    /// The arrays of which this process has offered pieces, and that are not complete.
+    /// Arrays for which this process has offered pieces and which are incomplete.
     pub(crate) fn arrays(&self) -> &OpenArrays {
         &self.shared.arrays
     }

@@ -1,8 +1,9 @@
-//! Starts a server for those who ask for a pool that nobody serves yet.
+//! Starts a server when a pool is opened for which none is running.
 //!
-//! The server is the `junctura` program, a process of its own that outlives this one and ends itself when idle. Of several
-//! processes that find no server, one starts it: they queue on a lock beside the socket, and whoever gets the lock looks
-//! again before it starts anything. The program says on its standard output that it listens; nobody guesses or sleeps.
+//! The server is the `junctura` program, a separate process that outlives this one and exits when idle. If several
+//! processes find no server, one starts it: they queue on a lock beside the socket, and the process that gets the lock
+//! checks again before it starts a server. The program reports on its standard output that it listens, so no process
+//! polls or sleeps.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -19,19 +20,20 @@ use rustix::io::retry_on_intr;
 
 use crate::builder::{SchemaOrigin, ServerSettings};
 
-/// The variable that names the program.
+/// The environment variable that names the program.
 const PROGRAM_VARIABLE: &str = "JUNCTURA_PROGRAM";
-/// What programs set for the libraries that they compute with. A server outlives the program that starts it, and serves others.
+/// Variables that programs set for their numerical libraries. They are not passed on: a server outlives the program
+/// that starts it and serves other programs.
 const OF_THE_PROGRAM: [&str; 3] = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"];
-/// How long a server that was started here goes on with nobody and nothing in it.
+/// How long a server that was started here runs without clients and objects.
 const IDLE_TIME: &str = "10s";
-/// A server that ends itself just now makes the next one fail to start; it does not happen again and again.
+/// A server that exits at the same time makes the start of the next one fail; a few attempts suffice.
 const ATTEMPTS: usize = 3;
 
 /// Starts a server unless another process has, and calls `connect`.
 ///
 /// # Errors
-/// `Unavailable` when no program is found or it did not start; what `connect` says.
+/// `Unavailable` if no program is found or it did not start; those of `connect`.
 pub(crate) fn start<T>(
     address: &ServerAddress,
     settings: &ServerSettings,
@@ -48,7 +50,7 @@ pub(crate) fn start<T>(
     connect()
 }
 
-/// Waits until no other process is about to start this server. The lock ends with the file.
+/// Waits until no other process is about to start this server. Closing the file releases the lock.
 fn take_turn(address: &ServerAddress) -> Result<File> {
     let Some(socket) = address.path() else {
         let cause = "a server for an abstract name is not started by its clients: there is no place for a lock";
@@ -58,7 +60,7 @@ fn take_turn(address: &ServerAddress) -> Result<File> {
     if let (ServerAddress::Named(_), Some(directory)) = (address, socket.parent())
         && !directory.exists()
     {
-        // Somebody else may make it meanwhile. Whether it is safe is looked at by the server.
+        // Another process may create it meanwhile. The server checks whether it is safe.
         let _ = DirBuilder::new().mode(0o700).create(directory);
     }
     let lock = OpenOptions::new()
@@ -73,7 +75,7 @@ fn take_turn(address: &ServerAddress) -> Result<File> {
     Ok(lock)
 }
 
-/// Runs the program and waits until it listens, or has given up.
+/// Runs the program and waits until it listens or fails.
 fn run(address: &ServerAddress, settings: &ServerSettings, schemas: &[SchemaOrigin]) -> Result<()> {
     let (program, before) = program(settings);
     let failed = |cause: String| Error::new(Code::Unavailable, address.to_string(), cause);
@@ -97,14 +99,14 @@ fn run(address: &ServerAddress, settings: &ServerSettings, schemas: &[SchemaOrig
         })?;
     let mut line = String::new();
     if let Some(stdout) = server.stdout.take() {
-        // It prints one line when it listens; the end without a line means that it does not.
+        // It prints one line when it listens; the end of the output without a line means that it does not.
         let _ = BufReader::new(stdout).read_line(&mut line);
     }
     if !line.is_empty() {
         return Ok(());
     }
     match server.wait() {
-        // Another server was quicker: that is as good.
+        // Another server was started first, which serves the same purpose.
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(failed(format!(
             "{} did not start a server ({status}); to see why: junctura serve {address}",
@@ -163,8 +165,8 @@ fn absolute(path: &Path) -> Result<String> {
         .map_err(|error| Error::new(Code::Io, "path", error.to_string()))
 }
 
-/// The program, and what comes before its arguments: as the variable says, else as the user does, else the one beside this
-/// program, else the one on the path.
+/// Returns the program and its leading arguments: from the variable, else from the builder, else the program in this
+/// program's directory, else the one on the path.
 fn program(settings: &ServerSettings) -> (PathBuf, &[OsString]) {
     if let Some(program) = std::env::var_os(PROGRAM_VARIABLE) {
         return (program.into(), &[]);

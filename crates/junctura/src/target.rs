@@ -1,4 +1,4 @@
-//! Which object a demand or a withdrawal means: one key, or whatever a selector matches.
+//! The target of a demand or a withdrawal: one key, or a selector.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use junctura_model::{Code, Error, Given, IntoGiven, Result, Schema};
 use junctura_wire::body;
 
-/// One object by its key, or what a selector matches.
+/// One object by its key, or the objects that match a selector.
 ///
 /// A text that begins with `{` is a key as [`crate::Object::key`] prints it; any other text is a selector.
 ///
@@ -30,7 +30,7 @@ enum TargetKind<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// The object whose key has these attributes.
+    /// Targets the object whose key has these attributes.
     pub fn key<V: IntoGiven<'a>>(attributes: impl IntoIterator<Item = (&'a str, V)>) -> Self {
         let attributes = attributes
             .into_iter()
@@ -42,7 +42,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// What this selector matches; the empty one matches everything.
+    /// Targets objects that match this selector; the empty one matches everything.
     ///
     /// ```
     /// # use junctura::{Pool, Target};
@@ -66,7 +66,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The object with this key, written as [`crate::Object::key`] prints it.
+    /// Targets the object with this key, written as [`crate::Object::key`] prints it.
     pub fn key_text(text: impl Into<Cow<'a, str>>) -> Self {
         Self {
             what: TargetKind::Key(text.into()),
@@ -74,14 +74,14 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Of this schema, where it is not the pool's default.
+    /// Uses this schema instead of the pool's default.
     #[must_use]
     pub fn in_schema(mut self, name: impl Into<Cow<'a, str>>) -> Self {
         self.schema = Some(name.into());
         self
     }
 
-    /// As the server is asked.
+    /// Returns the target in the form of a request.
     pub(crate) fn resolve(&self, schemas: &[Arc<Schema>], default: u16) -> Result<body::TargetBody<'_>> {
         match &self.what {
             TargetKind::Selector(text) => Ok(body::TargetBody::selector(text)),
@@ -98,7 +98,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// A key's text does not say its schema: the first one that can read it is meant.
+    /// A key's text does not name its schema: the first schema that can parse it is used.
     fn resolve_text(&self, text: &str, schemas: &[Arc<Schema>]) -> Result<body::TargetBody<'static>> {
         if let Some(name) = self.schema.as_deref() {
             let number = find_schema(schemas, name)?;
@@ -116,7 +116,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// The same, for a thread of its own.
+/// Returns an owned copy, for a separate thread.
 pub(crate) fn owned(target: body::TargetBody<'_>) -> body::TargetBody<'static> {
     match target {
         body::TargetBody::Key { schema, record } => body::TargetBody::Key {
@@ -138,7 +138,7 @@ fn key_target(number: u16, schema: &Schema, mut record: Vec<u8>) -> body::Target
     }
 }
 
-/// The number of the schema of this name.
+/// Returns the number of the schema with this name.
 pub(crate) fn find_schema(schemas: &[Arc<Schema>], name: &str) -> Result<u16> {
     let found = schemas.iter().position(|schema| schema.name() == name);
     found.map(|number| number as u16).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Waiting for several things at once.
+//! Waits for several events at once.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl Awaited for Timer {
     }
 }
 
-/// Goes off at a time, once or again and again.
+/// A timer that fires at a time, once or periodically.
 ///
 /// ```
 /// # use junctura::{Pool, Timer};
@@ -41,7 +41,7 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// Goes off once, at this moment.
+    /// Creates a timer that fires once, at this moment.
     #[must_use]
     pub fn at(moment: Instant) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Timer {
         }
     }
 
-    /// Goes off once, after this time; never, if that is more than the clock can say.
+    /// Creates a timer that fires once, after this time; never, if that exceeds the range of the clock.
     #[must_use]
     pub fn after(time: Duration) -> Self {
         Self {
@@ -59,8 +59,7 @@ impl Timer {
         }
     }
 
-    /// Goes off after this time (at least a microsecond), and again after each such time. What was missed meanwhile is left
-    /// out.
+    /// Creates a timer that fires periodically with this period (at least 1 µs). Missed periods are skipped.
     #[must_use]
     pub fn every(time: Duration) -> Self {
         let time = time.max(Duration::from_micros(1));
@@ -70,7 +69,7 @@ impl Timer {
         }
     }
 
-    /// Whether it has gone off; if so, it waits for its next time.
+    /// Returns whether it has fired; if so, it is set to its next time.
     pub fn ring(&mut self) -> bool {
         let now = Instant::now();
         let Some(due) = self.next.filter(|&due| due <= now) else {
@@ -85,11 +84,13 @@ impl Timer {
 }
 
 impl Pool {
-    /// Waits until at least one of these has something, and says which: their places, rising. A [`Follow`](crate::Follow) or a
-    /// [`Subscription`](crate::Subscription) has when `try_next` gives something or it has ended, a [`Pending`](crate::Pending) when `try_take` answers, a
-    /// [`Bundle`](crate::Bundle) when it is complete or aborted, as its `wait` says, a [`Timer`] when it `ring`s. What is there already is found without waiting.
+    /// Blocks until at least one of these is ready, and returns the indices of the ready ones, ascending. A
+    /// [`Follow`](crate::Follow) or a [`Subscription`](crate::Subscription) is ready when `try_next` returns something
+    /// or it has ended, a [`Pending`](crate::Pending) when `try_take` returns the answer, a [`Bundle`](crate::Bundle)
+    /// when it is complete or aborted, as its `wait` reports, a [`Timer`] when `ring` returns true. Something that is
+    /// ready already is found without waiting.
     ///
-    /// Only this thread waits; other threads may use the pool meanwhile. Everything has to be of this pool.
+    /// Only this thread blocks; other threads may use the pool meanwhile. All must belong to this pool.
     ///
     /// ```
     /// # use junctura::{DemandOptions, Pool, Timer};
@@ -116,15 +117,15 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `Timeout` when nothing came in time; `InvalidArgument` for what is of another pool, or where nothing could ever
-    /// come; `Disconnected`.
+    /// `Timeout` if none became ready in time; `InvalidArgument` for something of another pool, or if nothing could
+    /// ever become ready; `Disconnected`.
     pub fn wait(&self, on: &[&dyn Awaited], timeout: Option<Duration>) -> Result<Vec<usize>> {
         let on: Vec<WaitSource> = on.iter().map(|one| one.awaiting()).collect();
         self.connection()?.wait_for_any(&on, timeout)
     }
 }
 
-/// A descriptor for loops that wait for other things too; see [`Pool::descriptor`].
+/// A descriptor for event loops that also wait for other descriptors; see [`Pool::descriptor`].
 #[derive(Clone, Debug)]
 pub struct PoolDescriptor(Arc<ConnectionWatch>);
 
@@ -149,12 +150,13 @@ impl AsRawFd for PoolDescriptor {
 }
 
 impl Pool {
-    /// A descriptor that is readable when something has come: for `epoll`, `poll`, and event loops of others.
+    /// Returns a descriptor that is readable when messages have arrived: for `epoll`, `poll`, and other event loops.
     ///
-    /// When it is readable, ask all follows, subscriptions and pending demands that the loop looks after, with `try_next`
-    /// or `try_take`, each until it has nothing; then wait for it again. What comes for one while another is asked makes it
-    /// readable, until that one was asked or left out in a whole round. Nothing is read from the descriptor itself. It may be
-    /// readable although nothing is there. Other threads may use the pool, and wait on it, at the same time.
+    /// When it is readable, poll all follows, subscriptions and pending demands of the loop with `try_next` or
+    /// `try_take`, each until it returns nothing; then wait for the descriptor again. A message for one of these that
+    /// arrives while another is polled makes the descriptor readable, until the first was polled or left out in a whole
+    /// round. Nothing is read from the descriptor itself. Spurious readiness is possible. Other threads may use the
+    /// pool, and wait on it, at the same time.
     ///
     /// ```
     /// # use junctura::{DemandOptions, Pool};
@@ -178,7 +180,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `LimitExceeded` when this process may open no more descriptors.
+    /// `LimitExceeded` if this process may open no more descriptors.
     pub fn descriptor(&self) -> Result<PoolDescriptor> {
         PoolDescriptor::of(&*self.connection()?)
     }
@@ -225,7 +227,7 @@ impl PoolConnection {
     }
 }
 
-/// Until when to wait at most.
+/// Returns the latest time until which to wait.
 fn earliest(on: &[WaitSource], timeout: Option<Duration>) -> Result<Option<Instant>> {
     let is_endless = timeout.is_none() && on.iter().all(|one| matches!(one.0, WaitKind::Never));
     if is_endless {

@@ -6,7 +6,7 @@
 use super::split::SplitTable;
 use super::tokens::Token;
 
-/// So many objects of the sample make what was seen before them weigh half.
+/// After so many objects of the sample, the weight of earlier observations is half.
 const EPOCH: u32 = 256;
 
 /// The values that are asked for.
@@ -82,12 +82,12 @@ impl ValueCensus {
         self.counted(tokens).map(|value| u32::from(value.seen(now))).sum()
     }
 
-    /// How many others ask for these values, which one asks for.
+    /// Returns how many other selectors use these values.
     pub(super) fn others(&self, tokens: &[Token]) -> u64 {
         self.counted(tokens).map(|value| u64::from(value.asked - 1)).sum()
     }
 
-    /// How many objects were looked at.
+    /// Returns the number of objects observed.
     pub(super) fn sampled(&self) -> u32 {
         self.sampled
     }

@@ -19,7 +19,7 @@ pub(super) struct IndexColumn {
     scalar: Type,
     list: bool,
     values: SplitTable<ColumnValue>,
-    /// Those that have an order.
+    /// The values that have an order.
     ordered: BTreeMap<i128, Arc<str>>,
     /// The objects that have the attribute; kept only where some do not have it.
     present: Option<RoaringBitmap>,
@@ -122,7 +122,7 @@ impl IndexColumn {
             .map(|value| &value.posting)
     }
 
-    /// The values from `low` to `high`, in order, with who has them.
+    /// Returns the values from `low` to `high`, in order, with their objects.
     pub(super) fn between(&self, low: i128, high: i128) -> impl Iterator<Item = (i128, &SlotSet)> {
         let texts = if low <= high {
             Some(self.ordered.range(low..=high))

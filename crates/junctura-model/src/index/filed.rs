@@ -20,7 +20,7 @@ pub(super) struct FiledSelector<Id> {
     selector: Selector,
     /// The parts of the selector that it is not filed under, cheapest first.
     unfiled: Box<[u16]>,
-    /// May one object meet it twice?
+    /// Whether one object may meet it twice.
     twice: bool,
     /// The last object that met it.
     met: AtomicU64,
@@ -61,7 +61,7 @@ impl<Id> FiledSelector<Id> {
             .is_none_or(|span| span.contains(tokens.number(record, span.id, span.scalar)))
     }
 
-    /// Does the selector match? Each object, which has a number, is told so once.
+    /// Returns whether the selector matches. Each object, which has a number, gets this answer only once.
     pub(super) fn matches(&self, record: RecordRef<'_>, object: u64) -> bool {
         if self.twice && self.met.swap(object, Ordering::Relaxed) == object {
             return false;

@@ -1,8 +1,9 @@
-//! Under what a selector can be filed: conditions that an object must meet and that can be looked up.
+//! Filing of selectors: conditions that an object must meet, in a form that permits a lookup.
 //!
-//! A selector becomes branches (one for each side of a top `or`); it can only match what meets all conditions of one of them.
-//! A condition is a list of values of one attribute: an equality, a list, or a range of few values. A branch without one may
-//! still have a *span* (a comparison or a long range) or a *presence*. `~`, `!=` and `not` give nothing to file under.
+//! A selector becomes branches (one for each side of a top-level `or`); it can only match objects that meet all
+//! conditions of one branch. A condition is a list of values of one attribute: an equality, a list, or a range of few
+//! values. A branch without a condition may still have a *span* (a comparison or a long range) or a *presence*. `~`,
+//! `!=` and `not` cannot be used for filing.
 
 use super::tokens::{Dim, Token, dimension, is_shared, token};
 use crate::selector::Selector;
@@ -14,7 +15,7 @@ const RANGE_VALUES_MAX: usize = 64;
 /// A selector with more branches is checked one by one.
 const BRANCHES_MAX: usize = 256;
 
-/// What an object must be to be matched through this branch.
+/// The conditions of an object that matches this branch.
 #[derive(Clone, Default)]
 pub(super) struct FilingBranch {
     /// All must hold; one for each dimension, by dimension.
@@ -27,12 +28,12 @@ pub(super) struct FilingBranch {
 #[derive(Clone)]
 pub(super) struct ValueCondition {
     pub(super) dim: Dim,
-    /// Are the values of this dimension lists?
+    /// Whether the values of this dimension are lists.
     pub(super) list: bool,
     pub(super) tokens: Box<[Token]>,
 }
 
-/// What can be looked up otherwise.
+/// A condition with a separate index.
 #[derive(Clone, PartialEq)]
 pub(super) enum LoneCondition {
     Present {
@@ -139,12 +140,12 @@ impl FilingBranch {
         }
     }
 
-    /// Does it match whatever there is?
+    /// Returns whether it matches every object.
     pub(super) fn is_everything(&self) -> bool {
         self.conditions.is_empty() && self.lone.is_none()
     }
 
-    /// May an object meet it more than once: by several values, or in the two blocks of a range?
+    /// Returns whether an object may meet it more than once: by several values, or in the two blocks of a range.
     pub(super) fn may_meet_twice(&self) -> bool {
         self.lone.is_some()
             || self

@@ -1,9 +1,9 @@
-//! Standing selectors of one schema, so that an object finds those that match it among 100,000 in a fraction of a microsecond.
+//! An index of the registered selectors of one schema: an object finds the matching ones among 100,000 in a fraction of
+//! a microsecond.
 //!
-//! A selector is filed by the values that it asks for (see [`filing`](super::filing)); an object looks up its own values and
-//! verifies what it meets. Selectors that only ask for what a value is not, or what it looks like, have nothing to be filed
-//! under: they are verified against every object, and [`InterestIndex::unindexed_len`] counts them, so that whoever accepts
-//! selectors can limit them.
+//! A selector is filed by its values (see [`filing`](super::filing)); an object looks up its own values and verifies
+//! the candidates. Selectors that only exclude values, or match patterns, cannot be filed: they are verified for every
+//! object, and [`InterestIndex::unindexed_len`] counts them, so that a server can limit their number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct InterestIndex<Id> {
     lones: LoneSelectors<Id>,
     everything: BTreeSet<Id>,
     unindexed: BTreeMap<Id, Selector>,
-    /// Those in `tree` and `lones`.
+    /// The selectors in `tree` and `lones`.
     filed: BTreeMap<Id, Arc<FiledSelector<Id>>>,
     census: ValueCensus,
     learning: HitRate<Id>,
@@ -68,7 +68,7 @@ impl<Id: Copy + Ord> InterestIndex<Id> {
         InterestIndex::default()
     }
 
-    /// Adds a selector under an id, in place of the one that stood there.
+    /// Adds a selector under an ID, and replaces an existing one.
     pub fn insert(&mut self, id: Id, selector: &Selector) -> FilingKind {
         self.take_out(id);
         let Some(branches) = branches(selector) else {
@@ -106,7 +106,7 @@ impl<Id: Copy + Ord> InterestIndex<Id> {
         FilingKind::Indexed
     }
 
-    /// Takes out the selector that stands under this id; says whether there was one.
+    /// Removes the selector with this ID; returns whether there was one.
     pub fn remove(&mut self, id: Id, selector: &Selector) -> bool {
         debug_assert!(self.filed.get(&id).is_none_or(|filed| filed.selector() == selector));
         self.take_out(id)
@@ -159,19 +159,19 @@ impl<Id: Copy + Ord> InterestIndex<Id> {
         }
     }
 
-    /// How many selectors there are.
+    /// Returns the number of selectors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.filed.len() + self.everything.len() + self.unindexed.len()
     }
 
-    /// Are there none?
+    /// Returns whether there are no selectors.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many of them are verified against every object.
+    /// Returns the number of selectors that are verified for every object.
     #[must_use]
     pub fn unindexed_len(&self) -> usize {
         self.unindexed.len()
@@ -200,7 +200,7 @@ mod tests {
         Record::trusted(bytes)
     }
 
-    /// How many entries the last object came by.
+    /// Returns the number of candidates of the last object.
     fn met(interests: &InterestIndex<usize>) -> usize {
         let mut met = 0;
         interests.tree.walk(&interests.tokens, &mut |_| met += 1);

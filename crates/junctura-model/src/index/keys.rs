@@ -1,4 +1,4 @@
-//! What a branch of a selector can be filed under, packed, and which of it is rarest.
+//! The packed conditions of a branch, and the choice of the rarest one.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use super::census::ValueCensus;
 use super::filing::{FilingBranch, LoneCondition};
 use super::tokens::{ANY, AskedDimensions, Dim, DimensionSet, LANES, Token, lane_bit};
 
-/// Under how many values an entry with several lists may stand. One list may always, whatever its length.
+/// Maximum number of values under which an entry with several lists may be filed. A single list may have any length.
 const COPIES_MAX: usize = 16;
 
 /// The conditions of a branch.
@@ -41,7 +41,7 @@ impl BranchKeys {
         }
     }
 
-    /// May an object with these bits be matched?
+    /// Returns whether an object with these bits may match.
     pub(super) fn accept(&self, lanes: &[u16; LANES]) -> bool {
         let mut rejected = false;
         for (mask, lane) in self.masks.iter().zip(lanes) {
@@ -83,7 +83,7 @@ impl BranchKeys {
             .filter(move |(dim, tokens)| !path.contains(*dim) && allowed(tokens.len()))
     }
 
-    /// Is there a dimension left to file under?
+    /// Returns whether a dimension is left for filing.
     pub(super) fn has_more(&self, path: DimensionSet, copies: u16) -> bool {
         self.open(path, copies).next().is_some()
     }
@@ -112,15 +112,15 @@ impl BranchKeys {
     }
 }
 
-/// So often a value was seen before anything moves because of it.
+/// Number of observations of a value before entries are moved.
 const SURE: u32 = 8;
 
 /// How rare the values of one dimension are that an entry asks for.
 struct ValueRank {
     dim: Dim,
-    /// How often objects bring one of them.
+    /// How often objects have one of these values.
     seen: u32,
-    /// How many others ask for them.
+    /// How many other selectors use these values.
     others: u64,
     len: usize,
 }
@@ -135,7 +135,7 @@ impl ValueRank {
         }
     }
 
-    /// How often, roughly: a sample says no more.
+    /// Returns the order of magnitude of the frequency, which is as precise as a sample permits.
     fn class(&self) -> u32 {
         u32::BITS - self.seen.leading_zeros()
     }
@@ -157,7 +157,7 @@ impl DimensionRanks {
         self.open_ranks(path, copies).map(|rank| rank.dim)
     }
 
-    /// A dimension that is rarer than one where it stands under a single value.
+    /// Returns a dimension that is rarer than `than` and in which the entry has a single value.
     pub(super) fn rarer(&self, than: Dim, path: DimensionSet, copies: u16) -> Option<Dim> {
         let here = self.0.iter().find(|rank| rank.dim == than)?;
         let there = self.open_ranks(path.with(than), copies).next()?;
@@ -179,7 +179,7 @@ impl DimensionRanks {
     }
 }
 
-/// How many masks stand beside an entry.
+/// Number of masks beside an entry.
 const HINTS: usize = 3;
 
 /// A few of the masks, to turn most objects away without a look at the others.
@@ -190,7 +190,7 @@ pub(super) struct MaskHints {
 }
 
 impl MaskHints {
-    /// Turns nobody away.
+    /// Excludes no object.
     pub(super) const NONE: MaskHints = MaskHints {
         lanes: [0; HINTS],
         masks: [ANY; HINTS],

@@ -1,20 +1,21 @@
-//! Moves selectors away from values that objects turn out to have.
+//! Moves selectors away from frequent values.
 //!
-//! Which values objects bring, nobody knows when selectors arrive: `class=xx` may be asked for as often as `step=6`, and yet
-//! no object has it. So of a sample of the objects the values are counted (see [`census`](super::census)) and the selectors
-//! that they come by are drawn from: one that asks for something far rarer is filed again.
-//! The sample is large while that helps and small when it no longer does, so that learning costs little in the long run.
+//! The frequency of values in objects is unknown when selectors arrive: selectors may use `class=xx` as often as
+//! `step=6`, although no object has it. Therefore the values of a sample of the objects are counted (see
+//! [`census`](super::census)), and selectors are drawn from the candidates of these objects: a selector with a far
+//! rarer value is filed again. The sample is large while this helps and small otherwise, so that the long-term cost is
+//! low.
 
 use super::census::ValueCensus;
 use super::tokens::{Dim, ObjectTokens};
 use super::tree::{BranchEntry, ValueNode};
 
-/// Of two to the power of so many objects one is in the sample, at first and at last.
+/// One of two to the power of so many objects is in the sample, at first and in the end.
 const OFTEN: u32 = 2;
 const SELDOM: u32 = 8;
 /// The sample stays large for so many objects.
 const BEGINNING: u32 = 256;
-/// Entries are drawn from what such an object comes by so many times.
+/// Number of entries that are drawn from the candidates of such an object.
 const DRAWS: u32 = 3;
 /// The golden ratio of 2^64: its multiples are spread evenly.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -37,7 +38,8 @@ impl<Id> Default for HitRate<Id> {
 }
 
 impl<Id: Copy + Ord> HitRate<Id> {
-    /// Is the object of this number in the sample? The sample is spread evenly, and has no period that one of a load could meet.
+    /// Returns whether the object with this number is in the sample. The sample is spread evenly, and has no period
+    /// that could coincide with one of the load.
     pub(super) fn is_turn(&self, object: u64) -> bool {
         object.wrapping_mul(SPREAD) >> (u64::BITS - self.rarity) == 0
     }

@@ -1,7 +1,8 @@
-//! Standing selectors that ask only for an order or a presence: `levelist>=500`, `made=a/to/b`, `exists(number)`.
+//! Selectors with only a comparison or a presence: `levelist>=500`, `made=a/to/b`, `exists(number)`.
 //!
-//! Half-lines are sorted by their bound, so that an object meets exactly those that hold. A range from `low` to `high` stands
-//! in the one or two blocks of the next power of two that cover it; an object looks at its block of each size in use.
+//! Half-lines are sorted by their bound, so that an object finds exactly the matching ones. A range from `low` to
+//! `high` is filed in the one or two blocks of the next power of two that cover it; an object looks up its block of
+//! each size in use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::value::Type;
 
 type Selectors<Id> = BTreeMap<(Id, u16), Arc<FiledSelector<Id>>>;
 
-/// Where a selector stands.
+/// The location of a selector.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum LoneShelf {
     Present(u64),

@@ -1,10 +1,10 @@
-//! Two indexes over one schema: from an object to the standing selectors that match it ([`InterestIndex`]), and from a selector
-//! to the objects that it may match ([`ObjectIndex`]).
+//! Two indexes over one schema: from an object to the registered selectors that match it ([`InterestIndex`]), and from
+//! a selector to the objects that it may match ([`ObjectIndex`]).
 //!
-//! Both answer a little too much at most, never too little, and end with [`Selector::matches`](crate::Selector::matches):
-//! [`InterestIndex`] does that itself, [`ObjectIndex`] leaves it to who holds the records. What an answer costs follows what
-//! matches, not what is there. Neither has a clock, threads or a source of randomness: the same calls give the same
-//! answers in the same order.
+//! Both may return false candidates, but never miss a match, and are completed by
+//! [`Selector::matches`](crate::Selector::matches): [`InterestIndex`] calls it itself, [`ObjectIndex`] leaves it to the
+//! owner of the records. The cost of a query depends on the number of matches, not on the size of the index. Neither
+//! has a clock, threads or a source of randomness: the same calls return the same results in the same order.
 
 mod census;
 mod column;

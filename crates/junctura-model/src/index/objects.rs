@@ -1,10 +1,10 @@
-//! The visible objects of one schema by their values, so that a selector finds the hundred that it wants among a million
-//! without looking at the others.
+//! An index of the visible objects of one schema by their values: a selector finds a hundred matching objects among a
+//! million without a scan.
 //!
-//! Objects are slot numbers. Each value of each attribute has the set of its objects; a selector joins these sets: lists and
-//! ranges are unions, `and` is an intersection that begins with the smallest set, `not` a complement where what it negates
-//! is known exactly. What would cost more to join than to verify is left out, so the answer may be a little too large; it is
-//! never too small. The smaller and denser the slot numbers, the smaller the sets.
+//! Objects are slot numbers. Each value of each attribute has the set of its objects; a selector combines these sets:
+//! lists and ranges are unions, `and` is an intersection that begins with the smallest set, `not` is a complement if
+//! the negated set is exact. Operations that cost more than verification are omitted, so the result may contain false
+//! candidates; it never misses a match. Smaller and denser slot numbers give smaller sets.
 
 use std::collections::BTreeMap;
 
@@ -107,13 +107,13 @@ impl ObjectIndex {
         self.find(selector.expr()).slots
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.all.len()
     }
 
-    /// Are there none?
+    /// Returns whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
@@ -194,7 +194,7 @@ impl ObjectIndex {
         }
     }
 
-    /// Is it an equality that every object passes?
+    /// Returns whether it is an equality that every object passes.
     fn is_common(&self, test: &AttributeTest) -> bool {
         let TestCheck::Among { negated: false, items } = &test.check else {
             return false;

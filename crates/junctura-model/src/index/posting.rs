@@ -106,7 +106,7 @@ impl SlotSet {
     }
 }
 
-/// The slots that are in any of them.
+/// Returns the union of the slots.
 pub(super) fn union<'p>(postings: impl Iterator<Item = &'p SlotSet>) -> RoaringBitmap {
     let (mut small, mut all): (Vec<u32>, Option<RoaringBitmap>) = (Vec::new(), None);
     for posting in postings {
@@ -118,7 +118,7 @@ pub(super) fn union<'p>(postings: impl Iterator<Item = &'p SlotSet>) -> RoaringB
     }
     small.sort_unstable();
     let mut union = all.unwrap_or_default();
-    // One by one into a bitmap that is there, in one go into an empty one.
+    // Adds them one by one to an existing bitmap, or all at once to an empty one.
     if union.is_empty() {
         return small.into_iter().collect();
     }

@@ -24,7 +24,7 @@ const KEPT_MAX: usize = 64;
 /// Bits of a hash that choose the table. Those that a table itself uses are the last ones and the first ones.
 const BITS: Range<u32> = 24..38;
 
-/// A set of entries by hashes, which may be the same for several of them.
+/// A set of entries by hashes; several entries may have the same hash.
 #[derive(Clone, Debug)]
 pub struct SplitTable<T> {
     /// The only table, until it is split.
@@ -55,13 +55,13 @@ impl<T> Default for SplitTable<T> {
 }
 
 impl<T> SplitTable<T> {
-    /// How many entries there are.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Are there none?
+    /// Returns whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -77,7 +77,7 @@ impl<T> SplitTable<T> {
         entries.find(hash, is_equal)
     }
 
-    /// The same, to be changed; its hash stays.
+    /// Returns a mutable entry; its hash must not change.
     #[must_use]
     pub fn find_mut(&mut self, hash: u64, is_equal: impl FnMut(&T) -> bool) -> Option<&mut T> {
         let at = self.at(hash);

@@ -21,7 +21,7 @@ const DECLARED_MAX: u8 = 64;
 const DIMS: usize = 256;
 /// Bits of the masks in which entries keep what they accept.
 pub(super) const LANES: usize = 16;
-/// The bit that says that the object has no value there.
+/// This bit means that the object has no value in the dimension.
 const ABSENT: u16 = 1 << 15;
 /// A mask that accepts everything.
 pub(super) const ANY: u16 = u16::MAX;
@@ -73,7 +73,7 @@ pub(super) fn dimension(id: AttrId, name: &str) -> (Dim, u64) {
     )
 }
 
-/// May several attributes have this dimension?
+/// Returns whether several attributes may have this dimension.
 pub(super) fn is_shared(dim: Dim) -> bool {
     dim >= DECLARED_MAX
 }
@@ -88,7 +88,7 @@ pub(super) fn lane_bit(token: Token) -> u16 {
     1 << ((token >> 32) % 15)
 }
 
-/// Which dimensions are asked about at all, and where their masks stand.
+/// The dimensions that any selector uses, and the positions of their masks.
 pub(super) struct AskedDimensions {
     counts: Vec<u32>,
     lists: DimensionSet,

@@ -1,9 +1,10 @@
-//! Tells many standing selectors apart by the values that they ask for.
+//! Separates many registered selectors by their values.
 //!
-//! A node files each entry under the value (or the values of the list) that the fewest objects bring and the fewest
-//! selectors ask for, whatever the attribute; an object looks up all of its own values there. So a selector that differs from the objects of the day in any
-//! one attribute stands under that odd value and is never met. What became too many under one value is filed again, under
-//! values that turned out rarer, and the remainder goes one node deeper, by the values that are left:
+//! A node files each entry under the value (or the values of the list) that is rarest in objects and in selectors, for
+//! any attribute; an object looks up all of its own values there. A selector that differs from current objects in any
+//! one attribute is filed under that rare value, and is never a candidate. If too many entries are filed under one
+//! value, they are filed again, under values that turned out to be rarer, and the remainder is moved one node deeper,
+//! by the remaining values:
 //!
 //! ```text
 //! node ─┬ number=3 ─ [entry entry]                met by objects with number=3
@@ -13,8 +14,8 @@
 //!       └ rest
 //! ```
 //!
-//! An entry is met only by objects that have all the values on its path, each path uses an attribute once, and an object
-//! that meets it is compared with its masks, then with its selector.
+//! An entry is a candidate only for objects that have all the values on its path. Each path uses an attribute once. A
+//! candidate is compared first by its masks, then by its selector.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ const LINEAR_MAX: usize = 64;
 pub(super) struct BranchEntry<Id> {
     pub(super) filed: Arc<FiledSelector<Id>>,
     branch: u16,
-    /// Under how many values it stands, over its path.
+    /// The number of values under which it is filed, over its path.
     copies: u16,
     hints: MaskHints,
 }
@@ -92,7 +93,7 @@ impl<Id> BranchEntry<Id> {
     }
 }
 
-/// Entries that stand together.
+/// Entries that are filed together.
 enum EntryGroup<Id> {
     One(BranchEntry<Id>),
     Few(Vec<BranchEntry<Id>>),
@@ -191,7 +192,7 @@ impl<Id: Copy + Ord> EntryGroup<Id> {
     }
 }
 
-/// What stands under one value.
+/// The entries under one value.
 struct ValueBucket<Id> {
     token: Token,
     body: NodeBody<Id>,
@@ -256,8 +257,8 @@ impl<Id: Copy + Ord> ValueNode<Id> {
         Some(&bucket.body)
     }
 
-    /// Appends an entry of each bucket that an object with these tokens looks into, and the dimension that it stands under;
-    /// another entry for most other numbers.
+    /// Appends an entry of each bucket that an object with these tokens visits, and the dimension of the bucket; a
+    /// different entry for most other numbers.
     pub(super) fn survey(&self, tokens: &ObjectTokens, number: usize, out: &mut Vec<(Dim, BranchEntry<Id>)>) {
         for dim in self.dims.and(tokens.dims).iter() {
             let bodies = tokens.of(dim).filter_map(|token| self.body(token));
@@ -266,13 +267,13 @@ impl<Id: Copy + Ord> ValueNode<Id> {
     }
 
     fn pick(&self, number: usize) -> Option<&BranchEntry<Id>> {
-        // What is left of the number picks below: the same again would always go the same way.
+        // The rest of the number selects in deeper nodes: the same number would always select the same path.
         let count = self.buckets.len().max(1);
         let bucket = self.buckets.iter().nth(number % count);
         bucket.map_or_else(|| self.rest.pick(number), |bucket| bucket.body.pick(number / count))
     }
 
-    /// Files an entry again that stands under this dimension.
+    /// Files an entry of this dimension again.
     pub(super) fn refile(
         &mut self,
         entry: &BranchEntry<Id>,
@@ -348,7 +349,7 @@ impl<Id: Copy + Ord> ValueNode<Id> {
         }
     }
 
-    /// Files again what stands under a value: at rarer values here, or deeper.
+    /// Files the entries of a value again: at rarer values here, or deeper.
     fn outgrown(&mut self, token: Token, dim: Dim, path: DimensionSet, census: &ValueCensus) {
         let Some(list) = self.take_list(token) else { return };
         let (mut staying, mut leaving) = (Vec::new(), Vec::new());
@@ -413,7 +414,7 @@ impl<Id: Copy + Ord> ValueNode<Id> {
         }
     }
 
-    /// Takes an entry out. Gives memory back: nodes of few become lists, what is empty goes.
+    /// Removes an entry. Frees memory: small nodes become lists, empty ones are removed.
     pub(super) fn remove(&mut self, entry: &BranchEntry<Id>, ranks: &DimensionRanks, path: DimensionSet) -> bool {
         let mut dims = ranks.open(path, entry.copies);
         let found = dims.any(|dim| self.remove_under(entry, dim, ranks, path)) || self.rest.remove(entry);
@@ -426,7 +427,7 @@ impl<Id: Copy + Ord> ValueNode<Id> {
             return false;
         }
         let tokens = entry.keys().tokens(dim);
-        // It stands under all of them or under none.
+        // It is filed under all these values or under none.
         for (at, &token) in tokens.iter().enumerate() {
             let found = self.remove_at(&entry.with_copies(tokens.len()), token, ranks, path.with(dim));
             if at == 0 && !found {

@@ -81,7 +81,7 @@ fn the_hash_knows_schema_and_generation() {
     ] {
         assert_ne!(hash, other);
     }
-    // What does not fit into the short buffer is hashed in the same way.
+    // A text that exceeds the short buffer has the same hash.
     for len in [490, 500, 501, 502, 503, 600, 4000] {
         let text = "k".repeat(len);
         let whole = format!("xxh3-128/1\0n\x001\0{text}");

@@ -21,7 +21,7 @@ impl Schema {
     /// Proves that the bytes are what [`Schema::partial_record`] writes for some attributes.
     ///
     /// # Errors
-    /// Those of [`Schema::check`], but for what is missing.
+    /// Those of [`Schema::check`], except for missing attributes.
     pub fn check_partial<'a>(&self, bytes: &'a [u8]) -> Result<RecordRef<'a>> {
         self.check_entries(bytes, 0)
     }
@@ -115,7 +115,7 @@ impl<'a> OpenSeen<'a> {
         if !is_name(name) || schema.find(name).is_some() {
             return Err(corrupt("not the name of an undeclared attribute"));
         }
-        // No name is empty, so the first comes after none.
+        // No name is empty, so the first name is greater than the initial value.
         if entry.name <= self.last {
             return Err(corrupt("the names are not sorted"));
         }
@@ -161,7 +161,7 @@ fn check_list(attribute: &Attribute, text: &str) -> Result<()> {
             format!("more than {LIST_BYTES_MAX} bytes"),
         ));
     }
-    // What follows the last `/` is an item too: an empty one, which is not canonical.
+    // The text after the last `/` is an item, too: an empty one, which is not canonical.
     raw_items(text).try_for_each(|item| {
         if attribute.kind.scalar != Type::String || !item.starts_with('"') {
             let bare = attribute.kind.scalar != Type::String || writes(item, |out| quote_into(item, out));

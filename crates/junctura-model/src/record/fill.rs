@@ -21,7 +21,7 @@ impl Schema {
     /// As [`Schema::record`], of something that is no object: any attribute may be missing, and no default is filled in.
     ///
     /// # Errors
-    /// Those of [`Schema::record`], but for what is missing.
+    /// Those of [`Schema::record`], except for missing attributes.
     pub fn partial_record<'a>(
         &self,
         given: impl IntoIterator<Item = (&'a str, Given<'a>)>,
@@ -52,13 +52,13 @@ impl Schema {
         done
     }
 
-    /// May the text of the key of entries of so many bytes be longer than its limit?
+    /// Returns whether the key's text of entries of this size may exceed its limit.
     fn may_key_be_too_long(&self, bytes: usize) -> bool {
         // A character control of two bytes is quoted as six, so no text becomes more than six times as long.
         self.key_frame_len() + 6 * bytes > KEY_BYTES_MAX
     }
 
-    /// Is the text of the key of these entries longer than its limit?
+    /// Returns whether the key's text of these entries exceeds its limit.
     pub(super) fn is_key_too_long(&self, key_bytes: &[u8]) -> bool {
         if !self.may_key_be_too_long(key_bytes.len()) {
             return false;
@@ -75,9 +75,9 @@ struct RecordFilling<'s, 'a> {
     out: &'s mut Vec<u8>,
     /// One bit for each declared attribute that is there.
     seen: AttributeBits,
-    /// Are the entries in the order of their ids so far?
+    /// Whether the entries are in the order of their IDs so far.
     sorted: bool,
-    /// Where the entry of each attribute in `seen` begins.
+    /// The start of the entry of each attribute in `seen`.
     starts: [u32; ATTRIBUTES_MAX],
     /// Undeclared attributes.
     open: Vec<(&'a str, &'a str)>,
@@ -255,7 +255,7 @@ impl<'a> RecordFilling<'_, 'a> {
         if let Some(pair) = self.open.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(twice(pair[0].0));
         }
-        // A default may have come on top of what was given.
+        // Defaults may add to the given attributes.
         let count = self.seen.count_ones() as usize + self.open.len();
         if count > ATTRIBUTES_MAX {
             let why = format!("more than {ATTRIBUTES_MAX} attributes");
@@ -320,7 +320,7 @@ fn check_len(subject: &str, len: usize, most: usize) -> Result<()> {
     Ok(())
 }
 
-/// Do allowed values and range admit this canonical value?
+/// Returns whether the allowed values and the range include this canonical value.
 pub(super) fn check_allowed(attribute: &Attribute, canonical: &str) -> Result<()> {
     if attribute.allows(canonical) {
         return Ok(());

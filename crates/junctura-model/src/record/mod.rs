@@ -133,8 +133,8 @@ pub(crate) fn text_of(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }
 
-/// The texts within a record's bytes. Nearly always the record is UTF-8 as a whole, lengths included, and looking at all of
-/// it once is much less than looking at each value.
+/// The texts within a record's bytes. A record is nearly always valid UTF-8 as a whole, including lengths, and one
+/// validation is much cheaper than one for each value.
 #[derive(Clone, Copy)]
 struct RecordTexts<'a>(Option<&'a str>);
 
@@ -159,7 +159,7 @@ pub(crate) struct RecordEntry<'a> {
     /// Only of undeclared attributes.
     name: &'a [u8],
     pub(crate) text: &'a [u8],
-    /// How many bytes follow the entry.
+    /// The number of bytes after the entry.
     behind: usize,
 }
 
@@ -201,7 +201,7 @@ impl<'a> Iterator for RecordEntries<'a> {
 
 /// The items of a list's canonical text.
 pub fn list_items(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    // An item that cannot be unquoted stands for itself: only texts that were never checked have one.
+    // An item that cannot be unquoted is used as it is: only unchecked texts have such items.
     raw_items(text).map(|item| match unquote(item) {
         Ok((text, len)) if len == item.len() => text,
         _ => Cow::Borrowed(item),

@@ -1,4 +1,4 @@
-//! Records: what goes in, what comes out, and what damaged bytes meet.
+//! Records: input, output, and damaged bytes.
 
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ fn limits_hold_at_the_edge() {
     let whole = |last: &str| refused_or_len(&schema, &[&key[..], &[("d", T(last))]].concat());
     assert_eq!(whole(&rest), Ok(4096));
     assert_eq!(whole(&format!("{rest}x")), Err(Code::TooLarge));
-    // Quotes and escapes count: each of these stands as six bytes.
+    // Quotes and escapes count: each of these takes six bytes.
     let (fits, too_long) = ("\u{9f}".repeat(500), "\u{9f}".repeat(512));
     let quoted = |text: &str| {
         refused_or_len(

@@ -1,4 +1,4 @@
-//! The schemas that come with Junctura, from the files in `schemas/`.
+//! The built-in schemas, from the files in `schemas/`.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,11 +14,11 @@ const FILES: [(&str, &str); 4] = [
 static PARSED: [OnceLock<Option<Arc<Schema>>>; 4] = [const { OnceLock::new() }; 4];
 
 impl Schema {
-    /// The schemas that come with Junctura: meteorological fields, records of many producers, cells of a table, and
+    /// The names of the built-in schemas: meteorological fields, records of many producers, cells of a table, and
     /// objects with a name and any attributes.
     pub const BUILTIN_NAMES: [&'static str; 4] = [FILES[0].0, FILES[1].0, FILES[2].0, FILES[3].0];
 
-    /// A schema that comes with Junctura, by name.
+    /// Returns a built-in schema by name.
     #[must_use]
     pub fn builtin(name: &str) -> Option<Arc<Schema>> {
         let at = Self::BUILTIN_NAMES.iter().position(|&known| known == name)?;
@@ -30,8 +30,8 @@ impl Schema {
     /// The name of the schema of pieces.
     pub const PIECE: &'static str = "piece";
 
-    /// The schema of pieces of arrays, which each pool has besides its own: nobody names it, and only selectors that ask for
-    /// `piece_of` mean its objects.
+    /// Returns the schema of array pieces, which each pool has in addition: it is never named explicitly, and only
+    /// selectors with `piece_of` match its objects.
     #[must_use]
     pub fn piece() -> Option<Arc<Schema>> {
         static PARSED: OnceLock<Option<Arc<Schema>>> = OnceLock::new();

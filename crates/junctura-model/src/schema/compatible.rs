@@ -1,4 +1,5 @@
-//! When do two schemas agree about identity? Their fingerprints say whether, [`Schema::first_difference`] says where not.
+//! Compatibility of schemas: fingerprints show whether two schemas agree about identity, [`Schema::first_difference`]
+//! shows the difference.
 
 use std::fmt::Write as _;
 
@@ -19,8 +20,8 @@ impl Schema {
         text
     }
 
-    /// The first thing of those that the fingerprint covers in which two schemas differ, in words that name this schema's
-    /// side first; None where the fingerprints are equal.
+    /// Returns the first difference between two schemas that the fingerprint covers, in words, with this schema's side
+    /// first; `None` if the fingerprints are equal.
     #[must_use]
     pub fn first_difference(&self, other: &Schema) -> Option<String> {
         let differ = |what: &str, here: &dyn ToString, there: &dyn ToString| {
@@ -42,7 +43,7 @@ impl Schema {
     }
 }
 
-/// What identity depends on in one attribute of the key.
+/// The properties of a key attribute on which identity depends.
 struct KeyEssence<'a>(&'a Attribute);
 
 impl std::fmt::Display for KeyEssence<'_> {

@@ -1,4 +1,4 @@
-//! From a schema file to a schema. Every refusal names the line and what stands there.
+//! Parses schema files. Every error names the line and its content.
 
 use std::str::FromStr;
 
@@ -9,10 +9,10 @@ use crate::value::{Given, Kind, Type};
 use crate::yaml::{self, Read, YamlEntry, YamlFault, YamlFields, YamlNode};
 
 impl Schema {
-    /// Reads a schema file, as `docs/formats/key.md` describes it.
+    /// Parses a schema file, as `docs/formats/key.md` describes it.
     ///
     /// # Errors
-    /// `TooLarge` for a file of more than 1 MiB; `InvalidArgument` for anything else, with the line as the subject.
+    /// `TooLarge` for a file of more than 1 MiB; `InvalidArgument` for any other error, with the line as the subject.
     pub fn parse_yaml(text: &str) -> Result<Schema> {
         if text.len() > SCHEMA_BYTES_MAX {
             return Err(Error::new(
@@ -134,7 +134,7 @@ fn keyed_names(node: &YamlNode) -> Read<Vec<KeyedAttribute<'_>>> {
     Ok(keyed)
 }
 
-/// All attributes by id, and where the levels of the key end.
+/// Parses all attributes, by ID, and the ends of the key's levels.
 fn attributes(node: &YamlNode, keyed: &[KeyedAttribute<'_>]) -> Read<(Vec<Attribute>, [usize; 3])> {
     let entries = node.map("attributes")?;
     if entries.len() > ATTRIBUTES_MAX {

@@ -1,10 +1,11 @@
-//! What the objects of a pool are described by: which attributes exist, their types and allowed values, and which of them,
-//! in three levels, are the key.
+//! Schemas describe the objects of a pool: the attributes, their types and allowed values, and the key, which has three
+//! levels.
 //!
-//! A schema is read from a YAML file ([`Schema::parse_yaml`]), from a rule of FDB's ([`Schema::parse_fdb`]), or comes with Junctura ([`Schema::builtin`]), and never changes
-//! after that. Attributes have small numbers ([`AttrId`]): those of the key first, so that the key is a prefix of every
-//! record. Two sides that connect compare [`Schema::fingerprint`]s, which cover what identity depends on and nothing else:
-//! documentation, aliases, defaults of retention, and attributes added outside the key do not part old from new.
+//! A schema is parsed from a YAML file ([`Schema::parse_yaml`]) or from a rule of FDB ([`Schema::parse_fdb`]), or is
+//! built in ([`Schema::builtin`]), and is immutable. Attributes have small numbers ([`AttrId`]), key attributes first,
+//! so that the key is a prefix of every record. Client and server compare [`Schema::fingerprint`]s when they connect. A
+//! fingerprint covers only what identity depends on: documentation, aliases, default retention, and attributes added
+//! outside the key do not make schemas incompatible.
 
 mod builtin;
 mod compatible;
@@ -25,46 +26,46 @@ use names::NameTable;
 use parts::SchemaParts;
 pub use retention::{Consumers, Retention};
 
-/// Which attribute of a schema: those of the key first, in key order, then the others in schema order.
+/// The number of an attribute in a schema: key attributes first, in key order, then the others in schema order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttrId(pub u8);
 
-/// One bit for each attribute of a schema: as many as a schema may have.
+/// One bit for each attribute of a schema, up to the maximum number of attributes.
 pub(crate) type AttributeBits = u128;
 
 impl AttrId {
     /// An attribute that an open schema does not declare: a string outside the key, stored with its name.
     pub const OPEN: AttrId = AttrId(0xff);
 
-    /// As an index into [`Schema::attributes`].
+    /// Returns the index into [`Schema::attributes`].
     #[must_use]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// What to do with an offer of a key that is there already.
+/// The reaction to an offer whose key exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SameKey {
-    /// Refuse it.
+    /// Rejects the offer.
     Reject,
-    /// It becomes a new version.
+    /// Adds a new version.
     Supersede,
 }
 
-/// What has happened when an offer returns, as it says itself, or else its schema. A schema may name any, so that one file serves
-/// pools of different make.
+/// The guarantee when an offer returns, set by the offer, or else by its schema. A schema may name any, so that one
+/// file serves differently configured pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// The payload is in the memory of the server.
     Memory,
-    /// Also in that of a second server. No version does this yet: such offers are refused (`Unsupported`).
+    /// Also in the memory of a second server. Not implemented in this version: such offers fail with `Unsupported`.
     Replicated,
     /// Archived and flushed in the store.
     Durable,
 }
 
-/// What two sides compare at connect: equal where keys mean the same.
+/// A value that client and server compare when they connect: equal if keys have the same meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SchemaFingerprint(pub u128);
 
@@ -82,35 +83,36 @@ pub struct Attribute {
     pub name: String,
     /// Its type.
     pub kind: Kind,
-    /// The unit its numbers are in; empty where there is none.
+    /// The unit of its numbers; empty if there is none.
     pub unit: String,
-    /// The only values allowed, canonical; empty = all.
+    /// The allowed values, canonical; empty: all.
     pub values: Vec<String>,
-    /// The smallest and the largest value allowed, canonical.
+    /// The minimum and maximum value, canonical.
     pub range: Option<(String, String)>,
     /// Other names for it.
     pub aliases: Vec<String>,
-    /// The canonical value that an offer without one gets; only in the key.
+    /// The canonical value of an offer without one; only for key attributes.
     pub default: Option<String>,
     /// One line of documentation.
     pub doc: String,
-    /// Which level of the key it belongs to (0, 1, 2); None outside the key.
+    /// Its level in the key (0, 1, 2); `None` outside the key.
     pub level: Option<usize>,
-    /// May it be left out? Always true outside the key.
+    /// Whether it may be omitted. Always true outside the key.
     pub optional: bool,
     /// `range` as numbers.
     bounds: Option<(i128, i128)>,
 }
 
 impl Attribute {
-    /// Do the allowed values and the range admit this canonical value? Of a range of steps both ends must lie inside.
+    /// Returns whether the allowed values and the range include this canonical value. Both ends of a range of steps
+    /// must be included.
     #[must_use]
     pub fn allows(&self, canonical: &str) -> bool {
         let listed = self.values.is_empty() || self.values.iter().any(|value| value == canonical);
         listed && self.bounds.is_none_or(|bounds| self.is_inside(bounds, canonical))
     }
 
-    /// Are there allowed values or a range at all?
+    /// Returns whether there are allowed values or a range.
     pub(crate) fn is_restricted(&self) -> bool {
         !self.values.is_empty() || self.bounds.is_some()
     }
@@ -132,7 +134,7 @@ impl Attribute {
 /// The names of the three levels of a key.
 pub const LEVELS: [&str; 3] = ["dataset", "collocation", "element"];
 
-/// What the objects of a pool are described by. Immutable; share it in an `Arc`.
+/// A description of the objects of a pool. Immutable; share it in an `Arc`.
 ///
 /// ```
 /// # use junctura_model::{Given, RecordRef, Retention, SameKey, Schema};
@@ -165,7 +167,7 @@ pub const LEVELS: [&str; 3] = ["dataset", "collocation", "element"];
 /// println!("{key} is filed as {}", schema.key_hash(&key));
 /// assert_eq!(schema.retention_of(read), schema.default_retention());
 ///
-/// // The same of something that is no object: what is missing may be missing.
+/// // As above for something that is not an object: attributes may be missing.
 /// let (mut partial, mut dataset) = (Vec::new(), String::new());
 /// schema.partial_record([("run", Given::Text("first"))], &mut partial)?;
 /// schema.dataset_of(schema.check_partial(&partial)?, &mut dataset);
@@ -186,7 +188,7 @@ pub struct Schema {
     open: bool,
     same_key: SameKey,
     retention: Retention,
-    /// What goes before it for some datasets: the first that matches.
+    /// Retention rules for datasets, which take precedence: the first matching rule applies.
     retention_rules: Vec<retaining::RetentionRule>,
     durability: Durability,
     attributes: Vec<Attribute>,
@@ -196,126 +198,126 @@ pub struct Schema {
     required: AttributeBits,
     /// One bit for each attribute with a default.
     defaulted: AttributeBits,
-    /// What stands in front of each value of a key, where it is the first of its level and where not: `{name=`, `,name=`.
+    /// The prefix of each value of a key, for the first value of its level and for others: `{name=`, `,name=`.
     key_frames: Vec<[String; 2]>,
-    /// Bytes of a key's text that are not values, at most.
+    /// Maximum number of bytes of a key's text outside values.
     key_frame_len: usize,
-    /// What stands in front of a key's text where it is hashed.
+    /// The prefix of a key's text in its hash.
     hash_prefix: Vec<u8>,
     fingerprint: SchemaFingerprint,
 }
 
 impl Schema {
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The generation of its key: a change of the key's attributes is a new one.
+    /// Returns the generation of its key: a change of the key's attributes is a new generation.
     #[must_use]
     pub fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// What it is for, in a line.
+    /// Returns its documentation, in one line.
     #[must_use]
     pub fn doc(&self) -> &str {
         &self.doc
     }
 
-    /// What two sides compare at connect: covers the name, the generation, whether it is open, and the key's attributes
-    /// with their levels, types, defaults, and whether they may be left out.
+    /// Returns the value that client and server compare when they connect: covers the name, the generation, whether the
+    /// schema is open, and the key's attributes with their levels, types, defaults, and whether they may be omitted.
     #[must_use]
     pub fn fingerprint(&self) -> SchemaFingerprint {
         self.fingerprint
     }
 
-    /// May objects carry attributes that the schema does not declare?
+    /// Returns whether objects may have attributes that the schema does not declare.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// All attributes, by id.
+    /// Returns all attributes, by ID.
     #[must_use]
     pub fn attributes(&self) -> &[Attribute] {
         &self.attributes
     }
 
-    /// The attribute of that name or alias. Names are case-sensitive.
+    /// Returns the attribute with this name or alias. Names are case-sensitive.
     #[must_use]
     pub fn find(&self, name_or_alias: &str) -> Option<AttrId> {
         self.names.find(name_or_alias)
     }
 
-    /// The name that the writer of an unknown one most likely meant.
+    /// Returns the known name that is most similar to an unknown one.
     #[must_use]
     pub fn nearest_name(&self, unknown: &str) -> Option<&str> {
         self.names.nearest(unknown)
     }
 
-    /// The attribute with that id.
+    /// Returns the attribute with this ID.
     ///
     /// # Panics
-    /// When the id is not one of this schema's.
+    /// If the ID is not one of this schema's.
     #[must_use]
     pub fn attribute(&self, id: AttrId) -> &Attribute {
         &self.attributes[id.index()]
     }
 
-    /// How many attributes the key has: ids below it are the key.
+    /// Returns the number of key attributes: IDs below it are the key.
     #[must_use]
     pub fn key_len(&self) -> usize {
         self.level_ends[2]
     }
 
-    /// Where each level of the key ends, in ids.
+    /// Returns the end of each level of the key, in IDs.
     #[must_use]
     pub fn level_ends(&self) -> [usize; 3] {
         self.level_ends
     }
 
-    /// What an offer of a key that is there means.
+    /// Returns the reaction to an offer whose key exists.
     #[must_use]
     pub fn on_same_key(&self) -> SameKey {
         self.same_key
     }
 
-    /// What has happened when an offer returns, by default.
+    /// Returns the default guarantee when an offer returns.
     #[must_use]
     pub fn default_durability(&self) -> Durability {
         self.durability
     }
 
-    /// Bits of the attributes that every record has, defaults filled in.
+    /// Returns the bits of the attributes that every record has, including defaults.
     pub(crate) fn required(&self) -> AttributeBits {
         self.required
     }
 
-    /// Bits of the attributes with a default.
+    /// Returns the bits of the attributes with a default.
     pub(crate) fn defaulted(&self) -> AttributeBits {
         self.defaulted
     }
 
-    /// What stands in front of a value of the key.
+    /// Returns the prefix of a value of the key.
     pub(crate) fn key_frame(&self, id: AttrId, is_first: bool) -> &str {
         &self.key_frames[id.index()][usize::from(!is_first)]
     }
 
-    /// At most how many bytes of a key's text are not values.
+    /// Returns the maximum number of bytes of a key's text outside values.
     pub(crate) fn key_frame_len(&self) -> usize {
         self.key_frame_len
     }
 
-    /// What stands in front of a key's text where it is hashed.
+    /// Returns the prefix of a key's text in its hash.
     pub(crate) fn hash_prefix(&self) -> &[u8] {
         &self.hash_prefix
     }
 }
 
-/// May this be the name of an attribute, or of a schema? An ASCII letter or `_`, then letters, digits, `_`, `.`, `:`, `-`; not a
-/// word that selectors use.
+/// Returns whether this is a valid name of an attribute or schema: an ASCII letter or `_`, then letters, digits, `_`,
+/// `.`, `:`, `-`; not a keyword of selectors.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');

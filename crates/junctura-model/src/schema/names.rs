@@ -1,4 +1,5 @@
-//! From a name or alias to the attribute: asked for every attribute of every offer, so a table with one probe, mostly.
+//! Lookup of attributes by name or alias. It runs for every attribute of every offer, so the table usually needs one
+//! probe.
 
 use super::AttrId;
 use crate::nearest;
@@ -7,7 +8,7 @@ use crate::nearest;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NameTable {
     entries: Vec<NameEntry>,
-    /// Index into `entries` plus one; 0 = empty. A power of two long, at most a quarter full.
+    /// Index into `entries` plus one; 0 = empty. The length is a power of two, at most a quarter is used.
     slots: Vec<u16>,
 }
 
@@ -18,8 +19,8 @@ struct NameEntry {
     id: AttrId,
 }
 
-/// A name's first and last bytes and its length: all there is of a short one, in three numbers, since calling a function to
-/// compare some bytes takes longer than everything else here.
+/// A name's first and last bytes and its length: three numbers that represent a short name completely, because calling
+/// a function to compare a few bytes takes longer than the rest of the lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct NameEnds {
     first: u64,
@@ -28,7 +29,7 @@ struct NameEnds {
 }
 
 impl NameEnds {
-    /// Names up to this length are the same where their ends are.
+    /// Names up to this length are equal if their ends are equal.
     const WHOLE_MAX: usize = 16;
 
     fn of(name: &str) -> NameEnds {
@@ -41,7 +42,7 @@ impl NameEnds {
         NameEnds { first, last, len }
     }
 
-    /// Of fewer than eight bytes.
+    /// For fewer than eight bytes.
     fn of_short(bytes: &[u8]) -> (u64, u64) {
         match (bytes.first_chunk(), bytes.last_chunk()) {
             (Some(first), Some(last)) => (
@@ -59,7 +60,7 @@ impl NameEnds {
 }
 
 impl NameTable {
-    /// The table of these names; the first that comes twice is the error.
+    /// Creates the table of these names; the error is the first duplicate.
     pub(super) fn new(entries: Vec<(String, AttrId)>) -> Result<NameTable, String> {
         let slots = vec![0; (entries.len() * 4).next_power_of_two().max(16)];
         let mut names = NameTable {
@@ -95,7 +96,7 @@ impl NameTable {
         }
     }
 
-    /// The known name with the fewest edits, if there are few enough to call it a slip.
+    /// Returns the known name with the fewest edits, if these are few enough for a typing error.
     pub(super) fn nearest(&self, unknown: &str) -> Option<&str> {
         nearest(self.entries.iter().map(|entry| entry.name.as_str()), unknown)
     }

@@ -1,4 +1,4 @@
-//! In which order values, keys and objects stand: numbers and times by their value, keys attribute by attribute.
+//! The order of values, keys and objects: numbers and times by value, keys attribute by attribute.
 
 use std::cmp::Ordering;
 

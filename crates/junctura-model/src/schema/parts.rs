@@ -1,4 +1,4 @@
-//! What a schema is made of, whatever file it comes from; all else follows from it.
+//! The parts of a schema, independent of the file format; everything else is derived from these.
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -6,7 +6,7 @@ use super::names::NameTable;
 use super::{AttrId, Attribute, AttributeBits, Durability, Retention, SameKey, Schema, SchemaFingerprint};
 use crate::key::HASH_NAME;
 
-/// See the module. Attributes stand in the order of their ids.
+/// See the module. Attributes are in the order of their IDs.
 pub(super) struct SchemaParts {
     pub(super) name: String,
     pub(super) generation: u32,

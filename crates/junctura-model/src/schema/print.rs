@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{Attribute, Durability, LEVELS, SameKey, Schema, retaining};
 
 impl Schema {
-    /// The schema as a file; [`Schema::parse_yaml`] makes an equal schema of it.
+    /// Returns the schema as a file; [`Schema::parse_yaml`] parses it to an equal schema.
     #[must_use]
     pub fn to_yaml(&self) -> String {
         let mut out = String::new();

@@ -1,5 +1,4 @@
-//! How long objects stay that do not say it themselves: as the first rule says that matches their dataset, else as the schema
-//! says.
+//! Default retention of objects: that of the first rule that matches their dataset, else that of the schema.
 //!
 //! ```yaml
 //! retention: withdrawn
@@ -7,7 +6,8 @@
 //!   - {where: "class=od,stream=oper", retention: {released_by: [archive]}}
 //!   - {where: "class=rd", retention: {for: 10min}}
 //! ```
-//! A rule asks for attributes of the first level of the key only, so it is a dataset that has a retention, and not an object.
+//!
+//! A rule uses only attributes of the first level of the key, so it applies to datasets and not to single objects.
 
 use super::{Retention, Schema, retention};
 use crate::limits::RETENTION_RULES_MAX;
@@ -16,24 +16,24 @@ use crate::schema::Consumers;
 use crate::selector::Selector;
 use crate::yaml::{Read, YamlFault, YamlFields, YamlNode};
 
-/// What holds for some datasets.
+/// The retention of some datasets.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RetentionRule {
     pub(super) selector: Selector,
     pub(super) retention: Retention,
 }
 
-// A selector has no floats in it: what it asks is text and whole numbers.
+// A selector contains no floats, only text and integers.
 impl Eq for RetentionRule {}
 
 impl Schema {
-    /// How long objects stay by default, where no rule holds for their dataset.
+    /// Returns the default retention of datasets without a rule.
     #[must_use]
     pub fn default_retention(&self) -> &Retention {
         &self.retention
     }
 
-    /// How long an object stays that does not say it itself; the record is one of this schema.
+    /// Returns the default retention of an object; the record must belong to this schema.
     #[must_use]
     pub fn retention_of(&self, record: RecordRef<'_>) -> &Retention {
         let mut rules = self.retention_rules.iter();
@@ -41,14 +41,14 @@ impl Schema {
         rule.map_or(&self.retention, |rule| &rule.retention)
     }
 
-    /// All that objects may get by default.
+    /// Iterates over all default retentions.
     pub fn default_retentions(&self) -> impl Iterator<Item = &Retention> {
         let rules = self.retention_rules.iter().map(|rule| &rule.retention);
         rules.chain([&self.retention])
     }
 }
 
-/// Reads `withdrawn`, `archived`, `{released: 2}`, `{released_by: [archive]}` or `{for: 10min}`.
+/// Parses `withdrawn`, `archived`, `{released: 2}`, `{released_by: [archive]}` or `{for: 10min}`.
 pub(super) fn retention(node: &YamlNode) -> Read<Retention> {
     match node.text("retention") {
         Ok("withdrawn") => return Ok(Retention::UntilWithdrawn),
@@ -89,7 +89,7 @@ fn consumers(node: &YamlNode) -> Read<Retention> {
     Consumers::new(names).map(Retention::ReleasedBy).map_err(trouble)
 }
 
-/// Reads the rules of a schema that is complete but for them.
+/// Parses the rules of a schema that is otherwise complete.
 pub(super) fn rules(node: &YamlNode, schema: &Schema) -> Read<Vec<RetentionRule>> {
     let items = node.list("retention_by_dataset")?;
     if items.len() > RETENTION_RULES_MAX {
@@ -116,7 +116,7 @@ fn rule(node: &YamlNode, schema: &Schema) -> Read<RetentionRule> {
     })
 }
 
-/// A retention as a schema file says it.
+/// Returns a retention as written in a schema file.
 pub(super) fn in_a_file(given: &Retention) -> String {
     match given {
         Retention::UntilWithdrawn => "withdrawn".to_owned(),

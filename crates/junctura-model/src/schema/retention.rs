@@ -1,12 +1,12 @@
-//! How long an object stays: as users write it, and as it is printed.
+//! How long the pool retains an object: the text forms of retentions.
 //!
-//! | written | in a schema file | stays |
+//! | written | in a schema file | retained |
 //! |---|---|---|
-//! | `withdrawn` | `withdrawn` | until somebody withdraws it |
+//! | `withdrawn` | `withdrawn` | until it is withdrawn |
 //! | `released:2` | `{released: 2}` | until two consumers have released it |
-//! | `archived` | `archived` | until an archiver has it in its store: as `released_by:archive`, and printed so |
-//! | `released_by:archive,products` | `{released_by: [archive, products]}` | until both have had it, also where they are still to come |
-//! | `10min` | `{for: 10min}` | so long, from when it became visible |
+//! | `archived` | `archived` | until an archiver has stored it: as `released_by:archive`, and printed so |
+//! | `released_by:archive,products` | `{released_by: [archive, products]}` | until both have released it, even if they are created later |
+//! | `10min` | `{for: 10min}` | for this time after it became visible |
 
 use core::time::Duration;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::limits::{CONSUMERS_MAX, RETENTION_MAX};
 use crate::requirements::check_name;
 use crate::value::{Given, Type};
 
-/// How long an object stays, unless a requirement is owed it for longer.
+/// How long the pool retains an object; a requirement may retain it for longer.
 ///
 /// ```
 /// # use junctura_model::{Consumers, Retention};
@@ -28,24 +28,24 @@ use crate::value::{Given, Type};
 /// let both = Consumers::new(["products", "archive"])?;
 /// assert_eq!(both.iter().collect::<Vec<_>>(), ["archive", "products"]);
 /// assert_eq!("released_by:archive,products".parse(), Ok(Retention::ReleasedBy(both)));
-/// assert!(Retention::Released(0).check().is_err()); // nobody could get it
+/// assert!(Retention::Released(0).check().is_err()); // no consumer could receive it
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Retention {
-    /// Until somebody withdraws it.
+    /// Until it is withdrawn.
     UntilWithdrawn,
     /// Until that many consumers released it.
     Released(u32),
-    /// Until the requirements and groups of these names have had it: each is owed it from when it stands, be that before the
-    /// offer or after it.
+    /// Until the requirements and groups with these names have released it, whether they were created before or after
+    /// the offer.
     ReleasedBy(Consumers),
-    /// For so long from when it became visible, by the server's clock; a part of a millisecond counts as a whole one.
+    /// For this time after it became visible, by the server's clock; rounded up to milliseconds.
     For(Duration),
 }
 
-/// Names of requirements and of groups, for [`Retention::ReleasedBy`]: from one to [`CONSUMERS_MAX`], sorted, each once.
+/// Names of requirements and groups, for [`Retention::ReleasedBy`]: from one to [`CONSUMERS_MAX`], sorted and unique.
 ///
 /// ```
 /// # use junctura_model::{Consumers};
@@ -59,13 +59,13 @@ pub enum Retention {
 pub struct Consumers(Arc<[Box<str>]>);
 
 impl Consumers {
-    /// The name of the requirement of archivers that are told no other.
+    /// The default name of an archiver's requirement.
     pub const ARCHIVE: &str = "archive";
 
-    /// These names, in any order.
+    /// Creates a set of these names, in any order.
     ///
     /// # Errors
-    /// `InvalidArgument` for none of them, for more than [`CONSUMERS_MAX`], and for what is no name of a requirement.
+    /// `InvalidArgument` for no names, for more than [`CONSUMERS_MAX`], and for an invalid name of a requirement.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self> {
         let mut all: Vec<Box<str>> = Vec::new();
         for name in names {
@@ -85,7 +85,7 @@ impl Consumers {
         Ok(Self(all.into()))
     }
 
-    /// The names.
+    /// Iterates over the names.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         self.0.iter().map(|name| &**name)
@@ -99,11 +99,11 @@ impl fmt::Display for Consumers {
 }
 
 impl Retention {
-    /// Whether an object can be kept so.
+    /// Checks the retention.
     ///
     /// # Errors
-    /// `InvalidArgument` where nobody could get the object (released by none, for no time), and for a time of more than
-    /// [`RETENTION_MAX`].
+    /// `InvalidArgument` if no consumer could receive the object (zero releases, zero time), and for a time of more
+    /// than [`RETENTION_MAX`].
     pub fn check(self) -> Result<Self> {
         let cause = match self {
             Self::Released(0) => "released by 0 consumers: nobody could get it".to_owned(),
@@ -116,7 +116,7 @@ impl Retention {
         Err(refused(cause))
     }
 
-    /// Until an archiver has it in its store: one whose requirement has the name [`Consumers::ARCHIVE`].
+    /// Until an archiver with the requirement [`Consumers::ARCHIVE`] has stored it.
     ///
     /// ```
     /// # use junctura_model::Retention;
@@ -128,7 +128,7 @@ impl Retention {
         Self::ReleasedBy(Consumers(Arc::new([Consumers::ARCHIVE.into()])))
     }
 
-    /// Reads a time such as `10min`, `1h30m` or `1500ms`.
+    /// Parses a time such as `10min`, `1h30m` or `1500ms`.
     pub(super) fn for_time(text: &str) -> Option<Self> {
         let mut canonical = String::new();
         let text = text.replace("min", "m");
@@ -138,11 +138,11 @@ impl Retention {
     }
 }
 
-/// The time of a retention alone, in the largest unit that divides it.
+/// Returns only the time of a retention, in the largest unit that divides it.
 pub(super) fn time(time: Duration) -> String {
     let mut text = String::new();
     let nanoseconds = format!("{}ns", time.as_nanos());
-    // A number of nanoseconds is a length of time.
+    // A number of nanoseconds is a valid duration.
     let _ = Type::Duration.canonical(Given::Text(&nanoseconds), &mut text);
     text
 }

@@ -261,7 +261,7 @@ fn limits_hold() {
 #[test]
 fn mars_keys_of_different_fields_differ() {
     let schema = Schema::builtin("mars").unwrap();
-    // What all fields have comes first in each level, so that plain keys read as they always did.
+    // Attributes that all fields have are first in each level, so that plain keys are unchanged.
     let names: Vec<&str> = schema.attributes().iter().map(|a| a.name.as_str()).collect();
     let [dataset, collocation, _] = schema.level_ends();
     assert_eq!(names[..5], ["class", "expver", "stream", "date", "time"]);

@@ -13,7 +13,7 @@ use crate::schema::AttrId;
 use crate::text::quote;
 use crate::value::Type;
 
-/// What a selector asks.
+/// The expression of a selector.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SelectorExpr {
     Everything,
@@ -23,7 +23,7 @@ pub(crate) enum SelectorExpr {
     Test(AttributeTest),
 }
 
-/// What it asks of one attribute.
+/// A test of one attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AttributeTest {
     pub(crate) attr: TestedAttribute,
@@ -114,7 +114,7 @@ impl SelectorExpr {
         }
     }
 
-    /// About how many bytes of memory it takes where it stands in an index.
+    /// Returns the approximate memory in bytes that it takes in an index.
     pub(crate) fn standing_bytes(&self) -> usize {
         match self {
             SelectorExpr::Everything => 0,
@@ -124,7 +124,7 @@ impl SelectorExpr {
         }
     }
 
-    /// All of them; flat, and without a conjunction where there is only one.
+    /// Returns the conjunction, flattened; a single part is returned as it is.
     pub(crate) fn all(parts: Vec<SelectorExpr>) -> SelectorExpr {
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
@@ -136,7 +136,7 @@ impl SelectorExpr {
         Self::single(flat, SelectorExpr::All)
     }
 
-    /// Any of them; likewise.
+    /// Returns the disjunction, flattened; a single part is returned as it is.
     pub(crate) fn any(parts: Vec<SelectorExpr>) -> SelectorExpr {
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
@@ -149,7 +149,7 @@ impl SelectorExpr {
     }
 
     fn single(mut parts: Vec<SelectorExpr>, join: fn(Vec<SelectorExpr>) -> SelectorExpr) -> SelectorExpr {
-        // What is asked twice in succession is asked once: so what `widen` writes out reads back equal.
+        // Adjacent duplicates are removed, so that the output of `widen` reads back equal.
         parts.dedup();
         match parts.len() {
             0 => SelectorExpr::Everything,
@@ -164,7 +164,7 @@ impl SelectorExpr {
             SelectorExpr::All(parts) => parts.iter().all(|part| part.matches(record)),
             SelectorExpr::Any(parts) => parts.iter().any(|part| part.matches(record)),
             SelectorExpr::Not(inner) => !inner.matches(record),
-            // What is asked for most, and whether it is there: bytes tell that, and nobody has to look at them as text.
+            // The most frequent tests, and presence, compare bytes and need no UTF-8 text.
             SelectorExpr::Test(AttributeTest {
                 attr: attr @ TestedAttribute { list: false, .. },
                 check: TestCheck::Among { negated, items },
@@ -189,9 +189,9 @@ impl TestedAttribute {
 
 impl AttributeTest {
     fn standing_bytes(&self) -> usize {
-        /// What a value takes besides its text: its places in the list, and in the index.
+        /// Memory of a value besides its text: its entries in the list, and in the index.
         const VALUE_BYTES: usize = 120;
-        /// The same for a value that stands alone.
+        /// The same for a single value.
         const LONE_VALUE_BYTES: usize = 48;
         let check = match &self.check {
             TestCheck::Exists => 0,
@@ -207,7 +207,7 @@ impl AttributeTest {
         size_of::<SelectorExpr>() + self.attr.name.len() + check
     }
 
-    /// Does a value that is there pass? Of a list, one element must; with `!=`, none may.
+    /// Returns whether an existing value passes. For a list, one element must pass; with `!=`, none may.
     pub(crate) fn holds(&self, text: &str) -> bool {
         match &self.check {
             TestCheck::Exists => true,

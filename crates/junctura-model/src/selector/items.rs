@@ -64,7 +64,7 @@ impl ItemList {
         })
     }
 
-    /// Whether one of them has these bytes.
+    /// Returns whether any item has these bytes.
     pub(crate) fn contains(&self, text: &[u8]) -> bool {
         match self {
             ItemList::One(only) => only.as_bytes() == text,

@@ -10,7 +10,7 @@ use crate::text::{is_bare_byte, is_reserved, unquote};
 /// The longest text that is read, in bytes.
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 
-/// What stands somewhere in the text.
+/// A token of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SelectorToken {
     Word,
@@ -65,7 +65,7 @@ impl SelectorToken {
     }
 }
 
-/// A token, the text it stands for (quotes and escapes resolved) and where it begins.
+/// A token, its decoded text (quotes and escapes resolved) and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextLexeme<'a> {
     pub(crate) token: SelectorToken,

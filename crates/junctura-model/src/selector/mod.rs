@@ -1,14 +1,14 @@
-//! Selectors: questions over attributes, one language for live events, what is in memory, and the archive.
+//! Selectors: queries over attributes, in one language for live events, objects in memory, and the archive.
 //!
-//! `class=od,param=t/u/v,step=0/to/240/by/6,levelist>=500` names what somebody wants. A text is read by the grammar of
-//! `docs/formats/selector.md`, then typed by a schema: `levelist=500.0` asks for `500`. What cannot be asked is refused with
-//! the byte it is about and what could stand there ([`explain_error`] draws the picture). A selector prints a canonical text
-//! that reads back to an equal one. Reading, printing and matching are bounded: long texts, deep nesting and long lists
-//! are `LimitExceeded`, regular expressions are limited in number and size and take linear time, and no input makes any of it
-//! panic.
+//! An example is `class=od,param=t/u/v,step=0/to/240/by/6,levelist>=500`. A text is parsed by the grammar of
+//! `docs/formats/selector.md`, then typed by a schema: `levelist=500.0` matches `500`. The error for an invalid
+//! selector has the byte offset and the expected input ([`explain_error`] prints both). A selector prints a canonical
+//! text that parses to an equal selector. Parsing, printing and matching are bounded: long texts, deep nesting and long
+//! lists fail with `LimitExceeded`, regular expressions are limited in number and size and take linear time, and no
+//! input causes a panic.
 //!
-//! The parts: `lexer` and `parser` (text to syntax), `typed` (syntax to meaning, under one schema), `expr` (the meaning, and
-//! whether a record has it), `range`, `items` and `patterns` (its values), `print`.
+//! The parts: `lexer` and `parser` (text to syntax), `typed` (syntax to semantics, under one schema), `expr` (the
+//! semantics, and matching of a record), `range`, `items` and `patterns` (its values), `print`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,19 +43,20 @@ use items::ItemList;
 use patterns::PatternCache;
 use print::PrintedExpr;
 
-/// No selector begins like this.
+/// A key begins like this, and a selector never does.
 fn is_key(text: &str) -> bool {
     text.starts_with('{')
 }
 
-/// What reading a selector may know besides the text.
+/// The context in which a selector is parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SelectorContext {
-    /// Today's date as the number `YYYYMMDD`, for relative dates (`-1` = yesterday). None: they are refused.
+    /// Today's date as the number `YYYYMMDD`, for relative dates (`-1` = yesterday). `None`: relative dates are
+    /// rejected.
     pub today: Option<u32>,
 }
 
-/// A question over the attributes of one schema.
+/// A query over the attributes of one schema.
 ///
 /// Cheap to clone. Its `Display` is the canonical text.
 #[derive(Clone, PartialEq)]
@@ -64,15 +65,15 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Reads a selector, a MARS request, or a key as objects print it, whose attributes are all of this schema.
+    /// Parses a selector, a MARS request, or a key as objects print it, with attributes of this schema.
     ///
     /// # Errors
-    /// `InvalidSelector` with the byte it is about; `LimitExceeded` for what is too long, too deep or too large.
+    /// `InvalidSelector` with the byte offset; `LimitExceeded` if it is too long, too deep or too large.
     pub fn parse(text: &str, schema: &Schema) -> Result<Selector> {
         Self::parse_with(text, schema, &SelectorContext::default())
     }
 
-    /// The same, with what the context knows.
+    /// As [`Self::parse`], with a context.
     pub fn parse_with(text: &str, schema: &Schema, context: &SelectorContext) -> Result<Selector> {
         if is_key(text) {
             return Self::parse_key(text, schema);
@@ -104,13 +105,13 @@ impl Selector {
         Self::of(SelectorExpr::Everything)
     }
 
-    /// Does it ask nothing?
+    /// Returns whether it matches every object.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         *self.expr == SelectorExpr::Everything
     }
 
-    /// Matches the objects with the key of this one: every attribute of the key is equal, and absent where absent here.
+    /// Matches the objects with the key of this record: every key attribute is equal, or absent in both.
     #[must_use]
     pub fn exact_key(record: RecordRef<'_>, schema: &Schema) -> Selector {
         let ids = (0..schema.key_len()).map(|id| AttrId(id as u8));
@@ -133,14 +134,14 @@ impl Selector {
         Self::of(SelectorExpr::all(tests.collect()))
     }
 
-    /// Is this object what it asks for? The record is one of the selector's schema. Allocates nothing, except to match a
-    /// regular expression with a list's elements.
+    /// Returns whether an object matches. The record must belong to the selector's schema. Allocates nothing, except to
+    /// match a regular expression with a list's elements.
     #[must_use]
     pub fn matches(&self, record: RecordRef<'_>) -> bool {
         self.expr.matches(record)
     }
 
-    /// Its text with ranges written out, for people; it need not read back.
+    /// Returns its text with ranges expanded, for display; the text may not parse.
     #[must_use]
     pub fn explain(&self) -> String {
         PrintedExpr {
@@ -150,14 +151,14 @@ impl Selector {
         .to_string()
     }
 
-    /// About how many bytes of memory it takes where it stands in an index.
+    /// Returns the approximate memory in bytes that it takes in an index.
     fn standing_bytes(&self) -> usize {
-        /// What it takes whatever it asks.
+        /// The fixed part of this amount.
         const SELECTOR_BYTES: usize = 128;
         SELECTOR_BYTES + self.expr.standing_bytes()
     }
 
-    /// The name of an attribute that it asks for whose id is not below `end`.
+    /// Returns the name of an attribute in it whose ID is not below `end`.
     pub(crate) fn asks_beyond(&self, end: usize) -> Option<&str> {
         self.expr.attribute_beyond(end)
     }
@@ -187,7 +188,7 @@ impl fmt::Debug for Selector {
     }
 }
 
-/// The error with a picture of the place in `text` that it is about:
+/// Returns the error with a picture of its position in `text`:
 ///
 /// ```text
 /// InvalidSelector: selector: expected a value, found the end (at byte 6)
@@ -222,7 +223,7 @@ pub fn explain_error(text: &str, error: &Error) -> String {
     picture
 }
 
-/// A value as it stands in a selector, quoted where it must be.
+/// Returns a value as in a selector, quoted if necessary.
 #[must_use]
 pub fn quoted(value: &str) -> String {
     let mut out = String::new();

@@ -1,7 +1,7 @@
-//! Reads the grammar of selectors into a syntax tree that no schema has looked at yet.
+//! Parses the grammar of selectors into an untyped syntax tree.
 //!
-//! One text is read once and then typed by each schema of a pool. Nesting is counted, so no text can exhaust the stack,
-//! and every error points at the lexeme that should have been something else, and says what.
+//! A text is parsed once and then typed by each schema of a pool. Nesting is counted, so no text can exhaust the stack,
+//! and every error has the position of the unexpected lexeme and the expected input.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::error::{Code, Error, Result};
 
 /// How deep parentheses and `not` may nest.
 pub const DEPTH_MAX: usize = 64;
-/// How many items the lists of a selector may have together.
+/// Maximum number of items in all lists of a selector.
 pub const ITEMS_MAX: usize = 10_000;
 
 /// A selector as it is written.
@@ -23,7 +23,7 @@ pub(crate) enum SelectorSyntax<'a> {
     Test { name: SyntaxItem<'a>, ask: SyntaxTest<'a> },
 }
 
-/// What is asked of one attribute.
+/// A test of one attribute.
 #[derive(Clone, Debug)]
 pub(crate) enum SyntaxTest<'a> {
     Exists,
@@ -45,7 +45,7 @@ pub(crate) enum SyntaxTest<'a> {
     Like(SyntaxItem<'a>),
 }
 
-/// A name or a value, and where it stands.
+/// A name or a value, and its position.
 #[derive(Clone, Debug)]
 pub(crate) struct SyntaxItem<'a> {
     pub(crate) text: Cow<'a, str>,
@@ -230,7 +230,7 @@ impl<'a> SelectorParser<'a> {
         Ok(SelectorSyntax::Test { name, ask })
     }
 
-    /// What stands right of `=` and `!=`: `*`, a list or a range.
+    /// Parses the right side of `=` and `!=`: `*`, a list or a range.
     fn among(&mut self, negated: bool) -> Result<SyntaxTest<'a>> {
         if self.peek() == SelectorToken::Star && !negated {
             self.next += 1;
@@ -274,7 +274,7 @@ impl<'a> SelectorParser<'a> {
         })
     }
 
-    /// What stands right of `=` in a request, and where its quoted values stand.
+    /// Parses the right side of `=` in a request; also returns the positions of its quoted values.
     pub(crate) fn request_values(&mut self) -> Result<(SyntaxTest<'a>, Vec<usize>)> {
         let from = self.next;
         let ask = self.among(false)?;

@@ -1,9 +1,9 @@
-//! Compiles the regular expressions of one selector, within limits for all of them together.
+//! Compiles the regular expressions of one selector, within common limits.
 //!
-//! A short text can take long to read and much memory to compile: `\\w{1000}` has 1,000 copies of a class of 700 ranges, and a
-//! class that ignores case visits every code point of its ranges. Texts and classes are therefore counted before anything is
-//! compiled, each distinct text is compiled once, whatever becomes of it, and no expression may take more than those before
-//! it have left. At the limits, a selector takes some 30 ms and 2 MiB.
+//! A short text can take long to parse and much memory to compile: `\\w{1000}` has 1,000 copies of a class of 700
+//! ranges, and a case-insensitive class visits every code point of its ranges. Therefore texts and classes are counted
+//! before anything is compiled, each distinct text is compiled once, also if it fails, and no expression may take more
+//! than the remaining budget. At the limits, a selector takes some 30 ms and 2 MiB.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -131,7 +131,8 @@ pub fn is_costly(selector: &str) -> bool {
         && parser::parse(selector).is_ok_and(|syntax| cheap_bytes(&syntax, CHEAP_BYTES_MAX).is_none())
 }
 
-/// What is left of so many bytes of texts that compile quickly; `None`: not so much, or a text that may not.
+/// Returns the remainder of this budget after texts that compile quickly; `None` if the budget is exceeded, or a text
+/// may compile slowly.
 fn cheap_bytes(syntax: &SelectorSyntax<'_>, left: usize) -> Option<usize> {
     match syntax {
         SelectorSyntax::Test {
@@ -167,7 +168,7 @@ fn classes_weight(text: &str) -> usize {
         .windows(2)
         .filter(|two| two[0] == b'\\' && b"wWdDsSpPbB".contains(&two[1]));
     let classes = escaped_classes.count() + text.matches('[').count();
-    // A bracket may stand within a class, so all that follows the first one counts as within.
+    // A bracket may be within a class, so all text after the first one counts as within.
     let bracketed = text.find('[').map_or("", |at| &text[at..]);
     let by_number = ["\\u", "\\U", "\\x"];
     let may_have_long_range = !bracketed.is_ascii() || by_number.iter().any(|escape| bracketed.contains(escape));

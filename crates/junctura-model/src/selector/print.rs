@@ -9,7 +9,7 @@ use crate::text::quote;
 /// Ranges of more values are only described.
 const EXPANDED_MAX: usize = 1000;
 
-/// What may stand somewhere without parentheses, from the widest to the narrowest.
+/// The expressions that need no parentheses in a context, from the widest to the narrowest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum PrintContext {
     /// The whole, or all inside parentheses: commas.

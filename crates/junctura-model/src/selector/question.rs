@@ -1,4 +1,4 @@
-//! A selector taken apart, for whoever keeps values in columns: each value is asked once, however many objects have it.
+//! A selector in parts, for columnar storage: each value is tested once, however many objects have it.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,9 @@ use super::expr::{AttributeTest, SelectorExpr, TestCheck, TestedAttribute};
 use super::items::ItemList;
 use crate::schema::AttrId;
 
-/// What a selector asks, part by part.
+/// The parts of a selector.
 ///
-/// An [`AttributeQuestion`] is false of an object without the attribute, so that [`SelectorQuestion::Not`] of it is true.
+/// An [`AttributeQuestion`] is false for an object without the attribute, so its [`SelectorQuestion::Not`] is true.
 #[derive(Clone, Debug)]
 pub enum SelectorQuestion<'a> {
     /// Nothing: every object is one.
@@ -24,7 +24,7 @@ pub enum SelectorQuestion<'a> {
     Test(AttributeQuestion<'a>),
 }
 
-/// What is asked of one attribute.
+/// A test of one attribute.
 #[derive(Clone, Copy, Debug)]
 pub struct AttributeQuestion<'a> {
     test: &'a AttributeTest,
@@ -64,13 +64,13 @@ impl<'a> AttributeQuestion<'a> {
         &self.test.attr.name
     }
 
-    /// Does a value that is there, in its canonical text, pass?
+    /// Returns whether an existing value, in canonical text, passes.
     #[must_use]
     pub fn holds(self, text: &str) -> bool {
         self.test.holds(text)
     }
 
-    /// How many values it names one by one, where it does that: `a=1/2/3`, `a=0/to/24/by/6`.
+    /// Returns the number of values that it lists, if it does so: `a=1/2/3`, `a=0/to/24/by/6`.
     #[must_use]
     pub fn named_count(self) -> Option<u128> {
         match &self.test.check {

@@ -1,7 +1,8 @@
-//! Ranges: `a/to/b`, `a/to/b/by/c`, in either direction, and the values that they stand for.
+//! Ranges: `a/to/b`, `a/to/b/by/c`, in either direction, and their values.
 //!
-//! A range is kept as numbers (see [`Type::order`]) beside the canonical texts it prints. Types that count (integer,
-//! decimal, date, time, step) have a stride from the first end on; the others take everything between the two ends.
+//! A range is stored as numbers (see [`Type::order`]) beside the canonical texts that it prints. Countable types
+//! (integer, decimal, date, time, step) have a stride from the first end on; the others match everything between the
+//! two ends.
 
 use crate::value::{Given, Type};
 
@@ -39,7 +40,7 @@ impl NumberRange {
         between && self.stride.is_none_or(|stride| (number - self.start) % stride == 0)
     }
 
-    /// How many values it stands for; None: no end of them.
+    /// Returns the number of its values; `None`: not countable.
     pub(crate) fn count(&self) -> Option<u128> {
         let stride = self.stride?;
         Some((self.high() - self.low()).unsigned_abs() / stride.unsigned_abs() + 1)
@@ -142,7 +143,7 @@ pub(crate) fn text_of(scalar: Type, number: i128) -> Option<String> {
 
 /// The day that many days after 1970-01-01, as `YYYYMMDD`.
 pub(crate) fn date_text(days: i64) -> String {
-    // Years are counted from March, so that the leap day is the last of its year; 400 of them have 146,097 days.
+    // Years begin in March, so that the leap day is the last of its year; 400 years have 146,097 days.
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

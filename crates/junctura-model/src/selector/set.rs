@@ -9,7 +9,7 @@ use crate::mars;
 use crate::record::RecordRef;
 use crate::schema::Schema;
 
-/// What only pieces have.
+/// An attribute that only pieces have.
 const PIECE_OF: &str = "piece_of";
 
 /// A selector, typed by each schema that knows its attributes.
@@ -28,7 +28,7 @@ impl SelectorSet {
         Self::parse_with(text, schemas, &SelectorContext::default())
     }
 
-    /// The same, with what the context knows.
+    /// As [`Self::parse`], with a context.
     pub fn parse_with(text: &str, schemas: &[Arc<Schema>], context: &SelectorContext) -> Result<SelectorSet> {
         let results = if mars::is_request(text) || super::is_key(text) {
             schemas
@@ -56,7 +56,7 @@ impl SelectorSet {
             by_schema.push(result.ok());
         }
         for (selector, schema) in by_schema.iter_mut().zip(schemas) {
-            // Nobody means pieces who does not say so.
+            // A selector matches pieces only if it names this attribute.
             if schema.is_aside() && !text.contains(PIECE_OF) {
                 *selector = None;
             }
@@ -112,7 +112,7 @@ impl SelectorSet {
         self.by_schema == other.by_schema
     }
 
-    /// About how many bytes of memory it takes where it stands in the indexes of all schemas.
+    /// Returns the approximate memory in bytes that it takes in the indexes of all schemas.
     #[must_use]
     pub fn standing_bytes(&self) -> usize {
         let typed: usize = self.by_schema.iter().flatten().map(Selector::standing_bytes).sum();

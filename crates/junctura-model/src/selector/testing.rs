@@ -31,7 +31,7 @@ impl TestRandom {
         self.below(n) == 0
     }
 
-    /// One of them.
+    /// Returns one element.
     pub fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
         from[self.below(from.len())]
     }
@@ -71,7 +71,7 @@ const WORDS: &[&str] = &[
 const PATTERNS: &[&str] = &["^a", "[tuv]$", "^2", "", "x|y", "\\d+", "\"", "0.*1", "-"];
 const UNDECLARED: &[&str] = &["run", "member", "x_1", "CamelCase", "z9"];
 
-/// A value as somebody might write it, often one that others have too; strings are what the schema allows.
+/// Returns a random value as a user might write it, often one that other objects have; strings respect the schema.
 #[must_use]
 pub fn random_value(random: &mut TestRandom, attribute: &Attribute) -> String {
     if !attribute.values.is_empty() {
@@ -148,7 +148,7 @@ fn put_selector(random: &mut TestRandom, schema: &Schema, depth: usize, out: &mu
     }
 }
 
-/// Something that stands between any two separators.
+/// Appends an operand between two separators.
 fn put_unit(random: &mut TestRandom, schema: &Schema, depth: usize, out: &mut String) {
     if depth == 0 || random.once_in(4) {
         return put_test(random, schema, out);

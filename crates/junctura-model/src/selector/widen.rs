@@ -1,8 +1,8 @@
-//! What a test of the schema `mars` asks in other words.
+//! Equivalent tests of MARS for the schema `mars`.
 //!
 //! MARS names a parameter by number, and objects by short name: `param=167` and `param=167.128` also match objects with
-//! `paramId=167`. A control forecast has no number in MARS: a test that member 0 passes also matches objects of type `cf`
-//! without a number. The result prints as it is evaluated, and reads back equal.
+//! `paramId=167`. A control forecast has no number in MARS: a test that member 0 passes also matches objects of type
+//! `cf` without a number. The result prints as it is evaluated, and reads back equal.
 
 use super::expr::{AttributeTest, SelectorExpr, TestCheck};
 use super::items::ItemList;
@@ -24,7 +24,7 @@ pub(super) fn widen(schema: &Schema, test: AttributeTest) -> SelectorExpr {
     }
 }
 
-/// Where the type of all objects that match is another, no control forecast is added.
+/// If all matching objects have another type, no control forecast is added.
 pub(super) fn narrow(schema: &Schema, parts: Vec<SelectorExpr>) -> Vec<SelectorExpr> {
     let excludes_control = |part: &SelectorExpr| match part {
         SelectorExpr::Test(AttributeTest {

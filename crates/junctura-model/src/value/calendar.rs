@@ -47,9 +47,9 @@ impl CalendarDate {
     }
 }
 
-/// Days from 1970-01-01 to the first of that month.
+/// Returns the days from 1970-01-01 to the first of this month.
 fn days_before(year: i64, month: i64) -> i64 {
-    // Counted in years that begin in March, so that the leap day comes last.
+    // Years begin in March, so that the leap day is last.
     let (year, months) = if month > 2 {
         (year, month - 3)
     } else {

@@ -1,11 +1,11 @@
-//! The types of attribute values and the one canonical text of each value.
+//! The types of attribute values, and the unique canonical text of each value.
 //!
-//! Equality, hashing and identity are decided on canonical texts, so a value has exactly one: `500`, `500.0` and `"+500"`
-//! given for a decimal are all `500`. The type of the attribute decides how something is read, never the look of the
-//! value: `0001` stays `0001` for a string and is `1` for an integer. What cannot be read is refused with the reason.
+//! Equality, hashing and identity use canonical texts, so a value has exactly one: `500`, `500.0` and `"+500"` given
+//! for a decimal are all `500`. The type of the attribute determines how a value is parsed, independent of its form:
+//! `0001` stays `0001` for a string and is `1` for an integer. An invalid value causes an error with the reason.
 //!
-//! Each type reads what was given into numbers, and writes numbers as text. A text is canonical when what is read from it is
-//! written as that text: that rule holds for every type, with short cuts for the common ones, since servers ask it for every
+//! Each type parses input to numbers, and prints numbers as text. A text is canonical if parsing and printing returns
+//! the same text. This rule holds for every type, with fast paths for common cases, because servers check it for every
 //! attribute of every offer.
 
 mod calendar;
@@ -28,7 +28,7 @@ pub enum Type {
     String,
     /// A 64-bit signed integer.
     Integer,
-    /// An exact decimal number: up to 18 digits, up to 18 of them after the point.
+    /// An exact decimal number: up to 18 digits, up to 18 digits after the point.
     Decimal,
     /// `true` or `false`.
     Bool,
@@ -38,9 +38,9 @@ pub enum Type {
     Time,
     /// A forecast step or a range of steps: `6`, `90m`, `0-24`.
     Step,
-    /// A point in time to the nanosecond: `2026-11-20T12:00:00Z`.
+    /// A point in time with nanosecond resolution: `2026-11-20T12:00:00Z`.
     Timestamp,
-    /// A length of time to the nanosecond: `90m`.
+    /// A duration with nanosecond resolution: `90m`.
     Duration,
     /// A finite 64-bit floating point number without negative zero.
     Float,
@@ -49,30 +49,30 @@ pub enum Type {
 /// The type of an attribute: a scalar, or a list of scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kind {
-    /// Of which scalar.
+    /// The scalar type.
     pub scalar: Type,
-    /// A list of it?
+    /// Whether it is a list.
     pub list: bool,
 }
 
-/// What a user gave for an attribute.
+/// A user's value of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Given<'a> {
-    /// A text, to be read by the attribute's type.
+    /// A text, parsed by the attribute's type.
     Text(&'a str),
     /// An integer.
     Integer(i64),
     /// A floating point number.
     Float(f64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// A list, for attributes that are lists.
     List(&'a [Given<'a>]),
 }
 
-/// One scalar type: how it is read, written and ordered.
+/// A scalar type: how it is parsed, printed and ordered.
 trait ScalarType: Sized {
-    /// What is expected, for messages.
+    /// The expected form, for error messages.
     const EXPECTED: &'static str;
     fn read(given: Given<'_>) -> Option<Self>;
     fn write(&self, out: &mut (impl TextSink + ?Sized));
@@ -82,7 +82,7 @@ trait ScalarType: Sized {
         Self::EXPECTED
     }
 
-    /// Is it quicker to see that a text is canonical than to read and write it?
+    /// Whether it is faster to check that a text is canonical than to parse and print it.
     const QUICK: bool = false;
 
     fn canonical(given: Given<'_>, out: &mut impl TextSink) -> Option<()> {
@@ -157,16 +157,16 @@ impl Type {
         }
     }
 
-    /// The type of that name, if there is one.
+    /// Returns the type with this name, if there is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Type> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Appends the canonical text of what was given. How long a string may be is the record's business.
+    /// Appends the canonical text of a value. The record limits the length of strings.
     ///
     /// # Errors
-    /// It cannot be read as this type; the text says why. Nothing was appended then.
+    /// The value cannot be parsed as this type; the text has the reason. Nothing was appended.
     pub fn canonical(self, given: Given<'_>, out: &mut String) -> Result<(), String> {
         self.canonical_into(given, out)
     }
@@ -186,7 +186,7 @@ impl Type {
         format!("{} is no {self} (expected {expected})", ShownValue(given))
     }
 
-    /// Is this text canonical for this type? No allocation.
+    /// Returns whether this text is canonical for this type. Allocates nothing.
     #[must_use]
     pub fn is_canonical(self, text: &str) -> bool {
         scalar!(self, is_canonical(text), true, matches!(text, "true" | "false"))
@@ -200,7 +200,7 @@ impl Type {
         scalar!(self, order_of(canonical), None, None)
     }
 
-    /// Does `<` make sense for values of this type?
+    /// Returns whether `<` is meaningful for values of this type.
     #[must_use]
     pub fn is_ordered(self) -> bool {
         !matches!(self, Type::String | Type::Bool)
@@ -242,7 +242,7 @@ fn put_digits(number: u128, width: usize, out: &mut (impl TextSink + ?Sized)) {
     out.put_ascii_text(&digits[first..]);
 }
 
-/// The number that a text of ASCII digits, and nothing else, stands for.
+/// Parses a text of only ASCII digits.
 pub(crate) fn read_digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -264,13 +264,13 @@ impl fmt::Display for Type {
 }
 
 impl Kind {
-    /// A scalar of that type.
+    /// A scalar of this type.
     #[must_use]
     pub fn one(scalar: Type) -> Kind {
         Kind { scalar, list: false }
     }
 
-    /// A list of that type.
+    /// A list of this type.
     #[must_use]
     pub fn list_of(scalar: Type) -> Kind {
         Kind { scalar, list: true }
@@ -292,7 +292,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What was given, short enough for a message.
+/// A value, shortened for a message.
 pub(crate) struct ShownValue<'a>(pub(crate) Given<'a>);
 
 impl fmt::Display for ShownValue<'_> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Given, ScalarType, TextSink, put_digits, read_digits};
 
-/// What `order` multiplies integers and decimals with, so that both share one scale.
+/// The factor by which `order` multiplies integers and decimals, so that both share one scale.
 const SCALE: i128 = 1_000_000_000_000_000_000;
 const DIGITS_MAX: usize = 18;
 
@@ -53,7 +53,7 @@ pub(super) struct Decimal {
     negative: bool,
     whole: u64,
     fraction: u64,
-    /// How many digits the fraction has: leading zeros count, trailing ones are gone.
+    /// The number of fraction digits, with leading and without trailing zeros.
     places: usize,
 }
 
@@ -214,7 +214,7 @@ fn shortest(number: f64) -> Option<ShortText> {
     if digits < TIE_DIGITS_MIN {
         return Some(text);
     }
-    // Rounded to as many digits, ties go to the even one.
+    // Rounded to this number of digits, ties to even.
     let mut even = ShortText { bytes: [0; 32], len: 0 };
     write!(even, "{number:.*e}", digits - 1).ok()?;
     Some(if even.as_str().parse() == Ok(number) {

@@ -1,6 +1,6 @@
-//! Where canonical text goes: into a text, into the bytes of a record, into a count, or nowhere but a comparison.
+//! Destinations of canonical text: a string, the bytes of a record, a count, or only a comparison.
 
-/// Where canonical text goes: a `String` for those who read it, bytes for records.
+/// The destination of canonical text: a `String` for display, bytes for records.
 pub(crate) trait TextSink {
     fn put(&mut self, text: &str);
     /// Only for ASCII bytes.
@@ -37,7 +37,7 @@ impl TextSink for ComparingSink<'_> {
     }
 }
 
-/// Does `write` write exactly `text`?
+/// Returns whether `write` writes exactly `text`.
 pub(crate) fn writes(text: &str, write: impl FnOnce(&mut ComparingSink<'_>)) -> bool {
     let mut expect = ComparingSink {
         rest: text.as_bytes(),

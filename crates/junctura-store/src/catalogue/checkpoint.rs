@@ -1,8 +1,8 @@
-//! A list of files that are, together, all that was visible at one commit.
+//! A checkpoint: a list of files that together contain all rows visible at one commit.
 //!
-//! `checkpoints/NUMBER.json` is written once, under the number of that commit. Whoever opens the store reads the newest, the files that
-//! it names, and the log from where it says; whoever reads those files alone, with whatever program, sees every object up
-//! to that commit, each version once.
+//! `checkpoints/NUMBER.json` is written once; its name is the number of the commit. A process that opens the store
+//! reads the newest checkpoint, its files, and the log from the recorded position; any program that reads only these
+//! files sees every object up to the commit, each version once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::storage::{FileDraft, StorageDisk, check_readable, publish_new, read_w
 use crate::version;
 
 pub(crate) const FOLDER: &str = "checkpoints";
-/// Where the files lie that they name.
+/// The folder of their files.
 pub(crate) const SEGMENTS: &str = "segments";
 const FORMAT: &str = "junctura-checkpoint";
 const VERSION: u32 = 1;
@@ -40,10 +40,10 @@ pub(crate) struct CheckpointSegment {
     pub(crate) bytes: u64,
     /// CRC-32C of the file.
     pub(crate) checksum: u32,
-    /// What its parts have to be; without that it is read whole.
+    /// The checks of its parts; without these the file is read as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parts: Option<PartChecks>,
-    /// Of which datasets its rows are, where they are few: for whoever finds that it cannot be read.
+    /// The datasets of its rows, if these are few: for queries after the file has become unreadable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     datasets: Option<RowDatasets>,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Checkpoint {
     log_end: u64,
     /// When it was made, in milliseconds since 1970 (UTC).
     pub(crate) at_ms: u64,
-    /// The paths of the segments alone, for those who read them.
+    /// The paths of the segments, for readers of only these.
     files: Vec<String>,
     /// The segments: for each schema the oldest rows first.
     pub(crate) segments: Vec<CheckpointSegment>,
@@ -68,7 +68,7 @@ pub(crate) struct Checkpoint {
     rest: CheckpointRest,
 }
 
-/// What else is known at a commit.
+/// Further state at a commit.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct CheckpointRest {
     /// Rows of each schema that were ever committed.
@@ -135,7 +135,7 @@ impl Checkpoint {
             .collect()
     }
 
-    /// Where in the log what it does not cover begins.
+    /// The position in the log at which uncovered records begin.
     pub(crate) fn position(&self) -> LogPosition {
         LogPosition {
             log: first_of(&self.log).unwrap_or_default(),
@@ -151,10 +151,10 @@ impl Checkpoint {
         Duration::from_millis(self.at_ms) < time
     }
 
-    /// The files in which the objects lie that it shows.
+    /// Returns the files of the objects that it shows.
     ///
     /// # Errors
-    /// `Corrupt` for a segment that is not what was written; `NotFound` for one that is gone.
+    /// `Corrupt` for a damaged segment; `NotFound` for a missing one.
     pub(crate) fn files(&self, disk: &dyn StorageDisk, schemas: &[Arc<Schema>]) -> Result<BTreeSet<Arc<str>>> {
         let mut files = BTreeSet::new();
         for segment in &self.segments {
@@ -165,15 +165,15 @@ impl Checkpoint {
         Ok(files)
     }
 
-    /// Where it stands.
+    /// Returns its path.
     pub(crate) fn path(&self) -> String {
         format!("{FOLDER}/{:020}.json", self.commit)
     }
 
-    /// Makes it visible. False: another one of the same commit was there already, which is as good.
+    /// Publishes the checkpoint. False: another one of the same commit exists, which is equivalent.
     ///
     /// # Errors
-    /// `LimitExceeded` for one that nobody would read; what the system refuses.
+    /// `LimitExceeded` if it exceeds the readers' limit; errors of system calls.
     pub(crate) fn publish(&self, disk: &dyn StorageDisk) -> Result<bool> {
         let mut text =
             serde_json::to_vec_pretty(self).map_err(|error| Error::new(Code::Io, "checkpoint", error.to_string()))?;
@@ -217,13 +217,13 @@ impl Checkpoint {
         version::check(path, &text, FORMAT, VERSION)?;
         let read: Self =
             serde_json::from_slice(&text).map_err(|error| Error::new(Code::Corrupt, path, error.to_string()))?;
-        // What is counted on from there is counted in 64 bits.
+        // Later numbers continue from here in 64 bits.
         let counted = read.rest.counts.iter().chain([&read.commit]);
         if read.commit.to_string() != number_of(path) || counted.into_iter().any(|&number| number > COUNTED_MAX) {
             let cause = "it says another commit than its name, or numbers that there cannot be";
             return Err(Error::new(Code::Corrupt, path, cause));
         }
-        // They are removed some day: nothing else may stand there.
+        // These files are removed some day: only files of this store may be named.
         if let Some(other) = read
             .segments
             .iter()
@@ -252,10 +252,10 @@ pub(crate) fn newest_commit(disk: &dyn StorageDisk) -> Result<u64> {
     Ok(newest.map_or(0, |name| commit_of(&name)))
 }
 
-/// Makes those last that are there: whoever made one may have died before it did.
+/// Makes all checkpoints durable: their makers may have crashed before they did so.
 ///
 /// # Errors
-/// What the system refuses.
+/// Errors of system calls.
 pub(crate) fn make_last(disk: &dyn StorageDisk) -> Result<()> {
     let synced = disk.sync_names(FOLDER);
     synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))
@@ -263,7 +263,7 @@ pub(crate) fn make_last(disk: &dyn StorageDisk) -> Result<()> {
 
 /// The last commit that a checkpoint covers, by its path.
 pub(crate) fn commit_of(path: &str) -> u64 {
-    // Who reads one that has no such number is told that.
+    // Reading a file with an invalid number fails.
     number_of(path).parse().unwrap_or(u64::MAX)
 }
 
@@ -298,10 +298,10 @@ pub(crate) fn is_segment(path: &str) -> bool {
 }
 
 impl CheckpointSegment {
-    /// Writes a table's rows into a file of their own, which nobody knows before a checkpoint names it.
+    /// Writes a table's rows into a separate file, which is unused until a checkpoint names it.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// Errors of system calls.
     pub(crate) fn write(disk: &dyn StorageDisk, index: usize, schema: &Schema, table: &RowTable) -> Result<Self> {
         let (bytes, checks) = segment::encode(table, schema)?;
         let path = format!("{SEGMENTS}/{}.parquet", crate::hex(&crate::random()?));
@@ -327,10 +327,10 @@ impl CheckpointSegment {
         })
     }
 
-    /// Its rows, the oldest first, which are read when somebody asks for them.
+    /// Opens its rows, oldest first, which are read on demand.
     ///
     /// # Errors
-    /// `Corrupt` when it is not what was written; `NotFound` when it is gone.
+    /// `Corrupt` if it is damaged; `NotFound` if it is missing.
     pub(crate) fn open(&self, disk: &dyn StorageDisk, schemas: &[Arc<Schema>]) -> Result<Vec<RowOverlay>> {
         let schema = self.schema(schemas)?;
         let pieces: Vec<RowOverlay> = match &self.parts {
@@ -348,10 +348,10 @@ impl CheckpointSegment {
         Ok(pieces)
     }
 
-    /// What is known of its rows when it cannot be opened; `commit`: that of the checkpoint.
+    /// Returns the available information about its rows when it cannot be opened; `commit`: that of the checkpoint.
     ///
     /// # Errors
-    /// `SchemaMismatch` when the store had no such schema.
+    /// `SchemaMismatch` if the store had no such schema.
     pub(crate) fn lost(&self, schemas: &[Arc<Schema>], commit: u64, error: &Error) -> Result<RowOverlay> {
         let schema = self.schema(schemas)?;
         Ok(RowOverlay::from(UnreadableRows {
@@ -383,7 +383,7 @@ impl CheckpointSegment {
     }
 }
 
-/// It is about a schema that came since the store was opened here.
+/// Returns the error for a schema that was added after the store was opened here.
 pub(crate) fn unknown(subject: &str, schema: usize) -> Error {
     let cause = format!("the store had no schema {schema} when it was opened here: open it again");
     Error::new(Code::SchemaMismatch, subject, cause)

@@ -1,7 +1,7 @@
-//! What a process knows of the commits: tables that only ever gain rows, brought up to date when somebody asks.
+//! The catalogue: a process's view of the commits, as append-only tables that are updated on demand.
 //!
-//! Each table is more than twice as long as the next one, so that there are few, and a row is moved few times. A checkpoint
-//! writes those that are not in a file yet, and by that compacts what was committed in many small pieces.
+//! Each table is more than twice as long as the next one, so that there are few tables, and a row is moved rarely. A
+//! checkpoint writes the tables that are not in a file yet, and thereby compacts small commits.
 
 pub(crate) mod checkpoint;
 pub(crate) mod names;
@@ -39,7 +39,7 @@ pub(crate) type Emptied = BTreeMap<Arc<str>, Duration>;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
-    /// Where the log is read on; nothing was read yet without it.
+    /// The position at which the log is read next; `None` before the first read.
     position: Option<LogPosition>,
     is_checked: bool,
     /// The newest checkpoint, by its name, when that was looked for the last time, and when that was.
@@ -56,7 +56,7 @@ pub(crate) struct Catalogue {
     damage: Option<Error>,
 }
 
-/// Rows that follow each other, in one piece or as they lie in a file, and the file that has the same rows.
+/// Consecutive rows, in one table or in a file, and the file with the same rows.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldRows {
     pub(crate) pieces: Vec<RowOverlay>,
@@ -100,10 +100,10 @@ impl HeldRows {
         })
     }
 
-    /// The rows that are left, in one table; none when none is.
+    /// Returns the remaining rows in one table; `None` if there are none.
     ///
     /// # Errors
-    /// As [`RowTable::append`]; what reading them says.
+    /// As [`RowTable::append`]; errors of reading them.
     pub(crate) fn condensed(&self) -> Result<Option<Arc<RowTable>>> {
         let mut joined: Option<Arc<RowTable>> = None;
         for piece in &self.pieces {
@@ -116,7 +116,7 @@ impl HeldRows {
     }
 }
 
-/// All rows of both. Others may hold the older one; where nobody does, its rows stay where they are.
+/// Returns all rows of both. If the older table is shared, it is copied; otherwise its rows stay in place.
 fn join(older: Arc<RowTable>, newer: &RowTable) -> Result<Arc<RowTable>> {
     let mut rows = Arc::unwrap_or_clone(older);
     rows.append(newer)?;
@@ -154,7 +154,7 @@ impl Catalogue {
         self.position.unwrap_or_default()
     }
 
-    /// What all known commits say.
+    /// Returns the state of all known commits.
     pub(crate) fn tables(&self) -> Tables {
         let tables = |held: &Vec<HeldRows>| held.iter().flat_map(|held| held.pieces.iter().cloned()).collect();
         self.held.iter().map(tables).collect()
@@ -176,7 +176,7 @@ impl Catalogue {
         self.held.clone()
     }
 
-    /// What was committed since the checkpoint that it began with.
+    /// Returns the amount that was committed since the checkpoint from which it started.
     pub(crate) fn backlog(&self) -> CheckpointBacklog {
         let rows = sum(&self.counts);
         CheckpointBacklog {
@@ -194,17 +194,17 @@ impl Catalogue {
         &self.emptied
     }
 
-    /// Of these files nothing was left, and they are not there any more: nobody makes a file of such a name again.
+    /// Records that these empty files were removed; their names are never reused.
     pub(crate) fn are_gone(&mut self, files: &[Arc<str>]) {
         for file in files {
             self.emptied.remove(file);
         }
     }
 
-    /// Reads what was committed since; `age_max`: for so long a snapshot that is taken now can be read.
+    /// Reads the commits since the last call; `age_max`: the maximum age of a snapshot that is taken now.
     ///
     /// # Errors
-    /// Those of the log; `Corrupt`, `Unsupported` for what cannot be read. What was known before stays known, or is read again.
+    /// Those of the log; `Corrupt`, `Unsupported` for invalid commits. The known state is kept, or read again.
     pub(crate) fn refresh(
         &mut self,
         disk: &dyn StorageDisk,
@@ -245,7 +245,7 @@ impl Catalogue {
             let anew = self.anew();
             let begun_with = std::mem::replace(self, anew).newest;
             let is_gone = error.code() == Code::NotFound;
-            // Who takes long may find that what was to be read is gone, and a newer checkpoint has it.
+            // If this takes too long, its input may be removed; a newer checkpoint then has it.
             if is_gone && checkpoint::names(disk)?.pop() != begun_with {
                 continue;
             }
@@ -253,8 +253,8 @@ impl Catalogue {
         }
     }
 
-    /// Begins anew where files that are still to be read could be gone before a snapshot of now is too old: they stay for twice its
-    /// age from when another checkpoint than the one that names them is made.
+    /// Restarts from the newest checkpoint if unread files could be removed before a snapshot of now expires: files are
+    /// kept for twice the maximum age after another checkpoint replaces the one that names them.
     fn look_again(&mut self, disk: &dyn StorageDisk, now: Duration, age_max: Duration) -> Result<()> {
         let mut pieces = self.held.iter().flatten().flat_map(|held| &held.pieces);
         if now.saturating_sub(self.looked) <= age_max / 2 || pieces.all(RowOverlay::is_in_memory) {
@@ -268,7 +268,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Whether nothing behind the commit that it has come to is cut off. Who has come so far sees what comes next.
+    /// Checks once that no later commit is cut off by a missing one. The next read finds later ones itself.
     fn check_once(&mut self, log: &CommitLog, number: u64) -> Result<()> {
         if !self.is_checked {
             log.check(number)?;
@@ -320,7 +320,7 @@ impl Catalogue {
         self.held.iter_mut().try_for_each(join_small)
     }
 
-    /// Takes rows out, or says where they lie now. Tells the files in which they did lie.
+    /// Removes or relocates rows. Passes their previous files to `tell`.
     fn change(&mut self, schema: usize, change: &RowChange, mut tell: impl FnMut(&Arc<str>)) -> Result<()> {
         let mut pieces = self.held[schema].iter_mut().flat_map(|held| &mut held.pieces);
         match change {
@@ -341,7 +341,7 @@ impl Catalogue {
                 return Ok(());
             }
             let files = match piece.files() {
-                // Of what cannot be read nobody knows; as long as it cannot, nothing is removed.
+                // Unreadable rows have unknown files; as long as they are unreadable, nothing is removed.
                 Err(error) if error.code() == Code::Corrupt => continue,
                 files => files?,
             };
@@ -385,7 +385,8 @@ impl Catalogue {
                 return Ok(LogPosition::default());
             };
             let read = Checkpoint::read(disk, &name);
-            // Nobody removes what the newest one names: what was gone before it was asked for again is lost.
+            // No process removes files that the newest checkpoint names: a file that was missing before this check is
+            // lost.
             let is_newest = tried.as_ref() == Some(&name);
             match read.and_then(|checkpoint| self.begin_with(&checkpoint, disk, schemas, is_newest)) {
                 Err(error) if error.code() == Code::NotFound && tried.as_ref() != Some(&name) => tried = Some(name),
@@ -397,7 +398,7 @@ impl Catalogue {
         }
     }
 
-    /// Begins with this one, without the segments that are damaged; and without those that are gone, if it is the newest.
+    /// Starts from this checkpoint, without damaged segments; also without missing ones, if it is the newest.
     fn begin_with(
         &mut self,
         checkpoint: &Checkpoint,
@@ -440,7 +441,7 @@ impl Catalogue {
         }
     }
 
-    /// What was held has been written: these rows, in this file.
+    /// Records that held rows have been written: these rows, into this file.
     pub(crate) fn is_written(&mut self, held: &HeldRows, written: &Arc<RowTable>, segment: &Arc<CheckpointSegment>) {
         let all = self.held.iter_mut().flatten();
         if let Some(known) = all.into_iter().find(|known| known.is(held)) {
@@ -450,27 +451,27 @@ impl Catalogue {
     }
 }
 
-/// Commits are gone that are in no checkpoint.
+/// Returns the error for missing commits that no checkpoint covers.
 fn lost(error: &Error) -> Error {
     Error::new(Code::Corrupt, error.subject(), "it is gone, and no checkpoint is newer")
 }
 
-/// Of numbers that somebody may have damaged.
+/// Returns the sum of numbers that may be corrupt.
 fn sum(counts: &[u64]) -> u64 {
     counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
 }
 
-/// What the log says that was not known before.
+/// New information in the log.
 struct LogNews<'s> {
     schemas: &'s [Arc<Schema>],
-    /// Of each schema one, and more where one is full.
+    /// One table for each schema, more if one is full.
     tables: Vec<Vec<RowTable>>,
     counts: Vec<u64>,
     /// When, of which schema, what has changed.
     changes: Vec<(Duration, usize, RowChange)>,
 }
 
-/// What has changed of rows that were there.
+/// A change of existing rows.
 enum RowChange {
     Removed(Vec<Run>),
     Relocated(RelocatedRows),
@@ -559,7 +560,7 @@ fn join_small(held: &mut Vec<HeldRows>) -> Result<()> {
         && older.may_join(newer)
     {
         let (older, newer) = match (older.condensed(), newer.condensed()) {
-            // What cannot be read stays as it is, and in nobody's way.
+            // Unreadable rows stay unchanged, and block nothing.
             (Err(error), _) | (_, Err(error)) if error.code() == Code::Corrupt => return Ok(()),
             (older, newer) => (older?, newer?),
         };

@@ -17,28 +17,28 @@ pub(crate) const NAMES_MAX: usize = JOINED_NAMES_MAX;
 /// Names of one schema.
 pub(crate) type Names = HashSet<Arc<str>>;
 
-/// Those that a writer knows, of each schema.
+/// The names of undeclared attributes that a writer has seen, for each schema.
 #[derive(Debug, Default)]
 pub(crate) struct OpenNames {
-    /// Those that are committed, and those of objects that it was given.
+    /// Committed names, and those of unflushed objects.
     known: Vec<Names>,
-    /// Those that are in no commit yet.
+    /// Names that are in no commit yet.
     pending: Vec<(usize, Arc<str>)>,
     /// Whether the committed ones were read since the last flush.
     are_read: bool,
 }
 
 impl OpenNames {
-    /// Nothing is pending any more; others may have committed more, and some may be gone.
+    /// Discards pending names; others may have committed more, and some may have been removed.
     pub(crate) fn look_again(&mut self) {
         self.pending.clear();
         self.are_read = false;
     }
 
-    /// Takes the names of a record.
+    /// Admits the names of a record.
     ///
     /// # Errors
-    /// `LimitExceeded` when the store would have more than it may: then it takes none of them.
+    /// `LimitExceeded` if the store would exceed its limit of names: none is then admitted.
     pub(crate) fn admit(&mut self, store: &Store, schema: usize, record: RecordRef<'_>) -> Result<()> {
         if open_names(record).all(|name| self.is_known(schema, name)) {
             return Ok(());
@@ -49,7 +49,7 @@ impl OpenNames {
         if let Some(name) = new.first()
             && self.known[schema].len() + new.len() > NAMES_MAX
         {
-            // Some may be gone when another object is given.
+            // Some may have been removed before the next object.
             self.are_read = false;
             return Err(too_many(&store.schemas()[schema], record, name));
         }

@@ -1,4 +1,4 @@
-//! Rows of which some have been removed or lie elsewhere now, in memory or where they were written.
+//! Rows with removals and relocations, in memory or in their file.
 
 use std::sync::Arc;
 
@@ -16,20 +16,20 @@ use crate::log::relocation::RelocatedRows;
 pub(crate) struct RowOverlay {
     rows: RowSource,
     gone: Option<Arc<RowSet>>,
-    /// Some lie elsewhere than where they were written.
+    /// Some were relocated.
     is_relocated: bool,
 }
 
 #[derive(Clone, Debug)]
 enum RowSource {
     Table(Arc<RowTable>),
-    /// Nothing of it is gone as long as it is not in memory, and nothing is relocated.
+    /// No row is removed or relocated as long as the group is not in memory.
     Group(Arc<RowGroup>),
     /// They cannot be read.
     Lost(Arc<UnreadableRows>),
 }
 
-/// What a question may go by.
+/// The conditions that a query may use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OverlayFilter {
     /// All attributes.
@@ -75,7 +75,7 @@ impl From<UnreadableRows> for RowOverlay {
 }
 
 impl RowOverlay {
-    /// How many rows, those that have been removed, too.
+    /// Returns the number of rows, including removed ones.
     pub(crate) fn len(&self) -> usize {
         match &self.rows {
             RowSource::Table(table) => table.len(),
@@ -92,7 +92,7 @@ impl RowOverlay {
         }
     }
 
-    /// The number of the newest commit that a row can have come with.
+    /// Returns the highest commit number that a row can have.
     pub(crate) fn last_commit(&self) -> u64 {
         match &self.rows {
             RowSource::Table(table) => table.last_commit(),
@@ -111,7 +111,7 @@ impl RowOverlay {
         }
     }
 
-    /// Whether all of it is as it was written.
+    /// Returns whether no row was removed or relocated.
     pub(crate) fn is_whole(&self) -> bool {
         self.gone.is_none() && !self.is_relocated
     }
@@ -136,7 +136,8 @@ impl RowOverlay {
         }
     }
 
-    /// The same, of which some are to go or to lie elsewhere; none where they cannot be read: what is to be changed of those is lost, too.
+    /// Returns a table in which rows are to be removed or relocated; `None` if the rows cannot be read: the change is
+    /// then lost, too.
     fn table_to_change(&mut self) -> Result<Option<Arc<RowTable>>> {
         match self.table() {
             Err(error) if error.code() == Code::Corrupt => {
@@ -156,10 +157,10 @@ impl RowOverlay {
         }
     }
 
-    /// The rows that are left and that a question asks for, in a table that has them.
+    /// Returns the remaining rows that match a query, in a table that contains them.
     ///
     /// # Errors
-    /// What reading them says.
+    /// Errors of reading them.
     pub(crate) fn find(&self, question: &SelectorQuestion<'_>, by: OverlayFilter) -> Result<(Arc<RowTable>, Vec<u32>)> {
         let group = match &self.rows {
             RowSource::Table(table) => return self.find_in(table, question, by),
@@ -184,10 +185,10 @@ impl RowOverlay {
         }
     }
 
-    /// The rows that are left with a key, in a table that has them; the selector asks for that key.
+    /// Returns the remaining rows with a key, in a table that contains them; the selector matches that key.
     ///
     /// # Errors
-    /// What reading them says.
+    /// Errors of reading them.
     pub(crate) fn find_key(&self, key: &SoughtKey<'_>, selector: &Selector) -> Result<(Arc<RowTable>, Vec<u32>)> {
         let table = match &self.rows {
             RowSource::Table(table) => Some(table),
@@ -229,10 +230,10 @@ impl RowOverlay {
         }
     }
 
-    /// Hands over each value that a row has which is left and which a question asks for.
+    /// Passes each value of the remaining rows that match a query.
     ///
     /// # Errors
-    /// What reading them says.
+    /// Errors of reading them.
     pub(crate) fn each_value(&self, question: &SelectorQuestion<'_>, mut take: impl FnMut(AttrId, &str)) -> Result<()> {
         let table = match &self.rows {
             RowSource::Table(table) => table,
@@ -256,10 +257,10 @@ impl RowOverlay {
         rows
     }
 
-    /// The files in which objects lie that are left.
+    /// Returns the files of the remaining objects.
     ///
     /// # Errors
-    /// What reading them says.
+    /// Errors of reading them.
     pub(crate) fn files(&self) -> Result<Vec<Arc<str>>> {
         if let RowSource::Group(group) = &self.rows
             && !self.is_in_memory()
@@ -280,10 +281,10 @@ impl RowOverlay {
             .collect())
     }
 
-    /// Takes rows out, by their numbers; tells the files and places of those that were there.
+    /// Removes rows by number; passes the files and locations of existing ones to `tell`.
     ///
     /// # Errors
-    /// What reading them says; then nothing is taken out.
+    /// Errors of reading them; nothing is then removed.
     pub(crate) fn remove(&mut self, runs: &[Run], mut tell: impl FnMut(&RowTable, ObjectLocation)) -> Result<()> {
         if let RowSource::Group(group) = &self.rows
             && !group.may_have(runs)
@@ -310,10 +311,10 @@ impl RowOverlay {
         Ok(())
     }
 
-    /// Rows lie elsewhere now; tells the files in which those that are left did lie.
+    /// Relocates rows; passes the previous files of the remaining ones to `tell`.
     ///
     /// # Errors
-    /// What reading them says; then nothing has changed.
+    /// Errors of reading them; nothing has then changed.
     pub(crate) fn relocate(&mut self, relocated: &RelocatedRows, mut tell: impl FnMut(&Arc<str>)) -> Result<()> {
         if let RowSource::Group(group) = &self.rows
             && !group.may_have(&relocated.runs)
@@ -351,7 +352,7 @@ impl RowOverlay {
             self.rows = RowSource::Table(Arc::clone(&table));
         }
         drop(table);
-        // Those who hold a snapshot keep the table as it was.
+        // Snapshots keep the unchanged table.
         if let RowSource::Table(table) = &mut self.rows {
             let table = Arc::make_mut(table);
             for (row, file, offset) in rows {
@@ -397,10 +398,10 @@ impl RowOverlay {
         }
     }
 
-    /// The rows that are left, in a table of their own if some are not as they were written; none when none is left.
+    /// Returns the remaining rows, in a new table if some were removed or relocated; `None` if none remain.
     ///
     /// # Errors
-    /// As [`RowTable::append`]; what reading them says.
+    /// As [`RowTable::append`]; errors of reading them.
     pub(crate) fn condensed(&self) -> Result<Option<Arc<RowTable>>> {
         let table = self.table()?;
         if self.is_whole() {

@@ -1,9 +1,10 @@
-//! Schemas that came after the root was made, without anything being moved.
+//! Schemas that were added or changed after the root was created. No object is moved for this.
 //!
-//! `schemas/NUMBER.json` says all schemas of the store from then on; the highest number counts, and none is ever changed. What lies in
-//! the store stays as it is, so a schema may only gain: attributes behind the others, values, names, words about it. Whoever has the store
-//! open knows the schemas that it was opened with. It goes on with what fits them, and is told (`SchemaMismatch`) where others
-//! have flushed what does not.
+//! `schemas/NUMBER.json` has all schemas of the store from then on; the highest number applies, and no file is ever
+//! changed. Stored objects stay unchanged, so a schema may only be extended: attributes after the existing ones,
+//! values, names, documentation. A process that has the store open keeps the schemas with which it was opened. It
+//! continues as long as these suffice, and gets `SchemaMismatch` when another process has flushed objects that need
+//! newer ones.
 
 use std::sync::Arc;
 
@@ -26,12 +27,12 @@ const BYTES_MAX: u64 = if cfg!(test) { 4 << 20 } else { 64 << 20 };
 struct WrittenSchemas {
     format: String,
     version: u32,
-    /// The store, by the number in its root.
+    /// The store, by the ID in its root.
     owner: String,
     schemas: Vec<String>,
 }
 
-/// What the last change made of them, and its number.
+/// The schemas after the last change, and its number.
 pub(crate) struct NewestSchema {
     number: u32,
     pub(crate) schemas: Vec<Arc<Schema>>,
@@ -39,7 +40,7 @@ pub(crate) struct NewestSchema {
 
 impl NewestSchema {
     /// # Errors
-    /// `Corrupt`, `Unsupported` for what cannot be read; what the system refuses.
+    /// `Corrupt`, `Unsupported` for an invalid file; errors of system calls.
     pub(crate) fn read(disk: &dyn StorageDisk, owner: &str) -> Result<Option<Self>> {
         let names = disk
             .list(FOLDER)
@@ -77,13 +78,13 @@ impl NewestSchema {
     }
 }
 
-/// The schemas that these texts are.
+/// Parses schemas.
 pub(crate) fn parse(texts: &[String]) -> Result<Vec<Arc<Schema>>> {
     let schemas = texts.iter().map(|text| Schema::parse_yaml(text).map(Arc::new));
     schemas.collect()
 }
 
-/// The number that a name says: eight digits.
+/// Returns the number in a name: eight digits.
 fn number_of(name: &str) -> Option<u32> {
     let digits = name.strip_suffix(".json")?;
     let is_number = digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -95,12 +96,12 @@ fn path(number: u32) -> String {
 }
 
 impl Store {
-    /// Adds a schema, or puts it in the place of the one of its name, for everybody who opens the store from now on; gives the store,
-    /// opened anew. Nothing that lies there is moved or written: a schema may gain attributes outside its key, behind those that
-    /// it has, and say otherwise which values are allowed, and what things are called besides.
+    /// Adds a schema, or replaces the one with its name, for all processes that open the store later; returns the
+    /// store, opened again. No object is moved or written. A new version of a schema may add attributes outside the
+    /// key, after the existing ones, and change allowed values, aliases and documentation.
     ///
-    /// Who has the store open goes on with the schemas that it was opened with, until others have flushed what these do not
-    /// have: then its snapshots fail with `SchemaMismatch`, and it opens the store again.
+    /// A process that has the store open keeps the schemas with which it was opened, until another process has flushed
+    /// objects that need newer ones: its snapshots then fail with `SchemaMismatch`, and it must open the store again.
     ///
     /// ```
     /// use junctura_model::Schema;
@@ -117,8 +118,9 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// `SchemaMismatch` for one that does not fit what lies in the store, with the first difference, and for names that cannot be
-    /// columns; `LimitExceeded` when all schemas are more than 64 MiB, or have changed 99,999,999 times; what the system refuses.
+    /// `SchemaMismatch`, with the first difference, if the schema is incompatible with stored objects, and for names
+    /// that cannot be columns; `LimitExceeded` if all schemas together exceed 64 MiB, or have changed 99,999,999 times;
+    /// errors of system calls.
     pub fn set_schema(&self, schema: &Schema) -> Result<Self> {
         loop {
             let newest = NewestSchema::read(self.disk(), &self.root().id)?;
@@ -137,7 +139,7 @@ impl Store {
                 return Err(Error::new(Code::LimitExceeded, FOLDER, cause));
             }
             match next.write(self.disk(), &self.root().id) {
-                // Another one was quicker: this one comes after it.
+                // Another process was first: retry after its change.
                 Err(error) if error.code() == Code::AlreadyExists => {}
                 written => return written.and_then(|()| self.anew()),
             }
@@ -145,7 +147,7 @@ impl Store {
     }
 }
 
-/// Whether anything changes.
+/// Returns whether anything changes.
 fn put(schemas: &mut Vec<Arc<Schema>>, schema: &Schema) -> Result<bool> {
     let same_name = schemas.iter_mut().find(|known| known.name() == schema.name());
     let Some(known) = same_name else {
@@ -161,7 +163,7 @@ fn put(schemas: &mut Vec<Arc<Schema>>, schema: &Schema) -> Result<bool> {
     Ok(changes)
 }
 
-/// Why what lies in a store cannot be read by another schema.
+/// Returns why objects in a store cannot be read with another schema.
 fn misfit(known: &Schema, schema: &Schema) -> Option<String> {
     if let Some(difference) = schema.first_difference(known) {
         return Some(format!("the key has to stay as it is ({difference})"));
@@ -182,7 +184,7 @@ fn misfit(known: &Schema, schema: &Schema) -> Option<String> {
             }
         }
     }
-    // What has its name without being declared would not be found any more.
+    // Undeclared attributes with its name would no longer be found.
     let new = now.get(before.len()).filter(|_| known.is_open());
     new.map(|new| format!("an open schema takes {} as it is, undeclared", new.name))
 }

@@ -1,6 +1,6 @@
-//! Rows of a segment that cannot be read: whoever may ask for one of them is told, and nobody else is in its way.
+//! Rows of a segment that cannot be read: only queries that may match one of these rows fail.
 //!
-//! What is known of them is what a checkpoint says: how many there are, and of which datasets.
+//! The checkpoint has the number of the rows and their datasets.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::table::{PassingValues, RowColumns, RowTable, TextColumn, passing, select_keys};
 
-/// Of a segment with more datasets nobody notes which they are.
+/// The datasets of a segment with more datasets are not recorded.
 const DATASETS_MAX: usize = 64;
 /// Nor where their names are longer, all together.
 const TEXT_BYTES_MAX: usize = 8 << 10;
@@ -20,9 +20,9 @@ const TEXT_BYTES_MAX: usize = 8 << 10;
 pub(crate) struct UnreadableRows {
     pub(crate) error: Error,
     pub(crate) rows: usize,
-    /// No row came with a later commit.
+    /// No row has a higher commit number.
     pub(crate) last_commit: u64,
-    /// Whether the file itself cannot be opened: then it may come back.
+    /// Whether the file itself cannot be opened, and may become available again.
     pub(crate) is_unopened: bool,
     pub(crate) datasets: Option<KnownUnreadable>,
 }
@@ -38,7 +38,7 @@ impl UnreadableRows {
     }
 }
 
-/// What is told of a file of rows that is not there.
+/// Returns the error for a missing file of rows.
 pub(crate) fn gone(error: &Error) -> Error {
     match error.code() {
         Code::NotFound => {

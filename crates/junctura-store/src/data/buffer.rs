@@ -1,20 +1,20 @@
-//! Memory that bytes are read into.
+//! Memory for reads.
 
 use std::ops::Deref;
 
 use junctura_model::{Code, Error, Result};
 
-/// Where what is read begins is a multiple of this. To addresses that are not even multiples of 32, systems were seen to copy at
-/// two thirds of their speed; what an allocator gives for large memory is 16 behind the beginning of a page.
+/// Alignment of the beginning of a read. Systems copy to addresses that are not multiples of 32 at two thirds of their
+/// speed; large allocations begin 16 bytes after the beginning of a page.
 const ALIGNMENT: usize = 64;
 
-/// Of so many bytes it is asked first whether there is memory for them.
+/// Size from which an allocation is checked first.
 const LARGE_BYTES: usize = 64 << 20;
 
-/// Memory for so many bytes, empty.
+/// Returns empty memory with this capacity.
 ///
 /// # Errors
-/// `TooLarge` where there is not so much.
+/// `TooLarge` if memory is insufficient.
 pub(crate) fn reserved(length: usize) -> Result<Vec<u8>> {
     let mut memory = Vec::new();
     let reserved = memory.try_reserve_exact(length);
@@ -28,10 +28,10 @@ pub(crate) fn reserved(length: usize) -> Result<Vec<u8>> {
     Ok(memory)
 }
 
-/// So many bytes, whatever they are.
+/// Returns this number of bytes with undefined content.
 ///
 /// # Errors
-/// As [`reserved`], for large ones.
+/// As [`reserved`], for large sizes.
 pub(crate) fn room(length: usize) -> Result<Vec<u8>> {
     if length < LARGE_BYTES {
         return Ok(vec![0; length]);
@@ -41,7 +41,7 @@ pub(crate) fn room(length: usize) -> Result<Vec<u8>> {
     Ok(memory)
 }
 
-/// Memory that bytes are read into, used again from one read to the next: see [`Object::read_into`](crate::StoredObject::read_into).
+/// Memory for reads, reused from one read to the next: see [`Object::read_into`](crate::StoredObject::read_into).
 #[derive(Debug, Default)]
 pub struct ReadBuffer {
     memory: Vec<u8>,
@@ -50,19 +50,19 @@ pub struct ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// Without any memory yet.
+    /// Creates a buffer without memory.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Room for so many bytes, whatever they are now.
+    /// Returns this number of bytes, with undefined content.
     ///
     /// # Errors
     /// As [`room`].
     pub(crate) fn room(&mut self, length: usize) -> Result<&mut [u8]> {
         if self.memory.len() < length.saturating_add(ALIGNMENT) {
-            // Both at once may be more than there is.
+            // Frees the old memory first, because both may exceed the available memory.
             *self = Self::new();
             self.memory = room(length.saturating_add(ALIGNMENT))?;
             self.start = self.memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
@@ -71,12 +71,12 @@ impl ReadBuffer {
         Ok(&mut self.memory[self.start..self.start + length])
     }
 
-    /// Without any bytes; the memory is kept.
+    /// Clears the buffer; keeps its memory.
     pub(crate) fn clear(&mut self) {
         self.length = 0;
     }
 
-    /// Room for so many more bytes behind those that it has.
+    /// Appends this number of bytes, with undefined content.
     ///
     /// # Errors
     /// As [`room`].
@@ -92,7 +92,7 @@ impl ReadBuffer {
     }
 }
 
-/// What was read.
+/// The bytes that were read.
 impl Deref for ReadBuffer {
     type Target = [u8];
 

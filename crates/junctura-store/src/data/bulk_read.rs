@@ -1,4 +1,4 @@
-//! The bytes of many objects: those that lie side by side come with one read, and several reads are on their way at once.
+//! Bulk reads of many objects: adjacent objects are read at once, and several reads run in parallel.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -11,22 +11,23 @@ use crate::data::buffer::ReadBuffer;
 use crate::data::read_exact;
 use crate::query::listing::{Listing, StoredObject};
 
-/// A read of several objects has no more bytes, and no more objects.
+/// Maximum number of bytes in a read of several objects; their number is limited, too.
 const READ_BYTES_MAX: u64 = 4 << 20;
 const READ_OBJECTS_MAX: usize = 4096;
-/// And when it is unpacked no more.
+/// The same limit after unpacking.
 const UNPACKED_BYTES_MAX: u64 = 4 * READ_BYTES_MAX;
-/// Bytes of others that are read too, if they lie between two objects.
+/// Maximum gap between two objects in one read.
 const GAP_BYTES_MAX: u64 = 64 << 10;
-/// Nothing more is read ahead when so many bytes are.
+/// Maximum number of bytes that are read ahead.
 const AHEAD_BYTES_MAX: u64 = 256 << 20;
-/// Reads that are done or under way, for each that is under way at once.
+/// Completed and running reads, as a multiple of the parallel reads.
 const AHEAD: usize = 2;
 
 impl Listing {
-    /// Hands over each object with its bytes, verified, in the order of the listing; or with what is wrong with it. What lies side by side
-    /// is read at once, and several reads are under way, on threads of their own that end with this call: of a few megabytes each,
-    /// or of one object that is larger. Quicker than asking each object for its bytes, most of all far from where they lie.
+    /// Passes each object with its verified payload, or with an error, in the order of the listing. Blocks until the
+    /// last object. Adjacent objects are read at once, and several reads run in parallel, on threads that end with this
+    /// call; each reads a few megabytes, or one larger object. Faster than single reads, in particular from remote
+    /// storage. The payload is borrowed for the call of `take`.
     ///
     /// ```
     /// # use junctura_model::Schema;
@@ -48,13 +49,13 @@ impl Listing {
     /// ```
     ///
     /// # Errors
-    /// What `take` says, which ends it. For one object: those of [`StoredObject::read`].
+    /// Errors of `take`, which end the call. For a single object: those of [`StoredObject::read`].
     pub fn for_each_payload(&self, take: impl FnMut(StoredObject<'_>, Result<&[u8]>) -> Result<()>) -> Result<()> {
         for_each_payload(self.iter(), self.reads_at_once(), ByteRange::Archived, take)
     }
 
-    /// The same of some of its objects, in this order: of a run of very many, or of all of them in another order. What lies side by side
-    /// should stand side by side.
+    /// As [`Self::for_each_payload`], for some of the objects, in this order. Objects that are adjacent in their file
+    /// should be adjacent in this order.
     ///
     /// ```
     /// # use junctura_model::Schema;
@@ -90,18 +91,18 @@ impl Listing {
     }
 }
 
-/// Which bytes of an object are asked for.
+/// The requested bytes of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ByteRange {
-    /// Those that were archived.
+    /// The bytes that were archived.
     Archived,
-    /// Those that lie in its file, which may be packed. They are verified all the same.
+    /// The stored bytes, which may be packed. They are verified all the same.
     Stored,
-    /// None: they are verified, piece by piece where they are many.
+    /// None: the bytes are only verified, piece by piece for large objects.
     None,
 }
 
-/// The same of some objects, with so many reads at once.
+/// As [`Listing::for_each_payload`], for some objects, with so many parallel reads.
 ///
 /// # Errors
 /// As [`Listing::for_each_payload`].
@@ -121,7 +122,7 @@ pub(crate) fn for_each_payload<'a>(
     }
     let queue = ReadQueue::new(runs, which, AHEAD * reads_at_once);
     std::thread::scope(|scope| {
-        // Whatever happens, nobody waits for what does not come.
+        // Ends all waits in any case.
         let _end = EndOnDrop(&queue);
         let begun = (0..reads_at_once).map(|_| std::thread::Builder::new().spawn_scoped(scope, || queue.work()));
         if begun.flatten().count() == 0 {
@@ -136,11 +137,11 @@ pub(crate) fn for_each_payload<'a>(
     })
 }
 
-/// Objects in their order, those together that lie side by side.
+/// Groups objects, in order, into adjacent runs.
 struct ReadRuns<'a, I: Iterator<Item = StoredObject<'a>>>(Peekable<I>);
 
 impl<'a, I: Iterator<Item = StoredObject<'a>> + Clone> ReadRuns<'a, I> {
-    /// Whether one read does not bring them all.
+    /// Returns whether more than one read is needed.
     fn are_several(&self) -> bool {
         let mut runs = ReadRuns(self.0.clone());
         runs.next();
@@ -176,17 +177,17 @@ impl<'a, I: Iterator<Item = StoredObject<'a>>> Iterator for ReadRuns<'a, I> {
     }
 }
 
-/// Objects, and where their bytes are.
+/// Objects, and their bytes.
 struct ObjectRead<'a> {
     bytes: u64,
     objects: Vec<(StoredObject<'a>, Result<ReadObject>)>,
-    /// What was read.
+    /// The bytes that were read.
     buffer: ReadBuffer,
 }
 
 /// The bytes of one object.
 enum ReadObject {
-    /// As they were read.
+    /// The bytes in the buffer.
     Read(Range<usize>),
     Unpacked(Vec<u8>),
 }
@@ -205,7 +206,7 @@ impl<'a> ObjectRead<'a> {
         let read = read_run(&run, &mut buffer);
         let age = run.first().map_or(Ok(()), |object| object.snapshot().check_age());
         let objects = match (age, read) {
-            // Who outstays a snapshot may find anything, and is told only that.
+            // Reads of an expired snapshot are undefined; the age is the error to report.
             (Err(expired), _) => run.into_iter().map(|object| (object, Err(expired.clone()))).collect(),
             (Ok(()), Some(ranges)) => {
                 let verified = |(object, range): (StoredObject<'a>, Range<usize>)| {
@@ -218,7 +219,7 @@ impl<'a> ObjectRead<'a> {
         Self { bytes, objects, buffer }
     }
 
-    /// Gives the buffer back.
+    /// Returns the buffer.
     fn hand_over(self, take: &mut impl FnMut(StoredObject<'_>, Result<&[u8]>) -> Result<()>) -> Result<ReadBuffer> {
         for (object, bytes) in self.objects {
             match bytes {
@@ -231,7 +232,7 @@ impl<'a> ObjectRead<'a> {
     }
 }
 
-/// What was read of an object, from this range of the buffer: as it is, or unpacked.
+/// Verifies the bytes of an object in this range of the buffer, and unpacks them if requested.
 fn verified(object: &StoredObject<'_>, read: &[u8], range: Range<usize>, which: ByteRange) -> Result<ReadObject> {
     if object.place().packed.is_none() {
         return object.verify(read).map(|()| ReadObject::Read(range));
@@ -242,12 +243,12 @@ fn verified(object: &StoredObject<'_>, read: &[u8], range: Range<usize>, which: 
     }
 }
 
-/// Where each has its bytes in the buffer, if one read brought them.
+/// Returns the range of each object in the buffer, if one read succeeded for all.
 fn read_run(run: &[StoredObject<'_>], buffer: &mut ReadBuffer) -> Option<Vec<Range<usize>>> {
     let (first, last) = (run.first()?.place(), run.last()?.place());
     let length = usize::try_from(last.offset + last.length - first.offset).ok()?;
     if length > 0 {
-        // Of a file that is too short nothing is reserved.
+        // No memory is reserved for a file that is too short.
         let (file, name) = run.last()?.file().ok()?;
         read_exact(&*file, name, buffer.room(length).ok()?, first.offset).ok()?;
     } else {
@@ -261,7 +262,7 @@ fn read_run(run: &[StoredObject<'_>], buffer: &mut ReadBuffer) -> Option<Vec<Ran
     Some(run.iter().map(range).collect())
 }
 
-/// One by one, so that each is told what is wrong with it.
+/// Reads the objects one by one, to get an error for each.
 fn read_each<'a>(
     run: Vec<StoredObject<'a>>,
     which: ByteRange,
@@ -270,7 +271,7 @@ fn read_each<'a>(
     buffer.clear();
     let read = |object: StoredObject<'a>| {
         let start = buffer.len();
-        // Of an empty one there is perhaps no file.
+        // An empty object may have no file.
         let read = match object.place().length {
             0 => Ok(()),
             _ => object.read_stored(|length| buffer.more_room(length)).map(|_| ()),
@@ -282,7 +283,7 @@ fn read_each<'a>(
     run.into_iter().map(read).collect()
 }
 
-/// Reads on their way from those who read to the one who takes them, in their order.
+/// A queue of reads from the reading threads to the caller, in order.
 struct ReadQueue<'a, I: Iterator<Item = StoredObject<'a>>> {
     state: Mutex<ReadState<'a, I>>,
     which: ByteRange,
@@ -296,7 +297,7 @@ struct ReadState<'a, I: Iterator<Item = StoredObject<'a>>> {
     begun: usize,
     read: BTreeMap<usize, ObjectRead<'a>>,
     taken: usize,
-    /// Bytes that were begun and not taken.
+    /// Bytes of reads that were started and not taken.
     ahead_bytes: u64,
     is_over: bool,
     has_panicked: bool,
@@ -327,7 +328,7 @@ impl<'a, I: Iterator<Item = StoredObject<'a>>> ReadQueue<'a, I> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads until there is nothing left, or nobody takes it.
+    /// Reads until nothing is left, or the caller has ended.
     fn work(&self) {
         let _end = EndOfPanic(self);
         loop {
@@ -351,7 +352,7 @@ impl<'a, I: Iterator<Item = StoredObject<'a>>> ReadQueue<'a, I> {
         }
     }
 
-    /// The next one; none behind the last.
+    /// Returns the next read; `None` after the last one.
     fn next(&self) -> Option<ObjectRead<'a>> {
         let mut state = self.state();
         loop {
@@ -383,7 +384,7 @@ impl<'a, I: Iterator<Item = StoredObject<'a>>> ReadState<'a, I> {
     }
 }
 
-/// Bytes of a read, with what lies between objects, and those that are unpacked then.
+/// Returns the bytes of a read, including gaps and unpacked bytes.
 fn bytes_of(run: &[StoredObject<'_>]) -> u64 {
     let (Some(first), Some(last)) = (run.first(), run.last()) else {
         return 0;
@@ -393,7 +394,7 @@ fn bytes_of(run: &[StoredObject<'_>]) -> u64 {
     run.iter().filter_map(unpacked).fold(read, u64::saturating_add)
 }
 
-/// Ends the work when it is dropped.
+/// Ends the work on drop.
 struct EndOnDrop<'q, 'a, I: Iterator<Item = StoredObject<'a>>>(&'q ReadQueue<'a, I>);
 
 impl<'a, I: Iterator<Item = StoredObject<'a>>> Drop for EndOnDrop<'_, 'a, I> {
@@ -403,7 +404,7 @@ impl<'a, I: Iterator<Item = StoredObject<'a>>> Drop for EndOnDrop<'_, 'a, I> {
     }
 }
 
-/// A thread that panics does not keep the others waiting; the scope hands the panic on.
+/// Ends the waits of other threads if one panics; the scope propagates the panic.
 struct EndOfPanic<'q, 'a, I: Iterator<Item = StoredObject<'a>>>(&'q ReadQueue<'a, I>);
 
 impl<'a, I: Iterator<Item = StoredObject<'a>>> Drop for EndOfPanic<'_, 'a, I> {
@@ -428,7 +429,7 @@ mod tests {
     use crate::storage::{MemoryDisk, StorageDisk};
     use crate::{Commits, Store, StoreLayout};
 
-    /// Objects of several datasets, one behind the other and not, empty ones and large ones.
+    /// Creates objects of several datasets, adjacent and not, empty ones and large ones.
     fn filled(random: &mut TestRandom) -> (Arc<dyn StorageDisk>, Listing) {
         let disk: Arc<dyn StorageDisk> = Arc::new(MemoryDisk::default());
         let schemas = [Schema::builtin("free").unwrap()];

@@ -33,7 +33,7 @@ impl<'a> FileInventory<'a> {
         Ok(files)
     }
 
-    /// Those that somebody has begun, and that are none yet.
+    /// Returns uploads that were begun and not completed.
     pub(crate) fn unfinished_files(&self) -> Result<Vec<UnfinishedFile>> {
         let mut files = Vec::new();
         for folder in self
@@ -51,7 +51,7 @@ impl<'a> FileInventory<'a> {
         Ok(files)
     }
 
-    /// Where data files lie, and the drafts of what says whose those are.
+    /// Returns the folders of data files, and of the drafts of ownership marks.
     fn data_folders(&self) -> Result<Vec<String>> {
         let mut folders = vec![data::FOLDER.to_owned()];
         if self.0.root().data.is_some() {
@@ -66,12 +66,12 @@ impl<'a> FileInventory<'a> {
     /// Files of commits, without the marks beside a log.
     pub(crate) fn commit_files(&self) -> Result<Vec<String>> {
         let mut files = files_in(self.0.disk(), self.0.commits().folder())?;
-        // Beside a log lie its marks.
+        // A log has marks beside its files.
         files.retain(|file| self.0.commits() == Commits::Exclusive || first_of(file).is_some());
         Ok(files)
     }
 
-    /// How many of these files are there, and their bytes. Others may remove some meanwhile.
+    /// Returns the number of these files that exist, and their bytes. Other processes may remove some meanwhile.
     pub(crate) fn amount(&self, files: &[String]) -> Result<ObjectAmount> {
         let mut amount = ObjectAmount::default();
         for file in files {

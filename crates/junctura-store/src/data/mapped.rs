@@ -1,4 +1,4 @@
-//! The bytes of objects where they lie: files that are mapped, and nothing is copied.
+//! Zero-copy access to the bytes of objects: their files are mapped.
 
 use std::ops::{Deref, Range};
 use std::panic::resume_unwind;
@@ -13,7 +13,7 @@ use crate::query::listing::{Listing, StoredObject};
 /// Whoever has fewer bytes to verify does it alone.
 const SHARE_BYTES_MIN: u64 = 4 << 20;
 
-/// The bytes of an object, as they lie in its file, or as they were read where that cannot be mapped.
+/// The bytes of an object, mapped from its file, or read if the file cannot be mapped.
 #[derive(Debug)]
 pub struct MappedPayload(MappedBytes);
 
@@ -24,7 +24,7 @@ enum MappedBytes {
 }
 
 impl MappedPayload {
-    /// Whether they lie in their file, and were not copied.
+    /// Returns whether the bytes are mapped, without a copy.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         matches!(self.0, MappedBytes::Map(..))
@@ -44,13 +44,13 @@ impl Deref for MappedPayload {
 }
 
 impl StoredObject<'_> {
-    /// Its bytes, as they lie in its file: nothing is copied where it is on a file system of this machine. They are compared with the
-    /// checksum, as [`Self::read`] does; otherwise, and where they lie packed, they are read. The map is the file's, shared by all of its objects that
-    /// are mapped. The store keeps it for those who come back, which is several times as quick: the system enters a page into the map
-    /// when it is first looked at.
+    /// Maps its bytes, without a copy if the file is on a local file system. The bytes are verified by the checksum, as
+    /// [`Self::read`] does. Packed objects, and objects on other storage, are read. The map covers the file and is
+    /// shared by all of its mapped objects. The store keeps the map for later calls, which are several times as fast:
+    /// the system enters a page into the map at its first access.
     ///
-    /// A disk that fails while they are looked at kills the process, which a read would be told; so does somebody who cuts the file
-    /// off, which no program of ours does.
+    /// A disk failure during an access kills the process, while a read would return an error; so does truncation of the
+    /// file by another program (this library never truncates committed data).
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -107,7 +107,7 @@ fn map_each(objects: &[StoredObject<'_>]) -> Result<Vec<MappedPayload>> {
     objects.iter().map(StoredObject::map).collect()
 }
 
-/// Of objects at most so many parts that lie one behind the other, each of about as many bytes; one at least.
+/// Splits objects into at most so many consecutive parts of about equal size; at least one.
 fn shares<'o, 'l>(objects: &'o [StoredObject<'l>], count_max: usize) -> Vec<&'o [StoredObject<'l>]> {
     let total: u64 = objects.iter().map(StoredObject::bytes).sum();
     let share = (total / count_max.max(1) as u64).max(SHARE_BYTES_MIN);

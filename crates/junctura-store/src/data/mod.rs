@@ -1,7 +1,7 @@
-//! Data files: the bytes of objects, one behind the other, as one writer appended them.
+//! Data files: the bytes of objects, in the order in which one writer appended them.
 //!
-//! A file belongs to one writer and one dataset. It grows from flush to flush, and what a commit does not name is not there: a
-//! writer that died leaves at most bytes that nobody reads.
+//! A file belongs to one writer and one dataset. It grows with each flush, and bytes that no commit names are ignored:
+//! a crashed writer leaves at most bytes that are never read.
 
 pub(crate) mod buffer;
 pub(crate) mod bulk_read;
@@ -20,7 +20,7 @@ use junctura_model::{Code, Error, Result};
 use crate::maintenance::tier;
 use crate::storage::{StorageDisk, StorageFile, refused, sync_range, write_all};
 
-/// Where they lie, but for those of tiers.
+/// Their folder, except for those of tiers.
 pub(crate) const FOLDER: &str = "data";
 /// Small objects are written together.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -29,13 +29,13 @@ const DIRECT_BYTES: usize = 256 << 10;
 /// A file that has so many bytes is not continued.
 pub(crate) const FILE_BYTES_MAX: u64 = if cfg!(test) { 64 << 20 } else { 16 << 30 };
 
-/// Whether a file of the store is one of them.
+/// Returns whether a file of the store is a data file.
 pub(crate) fn is_one(path: &str) -> bool {
     let is_below = |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     is_below(FOLDER) || is_below(tier::FOLDER)
 }
 
-/// Whether such a name is one that a writer gives: what has another one is not the store's, whoever put it there.
+/// Returns whether a name has the form that a writer uses; files with other names do not belong to the store.
 pub(crate) fn is_named(path: &str) -> bool {
     let named = path
         .rsplit_once('/')
@@ -64,7 +64,7 @@ impl Equivalent<DatasetName> for DatasetRef<'_> {
     }
 }
 
-/// The names of the files of one writer: nobody else has them.
+/// The names of one writer's files, which are unique.
 #[derive(Debug)]
 pub(crate) struct DataFileNames {
     /// Of the writer, in the names of its files.
@@ -126,12 +126,12 @@ impl DataFile {
         &self.name
     }
 
-    /// Where the next object goes.
+    /// Returns the offset of the next object.
     pub(crate) fn end(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
 
-    /// Where what is not committed begins.
+    /// Returns the offset at which uncommitted data begin.
     pub(crate) fn committed(&self) -> u64 {
         self.committed
     }
@@ -141,7 +141,7 @@ impl DataFile {
         self.end() - self.committed
     }
 
-    /// Everything that is not committed, while none of it was handed to the system.
+    /// Returns all uncommitted bytes, if none was passed to the system.
     pub(crate) fn still_here(&self) -> Option<&[u8]> {
         (self.written == self.committed).then_some(&self.buffer)
     }
@@ -151,7 +151,7 @@ impl DataFile {
         self.end() >= FILE_BYTES_MAX
     }
 
-    /// Whether another file has to be begun for what comes next: it lasts, and is not written on.
+    /// Returns whether the next object needs another file: this one is durable, and gets no more writes.
     pub(crate) fn is_done(&self) -> bool {
         self.is_sealed || self.is_full() && self.pending_bytes() == 0
     }
@@ -216,8 +216,7 @@ impl DataFile {
         Ok(Arc::clone(self.file.insert(file)))
     }
 
-    /// Gives the room back of what was written behind a place, and of the file if nothing is before it. Where that cannot be done, it goes
-    /// with a compaction.
+    /// Frees the space after an offset, and removes the file if it is empty. On failure, a compaction frees the space.
     fn cut_off(&mut self, disk: &dyn StorageDisk, end: u64) {
         if !disk.grows(&self.name) {
             return;
@@ -284,7 +283,7 @@ impl DataFile {
         Ok(Ok(()))
     }
 
-    /// What it was given is committed. `is_elsewhere`: within the commit itself.
+    /// Records that its objects are committed. `is_elsewhere`: within the commit itself.
     pub(crate) fn settle(&mut self, is_elsewhere: bool) {
         if is_elsewhere {
             self.buffer.clear();
@@ -293,9 +292,9 @@ impl DataFile {
         self.committed = self.written;
     }
 
-    /// What it was given and is not committed is forgotten.
+    /// Discards its uncommitted objects.
     pub(crate) fn forget(&mut self, disk: &dyn StorageDisk) {
-        // Others may be removing it: what comes next goes into another file.
+        // Another process may be removing it: the next objects use another file.
         self.is_sealed |= self.written > self.committed;
         self.take_back(disk);
         // It may not have been possible.
@@ -314,10 +313,11 @@ pub(crate) fn read_exact(file: &dyn StorageFile, name: &str, into: &mut [u8], at
     })
 }
 
-/// Reads so many bytes of a file that may go.
+/// Reads from a file that may be removed.
 ///
 /// # Errors
-/// `NotFound` when it went after it was opened, or a cache, which opens it only now, does not find it; `Corrupt` when it is shorter.
+/// `NotFound` if it was removed after it was opened, or if a cache, which opens it only now, does not find it;
+/// `Corrupt` if it is shorter.
 pub(crate) fn read_named(file: &dyn StorageFile, name: &str, into: &mut [u8], at: u64) -> Result<()> {
     let read = crate::storage::read_full(file, into, at);
     let read = read.map_err(|error| refused(name, "cannot be read", &error))?;

@@ -1,4 +1,4 @@
-//! Files that objects were read from: they stay open, and mapped, for whoever reads from them next. A page that was entered into a map
+//! Files from which objects were read: they stay open, and mapped, for later reads. A page that was entered into a map
 //! need not be entered again.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use junctura_model::Result;
 
 use crate::storage::{StorageDisk, StorageFile, refused};
 
-/// Files that stay open when nobody reads from them.
+/// Maximum number of idle open files.
 const FILES_MAX: usize = 256;
 
 /// See the module.
@@ -20,7 +20,7 @@ pub(crate) struct OpenFiles(Mutex<HashMap<Arc<str>, OpenedFile>>);
 #[derive(Debug)]
 struct OpenedFile {
     file: Arc<dyn StorageFile>,
-    /// What it was opened for: the bytes before this one are committed.
+    /// The bytes before this offset are committed.
     end: u64,
     map: Option<Arc<FileMap>>,
 }
@@ -33,15 +33,15 @@ impl OpenedFile {
 }
 
 impl OpenFiles {
-    /// A file of which the bytes before `end` are committed.
+    /// Opens a file of which the bytes before `end` are committed.
     ///
     /// # Errors
-    /// What opening it says.
+    /// Errors of opening it.
     pub(crate) fn open(&self, disk: &dyn StorageDisk, name: &Arc<str>, end: u64) -> Result<Arc<dyn StorageFile>> {
         if let Some(known) = self.all().get(name).filter(|known| known.end >= end) {
             return Ok(Arc::clone(&known.file));
         }
-        // Nobody waits for it who reads from others.
+        // Without a lock, so that readers of other files do not wait.
         let opened = disk.open_committed(name, end);
         let file = opened.map_err(|error| refused(&**name, "cannot be opened", &error))?;
         let mut files = self.all();

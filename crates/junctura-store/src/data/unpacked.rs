@@ -16,11 +16,11 @@ const KEPT_MAX: usize = 4;
 /// Bytes of a frame that a stream reads at once.
 pub(crate) const FRAME_BYTES: usize = 1 << 20;
 
-/// What is kept of a listing, by the index of the object; the newest first.
+/// The cache of a listing, by the index of the object; newest first.
 #[derive(Debug, Default)]
 pub(crate) struct UnpackedCache(Mutex<VecDeque<(usize, Arc<KeptBytes>)>>);
 
-/// What is kept of an object.
+/// The cached data of an object.
 #[derive(Debug)]
 pub(crate) enum KeptBytes {
     Whole(Vec<u8>),
@@ -121,7 +121,7 @@ impl UnpackStream {
     }
 }
 
-/// What lies in a file between two bytes.
+/// The bytes of a file between two offsets.
 pub(crate) struct FilePieces {
     file: Arc<dyn StorageFile>,
     at: u64,

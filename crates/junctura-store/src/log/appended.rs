@@ -1,16 +1,18 @@
-//! The commit log of a store on a local file system: a file that every writer appends to, in an order that is everybody's, and when it
-//! is long another one behind it.
+//! The commit log on a local file system: all writers append to one file, which defines a total order; a long file is
+//! continued in another.
 //!
-//! A kernel's lock is held while a record is written, and not while it is made last: any sync covers all that stands before. A
-//! death gives the lock back, and may leave a torn record at the end, which the next writer cuts off. Readers take no lock; they
-//! end at the first record that is not whole, and sync before they believe what they have read: nothing is visible that could
-//! still be lost. Flushes of one process that meet are written, and synced, together.
+//! A kernel lock is held while a record is written, but not while it is synced: any sync covers all earlier records. A
+//! crash releases the lock, and may leave a torn record at the end, which the next writer truncates. Readers take no
+//! lock; they stop at the first incomplete record, and sync before they return records: no visible record can be lost.
+//! Concurrent flushes of one process are written, and synced, together.
 //!
-//! Beside each file a mark says up to where it has been synced, at least. A record before it that is not whole was never torn: it is
-//! damaged, and so nothing is cut off, and nobody takes what stands before it for all that there is.
+//! Beside each file, a mark records an offset up to which the file has been synced. An incomplete record before the
+//! mark was not torn, but is damaged: the file is not truncated, and readers do not treat the records before it as the
+//! complete log.
 //!
-//! The last record of a file that is long says which commit is the next one, and by that which file has it ([`LogFile`]): nobody writes there, or believes
-//! what is there, before that record lasts. Old files are removed some day; who comes back after that begins with the newest checkpoint.
+//! The last record of a long file has the number of the next commit, and thereby the name of the file that contains it
+//! ([`LogFile`]): no process writes or trusts that file before the record is durable. Old files are removed later; a
+//! process whose position was in a removed file starts from the newest checkpoint.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -47,13 +49,13 @@ struct KnownEnd {
     synced: (u64, u64),
 }
 
-/// What an attempt to write has brought.
+/// The result of an attempt to write.
 enum WriteAttempt {
-    /// Behind what was written, and behind what stands there now; whether it may have come too late.
+    /// The position after the record, and the end of the file; whether it may have been written too late.
     Written(LogPosition, u64, bool),
     /// One of the records is too old now.
     Late(Duration),
-    /// The log goes on elsewhere, behind this byte.
+    /// The log continues in another file, after this offset.
     GoesOn(LogPosition, u64),
 }
 
@@ -101,7 +103,7 @@ impl AppendedLog {
         open.retain(|file| file.first != first);
     }
 
-    /// The file where the last end lies that is known; where it has been removed, that of the newest checkpoint.
+    /// Returns the file with the last known end; if it was removed, that of the newest checkpoint.
     fn last(&self) -> Result<(Arc<LogFile>, KnownEnd)> {
         let known = *self.known();
         match self.file(known.tail.log) {
@@ -166,13 +168,14 @@ impl AppendedLog {
         Ok(WriteAttempt::Written(tail, self.closed(file, tail), is_too_late))
     }
 
-    /// Lets the log go on elsewhere when a file is long. Where that cannot be, it is written on. Says where what stands there ends.
+    /// Continues the log in another file if this one is long. On failure, this file is used further. Returns the end of
+    /// its records.
     fn closed(&self, file: &LogFile, tail: LogPosition) -> u64 {
         if tail.end < FILE_BYTES_MAX {
             return tail.end;
         }
         let next = tail.number + 1;
-        // Whoever was here before and has died may have made it; nobody has written to it.
+        // A crashed process may have created it; it is still empty.
         let closed = LogFile::create(&*self.disk, next).and_then(|()| file.close(tail.end, next));
         closed.unwrap_or(tail.end)
     }
@@ -183,7 +186,7 @@ impl AppendedLog {
 }
 
 impl KnownEnd {
-    /// A file is synced up to here, and goes on there.
+    /// Records that a file is synced up to here, and continues there.
     fn learn(&mut self, log: u64, end: u64, tail: LogPosition) {
         self.synced = self.synced.max((log, end));
         if (self.tail.log, self.tail.end) < (tail.log, tail.end) {
@@ -258,7 +261,7 @@ impl LogOrder for AppendedLog {
     }
 
     fn check(&self, _number: u64) -> Result<()> {
-        // What follows the last whole record was never whole.
+        // The bytes after the last complete record were never a complete record.
         Ok(())
     }
 
@@ -283,7 +286,7 @@ mod tests {
     use super::*;
 
     thread_local! {
-        /// Seconds by which the clock of this test's stores is ahead of that of their disk.
+        /// Seconds by which the clock of this test's stores is ahead of the disk's clock.
         static AHEAD: Cell<u64> = const { Cell::new(0) };
     }
 

@@ -1,9 +1,9 @@
-//! What one commit says: a CBOR map with numbered fields, to which later versions may add more.
+//! The content of a commit: a CBOR map with numbered fields, which later versions may extend.
 //!
-//! | field | is |
+//! | field | content |
 //! |---|---|
-//! | 0 | when it was made, in nanoseconds since 1970 (UTC) |
-//! | 1 | who made it: 16 random bytes for each writer |
+//! | 0 | its time, in nanoseconds since 1970 (UTC) |
+//! | 1 | its writer: 16 random bytes |
 //! | 2 | parts, one for each dataset: the number of its schema in the root (0), rows (1, see `catalogue/table/code.rs`), small payloads (2) |
 
 use minicbor::bytes::{ByteArray, ByteSlice};

@@ -1,18 +1,23 @@
-//! Commits on file systems whose locks cannot be trusted, and on object stores: an object each, whose name is given only once.
+//! Exclusive commits, for object stores and for file systems without reliable locks: one object for each commit,
+//! created by conditional put.
 //!
 //! ```text
 //!   commits/00000000000000000001    commits 1 and 2, which were flushed together
 //!   commits/00000000000000000003    commit 3
 //! ```
-//! An object is named by the number of its first commit, and has all of its bytes as soon as it has its name. Who commits tries the
-//! number behind all that he knows; who finds it taken reads on, and tries the next free one. So each loss is somebody's gain, and
-//! there is no lock that a death could leave behind. Nobody takes a number before the one in front of it is known to last: there
-//! are no gaps, whatever the power takes along.
 //!
-//! Old objects are removed some day, one here and one there, and then a name is free that was given. What is removed has been covered by a checkpoint for
-//! twice an age of the store, and there is always a newer one. So who found within the last age that nothing stood behind a commit may believe what he
-//! finds there now, or take its number; who was away for longer asks for the newest checkpoint ([`ExclusiveLog::knows_all_behind`]), and
-//! where that is a later one he begins anew with it. Who was stopped just before he took a number finds out afterwards ([`ExclusiveLog::may_be_stray`]).
+//! An object is named by the number of its first commit, and has all of its bytes as soon as it is visible. A writer
+//! tries the number after all commits that it has read; if the number is taken, the writer reads on and tries the next
+//! free one. Each lost attempt thus means progress of another writer, and there is no lock that a crash could leave
+//! behind. No number is taken before the previous one is known to be durable, so there are no gaps after a power
+//! failure.
+//!
+//! Compaction removes old objects in any order, which frees names that were used before. A removed object has been
+//! covered by a checkpoint for twice a retention age of the store, and there is always a newer checkpoint. Therefore a
+//! process that found, within the last age, that no object followed a commit can rely on the objects that it finds
+//! there now, or take the next number. A process whose information is older looks for the newest checkpoint
+//! ([`ExclusiveLog::knows_all_behind`]), and restarts from it if it is later. A process that was suspended just before
+//! it took a number detects this afterwards ([`ExclusiveLog::may_be_stray`]).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,21 +34,21 @@ use crate::catalogue::checkpoint::{self, Checkpoint};
 use crate::log::frame::{self, FRAME_BYTES, FrameState};
 use crate::storage::{FileDraft, StorageDisk, refused};
 
-/// Where they lie.
+/// The folder of the objects.
 pub(crate) const FOLDER: &str = "commits";
-/// The first record of an object: 16 random bytes, so that none is like another, and how many commits it has.
+/// The first record of an object: 16 random bytes, so that all objects differ, and the number of its commits.
 const HEAD: u32 = 0;
-/// An object that somebody wrote has no more: commits that are written together, of which the last may be as long as any.
+/// Maximum size of an object: commits that are written together, the last of which may have any length.
 const OBJECT_BYTES_MAX: u64 = 512 << 20;
-/// Numbers that one flush may lose before it gives up.
+/// Attempts after which a flush fails.
 const TRIES_MAX: u32 = 10_000;
-/// Losses of one flush after which the end is looked for in a list.
+/// Lost attempts of one flush after which the end is looked up in a list.
 const LOSSES_ONE_BY_ONE: u32 = 2;
-/// No wait for the next number is longer.
+/// The longest wait before the next attempt.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// Nor is it longer than the time of so many attempts.
+/// The wait is also limited to the time of so many attempts.
 const CROWD_MAX: u32 = 256;
-/// Objects that are asked for one by one before a list is worth it.
+/// Number of objects that are read one by one before a list is used.
 const FOUND_ONE_BY_ONE: usize = 2;
 
 /// See the module.
@@ -51,17 +56,17 @@ const FOUND_ONE_BY_ONE: usize = 2;
 pub(super) struct ExclusiveLog {
     disk: Arc<dyn StorageDisk>,
     trust: EndTrust,
-    /// The last commit that is known here to last.
+    /// The last commit that is known here to be durable.
     tail: Mutex<LogPosition>,
-    /// How many seem to commit at the same time: twice as many with each number that is lost, fewer with each that is taken.
+    /// Estimated number of concurrent writers: doubled for each lost number, reduced for each one taken.
     crowd: AtomicU32,
 }
 
-/// What one attempt to take a number brought.
+/// The result of an attempt to take a number.
 enum NumberAttempt {
-    /// Nothing behind it was there at this time.
+    /// No object followed it at this time.
     Taken(Duration),
-    /// It belongs to somebody else.
+    /// Another writer has taken it.
     Lost,
 }
 
@@ -90,22 +95,23 @@ impl ExclusiveLog {
         (self.trust.clock)()
     }
 
-    /// Whether nothing behind a position that was not there when it was learnt can be gone already.
+    /// Returns whether objects after a position, which were missing when it was read, cannot have been removed since.
     fn is_fresh(&self, known: LogPosition) -> bool {
-        // A clock that was set back says nothing.
+        // Unknown if the clock was set back.
         let age = known.as_of.and_then(|as_of| self.now().checked_sub(as_of));
         age.is_some_and(|age| age <= self.trust.age_max)
     }
 
-    /// Whether nothing behind a position was gone when it was looked for. To be asked afterwards, however long that took.
+    /// Returns whether no object after a position was removed before it was looked for. Call this after the lookup,
+    /// however long that took.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// Errors of system calls.
     fn knows_all_behind(&self, known: LogPosition) -> Result<bool> {
         Ok(self.is_fresh(known) || checkpoint::newest_commit(&*self.disk)? <= known.number)
     }
 
-    /// Takes the first number that is free.
+    /// Takes the first free number.
     fn publish(&self, draft: &FileDraft, batch: &[PendingRecord]) -> Written {
         let end_of_term = end_of(batch);
         let mut tail = *self.tail();
@@ -135,7 +141,7 @@ impl ExclusiveLog {
         Err(AppendError::Clean(Error::new(Code::Unavailable, FOLDER, cause)))
     }
 
-    /// Tries to take the number behind this one.
+    /// Tries to take the number after this one.
     fn attempt(
         &self,
         draft: &FileDraft,
@@ -160,12 +166,12 @@ impl ExclusiveLog {
                 Ok(NumberAttempt::Taken(at))
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(NumberAttempt::Lost),
-            // Whoever compacts takes a draft of so long ago for what a dead writer has left.
+            // A compaction treats such an old draft as that of a crashed writer.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let cause = "it took so long that others have removed its draft";
                 Err(AppendError::Clean(Error::new(Code::Expired, name, cause)))
             }
-            // It was asked for, and nobody said what became of it.
+            // The request timed out with unknown outcome.
             Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
                 Err(AppendError::Unknown(refused(name, "cannot be written", &error)))
             }
@@ -173,8 +179,9 @@ impl ExclusiveLog {
         }
     }
 
-    /// Whether a number that was just taken may have been given before to what has been removed since. It may not be that: others
-    /// may have read what was written, and made a checkpoint of it, before its writer came to ask.
+    /// Returns whether a number that was just taken may have been used before, by an object that has been removed
+    /// since. It need not be: others may have read the new object, and covered it by a checkpoint, before its writer
+    /// checks this.
     fn may_be_stray(&self, number: u64) -> Result<bool> {
         let before = self.now().saturating_sub(self.trust.age_max);
         let mut names = checkpoint::names(&*self.disk)?;
@@ -183,7 +190,7 @@ impl ExclusiveLog {
             match Checkpoint::read(&*self.disk, &name) {
                 Ok(checkpoint) if !checkpoint.is_before(before) => {}
                 Ok(_) => return Ok(true),
-                // It goes when the next one is old, too.
+                // It is removed when the next one is old, too.
                 Err(error) if error.code() == Code::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -191,7 +198,7 @@ impl ExclusiveLog {
         Ok(false)
     }
 
-    /// A position behind which a number may be taken now: this one, or the end.
+    /// Returns a position after which a number may be taken now: this one, or the end.
     fn trusted(&self, tail: LogPosition) -> Result<LogPosition> {
         match tail.as_of {
             _ if self.is_fresh(tail) => Ok(tail),
@@ -200,7 +207,7 @@ impl ExclusiveLog {
         }
     }
 
-    /// Behind the last commit, wherever that is.
+    /// Returns the position after the last commit.
     fn end(&self) -> Result<LogPosition> {
         loop {
             let newest = checkpoint::newest_commit(&*self.disk)?;
@@ -210,7 +217,7 @@ impl ExclusiveLog {
         }
     }
 
-    /// Behind the last commit behind this one.
+    /// Returns the position after the last commit that follows this one.
     fn behind(&self, tail: LogPosition, losses: u32) -> Result<LogPosition> {
         let found = if losses >= LOSSES_ONE_BY_ONE {
             self.listed_end(tail)?
@@ -224,8 +231,8 @@ impl ExclusiveLog {
         }
     }
 
-    /// Behind the last commit behind this one; none where some of them may be gone. Of the objects, the last one that a list shows is
-    /// read: all before it have been there, since its number was taken.
+    /// Returns the position after the last commit that follows this one; `None` if some may have been removed. Reads
+    /// only the last listed object: all objects before it existed when its number was taken.
     fn listed_end(&self, tail: LogPosition) -> Result<Option<LogPosition>> {
         let listed = self.disk.list_after(FOLDER, leaf(&name_of(tail.number)));
         let listed = listed.map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
@@ -234,8 +241,8 @@ impl ExclusiveLog {
         Ok(self.read_on(tail, &mut end, &mut |_| Ok(()))?.then_some(end))
     }
 
-    /// Reads what stands behind a position; false where some of what stood behind `known` may be gone, and then what was read
-    /// is not to be believed.
+    /// Reads the records after a position; false if some records after `known` may have been removed: those that were
+    /// read are then not reliable.
     fn read_on(&self, known: LogPosition, from: &mut LogPosition, take: Take<'_>) -> Result<bool> {
         let began = from.number;
         let walked = self.walk(from, take);
@@ -244,7 +251,7 @@ impl ExclusiveLog {
         }
         from.as_of = Some(walked?);
         if from.number > began.max(self.tail().number) {
-            // What was there by then lasts now.
+            // Makes the objects that existed by then durable.
             let synced = self.disk.sync_names(FOLDER);
             synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))?;
         }
@@ -252,7 +259,7 @@ impl ExclusiveLog {
         Ok(true)
     }
 
-    /// Hands over what follows. Says when it looked for the last time.
+    /// Passes the next records. Returns the time of its last lookup.
     fn walk(&self, from: &mut LogPosition, take: Take<'_>) -> Result<Duration> {
         let mut ahead = BTreeMap::new();
         let mut found = 0;
@@ -277,7 +284,7 @@ impl ExclusiveLog {
         }
     }
 
-    /// What a name has, if there is one.
+    /// Returns the object with this name, if there is one.
     fn object(&self, name: &str) -> Result<Option<Vec<u8>>> {
         match self.disk.read(name, OBJECT_BYTES_MAX) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -288,7 +295,7 @@ impl ExclusiveLog {
         }
     }
 
-    /// Objects behind a number, where asking for many at once is quicker.
+    /// Returns objects after a number, if reading many at once is faster.
     fn ahead(&self, number: u64) -> Result<BTreeMap<String, Vec<u8>>> {
         let found = self.disk.ahead(FOLDER, leaf(&name_of(number)), OBJECT_BYTES_MAX);
         let found = found.map_err(|error| refused(FOLDER, "cannot be read", &error))?;
@@ -324,7 +331,7 @@ impl LogOrder for ExclusiveLog {
         let listed = self.disk.list_after(FOLDER, leaf(&name_of(number)));
         let listed = listed.map_err(|error| refused(FOLDER, "cannot be listed", &error))?;
         let has_later = listed.iter().any(|name| number_of(name).is_some());
-        // What a checkpoint covers may be gone.
+        // Objects that a checkpoint covers may have been removed.
         if has_later && self.object(&next)?.is_none() && checkpoint::newest_commit(&*self.disk)? <= number {
             return Err(gap(next));
         }
@@ -356,19 +363,19 @@ fn leaf(name: &str) -> &str {
     name.rsplit_once('/').map_or(name, |(_, leaf)| leaf)
 }
 
-/// The number that an object's name in the folder says.
+/// Returns the number in an object's name.
 fn number_of(leaf: &str) -> Option<u64> {
     let is_one = leaf.len() == 20 && leaf.bytes().all(|byte| byte.is_ascii_digit());
     let number = leaf.parse().ok().filter(|_| is_one);
     number.filter(|&number| (1..=u64::MAX / 2).contains(&number))
 }
 
-/// The number of its first commit, if a file of the store is such an object.
+/// Returns the number of its first commit, if a file of the store is such an object.
 pub(crate) fn object_number(path: &str) -> Option<u64> {
     number_of(path.strip_prefix(FOLDER)?.strip_prefix('/')?)
 }
 
-/// One object of some commits, which stay as they are.
+/// Builds one object of some commits, which are left unchanged.
 fn object_of(batch: &mut [PendingRecord]) -> Result<FileDraft> {
     let id = crate::random()?;
     let mut bytes = Vec::new();
@@ -384,7 +391,7 @@ fn object_of(batch: &mut [PendingRecord]) -> Result<FileDraft> {
     Ok(FileDraft { beside, bytes })
 }
 
-/// Hands over all commits of an object. It was whole before it had its name: whatever is not whole in it is damaged.
+/// Passes all commits of an object. An object is complete when it is visible, so an incomplete one is damaged.
 fn take_all(name: &Arc<str>, bytes: &[u8], from: &mut LogPosition, take: Take<'_>) -> Result<()> {
     let damaged = || Error::new(Code::Corrupt, &**name, "its bytes are not what was written");
     let record_at = |at: usize| match frame::read(&bytes[at..], at as u64) {
@@ -414,11 +421,12 @@ fn take_all(name: &Arc<str>, bytes: &[u8], from: &mut LogPosition, take: Take<'_
     if at == bytes.len() { Ok(()) } else { Err(damaged()) }
 }
 
-/// Lets others go first who lost the same number, a random part of a time: meanwhile more flushes gather here.
+/// Waits for a random part of a time after a lost attempt, to let other writers succeed; meanwhile flushes are batched
+/// here.
 fn wait(longest: Duration) -> Result<()> {
     let share = f64::from(crate::random()?[0]) / 255.0;
     let until = Instant::now() + longest.min(WAIT_MAX).mul_f64(share);
-    // It may wake too early.
+    // The wait may end too early.
     while let Some(left) = until
         .checked_duration_since(Instant::now())
         .filter(|left| !left.is_zero())

@@ -15,7 +15,7 @@ pub(crate) const FRAME_BYTES: usize = 16;
 /// A payload is no longer.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 256 << 20;
 
-/// What a record begins with.
+/// The first bytes of a record.
 pub(crate) const MAGIC: [u8; 4] = *b"JRec";
 
 /// A whole record.
@@ -25,11 +25,11 @@ pub(crate) struct LogFrame<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-/// What stands at a place of a log.
+/// The content at an offset of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FrameState<'a> {
     Whole(LogFrame<'a>),
-    /// The beginning of one: so many bytes are needed to say more.
+    /// The beginning of a record: this many bytes are needed to decide.
     Needs(usize),
     /// Nothing that was ever whole, or not any more.
     Torn,
@@ -42,10 +42,10 @@ pub(crate) fn open(out: &mut Vec<u8>) -> usize {
     start
 }
 
-/// Ends the record that begins at `start` of `out` and will lie at byte `place` of its file.
+/// Completes the record that begins at `start` of `out`, for the offset `place` of its file.
 ///
 /// # Errors
-/// `TooLarge` when nobody would read it.
+/// `TooLarge` if it exceeds the readers' limit.
 pub(crate) fn close(out: &mut [u8], start: usize, kind: u32, place: u64) -> Result<()> {
     let record = &mut out[start..];
     let length = check_length(record)?;
@@ -57,10 +57,10 @@ pub(crate) fn close(out: &mut [u8], start: usize, kind: u32, place: u64) -> Resu
     Ok(())
 }
 
-/// The length of the payload behind a header's room.
+/// Returns the length of the payload after the space of the header.
 ///
 /// # Errors
-/// `TooLarge` when nobody would read it.
+/// `TooLarge` if it exceeds the readers' limit.
 pub(crate) fn check_length(record: &[u8]) -> Result<usize> {
     let length = record.len() - FRAME_BYTES;
     if length > PAYLOAD_BYTES_MAX {
@@ -70,7 +70,7 @@ pub(crate) fn check_length(record: &[u8]) -> Result<usize> {
     Ok(length)
 }
 
-/// What the bytes at `place` of a log are.
+/// Parses the bytes at offset `place` of a log.
 pub(crate) fn read(bytes: &[u8], place: u64) -> FrameState<'_> {
     let word = |at: usize| bytes[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
     if bytes.len() < FRAME_BYTES {

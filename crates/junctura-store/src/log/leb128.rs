@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use junctura_model::{Code, Error, Result};
 
-/// Rows from one number up to another, which is not one of them.
+/// Rows from one number up to another, exclusive.
 pub(crate) type Run = Range<u64>;
 
-/// Reads what [`put`] and its like wrote, and says of what it is part when it is not that.
+/// Reads the output of [`put`] and similar functions; its errors name the containing record.
 pub(crate) struct VarintReader<'a> {
     bytes: &'a [u8],
     what: &'static str,

@@ -9,14 +9,14 @@ use super::{AppendError, LogPosition, ReadRecord, Take};
 use crate::log::frame::{self, FRAME_BYTES, FrameState};
 use crate::storage::{StorageDisk, StorageFile, read_full, refused, sync_range, write_all};
 
-/// Where they lie.
+/// The folder of the files.
 pub(crate) const FOLDER: &str = "log";
-/// Up to which byte (u64), and the CRC-32C of that (u32).
+/// The offset (u64), and its CRC-32C (u32).
 const MARK_BYTES: usize = 12;
-/// What is read at once.
+/// Number of bytes that are read at once.
 const PIECE_BYTES: usize = 1 << 20;
-/// The kind of the last record of a file that is not written on. It is no commit, and says the number of the next one (u64), which
-/// names the file that has it.
+/// The kind of the last record of a file that is continued elsewhere. It is not a commit, and has the number of the
+/// next commit (u64), which names the file that contains it.
 const CONTINUED: u32 = 4;
 
 /// See the module.
@@ -29,12 +29,12 @@ pub(super) struct LogFile {
     mark: Arc<dyn StorageFile>,
 }
 
-/// Where a walk has ended.
+/// The end of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WalkEnd {
     /// Behind the last whole record.
     pub(super) end: u64,
-    /// Where the log goes on, if not there.
+    /// The position at which the log continues in another file.
     pub(super) next: Option<LogPosition>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn name_of(first: u64) -> String {
     format!("{FOLDER}/{first:020}")
 }
 
-/// The number of the first commit that the name of a file says.
+/// Returns the number of the first commit in the name of a file.
 pub(crate) fn first_of(name: &str) -> Option<u64> {
     let leaf = name.strip_prefix(FOLDER)?.strip_prefix('/')?;
     let is_one = leaf.len() == 20 && leaf.bytes().all(|byte| byte.is_ascii_digit());
@@ -102,15 +102,16 @@ impl LogFile {
         unlocked.map_err(|error| self.refused("cannot be unlocked", &error))
     }
 
-    /// Writes whole records at this place, all or none: whoever reads meanwhile sees the first one when the others are there.
+    /// Writes complete records at this offset, all or none: concurrent readers see the first record only after the
+    /// others are written.
     ///
     /// # Errors
-    /// What the system refuses; unknown where their beginning may be there, and could not be cut off.
+    /// Errors of system calls; the outcome is unknown if a part may have been written and could not be truncated.
     pub(super) fn write(&self, records: &[u8], at: u64) -> std::result::Result<(), AppendError> {
         let (magic, rest) = records.split_at(records.len().min(frame::MAGIC.len()));
         let refused = |error: io::Error| self.refused("cannot be written", &error);
         if let Err(error) = write_all(&*self.file, rest, at + magic.len() as u64) {
-            // What is left of it is no record; the next writer would cut it off, too.
+            // The rest is not a record; the next writer would truncate it, too.
             let _ = self.cut(at);
             return Err(AppendError::Clean(refused(error)));
         }
@@ -120,7 +121,8 @@ impl LogFile {
         })
     }
 
-    /// Says at this place that the log goes on elsewhere, with this commit; behind that nothing is written any more. Says where that ends.
+    /// Writes the record at this offset that the log continues elsewhere, with this commit; nothing is written after
+    /// it. Returns its end.
     pub(super) fn close(&self, at: u64, next: u64) -> Result<u64> {
         let mut record = Vec::new();
         frame::open(&mut record);
@@ -172,7 +174,7 @@ impl LogFile {
                 FrameState::Torn => return Ok(PieceRead::Torn),
                 FrameState::Whole(record) if record.kind == CONTINUED => {
                     let next = record.payload.first_chunk().map(|next| u64::from_le_bytes(*next));
-                    // A file has a commit at least before it goes on: else it would go on in itself.
+                    // A file has at least one commit before it is continued: otherwise it would be continued by itself.
                     if next != Some(from.number + 1) || from.number < self.first {
                         return Err(Error::new(Code::Corrupt, &*self.name, "it goes on with another commit"));
                     }
@@ -203,7 +205,7 @@ impl LogFile {
         }
     }
 
-    /// Notes up to where it has been synced. Without that nothing is lost but what it would tell of damage.
+    /// Records the offset up to which the file has been synced. Without it, only the detection of damage is lost.
     pub(super) fn set_mark(&self, end: u64) {
         let end = end.to_le_bytes();
         let mut mark = [0; MARK_BYTES];
@@ -262,7 +264,7 @@ impl LogFile {
     }
 }
 
-/// What a piece of a file has brought.
+/// The result of reading a piece of a file.
 enum PieceRead {
     /// All that there is.
     All(WalkEnd),

@@ -1,12 +1,13 @@
-//! The commits of a store, in one order that is everybody's, however the place where they lie makes it.
+//! The commit log of a store: one total order of commits for all processes, independent of the storage.
 //!
 //! ```text
 //!   flush ─┐
 //!   flush ─┼─► Log: those of one process that meet go together ─► Order ─┬─ appended.rs   one file, a kernel's lock
 //!   flush ─┘                                                            └─ exclusive.rs  one object each, created only once
 //! ```
-//! Whatever the order: a number is given once; who reads gets all numbers up to some one, without a gap; what somebody has read
-//! is not lost any more.
+//!
+//! Each implementation guarantees: a number is assigned once; a reader gets all numbers up to some number, without a
+//! gap; a commit that was read is durable.
 
 mod appended;
 pub(crate) mod commit;
@@ -30,21 +31,22 @@ use exclusive::ExclusiveLog;
 pub(crate) use exclusive::{FOLDER as COMMITS_FOLDER, object_number};
 pub(crate) use log_file::{FOLDER as LOG_FOLDER, first_of};
 
-/// So many bytes are written together; one record may be longer.
+/// Maximum number of bytes that are written together; a single record may be longer.
 const TOGETHER_BYTES_MAX: usize = 64 << 20;
 
-/// How commits get their order.
+/// How commits are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Commits {
-    /// One file that all writers append to under a kernel's lock: the quickest where locks can be trusted, on one machine.
+    /// One file to which all writers append under a kernel lock: fastest where locks are reliable, on one machine.
     #[default]
     Appended,
-    /// An object for each, created only if its name is free: for file systems that several machines share, and for object stores.
+    /// One object for each commit, created only if its name is free: for file systems that several machines share, and
+    /// for object stores.
     Exclusive,
 }
 
 impl Commits {
-    /// The folder of their files.
+    /// Returns the folder of their files.
     pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::Appended => LOG_FOLDER,
@@ -61,39 +63,39 @@ pub(crate) struct CommitLog {
     done: Condvar,
 }
 
-/// A place between two records, and the number of the one before it.
+/// A position between two records, and the number of the record before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogPosition {
-    /// The number of the first commit of the file that they are appended to; 0 where they are not.
+    /// The number of the first commit of the file to which commits are appended; 0 for exclusive commits.
     pub(crate) log: u64,
-    /// Byte of that file.
+    /// The offset in that file, in bytes.
     pub(crate) end: u64,
     pub(crate) number: u64,
-    /// When nothing behind it was there, where old commits go one by one; none where that is not known.
+    /// The time at which no commit followed it, if old commits are removed one by one; `None` if unknown.
     pub(crate) as_of: Option<Duration>,
 }
 
-/// What is known of the end of the commits may be so old, by this clock.
+/// The maximum age, by this clock, of information about the end of the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EndTrust {
     pub(crate) clock: fn() -> Duration,
     pub(crate) age_max: Duration,
 }
 
-/// How long a record may wait until it is written: what it names is kept for some time only.
+/// How long a record may wait to be written: its files are kept for a limited time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteTerm {
-    /// When the first of it was taken.
+    /// The time of its first object.
     pub(crate) since: Duration,
-    /// It is not written when that is longer ago.
+    /// It is not written at a greater age.
     pub(crate) age_max: Duration,
-    /// Whether it names files of which whoever compacts believes, when it is twice as long ago, that nobody will.
+    /// Whether it names files that a compaction regards as abandoned at twice that age.
     pub(crate) names_files: bool,
 }
 
 impl WriteTerm {
     /// # Errors
-    /// `Expired` when it is over.
+    /// `Expired` if the record is too old.
     pub(crate) fn check(self, now: Duration) -> Result<()> {
         let (age, age_max) = (now.saturating_sub(self.since), self.age_max);
         if age <= age_max {
@@ -103,26 +105,26 @@ impl WriteTerm {
         Err(Error::new(Code::Expired, "commit", cause))
     }
 
-    /// Later than this a file that it names may have been removed, if it is not written yet.
+    /// Returns the time after which a file that it names may be removed if it is not written yet.
     fn end(self) -> Option<Duration> {
         let end = self.since.saturating_add(self.age_max.saturating_mul(2));
         self.names_files.then_some(end)
     }
 }
 
-/// A record as a reader is given it.
+/// A record as passed to a reader.
 #[derive(Debug)]
 pub(crate) struct ReadRecord<'a> {
     pub(crate) number: u64,
     pub(crate) kind: u32,
     pub(crate) payload: &'a [u8],
-    /// The file that it is in, by its name in the store.
+    /// The file that contains it, by its name in the store.
     pub(crate) file: &'a Arc<str>,
-    /// Byte of the file where the payload begins.
+    /// The offset of the payload in the file, in bytes.
     pub(crate) at: u64,
 }
 
-/// A record that is to be written, with room for its header in front.
+/// A record to be written, with space for its header.
 #[derive(Debug)]
 struct PendingRecord {
     kind: u32,
@@ -136,31 +138,32 @@ impl PendingRecord {
     }
 }
 
-/// Whether one of them may not be written any more. To be asked when nothing is left to be waited for.
+/// Returns whether one of the records is too old to be written. Call this after all waits.
 fn is_late(batch: &[PendingRecord], now: Duration) -> bool {
     batch.iter().any(|record| record.check(now).is_err())
 }
 
-/// Until when they have to be written, if that matters. To be compared afterwards, since anybody may be stopped anywhere.
+/// Returns the time until which they must be written, if any. Compare after the write, because a process may be
+/// suspended at any point.
 fn end_of(batch: &[PendingRecord]) -> Option<Duration> {
     batch.iter().filter_map(|record| record.term?.end()).min()
 }
 
-/// What is told of records that were written, when [`end_of`] them was over by then.
+/// Returns the error for records that were written after [`end_of`] them.
 fn too_late(subject: &str) -> Error {
     let cause = "it took so long that others may have removed what it names before it was there";
     Error::new(Code::Unavailable, subject, cause)
 }
 
-/// Behind what was written, or why nothing was.
+/// The position after the records, or the error.
 type Written = std::result::Result<LogPosition, AppendError>;
 
-/// Why an append failed, and whether it is known to have left nothing.
+/// The error of an append, and whether it is known to have written nothing.
 #[derive(Debug)]
 enum AppendError {
     Clean(Error),
     Unknown(Error),
-    /// At this time one of the records was too old. All of them are as they were.
+    /// At this time one of the records was too old. None was written.
     Late(Duration),
 }
 
@@ -181,16 +184,16 @@ impl From<Error> for AppendError {
 
 type Take<'t> = &'t mut dyn FnMut(&ReadRecord<'_>) -> Result<()>;
 
-/// How records get their numbers, and last.
+/// Assigns numbers to records, and makes them durable.
 trait LogOrder: Debug + Send + Sync {
-    /// Writes records behind all that others have written, one behind the other; they last when it returns.
+    /// Writes consecutive records after all existing ones; they are durable when it returns.
     fn write(&self, batch: &mut Vec<PendingRecord>) -> Written;
-    /// Hands over all records behind a position, and moves it behind them; they last when it returns, and are not to be believed
-    /// before. `NotFound` when some are gone that a newer checkpoint has.
+    /// Passes all records after a position, and advances the position; the records are durable, and reliable, only when
+    /// it returns. `NotFound` if some were removed that a newer checkpoint has.
     fn read(&self, from: &mut LogPosition, take: Take<'_>) -> Result<()>;
-    /// Whether what stands behind a commit that a reader has come to can be reached from there.
+    /// Checks that the records after a commit that a reader has reached are accessible from there.
     fn check(&self, number: u64) -> Result<()>;
-    /// Where the records behind a position lie, as a checkpoint names it.
+    /// Returns the location of the records after a position, as a checkpoint names it.
     fn name(&self, at: LogPosition) -> String;
 }
 
@@ -200,24 +203,24 @@ struct LogState {
     answers: Vec<(u64, Result<u64>)>,
     is_writing: bool,
     tickets: u64,
-    /// It is not known any more what was written, or nothing may be.
+    /// The error, if it is unknown which records were written, or if none may be.
     broken: Option<Error>,
 }
 
 impl CommitLog {
-    /// Makes an empty one, if there is none.
+    /// Creates an empty log, if there is none.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// Errors of system calls.
     pub(crate) fn create(disk: &dyn StorageDisk, commits: Commits) -> Result<()> {
         match commits {
             Commits::Appended => AppendedLog::create(disk),
-            // It begins with its first object.
+            // Its first object creates it.
             Commits::Exclusive => Ok(()),
         }
     }
 
-    /// `refused`: why nothing may be appended, if that is so.
+    /// `refused`: the error for appends, if these are not allowed.
     pub(crate) fn open(disk: &Arc<dyn StorageDisk>, commits: Commits, trust: EndTrust, refused: Option<Error>) -> Self {
         let order: Box<dyn LogOrder> = match commits {
             Commits::Appended => Box::new(AppendedLog::new(Arc::clone(disk), trust.clock)),
@@ -234,30 +237,30 @@ impl CommitLog {
         }
     }
 
-    /// Where what stands behind a position lies, as a checkpoint names it.
+    /// Returns the location of the records after a position, as a checkpoint names it.
     pub(crate) fn name(&self, at: LogPosition) -> String {
         self.order.name(at)
     }
 
-    /// Whether it is not known any more what was written.
+    /// Returns whether it is unknown which records were written.
     pub(crate) fn is_broken(&self) -> bool {
         self.state().broken.is_some()
     }
 
-    /// A record's beginning: what is said goes behind it.
+    /// Returns the beginning of a record, to which its content is appended.
     pub(crate) fn begin() -> Vec<u8> {
         let mut record = Vec::new();
         frame::open(&mut record);
         record
     }
 
-    /// Appends a record, and waits until it lasts. Says its number.
+    /// Appends a record, and blocks until it is durable. Returns its number.
     ///
     /// # Errors
-    /// `TooLarge`; `Expired` when its term was over before it was its turn; what the system refuses. After some it is not known whether the record is there, and the log takes no more
-    /// until the store is opened again.
+    /// `TooLarge`; `Expired` if it was too old when it could be written; errors of system calls. After some errors the
+    /// outcome is unknown, and the log rejects appends until the store is opened again.
     pub(crate) fn append(&self, kind: u32, bytes: Vec<u8>, term: Option<WriteTerm>) -> Result<u64> {
-        // By itself, so that it fails none of those that are written with it.
+        // Checked separately, so that it does not fail other records of its batch.
         frame::check_length(&bytes)?;
         let mut state = self.state();
         let ticket = state.tickets;
@@ -294,12 +297,12 @@ impl CommitLog {
         }
     }
 
-    /// Hands over all records behind a position, and moves it behind them. When it returns, all of them last; before, and
-    /// when it fails, they are not to be believed.
+    /// Passes all records after a position, and advances the position. The records are durable when it returns; before
+    /// that, and after an error, they are not reliable.
     ///
     /// # Errors
-    /// `NotFound` when some are gone, which a newer checkpoint has; `Corrupt` when something else is gone that was there; what the
-    /// system refuses; what `take` says.
+    /// `NotFound` if some were removed that a newer checkpoint has; `Corrupt` if other records are missing; errors of
+    /// system calls; errors of `take`.
     pub(crate) fn read(
         &self,
         from: &mut LogPosition,
@@ -308,10 +311,10 @@ impl CommitLog {
         self.order.read(from, take)
     }
 
-    /// Looks whether commits behind one are cut off from it by one that is gone.
+    /// Checks that no missing commit separates later commits from this one.
     ///
     /// # Errors
-    /// `Corrupt` that names the one; what the system refuses.
+    /// `Corrupt`, with the missing commit; errors of system calls.
     pub(crate) fn check(&self, number: u64) -> Result<()> {
         self.order.check(number)
     }
@@ -322,7 +325,7 @@ impl CommitLog {
 }
 
 impl LogState {
-    /// What is written together next.
+    /// Returns the next batch.
     fn next_batch(&mut self) -> (Vec<u64>, Vec<PendingRecord>) {
         let mut bytes = 0;
         let mut count = 0;
@@ -336,7 +339,7 @@ impl LogState {
         self.waiting.drain(..count).unzip()
     }
 
-    /// What was written together ends here.
+    /// Records that a batch was written up to this position.
     fn written(&mut self, tickets: &[u64], tail: LogPosition) {
         let first = tail.number + 1 - tickets.len() as u64;
         let numbered = tickets.iter().zip(first..);
@@ -349,7 +352,7 @@ impl LogState {
             .extend(tickets.iter().map(|&ticket| (ticket, Err(error.clone()))));
     }
 
-    /// Of what was to be written together some was too old at this time. The rest comes next.
+    /// Removes the records of a batch that were too old at this time. The rest is in the next batch.
     fn leave_out(&mut self, tickets: Vec<u64>, batch: Vec<PendingRecord>, at: Duration) {
         let mut rest = Vec::new();
         for (ticket, record) in tickets.into_iter().zip(batch) {

@@ -1,16 +1,16 @@
-//! A record that says that the bytes of rows lie elsewhere now: a CBOR map with numbered fields, to which later versions may add more.
+//! A record that relocates the bytes of rows: a CBOR map with numbered fields, which later versions may extend.
 //!
-//! | field | is |
+//! | field | content |
 //! |---|---|
-//! | 0 | when it was made, in nanoseconds since 1970 (UTC) |
-//! | 1 | parts, one for each schema: its number in the root (0), which rows (1), as a removal says it, and where they lie (2) |
+//! | 0 | its time, in nanoseconds since 1970 (UTC) |
+//! | 1 | parts, one for each schema: its number in the root (0), the rows (1), encoded as in a removal, and their new locations (2) |
 //!
 //! ```text
 //! where := files file* place*
 //! place := file offset          one for each row: which file, from 0; offset: behind where the row before in that file begins (zigzag)
 //! file  := length bytes
 //! ```
-//! What lies there are the same bytes as before: as many, and packed in the same way.
+//! The bytes at the new location are identical: the same length, and the same packing.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ struct RelocationPart {
     places: ByteVec,
 }
 
-/// Rows of one schema, and where they lie now.
+/// Rows of one schema, and their new locations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RelocatedRows {
     pub(crate) runs: Vec<Run>,
@@ -77,10 +77,10 @@ impl RelocationRecord {
         minicbor::decode(bytes).map_err(|error| Error::new(Code::Corrupt, WHAT, error.to_string()))
     }
 
-    /// What it says of each schema that it has any of.
+    /// Returns the relocated rows of each schema in the record.
     ///
     /// # Errors
-    /// `Corrupt` for bytes that are none.
+    /// `Corrupt` for invalid bytes.
     pub(crate) fn relocated(&self) -> impl Iterator<Item = Result<(usize, RelocatedRows)>> {
         let decoded = |part: &RelocationPart| Ok((part.schema as usize, part.read()?));
         self.parts.iter().map(decoded)
@@ -100,7 +100,7 @@ impl RelocationPart {
         }
         let mut before = vec![0; files.len()];
         for (_, file, offset) in &rows {
-            // Each is one of them.
+            // Every file is in the list.
             let at = files.binary_search(&file).unwrap_or_default();
             put(at as u64, &mut places);
             put_difference(*offset, before[at], &mut places);

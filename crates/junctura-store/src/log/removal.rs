@@ -1,12 +1,12 @@
-//! A record that takes rows out: a CBOR map with numbered fields, to which later versions may add more.
+//! A record that removes rows: a CBOR map with numbered fields, which later versions may extend.
 //!
-//! | field | is |
+//! | field | content |
 //! |---|---|
-//! | 0 | when it was made, in nanoseconds since 1970 (UTC) |
-//! | 1 | parts, one for each schema: its number in the root (0), and which rows (1) |
+//! | 0 | its time, in nanoseconds since 1970 (UTC) |
+//! | 1 | parts, one for each schema: its number in the root (0), and the rows (1) |
 //!
-//! The rows of a schema are counted in the order of the log, from 0; a number stays that of its row, whatever goes. Which rows: runs, each as
-//! how many are left between it and the one before, and how many it has, in LEB128 numbers.
+//! The rows of a schema are numbered in the order of the log, from 0; the number of a row never changes. The rows are
+//! encoded as runs: for each run the gap after the previous one, and its length, as LEB128 numbers.
 
 use junctura_model::{Code, Error, Result};
 use minicbor::bytes::ByteVec;

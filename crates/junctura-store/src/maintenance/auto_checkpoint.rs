@@ -1,8 +1,8 @@
-//! Checkpoints that nobody asked for: where much has been written since the last one, a writer's process makes one beside its
-//! work, so that whoever opens the store does not read a long log.
+//! Automatic checkpoints: when much has been written since the last checkpoint, a writer's process makes one in the
+//! background, so that the next process that opens the store does not read a long log.
 //!
-//! It is made by an opening of its own, which is closed afterwards: a process that only writes keeps no catalogue in memory, and one
-//! that reads waits for nobody.
+//! The checkpoint uses a separate opening of the store, which is closed afterwards: a process that only writes keeps no
+//! catalogue in memory, and readers do not wait.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -13,20 +13,20 @@ use junctura_model::Result;
 
 use crate::store::Store;
 
-/// What a process commits from one look at how much is in no checkpoint to the next one.
+/// The amount that a process commits between two checks of the backlog.
 const LOOK_AFTER: CheckpointBacklog = CheckpointBacklog {
     rows: 25_000,
     commits: 1000,
 };
-/// More of either are worth a checkpoint: to read so many takes some hundredths of a second.
+/// More of either justifies a checkpoint: reading that much takes some hundredths of a second.
 const BACKLOG_MAX: CheckpointBacklog = CheckpointBacklog {
     rows: 100_000,
     commits: 10_000,
 };
-/// For each part of the time that goes into it, so many pass without.
+/// The pause after a checkpoint, as a multiple of its duration.
 const REST: u32 = 4;
 
-/// What is in no checkpoint, or was committed since somebody looked.
+/// The amount that no checkpoint covers, or that was committed since the last check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CheckpointBacklog {
     pub(crate) rows: u64,
@@ -55,8 +55,8 @@ struct UpkeepState {
 }
 
 impl AutoCheckpoint {
-    /// So many rows of `store` were committed. Looks, if it is time for that, on a thread of its own; that a checkpoint could not be made
-    /// is told by the next one that somebody asks for.
+    /// Records that so many rows of `store` were committed. Checks the backlog, if a check is due, on a separate
+    /// thread. If the checkpoint fails, the next explicit one reports the error.
     pub(crate) fn committed(&self, rows: u64, store: &Store) {
         let since = CheckpointBacklog {
             rows: self.rows.fetch_add(rows, Ordering::Relaxed) + rows,
@@ -113,8 +113,8 @@ mod tests {
         store.upkeep().state.lock().unwrap().rest_until = None;
     }
 
-    /// Writes so many rows, a commit for each `every`, and waits for what is done beside it. The number of checkpoints that there
-    /// are then.
+    /// Writes so many rows, with a commit for each `every`, and waits for background work. Returns the number of
+    /// checkpoints.
     fn write(store: &Store, rows: u64, every: u64) -> usize {
         let mut writer = store.writer().unwrap();
         for row in 1..=rows {
@@ -132,7 +132,7 @@ mod tests {
         let free = [Schema::builtin("free").unwrap()];
         let one = Store::create_url("memory:upkeep", &free, &StoreLayout::default()).unwrap();
         let other = one.apart();
-        // Neither alone has written what is worth one.
+        // Neither writer alone has written enough for a checkpoint.
         assert_eq!(write(&one, 75_000, 25_000), 0);
         assert_eq!(write(&other, 25_000, 25_000), 1);
         assert_eq!(write(&one, 75_000, 25_000), 1);

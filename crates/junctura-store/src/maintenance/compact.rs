@@ -1,7 +1,7 @@
-//! What nobody needs any more goes: files of checkpoints that are long superseded, and what writers left that have died.
+//! Compaction: removes files that are no longer needed: superseded checkpoints, and files left by crashed writers.
 //!
-//! Nothing is removed that a snapshot can still need, or a flush still name: the ages of the store say how long that is, and everybody
-//! keeps to them. What a commit names stays.
+//! No file is removed that a snapshot can still need, or that a flush can still name: the store's retention ages define
+//! how long that is, and all processes follow them. Files that a commit names are kept.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,28 +19,31 @@ use crate::query::snapshot::Snapshot;
 use crate::storage::{UnfinishedFile, files_in, may_be_there, refused};
 use crate::store::Store;
 
-/// What a compaction did.
+/// The result of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compacted {
     /// The checkpoint that it made.
     pub checkpoint: Checkpointed,
-    /// Files that it removed, by their names in the store.
+    /// The files that it removed, by their names in the store.
     pub removed: Vec<String>,
 }
 
 impl Store {
-    /// Makes a [checkpoint](Self::checkpoint), and removes what nobody needs any more: checkpoints and segments that were superseded
-    /// twice as long ago as a snapshot may be old; data files, and old commits, of which nothing is left since as long; and files that no
-    /// commit and no checkpoint names. What has changed within twice the time that archived objects may wait for their flush stays. Others may read and write meanwhile, and compact, too.
+    /// Makes a [checkpoint](Self::checkpoint), and removes files that are no longer needed: checkpoints and segments
+    /// that were superseded more than twice the maximum age of a snapshot ago; data files and old commits whose last
+    /// object was removed as long ago; and files that no commit and no checkpoint names. Files that changed within
+    /// twice the maximum age of unflushed objects are kept. Other processes may read, write and compact at the same
+    /// time. Blocks until it is done.
     ///
     /// # Errors
-    /// `Conflict`, and nothing is removed, in a copy of a store, or one that has moved, whose data lie elsewhere or that has tiers, and where
-    /// files lie behind a link: until [`Self::adopt`]. As [`Self::checkpoint`]; what the system refuses to remove: the others are removed.
+    /// `Conflict`, with nothing removed, in a copied or moved store with separate data files or tiers, and for files
+    /// behind a link: until [`Self::adopt`]. As [`Self::checkpoint`]; errors of system calls for single files: the
+    /// other files are removed.
     pub fn compact(&self) -> Result<Compacted> {
         OwnershipCheck::of(self).check()?;
         let mut removed = Vec::new();
         let checkpoint = match self.checkpoint() {
-            // There may be no room for one before what needs none is gone.
+            // The disk may be full until unneeded files are removed.
             Err(error) if error.code() == Code::Io => {
                 CompactionRun::begin(self).remove_unneeded(&mut removed)?;
                 self.checkpoint()?
@@ -51,7 +54,7 @@ impl Store {
         Ok(Compacted { checkpoint, removed })
     }
 
-    /// The files that [`Self::compact`] would remove now, if there were nothing new for a checkpoint.
+    /// Returns the files that [`Self::compact`] would remove now, without a new checkpoint.
     ///
     /// # Errors
     /// As [`Self::snapshot`].
@@ -63,10 +66,10 @@ impl Store {
     }
 }
 
-/// Finds and removes files that nothing needs.
+/// Finds and removes unneeded files.
 pub(crate) struct CompactionRun<'a> {
     store: &'a Store,
-    /// However long it takes, what is old was old before anything was asked for.
+    /// Ages count from this time, however long the compaction takes.
     began: Duration,
 }
 
@@ -78,14 +81,14 @@ impl<'a> CompactionRun<'a> {
         }
     }
 
-    /// Removes what the newest checkpoint that is there does not need.
+    /// Removes the files that the newest checkpoint does not need.
     fn remove_unneeded(&self, removed: &mut Vec<String>) -> Result<()> {
         let mut failed = None;
         let mut note = |file: String, what: &str, done: std::io::Result<()>| match done {
             Ok(()) => removed.push(file),
-            // Another one was quicker.
+            // Another process removed it first.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            // It is in the way of no other.
+            // One failure does not prevent the removal of other files.
             Err(error) => failed = failed.take().or_else(|| Some(refused(file, what, &error))),
         };
         for file in self.unneeded_files()? {
@@ -100,7 +103,7 @@ impl<'a> CompactionRun<'a> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Uploads that nobody will end: who began them is too late to flush.
+    /// Returns uploads that were abandoned: their writers are too late to flush.
     fn given_up(&self) -> Result<Vec<UnfinishedFile>> {
         let mut files = FileInventory::of(self.store).unfinished_files()?;
         files.retain(|file| self.began.saturating_sub(file.since) > 2 * self.store.ages().unflushed_max);
@@ -122,7 +125,7 @@ impl<'a> CompactionRun<'a> {
         Ok(doomed)
     }
 
-    /// These checkpoints; none when another one is removing them just now, and does what else there is to do.
+    /// Returns these checkpoints; none if another process is removing them, which then also does the remaining work.
     fn checkpoints(&self, names: &[String]) -> Result<Option<Vec<Checkpoint>>> {
         let mut all = Vec::new();
         for name in names {
@@ -135,7 +138,7 @@ impl<'a> CompactionRun<'a> {
         Ok(Some(all))
     }
 
-    /// Files that nothing names, and that nothing will.
+    /// Returns files that are unnamed and will remain so.
     fn left_behind(&self, all: &[Checkpoint]) -> Result<Vec<String>> {
         let snapshot = self.store.snapshot()?;
         let mut unnamed = snapshot.unnamed_files()?;
@@ -144,7 +147,7 @@ impl<'a> CompactionRun<'a> {
         unnamed.extend(self.drafts()?);
         let mut left = Vec::new();
         for path in unnamed {
-            // A snapshot that was taken while the removal was on its way still shows what was there.
+            // A snapshot that was taken during a removal still shows the removed objects.
             let file = path.strip_suffix(".synced").unwrap_or(&path);
             let since = snapshot.empty_since(file).unwrap_or_default();
             let is_needed = self.began.saturating_sub(since) <= 2 * self.store.ages().snapshot_max;
@@ -155,7 +158,7 @@ impl<'a> CompactionRun<'a> {
         Ok(left)
     }
 
-    /// Files of the catalogue that none of these checkpoints names.
+    /// Returns files of the catalogue that none of these checkpoints names.
     fn unnamed_segments(&self, all: &[Checkpoint]) -> Result<Vec<String>> {
         let segments = all.iter().flat_map(|checkpoint| &checkpoint.segments);
         let named: BTreeSet<&String> = segments.map(|segment| &segment.path).collect();
@@ -164,7 +167,7 @@ impl<'a> CompactionRun<'a> {
         Ok(unnamed)
     }
 
-    /// What was written to get a name, and has another one still.
+    /// Returns drafts that still have their temporary names.
     fn drafts(&self) -> Result<Vec<String>> {
         let mut drafts = Vec::new();
         for (folder, beside) in [
@@ -180,10 +183,10 @@ impl<'a> CompactionRun<'a> {
         Ok(drafts)
     }
 
-    /// What somebody has written of a catalogue, and nothing names, if all checkpoints can be read.
+    /// Returns files of a catalogue that are not named, if all checkpoints can be read.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// Errors of system calls.
     pub(crate) fn unnamed_of_catalogue(&self) -> Result<Vec<String>> {
         let mut unnamed = self.drafts()?;
         let names = checkpoint::names(self.store.disk())?;
@@ -193,7 +196,7 @@ impl<'a> CompactionRun<'a> {
         Ok(unnamed)
     }
 
-    /// Files of an appended log that nobody begins in any more, whatever checkpoint that may still be read, and in which no object lies.
+    /// Returns files of an appended log at which no readable checkpoint starts, and which contain no object.
     fn old_logs(&self, all: &[Checkpoint], snapshot: &Snapshot) -> Result<Vec<String>> {
         let before = self.began.saturating_sub(2 * self.store.ages().snapshot_max);
         let staying = &all[superseded_count(all, before)..];
@@ -209,9 +212,9 @@ impl<'a> CompactionRun<'a> {
         Ok(old)
     }
 
-    /// Objects of exclusive commits up to the oldest checkpoint that may still be begun with, in which nothing lies that it shows. It was
-    /// made so long ago that whoever has not heard of it does not believe any more that he knows the end; and no snapshot
-    /// that can still be read is older.
+    /// Returns objects of exclusive commits up to the oldest checkpoint that may still be used, without objects that it
+    /// shows. That checkpoint is so old that a process without it no longer trusts its own view of the end, and no
+    /// readable snapshot is older.
     fn old_commits(&self, all: &[Checkpoint]) -> Result<Vec<String>> {
         let before = self.began.saturating_sub(2 * self.store.ages().snapshot_max);
         let oldest = all.get(superseded_count(all, before));
@@ -220,7 +223,7 @@ impl<'a> CompactionRun<'a> {
         else {
             return Ok(Vec::new());
         };
-        // By the clock of the place, too: that of its maker may have been wrong.
+        // Also by the clock of the disk: that of the checkpoint's maker may have been wrong.
         if !self.is_older(&oldest.path(), 2 * self.store.ages().snapshot_max)? {
             return Ok(Vec::new());
         }
@@ -231,14 +234,15 @@ impl<'a> CompactionRun<'a> {
         }
         match oldest.files(self.store.disk(), self.store.schemas()) {
             Ok(named) => old.retain(|path| !named.contains(&**path)),
-            // Another one is removing it just now, and does what else there is to do.
+            // Another process is removing it, which then also does the remaining work.
             Err(error) if error.code() == Code::NotFound || self.is_being_removed(oldest) => old.clear(),
             Err(error) => return Err(error),
         }
         Ok(old)
     }
 
-    /// Whether a segment of a checkpoint is gone: they are removed before it. One that was opened before may be `Corrupt` when it is read.
+    /// Returns whether a segment of a checkpoint is missing: segments are removed before their checkpoint. A checkpoint
+    /// that was opened before may be `Corrupt` when it is read.
     fn is_being_removed(&self, checkpoint: &Checkpoint) -> bool {
         let segments = &checkpoint.segments;
         segments
@@ -250,7 +254,7 @@ impl<'a> CompactionRun<'a> {
         self.is_older(path, 2 * self.store.ages().unflushed_max)
     }
 
-    /// Whether a file that is there was last written longer ago.
+    /// Returns whether an existing file was last written longer ago than this.
     fn is_older(&self, path: &str, age: Duration) -> Result<bool> {
         match self.store.disk().modified(path) {
             Ok(at) => Ok(self.began.saturating_sub(at) > age),
@@ -260,14 +264,14 @@ impl<'a> CompactionRun<'a> {
     }
 }
 
-/// How many of the checkpoints, the oldest first, no snapshot may still begin with.
+/// Returns how many of the checkpoints, oldest first, no snapshot may still start with.
 fn superseded_count(all: &[Checkpoint], before: Duration) -> usize {
-    // One may go when the next one has been there for long enough.
+    // A checkpoint may be removed when the next one is old enough.
     all.iter().skip(1).take_while(|next| next.is_before(before)).count()
 }
 
-/// Checkpoints that no snapshot may still begin with, those whose next one was made before some time, and the segments that only they
-/// name; checkpoints last, so that what is interrupted is found again.
+/// Returns checkpoints that no snapshot may still start with, because the next one was made before this time, and the
+/// segments that only they name. Checkpoints are last, so that an interrupted removal is found again.
 fn superseded(names: &[String], all: &[Checkpoint], before: Duration) -> Vec<String> {
     let old = superseded_count(all, before);
     let segments = |checkpoints: &[Checkpoint]| -> BTreeSet<String> {
@@ -324,7 +328,7 @@ mod tests {
         }
     }
 
-    /// Goes on by itself: a millisecond each time that somebody looks.
+    /// Advances by itself: 1 ms for each reading.
     fn clock() -> Duration {
         let me = thread::current().id();
         let mut looks = LOOKS.lock().unwrap();
@@ -345,12 +349,12 @@ mod tests {
         Duration::from_millis(NOW.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// What time it is when a file changes; for nobody to wait for, who has the disk.
+    /// Returns the time of file changes; must not block, because the caller holds the disk.
     fn clock_of_disk() -> Duration {
         Duration::from_millis(NOW.load(Ordering::Relaxed))
     }
 
-    /// A thread keeps up with the others, as long as this is there.
+    /// Keeps a thread in pace with the others while it exists.
     struct Pace;
 
     impl Pace {
@@ -374,7 +378,7 @@ mod tests {
         }
     }
 
-    /// Writes, and compacts, in a store where everything is soon too old.
+    /// Writes and compacts in a store whose data are soon too old.
     fn take_part(store: &Store, name: &str) {
         let unless_expired = |result: Result<()>| {
             if let Err(error) = result {
@@ -390,7 +394,7 @@ mod tests {
             unless_expired(open.purge("").map(|_| ()));
             unless_expired(store.compact().map(|_| ()));
             if open.log().is_broken() {
-                // By the clock it has taken ages, and is told that it may have.
+                // By the clock this took ages: the error is allowed.
                 open = store.apart();
                 writer = open.writer().unwrap();
             }
@@ -423,7 +427,7 @@ mod tests {
 
     static SET: AtomicU64 = AtomicU64::new(1 << 40);
 
-    /// Goes on when it is told to.
+    /// A clock that is advanced explicitly.
     fn set_clock() -> Duration {
         Duration::from_millis(SET.load(Ordering::Relaxed))
     }
@@ -449,7 +453,7 @@ mod tests {
             |writer: &mut StoreWriter, number: i32| writer.archive([("name", &number.to_string())], b"").unwrap();
         (0..ROWS).for_each(|number| archive(&mut writer, number));
         let (mut number, mut removed) = (ROWS, 0);
-        // Time goes on, and files are written anew of which a row is gone.
+        // Advances the time; files with a removed row are rewritten.
         let mut pass = |milliseconds: u64| {
             for _ in 0..milliseconds / 100 {
                 SET.fetch_add(100, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! What is left in files that are mostly empty goes together into new ones, so that the room of what was removed comes back.
+//! Defragmentation: objects in mostly empty files are moved into new files, so that the space of removed objects is
+//! reclaimed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,14 +15,15 @@ use crate::query::listing::{Listing, StoredObject};
 use crate::storage::{StorageDisk, refused};
 use crate::store::Store;
 
-/// Gathered is what lies in a file of which no more than one part of so many belongs to objects.
+/// A file is defragmented if at most one part in so many belongs to objects.
 const FULL: u64 = 2;
 
 impl Store {
-    /// Moves what is left in data files of which less than half belongs to objects, after a [purge](Self::purge) or a [wipe](Self::wipe), into
-    /// new files of the same tier, and what lies within commits of a log that goes on in another file, or within exclusive commits; masked versions too. Files that were written to within twice the time that archived objects may wait for
-    /// their flush stay as they are. The room comes back with [`Self::compact`], when no snapshot can need the old files. As
-    /// [`Self::move_to`] otherwise.
+    /// Moves the objects of data files of which less than half belongs to objects, after a [purge](Self::purge) or a
+    /// [wipe](Self::wipe), into new files of the same tier; also objects within commits of a log that continues in
+    /// another file, or within exclusive commits; including masked versions. Files that were written to within twice
+    /// the maximum age of unflushed objects are left unchanged. [`Self::compact`] reclaims the space when no snapshot
+    /// can need the old files. Otherwise as [`Self::move_to`].
     ///
     /// # Errors
     /// As [`Self::move_to`].
@@ -47,7 +49,7 @@ impl Store {
         done.map(|()| gathered)
     }
 
-    /// Objects and bytes that [`Self::gather`] would move.
+    /// Returns the number of objects and bytes that [`Self::gather`] would move.
     ///
     /// # Errors
     /// As [`crate::Snapshot::list`].
@@ -58,14 +60,14 @@ impl Store {
     }
 }
 
-/// All objects, and the files that are mostly empty.
+/// Returns all objects, and the files that are mostly empty.
 fn sparse(store: &Store) -> Result<(Listing, HashMap<Arc<str>, UsedParts>)> {
     let began = store.now();
     let listing = store.snapshot()?.list_all("")?;
     let mut files: HashMap<Arc<str>, UsedParts> = HashMap::new();
     let mut closed = HashMap::new();
     let log = store.catalogue()?.position().log;
-    // Nobody adds to what has its name once.
+    // A file whose name is unique gets no more writes.
     let is_done = |file: &str| first_of(file).is_some_and(|first| first < log) || object_number(file).is_some();
     for object in &listing {
         if is_done(object.file_name()) {
@@ -93,13 +95,13 @@ fn is_sparse(disk: &dyn StorageDisk, file: &str, used: &UsedParts, quiet_since: 
     let looked = disk.len(file).and_then(|bytes| Ok((bytes, disk.modified(file)?)));
     match looked {
         Ok((bytes, modified)) => Ok(used.bytes.saturating_mul(FULL) < bytes && modified < quiet_since),
-        // There may be none for what is empty; for anything else that is for a check to say.
+        // An empty part may have no file; a check reports other missing files.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(refused(file, "cannot be looked at", &error)),
     }
 }
 
-/// What of a file belongs to objects.
+/// The bytes of a file that belong to objects.
 #[derive(Clone, Copy, Debug, Default)]
 struct UsedParts {
     objects: u64,
@@ -117,7 +119,7 @@ mod tests {
     use crate::storage::{MemoryDisk, StorageDisk};
     use crate::{Commits, Snapshot};
 
-    /// A day behind that of the disk, so that all files are quiet.
+    /// A day behind the clock of the disk, so that all files are old enough.
     fn clock() -> Duration {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_hours(24)
     }

@@ -1,4 +1,4 @@
-//! Makes a checkpoint of all that is visible now.
+//! Makes a checkpoint of the visible state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use crate::catalogue::{Emptied, HeldRows};
 use crate::storage::{StorageDisk, may_be_there};
 use crate::store::Store;
 
-/// A table, its rows that were left, and the file that they were written into.
+/// A table, its remaining rows, and the file into which they were written.
 type Written = (HeldRows, Arc<RowTable>, Arc<CheckpointSegment>);
 
-/// What a checkpoint covers.
+/// The result of a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checkpointed {
     /// The last commit that it covers.
     pub commit: u64,
-    /// Its files.
+    /// The number of its files.
     pub segments: usize,
-    /// Rows in all of them.
+    /// The number of rows in all its files.
     pub rows: u64,
-    /// Rows that were written for it; the others were in files already.
+    /// The number of rows that were written for it; the others were in files already.
     pub written_rows: u64,
 }
 
@@ -52,7 +52,7 @@ impl<'a> CheckpointMaker<'a> {
         }
     }
 
-    /// Writes what no checkpoint names yet, and publishes the list of all files.
+    /// Writes the rows that no checkpoint names yet, and publishes the list of all files.
     ///
     /// # Errors
     /// As [`Store::checkpoint`].
@@ -67,7 +67,8 @@ impl<'a> CheckpointMaker<'a> {
                 catalogue.newest().cloned(),
             )
         };
-        // Files that the newest checkpoint names stay for long enough to be named again; others may be gone soon.
+        // Files that the newest checkpoint names are kept for long enough to be named again; others may be removed
+        // soon.
         let newest = Checkpoint::newest(self.store.disk())?;
         if let Some(newest) = newest.as_ref().filter(|newest| newest.commit >= position.number) {
             checkpoint::make_last(self.store.disk())?;
@@ -75,7 +76,7 @@ impl<'a> CheckpointMaker<'a> {
         }
         let named = newest.map_or(Vec::new(), |newest| newest.segments);
         let written = self.write_missing(&held, &named);
-        // Who takes too long may find that what was to be read is gone, and is told only that.
+        // If this takes too long, its input may be removed; the age is the error to report.
         self.check_in_time()?;
         let (segments, written) = written?;
         let at_ms = u64::try_from(self.store.now().as_millis()).unwrap_or(u64::MAX);
@@ -85,7 +86,7 @@ impl<'a> CheckpointMaker<'a> {
         let published = checkpoint.publish(self.store.disk());
         let is_known = published.as_ref().is_err_and(|error| error.code() != Code::Unavailable);
         if is_known && !may_be_there(self.store.disk(), &checkpoint.path()) {
-            // Nothing else names them.
+            // They are not named elsewhere.
             remove_segments(self.store.disk(), &written);
         }
         if published? {
@@ -102,7 +103,7 @@ impl<'a> CheckpointMaker<'a> {
         ))
     }
 
-    /// The segments of all tables; those that had none among `named`, too, with what was written for them.
+    /// Returns the segments of all tables; writes a segment for tables without one in `named`.
     fn write_missing(
         &self,
         held: &[Vec<HeldRows>],
@@ -129,7 +130,7 @@ impl<'a> CheckpointMaker<'a> {
                         segments.push(segment);
                     }
                     Err(error) => {
-                        // No checkpoint will name the others.
+                        // No checkpoint will name the other segments.
                         remove_segments(self.store.disk(), &written);
                         return Err(error);
                     }
@@ -139,7 +140,7 @@ impl<'a> CheckpointMaker<'a> {
         Ok((segments, written))
     }
 
-    /// Those of these files that may still be there, and those that have been removed.
+    /// Splits these files into those that may still exist, and those that have been removed.
     fn still_there(&self, emptied: Emptied) -> (Emptied, Vec<Arc<str>>) {
         let mut gone = Vec::new();
         let mut there = emptied;
@@ -151,7 +152,7 @@ impl<'a> CheckpointMaker<'a> {
         (there, gone)
     }
 
-    /// What was written, and is not named yet, is kept for some time only.
+    /// Fails if the unnamed files may have been removed because of their age.
     fn check_in_time(&self) -> Result<()> {
         let (age, ages) = (self.store.now().saturating_sub(self.began), self.store.ages());
         if age <= ages.unflushed_max.min(ages.snapshot_max) {
@@ -162,10 +163,10 @@ impl<'a> CheckpointMaker<'a> {
     }
 }
 
-/// Gives the room back of files of a checkpoint that is not made.
+/// Frees the space of files of a checkpoint that is not published.
 fn remove_segments(disk: &dyn StorageDisk, written: &[Written]) {
     for (_, _, segment) in written {
-        // What is left of them goes with a compaction.
+        // A compaction removes the rest.
         _ = disk.remove(&segment.path);
     }
 }

@@ -1,13 +1,14 @@
-//! Whose the files at a place are.
+//! Ownership of files at a location.
 //!
-//! What lies at a place and no commit names is removed some day: so `tiers/NAME.owner.json` there says of which store the tier is, and
-//! `tiers/data.owner.json` whose data files lie there, if they lie elsewhere than the catalogue. A place that does not say it is another
-//! store's, or is not there just now: a file system that is not mounted looks like an empty one.
+//! Compaction removes files that no commit names. Therefore `tiers/NAME.owner.json` at a location names the store that
+//! owns the tier, and `tiers/data.owner.json` the store whose separate data files are there. A location without such a
+//! mark belongs to another store, or is currently unavailable: an unmounted file system looks like an empty one.
 //!
-//! A store whose folder is copied is there twice, with one number, and each of the two would remove what only the other one names. So a mark
-//! is of one catalogue: it says where that is, and what its file system tells its `store.json` from others by. From any other one
-//! files are read, and none is made or removed, until somebody states that it is the store ([`Store::adopt`]). What lies behind a link within a
-//! store may be anybody's: it is removed only where the folder has such a mark.
+//! If the folder of a store is copied, there are two stores with one ID, and each would remove files that only the
+//! other names. A mark therefore names one catalogue: its location, and the identity of its `store.json` in the file
+//! system. Any other catalogue can read the files, but cannot create or remove any, until a user declares that it is
+//! the store ([`Store::adopt`]). Files behind a link within a store may belong to another store: they are removed only
+//! if the folder has such a mark.
 
 use std::path::Path;
 
@@ -29,23 +30,24 @@ const FORMAT: &str = "junctura-tier";
 const VERSION: u32 = 1;
 pub(crate) const BYTES_MAX: u64 = 1 << 20;
 
-/// What such a file says, and that of a tier beside the catalogue.
+/// The content of such a file, and of the file of a tier beside the catalogue.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct OwnershipMark {
     format: String,
     version: u32,
-    /// The store, by the number in its root.
+    /// The store, by the ID in its root.
     pub(crate) owner: String,
-    /// Where the tier is.
+    /// The location of the tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) place: Option<String>,
-    /// Where the catalogue is.
+    /// The location of the catalogue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     store: Option<String>,
-    /// What tells its `store.json` from copies.
+    /// The identity that distinguishes its `store.json` from copies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file: Option<String>,
-    /// It was made by a store that writes there, without a statement: no other store writes there, and nothing is removed.
+    /// The mark was made by a store that writes there, without an explicit declaration: no other store writes there,
+    /// and nothing is removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     claimed: bool,
 }
@@ -53,7 +55,7 @@ pub(crate) struct OwnershipMark {
 /// The catalogue of a store.
 #[derive(Clone, Copy)]
 pub(crate) struct OneCatalogue<'a> {
-    /// The number in its root, which a copy has, too.
+    /// The ID in its root, which a copy shares.
     pub(crate) id: &'a str,
     pub(crate) disk: &'a dyn StorageDisk,
 }
@@ -74,11 +76,11 @@ impl<'a> OneCatalogue<'a> {
         }
     }
 
-    /// Whether a mark of a store with its number is of this catalogue, and of no copy.
+    /// Returns whether a mark with the store's ID names this catalogue, and not a copy.
     fn is_of(&self, mark: &OwnershipMark) -> bool {
         let Some(store) = &mark.store else { return true };
         match (&mark.file, self.disk.identity(root::NAME)) {
-            // One that moved without a copy leaves nothing where it was.
+            // A catalogue that was moved, and not copied, leaves no file at its old location.
             (Some(file), Some(own)) => is_same(file, &own) && (self.disk.is_at(store) || !is_at(store, self.id)),
             _ => self.disk.is_at(store),
         }
@@ -96,12 +98,13 @@ impl<'a> OneCatalogue<'a> {
     }
 }
 
-/// Whether a mark says the file of this identity. Those of before have no inode number of the folder: a copy of links has the same file in another.
+/// Returns whether a mark has this file identity. Older marks lack the inode number of the folder: a copy by hard links
+/// has the same file in another folder.
 fn is_same(marked: &str, own: &str) -> bool {
     marked == own || own.split_once('@').is_some_and(|(file, _)| file == marked)
 }
 
-/// Whether a store of this number is, or may be, in that folder of this machine.
+/// Returns whether a store with this ID is, or may be, in that folder of this machine.
 fn is_at(uri: &str, id: &str) -> bool {
     let folder = uri.strip_prefix("file://").map(Path::new);
     folder.is_some_and(|folder| {
@@ -132,10 +135,11 @@ impl OwnershipMark {
         }
     }
 
-    /// Where there is no file of this path yet. `beside`: it is written there first.
+    /// Publishes the mark if there is no file at this path yet. `beside`: the temporary path at which it is written
+    /// first.
     ///
     /// # Errors
-    /// `AlreadyExists` where there is one; what the system refuses.
+    /// `AlreadyExists` if there is one; errors of system calls.
     pub(crate) fn publish(&self, disk: &dyn StorageDisk, path: &str, beside: String) -> Result<()> {
         let draft = FileDraft {
             beside,
@@ -144,7 +148,8 @@ impl OwnershipMark {
         publish_new(disk, &draft, path).map_err(|error| refused(path, "cannot be made", &error))
     }
 
-    /// Where objects get their names with all of their bytes, and data may lie though a name is given twice.
+    /// Writes the mark to an object store, where a name becomes visible with all its bytes, and which may be used for
+    /// data even without conditional put.
     fn put(&self, disk: &dyn StorageDisk, path: &str) -> Result<()> {
         let bytes = self.bytes(path)?;
         let put = disk.create(path).and_then(|file| {
@@ -155,7 +160,7 @@ impl OwnershipMark {
     }
 
     /// # Errors
-    /// `LimitExceeded` for more than a reader takes.
+    /// `LimitExceeded` for more bytes than a reader accepts.
     pub(crate) fn bytes(&self, path: &str) -> Result<Vec<u8>> {
         let bytes = serde_json::to_vec_pretty(self);
         let mut bytes = bytes.map_err(|error| Error::new(Code::Io, path, error.to_string()))?;
@@ -170,7 +175,7 @@ impl OwnershipMark {
         serde_json::from_slice(&text).map_err(|error| Error::new(Code::Corrupt, path, error.to_string()))
     }
 
-    /// The same, if there is one.
+    /// As [`Self::read`]; `None` if there is no mark.
     fn find(disk: &dyn StorageDisk, path: &str) -> Result<Option<Self>> {
         match Self::read(disk, path) {
             Err(error) if error.code() == Code::NotFound => Ok(None),
@@ -190,20 +195,21 @@ impl OwnershipMark {
     }
 }
 
-/// Says at the place of a tier, or of data files, that they are this store's.
+/// Marks the location of a tier, or of data files, as owned by this store.
 ///
 /// # Errors
-/// `AlreadyExists` when it says another one; `Conflict` when it says another catalogue of it; what the place refuses.
+/// `AlreadyExists` if it is marked by another store; `Conflict` if it is marked by another catalogue of this store;
+/// errors of the location.
 pub(crate) fn mark(disk: &dyn StorageDisk, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
     let path = path(name);
     let mark = catalogue.mark();
     if name == OWN && !disk.grows(&path) {
         mark.put(disk, &path)?;
     } else {
-        // Named as data files are: what a killed one leaves is a file that no commit names.
+        // Named as a data file: a crash leaves a file that no commit names.
         let beside = data::DataFileNames::new(&crate::random()?).next(&tier::folder(name), 0, &[]);
         match mark.publish(disk, &path, beside) {
-            // Another one who says the same may have been quicker.
+            // Another process may have written the same mark first.
             Err(error) if error.code() == Code::AlreadyExists => {}
             marked => return marked,
         }
@@ -216,17 +222,17 @@ pub(crate) fn mark(disk: &dyn StorageDisk, name: &str, catalogue: OneCatalogue<'
     }
 }
 
-/// Says at such a place that it is this catalogue's, and no longer that of one it was copied from.
+/// Transfers the mark to this catalogue from the one that it was copied from.
 ///
 /// # Errors
-/// `AlreadyExists` when it is another store's; what the place refuses.
+/// `AlreadyExists` if it belongs to another store; errors of the location.
 pub(crate) fn remark(disk: &dyn StorageDisk, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
     let path = path(name);
     check_marked(disk, &path, name, catalogue)?;
     put(disk, path, &tier::folder(name), catalogue)
 }
 
-/// Whether no mark of another store is there.
+/// Checks that there is no mark of another store.
 fn check_marked(disk: &dyn StorageDisk, path: &str, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
     match OwnershipMark::find(disk, path)? {
         Some(there) if there.owner != catalogue.id => Err(there.is_other(disk, name)),
@@ -245,32 +251,33 @@ fn put(disk: &dyn StorageDisk, path: String, folder: &str, catalogue: OneCatalog
     replaced.map_err(|error| refused(path, "cannot be made", &error))
 }
 
-/// Whether what lies at a place may be changed from this catalogue.
+/// Checks that files at a location may be changed from this catalogue.
 ///
 /// # Errors
-/// `Conflict` when it is that of another one; what the place refuses.
+/// `Conflict` if the location belongs to another catalogue; errors of the location.
 pub(crate) fn check_catalogue(disk: &dyn StorageDisk, name: &str, catalogue: OneCatalogue<'_>) -> Result<()> {
     match OwnershipMark::find(disk, &path(name))? {
         Some(there) => catalogue.check(&there, format!("files at {}", disk.uri(""))),
-        // Made before places of data files said whose they are.
+        // Created before locations of data files were marked.
         None => Ok(()),
     }
 }
 
 impl Store {
-    /// States that this folder is the store from now on: its data files that lie elsewhere, its tiers, and the folders behind links within it are
-    /// its own, and no longer those of the folder that it was copied or moved from. That one can be read until this one
-    /// removes what it has. A store that has all in its own folder needs no such statement.
+    /// Declares that this folder is the store from now on: it owns its separate data files, its tiers, and the folders
+    /// behind links within it. The folder from which it was copied or moved no longer owns these; it stays readable
+    /// until this store removes files. A store whose files are all in its own folder needs no declaration.
     ///
     /// # Errors
-    /// `AlreadyExists` for a place that is another store's; `Unavailable` for one that is not there, as when it is not mounted; `Conflict` for a link
-    /// into the folder of another store; what a place refuses. Where one place or link is refused, none is this folder's.
+    /// `AlreadyExists` for a location that belongs to another store; `Unavailable` for a missing location, for example
+    /// one that is not mounted; `Conflict` for a link into the folder of another store; errors of a location. If one
+    /// location or link is rejected, none is adopted.
     pub fn adopt(&self) -> Result<()> {
         OwnershipCheck::of(self).adopt()
     }
 }
 
-/// Compares what lies elsewhere, or behind links, with a store's catalogue.
+/// Compares separate locations, and folders behind links, with a store's catalogue.
 pub(crate) struct OwnershipCheck<'a> {
     store: &'a Store,
     catalogue: OneCatalogue<'a>,
@@ -303,7 +310,7 @@ impl<'a> OwnershipCheck<'a> {
             .try_for_each(|link| put(self.store.disk(), link_mark(link), link, self.catalogue))
     }
 
-    /// Whether what lies behind a link can be this catalogue's.
+    /// Checks that the target of a link can belong to this catalogue.
     ///
     /// # Errors
     /// As [`Self::adopt`].
@@ -320,10 +327,10 @@ impl<'a> OwnershipCheck<'a> {
         check_marked(disk, &link_mark(link), OWN, self.catalogue)
     }
 
-    /// Whether all that lies elsewhere is this catalogue's, so that files there can be removed.
+    /// Checks that all separate locations belong to this catalogue, so that files there can be removed.
     ///
     /// # Errors
-    /// `Conflict` when it is not, or nothing says so; what the places refuse.
+    /// `Conflict` if one belongs to another catalogue, or has no mark; errors of the locations.
     pub(crate) fn check(&self) -> Result<()> {
         for (name, place) in self.places()? {
             let disk = place.disk(false)?;
@@ -344,12 +351,12 @@ impl<'a> OwnershipCheck<'a> {
         Ok(())
     }
 
-    /// Whether files may be made and changed in the folders of the store: none leads to where those of another one are. What a link leads to,
-    /// and two stores would name the same there, is claimed.
+    /// Checks that files may be created and changed in the folders of the store: none leads to the files of another
+    /// store. Claims the target of a link in which two stores would use the same file names.
     ///
     /// # Errors
-    /// `Conflict` where a link or mount point leads into another store, or to what a mark there says is another catalogue's; what the place of a claim
-    /// refuses.
+    /// `Conflict` if a link or mount point leads into another store, or to a location that is marked by another
+    /// catalogue; errors of the location of a claim.
     pub(crate) fn check_ways(&self) -> Result<()> {
         let disk = self.store.disk();
         for folder in FOLDERS {
@@ -367,7 +374,7 @@ impl<'a> OwnershipCheck<'a> {
         Ok(())
     }
 
-    /// Says in a folder behind a link that this catalogue writes there.
+    /// Claims a folder behind a link for this catalogue.
     ///
     /// # Errors
     /// As [`Self::check_ways`].
@@ -379,7 +386,7 @@ impl<'a> OwnershipCheck<'a> {
         };
         let beside = data::DataFileNames::new(&crate::random()?).next(folder, 0, &[]);
         match mark.publish(disk, &path, beside) {
-            // Another writer was quicker: one of this store, or of another one.
+            // Another writer was first: of this store, or of another.
             Err(error) if error.code() == Code::AlreadyExists => {
                 let there = OwnershipMark::read(disk, &path)?;
                 self.check_behind(folder, &there)
@@ -388,7 +395,7 @@ impl<'a> OwnershipCheck<'a> {
         }
     }
 
-    /// Whether what a link leads to is this catalogue's, by its mark.
+    /// Checks by its mark that the target of a link belongs to this catalogue.
     fn check_behind(&self, link: &str, mark: &OwnershipMark) -> Result<()> {
         let subject = format!("files behind the link or mount {}", self.store.disk().uri(link));
         if mark.owner == self.catalogue.id {
@@ -402,7 +409,7 @@ impl<'a> OwnershipCheck<'a> {
         Err(Error::new(Code::Conflict, subject, cause))
     }
 
-    /// Its tiers, and where its data files lie elsewhere than its catalogue.
+    /// Returns its tiers, and the separate location of its data files, if any.
     fn places(&self) -> Result<Vec<(String, StoreUrl)>> {
         let own = self.store.root().data.clone().map(|place| (OWN.to_owned(), place));
         let tiers = self.store.tiers()?.into_iter().map(|tier| (tier.name, tier.place));
@@ -412,7 +419,7 @@ impl<'a> OwnershipCheck<'a> {
             .collect()
     }
 
-    /// Links where files of the store lie.
+    /// Returns links in the folders of the store.
     fn links(&self) -> Result<Vec<String>> {
         let tiers = self.store.tiers()?.into_iter().map(|tier| tier::folder(&tier.name));
         let folders = FOLDERS.iter().map(|&folder| folder.to_owned()).chain(tiers);
@@ -425,7 +432,8 @@ impl<'a> OwnershipCheck<'a> {
     }
 }
 
-/// Whether files in a folder are this catalogue's, before a commit names such files: a copy may have adopted their place.
+/// Checks that files in a folder belong to this catalogue, before a commit names such files: a copy may have adopted
+/// their location.
 ///
 /// # Errors
 /// As [`OwnershipCheck::check`].
@@ -434,7 +442,7 @@ pub(crate) fn check_folder(disk: &dyn StorageDisk, folder: &str) -> Result<()> {
     checked.map_err(|error| refused(format!("files in {folder}"), "cannot be committed", &error))
 }
 
-/// Where a store has files.
+/// The folders of a store.
 const FOLDERS: [&str; 7] = [
     data::FOLDER,
     LOG_FOLDER,
@@ -445,23 +453,23 @@ const FOLDERS: [&str; 7] = [
     tier::FOLDER,
 ];
 
-/// Of these, those whose files have numbers for names, so that two stores give the same.
+/// The folders in which files have numbers as names, so that two stores use the same names.
 const NUMBERED: [&str; 4] = [LOG_FOLDER, COMMITS_FOLDER, checkpoint::FOLDER, schemas::FOLDER];
 
-/// In the folder that a link leads to.
+/// Returns the path of the mark in the target folder of a link.
 fn link_mark(link: &str) -> String {
     format!("{link}/.owner.json")
 }
 
-/// Takes back what [`mark`] has said of data files, since there will be no such store.
+/// Removes the mark of data files, because the store is not created.
 pub(crate) fn unmark(disk: &dyn StorageDisk) {
     let _ = disk.remove(&path(OWN));
 }
 
-/// Whether a place says that its tier of this name, or the data files, are this store's.
+/// Checks that a location has the mark of this store for a tier of this name, or for its data files.
 ///
 /// # Errors
-/// `Unavailable` when it says another one, or nothing; what the place refuses.
+/// `Unavailable` if it has the mark of another store, or none; errors of the location.
 pub(crate) fn check(disk: &dyn StorageDisk, name: &str, owner: &str, place: &str) -> Result<()> {
     let subject = match name {
         OWN => format!("the data at {place}"),
@@ -469,7 +477,7 @@ pub(crate) fn check(disk: &dyn StorageDisk, name: &str, owner: &str, place: &str
     };
     let cause = match OwnershipMark::find(disk, &path(name))? {
         Some(there) if there.owner == owner => return Ok(()),
-        // One that was made before places of data files said whose they are.
+        // Created before locations of data files were marked.
         None if name == OWN && has_data(disk)? => return Ok(()),
         Some(_) => "what lies there is another store's",
         None => "it is not there: is it mounted?",
@@ -477,10 +485,10 @@ pub(crate) fn check(disk: &dyn StorageDisk, name: &str, owner: &str, place: &str
     Err(Error::new(Code::Unavailable, subject, cause))
 }
 
-/// Whether there is nothing of a store where one is to be made, or where its data files are to lie.
+/// Checks that there are no files of a store at the location of a new store, or of its data files.
 ///
 /// # Errors
-/// `AlreadyExists` when there is; what the place refuses.
+/// `AlreadyExists` if there are; errors of the location.
 pub(crate) fn check_free(disk: &dyn StorageDisk) -> Result<()> {
     if root::is_there(disk)? {
         return Err(Error::new(
@@ -505,7 +513,7 @@ fn has_data(disk: &dyn StorageDisk) -> Result<bool> {
     Ok(!names.is_empty())
 }
 
-/// At the place itself.
+/// Returns the path at the location itself.
 fn path(name: &str) -> String {
     format!("{}/{name}.owner.json", tier::FOLDER)
 }

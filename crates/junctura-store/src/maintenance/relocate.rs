@@ -1,5 +1,6 @@
-//! Bytes of objects go elsewhere: they are copied, then a commit says where they lie, and what they leave is removed when no snapshot
-//! can need it any more. Whoever stops in between has moved what was committed, and whoever begins again moves the rest.
+//! Relocation of payloads: they are copied, then a commit records their new locations. The old copies are removed when
+//! no snapshot can need them any more. An interrupted relocation has moved the committed objects; a repeated one moves
+//! the rest.
 
 use std::time::Duration;
 
@@ -16,38 +17,40 @@ use crate::maintenance::verify::DAMAGES_MAX;
 use crate::query::listing::{Listing, StoredObject};
 use crate::store::Store;
 
-/// A commit moves no more bytes, but for one object that is larger, and no more objects.
+/// A commit moves at most so many bytes, except for a single larger object, and a limited number of objects.
 const BATCH_BYTES_MAX: u64 = 1 << 30;
 const BATCH_OBJECTS_MAX: usize = 100_000;
-/// Datasets whose files are open at once.
+/// Maximum number of datasets with open files.
 const BATCH_DATASETS_MAX: usize = 256;
 
-/// What was moved.
+/// The result of a relocation.
 #[derive(Clone, Debug, Default)]
 pub struct Moved {
-    /// The number of the last commit that moved something; 0 when there was nothing to move.
+    /// The number of the last commit that moved an object; 0 if there was nothing to move.
     pub commit: u64,
-    /// Objects.
+    /// The number of objects.
     pub objects: u64,
-    /// Bytes that they have in their files.
+    /// Their stored bytes.
     pub bytes: u64,
-    /// Objects that are not what was archived, and why: they stay where they are. At most [`DAMAGES_MAX`] of them.
+    /// Corrupt objects with the error: they are not moved. At most [`DAMAGES_MAX`] objects.
     pub damaged: Vec<(String, Error)>,
-    /// How many of them there are.
+    /// The number of corrupt objects.
     pub damaged_count: u64,
 }
 
 impl Store {
-    /// Moves all that the selector matches, masked versions too, to a [tier](Self::add_tier), or back to where objects lie that were not
-    /// moved: `data`. What lies there already stays. Each object is verified on its way. `progress` is told objects and bytes now
-    /// and then, and ends it by saying false: what was copied until then is moved.
+    /// Moves all objects that the selector matches, including masked versions, to a [tier](Self::add_tier), or back to
+    /// the store's own tier: `data`. Objects that are there already are not moved. Each object is verified. `progress`
+    /// receives the number of objects and bytes from time to time, and returns false to stop: objects that were copied
+    /// until then are moved.
     ///
-    /// Whoever has a snapshot of before reads the objects where they were. There they go with [`Self::compact`], file by file, when nothing of a
-    /// file is left, and no snapshot can need it. Reads and writes on the disk.
+    /// Older snapshots read the objects at their old location. [`Self::compact`] removes these files when none of their
+    /// objects is left and no snapshot can need them. Blocks; reads and writes on the disk.
     ///
     /// # Errors
-    /// `NotFound` when there is no such tier; `InvalidSelector` for what is no selector; `Interrupted` when `progress` says so; `Expired` when it takes longer
-    /// than the store keeps snapshots, and it may be begun again; what the system refuses. When a sync failed it is not known what was moved last.
+    /// `NotFound` if there is no such tier; `InvalidSelector` for an invalid selector; `Interrupted` if `progress`
+    /// returns false; `Expired` if it takes longer than the maximum age of snapshots: it can be repeated; errors of
+    /// system calls. If a sync failed, the outcome of the last commit is unknown.
     ///
     /// ```
     /// # use junctura_model::Schema;
@@ -76,10 +79,10 @@ impl Store {
         done.map(|()| moved)
     }
 
-    /// What [`Self::move_to`] would move.
+    /// Returns the objects that [`Self::move_to`] would move.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Self::move_to`].
     pub fn movable(&self, selector: &str, tier: &str) -> Result<Listing> {
         tier::folder_of(self, tier)?;
         let listing = self.snapshot()?.list_all(selector)?;
@@ -88,8 +91,8 @@ impl Store {
 }
 
 impl Moved {
-    /// Whoever opens the store finds objects where they are, and need not hear how they came there. A checkpoint that cannot be made now
-    /// is made later: what was moved is moved.
+    /// Makes a checkpoint, so that a process that opens the store does not read all relocations. A checkpoint that
+    /// fails now is made later; the objects are moved in any case.
     pub(crate) fn checkpoint(&self, store: &Store) {
         if self.commit > 0 {
             let _ = store.checkpoint();
@@ -97,7 +100,7 @@ impl Moved {
     }
 }
 
-/// Moves these objects of a listing into new files below a folder, and adds them to what was moved, also when it fails.
+/// Moves these objects of a listing into new files below a folder, and adds them to the result, also on failure.
 ///
 /// # Errors
 /// As [`Store::move_to`].
@@ -129,8 +132,8 @@ pub(crate) fn relocate(
 }
 
 impl Listing {
-    /// The objects as they are best read and written: by the place where they lie, and those that lie within commits, where the datasets
-    /// are mixed, by dataset.
+    /// Returns the objects in the best order for reading and writing: by location, and those within commits, where
+    /// datasets are mixed, by dataset.
     fn together(&self) -> Vec<StoredObject<'_>> {
         let (in_files, mut in_commits): (Vec<_>, Vec<_>) = self
             .by_location()
@@ -145,13 +148,14 @@ impl Listing {
     }
 }
 
-/// Copies objects, and says where they lie when enough are copied.
+/// Copies objects, and commits their locations in batches.
 struct ObjectCopier<'s> {
     store: &'s Store,
     folder: &'s str,
     names: DataFileNames,
     files: HashMap<DatasetName, DataFile>,
-    /// What was copied since the last commit: rows of each schema, their number and bytes, and when it began.
+    /// The objects that were copied since the last commit: rows of each schema, their number and bytes, and the start
+    /// time.
     rows: Vec<Rows>,
     count: usize,
     bytes: u64,
@@ -177,7 +181,7 @@ impl<'s> ObjectCopier<'s> {
     fn take(&mut self, object: &StoredObject<'_>, stored: Result<&[u8]>) -> Result<()> {
         let stored = match stored {
             Ok(stored) => stored,
-            // What cannot be read there is not to keep all others there.
+            // An unreadable object must not prevent the relocation of the others.
             Err(error) if matches!(error.code(), Code::Corrupt | Code::Io) => {
                 self.moved.damaged_count += 1;
                 if self.moved.damaged.len() < DAMAGES_MAX {
@@ -212,13 +216,13 @@ impl<'s> ObjectCopier<'s> {
         Ok(())
     }
 
-    /// Whether this object is better one of the next commit.
+    /// Returns whether this object should be part of the next commit.
     fn is_full(&self, bytes: u64) -> bool {
         let is_large = self.count > 0 && self.bytes + bytes > BATCH_BYTES_MAX;
         is_large || self.count >= BATCH_OBJECTS_MAX
     }
 
-    /// Makes what was copied last, and says where it lies.
+    /// Makes the copies durable, and commits their locations.
     fn commit(&mut self) -> Result<()> {
         if self.count == 0 {
             return Ok(());
@@ -227,7 +231,7 @@ impl<'s> ObjectCopier<'s> {
             file.sync(self.store.disk())??;
         }
         ownership::check_folder(self.store.disk(), self.folder)?;
-        // Files that no commit names are kept for some time only.
+        // Files that no commit names are kept for a limited time.
         let term = WriteTerm {
             since: self.since,
             age_max: self.store.ages().unflushed_max,
@@ -238,7 +242,7 @@ impl<'s> ObjectCopier<'s> {
         let mut record = CommitLog::begin();
         RelocationRecord::new(at, rows).encode_into(&mut record);
         let appended = self.store.append(RELOCATION, record, Some(term));
-        // Where its end is not known, the commit may name them.
+        // If the outcome is unknown, the commit may name them.
         if appended.is_ok() || self.store.log().is_broken() {
             self.files.clear();
         }
@@ -246,7 +250,7 @@ impl<'s> ObjectCopier<'s> {
             Code::Expired => Error::new(Code::Expired, "move", error.cause()),
             _ => error,
         })?;
-        // Each commit has files of its own: none is ever one that others may have removed meanwhile.
+        // Each commit has its own files, so that no other process may have removed one meanwhile.
         (self.count, self.bytes) = (0, 0);
         Ok(())
     }
@@ -278,7 +282,7 @@ mod tests {
     use crate::{Commits, Store};
 
     thread_local! {
-        /// Seconds by which the clock of this test's stores is ahead of that of their disk.
+        /// Seconds by which the clock of this test's stores is ahead of the disk's clock.
         static AHEAD: Cell<u64> = const { Cell::new(0) };
     }
 
@@ -287,7 +291,7 @@ mod tests {
         now + Duration::from_secs(AHEAD.get())
     }
 
-    /// Time passes.
+    /// Advances the time.
     fn pass(seconds: u64) {
         AHEAD.set(AHEAD.get() + seconds);
     }
@@ -310,7 +314,8 @@ mod tests {
         (disk, store)
     }
 
-    /// Objects of two datasets, within commits and in files, packed and not, empty ones, and versions that are masked.
+    /// Writes objects of two datasets, within commits and in files, packed and unpacked, empty ones, and masked
+    /// versions.
     fn fill(store: &Store, random: &mut TestRandom) {
         let mut writer = store.writer().unwrap();
         for number in 0..60 {
@@ -372,7 +377,7 @@ mod tests {
             let checked = after.check("", None, |_, _| true).unwrap();
             assert_eq!((checked.damaged_count, checked.unnamed), (0, Vec::new()));
         }
-        // The rows that are in the log only, and a checkpoint of before.
+        // The rows that are only in the log, and an earlier checkpoint.
         for checkpoint in disk.list("checkpoints").unwrap() {
             disk.remove(&format!("checkpoints/{checkpoint}")).unwrap();
             let again = Store::open_on(Arc::clone(&disk), clock).unwrap();
@@ -424,7 +429,7 @@ mod tests {
             left -= objects_max as usize;
             assert_eq!(store.movable("", "cold").unwrap().len(), left);
         }
-        // One that died after its first commit.
+        // A relocation that crashed after its first commit.
         let listing = store.movable("space=b", "cold").unwrap();
         let some = &listing.by_location()[..7];
         relocate(&store, some, &listing, "tiers/cold", &mut Moved::default(), |_, _| true).unwrap();
@@ -511,7 +516,7 @@ mod tests {
         ] {
             assert_eq!(store.add_tier(name, place).unwrap_err().code(), code, "{name} {place}");
         }
-        // Somebody else's would be taken for what a dead writer has left.
+        // Files of another store would look like files of a crashed writer.
         let (_, other) = self::store();
         let taken = other.add_tier("cold", "memory:tiers-are-said-once").unwrap_err();
         assert_eq!(taken.code(), Code::AlreadyExists, "{taken}");

@@ -1,4 +1,5 @@
-//! What is taken out: from the next snapshot on nobody sees it, and its bytes go when no snapshot can need them any more.
+//! Removal of objects: later snapshots do not show them, and their bytes are removed when no snapshot can need them any
+//! more.
 
 use junctura_model::{Code, Error, Result};
 
@@ -8,19 +9,19 @@ use crate::query::listing::Listing;
 use crate::query::snapshot::Snapshot;
 use crate::store::Store;
 
-/// What was removed.
+/// The result of a removal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// The number of the commit that removed it; 0 when there was nothing to remove.
+    /// The number of the commit that removed the objects; 0 if there was nothing to remove.
     pub commit: u64,
-    /// Objects.
+    /// The number of objects.
     pub objects: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
 impl Store {
-    /// Removes what is masked: of all that the selector matches the versions that newer ones mask. Reads and writes on the disk.
+    /// Removes the masked versions of all objects that the selector matches. Blocks; reads and writes on the disk.
     ///
     /// # Errors
     /// As [`Snapshot::list`] and [`Self::remove`].
@@ -28,7 +29,7 @@ impl Store {
         self.remove(&self.snapshot()?.masked(selector)?)
     }
 
-    /// Removes all that the selector matches, with all its versions. Reads and writes on the disk.
+    /// Removes all objects that the selector matches, with all their versions. Blocks; reads and writes on the disk.
     ///
     /// # Errors
     /// As [`Snapshot::list`] and [`Self::remove`].
@@ -36,13 +37,14 @@ impl Store {
         self.remove(&self.snapshot()?.versions(selector)?)
     }
 
-    /// Removes these objects, at once and for everybody; snapshots of before show them as long as they can be read. What has been
-    /// removed meanwhile, or archived, stays as it is. It returns when that is on the disk. The bytes of objects go with
-    /// [`Self::compact`], file by file, when nothing of a file is left and no snapshot can need it.
+    /// Removes these objects atomically, for all readers; older snapshots show them as long as they can be read.
+    /// Objects that were removed or archived meanwhile are unaffected. Blocks until the removal is on disk.
+    /// [`Self::compact`] removes the files of payloads when none of their objects is left and no snapshot can need
+    /// them.
     ///
     /// # Errors
-    /// `InvalidArgument` for objects of another store; `TooLarge` for more than one record can name; what the system refuses. When a sync failed it is not known whether they are
-    /// removed, and that has to be looked up.
+    /// `InvalidArgument` for objects of another store; `TooLarge` for more objects than one record can name; errors of
+    /// system calls. If a sync failed, it is unknown whether the objects are removed, and the caller must look that up.
     pub fn remove(&self, listing: &Listing) -> Result<Removed> {
         if listing.store().root().id != self.root().id {
             let cause = "its objects are those of another store";
@@ -64,7 +66,8 @@ impl Store {
 }
 
 impl Snapshot {
-    /// All versions of each key whose newest version the selector matches: what [`Store::wipe`] removes.
+    /// Returns all versions of each key whose newest version the selector matches: the objects that [`Store::wipe`]
+    /// removes.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -72,7 +75,7 @@ impl Snapshot {
         self.find(selector, crate::query::snapshot::VersionChoice::OfKeys)
     }
 
-    /// Of those the ones that newer ones mask: what [`Store::purge`] removes.
+    /// Returns the masked versions among these: the objects that [`Store::purge`] removes.
     ///
     /// # Errors
     /// As [`Self::list`].

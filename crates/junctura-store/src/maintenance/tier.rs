@@ -1,7 +1,7 @@
-//! Other places where objects of a store may lie: slower and larger ones, most of the time.
+//! Tiers: other locations for objects of a store, usually slower and larger.
 //!
-//! `tiers/NAME.json` says where a tier is, for everybody, and is never changed. Its data files are there under `tiers/NAME/`. The data
-//! files of a store that has them elsewhere than its catalogue are reached in the same way.
+//! `tiers/NAME.json` records the location of a tier for all users, and is never changed. The data files are at that
+//! location under `tiers/NAME/`. Separate data files of a store are reached in the same way.
 
 use std::io;
 use std::sync::Arc;
@@ -13,29 +13,30 @@ use crate::storage::{DataPlaces, StorageDisk, files_in, refused};
 use crate::store::Store;
 use crate::url::{CacheUrl, StoreUrl};
 
-/// Where they are said, and what the data files of all begin with.
+/// The folder of tier files, and the prefix of their data files.
 pub(crate) const FOLDER: &str = "tiers";
-/// The tier where objects lie that were not moved.
+/// The tier of objects that were not moved.
 pub(crate) const OWN: &str = "data";
 pub(crate) const NAME_BYTES_MAX: usize = 64;
 
-/// Another place for objects of a store.
+/// Another location for objects of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tier {
     /// Its name in the store.
     pub name: String,
-    /// The path or URL of its place, as [`Store::create_url`] takes it.
+    /// The path or URL of its location, as [`Store::create_url`] accepts it.
     pub place: String,
 }
 
 impl Store {
-    /// Says where a tier is, to which objects can be moved: for everybody who uses the store, and for good. Several stores may have tiers in one
-    /// place under different names; who is there first with a name has it.
+    /// Adds a tier to which objects can be moved: for all users of the store, permanently. Several stores may have
+    /// tiers with different names at one location; the first store to use a name owns it.
     ///
     /// # Errors
-    /// `AlreadyExists` for a name that is that of another place, or that another store has there; `InvalidArgument` for what is no name (up to 64 of `a`–`z`, `0`–`9`, `-`
-    /// and `_`; `data` is where objects lie that were not moved), and for a place that is none, or not the same for everybody; `LimitExceeded` for one of more than 1 MiB; what
-    /// the place says that is asked whether it can be written to.
+    /// `AlreadyExists` for a name with another location, or that another store uses there; `InvalidArgument` for an
+    /// invalid name (up to 64 of `a`–`z`, `0`–`9`, `-` and `_`; `data` is reserved for objects that were not moved),
+    /// and for a location that is invalid, or not the same for all users; `LimitExceeded` for a location of more than 1
+    /// MiB; errors of the write test at the location.
     pub fn add_tier(&self, name: &str, place: &str) -> Result<()> {
         check_name(name)?;
         if has_tier(self.disk(), name, place)? {
@@ -51,14 +52,14 @@ impl Store {
             Err(error) if error.code() == Code::AlreadyExists => has_tier(self.disk(), name, place).map(|_| ())?,
             published => published?,
         }
-        // It is asked for at once, and stays open.
+        // Opened at once; the handle stays open.
         files_in(self.disk(), &folder(name)).map(|_| ())
     }
 
-    /// Its tiers, in the order of their names, without the place where objects lie that were not moved.
+    /// Returns its tiers, ordered by name, without the location of objects that were not moved.
     ///
     /// # Errors
-    /// `Corrupt`, `Unsupported` for one that cannot be read; what the system refuses.
+    /// `Corrupt`, `Unsupported` for one that cannot be read; errors of system calls.
     pub fn tiers(&self) -> Result<Vec<Tier>> {
         let mut files = files_in(self.disk(), FOLDER)?;
         files.sort();
@@ -70,10 +71,10 @@ impl Store {
     }
 }
 
-/// Whether there is a tier of this name, at this place.
+/// Returns whether there is a tier with this name, at this location.
 ///
 /// # Errors
-/// `AlreadyExists` for one at another place.
+/// `AlreadyExists` for one at another location.
 fn has_tier(disk: &dyn StorageDisk, name: &str, place: &str) -> Result<bool> {
     match read(disk, name) {
         Ok(known) if known.place == place => Ok(true),
@@ -87,7 +88,7 @@ fn has_tier(disk: &dyn StorageDisk, name: &str, place: &str) -> Result<bool> {
 }
 
 /// # Errors
-/// `InvalidArgument` for what is no place, or not the same one for everybody.
+/// `InvalidArgument` for a location that is invalid, or not the same for all users.
 fn place_of_tier(disk: &dyn StorageDisk, name: &str, place: &str) -> Result<StoreUrl> {
     let parsed = StoreUrl::parse(place)?;
     let is_lasting = |uri: &str| !uri.starts_with("memory:");
@@ -101,10 +102,10 @@ fn place_of_tier(disk: &dyn StorageDisk, name: &str, place: &str) -> Result<Stor
     Err(Error::new(Code::InvalidArgument, format!("tier {name}"), cause))
 }
 
-/// The folder of a tier's data files.
+/// Returns the folder of a tier's data files.
 ///
 /// # Errors
-/// `NotFound` when the store has no such tier.
+/// `NotFound` if the store has no such tier.
 pub(crate) fn folder_of(store: &Store, name: &str) -> Result<String> {
     if name == OWN {
         return Ok(crate::data::FOLDER.to_owned());
@@ -121,13 +122,13 @@ pub(crate) fn folder_of(store: &Store, name: &str) -> Result<String> {
     }
 }
 
-/// Makes last where they are said to be: whoever added one may have died before it did.
+/// Makes the tier files durable: a process that added one may have crashed before it did so.
 pub(crate) fn sync_tiers(disk: &dyn StorageDisk) -> Result<()> {
     let synced = disk.sync_names(FOLDER);
     synced.map_err(|error| refused(FOLDER, "cannot be synced", &error))
 }
 
-/// The tier that has a file; that of the store itself where none has.
+/// Returns the tier of a file; for a file without a tier, that of the store itself.
 pub(crate) fn of(file: &str) -> &str {
     let below = file.strip_prefix(FOLDER).and_then(|rest| rest.strip_prefix('/'));
     below
@@ -135,14 +136,14 @@ pub(crate) fn of(file: &str) -> &str {
         .map_or(OWN, |(name, _)| name)
 }
 
-/// The places of a store where its data files lie, and how they are reached.
+/// The locations of a store's data files, and how they are reached.
 #[derive(Debug)]
 pub(crate) struct OfStore {
-    /// The store, by the number in its root.
+    /// The store, by the ID in its root.
     pub(crate) owner: String,
-    /// Where those are that were not moved, if not beside the catalogue.
+    /// The location of objects that were not moved, if not beside the catalogue.
     pub(crate) data: Option<String>,
-    /// In front of all that say none of their own.
+    /// The cache for all locations without their own.
     pub(crate) cache: CacheUrl,
 }
 
@@ -196,7 +197,7 @@ impl OfStore {
     }
 }
 
-/// Of its data files.
+/// Returns the folder of its data files.
 pub(crate) fn folder(name: &str) -> String {
     format!("{FOLDER}/{name}")
 }

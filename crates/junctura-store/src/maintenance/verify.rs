@@ -1,4 +1,4 @@
-//! Whether everything is there, and as it was.
+//! Verification: all objects exist, and match their checksums.
 
 use junctura_model::{Code, Error, Result};
 
@@ -8,45 +8,45 @@ use crate::maintenance::compact::CompactionRun;
 use crate::query::listing::StoredObject;
 use crate::query::snapshot::Snapshot;
 
-/// What a check found.
+/// The result of a verification.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// Objects that were read.
+    /// The number of objects that were read.
     pub objects: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
-    /// Objects that are not what was archived, or commits or files of the catalogue that are gone, and why; at most [`DAMAGES_MAX`]
-    /// objects.
+    /// Corrupt objects, or missing commits or files of the catalogue, with the error; at most [`DAMAGES_MAX`] objects.
     pub damaged: Vec<(String, Error)>,
-    /// How many of them there are.
+    /// The number of corrupt objects.
     pub damaged_count: u64,
-    /// Data files that no commit names, by their names in the store, files of the catalogue that no checkpoint names, drafts, and uploads
-    /// to a bucket that have not ended: somebody has died before they had what names them, or is about to write that. None where that
-    /// cannot be known, since a file of the catalogue is gone.
+    /// Data files that no commit names, by their names in the store, files of the catalogue that no checkpoint names,
+    /// drafts, and unfinished uploads to a bucket: their writer has crashed, or is about to commit. Empty if this
+    /// cannot be determined because a file of the catalogue is missing.
     pub unnamed: Vec<String>,
 }
 
-/// Damaged objects that are named one by one.
+/// Maximum number of corrupt objects that are listed.
 pub const DAMAGES_MAX: usize = 1000;
 
 impl Snapshot {
-    /// Reads every object that the selector matches, masked versions too, and compares its bytes with the checksum that it was
-    /// archived with; looks for files that nothing names. `progress` is told objects and bytes now and then, and ends the
-    /// check by saying false. With a `sample`, only so many objects are read, other ones each time.
+    /// Reads every object that the selector matches, including masked versions, and compares its bytes with the
+    /// checksum that was archived with it; searches for unnamed files. Blocks. `progress` receives the number of
+    /// objects and bytes from time to time, and returns false to stop. With a `sample`, only so many objects are read,
+    /// different ones each time.
     ///
     /// # Errors
-    /// `InvalidSelector` for what is no selector; `Interrupted` when `progress` says so; `Expired` when the snapshot has outlived
-    /// its time. Damage is no error, but what is reported.
+    /// `InvalidSelector` for an invalid selector; `Interrupted` if `progress` returns false; `Expired` if the snapshot
+    /// has expired. Damage is reported in the result, not as an error.
     pub fn check(
         &self,
         selector: &str,
         sample: Option<u64>,
         mut progress: impl FnMut(u64, u64) -> bool,
     ) -> Result<Checked> {
-        // What was open before shows files that are perhaps not there any more.
+        // Files that are open may have been removed.
         self.store().files().close_all();
         let (readable, lost) = self.readable();
-        // Asked for first: who cannot be asked shall not end what has taken hours.
+        // Determined first, so that an error here does not end a check after hours.
         let unnamed = if lost.is_empty() { self.unnamed()? } else { Vec::new() };
         let listing = readable.list_all(selector)?;
         let mut checked = Checked {
@@ -57,7 +57,7 @@ impl Snapshot {
         let count = objects.len() as u64;
         let sample = sample.map_or(count, |sample| sample.min(count)).max(1);
         let start = u64::from_le_bytes(crate::random()?[..8].try_into().unwrap_or_default()) % count.max(1);
-        // As far apart as so many can be.
+        // Distributed as evenly as possible.
         let chosen = (0..sample.min(count)).map(|number| (start + number * count / sample) % count);
         let mut chosen: Vec<usize> = chosen.map(|at| at as usize).collect();
         chosen.sort_unstable();
@@ -79,7 +79,7 @@ impl Snapshot {
 
     fn unnamed(&self) -> Result<Vec<String>> {
         let mut unnamed = self.unnamed_files()?;
-        // Of these it is known that nothing of them is left.
+        // These files are known to be empty.
         unnamed.retain(|file| self.empty_since(file).is_none());
         unnamed.extend(CompactionRun::begin(self.store()).unnamed_of_catalogue()?);
         let unfinished = FileInventory::of(self.store()).unfinished_files()?;
@@ -87,7 +87,7 @@ impl Snapshot {
         Ok(unnamed)
     }
 
-    /// Data files that no commit names.
+    /// Returns data files that no commit names.
     pub(crate) fn unnamed_files(&self) -> Result<Vec<String>> {
         let named = self.files()?;
         let mut unnamed = FileInventory::of(self.store()).data_files()?;
@@ -102,7 +102,7 @@ impl Checked {
         self.objects += 1;
         self.bytes += object.bytes();
         match read {
-            // That says nothing of the object.
+            // This error does not concern the object.
             Err(error)
                 if matches!(
                     error.code(),

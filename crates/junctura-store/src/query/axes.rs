@@ -1,4 +1,4 @@
-//! The values that objects have, attribute by attribute.
+//! The values of objects for each attribute.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,18 @@ use crate::catalogue::table::{RowSet, RowTable};
 use crate::query::listing::Listing;
 use crate::query::snapshot::{Snapshot, asks_beyond, attributes};
 
-/// The values that objects have in one attribute.
+/// The values of one attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributeAxis {
     /// The attribute.
     pub name: String,
-    /// Its values, in their canonical texts and in the order of the attribute's type.
+    /// Its values, in canonical text and in the order of the attribute's type.
     pub values: Vec<String>,
 }
 
 impl Snapshot {
-    /// The values of each attribute that objects have which the selector matches: the axes of the cube that they fill, or do not
-    /// fill. Attributes that none has are left out; those of the key come first.
+    /// Returns the values of each attribute of the objects that the selector matches: the axes of the hypercube that
+    /// they fill, completely or in part. Attributes without values are omitted; key attributes are first.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -36,8 +36,8 @@ impl Snapshot {
         }
     }
 
-    /// The same where there is nothing but keys: versions that are masked have the same ones as those that mask them, so that nobody need
-    /// know which is which. None where there is more.
+    /// As [`Self::axes`], if only key attributes exist: masked versions have the same keys as newer ones, so masking
+    /// need not be determined. `None` if there are other attributes.
     fn axes_of_keys(&self, set: &SelectorSet) -> Result<Option<Vec<AttributeAxis>>> {
         let asked: Vec<_> = self
             .schemas()
@@ -89,7 +89,7 @@ impl Listing {
     }
 }
 
-/// Those of one attribute, in the order of its type.
+/// The values of one attribute, in the order of its type.
 #[derive(Clone, Debug, Default)]
 struct AttributeValues(BTreeSet<(Option<i128>, String)>);
 
@@ -100,7 +100,7 @@ impl AttributeValues {
         self.0.insert((order, text.to_owned()));
     }
 
-    /// None where no object has the attribute.
+    /// `None` if no object has the attribute.
     fn axis(self, name: &str) -> Option<AttributeAxis> {
         let values: Vec<String> = self.0.into_iter().map(|(_, text)| text).collect();
         let name = name.to_owned();
@@ -135,7 +135,7 @@ attributes:
         Store::open_on(Arc::clone(disk), || std::time::Duration::ZERO).unwrap()
     }
 
-    /// Some versions of some keys, some of which are removed.
+    /// Archives several versions of several keys, and removes some.
     fn archive(store: &Store, random: &mut TestRandom, unit: Option<&str>) {
         let mut writer = store.writer().unwrap();
         for _ in 0..random.below(200) {

@@ -1,7 +1,8 @@
-//! A listing as columns, for those who look at a million objects at once: the columns that the files of a checkpoint have.
+//! A listing as columns, for programs that process millions of objects at once: the columns of the files of a
+//! checkpoint.
 //!
-//! Each distinct value is looked at once, and rows are numbers into the list of values: a million of them are a matter of
-//! milliseconds, where a million objects are seconds.
+//! Each distinct value is processed once, and rows are indices into the list of values: a million objects take
+//! milliseconds instead of seconds.
 
 use std::sync::Arc;
 
@@ -16,32 +17,33 @@ use crate::catalogue::table::{RowTable, TextColumn};
 use crate::query::listing::Listing;
 use crate::query::snapshot::attributes;
 
-/// Says which schema an object is of, where they are of several.
+/// The column with the schema of each object, if there are several.
 const SCHEMA: &str = "_schema";
 
-/// Values of undeclared attributes that a batch may have, with those that objects do not have: four bytes each.
+/// Maximum number of values of undeclared attributes in a batch, including missing ones: four bytes each.
 pub(crate) const OPEN_VALUES_MAX: u64 = if cfg!(test) { 1 << 16 } else { 1 << 30 };
 
-/// The number of objects that do not have an attribute, in its column.
+/// The index of a missing value in a column.
 const NONE: i32 = -1;
 
 /// One attribute in all tables.
 struct AttributeColumns<'a> {
     name: String,
     kind: Type,
-    /// Which parts of the listing have it, and where.
+    /// The parts of the listing that have it, and the column in each.
     columns: Vec<(usize, &'a TextColumn)>,
 }
 
 impl Listing {
-    /// The objects as one batch of Arrow, a row for each in the order of the listing. It has a column for each attribute that one of
-    /// them has, those of the key first, and the store's own behind them, with the names and types of the files of a
-    /// [checkpoint](crate::Store::checkpoint): texts are dictionaries. Where the objects are of several schemas, `_schema` names that
-    /// of each, and an attribute that the schemas disagree about is text.
+    /// Returns the objects as one Arrow batch, one row for each object in the order of the listing. It has a column for
+    /// each attribute that any object has, key attributes first, and the store's own columns last, with the names and
+    /// types of the files of a [checkpoint](crate::Store::checkpoint): texts are dictionaries. If the objects have
+    /// several schemas, the column `_schema` names the schema of each, and an attribute with different types is text.
     ///
     /// # Errors
-    /// `Corrupt` when values are not what their types say; `LimitExceeded` for more than 4,294,967,295 objects, for an attribute with more
-    /// than 2 GiB of distinct values, and where the objects times the names of undeclared attributes are more than 2^30.
+    /// `Corrupt` if values do not match their types; `LimitExceeded` for more than 4,294,967,295 objects, for an
+    /// attribute with more than 2 GiB of distinct values, and if the number of objects times the number of undeclared
+    /// attribute names exceeds 2^30.
     pub fn to_arrow(&self) -> Result<RecordBatch> {
         let count = self.count()?;
         let (mut fields, mut arrays) = (Vec::new(), Vec::new());
@@ -75,8 +77,8 @@ impl Listing {
         RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), arrays).map_err(|error| unfit(&error))
     }
 
-    /// One attribute of all objects, by its name (`@name` where it is undeclared): its distinct values, in their canonical texts and in the
-    /// order in which they are met, and for each object which of them it has; -1: none.
+    /// Returns one attribute of all objects, by its name (`@name` if undeclared): its distinct values, in canonical
+    /// text and in the order of their first occurrence, and for each object the index of its value; -1: none.
     ///
     /// # Errors
     /// `LimitExceeded` for more than 4,294,967,295 objects.
@@ -94,7 +96,7 @@ impl Listing {
                 numbers.resize(numbers.len() + rows.len(), NONE);
                 continue;
             };
-            // The number in the result for each value of this column, once a row has it.
+            // The index in the result for each value of this column, once a row has it.
             let mut here = vec![None; column.values_len() + 1];
             here[0] = Some(NONE);
             numbers.extend(rows.iter().map(|&row| {
@@ -155,14 +157,14 @@ impl Listing {
         found
     }
 
-    /// The values of all objects in one column.
+    /// Returns the values of all objects in one column.
     fn joined(&self, attribute: &AttributeColumns<'_>) -> Result<TextColumn> {
         let mut joined = TextColumn::new(AttrId::OPEN, "");
         let mut columns = attribute.columns.iter().peekable();
         let mut first = 0;
         for (part, (_, _, rows)) in self.parts().enumerate() {
             if let Some((_, column)) = columns.next_if(|(of, _)| *of == part) {
-                // What stands for each of its values, from when one is seen.
+                // The new index of each of its values, once a row has it.
                 let mut numbers = vec![0; column.values_len() + 1];
                 for (at, &row) in (first..).zip(rows) {
                     let number = column.number(row) as usize;
@@ -194,7 +196,7 @@ impl Listing {
         ))
     }
 
-    /// The file of each.
+    /// Returns the file of each object.
     fn files(&self) -> DictionaryArray<Int32Type> {
         let mut names: HashMap<&str, i32> = HashMap::new();
         let mut all = Vec::new();

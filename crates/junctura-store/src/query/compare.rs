@@ -1,8 +1,9 @@
-//! Two listings side by side: objects by their keys, and of those of one key what is not in the key, and their bytes.
+//! Compares two listings: objects by their keys, and for equal keys the attributes outside the key, and the bytes.
 //!
-//! Listings of two stores, or of two selectors in one: then what tells their keys apart is left out of them (`expver`). No byte is
-//! read: two objects are the same when they have as many bytes and one checksum, which damage does not have, and other bytes by a
-//! chance of one in four thousand million. What fields mean is not looked at: the same values, coded otherwise, are other bytes.
+//! The listings may belong to two stores, or to two selectors in one store; attributes that distinguish their keys are
+//! then omitted (`expver`). No payload is read: two payloads count as equal if their lengths and checksums are equal.
+//! Damaged payloads differ; other different payloads match with a probability of one in four thousand million. Values
+//! are not decoded: the same values in another encoding are different bytes.
 
 use hashbrown::HashMap;
 use junctura_model::{AttrId, Code, Error, Result, Schema};
@@ -11,61 +12,62 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::catalogue::table::KeyTexts;
 use crate::query::listing::{Listing, StoredObject};
 
-/// How many objects were compared, and how many are not the same.
+/// The number of compared objects and of differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ComparedObjects {
-    /// Keys that both have.
+    /// Keys in both listings.
     pub both: u64,
-    /// Keys that only the first one has.
+    /// Keys only in the first listing.
     pub only_first: u64,
-    /// Keys that only the second one has.
+    /// Keys only in the second listing.
     pub only_second: u64,
-    /// Of those that both have: whose attributes outside the key are others.
+    /// Keys in both listings with different attributes outside the key.
     pub attributes: u64,
-    /// Of those that both have: whose bytes are others.
+    /// Keys in both listings with different bytes.
     pub bytes: u64,
 }
 
 impl ComparedObjects {
-    /// Whether there is no difference.
+    /// Returns whether there is no difference.
     #[must_use]
     pub fn is_same(&self) -> bool {
         self.only_first + self.only_second + self.attributes + self.bytes == 0
     }
 }
 
-/// One of them.
+/// One difference.
 #[derive(Clone, Debug)]
 pub struct ObjectDifference<'a> {
-    /// The key, without what is left out.
+    /// The key, without omitted attributes.
     pub key: &'a str,
-    /// What is not the same.
+    /// The kind of difference.
     pub what: DifferenceKind<'a>,
 }
 
-/// What is not the same.
+/// The kind of difference.
 #[derive(Clone, Debug)]
 pub enum DifferenceKind<'a> {
-    /// Only the first one has it.
+    /// The object is only in the first listing.
     OnlyFirst(StoredObject<'a>),
-    /// Only the second one has it.
+    /// The object is only in the second listing.
     OnlySecond(StoredObject<'a>),
-    /// Attributes outside the key: the name of each, and its value in both, where they have one.
+    /// Attributes outside the key differ: the name of each, and its values, if any, in both listings.
     Attributes(Vec<(String, Option<String>, Option<String>)>),
-    /// The bytes.
+    /// The bytes differ.
     Bytes(StoredObject<'a>, StoredObject<'a>),
 }
 
-/// Objects by prints of their schemas and keys.
+/// Objects by hashes of their schemas and keys.
 type ByKey = HashMap<u128, usize>;
 
 impl Listing {
-    /// Compares these objects with others, without the attributes of these names (in keys, too), and tells each difference: those of
-    /// this listing in its order, and then what only the other one has. Reads nothing.
+    /// Compares these objects with others, without the attributes of these names (in keys, too), and passes each
+    /// difference to `tell`: differences of this listing in its order, then objects that only the other has. Reads no
+    /// payload.
     ///
     /// # Errors
-    /// `InvalidArgument` for a name that no attribute has, and when several objects of a listing have one key without what is left out (of
-    /// listings with masked versions, too); what `tell` says.
+    /// `InvalidArgument` for an unknown attribute name, and if several objects of a listing have the same key without
+    /// the omitted attributes (also in listings with masked versions); errors of `tell`.
     pub fn compare(
         &self,
         other: &Self,
@@ -113,7 +115,7 @@ impl Listing {
         Ok(compared)
     }
 
-    /// Whether an attribute has this name, declared or not.
+    /// Returns whether an attribute has this name, declared or not.
     fn knows(&self, name: &str) -> bool {
         let is_declared = self.schemas().iter().any(|schema| schema.find(name).is_some());
         let mut tables = self.parts().map(|(_, table, _)| table);
@@ -132,7 +134,7 @@ impl Listing {
         Ok(by_key)
     }
 
-    /// Hands over each object's number, its key without some attributes, and the object.
+    /// Passes each object's number, its key without some attributes, and the object.
     fn each_key<'a>(
         &'a self,
         left_out: &[&str],
@@ -164,7 +166,7 @@ fn print(object: &StoredObject<'_>, key: &str) -> u128 {
     schema.wrapping_mul(3).wrapping_add(xxh3_128(key.as_bytes()))
 }
 
-/// Attributes outside the key that are not the same.
+/// Returns attributes outside the key that differ.
 fn differing(
     first: &StoredObject<'_>,
     second: &StoredObject<'_>,

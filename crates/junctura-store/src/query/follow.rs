@@ -1,4 +1,4 @@
-//! Objects as they are committed.
+//! Follows new commits.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use crate::query::listing::Listing;
 use crate::query::wait::wait_within;
 use crate::store::Store;
 
-/// What a selector matches, as it is committed: see [`Store::follow`].
+/// Objects that a selector matches, as they are committed: see [`Store::follow`].
 #[derive(Debug)]
 pub struct StoreFollower {
     store: Store,
     selector: String,
-    /// Everything up to this commit was given; nothing was, without it.
+    /// The last commit whose objects were returned; `None` at the beginning.
     given: Option<u64>,
 }
 
 impl Store {
-    /// What a selector matches: first the newest version of each key that is there, then every version as it is committed, by whomever.
-    /// With `after`, every version that came with a later commit than that one, and so on; who keeps
-    /// [`StoreFollower::commit`] goes on there in another life. A version that is purged or wiped before it was given is not given.
+    /// Follows a selector: first the newest version of each existing key, then every version as it is committed, by any
+    /// process. With `after`, only versions of later commits; a consumer that stores [`StoreFollower::commit`] can
+    /// continue there after a restart. Versions that are purged or wiped before they were returned are skipped.
     ///
     /// ```
     /// # use junctura_model::Schema;
@@ -55,18 +55,19 @@ impl Store {
 }
 
 impl StoreFollower {
-    /// Up to which commit everything was given; 0 before the first.
+    /// Returns the last commit whose objects were all returned; 0 before the first.
     #[must_use]
     pub fn commit(&self) -> u64 {
         self.given.unwrap_or(0)
     }
 
-    /// Waits for what is new, and gives all of it, of each schema in the order in which it was committed; none when the time is over. How it
-    /// waits, and how often it asks whether to go on, is said at [`Store::retrieve_within`].
+    /// Blocks until there are new objects, and returns all of them, for each schema in the order of their commits; an
+    /// empty listing at the deadline. [`Store::retrieve_within`] describes how it waits, and how often it calls `ask`.
     ///
     /// # Errors
-    /// `InvalidSelector`, `LimitExceeded` for what is no selector; those of [`Store::snapshot`] and [`Snapshot::list`](crate::Snapshot::list);
-    /// and what `ask` says. What was not given then is given by the next call.
+    /// `InvalidSelector`, `LimitExceeded` for an invalid selector; those of [`Store::snapshot`] and
+    /// [`Snapshot::list`](crate::Snapshot::list); errors of `ask`. The next call returns the objects that were not
+    /// returned.
     pub fn next_within(
         &mut self,
         timeout: Option<Duration>,

@@ -1,4 +1,4 @@
-//! Objects that were found, and their bytes.
+//! Lists of objects, and access to their bytes.
 
 use std::fmt;
 use std::io::BufReader;
@@ -41,20 +41,20 @@ pub struct StoredObject<'a> {
     row: u32,
 }
 
-/// Where an object's bytes lie.
+/// The location of an object's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredLocation {
     /// The file, by its name in the store.
     pub file: Arc<str>,
-    /// The first byte of the object in it.
+    /// The offset of the object's first byte in the file.
     pub offset: u64,
-    /// How many bytes it has there.
+    /// The number of stored bytes.
     pub length: u64,
-    /// How they are packed, if they are: then the object has more.
+    /// The packing codec, if packed: the object then has more bytes.
     pub codec: Option<PayloadCodec>,
 }
 
-/// `FILE:OFFSET+LENGTH`, and ` (CODEC)` behind it where it lies packed.
+/// `FILE:OFFSET+LENGTH`, followed by ` (CODEC)` if packed.
 impl fmt::Display for StoredLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}+{}", self.file, self.offset, self.length)?;
@@ -78,7 +78,7 @@ impl Listing {
         self.snapshot.store()
     }
 
-    /// Those of them that came with a later commit than this one: what is new since.
+    /// Returns only objects of commits later than this one: the new objects.
     ///
     /// ```
     /// # use junctura_model::Schema;
@@ -105,31 +105,31 @@ impl Listing {
         self.only(|object| object.commit() > commit)
     }
 
-    /// How many objects.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.parts.iter().map(|part| part.rows.len()).sum()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Bytes of all of them together.
+    /// Returns the total size of the objects in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.iter().map(|object| object.bytes()).sum()
     }
 
-    /// Bytes that all of them together have in their files, where they may lie packed.
+    /// Returns the total number of stored bytes, which may be packed.
     #[must_use]
     pub fn stored_bytes(&self) -> u64 {
         self.iter().map(|object| object.place().length).sum()
     }
 
-    /// One of the objects, counted from 0.
+    /// Returns one of the objects, counted from 0.
     #[must_use]
     pub fn get(&self, mut index: usize) -> Option<StoredObject<'_>> {
         for part in &self.parts {
@@ -144,12 +144,12 @@ impl Listing {
         None
     }
 
-    /// The objects.
+    /// Iterates over the objects.
     pub fn iter(&self) -> impl Iterator<Item = StoredObject<'_>> + Clone {
         self.parts.iter().flat_map(move |part| self.objects_of(part))
     }
 
-    /// Hands over the canonical text of each key, and the object. Quicker than asking each object for its key.
+    /// Passes the canonical text of each key, and the object. Faster than [`StoredObject::key`] for each object.
     pub fn for_each_key(&self, mut take: impl FnMut(&str, StoredObject<'_>)) {
         let mut text = String::new();
         for part in &self.parts {
@@ -163,7 +163,7 @@ impl Listing {
         }
     }
 
-    /// The objects in the order in which their bytes lie on the disk: to read many of them, that is the quickest.
+    /// Returns the objects in the order of their bytes on the disk, which is the fastest order to read many objects.
     #[must_use]
     pub fn by_location(&self) -> Vec<StoredObject<'_>> {
         let mut objects: Vec<StoredObject<'_>> = self.iter().collect();
@@ -175,13 +175,13 @@ impl Listing {
         objects
     }
 
-    /// The schemas of the store: [`StoredObject::schema_index`] is a place in them.
+    /// Returns the schemas of the store: [`StoredObject::schema_index`] is an index into this slice.
     #[must_use]
     pub fn schemas(&self) -> &[Arc<Schema>] {
         self.snapshot.schemas()
     }
 
-    /// How many reads at once bring more than one, where its objects lie.
+    /// Returns how many parallel reads increase the throughput at the location of its objects.
     pub(crate) fn reads_at_once(&self) -> usize {
         let files = self.parts.iter().flat_map(|part| part.table.files());
         files
@@ -190,7 +190,7 @@ impl Listing {
             .unwrap_or(1)
     }
 
-    /// Those of its objects for which this is true.
+    /// Keeps only objects for which this returns true.
     pub(crate) fn only(mut self, is_one: impl Fn(&StoredObject<'_>) -> bool) -> Self {
         let rows: Vec<Vec<u32>> = self
             .parts
@@ -205,29 +205,29 @@ impl Listing {
         self
     }
 
-    /// The parts of which it is.
+    /// Returns its parts.
     pub(crate) fn whole_parts(&self) -> &[ListingPart] {
         &self.parts
     }
 
-    /// The objects of one of its parts.
+    /// Returns the objects of one of its parts.
     pub(crate) fn objects_of<'a>(&'a self, part: &'a ListingPart) -> impl Iterator<Item = StoredObject<'a>> + Clone {
         let listing = self;
         part.rows.iter().map(move |&row| StoredObject { listing, part, row })
     }
 
-    /// The rows of each table: the number of their schema, the table, and which they are.
+    /// Returns the rows of each table: the number of their schema, the table, and the row indices.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (usize, &RowTable, &[u32])> + Clone {
         self.parts.iter().map(|part| (part.schema, &*part.table, &*part.rows))
     }
 
-    /// The snapshot that they are of.
+    /// Returns the snapshot of the objects.
     #[cfg(feature = "parquet")]
     pub(crate) fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// The numbers of the rows of each schema; they rise.
+    /// Returns the row numbers of each schema, ascending.
     pub(crate) fn numbers(&self) -> Vec<Vec<u64>> {
         let mut numbers = vec![Vec::new(); self.store().schemas().len()];
         for part in &self.parts {
@@ -243,7 +243,7 @@ impl Listing {
 }
 
 impl ListingPart {
-    /// Rows of a table of this schema, which rise.
+    /// Creates a part of rows of a table of this schema, ascending.
     pub(crate) fn new(schema: usize, table: Arc<RowTable>, rows: Vec<u32>) -> Self {
         Self { schema, table, rows }
     }
@@ -263,7 +263,7 @@ impl<'a> IntoIterator for &'a Listing {
 }
 
 impl StoredObject<'_> {
-    /// The canonical text of its key.
+    /// Returns the canonical text of its key.
     #[must_use]
     pub fn key(&self) -> String {
         let mut text = String::new();
@@ -271,56 +271,56 @@ impl StoredObject<'_> {
         text
     }
 
-    /// Its attributes.
+    /// Returns its attributes.
     #[must_use]
     pub fn record(&self) -> Record {
         self.part.table.record(self.row)
     }
 
-    /// What it is.
+    /// Returns its description.
     #[must_use]
     pub fn describe(&self) -> Described {
         let schema = &self.listing.snapshot.store().schemas()[self.part.schema];
         Described::new(schema, self.record())
     }
 
-    /// The canonical text of one attribute, where it has it.
+    /// Returns the canonical text of one attribute, if it has it.
     #[must_use]
     pub fn value(&self, id: AttrId) -> Option<&str> {
         self.part.table.column(id, "")?.text(self.row)
     }
 
-    /// Which of the store's schemas is its own.
+    /// Returns the index of its schema among the store's schemas.
     #[must_use]
     pub fn schema_index(&self) -> usize {
         self.part.schema
     }
 
-    /// Its schema.
+    /// Returns its schema.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         self.listing.schema(self.part)
     }
 
-    /// Bytes of its payload.
+    /// Returns the size of its payload in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.place().object_length()
     }
 
-    /// The number of the commit that it came with: of two of one key, the one with the higher number masks the other.
+    /// Returns the number of its commit: of two objects with one key, the one with the higher number masks the other.
     #[must_use]
     pub fn commit(&self) -> u64 {
         self.part.table.commit(self.row)
     }
 
-    /// Which version of a pool it is, when a pool archived it.
+    /// Returns its version in a pool, if a pool archived it.
     #[must_use]
     pub fn version(&self) -> Option<Version> {
         self.part.table.version(self.row)
     }
 
-    /// Where its bytes lie.
+    /// Returns the location of its bytes.
     #[must_use]
     pub fn location(&self) -> StoredLocation {
         let place = self.place();
@@ -332,23 +332,23 @@ impl StoredObject<'_> {
         }
     }
 
-    /// Where other programs find the file that has its bytes: [`Store::uri`] of it.
+    /// Returns the [URI](Store::uri) of the file with its bytes, for other programs.
     #[must_use]
     pub fn uri(&self) -> String {
         self.listing.store().uri(self.file_name())
     }
 
-    /// CRC-32C of its bytes.
+    /// Returns the CRC-32C of its bytes.
     #[must_use]
     pub fn checksum(&self) -> u32 {
         self.place().checksum
     }
 
-    /// Its bytes, as they were archived. Reads from the disk.
+    /// Reads its bytes, as they were archived, into new memory. Blocks on the disk.
     ///
     /// # Errors
-    /// `Corrupt` when they are not what they were, or not there; `TooLarge` when there is no memory for them; `Expired` when the snapshot has outlived its time; what the
-    /// system refuses.
+    /// `Corrupt` if they are missing or do not match their checksum; `TooLarge` if memory is insufficient; `Expired` if
+    /// the snapshot has expired; errors of system calls.
     pub fn read(&self) -> Result<Vec<u8>> {
         let read = self.read_whole();
         self.snapshot().check_age()?;
@@ -365,10 +365,10 @@ impl StoredObject<'_> {
         Ok(bytes)
     }
 
-    /// The same into room of the caller's, of as many bytes as it has.
+    /// As [`Self::read`], into the caller's memory, which must have exactly [`Self::bytes`] bytes.
     ///
     /// # Errors
-    /// As [`Self::read`]; `InvalidArgument` when there is more or less room. What is there afterwards means nothing.
+    /// As [`Self::read`]; `InvalidArgument` for memory of another length. After an error the content is undefined.
     pub fn read_exact(&self, into: &mut [u8]) -> Result<()> {
         if into.len() as u64 != self.bytes() {
             let cause = format!("room for {} bytes, and it has {}", into.len(), self.bytes());
@@ -379,26 +379,27 @@ impl StoredObject<'_> {
         read
     }
 
-    /// The same into a buffer of the caller's, whose memory is used again.
+    /// As [`Self::read`], into the caller's buffer, whose memory is reused.
     ///
     /// # Errors
-    /// As [`Self::read`]; what the buffer then has means nothing.
+    /// As [`Self::read`]; after an error the content of the buffer is undefined.
     pub fn read_into(&self, buffer: &mut ReadBuffer) -> Result<()> {
         let read = self.read_verified(|length| buffer.room(length));
-        // Who outstays a snapshot may find anything, and is told only that.
+        // Reads of an expired snapshot are undefined; the age is the error to report.
         self.snapshot().check_age()?;
         read
     }
 
-    /// Some of its bytes, from one of them on: as many as there is room for and it has; says how many. They are not verified, since the
-    /// checksum is that of all of them.
+    /// Reads some of its bytes, from an offset: as many as `bytes` has space for and the object has; returns their
+    /// number. They are not verified, because the checksum covers the whole object.
     ///
-    /// A packed object of up to 1 GiB is unpacked, and verified, as a whole, and its bytes stay until those of others of the listing
-    /// take their place. A larger one, or one that there is no memory for, is unpacked as a stream: reading on costs
-    /// what is read, and reading before the end of the last read begins the frame anew.
+    /// A packed object of up to 1 GiB is unpacked, and verified, as a whole; its bytes are cached until those of other
+    /// objects of the listing replace them. A larger object, or one for which memory is insufficient, is unpacked as a
+    /// stream: sequential reads cost only the bytes read, and a read before the end of the last read restarts the
+    /// frame.
     ///
     /// # Errors
-    /// As [`Self::read`], but that nobody sees whether they are what they were.
+    /// As [`Self::read`], except that corruption is not detected.
     pub fn read_range(&self, from: u64, bytes: &mut [u8]) -> Result<usize> {
         let read = self.read_part(from, bytes);
         self.snapshot().check_age()?;
@@ -424,7 +425,7 @@ impl StoredObject<'_> {
         Ok(count)
     }
 
-    /// Whether its bytes are those that were archived: all of them are read, in memory that does not depend on how many there are.
+    /// Verifies its bytes: reads all, in a constant amount of memory.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -437,8 +438,9 @@ impl StoredObject<'_> {
         verified
     }
 
-    /// Whether it has as many bytes as the catalogue claims, for a caller that is to reserve memory for them. It costs nothing but
-    /// for a packed object of more than 64 MiB that is 16 times as large as its frame: this frame is unpacked as a stream.
+    /// Verifies that it has as many bytes as the catalogue claims, for a caller that is to reserve memory for them.
+    /// Free of cost, except for a packed object of more than 64 MiB that is at least 16 times as large as its frame:
+    /// this frame is unpacked as a stream.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -451,7 +453,7 @@ impl StoredObject<'_> {
         }
     }
 
-    /// Its bytes, or a stream of them, which stay with the listing. Nobody waits for one who unpacks.
+    /// Returns its bytes, or a stream, which are cached with the listing. Threads do not wait for each other.
     fn kept(&self) -> Result<Arc<KeptBytes>> {
         let (index, unpacked) = (self.index(), &self.listing.unpacked);
         if let Some(known) = unpacked.get(index) {
@@ -469,7 +471,7 @@ impl StoredObject<'_> {
         Ok(unpacked.keep(index, kept))
     }
 
-    /// Reads from a stream of its bytes, which is begun anew where it is behind the first one.
+    /// Reads from a stream of its bytes, which is restarted if it is past the requested offset.
     fn read_on(&self, stream: &mut Option<UnpackStream>, from: u64, into: &mut [u8]) -> Result<()> {
         let mut current = match stream.take().filter(|stream| stream.at() <= from) {
             Some(current) => current,
@@ -496,7 +498,7 @@ impl StoredObject<'_> {
         UnpackStream::new(packed.codec, FilePieces::new(file, &place)).map_err(|error| self.garbled(&error.to_string()))
     }
 
-    /// The map that it lies in, and where; none where its bytes have to be read.
+    /// Returns the map that contains it, and the range; `None` if its bytes must be read.
     pub(crate) fn place_in_map(&self) -> Result<Option<(Arc<FileMap>, Range<u64>)>> {
         let place = self.place();
         let range = place.offset..place.offset + place.length;
@@ -510,11 +512,11 @@ impl StoredObject<'_> {
         Ok(map.map(|map| (map, range)))
     }
 
-    /// Reads it into the room that it is given once it is known to have so many bytes.
+    /// Reads it into the memory that `room` returns once its length is known to be valid.
     pub(crate) fn read_verified<'b>(&self, room: impl FnOnce(usize) -> Result<&'b mut [u8]>) -> Result<()> {
         let place = self.place();
         if place.object_length() == 0 {
-            // It has no file, perhaps.
+            // It may have no file.
             return room(0).map(|_| ());
         }
         if place.packed.is_some() {
@@ -525,7 +527,8 @@ impl StoredObject<'_> {
         self.verify(self.read_stored(room)?)
     }
 
-    /// Reads what lies in its file, packed or not, into the room that it is given once the file is known to have so many bytes.
+    /// Reads its stored bytes, packed or not, into the memory that `room` returns once the file is known to have that
+    /// many bytes.
     pub(crate) fn read_stored<'b>(&self, room: impl FnOnce(usize) -> Result<&'b mut [u8]>) -> Result<&'b mut [u8]> {
         let place = self.place();
         let (file, name) = self.file()?;
@@ -536,7 +539,7 @@ impl StoredObject<'_> {
         }
     }
 
-    /// Unpacks it into the room that it is given once it is known that it can have so many bytes.
+    /// Unpacks it into the memory that `room` returns once it is known that it can have so many bytes.
     fn unpack_verified<'b>(&self, frame: &[u8], room: impl FnOnce(usize) -> Result<&'b mut [u8]>) -> Result<()> {
         let packed = self.packed(frame)?;
         self.check_excess(packed, frame)?;
@@ -545,7 +548,7 @@ impl StoredObject<'_> {
         self.verify(bytes)
     }
 
-    /// Unpacks it into memory of its own.
+    /// Unpacks it into new memory.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -558,7 +561,7 @@ impl StoredObject<'_> {
         Ok(bytes)
     }
 
-    /// Whether what a frame has are the bytes that were archived: it is unpacked piece by piece.
+    /// Verifies that a frame contains the bytes that were archived, by unpacking it piece by piece.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -568,7 +571,7 @@ impl StoredObject<'_> {
         self.verify_checksum(found)
     }
 
-    /// The same of what lies in its file, of which no more than pieces are in memory.
+    /// Verifies its stored bytes in a constant amount of memory.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -580,7 +583,7 @@ impl StoredObject<'_> {
             Some(packed) => {
                 let summed = packing::checksum_of(packed, BufReader::with_capacity(FRAME_BYTES, &mut pieces));
                 summed.map_err(|cause| match pieces.refused() {
-                    // A frame is not damaged because its file cannot be read now.
+                    // An unreadable file does not mean that the frame is damaged.
                     Some(error) => self.closed(refused(&**name, "cannot be read", error)),
                     None => self.garbled(&cause),
                 })?
@@ -599,7 +602,7 @@ impl StoredObject<'_> {
         self.verify_checksum(found)
     }
 
-    /// How it is packed, if a frame can be that of so many bytes.
+    /// Returns its packing, if a frame can have that many bytes.
     fn packed(&self, frame: &[u8]) -> Result<PackedObject> {
         let Some(packed) = self.place().packed else {
             return Err(self.garbled("it is not packed"));
@@ -610,7 +613,7 @@ impl StoredObject<'_> {
         Ok(packed)
     }
 
-    /// Before memory is reserved for an object that claims much more than its frame has.
+    /// Checks an object that claims to be much larger than its frame, before memory is reserved.
     fn check_excess(&self, packed: PackedObject, frame: &[u8]) -> Result<()> {
         if packing::is_excessive(packed, frame.len() as u64) {
             return self.verify_packed(frame);
@@ -623,7 +626,7 @@ impl StoredObject<'_> {
         self.closed(Error::new(Code::Corrupt, self.key(), cause))
     }
 
-    /// Whether these are the bytes that were archived.
+    /// Verifies that these are the bytes that were archived.
     pub(crate) fn verify(&self, bytes: &[u8]) -> Result<()> {
         self.verify_checksum(crate::checksum(bytes))
     }
@@ -643,13 +646,13 @@ impl StoredObject<'_> {
         Err(self.closed(Error::new(Code::Corrupt, self.key(), cause)))
     }
 
-    /// Whoever puts its file right may do so under the same name: it is opened again for the next one.
+    /// Closes its file, so that the next reader opens it again: it may be repaired under the same name.
     fn closed(&self, error: Error) -> Error {
         self.listing.store().files().close(self.file_name());
         error
     }
 
-    /// The file that has all of its bytes.
+    /// Returns the file with all its bytes.
     pub(crate) fn file(&self) -> Result<(Arc<dyn StorageFile>, &Arc<str>)> {
         let place = self.place();
         let name = self.part.table.file_of(self.row);
@@ -660,7 +663,7 @@ impl StoredObject<'_> {
             Code::NotFound => Error::new(Code::Corrupt, self.key(), format!("its file is gone: {error}")),
             _ => error,
         })?;
-        // A damaged catalogue must not make anybody reserve what no file has.
+        // A damaged catalogue must not cause a reservation of more memory than the file has bytes.
         let left = file
             .len()
             .map_err(|error| refused(&**name, "cannot be looked at", &error))?;
@@ -674,7 +677,7 @@ impl StoredObject<'_> {
         Ok((file, name))
     }
 
-    /// Where it stands in its listing, from 0: [`Listing::get`] gives it.
+    /// Returns its index in its listing, from 0: [`Listing::get`] returns it.
     #[must_use]
     pub fn index(&self) -> usize {
         let before = self
@@ -686,22 +689,22 @@ impl StoredObject<'_> {
         before + self.part.rows.partition_point(|&row| row < self.row)
     }
 
-    /// The snapshot that it is of.
+    /// Returns its snapshot.
     pub(crate) fn snapshot(&self) -> &Snapshot {
         &self.listing.snapshot
     }
 
-    /// Its row in the table of its part.
+    /// Returns its row in the table of its part.
     pub(crate) fn row(&self) -> u32 {
         self.row
     }
 
-    /// Its number among all that were ever committed of its schema.
+    /// Returns its number among all objects ever committed of its schema.
     pub(crate) fn number(&self) -> u64 {
         self.part.table.number(self.row)
     }
 
-    /// The name of the file that has its bytes.
+    /// Returns the name of the file with its bytes.
     pub(crate) fn file_name(&self) -> &Arc<str> {
         self.part.table.file_of(self.row)
     }

@@ -1,8 +1,8 @@
-//! Questions to a store: what is visible at one commit, in which order, and what it adds up to.
+//! Queries of a store: the objects visible at one commit, their order, and derived results.
 //!
-//! A `snapshot` is the state at one commit. Its `listing` has the objects that a selector matches; the other modules derive
-//! something of it: `axes`, `columns` of Arrow, `stats`, a comparison, a retrieval that is complete or fails. `wait` and `follow`
-//! return what is committed later.
+//! A `snapshot` is the state at one commit. Its `listing` has the objects that a selector matches; other modules derive
+//! results from it: `axes`, `columns` of Arrow, `stats`, a comparison, a retrieval that is complete or fails. `wait`
+//! and `follow` return objects that are committed later.
 
 pub(crate) mod axes;
 #[cfg(feature = "parquet")]

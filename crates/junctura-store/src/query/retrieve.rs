@@ -1,8 +1,8 @@
-//! A retrieval: all that was asked for, or an error that names what is not there.
+//! A retrieval: returns all requested objects, or an error that names the missing ones.
 //!
-//! What a selector names value by value (`step=0/6/12,param=t/u`) is expected to be there in every combination, and so is what a
-//! range stands for (`step=0/to/12/by/6`), where values count. Comparisons, patterns and `or` name nothing one by one: of them,
-//! something has to be there.
+//! Values that a selector lists (`step=0/6/12,param=t/u`) are expected in every combination, and so are the values of a
+//! range (`step=0/to/12/by/6`), if they are countable. Comparisons, patterns and `or` list no values: for these, at
+//! least one object is expected.
 
 use std::borrow::Cow;
 use std::collections::btree_map::Entry;
@@ -15,31 +15,31 @@ use junctura_model::{AttrId, Code, Error, Result, Schema, SelectorSet};
 use crate::query::listing::{Listing, StoredObject};
 use crate::query::snapshot::Snapshot;
 
-/// Combinations that one retrieval may expect.
+/// Maximum number of combinations that one retrieval may expect.
 pub(crate) const EXPECTED_MAX: usize = if cfg!(test) { 10_000 } else { 10_000_000 };
-/// Of what is missing, so much is written into an error.
+/// Maximum number of missing combinations in an error.
 const NAMED_MAX: usize = 5;
 
-/// What a request found, and what it did not.
+/// The result of a retrieval: the objects found, and the missing ones.
 #[derive(Clone, Debug)]
 pub struct RetrieveResult {
-    /// The objects that are there.
+    /// The objects found.
     pub listing: Listing,
-    /// What is not, by the attributes that the selector names value by value: `{step=6,param=t}`.
+    /// The missing combinations, by the attributes whose values the selector lists: `{step=6,param=t}`.
     pub missing: Vec<String>,
 }
 
 impl RetrieveResult {
-    /// Whether all that was asked for is there, and something is.
+    /// Returns whether nothing is missing, and at least one object was found.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.missing.is_empty() && !self.listing.is_empty()
     }
 
-    /// What is there, if it is all that was asked for.
+    /// Returns the objects found, if nothing is missing.
     ///
     /// # Errors
-    /// `NotFound` that names what is missing, when something is, or when nothing matches.
+    /// `NotFound`, with the missing combinations, if any are missing or nothing matches.
     pub fn complete(self, selector: &str) -> Result<Listing> {
         if self.is_complete() {
             return Ok(self.listing);
@@ -55,23 +55,23 @@ impl RetrieveResult {
     }
 }
 
-/// The values that a selector names one by one, by attribute.
+/// The values that a selector lists, by attribute.
 type Named<'a> = BTreeMap<u8, BTreeSet<Cow<'a, str>>>;
 
 impl Snapshot {
-    /// The newest version of each key that the selector matches, all of them.
+    /// Returns the newest version of each key that the selector matches, if none is missing.
     ///
     /// # Errors
-    /// `NotFound` that names what is missing, when something is, or when nothing matches; otherwise as [`Self::list`], and
-    /// `LimitExceeded` for a selector that expects more than ten million objects.
+    /// `NotFound`, with the missing combinations, if any are missing or nothing matches; otherwise as [`Self::list`],
+    /// and `LimitExceeded` for a selector that expects more than ten million objects.
     pub fn retrieve(&self, selector: &str) -> Result<Listing> {
         self.retrieve_partial(selector)?.complete(selector)
     }
 
-    /// The same, with what is missing beside what is there.
+    /// As [`Self::retrieve`], but returns the missing combinations in the result.
     ///
     /// # Errors
-    /// As [`Self::retrieve`], but that nothing has to be there.
+    /// As [`Self::retrieve`], except for missing objects.
     pub fn retrieve_partial(&self, selector: &str) -> Result<RetrieveResult> {
         let listing = self.list(selector)?;
         let schemas = self.store().schemas();
@@ -86,7 +86,7 @@ impl Snapshot {
                 continue;
             }
             let lacks = lacking(&listing, index, schema, &named)?;
-            // What one schema knows to be complete is complete.
+            // The request is complete if it is complete in one schema.
             if missing.as_ref().is_none_or(|others| lacks.len() < others.len()) {
                 missing = Some(lacks);
             }
@@ -98,7 +98,7 @@ impl Snapshot {
     }
 }
 
-/// Of a conjunction, what each part names.
+/// Collects the values that each part of a conjunction lists.
 fn collect<'a>(question: &SelectorQuestion<'a>, named: &mut Named<'a>) -> Result<()> {
     match question {
         SelectorQuestion::All(parts) => parts.iter().try_for_each(|part| collect(part, named)),
@@ -111,7 +111,8 @@ fn collect<'a>(question: &SelectorQuestion<'a>, named: &mut Named<'a>) -> Result
             Ok(())
         }
         SelectorQuestion::Any(parts) => match parts.as_slice() {
-            // The other words for a parameter and for the control forecast: `values_of` gives the value that was asked for.
+            // Alternative names for a parameter and for the control forecast: `values_of` returns the value of the
+            // request.
             [SelectorQuestion::Test(asked), SelectorQuestion::Test(same)]
                 if (asked.name(), same.name()) == ("param", "paramId") =>
             {
@@ -170,7 +171,7 @@ fn values_of(object: &StoredObject<'_>, schema: &Schema, named: &Named<'_>) -> V
     named.iter().map(value).collect()
 }
 
-/// Whether a parameter by number, such as `167` or `167.128`, has this identifier.
+/// Returns whether a parameter by number, such as `167` or `167.128`, has this identifier.
 fn same_parameter(asked: &str, identifier: &str) -> bool {
     let (parameter, table) = asked.split_once('.').unwrap_or((asked, "128"));
     match (parameter.parse::<u64>(), table.parse::<u64>()) {
@@ -180,7 +181,7 @@ fn same_parameter(asked: &str, identifier: &str) -> bool {
     }
 }
 
-/// Each combination of values, in the order of the attributes.
+/// Passes each combination of values, in the order of the attributes.
 fn combine(named: &Named<'_>, values: &mut Vec<String>, take: &mut dyn FnMut(&Vec<String>)) {
     match named.values().nth(values.len()) {
         None => take(values),

@@ -1,4 +1,4 @@
-//! What was visible at one commit, and questions to it.
+//! A snapshot: the state at one commit, and its queries.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::catalogue::{Emptied, Tables};
 use crate::query::listing::{Listing, ListingPart};
 use crate::store::Store;
 
-/// Everything that was visible at one commit. It can be read for as long as the store keeps snapshots, and says so afterwards.
+/// The state at one commit. It can be read up to the store's maximum age of snapshots, and then fails with `Expired`.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     store: Store,
@@ -24,22 +24,22 @@ pub struct Snapshot {
     damage: Option<Error>,
 }
 
-/// Which versions are asked for.
+/// The versions that a query returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VersionChoice {
-    /// Of each key the newest, if the selector matches it.
+    /// The newest version of each key, if the selector matches it.
     Newest,
-    /// All that the selector matches.
+    /// All versions that the selector matches.
     All,
-    /// All that the selector matches, where there are some of a later commit than this one.
+    /// All versions that the selector matches, in tables with a commit later than this one.
     After(u64),
-    /// Of each key all, if the selector matches the newest.
+    /// All versions of each key whose newest version the selector matches.
     OfKeys,
-    /// Of those all but the newest.
+    /// As `OfKeys`, without the newest versions.
     Masked,
 }
 
-/// Tables, and rows of each, which rise.
+/// Tables, and their rows, ascending.
 type Found = Vec<(Arc<RowTable>, Vec<u32>)>;
 
 impl Snapshot {
@@ -61,34 +61,34 @@ impl Snapshot {
         }
     }
 
-    /// The number of its last commit; 0 for an empty store.
+    /// Returns the number of its last commit; 0 for an empty store.
     #[must_use]
     pub fn commit(&self) -> u64 {
         self.number
     }
 
-    /// Why it shows nothing that was committed later, where that is so: see [`Store::until_damage`].
+    /// Returns the error that hides all later commits, if any: see [`Store::until_damage`].
     #[must_use]
     pub fn damage(&self) -> Option<&Error> {
         self.damage.as_ref()
     }
 
-    /// The schemas of what it shows.
+    /// Returns the schemas of its objects.
     #[must_use]
     pub fn schemas(&self) -> &[Arc<Schema>] {
         self.store.schemas()
     }
 
-    /// The newest version of each key that the selector matches, in the order in which they were committed.
+    /// Returns the newest version of each key that the selector matches, in the order in which they were committed.
     ///
     /// # Errors
-    /// `InvalidSelector`, `LimitExceeded` for what is no selector; `Corrupt` that names a file of the catalogue in which some of what is
-    /// asked for may have stood, and which is damaged or gone; `Expired` when the snapshot has outlived its time.
+    /// `InvalidSelector`, `LimitExceeded` for an invalid selector; `Corrupt`, with the name of a file of the catalogue
+    /// that is damaged or missing and may contain matching objects; `Expired` if the snapshot has expired.
     pub fn list(&self, selector: &str) -> Result<Listing> {
         self.find(selector, VersionChoice::Newest)
     }
 
-    /// The same with all versions, those that are masked by newer ones, too.
+    /// As [`Self::list`], with all versions, including masked ones.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -96,8 +96,8 @@ impl Snapshot {
         self.find(selector, VersionChoice::All)
     }
 
-    /// All versions that came with a later commit than this one, those that are masked by newer ones, too. As
-    /// [`Self::list_all`] and [`Listing::after`], but what has nothing so new is not looked at.
+    /// Returns all versions of commits later than this one, including masked ones. As [`Self::list_all`] and
+    /// [`Listing::after`], but skips tables without later commits.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -105,8 +105,8 @@ impl Snapshot {
         Ok(self.find(selector, VersionChoice::After(commit))?.after(commit))
     }
 
-    /// What came with this commit, and has not been removed since, with keys and places: what a flush has brought, by the number that it
-    /// returned.
+    /// Returns the objects of this commit that have not been removed since, with keys and locations: the objects of a
+    /// flush, by the number that it returned.
     ///
     /// ```
     /// # use junctura_model::Schema;
@@ -130,10 +130,11 @@ impl Snapshot {
         Ok(since.only(|object| object.commit() == commit))
     }
 
-    /// All versions of the object of a schema, by its name, whose record has this key, in the order in which they were committed.
+    /// Returns all versions of the object with this key, in the schema with this name, in the order in which they were
+    /// committed.
     ///
     /// # Errors
-    /// `NotFound` when the store has no such schema; `Expired` as [`Self::list`].
+    /// `NotFound` if the store has no such schema; `Expired` as [`Self::list`].
     pub fn versions_of(&self, schema: &str, key: RecordRef<'_>) -> Result<Listing> {
         let at = self.store.schema_index(schema)?;
         self.check_age()?;
@@ -146,10 +147,11 @@ impl Snapshot {
         Ok(Listing::new(self.clone(), parts))
     }
 
-    /// The commit with which this version of an object of the schema of this name came, masked or not; `None`: it does not show it.
+    /// Returns the commit of this version of an object of the schema with this name, masked or not; `None` if the
+    /// snapshot does not show it.
     ///
     /// # Errors
-    /// What the schema does not allow; `NotFound` when the store has no such schema; `Expired` as [`Self::list`].
+    /// Errors of the schema; `NotFound` if the store has no such schema; `Expired` as [`Self::list`].
     pub fn commit_of_version<'a, V: IntoGiven<'a>>(
         &self,
         schema: &str,
@@ -174,7 +176,7 @@ impl Snapshot {
     fn find_set(&self, set: &SelectorSet, which: VersionChoice) -> Result<Listing> {
         self.check_age()?;
         let found = self.find_parts(set, which);
-        // Who outstays a snapshot may find anything, and is told only that.
+        // Reads of an expired snapshot are undefined; the age is the error to report.
         self.check_age()?;
         Ok(Listing::new(self.clone(), found?))
     }
@@ -202,10 +204,10 @@ impl Snapshot {
         Ok(parts)
     }
 
-    /// The files in which objects lie.
+    /// Returns the files that contain objects.
     ///
     /// # Errors
-    /// What reading the catalogue says.
+    /// Those of reading the catalogue.
     pub(crate) fn files(&self) -> Result<BTreeSet<Arc<str>>> {
         let all = self.tables.iter().flatten().map(RowOverlay::files);
         let files = all.collect::<Result<Vec<_>>>();
@@ -213,7 +215,7 @@ impl Snapshot {
         Ok(files?.into_iter().flatten().collect())
     }
 
-    /// The same without the segments that cannot be read, and why they cannot.
+    /// Returns the snapshot without unreadable segments, and their errors.
     pub(crate) fn readable(&self) -> (Self, Vec<Error>) {
         let lost = self.tables.iter().flatten().filter_map(RowOverlay::lost);
         let errors = lost.map(|lost| &lost.error).chain(&self.damage).cloned().collect();
@@ -223,12 +225,12 @@ impl Snapshot {
         (readable, errors)
     }
 
-    /// Since when nothing of a file is left, where that is so.
+    /// Returns since when a file has no objects left, if so.
     pub(crate) fn empty_since(&self, file: &str) -> Option<Duration> {
         self.emptied.get(file).copied()
     }
 
-    /// Whether commits behind it are cut off from it by one that is gone.
+    /// Checks that no commit is missing that would hide later ones.
     pub(crate) fn check_commits(&self) -> Result<()> {
         self.store.log().check(self.number)
     }
@@ -242,7 +244,7 @@ impl Snapshot {
     }
 
     /// # Errors
-    /// `Expired` when others may have removed what it shows.
+    /// `Expired` if other processes may have removed its objects.
     pub(crate) fn check_age(&self) -> Result<()> {
         let age_max = self.store.ages().snapshot_max;
         let age = self.store.now().saturating_sub(self.taken);
@@ -254,7 +256,7 @@ impl Snapshot {
     }
 }
 
-/// What was found of a schema.
+/// Returns the non-empty results of a schema.
 fn non_empty(schema: usize, found: Found) -> impl Iterator<Item = ListingPart> {
     let found = found.into_iter().filter(|(_, rows)| !rows.is_empty());
     found.map(move |(table, rows)| ListingPart::new(schema, table, rows))
@@ -269,7 +271,7 @@ fn seen<'s>(found: &Found, schema: &'s Schema) -> SeenRows<'s> {
     SeenRows::new(&found.iter().map(|(table, _)| &**table), schema, count)
 }
 
-/// Of these rows those that it asks for and that no newer one of the same key masks.
+/// Returns the matching rows that no newer row of the same key masks.
 fn newest(among: Found, schema: &Schema, question: &SelectorQuestion<'_>) -> Result<Found> {
     let asks_beyond_key = asks_beyond(question, schema.key_len());
     let mut found = among;
@@ -284,7 +286,7 @@ fn newest(among: Found, schema: &Schema, question: &SelectorQuestion<'_>) -> Res
     Ok(found)
 }
 
-/// Of these rows all with the key of one that is asked for and that no newer one masks.
+/// Returns all rows with the key of a matching row that no newer one masks.
 fn of_keys(among: &Found, schema: &Schema, question: &SelectorQuestion<'_>) -> Result<Found> {
     let newest = newest(among.clone(), schema, question)?;
     let mut seen = seen(&newest, schema);
@@ -298,7 +300,7 @@ fn of_keys(among: &Found, schema: &Schema, question: &SelectorQuestion<'_>) -> R
     Ok(found)
 }
 
-/// The same but the newest of each key.
+/// As [`of_keys`], without the newest row of each key.
 fn masked(among: &Found, schema: &Schema, question: &SelectorQuestion<'_>) -> Result<Found> {
     let newest = newest(among.clone(), schema, question)?;
     let mut found = of_keys(among, schema, question)?;
@@ -308,7 +310,7 @@ fn masked(among: &Found, schema: &Schema, question: &SelectorQuestion<'_>) -> Re
     Ok(found)
 }
 
-/// Whether it asks for an attribute behind the first ones of a schema, so many.
+/// Returns whether the query uses an attribute after the first `key_len` ones of a schema.
 pub(crate) fn asks_beyond(question: &SelectorQuestion<'_>, key_len: usize) -> bool {
     match question {
         SelectorQuestion::Everything => false,
@@ -320,7 +322,7 @@ pub(crate) fn asks_beyond(question: &SelectorQuestion<'_>, key_len: usize) -> bo
     }
 }
 
-/// Attributes in the order in which people want to see them, with those that the schema does not declare behind.
+/// Returns attributes in display order, undeclared ones last.
 pub(crate) fn attributes<'a>(schema: &'a Schema, tables: &[&'a RowTable]) -> Vec<(AttrId, &'a str)> {
     let declared = schema.attributes().iter().enumerate();
     let mut all: Vec<(AttrId, &str)> = declared

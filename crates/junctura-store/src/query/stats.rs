@@ -1,4 +1,4 @@
-//! How much there is: objects, by schema; files, by what they are for; and what of them nobody needs.
+//! Statistics: objects by schema, files by purpose, and unneeded files.
 
 use std::collections::BTreeSet;
 
@@ -12,24 +12,24 @@ use crate::maintenance::tier;
 use crate::query::listing::Listing;
 use crate::query::snapshot::Snapshot;
 
-/// What a snapshot shows, and what the store's files take.
+/// Statistics of a snapshot, and of the store's files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
     /// The last commit.
     pub commit: u64,
-    /// How many objects there are of each schema.
+    /// The objects of each schema.
     pub schemas: Vec<SchemaStats>,
-    /// Data files.
+    /// The data files.
     pub data: ObjectAmount,
-    /// Bytes of them that belong to objects, newest or masked ones.
+    /// Their bytes that belong to objects, newest or masked.
     pub used_bytes: u64,
-    /// Where the objects lie that are not within commits: the store itself first, and then its tiers.
+    /// The tiers of objects outside commits: the store itself first.
     pub tiers: Vec<TierStats>,
     /// The log, or the objects of exclusive commits.
     pub commits: ObjectAmount,
     /// The last commit that the newest checkpoint covers; 0 without one.
     pub checkpoint: u64,
-    /// Its segments.
+    /// The segments of the newest checkpoint.
     pub segments: ObjectAmount,
     /// Files that [`Store::compact`](crate::Store::compact) would remove now.
     pub unneeded: ObjectAmount,
@@ -38,31 +38,31 @@ pub struct StoreStats {
 /// Objects of one schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchemaStats {
-    /// The schema.
+    /// The name of the schema.
     pub name: String,
     /// Objects that a selector finds: the newest of each key.
     pub newest: ObjectAmount,
-    /// Versions that newer ones mask: what [`Store::purge`](crate::Store::purge) would remove.
+    /// Masked versions: those that [`Store::purge`](crate::Store::purge) would remove.
     pub masked: ObjectAmount,
-    /// Different first levels of their keys.
+    /// The number of datasets: distinct first levels of their keys.
     pub datasets: u64,
 }
 
-/// Objects that lie in one place, newest or masked ones, with the bytes that they have there.
+/// Objects in one tier, newest or masked, with their stored bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TierStats {
-    /// Its name: `data` is that of the store itself.
+    /// Its name; `data` is the store itself.
     pub name: String,
-    /// How many objects, and their bytes.
+    /// The number of objects, and their bytes.
     pub used: ObjectAmount,
 }
 
-/// So many of them, with so many bytes.
+/// A number of objects or files, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObjectAmount {
-    /// How many.
+    /// The number.
     pub count: u64,
-    /// Bytes of all of them together.
+    /// Their total size in bytes.
     pub bytes: u64,
 }
 
@@ -83,13 +83,13 @@ impl std::iter::Sum for ObjectAmount {
 }
 
 impl StoreStats {
-    /// The newest objects of all schemas.
+    /// Returns the newest objects of all schemas.
     #[must_use]
     pub fn newest(&self) -> ObjectAmount {
         self.schemas.iter().map(|schema| schema.newest).sum()
     }
 
-    /// The masked versions of all schemas.
+    /// Returns the masked versions of all schemas.
     #[must_use]
     pub fn masked(&self) -> ObjectAmount {
         self.schemas.iter().map(|schema| schema.masked).sum()
@@ -97,10 +97,10 @@ impl StoreStats {
 }
 
 impl Snapshot {
-    /// How much there is. Asks for the size of each file.
+    /// Returns statistics. Reads the size of each file.
     ///
     /// # Errors
-    /// As [`Self::list`]; what the system refuses.
+    /// As [`Self::list`]; errors of system calls.
     pub fn stats(&self) -> Result<StoreStats> {
         let store = self.store();
         let inventory = FileInventory::of(store);
@@ -161,7 +161,7 @@ impl Snapshot {
     }
 }
 
-/// The objects of one schema.
+/// Returns the objects of one schema.
 fn amount(listing: &Listing, schema: usize) -> ObjectAmount {
     let mut amount = ObjectAmount::default();
     for (_, table, rows) in listing.parts().filter(|(of, ..)| *of == schema) {

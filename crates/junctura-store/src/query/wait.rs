@@ -1,4 +1,4 @@
-//! Waiting for what is not there yet.
+//! Waits for objects that are not committed yet.
 
 use std::time::{Duration, Instant};
 
@@ -9,18 +9,18 @@ use crate::query::snapshot::Snapshot;
 use crate::storage::refused;
 use crate::store::Store;
 
-/// Where nobody tells of new commits, they are looked for so often.
+/// The polling interval if there are no notifications of new commits.
 const ROUND: Duration = Duration::from_millis(250);
 
 impl Store {
-    /// As [`Snapshot::retrieve_partial`](crate::Snapshot::retrieve_partial), of the first moment at which nothing is missing; or of now, when the time is
-    /// over. In a folder of this machine it wakes when somebody commits, elsewhere it looks some times a second. As often
-    /// it asks whether to go on.
+    /// As [`Snapshot::retrieve_partial`](crate::Snapshot::retrieve_partial), at the first moment at which nothing is
+    /// missing, or at the deadline. Blocks until then. For a local folder, a commit wakes it; elsewhere it polls
+    /// several times per second. It calls `ask` as often, to check whether to continue.
     ///
-    /// A timeout of zero does not wait; `None` waits for ever.
+    /// A timeout of zero does not wait; `None` waits without limit.
     ///
     /// # Errors
-    /// As there; and what `ask` says.
+    /// As [`Snapshot::retrieve_partial`](crate::Snapshot::retrieve_partial); errors of `ask`.
     ///
     /// ```
     /// # use junctura_model::Schema;
@@ -59,11 +59,10 @@ impl Store {
     }
 }
 
-/// What is found in the first snapshot that has it, of those that are taken as commits come; none when the time is over. It looks at least
-/// once.
+/// Calls `look` with a snapshot after each commit, at least once, until it returns a result; `None` at the deadline.
 ///
 /// # Errors
-/// Those of a snapshot; what `look` and `ask` say.
+/// Those of a snapshot; errors of `look` and `ask`.
 pub(crate) fn wait_within<T>(
     store: &Store,
     timeout: Option<Duration>,
@@ -77,7 +76,7 @@ pub(crate) fn wait_within<T>(
     let mut seen = None;
     loop {
         ask()?;
-        // What comes while it looks is seen by the next look, also by the last one.
+        // A commit during a call of `look` causes another call, also after the deadline.
         let left = left();
         let snapshot = store.snapshot()?;
         if seen.replace(snapshot.commit()) != Some(snapshot.commit())
@@ -94,10 +93,10 @@ pub(crate) fn wait_within<T>(
 }
 
 impl RetrieveResult {
-    /// What is there, if it is all that was asked for, and was waited for.
+    /// Returns the objects found, if nothing is missing, after a wait.
     ///
     /// # Errors
-    /// `Timeout` that names what is missing.
+    /// `Timeout`, with the missing combinations.
     pub fn complete_in_time(self, selector: &str) -> Result<crate::Listing> {
         self.complete(selector).map_err(|error| match error.code() {
             Code::NotFound => Error::new(Code::Timeout, selector, error.cause()),

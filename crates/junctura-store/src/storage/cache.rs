@@ -1,14 +1,16 @@
-//! A folder on a quick disk in front of a slower place: what was read once is read there again.
+//! A read cache on a fast local disk in front of slower storage.
 //!
 //! ```text
 //! FOLDER/junctura-store/PLACE/FILE/length     how long a file is that never changes, or at least is
 //! FOLDER/junctura-store/PLACE/FILE/NUMBER     one of its blocks of a mebibyte, or its beginning, and behind it what that has to be
 //! ```
-//! Kept are blocks of data files and segments, whose bytes never change once they are named. Where a data file is written on, as in a
-//! folder, only what is committed never changes: behind that may be what another writer has half written, or writes anew after an
-//! error. So of such a file no more is kept than whoever opens it knows to be committed ([`StorageDisk::open_committed`]). Each is made beside its place and renamed; a
-//! block that is not what its checksum says is none. Several processes may share a folder, and whoever likes may remove
-//! from it what he likes at any time. Where it cannot be written, everything is read as if there were none.
+//!
+//! The cache stores blocks of data files and segments, whose bytes never change once they are named. In a data file
+//! that is still appended to, as in a folder, only committed bytes never change: the bytes after those may be half
+//! written by another writer, or rewritten after an error. Of such a file, only bytes that are known to be committed
+//! when it is opened are cached ([`StorageDisk::open_committed`]). Each block is written under a temporary name and
+//! renamed; a block with a checksum mismatch is ignored. Several processes may share a folder, and any process or user
+//! may remove files from it at any time. If the folder is not writable, reads bypass the cache.
 
 use std::fs;
 use std::io;
@@ -47,7 +49,7 @@ struct CacheRoom {
     cache: PathBuf,
     folder: PathBuf,
     bytes_max: u64,
-    /// Bytes that were added since somebody looked how much there is.
+    /// Bytes that were added since the last check of the size.
     added: AtomicU64,
 }
 
@@ -65,7 +67,7 @@ struct CachedFile {
     fixed: u64,
     /// How long it is at least, where it grows.
     least: u64,
-    /// The block that was read last, for those who read little by little.
+    /// The block that was read last, for small sequential reads.
     last: Mutex<Option<(u64, Arc<[u8]>)>>,
 }
 
@@ -77,7 +79,7 @@ impl CacheDisk {
             folder: cache.join(named(&slow.uri(""))),
             cache,
             bytes_max,
-            // What is there from before is looked at first.
+            // The existing size is determined first.
             added: AtomicU64::new(bytes_max),
         };
         Self {
@@ -133,7 +135,7 @@ impl StorageDisk for CacheDisk {
         if !grows {
             (file.length, file.fixed) = (Some(bytes), bytes);
         } else if end > 0 {
-            // Whoever says nothing of what is committed may want to know how long it is now.
+            // A caller without a committed length may need the current length.
             file.least = bytes;
         }
         Ok(Arc::new(file))
@@ -141,7 +143,7 @@ impl StorageDisk for CacheDisk {
 
     fn remove(&self, path: &str) -> io::Result<()> {
         self.slow.remove(path)?;
-        // Nobody asks for it any more; what is left goes when there is too much.
+        // The file is not read any more; the rest is evicted when the cache is full.
         let _ = fs::remove_dir_all(self.room.folder.join(named(path)));
         Ok(())
     }
@@ -293,7 +295,7 @@ impl CachedFile {
     }
 }
 
-/// Copies what there is from one byte on; says how much.
+/// Copies the available bytes from an offset on; returns their number.
 fn copy(from: &[u8], start: usize, into: &mut [u8]) -> usize {
     let bytes = from.get(start..).unwrap_or_default();
     let count = bytes.len().min(into.len());
@@ -327,7 +329,7 @@ impl StorageFile for CachedFile {
         {
             return Ok(count);
         }
-        // Up to the next block that is here, so that one request brings all that lies between.
+        // Up to the next cached block, so that one request reads all missing bytes in between.
         let end = (at + wanted as u64).div_ceil(BLOCK_BYTES);
         let behind = (first + 1..end)
             .find(|&block| self.folder.join(block.to_string()).exists())
@@ -358,13 +360,13 @@ impl StorageFile for CachedFile {
     }
 }
 
-/// What is noted behind bytes: whose they are, and what.
+/// Returns the checksum after the bytes: of their origin and content.
 fn mark(path: &Path, bytes: &[u8]) -> u32 {
     let place: PathBuf = path.components().rev().take(3).collect();
     crate::checksum(bytes) ^ crate::checksum(place.as_os_str().as_encoded_bytes())
 }
 
-/// What was kept, if it is still what it was.
+/// Returns cached bytes, if they are intact.
 fn kept(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = fs::read(path).ok()?;
     let checksum = bytes.split_off(bytes.len().checked_sub(CHECKSUM_BYTES)?);
@@ -382,7 +384,7 @@ fn kept_length(folder: &Path) -> Option<u64> {
 }
 
 impl CacheRoom {
-    /// Keeps bytes if that is possible, and lets go of what was not used for longest if there is too much.
+    /// Caches bytes if possible, and evicts the least recently used ones if the cache is full.
     fn keep(&self, folder: &Path, name: &str, bytes: &[u8]) {
         let Ok(random) = crate::random() else { return };
         let (draft, path) = (folder.join(format!(".{}", crate::hex(&random))), folder.join(name));
@@ -440,7 +442,7 @@ struct CacheEntries {
     path: PathBuf,
 }
 
-/// Whether somebody's file can be one of a cache.
+/// Returns whether a file may belong to a cache.
 fn is_ours(path: &Path) -> bool {
     let is_hash = |name: &str| name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -552,7 +554,7 @@ mod tests {
         assert_eq!(read(&disk, PATH), bytes, "of what nothing is said of");
         assert_eq!(read_committed(&disk, PATH, committed), bytes[..committed]);
 
-        // What is behind was half written, and is written anew.
+        // The bytes after it were half written, and are rewritten.
         bytes.truncate(committed);
         bytes.extend(bytes_of(1_900_000, 2));
         write_all(&*slow.open(PATH).unwrap(), &bytes[committed..], committed as u64).unwrap();
@@ -562,7 +564,7 @@ mod tests {
         assert_eq!(read_committed(&disk, PATH, bytes.len()), bytes);
         assert_eq!(read(&disk, PATH), bytes);
 
-        // All of it is here now, for whoever knows no more.
+        // All bytes are cached now, for a caller without further information.
         slow.remove(PATH).unwrap();
         for committed in [1, committed, bytes.len()] {
             assert_eq!(read_committed(&disk, PATH, committed), bytes[..committed]);

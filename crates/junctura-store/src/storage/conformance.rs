@@ -1,4 +1,4 @@
-//! What every place is held to in which a store may lie.
+//! Conformance tests for every storage of a store.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -276,7 +276,7 @@ fn on_s3() {
     );
     assert!(read == bytes[1..]);
     a_file_that_is_replaced_is_always_there(&*disk);
-    // What was not synced is not there.
+    // Data that were not synced are missing.
     let left = disk.create("data/left").unwrap();
     write_all(&*left, &bytes, 0).unwrap();
     drop(left);

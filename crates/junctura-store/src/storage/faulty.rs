@@ -11,7 +11,7 @@ use junctura_model::selector::testing::TestRandom;
 
 use super::{FileDraft, StorageDisk, StorageFile};
 
-/// What is kept or lost at once.
+/// The unit of data that is kept or lost.
 const SECTOR_BYTES: usize = 512;
 
 /// See the module.
@@ -34,12 +34,12 @@ struct FaultyFile {
 #[derive(Debug)]
 struct FaultyState {
     names: BTreeMap<String, usize>,
-    /// What would be there after a loss of power.
+    /// The names that would exist after a power failure.
     names_synced: BTreeMap<String, usize>,
     inodes: Vec<FaultyInode>,
     openings: u64,
     random: TestRandom,
-    /// Calls until something goes wrong.
+    /// The number of calls until a fault occurs.
     fault_in: Option<u64>,
     fault: DiskFault,
     /// The machine has stopped: nothing works.
@@ -50,7 +50,7 @@ struct FaultyState {
 struct FaultyInode {
     bytes: Vec<u8>,
     synced: Vec<u8>,
-    /// What was done since the last sync.
+    /// Changes since the last sync.
     unsynced: Vec<DiskChange>,
     locked_by: Option<u64>,
     /// By the clock of the tests.
@@ -63,23 +63,23 @@ enum DiskChange {
     Length(usize),
 }
 
-/// What goes wrong.
+/// The kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DiskFault {
     /// The process, or the machine, stops.
     Stop,
     /// The disk is full, once.
     Full,
-    /// The disk fails, once. What a sync did not write is lost, although it can still be read.
+    /// The disk fails, once. Data that a sync did not write are lost, although they can still be read.
     Error,
 }
 
-/// What a stop takes along.
+/// The data that a stop loses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopLoss {
     /// Nothing that the system was given: the process was killed.
     Nothing,
-    /// What was not synced, or a part of it: the power was lost.
+    /// Data that were not synced, or a part: a power failure.
     Unsynced,
 }
 
@@ -87,12 +87,12 @@ thread_local! {
     static PLACES: RefCell<BTreeMap<String, Arc<FaultyDisk>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// This disk is the memory of that name from now on, for this thread.
+/// From now on this disk is the memory store with this name, for this thread.
 pub(crate) fn be_a_place(name: &str, disk: &Arc<FaultyDisk>) {
     PLACES.with_borrow_mut(|places| places.insert(name.to_owned(), Arc::clone(disk)));
 }
 
-/// The one that is the memory of that name.
+/// Returns the disk that is the memory store with this name.
 pub(crate) fn at_place(name: &str) -> Option<Arc<FaultyDisk>> {
     PLACES.with_borrow(|places| places.get(name).cloned())
 }
@@ -119,14 +119,14 @@ impl FaultyDisk {
         }))
     }
 
-    /// After so many calls this goes wrong.
+    /// Causes this fault after so many calls.
     pub(crate) fn fault_in(&self, calls: u64, fault: DiskFault) {
         let mut state = self.0.lock();
         state.fault_in = Some(calls);
         state.fault = fault;
     }
 
-    /// Whether that has yet to come.
+    /// Returns whether the fault has yet to occur.
     pub(crate) fn has_yet_to_fail(&self) -> bool {
         self.0.lock().fault_in.is_some()
     }
@@ -135,7 +135,7 @@ impl FaultyDisk {
         self.0.lock().is_down
     }
 
-    /// What a new start finds.
+    /// Returns the state after a restart.
     pub(crate) fn after(&self, loss: StopLoss) -> Self {
         let mut state = self.0.lock();
         let seed = state.random.number();
@@ -211,7 +211,7 @@ impl FaultyShared {
         self.state.lock().unwrap()
     }
 
-    /// One more call; whether it goes wrong, and how.
+    /// Counts a call; returns whether it fails, and how.
     fn call(&self) -> io::Result<(MutexGuard<'_, FaultyState>, Option<DiskFault>)> {
         let mut state = self.lock();
         let mut fault = None;
@@ -324,7 +324,7 @@ impl StorageDisk for FaultyDisk {
     fn sync_names(&self, folder: &str) -> io::Result<()> {
         let mut guard = self.0.plain_call()?;
         let state = &mut *guard;
-        // What stands in the folder, or in one above it.
+        // The names in the folder, or in one above it.
         let is_synced = |path: &String| {
             let within = path.rsplit_once('/').map_or("", |(within, _)| within);
             let below = folder.strip_prefix(within);

@@ -21,7 +21,7 @@ const REMOTE: [u32; 4] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42];
 /// Folders of which it is remembered that files may be made there, at most: beyond, all are looked at again.
 const OWN_MAX: usize = 1024;
 
-/// A folder of it.
+/// A folder of a local file system.
 #[derive(Debug)]
 pub(crate) struct LocalDisk {
     root: Arc<Path>,
@@ -32,7 +32,7 @@ pub(crate) struct LocalDisk {
 #[derive(Debug)]
 struct LocalFile {
     file: fs::File,
-    /// What the system said of writing, where the file could be opened for reading only.
+    /// The system's error for writes, if the file could only be opened for reading.
     refused: Option<i32>,
     /// By which way it was opened; whether that leads into another store is looked at when it is first written to.
     way: RootedPath,
@@ -85,7 +85,7 @@ impl StrayMount {
     }
 }
 
-/// The store in whose folder a path really lies, other than that of a root.
+/// Returns the store that actually contains a path, if it is not that of the root.
 fn store_above(path: &Path, root: &Path) -> Option<PathBuf> {
     let real = path.canonicalize().ok()?;
     let paths = [vec![real.clone()], other_paths(&real)].concat();
@@ -129,7 +129,7 @@ impl LocalDisk {
     }
 
     /// # Errors
-    /// `InvalidInput` for a name that leads out of the root: names are read from files, which somebody else may have written.
+    /// `InvalidInput` for a name outside the root: names are read from files, which other programs may have written.
     fn path(&self, path: &str) -> io::Result<PathBuf> {
         let is_within = |part| matches!(part, Component::Normal(_));
         if !Path::new(path).components().all(is_within) {
@@ -191,13 +191,13 @@ impl StorageDisk for LocalDisk {
         self.check_new(to)?;
         let (from, to) = (self.path(&draft.beside)?, self.path(to)?);
         let linked = fs::hard_link(&from, &to);
-        // A server whose answer was lost is asked again, and says that the name is taken; it may be by this very file.
+        // If a server's response is lost, the repeated request finds that the name is taken, possibly by this file.
         if let Err(error) = linked
             && !is_one_file(&from, &to)
         {
             return Err(error);
         }
-        // What is left of it is found by compaction.
+        // A compaction removes the rest.
         let _ = fs::remove_file(from);
         Ok(())
     }
@@ -306,10 +306,11 @@ impl StorageDisk for LocalDisk {
 }
 
 impl LocalFile {
-    /// To be written to.
+    /// Returns the file for writes.
     ///
     /// # Errors
-    /// Why it may only be read: a write itself would say that the descriptor is a bad one; `ResourceBusy` for a file of another store.
+    /// The reason why it is read-only, because a write itself would only report an invalid descriptor; `ResourceBusy`
+    /// for a file of another store.
     fn writable(&self) -> io::Result<&fs::File> {
         match (self.refused, self.stray.get_or_init(|| self.way.stray())) {
             (_, Some(stray)) => Err(stray.refused()),

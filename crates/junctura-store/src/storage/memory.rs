@@ -1,4 +1,4 @@
-//! Memory of this process, for tests, and for what need not outlive it: quick, and gone with the last who has it open.
+//! Memory of this process, for tests and for temporary stores: fast, and freed with the last handle.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{FileDraft, StorageDisk, StorageFile};
 
-/// Those that have a name, while somebody has them open.
+/// The named stores that are open.
 static NAMED: LazyLock<Mutex<HashMap<String, Weak<Names>>>> = LazyLock::new(Mutex::default);
 
 /// See the module.
@@ -27,12 +27,12 @@ type Names = Mutex<BTreeMap<String, Arc<FileContent>>>;
 
 #[derive(Debug, Default)]
 struct FileContent {
-    /// None when it has been removed: as in an object store, who has it open reads nothing any more.
+    /// `None` after its removal: as in an object store, an open handle can no longer read it.
     bytes: RwLock<Option<Vec<u8>>>,
     /// Nanoseconds since 1970.
     modified: AtomicU64,
     clock: Option<Clock>,
-    /// Whether somebody has the lock.
+    /// Whether the lock is held.
     is_locked: Mutex<bool>,
     unlocked: Condvar,
 }
@@ -41,7 +41,7 @@ struct FileContent {
 struct MemoryFile(Arc<FileContent>);
 
 impl MemoryDisk {
-    /// The one of this name; it is empty when nobody has it open.
+    /// Returns the store with this name; it is empty if it is not open.
     pub(crate) fn named(name: &str) -> Self {
         let mut all = lock(&NAMED);
         all.retain(|_, names| names.strong_count() > 0);
@@ -69,7 +69,7 @@ impl MemoryDisk {
         }
     }
 
-    /// One whose files were written when this clock says.
+    /// Creates a store with this clock for the times of files.
     #[cfg(test)]
     pub(crate) fn with_clock(clock: Clock) -> Self {
         Self {

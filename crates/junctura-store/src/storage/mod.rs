@@ -1,13 +1,14 @@
-//! What the store asks of the place where it lies, and nothing besides: so that it can lie in a file system, in memory or in an object
-//! store, and its promises can be tried on a file system that tears writes, runs full and loses what was not synced, at every call.
+//! The interface of a store to its storage: a store can use a file system, memory or an object store, and its
+//! guarantees can be tested on a simulated file system that tears writes, is full, and loses unsynced data, at every
+//! call.
 //!
 //! | | `LocalDisk` | `MemoryDisk` | `S3Disk` |
 //! |---|---|---|---|
 //! | a file is written | from flush to flush | the same | up to its first sync: then it is an object |
 //! | a name that must be free | a link to a file that was synced | an entry of a map | a conditional put |
-//! | names last | when their folder was synced | as long as the process | as soon as they are there |
+//! | names are durable | when their folder was synced | as long as the process | as soon as they exist |
 //!
-//! Paths are relative to the store's root, with `/` between names. `conformance.rs` is what all of them are held to.
+//! Paths are relative to the store's root, with `/` between names. All implementations pass `conformance.rs`.
 
 mod cache;
 #[cfg(test)]
@@ -39,18 +40,18 @@ pub(crate) use s3::S3Disk;
 pub(crate) use tiered::{DataPlaces, TieredDisk};
 pub(crate) use watch::{FolderNotices, FolderWatch, PollingPause};
 
-/// More at once are no quicker where what is read comes from memory, and seldom where it comes from a disk.
+/// More parallel reads are not faster from memory, and rarely from a disk.
 const LOCAL_READS_MAX: usize = 4;
 
 /// Bytes that are to have a name, all at once.
 #[derive(Debug)]
 pub(crate) struct FileDraft {
-    /// Where a file system keeps them until then; nobody else's name.
+    /// The temporary path in a file system; unique.
     pub(crate) beside: String,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A file that somebody has begun and has not ended.
+/// A file that was begun and not completed.
 #[derive(Clone, Debug)]
 pub(crate) struct UnfinishedFile {
     pub(crate) path: String,
@@ -61,7 +62,7 @@ pub(crate) struct UnfinishedFile {
     pub(crate) since: Duration,
 }
 
-/// A folder and what lies in it.
+/// A folder and its files.
 pub(crate) trait StorageDisk: Debug + Send + Sync {
     /// Whether a store can be made here; `is_exclusive`: whose commits need names that are given only once.
     ///
@@ -84,9 +85,9 @@ pub(crate) trait StorageDisk: Debug + Send + Sync {
         write_all(&*file, &draft.bytes, 0)?;
         file.sync()
     }
-    /// Gives a draft a name that must be free: whoever sees the name sees all of its bytes. `AlreadyExists`: the name is that of
-    /// something else, and another may be tried. `TimedOut`: it is not known whether it has the name, now or later. After any
-    /// other error it does not have it.
+    /// Gives a draft a name that must be free, atomically with all of its bytes. `AlreadyExists`: the name is taken,
+    /// and another may be tried. `TimedOut`: it is unknown whether the draft has or will get the name. After any other
+    /// error it does not have the name.
     fn publish(&self, draft: &FileDraft, to: &str) -> io::Result<()>;
     /// Removes what is left of a draft that was not published.
     fn discard(&self, draft: &FileDraft) {
@@ -127,7 +128,7 @@ pub(crate) trait StorageDisk: Debug + Send + Sync {
     }
     /// When a file was last written, since 1970.
     fn modified(&self, path: &str) -> io::Result<Duration>;
-    /// Where other programs find a file.
+    /// Returns the URI of a file for other programs.
     fn uri(&self, path: &str) -> String;
     /// The address of its root in marks: the URI, and the server where one URI can be at several.
     fn address(&self) -> String {
@@ -141,7 +142,7 @@ pub(crate) trait StorageDisk: Debug + Send + Sync {
     fn identity(&self, _path: &str) -> Option<String> {
         None
     }
-    /// Which are links or mount points, of a folder and what is in it: what lies behind them may be anybody's.
+    /// Returns links and mount points, of a folder and its content: their targets may belong to other stores.
     fn links(&self, _folder: &str) -> io::Result<Vec<String>> {
         Ok(Vec::new())
     }
@@ -153,11 +154,11 @@ pub(crate) trait StorageDisk: Debug + Send + Sync {
     fn check_way(&self, _path: &str) -> io::Result<bool> {
         Ok(false)
     }
-    /// The other store in whose folder this one really lies.
+    /// Returns the other store that actually contains this folder.
     fn store_above(&self, _folder: &str) -> Option<String> {
         None
     }
-    /// Gives a draft a name that may be that of another file, which is gone then.
+    /// Gives a draft a name, and replaces an existing file.
     fn replace(&self, draft: &FileDraft, to: &str) -> io::Result<()> {
         match self.remove(to) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -167,17 +168,17 @@ pub(crate) trait StorageDisk: Debug + Send + Sync {
         write_all(&*file, &draft.bytes, 0)?;
         file.sync()
     }
-    /// Looks whether the place where the files of a folder lie is still this catalogue's: before a commit names such files.
+    /// Checks that the location of a folder's files still belongs to this catalogue, before a commit names such files.
     ///
     /// # Errors
-    /// `ResourceBusy` when it is that of another one.
+    /// `ResourceBusy` if it belongs to another catalogue.
     fn check_owner(&self, _folder: &str) -> io::Result<()> {
         Ok(())
     }
     /// Makes the names in a folder, and those of the folders above it, last.
     fn sync_names(&self, folder: &str) -> io::Result<()>;
-    /// Files below a folder that somebody has begun and that nobody can see: they stay if he has died. None where there is no such thing, or
-    /// nobody says.
+    /// Returns invisible files below a folder that were begun and not completed: they remain after a crash. Empty if
+    /// the storage has none, or does not list them.
     fn unfinished(&self, _folder: &str) -> io::Result<Vec<UnfinishedFile>> {
         Ok(Vec::new())
     }
@@ -185,7 +186,7 @@ pub(crate) trait StorageDisk: Debug + Send + Sync {
     fn end_unfinished(&self, _one: &UnfinishedFile) -> io::Result<()> {
         Ok(())
     }
-    /// How many reads of such files at once bring more than one.
+    /// Returns how many parallel reads of such files increase the throughput.
     fn reads_at_once(&self, _path: &str) -> usize {
         std::thread::available_parallelism()
             .map_or(1, NonZero::get)
@@ -219,7 +220,7 @@ pub(crate) trait StorageFile: Debug + Send + Sync {
     fn unlock(&self) -> io::Result<()>;
 }
 
-/// Writes all of it.
+/// Writes all bytes.
 pub(crate) fn write_all(file: &dyn StorageFile, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write_at(bytes, at)? {
@@ -233,7 +234,7 @@ pub(crate) fn write_all(file: &dyn StorageFile, mut bytes: &[u8], mut at: u64) -
     Ok(())
 }
 
-/// Reads until the space is full or the file ends; says how much it was.
+/// Reads until the space is full or the file ends; returns the number of bytes.
 pub(crate) fn read_full(file: &dyn StorageFile, into: &mut [u8], at: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < into.len() {
@@ -245,8 +246,8 @@ pub(crate) fn read_full(file: &dyn StorageFile, into: &mut [u8], at: u64) -> io:
     Ok(done)
 }
 
-/// Makes last what a file has from one byte to another, where nobody changes it any more. When a sync fails, the system forgets what
-/// it could not write, and the next one would succeed without it: so it is written once more, and synced again.
+/// Makes a range of bytes durable that no process changes any more. After a failed sync, the system discards unwritten
+/// data, and the next sync would succeed without them: the range is therefore written again, and synced again.
 pub(crate) fn sync_range(file: &dyn StorageFile, from: u64, end: u64) -> io::Result<()> {
     const PIECE_BYTES: usize = 1 << 20;
     if file.sync().is_ok() {
@@ -325,22 +326,22 @@ pub(crate) fn publish_new(disk: &dyn StorageDisk, draft: &FileDraft, to: &str) -
     let folder = to.rsplit_once('/').map_or("", |(folder, _)| folder);
     match published {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        // Who finds it there believes it, too.
+        // A reader that finds the name trusts it.
         published => disk.sync_names(folder).and(published),
     }
 }
 
-/// What the system refused, by its meaning.
+/// Converts an error of the system by its meaning.
 pub(crate) fn refused(subject: impl Into<String>, what: &str, error: &io::Error) -> Error {
     let code = match error.kind() {
-        // What somebody on another machine has removed while it was open here.
+        // A file that a process on another machine has removed while it was open here.
         io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle => Code::NotFound,
         io::ErrorKind::AlreadyExists => Code::AlreadyExists,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Code::Denied,
         io::ErrorKind::FileTooLarge => Code::TooLarge,
         io::ErrorKind::InvalidInput => Code::InvalidArgument,
         io::ErrorKind::TimedOut | io::ErrorKind::ConnectionRefused => Code::Unavailable,
-        // The places of a store say so, and never the system.
+        // The locations of a store return this error, the system never does.
         io::ErrorKind::ResourceBusy if error.raw_os_error().is_none() => Code::Conflict,
         _ => Code::Io,
     };

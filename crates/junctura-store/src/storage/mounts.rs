@@ -1,7 +1,7 @@
-//! Mounts: which folders are mounted within a store, and where else their files can be seen.
+//! Mounts within a store, and other paths to their files.
 //!
-//! `mount --bind` shows a folder, perhaps that of another store, in a second place. The system resolves no link there, so the list
-//! of mounts says where it is from.
+//! `mount --bind` shows a folder, possibly of another store, at a second path. The system does not resolve this as a
+//! link, so the list of mounts is read.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,8 +15,8 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 /// See `proc_pid_mountinfo(5)`.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// The number of the mount that a path is in, which differs also where a folder of the same file system is mounted. Kernels before
-/// Linux 5.8 return none: there the number of the file system stands for it.
+/// Returns the number of the mount that contains a path; it differs even for another folder of the same file system.
+/// Kernels before Linux 5.8 provide none: the number of the file system is used instead.
 fn mount_of(path: &Path) -> io::Result<u64> {
     let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?;
     if found.stx_mask & StatxFlags::MNT_ID.bits() != 0 {

@@ -9,16 +9,16 @@ use hashbrown::{HashMap, HashSet};
 
 use super::{FileDraft, FolderWatch, PollingPause, StorageDisk, StorageFile, UnfinishedFile};
 
-/// Where data files lie that lie elsewhere than the catalogue.
+/// The locations of data files outside the catalogue's location.
 pub(crate) trait DataPlaces: std::fmt::Debug + Send + Sync {
-    /// Whether those lie there that were not moved: the tier [`OWN`](crate::maintenance::tier::OWN).
+    /// Returns whether objects that were not moved are there: the tier [`OWN`](crate::maintenance::tier::OWN).
     fn has_data(&self) -> bool;
-    /// What the tier of this name is reached through.
+    /// Opens the disk of the tier with this name.
     fn open(&self, catalogue: &dyn StorageDisk, name: &str) -> io::Result<Arc<dyn StorageDisk>>;
-    /// Whether what lies in the tier of this name may be changed from this catalogue.
+    /// Checks that files in the tier with this name may be changed from this catalogue.
     ///
     /// # Errors
-    /// `ResourceBusy` when it is that of another one.
+    /// `ResourceBusy` if it belongs to another catalogue.
     fn check_owner(&self, catalogue: &dyn StorageDisk, name: &str, tier: &dyn StorageDisk) -> io::Result<()>;
 }
 
@@ -43,7 +43,7 @@ impl TieredDisk {
         }
     }
 
-    /// The tier in which a file lies that does not lie beside the catalogue.
+    /// Returns the tier of a file that is not beside the catalogue.
     fn tier_of<'p>(&self, path: &'p str) -> Option<&'p str> {
         let (first, rest) = path.split_once('/').unwrap_or((path, ""));
         if first == crate::data::FOLDER && self.places.has_data() {
@@ -146,7 +146,7 @@ impl StorageDisk for TieredDisk {
     }
 
     fn grows(&self, path: &str) -> bool {
-        // Where nobody knows what it is, nothing can be written at all.
+        // If the tier is unknown, writes fail in any case.
         self.of(path).is_ok_and(|disk| disk.grows(path))
     }
 
@@ -179,7 +179,7 @@ impl StorageDisk for TieredDisk {
     }
 
     fn check_way(&self, path: &str) -> io::Result<bool> {
-        // What lies elsewhere is looked at when a file is made there.
+        // Files in other tiers are checked when they are created.
         match self.tier_of(path) {
             Some(_) => Ok(false),
             None => self.catalogue.check_way(path),

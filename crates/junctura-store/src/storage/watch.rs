@@ -1,4 +1,4 @@
-//! Being told that something is written into a folder.
+//! Notifications of writes to a folder.
 
 use std::fmt::Debug;
 use std::io;
@@ -11,13 +11,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
 
-/// Whoever waits for a folder. What others write on other machines is perhaps not told: so nobody waits for long.
+/// A wait for changes of a folder. Writes from other machines may not be reported: each wait is therefore short.
 pub(crate) trait FolderWatch: Debug + Send {
     /// Waits until something is written, or so long; perhaps less.
     fn wait(&mut self, time: Duration) -> io::Result<()>;
 }
 
-/// Of a place that tells nobody: the time goes by.
+/// For storage without notifications: sleeps.
 #[derive(Debug)]
 pub(crate) struct PollingPause;
 
@@ -28,7 +28,7 @@ impl FolderWatch for PollingPause {
     }
 }
 
-/// What the kernel tells of a folder of this machine.
+/// The kernel's notifications for a local folder.
 #[derive(Debug)]
 pub(crate) struct FolderNotices(OwnedFd);
 
@@ -50,7 +50,7 @@ impl FolderWatch for FolderNotices {
             Ok(0) | Err(Errno::INTR) => return Ok(()),
             polled => _ = polled?,
         }
-        // What it says does not matter, only that it says something.
+        // The content does not matter.
         let mut notices = [0; 4096];
         loop {
             match rustix::io::read(&self.0, &mut notices) {

@@ -20,16 +20,16 @@ use crate::storage::faulty::{DiskFault, FaultyDisk, StopLoss};
 use crate::store::Store;
 use crate::writer::StoreWriter;
 
-/// Stories of the gate; a run without `JUNCTURA_SEEDS=all` tells a few.
+/// Scenarios of the gate; a run without `JUNCTURA_SEEDS=all` includes a few.
 fn seeds() -> u64 {
     if crate::all_seeds() { 1000 } else { 5 }
 }
 const STOPS: u64 = 4;
 
-/// What was archived: a step, and the seed of its bytes.
+/// An archived object: a step, and the seed of its bytes.
 type Objects = Vec<(u32, u64)>;
 
-/// What a commit shows: steps, and their bytes.
+/// The content of a commit: steps, and their bytes.
 pub(crate) type Shown = Vec<(String, Vec<u8>)>;
 
 /// One flush that may be visible.
@@ -40,7 +40,7 @@ struct Attempt {
     has_returned: bool,
 }
 
-/// What was done, in order.
+/// The operations, in order.
 #[derive(Debug, Default)]
 struct Past {
     attempts: Vec<Attempt>,
@@ -63,7 +63,7 @@ pub(crate) fn clock() -> Duration {
     NOW.get()
 }
 
-/// So much later, nothing is kept for anybody.
+/// After this time, no file is retained.
 pub(crate) fn let_a_year_pass() {
     NOW.set(NOW.get() + Duration::from_hours(24 * 365));
 }
@@ -82,7 +82,7 @@ pub(crate) fn bytes_of(seed: u64) -> Vec<u8> {
         28..31 => random.below(80_000),
         _ => random.below(400_000),
     };
-    // One half of it can be packed.
+    // Half of the bytes are compressible.
     let mut bytes = random.number().to_le_bytes().repeat(length.div_ceil(16));
     while bytes.len() < length {
         bytes.extend_from_slice(&random.number().to_le_bytes());
@@ -178,7 +178,7 @@ fn live(random: &mut TestRandom, disk: &Arc<FaultyDisk>, store: &Store, past: &m
                     past.archived(std::mem::take(pending), true);
                 }
             }
-            // Nothing of it is there, and the writer will try again.
+            // Nothing was written, and the writer retries.
             Err(_) if is_known && !disk.is_down() => {}
             Err(_) => {
                 past.archived(std::mem::take(pending), false);
@@ -223,7 +223,7 @@ fn remove(random: &mut TestRandom, disk: &FaultyDisk, store: &Store, past: &mut 
     }
 }
 
-/// Moves some objects into other files, which nobody who reads sees.
+/// Moves some objects into other files, which readers do not notice.
 fn relocate(random: &mut TestRandom, store: &Store) -> junctura_model::Result<()> {
     let some = format!("step>={}", random.below(20));
     let listing = store.snapshot()?.list_all(&some)?;
@@ -234,7 +234,7 @@ fn relocate(random: &mut TestRandom, store: &Store) -> junctura_model::Result<()
     relocate::relocate(store, &objects, &listing, "data", &mut moved, |_, _| true)
 }
 
-/// What a store shows: for each commit its objects, and their bytes.
+/// Returns the content of a store: for each commit its objects, and their bytes.
 pub(crate) fn shown(store: &Store) -> junctura_model::Result<Vec<Shown>> {
     let listing = store.snapshot()?.list_all("")?;
     let mut commits: Vec<(u64, Shown)> = Vec::new();
@@ -261,7 +261,7 @@ pub(crate) fn sorted<T: Ord>(mut all: Vec<T>) -> Vec<T> {
     all
 }
 
-/// Finds out what was made of that which did not return, and demands all that did.
+/// Determines the outcome of operations that did not return, and requires the effects of all that did.
 fn check(store: &Store, past: &mut Past) {
     let shown = shown(store).unwrap();
     let without = past.without_removal.take();
@@ -292,7 +292,7 @@ fn settle(attempts: &mut Vec<Attempt>, shown: &[Shown]) -> Result<(), &'static s
             return Err("a flush that returned is lost, or not whole");
         }
         if is_there {
-            // What was seen once stays.
+            // A visible object stays visible.
             settled.push(Attempt {
                 has_returned: true,
                 ..attempt.clone()
@@ -352,7 +352,7 @@ fn story(seed: u64, commits: Commits) {
         disk = shared.after(loss);
         let (shared, store) = opened(disk, commits);
         check(&store.expect("a store that opens"), &mut past);
-        // What a reader has seen stays, even if nobody writes and the power is lost then.
+        // An object that a reader has seen stays visible, even without further writes and after a power failure.
         disk = shared.after(StopLoss::Unsynced);
         let (shared, store) = opened(disk, commits);
         check(&store.expect("a store that opens"), &mut past);
@@ -363,7 +363,7 @@ fn story(seed: u64, commits: Commits) {
     }
 }
 
-/// Long after, nobody needs what was left behind; it goes, and the removal may be stopped, too.
+/// Much later, all leftovers are unneeded; compaction removes them, and may be interrupted, too.
 fn clean(disk: FaultyDisk, random: &mut TestRandom, past: &mut Past) -> FaultyDisk {
     let_a_year_pass();
     disk.fault_in(random.below(200) as u64, DiskFault::Stop);
@@ -378,7 +378,7 @@ fn clean(disk: FaultyDisk, random: &mut TestRandom, past: &mut Past) -> FaultyDi
     check(&store, past);
     let checked = store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
     assert_eq!((checked.damaged_count, checked.unnamed.len()), (0, 0));
-    // The newest, and the one of before, with which somebody may still begin.
+    // The newest checkpoint, and the previous one, from which a process may still start.
     assert!(disk.list("checkpoints").unwrap().len() <= 2);
     disk.after(StopLoss::Nothing)
 }
@@ -426,7 +426,8 @@ fn soak_fresh_seeds() {
     stories(first..first + 10 * seeds(), Commits::Exclusive);
 }
 
-/// A writer dies at any call while it lets the log go on in another file; whoever goes on there, and is told that it lasts, is right.
+/// A writer crashes at any call while it continues the log in another file; a writer that continues there, and gets an
+/// acknowledgement, is correct.
 #[test]
 fn nobody_goes_on_behind_a_file_that_may_not_last() {
     let small = (0..10_000)
@@ -481,7 +482,7 @@ fn removes_what_nobody_needs(commits: Commits) {
     while names("data") == 0 {
         archive(&mut dead, 0, seeds.next().unwrap()).unwrap();
     }
-    // It is killed: nothing of it is taken back.
+    // The process is killed without cleanup.
     _ = std::mem::ManuallyDrop::new(dead);
     let mut writer = store.writer().unwrap();
     for step in 0..20 {
@@ -509,7 +510,7 @@ fn a_disk_that_is_full_at_any_call_of_a_compaction_loses_nothing() {
     }
 }
 
-/// Whether it went on for so many calls.
+/// Whether it made so many calls.
 fn full_while_compacting(calls: u64, commits: Commits) -> bool {
     let (disk, store) = opened(FaultyDisk::new(calls), commits);
     let (store, mut past) = (store.unwrap(), Past::default());
@@ -584,7 +585,7 @@ fn bytes_that_were_removed_go_when_no_snapshot_can_need_them() {
     );
     assert_eq!(data("data"), 1);
     assert_eq!(before.list("").unwrap_err().code(), Code::Expired);
-    // The writer does not go on in a file that is gone.
+    // The writer does not continue in a file that was removed.
     archive(&mut writer, 3, large).unwrap();
     writer.flush().unwrap();
     let listing = other.snapshot().unwrap().list("").unwrap();
@@ -617,7 +618,7 @@ fn rows_go_from_checkpoints(commits: Commits) {
     assert_eq!(store.checkpoint().unwrap().rows, 32);
     let other = Store::open_on(Arc::clone(&disk) as Arc<dyn StorageDisk>, clock).unwrap();
     assert_eq!(other.snapshot().unwrap().list_all("").unwrap().len(), 32);
-    // Rows keep their numbers, whoever counts them.
+    // Rows keep their numbers, independent of the reader.
     archive(&mut writer, 9, 2).unwrap();
     writer.flush().unwrap();
     assert_eq!(other.wipe("step=7/9").unwrap().objects, 6);

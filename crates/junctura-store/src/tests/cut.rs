@@ -1,5 +1,5 @@
-//! Old objects of exclusive commits go, and nobody who was away, took long or was stopped takes a number twice, believes that there
-//! is nothing more, or commits what others have removed meanwhile.
+//! Old objects of exclusive commits are removed. A process that was absent, slow or suspended neither takes a number
+//! twice, nor misses later commits, nor commits files that others have removed meanwhile.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,10 +32,10 @@ fn wait(time: Duration) {
     NOW.set(NOW.get() + time);
 }
 
-/// What happens meanwhile.
+/// A concurrent action.
 type Meanwhile = Box<dyn FnOnce() + Send>;
 
-/// A disk on which somebody is stopped at one call, while others go on.
+/// A disk on which one process is suspended at one call, while others continue.
 #[derive(Default)]
 struct Stopped {
     disk: MemoryDisk,
@@ -143,7 +143,7 @@ fn open(disk: &Arc<Stopped>) -> Store {
     Store::open_on(Arc::clone(disk) as Arc<dyn StorageDisk>, clock).unwrap()
 }
 
-/// Those of which the name says that they are large lie in a file of their own.
+/// Objects that are large according to their name are in a separate file.
 fn bytes_of(name: &str) -> Vec<u8> {
     let times = if name.starts_with("large") { 14_000 } else { 1 };
     name.repeat(times).into_bytes()
@@ -191,7 +191,7 @@ fn compact_for(store: &Store, time: Duration) {
     }
 }
 
-/// What is not needed goes, and this takes as long as it may.
+/// Removes unneeded files, as slowly as permitted.
 fn cut(store: &Store) {
     store.gather(|_, _| true).unwrap();
     compact_for(store, 3 * AGE);
@@ -219,7 +219,7 @@ fn whoever_was_away_finds_all_and_takes_no_number_twice() {
                 store.gather(|_, _| true).unwrap();
             }
             if stays {
-                // One object has nothing any more, and stands in front of others that have.
+                // One object has no rows left, and precedes others that have rows.
                 store.wipe("name=0").unwrap();
             }
             store.checkpoint().unwrap();
@@ -257,7 +257,7 @@ fn nothing_is_left_of_old_commits_that_were_gathered() {
         assert!(objects(&disk).into_iter().all(|number| number > newest));
         assert!(store.unneeded().unwrap().is_empty());
         assert_eq!(shown(&store).len(), 50 * (round + 1));
-        // Whoever was there long ago would not be told that something is lost.
+        // A process with a very old position would not detect the loss.
         write(&mut writer, &format!("{round}-0"));
         store.log().check(1).unwrap();
         assert_eq!(shown(&open(&disk)), shown(&store));
@@ -265,7 +265,7 @@ fn nothing_is_left_of_old_commits_that_were_gathered() {
     }
 }
 
-/// Others take the number that a writer is about to take, and it is removed again before he goes on.
+/// Others take the number that a writer is about to take, and the object is removed again before the writer continues.
 fn take_and_cut(disk: &Arc<Stopped>) -> Meanwhile {
     let disk = Arc::clone(disk);
     Box::new(move || {
@@ -309,7 +309,7 @@ fn whoever_was_away_does_not_believe_what_nobody_reads() {
     assert_eq!(shown(&reader).len(), 2);
     let other = Arc::clone(&disk);
     let meanwhile = move || {
-        // A commit in which nothing lies, and the last one.
+        // A commit without rows, and the last one.
         let store = open(&other);
         store.wipe("name=second").unwrap();
         store.checkpoint().unwrap();
@@ -359,7 +359,7 @@ fn who_was_stopped_commits_nothing_that_others_have_removed() {
             let expected = if is_in_time { Ok(1) } else { Err(Code::Expired) };
             assert_eq!(written.map_err(|error| error.code()), expected, "{commits:?} {stop}");
             assert_eq!(shown(&reader).len(), usize::from(is_in_time));
-            // Nothing of it comes with what is written later.
+            // No later write contains these objects.
             let next = write(&mut writer, "large-again");
             assert_eq!(next, 1 + u64::from(is_in_time));
             assert_eq!(shown(&reader).get("large-again"), Some(&next));
@@ -429,7 +429,7 @@ fn who_was_stopped_after_it_took_a_number_has_lost_nothing() {
         let meanwhile = move || {
             if others_read {
                 cut(&open(&other));
-                // What is told of time is what the writer sees.
+                // Times are those of the writer.
                 NOW.set(NOW.get().checked_sub(3 * AGE).unwrap());
             }
             wait(stop * AGE / 10);
@@ -493,14 +493,14 @@ fn what_is_gone_and_in_no_checkpoint_is_told() {
     }
 }
 
-/// Several who write and read, each stopped now and then for as long as it comes, and whoever compacts.
+/// Several readers and writers, each suspended at random, and a compaction.
 struct Crowd {
     disk: Arc<Stopped>,
     readers: Vec<Store>,
     writers: Vec<StoreWriter>,
-    /// What was told to be written.
+    /// Objects whose flush was acknowledged.
     written: BTreeMap<String, u64>,
-    /// What may be there besides.
+    /// Objects that may also be visible.
     unknown: BTreeSet<String>,
 }
 
@@ -549,14 +549,15 @@ impl Crowd {
         }
         for (name, commit) in shown {
             let known = self.written.get(&name) == Some(&commit);
-            // What was seen once stays.
+            // A visible object stays visible.
             assert!(known || self.unknown.remove(&name), "{name}");
             self.written.insert(name, commit);
         }
     }
 }
 
-/// What nobody names is kept for two ages: who is stopped for longer in the very call that names it is not of this story.
+/// Unnamed files are retained for two ages: this test excludes a writer that is suspended for longer in the call that
+/// names them.
 fn nobody_is_stopped_while_it_names_files(disk: &Stopped) {
     *disk.before_publish.lock().unwrap() = None;
 }
@@ -577,7 +578,7 @@ fn others_go_on(disk: &Arc<Stopped>, seed: u64) -> Meanwhile {
     let (disk, here) = (Arc::clone(disk), thread::current().id());
     Box::new(move || {
         if thread::current().id() != here {
-            // Threads that read payloads for somebody have another clock.
+            // Threads that read payloads for another thread have a different clock.
             return;
         }
         let mut random = TestRandom(seed);

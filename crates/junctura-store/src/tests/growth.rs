@@ -30,7 +30,7 @@ fn size(commits: Commits, count: usize) -> (usize, u64, usize) {
     }
     assert_eq!(store.snapshot().unwrap().commit(), count as u64);
     store.gather(|_, _| true).unwrap();
-    // What was left behind goes when nobody can need it, and with it the checkpoint of before.
+    // Leftovers are removed when no process can need them, together with the previous checkpoint.
     for name in ["later", "last"] {
         let_a_year_pass();
         writer.archive([("name", name)], b"").unwrap();

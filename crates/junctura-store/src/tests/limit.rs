@@ -1,4 +1,4 @@
-//! Limits of a store, reached and exceeded: what is refused leaves the store as it was, and it goes on.
+//! Limits of a store, reached and exceeded: a rejected operation leaves the store unchanged and usable.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ fn a_flush_has_objects_of_so_many_datasets() {
 fn a_flush_that_is_too_large_is_forgotten_and_the_writer_goes_on() {
     let store = store(&Schema::builtin("free").unwrap());
     let mut writer = store.writer().unwrap();
-    // Numbers of a column take a byte for each row that comes before and after the only one that has it.
+    // Numbers of a column take a byte for each row before and after the only row with a value.
     let names: Vec<String> = (0..60).map(|name| format!("n{name}")).collect();
     let value = "v".repeat(900);
     for number in 0..5_000 {
@@ -237,7 +237,7 @@ fn what_a_full_disk_refused_leaves_nothing_and_room_can_be_made() {
         assert_eq!(archive(&mut writer, space, 1 << 20).unwrap_err().code(), Code::Io);
         assert_eq!(room.used(), used);
     }
-    // What was taken before can still be flushed; what nobody flushes leaves nothing, wherever it was written to.
+    // Objects that were accepted before can still be flushed; unflushed objects leave no files in any location.
     for space in ["one", "two", "three"] {
         let mut other = store.writer().unwrap();
         archive(&mut other, space, 300 << 10).unwrap();
@@ -455,7 +455,7 @@ fn a_request_names_so_many_combinations() {
     writer.flush().unwrap();
     let snapshot = store.snapshot().unwrap();
     let request = |selector: &str, count: u64| {
-        // What is not asked for as a whole has no limit.
+        // Data that are not requested as a whole have no limit.
         assert_eq!(snapshot.list(selector)?.len(), 1);
         let found = snapshot.retrieve_partial(selector)?;
         assert_eq!((found.listing.len(), found.missing.len() as u64), (1, count - 1));

@@ -1,5 +1,5 @@
-//! Copied and moved stores, stores within stores, and places that several stores share: whatever one of them removes, the other
-//! keeps all of its objects.
+//! Copied and moved stores, stores within stores, and locations that several stores share: one store never removes
+//! objects of another.
 
 use std::cell::Cell;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::storage::LocalDisk;
 use crate::store::Store;
 use crate::writer::StoreWriter;
 
-/// So large that an object does not lie within a commit.
+/// So large that an object is not stored within a commit.
 const LARGE: usize = 100 << 10;
 
 thread_local! {
@@ -78,7 +78,7 @@ fn each_file(from: &Path, to: &Path, make: &dyn Fn(&Path, &Path)) {
     }
 }
 
-/// Everything that removes or moves files, again and again while time passes. What is refused is refused.
+/// Runs all operations that remove or move files, repeatedly while time passes. Rejected operations are allowed.
 fn ravage(root: &Path) {
     for selector in ["name=one", ""] {
         let store = open(root);

@@ -1,5 +1,6 @@
-//! Every verb, stopped at each of its calls in turn, or failing there once: all that flushes have brought is there then, and nothing else;
-//! others go on, and what they are told lasts; the verb is done when it is begun again; and nothing that it left behind stays.
+//! Every operation, stopped at each of its calls in turn, or failing there once. All flushed objects are then present,
+//! and no others; other processes continue, and their acknowledged objects are durable; the operation succeeds when it
+//! is repeated; and no leftovers remain.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,27 +22,27 @@ const ORDERS: [Commits; 2] = [Commits::Appended, Commits::Exclusive];
 fn stride() -> u64 {
     if crate::all_seeds() { 2 } else { 16 }
 }
-/// What can happen at a call, and what it takes along.
+/// The events at a call, and their data loss.
 const FAULTS: [(DiskFault, StopLoss); 4] = [
     (DiskFault::Stop, StopLoss::Nothing),
     (DiskFault::Stop, StopLoss::Unsynced),
     (DiskFault::Full, StopLoss::Nothing),
     (DiskFault::Error, StopLoss::Nothing),
 ];
-/// What others archive when they go on.
+/// Objects that others archive when they continue.
 const OTHERS: u32 = 19;
 /// The seed of some hundred bytes.
 const SMALL: u64 = 4;
-/// The seed of so many that one lies within its commit, and two lie in files.
+/// The seed of payloads, one of which is stored within its commit, and two in files.
 const MEDIUM: u64 = 109;
 /// The seed of so many that they are written before a flush.
 const LARGE: u64 = 232;
 
-/// What is done, as the command or a program does it.
+/// The operation, as the command or a program runs it.
 struct Verb {
     name: &'static str,
     run: fn(&Store) -> Result<()>,
-    /// Whether it is, for whoever looks.
+    /// Whether the operation is complete, according to a reader.
     is_done: fn(&Store) -> Result<bool>,
     /// It adds one commit each time that it is done.
     adds: Option<&'static [u32]>,
@@ -127,7 +128,7 @@ fn has_moved(store: &Store) -> Result<bool> {
     Ok(store.tiers()?.len() == 1 && store.movable("step=1/15/21", "cold")?.is_empty())
 }
 
-/// What flushes of these bring.
+/// The content of these flushes.
 fn brought(objects: &[(u32, u64)]) -> Shown {
     let objects = objects.iter();
     sorted(
@@ -137,8 +138,8 @@ fn brought(objects: &[(u32, u64)]) -> Shown {
     )
 }
 
-/// Objects of both datasets, within commits of a log that has gone on and in files, masked and removed, in a checkpoint that is old, in
-/// a later one, and behind it; and what a writer has left that has died.
+/// Objects of both datasets, within commits of a continued log and in files, masked and removed, in an old checkpoint,
+/// in a later one, and after it; and the leftovers of a crashed writer.
 fn filled(commits: Commits) -> FaultyDisk {
     let (disk, store) = opened(FaultyDisk::new(1), commits);
     let store = store.unwrap();
@@ -153,7 +154,7 @@ fn filled(commits: Commits) -> FaultyDisk {
     flush(&store, &[(1, SMALL), (15, MEDIUM), (16, SMALL)]).unwrap();
     let mut dead = store.writer().unwrap();
     archive(&mut dead, 6, LARGE).unwrap();
-    // It is killed: nothing of it is taken back.
+    // The process is killed without cleanup.
     _ = std::mem::ManuallyDrop::new(dead);
     let checked = store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
     assert_eq!(checked.unnamed.len(), 1);
@@ -164,7 +165,7 @@ fn filled(commits: Commits) -> FaultyDisk {
     disk.after(StopLoss::Nothing)
 }
 
-/// One that lies on a disk, where its tiers lie, too.
+/// A store on a disk that also has its tiers.
 fn open(disk: FaultyDisk) -> (Arc<FaultyDisk>, Store) {
     let disk = Arc::new(disk);
     be_a_place("here", &disk);
@@ -196,7 +197,7 @@ impl Beginning {
         open(self.disk.after(StopLoss::Nothing))
     }
 
-    /// What is shown when a verb is done.
+    /// The content after a complete operation.
     fn after(&self, verb: &Verb) -> Vec<Shown> {
         let (disk, store) = self.open();
         (verb.run)(&store).unwrap();
@@ -213,10 +214,11 @@ impl Beginning {
         after
     }
 
-    /// Runs a verb, of which this goes wrong after so many calls, and then all that follows from it; whether there were so many.
+    /// Runs an operation with this fault after so many calls, and then checks all consequences; returns whether it made
+    /// so many calls.
     fn step(&self, verb: &Verb, after: &[Shown], calls: u64, (fault, loss): (DiskFault, StopLoss)) -> bool {
         let (mut disk, mut store) = self.open();
-        // What reads only changes nothing.
+        // Read-only operations change nothing.
         store.snapshot().unwrap();
         disk.fault_in(calls, fault);
         let has_returned = (verb.run)(&store).is_ok();
@@ -258,7 +260,7 @@ impl Beginning {
     }
 }
 
-/// Nothing is wrong, and nothing that nobody needs stays.
+/// There is no damage, and no unneeded file remains.
 fn clean(disk: &FaultyDisk, store: &Store, expected: &[Shown]) {
     for _ in 0..2 {
         let_a_year_pass();
@@ -281,7 +283,7 @@ fn clean(disk: &FaultyDisk, store: &Store, expected: &[Shown]) {
     }
 }
 
-/// Steps with faults at each call in turn, as long as there are so many: with each of them at every so-manieth.
+/// Runs steps with faults at each call in turn, up to the last call: each kind of fault at the given interval of calls.
 fn at_each_call(name: &str, stride: u64, mut step: impl FnMut(u64, (DiskFault, StopLoss)) -> bool) {
     for (turn, fault) in FAULTS.into_iter().enumerate() {
         let mut calls = turn as u64 % stride;
@@ -335,7 +337,7 @@ fn a_store_whose_making_stops_at_any_call_is_there_or_can_be_made_again() {
     }
 }
 
-/// Whether it went on for so many calls.
+/// Whether it made so many calls.
 fn make_in_steps(calls: u64, commits: Commits, (fault, loss): (DiskFault, StopLoss)) -> bool {
     let disk = FaultyDisk::new(calls);
     disk.fault_in(calls, fault);

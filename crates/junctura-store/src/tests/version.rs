@@ -1,4 +1,4 @@
-//! What a later version has written is refused by its name, and nothing of it is taken for damage, or for what this version knows.
+//! Files of a later version are rejected by name, and never treated as damage, or as files of this version.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn write(disk: &dyn StorageDisk, path: &str, text: &str) {
     write_all(&*file, text.as_bytes(), 0).unwrap();
 }
 
-/// What is told of a file of a later version, whether it says otherwise what this one says, or nothing of it.
+/// The error for a file of a later version, whether it redefines fields of this version, or lacks them.
 fn told(disk: &dyn StorageDisk, path: &str, ask: &dyn Fn() -> Error) {
     let text = String::from_utf8(disk.read(path, 1 << 20).unwrap()).unwrap();
     let later = text.replace("\"version\": 1", "\"version\": 2");
@@ -79,7 +79,7 @@ fn a_file_of_a_later_version_is_named_with_its_version() {
     told(&*disk, "tiers/cold.json", &moves);
     told(&*disk, "tiers/cold.json", &|| open(&disk).unwrap().tiers().unwrap_err());
     store.move_to("", "cold", |_, _| true).unwrap();
-    // Of a disk that cannot be reached an object says why.
+    // For an unreachable disk, an object returns the error.
     let owner = "tiers/cold.owner.json";
     let text = String::from_utf8(tier.read(owner, 1 << 20).unwrap()).unwrap();
     write(&*tier, owner, &text.replace("\"version\": 1", "\"version\": 2"));

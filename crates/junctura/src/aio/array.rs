@@ -1,4 +1,4 @@
-//! Offering pieces of arrays from a task.
+//! Offers of array pieces from a task.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::verbs::bundle::Bundle;
 use crate::verbs::offer::{OfferOptions, OfferTerms, OfferedPayload};
 
 impl Pool {
-    /// As [`Pool::offer_piece_with`], for a task: waits for memory where the pool is full. A future that is
-    /// dropped may have offered it or not: offered again, the same piece does no harm.
+    /// Async version of [`Pool::offer_piece_with`]: waits for memory if the pool is full. If the future is dropped, the
+    /// piece may or may not have been offered; offering the same piece again is harmless.
     ///
     /// Requires the feature `async`.
     ///
@@ -36,7 +36,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// As [`Pool::offer_piece_with`].
     pub async fn begin_offer_piece<'a, V: IntoGiven<'a>>(
         &self,
         piece: &ArrayPiece<'_>,
@@ -65,7 +65,7 @@ impl Pool {
         unless_complete(stage(&bundle, terms, record, text.as_bytes()).await)
     }
 
-    /// `None`: the array is complete with this very piece.
+    /// `None`: the array is complete with this piece.
     async fn begin_array_bundle(&self, offering: &PieceOffer<'_>, mine: &[u8]) -> Result<Option<Arc<Bundle>>> {
         let about = offering.about();
         if let Some(bundle) = self.open_array(offering, &about)? {

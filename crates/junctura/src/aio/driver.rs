@@ -1,4 +1,4 @@
-//! Who reads for all tasks: one for a pool, in whatever loop.
+//! The driver: reads for all tasks of a pool, in any event loop.
 
 use std::fmt;
 use std::os::fd::AsFd;
@@ -16,10 +16,10 @@ use crate::connection::PoolConnection;
 use crate::pool::Pool;
 use crate::wait::PoolDescriptor;
 
-/// Reads for all tasks that wait on a pool, and wakes them: for runtimes that this library does not know.
+/// Reads for all tasks that wait on a pool, and wakes them: for runtimes that this library does not support itself.
 ///
-/// Whoever has it looks whenever the [descriptor](Driver::descriptor) is readable, for as long as [`Driver::look`] says so. It
-/// ends with the pool; dropping it before makes whoever waits fail with `Unavailable`.
+/// The program calls [`Driver::look`] whenever the [descriptor](Driver::descriptor) is readable, until `look` returns
+/// false. The driver ends with the pool. If it is dropped earlier, waiting tasks fail with `Unavailable`.
 ///
 /// ```
 /// # use junctura::Pool;
@@ -64,7 +64,7 @@ use crate::wait::PoolDescriptor;
 pub struct Driver {
     connection: Weak<PoolConnection>,
     descriptor: PoolDescriptor,
-    /// What is known once it has ended.
+    /// The state after the driver has ended.
     afterwards: DriverState,
 }
 
@@ -75,7 +75,7 @@ impl Driver {
         let descriptor = PoolDescriptor::of(connection)?;
         let mut state = connection.lock()?;
         state.tasks.driver = DriverState::Runs;
-        // What came before is to be found.
+        // Finds messages that arrived earlier.
         state.nudge();
         Ok(Self {
             connection: Arc::downgrade(connection),
@@ -84,15 +84,15 @@ impl Driver {
         })
     }
 
-    /// What is readable when there is something to look for. It may be watched by its levels or by its edges; nothing is read
-    /// from the descriptor itself.
+    /// Returns the descriptor that is readable when [`Driver::look`] has work. Level-triggered and edge-triggered
+    /// polling both work; nothing is read from the descriptor itself.
     #[must_use]
     pub fn descriptor(&self) -> &PoolDescriptor {
         &self.descriptor
     }
 
-    /// Sends what is to go, reads what has come, and wakes those whom it concerns; waits for nothing. False: nothing comes any
-    /// more, or nobody is left to read for.
+    /// Sends, reads, and wakes the tasks that are ready. Does not block. Returns false if the connection has ended or
+    /// there is nothing left to read for.
     #[must_use]
     pub fn look(&self) -> bool {
         self.connection
@@ -100,7 +100,8 @@ impl Driver {
             .is_some_and(|connection| connection.look_for_tasks())
     }
 
-    /// Looks until there is nothing more to look for, and waits in between: for a thread of its own, where there is no reactor.
+    /// Calls [`Driver::look`] until it returns false, and blocks in between: for a separate thread, if there is no
+    /// reactor.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -121,10 +122,10 @@ impl Driver {
         while junctura_transport::wait(self.descriptor.as_fd(), PollInterest::READ).is_ok() && self.look() {}
     }
 
-    /// The same in a task of tokio's.
+    /// As [`Driver::run`], in a tokio task.
     ///
     /// # Errors
-    /// `Unavailable` outside its runtimes; `Io` when the descriptor cannot be watched.
+    /// `Unavailable` outside a tokio runtime; `Io` if the descriptor cannot be watched.
     #[cfg(feature = "tokio")]
     pub(super) fn spawn_on_tokio(self) -> Result<()> {
         let runtime = tokio::runtime::Handle::try_current()
@@ -137,7 +138,7 @@ impl Driver {
             .map_err(|error| Error::new(Code::Io, "descriptor of a pool", error.to_string()))?;
         runtime.spawn(async move {
             while let Ok(mut readable) = watched.readable().await {
-                // What comes from here on is another edge.
+                // Messages that arrive from here on cause another edge.
                 readable.clear_ready();
                 if !self.look() {
                     return;
@@ -149,7 +150,8 @@ impl Driver {
 }
 
 impl Pool {
-    /// Makes the one that reads for the tasks that wait on this pool, for a runtime other than tokio. It ends with the pool.
+    /// Creates the driver that reads for the tasks that wait on this pool, for a runtime other than tokio. It ends with
+    /// the pool.
     ///
     /// ```
     /// # use junctura::Pool;

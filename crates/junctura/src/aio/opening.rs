@@ -1,4 +1,4 @@
-//! Opening a pool from a task.
+//! Opens a pool from a task.
 
 use std::future::Future;
 
@@ -8,8 +8,8 @@ use crate::beside::beside;
 use crate::{Pool, PoolBuilder};
 
 impl PoolBuilder {
-    /// As [`PoolBuilder::open`], for a task: a thread connects, and starts a server where that is asked for. A pool that was opened
-    /// for a future that is dropped is closed again.
+    /// Async version of [`PoolBuilder::open`]: a thread connects, and starts a server if requested. If the future is
+    /// dropped, a pool that it has opened is closed.
     ///
     /// Requires the feature `async`.
     ///
@@ -24,7 +24,7 @@ impl PoolBuilder {
     /// ```
     ///
     /// # Errors
-    /// `LimitExceeded` when the system gives no thread; those of [`PoolBuilder::open`] come with the answer.
+    /// `LimitExceeded` if the system provides no thread; those of [`PoolBuilder::open`] arrive with the answer.
     pub fn begin_open(self) -> Result<impl Future<Output = Result<Pool>> + Send + use<>> {
         beside(move || self.open(), drop)
     }

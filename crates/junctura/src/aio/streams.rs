@@ -1,4 +1,4 @@
-//! Follows, subscriptions and pages as streams, and what else comes in one by one.
+//! Follows, subscriptions, pages and gaps for tasks: streams and single items.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -22,11 +22,11 @@ use crate::verbs::subscribe::{PoolEvent, Subscription};
 #[derive(Default)]
 pub(crate) struct FollowTask {
     place: TaskPlace,
-    /// What a thread does for the follow, until it comes back.
+    /// A step that a thread runs for the follow.
     errand: Option<ThreadAnswer<BlockingStep>>,
 }
 
-/// What a task finds in a follow.
+/// The result of a poll of a follow.
 enum PolledItem {
     Item(Item),
     Errand(BlockingStep),
@@ -34,7 +34,8 @@ enum PolledItem {
 }
 
 impl Follow {
-    /// The next item, for a task; `None` when the follow has ended. Where the future is dropped, the item is still to come.
+    /// Async version of [`Follow::next_item`]; `None` when the follow has ended. If the future is dropped, the item is
+    /// not lost.
     ///
     /// Requires the feature `async`.
     ///
@@ -84,10 +85,10 @@ impl Follow {
         Poll::Ready(self.finish(done))
     }
 
-    /// What a task has left when it was dropped: what a thread reads for the follow comes first.
+    /// Returns the item that a dropped task left: the result of the thread that reads for the follow is first.
     ///
     /// # Errors
-    /// Also `Timeout` where the thread needs longer than this.
+    /// Also `Timeout` if the thread takes longer than this.
     pub(crate) fn left_by_task(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {
         let connection = Arc::clone(self.connection());
         if let Some(errand) = &mut self.task.errand {
@@ -134,7 +135,8 @@ impl Stream for Follow {
 }
 
 impl Subscription {
-    /// The next event, for a task; `None` when the subscription has ended. Where the future is dropped, the event is still to come.
+    /// Async version of [`Subscription::next_event`]; `None` when the subscription has ended. If the future is dropped,
+    /// the event is not lost.
     ///
     /// Requires the feature `async`.
     ///
@@ -177,7 +179,7 @@ impl Stream for Subscription {
 }
 
 impl Pages {
-    /// The next page, for a task; `None` when there are no more.
+    /// Async version of [`Pages::next_page`]; `None` after the last page.
     ///
     /// Requires the feature `async`.
     ///
@@ -198,7 +200,7 @@ impl Pages {
         poll_fn(|cx| self.poll_page(cx)).await
     }
 
-    /// All pages, for a task.
+    /// Async version of [`Pages::entries`].
     ///
     /// Requires the feature `async`.
     ///
@@ -248,7 +250,7 @@ impl Stream for Pages {
 }
 
 impl Requirement {
-    /// As [`Requirement::try_gap`], for a task: waits for the next one.
+    /// Async version of [`Requirement::try_gap`]: waits for the next gap.
     ///
     /// Requires the feature `async`.
     ///
@@ -266,7 +268,7 @@ impl Requirement {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// As [`Requirement::try_gap`].
     pub async fn begin_gap(&mut self) -> Result<Gap> {
         let (awaiting, connection) = (self.awaiting(), Arc::clone(self.connection()));
         until(&connection, awaiting, || self.take_gap().transpose()).await

@@ -1,4 +1,4 @@
-//! How a task waits: it takes what has come, or leaves its waker with the connection.
+//! The wait of a task: it takes a message that has arrived, or registers its waker with the connection.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use crate::connection::{DriverState, TaskPlace, flush_beside};
 use crate::pending::{Pending, PolledValue};
 
 impl TaskPlace {
-    /// Takes what is there; else the task is woken when it is to ask again.
+    /// Takes a result if there is one; otherwise registers the task to be woken when it must poll again.
     pub(super) fn poll<S, T>(
         &mut self,
         connection: &Arc<PoolConnection>,
@@ -22,19 +22,20 @@ impl TaskPlace {
         awaiting: impl FnOnce(&S) -> WaitSource,
         mut take: impl FnMut(&mut S) -> Option<Result<T>>,
     ) -> Poll<Result<T>> {
-        // Most has come already.
+        // In most cases the message has arrived already.
         if let Some(taken) = take(source) {
             self.leave();
             return Poll::Ready(taken);
         }
-        // A task that is known is woken by what is read from now on; what was read before is found here.
+        // The registered task is woken by messages that are read from now on; messages that were read before are found
+        // here.
         self.enter(connection, &awaiting(source), cx.waker());
         if let Some(taken) = take(source) {
             self.leave();
             return Poll::Ready(taken);
         }
         if let Err(error) = connection.must_be_driven() {
-            // The driver may have read it, and ended with the connection, since it was asked for.
+            // The driver may have read it, and ended with the connection, since the last poll.
             let taken = take(source);
             self.leave();
             return Poll::Ready(taken.unwrap_or(Err(error)));
@@ -44,7 +45,7 @@ impl TaskPlace {
     }
 }
 
-/// What `take` gives, as soon as it gives something: asked when there may be something of what is awaited.
+/// Returns the result of `take` as soon as there is one; calls `take` when the awaited event may have occurred.
 pub(super) async fn until<T>(
     connection: &Arc<PoolConnection>,
     awaiting: WaitSource,
@@ -71,7 +72,7 @@ impl<T: Send + 'static> Future for Pending<T> {
             this.place = place;
             match ready!(polled)? {
                 PolledValue::Taken(answer) => return Poll::Ready(Ok(answer)),
-                // A thread makes the answer; nobody waits for that any more once this is dropped.
+                // A thread makes the answer, which is discarded if this is dropped.
                 PolledValue::Slow => this.make_beside()?,
             }
         }
@@ -79,10 +80,11 @@ impl<T: Send + 'static> Future for Pending<T> {
 }
 
 impl PoolConnection {
-    /// Something has to read and wake: a driver, or a loop of the program. Within tokio a driver is made where there is none.
+    /// Checks that something reads and wakes: a driver, or a loop of the program. Within tokio this creates a driver if
+    /// there is none.
     ///
     /// # Errors
-    /// `Unavailable` where nothing does.
+    /// `Unavailable` if there is neither.
     fn must_be_driven(self: &Arc<Self>) -> Result<()> {
         {
             let state = self.lock()?;
@@ -100,13 +102,13 @@ impl PoolConnection {
         Err(Error::new(Code::Unavailable, "asynchronous pool", cause))
     }
 
-    /// Makes a driver of this runtime, unless there is one.
+    /// Creates a driver in this runtime, unless there is one.
     ///
     /// # Errors
-    /// `Unavailable` outside tokio's runtimes; `Io` when the descriptor cannot be watched.
+    /// `Unavailable` outside a tokio runtime; `Io` if the descriptor cannot be watched.
     #[cfg(feature = "tokio")]
     pub(super) fn drive_on_tokio(self: &Arc<Self>) -> Result<()> {
-        // Of several tasks that find none, one makes it.
+        // If several tasks find no driver, one creates it.
         if std::mem::replace(&mut self.lock()?.tasks.driver, DriverState::Runs) == DriverState::Runs {
             return Ok(());
         }
@@ -115,7 +117,7 @@ impl PoolConnection {
         driver.spawn_on_tokio()
     }
 
-    /// The driver has ended, with its runtime or with the connection: tasks that wait ask again.
+    /// Records that the driver has ended, with its runtime or with the connection: waiting tasks poll again.
     pub(super) fn undriven(&self, state: DriverState) {
         if let Ok(mut locked) = self.lock() {
             locked.tasks.driver = state;
@@ -130,7 +132,8 @@ impl PoolConnection {
         }
     }
 
-    /// Reads what has come and wakes the tasks that it concerns; false: nothing comes any more, and all are woken.
+    /// Reads messages and wakes the tasks that are ready; returns false, with all tasks woken, if the connection has
+    /// ended.
     pub(super) fn look_for_tasks(self: &Arc<Self>) -> bool {
         let Ok(is_blocked) = self.look_for_all() else {
             self.wake_all_tasks();
@@ -142,7 +145,7 @@ impl PoolConnection {
         true
     }
 
-    /// No task sleeps on what has not been sent. Why it cannot be sent, the answer tells.
+    /// Sends the outbox, so that no task sleeps on an unsent request. The answer reports a failure to send.
     fn send_for_tasks(self: &Arc<Self>) {
         let is_blocked = self
             .lock()

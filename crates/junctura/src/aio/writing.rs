@@ -1,4 +1,4 @@
-//! Offers that are not awaited one by one, by tasks.
+//! Pipelined offers from tasks.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::verbs::offer::{OfferOptions, OfferedPayload, PreparedOffer};
 use crate::verbs::pipeline::Pipeline;
 
 impl Pool {
-    /// As [`Pool::offer_many`], for a task.
+    /// Async version of [`Pool::offer_many`].
     ///
     /// Requires the feature `async`.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Pool::offer_many`].
     pub async fn begin_offer_many<'a, V, A, P>(&self, objects: impl IntoIterator<Item = (A, P)>) -> Result<Vec<Version>>
     where
         V: IntoGiven<'a>,
@@ -30,7 +30,7 @@ impl Pool {
         Ok(pipeline.collected())
     }
 
-    /// As [`Pool::bundled`], for a task.
+    /// Async version of [`Pool::bundled`].
     ///
     /// Requires the feature `async`.
     ///
@@ -49,7 +49,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// As [`Pool::bundled`].
     pub async fn begin_bundled(&self, fill: impl AsyncFnOnce(&Bundle) -> Result<()>) -> Result<Completed> {
         let bundle = self.begin_bundle()?.await?;
         fill(&bundle).await?;
@@ -58,7 +58,7 @@ impl Pool {
 }
 
 impl Bundle {
-    /// As [`Bundle::offer_many`], for a task.
+    /// Async version of [`Bundle::offer_many`].
     ///
     /// Requires the feature `async`.
     ///
@@ -75,7 +75,7 @@ impl Bundle {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// As [`Bundle::offer_many`].
     pub async fn begin_offer_many<'a, V, A, P>(&self, objects: impl IntoIterator<Item = (A, P)>) -> Result<Vec<Staged>>
     where
         V: IntoGiven<'a>,
@@ -103,8 +103,8 @@ where
 }
 
 impl Pipeline {
-    /// As [`Pipeline::offer_with`], for a task: waits only when the window is full, or the pool is. Where the future is dropped, the
-    /// offer was not made.
+    /// Async version of [`Pipeline::offer_with`]: waits only if the window or the pool is full. If the future is
+    /// dropped, the offer was not made.
     ///
     /// Requires the feature `async`.
     ///
@@ -121,14 +121,14 @@ impl Pipeline {
     /// field.fill(7);
     /// pipeline.begin_offer_allocation(field, [("name", "d")], OfferOptions::default()).await?;
     /// pipeline.begin_wait_until(1).await?; // not all
-    /// pipeline.begin_flush().await?; // what failed was told
+    /// pipeline.begin_flush().await?; // failures were reported
     /// assert_eq!(pipeline.outstanding(), 0);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// As [`Pipeline::offer_with`].
     pub async fn begin_offer<'a, V: IntoGiven<'a>>(
         &mut self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -149,12 +149,12 @@ impl Pipeline {
         self.put(&offer, ready.content())
     }
 
-    /// As [`Pipeline::offer_allocation_with`], for a task.
+    /// Async version of [`Pipeline::offer_allocation_with`].
     ///
     /// Requires the feature `async`.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Pipeline::offer_allocation_with`].
     pub async fn begin_offer_allocation<'a, V: IntoGiven<'a>>(
         &mut self,
         allocation: Allocation,
@@ -178,12 +178,12 @@ impl Pipeline {
         Ok(())
     }
 
-    /// As [`Pipeline::wait_until`], for a task.
+    /// Async version of [`Pipeline::wait_until`].
     ///
     /// Requires the feature `async`.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Pipeline::wait_until`].
     pub async fn begin_wait_until(&mut self, most: usize) -> Result<()> {
         let (awaiting, connection) = (self.awaiting(), Arc::clone(self.connection()));
         let take = || match self.take_acks() {
@@ -194,12 +194,12 @@ impl Pipeline {
         self.check()
     }
 
-    /// As [`Pipeline::flush`], for a task.
+    /// Async version of [`Pipeline::flush`].
     ///
     /// Requires the feature `async`.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Pipeline::flush`].
     pub async fn begin_flush(&mut self) -> Result<()> {
         self.begin_wait_until(0).await
     }

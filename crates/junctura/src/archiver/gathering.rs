@@ -1,18 +1,18 @@
-//! Objects that do not come alone.
+//! Objects that became visible as members of a bundle.
 
 use std::collections::BTreeMap;
 
 use crate::object::Object;
 
-/// Members of bundles that wait for the others, to be archived with one commit: by the last number of their bundle.
+/// Members of incomplete bundles, to be archived with one commit: by the last number of their bundle.
 #[derive(Default)]
 pub(super) struct GatheredBundles {
     bundles: BTreeMap<u64, Vec<Object>>,
 }
 
 impl GatheredBundles {
-    /// Takes an object; gives what is complete with it: the object itself, where it came alone or is the last of its bundle, and all of
-    /// a bundle whose last members do not come, since the selector does not mean them.
+    /// Adds an object; returns the objects that are complete with it: the object itself, if it is outside a bundle or
+    /// the last of its bundle, and all members of a bundle whose last members do not match the selector.
     pub(super) fn add(&mut self, object: Object) -> Vec<Object> {
         let (sequence, rest) = (object.version().sequence, u64::from(object.rest_of_bundle()));
         let mut complete = self.before(&object);
@@ -26,7 +26,7 @@ impl GatheredBundles {
         complete
     }
 
-    /// Bundles of which nothing comes any more when this object does. What was there when the archiver began comes in another order.
+    /// Returns bundles that are complete when this object arrives. The snapshot is in another order.
     pub(super) fn before(&mut self, object: &Object) -> Vec<Object> {
         if self.bundles.is_empty() || object.in_snapshot() {
             return Vec::new();
@@ -36,7 +36,7 @@ impl GatheredBundles {
         over.into_values().flatten().collect()
     }
 
-    /// Everything, complete or not.
+    /// Returns everything, complete or not.
     pub(super) fn take_all(&mut self) -> Vec<Object> {
         std::mem::take(&mut self.bundles).into_values().flatten().collect()
     }

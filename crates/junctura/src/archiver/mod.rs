@@ -1,12 +1,13 @@
-//! From a pool into a store, for as long as the pool lasts.
+//! Archives objects of a pool in a store, for as long as the pool exists.
 //!
 //! ```text
 //!  pool --requirement, a window of objects--> held --archived--> the writer's file --flush--> told --> released
 //! ```
-//! What is to be archived stays in the pool until it is: the requirement has a name and outlives its reader. What a reader
-//! that died had archived and not released comes again, and is found in the store by its version. What became visible together, as
-//! the members of a bundle, is archived with one commit, as far as the window has room for it. An object that cannot be archived is set
-//! aside (`aside.rs`), and the others are archived.
+//!
+//! An object stays in the pool until it is archived: the requirement has a name and outlives its reader. Objects that a
+//! crashed archiver had archived and not released are redelivered, and are found in the store by their version. The
+//! members of a bundle, which became visible together, are archived with one commit, as far as the window permits. An
+//! object that cannot be archived is set aside (`refused.rs`), and the others are archived.
 
 mod gathering;
 mod options;
@@ -37,20 +38,21 @@ use crate::wait::Timer;
 pub use self::options::{ArchiverCounts, ArchiverEvent, ArchiverOptions};
 pub use self::thread::ArchiverThread;
 
-/// Bytes that are flushed together; one payload may be longer.
+/// Bytes that are flushed together; one payload may be larger.
 const TOGETHER_BYTES_MAX: u64 = 256 << 20;
-/// How long a disk that has refused something is left alone.
+/// The pause after a disk has failed.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Looks for what ends the pause meanwhile.
+/// The interval at which a pause checks whether to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Keeps in a store what a pool has: all that a selector matches, or one of so many of it.
+/// Archives the objects of a pool in a store: all that match a selector, or a sample.
 ///
-/// It follows a requirement with a name, which keeps what matches in the pool until it is in the store, whoever releases it, also
-/// while no archiver runs; [`Pool::retract`] ends it. Several may share the work as long as their requirements differ. Producers that offer
-/// with durability [`Durable`](crate::Durability::Durable) are answered when their objects are on the disk.
+/// It follows a named requirement, which retains matching objects in the pool until they are in the store, independent
+/// of other consumers, also while no archiver runs. [`Pool::retract`] ends the requirement. Several archivers may share
+/// the work if their requirements differ. An offer with durability [`Durable`](crate::Durability::Durable) returns when
+/// its object is on disk.
 ///
-/// [`Archiver::run`] works in the thread that calls it, [`Archiver::start`] in one of its own, beside the caller's:
+/// [`Archiver::run`] works in the calling thread, [`Archiver::start`] in a thread of its own:
 /// ```
 /// # use junctura::{Archiver, ArchiverOptions, Pool};
 /// # fn main() -> junctura::Result<()> {
@@ -68,7 +70,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// assert_eq!((counts.archived, counts.left_out), (2, 1));
 /// # pool.retract("archive")?;
 ///
-/// // What is there, in this thread.
+/// // The snapshot, in this thread.
 /// let rest = ArchiverOptions { requirement: "rest".to_owned(), until_live: true, ..ArchiverOptions::default() };
 /// let mut archiver = Archiver::new(&pool, &store, "name=b", &rest)?;
 /// archiver.run(&mut |event| Ok(println!("{event:?}")))?;
@@ -79,25 +81,25 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Archiver {
     pool: Pool,
     requirement: Requirement,
-    /// Until it runs.
+    /// Present until it runs.
     follow: Option<Follow>,
     options: ArchiverOptions,
     store: Store,
     writer: StoreWriter,
-    /// As [`StoreWriter::flush`]: what tests replace.
+    /// As [`StoreWriter::flush`]; tests replace it.
     flush_writer: fn(&mut StoreWriter) -> Result<Flushed>,
     agreed: Vec<AgreedSchema>,
-    /// What is archived and not flushed, or was flushed before.
+    /// Objects that are written and not flushed, or were flushed before.
     held: Vec<GatheredObject>,
     held_bytes: u64,
-    /// Since when the first of it is held.
+    /// When the first of these objects was received.
     since: Instant,
-    /// What waits for the others of its bundle.
+    /// Members that wait for the rest of their bundle.
     gathering: GatheredBundles,
     sample: CollocationSample,
-    /// What is not to be archived, and has not been released yet.
+    /// Objects that are not to be archived, and have not been released yet.
     left_out: Vec<Object>,
-    /// What cannot be archived.
+    /// Objects that cannot be archived.
     aside: RefusedObjects,
     /// The last commit at which a checkpoint was begun.
     checkpoint: u64,
@@ -105,29 +107,31 @@ pub struct Archiver {
     progress: Arc<ArchiverProgress>,
 }
 
-/// A schema of the pool that the store has, too.
+/// A schema that the pool and the store share.
 struct AgreedSchema {
     name: String,
-    /// Its number in the store, if both have the same attributes: then the store reads the records as they are.
+    /// Its number in the store, if both have the same attributes: the store then reads the records as they are.
     number: Option<usize>,
 }
 
 struct GatheredObject {
     object: Object,
     bytes: u64,
-    /// With which commit another archiver has flushed it, that died before it said so.
+    /// The commit with which another archiver has flushed it, before it crashed without reporting that.
     commit: Option<u64>,
 }
 
-/// What somebody is told while it goes on.
+/// Receives events while the archiver runs.
 type Told<'a> = dyn FnMut(&ArchiverEvent<'_>) -> Result<()> + 'a;
 
 impl Archiver {
-    /// Makes the requirement, or joins it, and begins to read through it; nothing is archived before [`Archiver::run`].
+    /// Creates the requirement, or joins it, and begins to follow it; archives nothing before [`Archiver::run`]. Blocks
+    /// until the server has answered.
     ///
     /// # Errors
-    /// `InvalidSelector`; `InvalidArgument` for numbers of 0, or more objects for a flush than may be held; `Conflict` where the
-    /// requirement's name stands for another selector, or another archiver reads it; `Io` when the system has no random numbers.
+    /// `InvalidSelector`; `InvalidArgument` for counts of 0, or more objects per flush than may be held; `Conflict` if
+    /// the requirement's name exists with another selector, or another archiver reads it; `Io` if the system has no
+    /// random numbers.
     pub fn new(pool: &Pool, store: &Store, selector: &str, options: &ArchiverOptions) -> Result<Self> {
         options.check()?;
         let requirement = pool.require_with(selector, options.terms())?;
@@ -154,32 +158,38 @@ impl Archiver {
         })
     }
 
-    /// Begins to archive in a thread, with a connection of its own, so that nobody who uses the pool waits for the disk.
+    /// Starts to archive in a thread, with a connection of its own, so that no user of the pool waits for the disk.
     ///
     /// # Errors
-    /// As [`Archiver::new`] and [`Pool::connect`]; `Io` when the system gives no thread. What goes wrong later, [`ArchiverThread::stop`] and
-    /// [`ArchiverThread::wait`] say.
+    /// As [`Archiver::new`] and [`Pool::connect`]; `Io` if the system provides no thread. [`ArchiverThread::stop`] and
+    /// [`ArchiverThread::wait`] return later errors.
     pub fn start(pool: &Pool, store: &Store, selector: &str, options: &ArchiverOptions) -> Result<ArchiverThread> {
         options.check()?;
         let beside = pool.beside("archiver")?;
         ArchiverThread::begin(Self::new(&beside, store, selector, options)?, beside)
     }
 
-    /// What it has done.
+    /// Returns its counters.
     #[must_use]
     pub fn counts(&self) -> ArchiverCounts {
         self.progress.counts()
     }
 
-    /// Archives, until the pool ends or, with [`ArchiverOptions::until_live`], until all that is there is archived. `told` hears of
-    /// everything; an error of it ends the work. A disk that refuses is tried again, as long as it takes. An object that cannot be
-    /// archived for a reason of its own ([`ArchiverEvent::Unarchived`]) is set aside, and the others are archived.
+    /// Archives until the pool ends or, with [`ArchiverOptions::until_live`], until the snapshot is archived. Blocks.
+    /// `told` receives every event; an error from it ends the work. A failing disk is retried without limit. An object
+    /// that cannot be archived for a reason of its own ([`ArchiverEvent::Unarchived`]) is set aside, and the others are
+    /// archived.
     ///
     /// # Errors
-    /// `Closed` when the pool has ended, or it has run before; `Gone` when something that matched went before it was archived; in the end, the
-    /// error of the first object that was set aside, such as `SchemaMismatch` or `NotFound` for one whose schema the store does not have so,
-    /// `Corrupt` or `Expired` for an array without its pieces; `LimitExceeded` when 65,536 objects were set aside; `Unavailable` or `Expired`
-    /// for a flush that cannot be tried again; `Disconnected`. What was not archived stays in the pool, and the requirement with it.
+    /// - `Closed` if the pool has ended, or the archiver has run before
+    /// - `Gone` if a matching object was removed before it was archived
+    /// - at the end, the error of the first object that was set aside, such as `SchemaMismatch` or `NotFound` for a
+    ///   schema that the store does not have or has differently, `Corrupt` or `Expired` for an array without its pieces
+    /// - `LimitExceeded` if 65,536 objects were set aside
+    /// - `Unavailable` or `Expired` for a flush that cannot be retried
+    /// - `Disconnected`
+    ///
+    /// Objects that were not archived stay in the pool, and so does the requirement.
     pub fn run(&mut self, told: &mut Told<'_>) -> Result<()> {
         let outcome = self.archive_all(told);
         self.finish(outcome, told)?;
@@ -194,7 +204,7 @@ impl Archiver {
             return Err(Error::new(Code::Closed, "archiver", "it has run"));
         };
         let outcome = self.archive_from(&mut follow, told);
-        // The next archiver finds all that is owed. Without a server there is nothing to end.
+        // The next archiver finds all outstanding objects. Without a server there is nothing to end.
         let _ = follow.end();
         outcome
     }
@@ -214,7 +224,8 @@ impl Archiver {
         Err(Error::new(Code::Closed, self.pool.url(), "the pool has ended"))
     }
 
-    /// The next item; before there is a wait, what was taken is flushed, if it is due. `None`: there is none, or it is to stop.
+    /// Returns the next item; before it waits, it flushes what is due. `None`: there is none, or the archiver is to
+    /// stop.
     fn next(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<Option<Item>> {
         loop {
             self.pool.ask_hook()?;
@@ -248,9 +259,10 @@ impl Archiver {
         }
     }
 
-    /// What comes of a bundle whose last members have not come. Where nothing does, its others are not meant, or too many for the window.
+    /// Returns the rest of a bundle whose last members have not arrived. If nothing arrives, the other members do not
+    /// match, or exceed the window.
     fn rest_of_bundle(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<Option<Item>> {
-        // What the server had for this reader has come when it answers.
+        // All objects that the server had for this reader have arrived when it answers.
         self.pool.sync(None)?;
         let item = self.read(follow, told)?;
         if item.is_none() {
@@ -263,38 +275,40 @@ impl Archiver {
         Ok(item)
     }
 
-    /// Begins another follow where what is set aside takes up half of the window. What has come and was not read comes again.
+    /// Begins another follow if objects that are set aside fill half of the window. Deliveries that were not read are
+    /// redelivered.
     fn renew_if_due(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<()> {
         if !self.is_to_renew(follow) {
             return Ok(());
         }
         self.archive_gathered(told)?;
         self.flush(told)?;
-        // One reads at a time.
+        // A requirement has one reader at a time.
         follow.end()?;
         *follow = self.requirement.follow_with(self.options.follow())?;
         self.aside.renewed();
         Ok(())
     }
 
-    /// Whether the objects that are set aside take up so much of the window that the follow would deliver too little, or nothing, besides.
+    /// Returns whether the objects that are set aside take up so much of the window that the follow would deliver too
+    /// little, or nothing.
     fn is_to_renew(&self, follow: &Follow) -> bool {
         !follow.is_over() && self.aside.in_window() * 2 >= self.options.window as usize
     }
 
-    /// Whether what was held before leaves the window no room for what a bundle lacks.
+    /// Returns whether the objects held leave the window no room for the rest of a bundle.
     fn keeps_the_rest_away(&self) -> bool {
         let others = self.held.len() + self.left_out.len();
         others > 0 && others + self.gathering.len() + self.aside.in_window() >= self.options.window as usize
     }
 
-    /// For how long what is held may wait for more; `None`: it does not.
+    /// Returns how long the objects held may wait for more; `None`: without limit.
     fn time_left(&self) -> Option<Duration> {
         let interval = self.options.flush_interval;
         interval.map(|time| time.saturating_sub(self.since.elapsed()))
     }
 
-    /// Whether what is held is flushed though more has come.
+    /// Returns whether the objects held must be flushed although more have arrived.
     fn is_full(&self) -> bool {
         let held = self.held.len() as u64;
         held >= self.options.flush_every.unwrap_or(u64::MAX)
@@ -303,7 +317,7 @@ impl Archiver {
             || held > 0 && self.time_left().is_some_and(|left| left.is_zero())
     }
 
-    /// How many objects are held, without those that wait for others.
+    /// Returns the number of objects held, without those that wait for the rest of their bundle.
     fn in_window(&self) -> usize {
         self.held.len() + self.left_out.len() + self.aside.in_window()
     }
@@ -325,7 +339,7 @@ impl Archiver {
         if self.is_full() { self.flush(told) } else { Ok(()) }
     }
 
-    /// All that was there when it was to stop; what comes after that is the next one's.
+    /// Archives everything that was outstanding at the stop; later objects are left to the next archiver.
     fn drain(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<()> {
         let again = self
             .pool
@@ -337,7 +351,7 @@ impl Archiver {
             self.renew_if_due(follow, told)?;
             while let Some(item) = self.drained(follow, told)? {
                 match item {
-                    // Of another follow, what was there when that began comes in another order, and the rest again.
+                    // For a renewed follow the snapshot is in another order, and objects are redelivered.
                     Item::Object(object) if object.version().sequence > last && object.in_snapshot() => {
                         object.give_back()?;
                     }
@@ -355,7 +369,7 @@ impl Archiver {
                 self.archive_gathered(told)?;
             }
             self.flush(told)?;
-            // What was set aside took room in the window, too.
+            // Objects that were set aside took room in the window, too.
             came |= self.aside.len() > aside;
             if !came && !may_come {
                 return Ok(());
@@ -363,17 +377,18 @@ impl Archiver {
         }
     }
 
-    /// The next item of what the server has for this reader by now.
+    /// Returns the next item that the server has for this reader by now.
     fn drained(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<Option<Item>> {
         if let Some(item) = self.read(follow, told)? {
             return Ok(Some(item));
         }
-        // Once this is answered, the rest has come.
+        // When this is answered, the rest has arrived.
         self.pool.sync(None)?;
         self.read(follow, told)
     }
 
-    /// The next item that has come. An object whose payload cannot be read, since it was changed or its disk fails, is set aside.
+    /// Returns the next item that has arrived. An object whose payload cannot be read, because it is corrupt or its
+    /// disk fails, is set aside.
     fn read(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<Option<Item>> {
         while let Some((item, unread)) = follow.try_next_unread()? {
             match (item, unread) {
@@ -389,7 +404,7 @@ impl Archiver {
         self.archive(gathered, told)
     }
 
-    /// What is not archived after an error is given back: released, it would count as archived.
+    /// After an error the remaining objects are given back: a release would count as archived.
     fn archive(&mut self, objects: Vec<Object>, told: &mut Told<'_>) -> Result<()> {
         let mut objects = objects.into_iter();
         while let Some(object) = objects.next() {
@@ -429,7 +444,7 @@ impl Archiver {
         }
     }
 
-    /// Whoever waits for the disk with it is told why; it stays in the pool, and the others are archived.
+    /// Reports the error to durable offers of the object; the object stays in the pool, and the others are archived.
     fn set_aside(&mut self, object: Object, error: &Error, told: &mut Told<'_>) -> Result<()> {
         self.progress.count(|counts| counts.failed += 1);
         let heard = told(&ArchiverEvent::Unarchived { object: &object, error });
@@ -446,7 +461,8 @@ impl Archiver {
         self.held.push(held);
     }
 
-    /// Returns the commit that the store has it with, if it is there already. An error comes with whether it is that of the object alone.
+    /// Writes an object; returns the commit with which the store has it already, if any. An error is returned with
+    /// whether only this object causes it.
     fn write(
         &mut self,
         object: &Object,
@@ -467,15 +483,15 @@ impl Archiver {
             && error.code() == Code::LimitExceeded
             && self.writer.pending() > 0
         {
-            // One flush takes no more; the next one may.
+            // One flush has no more room; the next one may.
             self.flush(told).map_err(|error| (false, error))?;
             written = write(&mut self.writer, schema, object, whole);
         }
         written.map(|()| None).map_err(of_objects)
     }
 
-    /// The number of the object's schema in the store, where the store reads its records as they are. Both must mean the same by a
-    /// schema's name.
+    /// Returns the number of the object's schema in the store, if the store can read its records as they are. Pool and
+    /// store must define the schema alike.
     fn agree(&mut self, schema: &Arc<Schema>) -> Result<Option<usize>> {
         if let Some(agreed) = self.agreed.iter().find(|agreed| agreed.name == schema.name()) {
             return Ok(agreed.number);
@@ -499,8 +515,8 @@ impl Archiver {
         Ok(number)
     }
 
-    /// Makes what is held last, says so, and releases it. A disk that refuses is tried again, unless it is to stop; what waits for it
-    /// is told.
+    /// Flushes the objects held, reports them as archived, and releases them. A failing disk is retried, unless the
+    /// archiver is to stop; durable offers are notified.
     fn flush(&mut self, told: &mut Told<'_>) -> Result<()> {
         self.release_left_out()?;
         let mut is_told = false;
@@ -525,14 +541,15 @@ impl Archiver {
         Ok(())
     }
 
-    /// Flushes what the store has refused together in two halves, and so on, until the objects that it refuses are found.
+    /// Flushes objects that the store has rejected together in two halves, recursively, until the rejected objects are
+    /// found.
     fn flush_apart(&mut self, error: &Error, told: &mut Told<'_>) -> Result<()> {
         let (written, there): (Vec<GatheredObject>, Vec<GatheredObject>) =
             self.held.drain(..).partition(|held| held.commit.is_none());
         self.held = there;
         self.held_bytes = self.held.iter().map(|held| held.bytes).sum();
         let mut first: Vec<Object> = written.into_iter().map(|held| held.object).collect();
-        // What the old one has not flushed is forgotten with it.
+        // Dropping the old writer discards what it has not flushed.
         match self.store.writer() {
             Ok(writer) => self.writer = writer,
             Err(error) => {
@@ -565,7 +582,7 @@ impl Archiver {
         Ok(())
     }
 
-    /// Who waits for the disk with one of them is told that it will not be there.
+    /// Releases objects that are not to be archived; durable offers of these fail.
     fn release_left_out(&mut self) -> Result<()> {
         if self.left_out.is_empty() {
             return Ok(());
@@ -585,7 +602,7 @@ impl Archiver {
         self.requirement.not_archived(&sequences, &error.to_string()).map(drop)
     }
 
-    /// Where the store is.
+    /// Returns the location of the store.
     fn location(&self) -> Cow<'_, str> {
         let given = self.options.location.as_deref().map(Cow::Borrowed);
         given.unwrap_or_else(|| self.store.uri("").into())
@@ -600,7 +617,7 @@ impl Archiver {
         };
         let archived: Vec<ArchivedLocation> = self.held.iter().map(archived).collect();
         self.requirement.archived(&archived)?;
-        // Where all of it was there, nothing was flushed now.
+        // If all objects were in the store already, nothing was flushed now.
         let newest = self.held.iter().map(commit_of).max().unwrap_or(flushed);
         let (objects, bytes) = (self.held.len() as u64, self.held_bytes);
         self.progress.count(|counts| {
@@ -618,7 +635,7 @@ impl Archiver {
         self.checkpoint_if_due(newest, told)
     }
 
-    /// Beside what goes on; one at a time.
+    /// Begins a checkpoint in the background; one at a time.
     fn checkpoint_if_due(&mut self, commit: u64, told: &mut Told<'_>) -> Result<()> {
         let every = self.options.checkpoint_every;
         let is_due = every > 0 && commit.saturating_sub(self.checkpoint) >= every;
@@ -637,9 +654,9 @@ impl Archiver {
         Ok(())
     }
 
-    /// What has become of the last one.
+    /// Handles the end of the last checkpoint.
     fn end_checkpoint(&mut self, told: &mut Told<'_>) -> Result<()> {
-        // It does not panic.
+        // The thread does not panic.
         let ended = self.checkpoints.take().and_then(|thread| thread.join().ok());
         match ended {
             Some(Err(error)) => told(&ArchiverEvent::NoCheckpoint(&error)),
@@ -653,7 +670,7 @@ impl Archiver {
         told(&ArchiverEvent::Missed(gap))
     }
 
-    /// Gives back what is not known to last; returns what went wrong.
+    /// Gives back the objects that are not known to be durable; returns the error.
     fn finish(&mut self, outcome: Result<()>, told: &mut Told<'_>) -> Result<()> {
         let gathered = self.gathering.take_all();
         let failed = (self.held.len() + gathered.len()) as u64;
@@ -665,7 +682,7 @@ impl Archiver {
         let told = self.end_checkpoint(told);
         let aside = self.aside.outcome(self.counts().failed);
         match outcome.and(told) {
-            // The end of the pool is the usual one: that something is not archived is the news.
+            // The end of the pool is normal: objects that were not archived are the relevant error.
             Err(ended) if ended.code() == Code::Closed => return aside.and(Err(ended)),
             outcome => outcome.and(aside)?,
         }
@@ -679,7 +696,7 @@ impl Archiver {
     }
 }
 
-/// With its record as it is, if the store has `schema`, except an array: its parts become one object of other attributes.
+/// Writes the record as it is, if the store has `schema`. An array is assembled to one object with other attributes.
 fn write(writer: &mut StoreWriter, schema: Option<usize>, object: &Object, whole: Option<&WholeArray>) -> Result<()> {
     let version = object.version();
     if let (Some(schema), None) = (schema, whole) {
@@ -693,7 +710,7 @@ fn write(writer: &mut StoreWriter, schema: Option<usize>, object: &Object, whole
     })
 }
 
-/// With which commit another archiver has flushed it, that died before it said so.
+/// Returns the commit with which another archiver has flushed the object, before it crashed without reporting that.
 fn earlier_commit(snapshot: &Snapshot, object: &Object) -> Result<Option<u64>> {
     let schema = object.schema();
     with_given(schema, object.attributes(), |given| {
@@ -716,7 +733,7 @@ impl fmt::Debug for Archiver {
 mod tests {
     use super::*;
 
-    /// An archiver of nine objects, and its store.
+    /// Returns an archiver of nine objects, and its store.
     fn archiver(flush_writer: fn(&mut StoreWriter) -> Result<Flushed>) -> (Archiver, Store) {
         let pool = Pool::builder().schema("free").open().unwrap();
         let schemas = pool.schemas().unwrap();

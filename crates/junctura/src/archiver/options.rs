@@ -1,4 +1,4 @@
-//! What an archiver is told, and what it tells.
+//! Options, counters and events of an archiver.
 
 use std::time::Duration;
 
@@ -8,30 +8,31 @@ use crate::object::Object;
 use crate::verbs::follow::{FollowOptions, Gap};
 use crate::verbs::require::RequireOptions;
 
-/// The largest window that a server gives.
+/// The largest window that a server permits.
 const WINDOW_MAX: u32 = 65_536;
 
-/// How to archive, where it is not the default.
+/// Options of an archiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiverOptions {
-    /// The requirement's name.
+    /// The name of the requirement.
     pub requirement: String,
-    /// Archives one of so many objects that match, the first of each, and releases the others. Counted by collocation: of the
-    /// objects whose keys have all but the last level in common.
+    /// Archives the first of every so many matching objects, and releases the others. Counted by collocation: among the
+    /// objects whose keys differ only in the last level.
     pub every: u64,
-    /// Flushes at the latest when so many objects are held; `None`: as many as come together, up to the window.
+    /// Maximum number of objects per flush; `None`: all that arrive together, up to the window.
     pub flush_every: Option<u64>,
-    /// For how long objects are held so that more go with one commit; `None`: until nothing more has come. What is held stays in the
-    /// pool's memory, and who offers durably waits for it.
+    /// How long objects are held to put more into one commit; `None`: until no more have arrived. Objects held occupy
+    /// the pool's memory and delay durable offers.
     pub flush_interval: Option<Duration>,
-    /// Ends when all that is there is archived, and leaves no requirement behind. Where something goes wrong, the requirement stays: it
-    /// keeps what was not archived.
+    /// Ends when the snapshot is archived, and retracts the requirement. After an error the requirement remains and
+    /// retains the objects that were not archived.
     pub until_live: bool,
-    /// Writes the catalogue as Parquet files after each so many commits, so that who opens the store has little to read; 0: never.
+    /// Writes a checkpoint of the catalogue (Parquet files) after every so many commits, so that opening the store
+    /// reads little; 0: never.
     pub checkpoint_every: u64,
-    /// How many objects may be held at once.
+    /// The maximum number of objects held at once.
     pub window: u32,
-    /// How the store is called where others are told what lies in it; `None`: by the URI of its files.
+    /// The location of the store in events; `None`: the URI of its files.
     pub location: Option<String>,
 }
 
@@ -91,55 +92,57 @@ impl ArchiverOptions {
     }
 }
 
-/// What an archiver has done.
+/// Counters of an archiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArchiverCounts {
     /// Objects that are in the store, flushed.
     pub archived: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
-    /// Objects that were released and not archived, since only one of so many is.
+    /// Objects that were released without being archived, because only a sample is archived.
     pub left_out: u64,
-    /// Objects that matched, and went before they could be archived.
+    /// Matching objects that were removed before they could be archived.
     pub missed: u64,
-    /// Objects that could not be archived, for a reason of their own or when something ended the archiver: they stay in the pool, for the
-    /// next one.
+    /// Objects that could not be archived, for a reason of their own or because the archiver ended with an error: they
+    /// stay in the pool, for the next archiver.
     pub failed: u64,
 }
 
-/// What an archiver does, while it does it.
+/// An event of an archiver.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ArchiverEvent<'a> {
     /// An object is in the store, flushed.
     Archived {
-        /// Which; it is released afterwards.
+        /// The object; it is released afterwards.
         object: &'a Object,
-        /// With which commit of the store: an earlier one, where another archiver has flushed it and died before it said so.
+        /// The commit of the store; an earlier one, if another archiver has flushed the object and crashed before it
+        /// reported that.
         commit: u64,
     },
-    /// All that was archived with this commit, and before it, has been told.
+    /// All objects of this commit and of earlier ones have been reported.
     Flushed {
-        /// Its number.
+        /// The number of the commit.
         commit: u64,
     },
-    /// Objects that matched went before they could be archived.
+    /// Matching objects were removed before they could be archived.
     Missed(&'a Gap),
-    /// An object cannot be archived, for a reason of its own. It stays in the pool, owed to the next archiver, and the others are archived.
+    /// An object cannot be archived, for a reason of its own. It stays in the pool for the next archiver, and the
+    /// others are archived.
     Unarchived {
-        /// Which; it is held until the archiver ends.
+        /// The object; it is held until the archiver ends.
         object: &'a Object,
-        /// Why.
+        /// The reason.
         error: &'a Error,
     },
-    /// The disk has refused a flush, which is tried again if it can be.
+    /// The disk has failed a flush, which is retried if possible.
     Refused {
-        /// How many objects wait for it.
+        /// The number of objects that wait for it.
         objects: u64,
-        /// What it said.
+        /// The error of the disk.
         error: &'a Error,
     },
-    /// The catalogue was not written as Parquet files. Nothing is lost with that.
+    /// The checkpoint of the catalogue failed. No data is lost.
     NoCheckpoint(&'a Error),
 }
 

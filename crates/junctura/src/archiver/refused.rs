@@ -1,24 +1,25 @@
-//! Objects that cannot be archived, each for a reason of its own. The others are archived without them.
+//! Objects that cannot be archived, each for a reason of its own. The others are archived.
 //!
 //! ```text
 //!  refused --told, counted--> held here --the archiver ends--> given back, owed to the next archiver
 //! ```
-//! An object that is given back through a requirement is delivered to its reader again at once. So objects that were refused stay held until
-//! the archiver ends. They count for the window of the follow that they came through; before half of it is full, another follow takes its
-//! place (`Archiver::renew_if_due`).
+//!
+//! An object that is given back through a requirement is redelivered to its reader at once. Rejected objects therefore
+//! stay held until the archiver ends. They count for the window of the follow that delivered them; before they fill
+//! half of the window, another follow replaces it (`Archiver::renew_if_due`).
 
 use junctura_model::{Advice, Code, Error, Result};
 
 use crate::object::Object;
 
-/// Objects that are set aside; more of them are no longer the fault of single objects.
+/// Maximum number of objects that are set aside; more indicate a general fault.
 const OBJECTS_MAX: usize = 1 << 16;
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct RefusedObjects {
     objects: Vec<Object>,
-    /// Of them, those that came through the present follow.
+    /// The number of objects that the present follow delivered.
     in_window: usize,
     first: Option<Error>,
 }
@@ -41,17 +42,17 @@ impl RefusedObjects {
         Err(Error::new(Code::LimitExceeded, "archiver", cause))
     }
 
-    /// How many were set aside, by whatever follow they came.
+    /// Returns the number of objects that were set aside, delivered by any follow.
     pub(super) fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// How much of the window is taken up.
+    /// Returns the number of these that count for the present window.
     pub(super) fn in_window(&self) -> usize {
         self.in_window
     }
 
-    /// The follow is another one.
+    /// Records that another follow has begun.
     pub(super) fn renewed(&mut self) {
         self.in_window = 0;
     }
@@ -60,7 +61,7 @@ impl RefusedObjects {
         std::mem::take(&mut self.objects)
     }
 
-    /// The error that the archiver ends with: that of the first object.
+    /// Returns the error with which the archiver ends: that of the first object.
     pub(super) fn outcome(&self, failed: u64) -> Result<()> {
         match &self.first {
             None => Ok(()),
@@ -72,13 +73,14 @@ impl RefusedObjects {
     }
 }
 
-/// Whether an array that could not be gathered is the reason, and not the pool or the connection.
+/// Returns whether the cause is an array that could not be assembled, and not the pool or the connection.
 pub(super) fn is_of_array(error: &Error) -> bool {
     let is_of_pool = matches!(error.code(), Code::Closed | Code::Denied | Code::Protocol);
     error.code().advice() != Advice::Retry && !is_of_pool
 }
 
-/// Whether a store refuses what it is given, and not everything: a full disk, another owner, a damaged catalogue are reasons of the store.
+/// Returns whether a store rejects single objects, and not everything: a full disk, another owner, a damaged catalogue
+/// are faults of the store.
 pub(super) fn is_of_objects(error: &Error) -> bool {
     matches!(
         error.code(),

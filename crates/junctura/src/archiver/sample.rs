@@ -1,14 +1,14 @@
-//! Of many objects each so many-th one.
+//! Sampling: one of every so many objects.
 
 use std::collections::HashMap;
 
 use crate::object::Object;
 
-/// Where more are counted than this, all begin again.
+/// All counts restart when more collocations than this are counted.
 const COUNTED_MAX: usize = 1 << 20;
 
-/// Counts objects of each collocation, all levels of the key but the last, for itself: what several producers offer side by side is
-/// not mistaken for one sequence.
+/// Counts objects of each collocation (all levels of the key but the last) separately, so that interleaved producers
+/// are not mistaken for one sequence.
 #[derive(Debug)]
 pub(super) struct CollocationSample {
     every: u64,
@@ -23,7 +23,7 @@ impl CollocationSample {
         }
     }
 
-    /// Whether this one, which is the next, is among them; the first is.
+    /// Returns whether the next object is part of the sample; the first is.
     pub(super) fn takes(&mut self, object: &Object) -> bool {
         if self.every <= 1 {
             return true;

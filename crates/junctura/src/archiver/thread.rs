@@ -16,7 +16,7 @@ use super::{Archiver, ArchiverCounts, ArchiverEvent};
 use crate::awaiting::{Awaited, WaitKind, WaitSource};
 use crate::pool::Pool;
 
-/// What the thread that archives shares with those who look.
+/// State that the archiver's thread shares with its observers.
 #[derive(Debug, Default)]
 pub(super) struct ArchiverProgress {
     counts: Mutex<ArchiverCounts>,
@@ -49,15 +49,16 @@ impl ArchiverProgress {
 }
 
 impl Awaited for ArchiverProgress {
-    /// That it is to stop.
+    /// Waits for the request to stop.
     fn awaiting(&self) -> WaitSource {
         WaitSource(WaitKind::Raised(Arc::clone(&self.is_to_stop)))
     }
 }
 
-/// An archiver that works in a thread: see [`Archiver::start`]. Dropped, it stops by itself, when what is there is archived.
+/// An archiver that runs in a thread: see [`Archiver::start`]. After a drop, it stops by itself when the outstanding
+/// objects are archived.
 ///
-/// Any thread may ask it. In a forked child it is its parent's: nothing of it goes on there.
+/// Thread-safe. In a forked child it has no effect: the thread belongs to the parent.
 ///
 /// ```
 /// # use junctura::{Archiver, ArchiverOptions, Code, Pool};
@@ -69,13 +70,13 @@ impl Awaited for ArchiverProgress {
 /// # let store = junctura_store::Store::create_url(&path, &pool.schemas()?, &Default::default())?;
 /// let archiver = Archiver::start(&pool, &store, "", &ArchiverOptions::default())?;
 /// pool.offer([("name", "a")], b"payload")?;
-/// assert_eq!(archiver.wait(Some(Duration::ZERO)).unwrap_err().code(), Code::Timeout); // it goes on
+/// assert_eq!(archiver.wait(Some(Duration::ZERO)).unwrap_err().code(), Code::Timeout); // it continues
 /// println!("{} so far", archiver.counts().archived);
 ///
 /// archiver.begin_stop();
 /// assert_eq!(archiver.wait(None)?.archived, 1);
 /// assert!(archiver.is_over());
-/// assert_eq!(archiver.stop()?.archived, 1); // says the same again
+/// assert_eq!(archiver.stop()?.archived, 1); // returns the same result
 /// # Ok(())
 /// # }
 /// ```
@@ -91,7 +92,7 @@ impl ArchiverThread {
         let ends = EndGuard(Arc::clone(&progress));
         let work = move || {
             let outcome = archiver.run(&mut tell);
-            // Whoever is told that it is over finds nothing of it any more.
+            // Dropped before the end is reported, so that an observer of the end finds all its resources released.
             drop(archiver);
             ends.0.end(outcome);
         };
@@ -104,31 +105,32 @@ impl ArchiverThread {
         })
     }
 
-    /// What it has done so far.
+    /// Returns its current counters.
     #[must_use]
     pub fn counts(&self) -> ArchiverCounts {
         self.progress.counts()
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.is_inherited() || self.progress.outcome().is_some()
     }
 
-    /// Has it end when all that the pool has for it now is archived. Asks the server once, and does not wait for the disk.
+    /// Stops it when all objects that the pool has for it now are archived. Sends one request to the server, and does
+    /// not wait for the disk.
     pub fn begin_stop(&self) {
         if self.is_over() || self.progress.is_to_stop.swap(true, Ordering::AcqRel) {
             return;
         }
-        // The answer has the thread look. Without a server it has ended.
+        // The answer wakes the thread. Without a server it has ended.
         let _ = self.pool.sync(None);
     }
 
-    /// Waits until it has ended, by [`ArchiverThread::begin_stop`] or otherwise; `None`: as long as it takes.
+    /// Blocks until it has ended, by [`ArchiverThread::begin_stop`] or otherwise; `None`: without limit.
     ///
     /// # Errors
-    /// `Timeout`: it goes on. What has ended it, as [`Archiver::run`] says: the same to everybody who asks.
+    /// `Timeout`: it continues. The error that ended it, as [`Archiver::run`] returns it: the same for every caller.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<ArchiverCounts> {
         if self.is_inherited() {
             let cause = "it is that of the parent process";
@@ -153,8 +155,9 @@ impl ArchiverThread {
         }
     }
 
-    /// Ends it, when all that the pool has for it now is archived; gives what it has done. What comes later stays for the next one,
-    /// unless the requirement is retracted ([`Pool::retract`]). A disk that refuses is not waited for.
+    /// Stops it when all objects that the pool has for it now are archived; returns its counters. Blocks. Later objects
+    /// are left to the next archiver, unless the requirement is retracted ([`Pool::retract`]). A failing disk is not
+    /// retried.
     ///
     /// # Errors
     /// As [`Archiver::run`].
@@ -180,7 +183,7 @@ impl fmt::Debug for ArchiverThread {
     }
 }
 
-/// Says that it is over also where the thread has panicked.
+/// Reports the end also if the thread has panicked.
 struct EndGuard(Arc<ArchiverProgress>);
 
 impl Drop for EndGuard {

@@ -1,11 +1,12 @@
-//! Compares what the head of an array claims with the pieces that exist, before a plan is made of it.
+//! Checks the claim of an array's head against the existing pieces, before a plan is made.
 //!
-//! A head is text that any producer can write: it may name more elements, or more ranks, than any memory has. A plan of it costs memory and
-//! time for what it lists. So two things are compared first. The server has counted the members of the head's bundle: a layout that gives
-//! elements to more ranks is refused. And the owners of some elements are looked up: the first element, the last one, and others at random. At
-//! least half of them must have a piece (single pieces may be withdrawn), and each piece must have the length that the layout gives it. The
-//! server lists them; no payload is moved. So a plan is made only of an array of which, in all likelihood, a large part exists. A small
-//! claim is planned without a look at its pieces: it costs little.
+//! A head is text that any producer can write: it may claim more elements, or more ranks, than any memory can hold, and
+//! a plan costs memory and time for each. Two checks run first. The server counts the members of the head's bundle: a
+//! layout that assigns elements to more ranks is rejected. Then the owners of some elements are looked up: of the first
+//! element, the last one, and random others. At least half of the owners must have a piece (single pieces may be
+//! withdrawn), and each piece must have the length that the layout gives it. The server lists the pieces; no payload is
+//! moved. A plan is thus made only for an array of which, in all likelihood, a large part exists. A small claim is
+//! planned without this check, because its plan is cheap.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -17,17 +18,18 @@ use junctura_model::{Code, Error, Result};
 use crate::pool::Pool;
 use crate::verbs::list::{Entry, ListOptions};
 
-/// Elements whose owners are looked up.
+/// Number of elements whose owners are looked up.
 const SAMPLED: u64 = 16;
-/// A claim of no more elements, of no more ranks, is small.
+/// A claim of at most this many elements and ranks is small.
 const ELEMENTS_SMALL: u64 = 1 << 20;
 const RANKS_SMALL: u64 = 1 << 10;
 
-/// Compares the number of pieces with that of the objects that became visible with the head, as members of its bundle. The server counts
-/// 0 for an object without a bundle, and servers of earlier versions count none: then nothing is known.
+/// Compares the number of pieces with the number of objects that became visible with the head, as members of its
+/// bundle. The server counts 0 for an object without a bundle, and servers of earlier versions do not count: the check
+/// is then skipped.
 ///
 /// # Errors
-/// `Corrupt` where the layout needs more pieces.
+/// `Corrupt` if the layout needs more pieces.
 pub(super) fn check_count(key: &str, layout: &Layout, siblings: u32) -> Result<()> {
     let owners = layout.owners();
     if siblings == 0 || owners <= u64::from(siblings) {
@@ -37,10 +39,10 @@ pub(super) fn check_count(key: &str, layout: &Layout, siblings: u32) -> Result<(
     Err(Error::new(Code::Corrupt, key, cause))
 }
 
-/// Looks up some pieces of the array with this key. May wait for the server.
+/// Looks up some pieces of the array with this key. May block on the server.
 ///
 /// # Errors
-/// `Expired` where most pieces are missing; `InvalidArgument` where one has another length than the layout gives it.
+/// `Expired` if most pieces are missing; `InvalidArgument` if a piece has another length than the layout gives it.
 pub(super) fn check(
     pool: &Pool,
     key: &str,
@@ -78,7 +80,7 @@ pub(super) fn check(
 }
 
 /// # Errors
-/// `InvalidArgument` where this is not the length of a rank's piece.
+/// `InvalidArgument` if this is not the length of a rank's piece.
 pub(super) fn check_length(layout: &Layout, element: Element, rank: u64, bytes: u64) -> Result<()> {
     let (room, width) = (layout.room(rank), element.kind.bytes());
     if u128::from(room) * width as u128 == u128::from(bytes) {
@@ -92,7 +94,7 @@ fn rank_of(piece: &Entry) -> Option<u64> {
     piece.get("rank")?.parse().ok()
 }
 
-/// The owners of the first element, of the last one, and of some at random; none where the array has no elements.
+/// Returns the owners of the first element, of the last one, and of random ones; none if the array is empty.
 fn sample(layout: &Layout) -> impl Iterator<Item = u64> {
     let shape = layout.shape();
     let random = RandomState::new();

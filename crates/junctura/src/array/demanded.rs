@@ -1,4 +1,4 @@
-//! Taking an array, or a part of one, in a layout of one's own.
+//! Reads an array, or a part, in the reader's own layout.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,10 +19,10 @@ use crate::pool::Pool;
 use crate::target::{Target, owned};
 use crate::verbs::demand::{DemandOptions, DemandThrough, begin_demand};
 
-/// Requests for pieces that are unanswered at a time.
+/// Maximum number of outstanding requests for pieces.
 const PIECES_ASKED_MAX: usize = 256;
 
-/// An array that is there, held until it is dropped.
+/// A complete array, held until it is dropped.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -57,13 +57,13 @@ pub struct DemandedArray {
 }
 
 enum DemandTerms {
-    /// Pieces, by what they name.
+    /// Pieces, by the array that they name.
     Pieces { head: ArrayHead, piece_of: String },
-    /// An object that is an array by itself.
+    /// An object that is itself an array.
     Plain { layout: Arc<Layout>, element: Element },
 }
 
-/// What of an array is wanted, and how it is to lie.
+/// A part of an array, and its layout in memory.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -78,18 +78,18 @@ enum DemandTerms {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ArrayPart<'l> {
-    /// How what all ranks together want lies over them, and in their memory.
+    /// The decomposition of the requested elements over all ranks, and their layout in the memory of each rank.
     pub layout: &'l Arc<Layout>,
-    /// Whose part it is.
+    /// The rank whose part this is.
     pub rank: u64,
-    /// The index of the array where that begins, in each dimension; empty: where the array does.
+    /// The index in the array at which the layout begins, for each dimension; empty: the origin of the array.
     pub origin: &'l [u64],
-    /// What its elements are to be; `None`: what they are.
+    /// The element type of the result; `None`: that of the array.
     pub element: Option<Element>,
 }
 
 impl<'l> ArrayPart<'l> {
-    /// One rank's part of the whole array.
+    /// Returns one rank's part of the whole array.
     #[must_use]
     pub fn of(layout: &'l Arc<Layout>, rank: u64) -> Self {
         Self {
@@ -102,7 +102,8 @@ impl<'l> ArrayPart<'l> {
 }
 
 impl Pool {
-    /// The array of an object that came in another way than by [`Pool::demand_array`], such as a follow. Does not wait.
+    /// Returns the array of an object that was received in another way than by [`Pool::demand_array`], such as a
+    /// follow. Does not block.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -123,7 +124,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` for an object that is no array, `Corrupt`: the object is given back then, as by who has not had it.
+    /// `InvalidArgument` for an object that is no array; `Corrupt`. The object is then given back as not received.
     pub fn array(&self, object: Object) -> Result<DemandedArray> {
         DemandedArray::of(self, object).or_else(|refused| {
             let (object, error) = *refused;
@@ -132,12 +133,13 @@ impl Pool {
         })
     }
 
-    /// The array with this key, or the newest one that matches a selector; waits until all its pieces are there. What of it is
-    /// wanted, and in which layout, is said when it is taken: [`DemandedArray::take`]. Also of an object that is an array by itself, if its
-    /// attributes `dtype` and `shape` say so.
+    /// Returns the array with this key, or the newest one that matches a selector. Blocks until all its pieces have
+    /// been offered. The part and its layout are chosen when it is read: [`DemandedArray::take`]. Also returns an
+    /// object that is itself an array, according to its attributes `dtype` and `shape`.
     ///
     /// # Errors
-    /// As [`Pool::demand`]; the `Timeout` says which ranks have not offered their pieces. `InvalidArgument` for what is no array.
+    /// As [`Pool::demand`]; the `Timeout` names the ranks that have not offered their pieces. `InvalidArgument` for an
+    /// object that is no array.
     pub fn demand_array<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<DemandedArray> {
         let target = target.into();
         let began = Instant::now();
@@ -152,7 +154,7 @@ impl Pool {
         }
     }
 
-    /// As [`Pool::demand_array`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::demand_array`]. See [`Pending`].
     ///
     /// ```
     /// # use junctura::{Layout, ArrayPiece, Pool};
@@ -167,7 +169,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// What this side can tell; the others come with the answer.
+    /// Errors that this client detects; the others arrive with the answer.
     pub fn begin_demand_array<'a>(
         &self,
         target: impl Into<Target<'a>>,
@@ -204,7 +206,7 @@ impl DemandTerms {
     }
 }
 
-/// Whether a payload says how the pieces of an array lie.
+/// Returns whether a payload describes the layout of an array's pieces.
 pub(crate) fn is_in_pieces(payload: &[u8]) -> bool {
     ArrayHead::is_one(payload)
 }
@@ -223,19 +225,19 @@ impl DemandedArray {
         }
     }
 
-    /// The object alone, held as before.
+    /// Returns the object alone, held as before.
     #[must_use]
     pub fn into_object(self) -> Object {
         self.object
     }
 
-    /// The object that it was found by.
+    /// Returns the object of the array.
     #[must_use]
     pub fn object(&self) -> &Object {
         &self.object
     }
 
-    /// How its producers have it.
+    /// Returns the layout of its producers.
     #[must_use]
     pub fn layout(&self) -> &Arc<Layout> {
         match &self.how {
@@ -244,7 +246,7 @@ impl DemandedArray {
         }
     }
 
-    /// What its elements are.
+    /// Returns its element type.
     #[must_use]
     pub fn element(&self) -> Element {
         match &self.how {
@@ -253,39 +255,41 @@ impl DemandedArray {
         }
     }
 
-    /// Bytes of a part's memory.
+    /// Returns the memory size of a part in bytes.
     #[must_use]
     pub fn bytes(&self, part: &ArrayPart<'_>) -> usize {
         let element = part.element.unwrap_or_else(|| self.element());
         part.layout.room(part.rank) as usize * element.kind.bytes()
     }
 
-    /// Copies a part into new memory; gaps that its layout has are zeros. As [`Self::take_into`].
+    /// Copies a part into new memory, as [`Self::take_into`]; padding of the layout is zeroed. The caller owns the
+    /// result.
     ///
     /// # Errors
-    /// As [`Self::take_into`]; `TooLarge` where there is no memory for it.
+    /// As [`Self::take_into`]; `TooLarge` if memory is insufficient.
     pub fn take(&self, part: &ArrayPart<'_>) -> Result<Vec<u8>> {
         let mut mine = Vec::new();
         let bytes = self.bytes(part);
         let mut memory = ArrayMemory::New { bytes, into: &mut mine };
         self.take_to(part, &mut memory, 1)?;
-        // Nothing may have come, and all of it be gaps.
+        // All of the part may be padding.
         memory.get()?;
         Ok(mine)
     }
 
-    /// Copies a part, straight from the producers' pieces, into memory of the caller's, with so many threads. Gaps that its layout has stay as
-    /// they are. May wait for the server to say where the pieces lie. Where they lie on another machine, that packs what is wanted of them,
-    /// nothing else travels, and one thread puts it where it belongs.
+    /// Copies a part directly from the producers' pieces into the caller's memory, with this number of threads. `mine`
+    /// must have [`Self::bytes`] bytes; padding of the layout is left unchanged. May block until the server returns the
+    /// locations of the pieces. If the pieces are on another machine, that machine packs the requested elements, only
+    /// these are transferred, and one thread unpacks them.
     ///
     /// # Errors
-    /// `InvalidArgument` for a part that is none of the array, or memory of another length; `Unsupported` for elements that are not converted into
-    /// each other; `Expired` where the array has gone meanwhile.
+    /// `InvalidArgument` for a part outside the array, or memory of another length; `Unsupported` for element types
+    /// without a conversion; `Expired` if the array was removed meanwhile.
     pub fn take_into(&self, part: &ArrayPart<'_>, mine: &mut [u8], threads: usize) -> Result<()> {
         self.take_to(part, &mut ArrayMemory::Mine(mine), threads)
     }
 
-    /// As [`DemandedArray::take`], without waiting: for a task, a thread copies it. See [`Pending`].
+    /// Non-blocking version of [`DemandedArray::take`]: for a task, a thread copies the part. See [`Pending`].
     ///
     /// ```
     /// # use junctura::{Layout, ArrayPart, ArrayPiece, Pool};
@@ -300,7 +304,7 @@ impl DemandedArray {
     /// ```
     ///
     /// # Errors
-    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    /// Only in a forked child, which reconnects: those of [`Pool::connect`].
     pub fn begin_take(self: &Arc<Self>, part: &ArrayPart<'_>) -> Result<Pending<Vec<u8>>> {
         let connection = self.pool.connection()?;
         let (array, layout, origin) = (Arc::clone(self), Arc::clone(part.layout), part.origin.to_vec());
@@ -337,7 +341,7 @@ impl DemandedArray {
         let gather = plans.gather(&wanted, || self.check_claim())?;
         match &self.how {
             DemandTerms::Plain { .. } => {
-                // Nobody has anything of what has no elements.
+                // An array without elements has no pieces.
                 let payload = labels::without(self.object.payload());
                 let pieces: Vec<&[u8]> = gather.peers().iter().map(|_| payload).collect();
                 gather.check(&pieces)?;
@@ -352,7 +356,7 @@ impl DemandedArray {
         }
     }
 
-    /// Compares what the array claims to be with the bytes that there are.
+    /// Compares the claimed size of the array with its payload.
     fn check_claim(&self) -> Result<()> {
         match &self.how {
             DemandTerms::Plain { layout, element } => {
@@ -364,13 +368,13 @@ impl DemandedArray {
         }
     }
 
-    /// Compares what the head says with the pieces that there are.
+    /// Compares the head's claim with the existing pieces.
     pub(super) fn check_pieces(&self, lies: (&Layout, Element), of: (&str, Option<i64>)) -> Result<()> {
         claim::check_count(self.object.key(), lies.0, self.object.rest_of_bundle())?;
         claim::check(&self.pool, self.object.key(), lies, of)
     }
 
-    /// Gives it back, as dropping it does, and says so at once.
+    /// Releases it, as dropping it does, and notifies the server at once.
     ///
     /// # Errors
     /// As [`Object::release`].
@@ -378,7 +382,7 @@ impl DemandedArray {
         self.object.release()
     }
 
-    /// Gives it back as somebody who has not had it: that counts as no release.
+    /// Gives it back as not received: this does not count as a release.
     ///
     /// # Errors
     /// As [`Object::give_back`].
@@ -386,9 +390,9 @@ impl DemandedArray {
         self.object.give_back()
     }
 
-    /// The pieces of these ranks. They stay as long as the array, which is held.
+    /// Demands the pieces of these ranks. They are retained as long as the array, which is held.
     fn pieces(&self, ranks: &[u64], piece_of: &str, epoch: Option<i64>) -> Result<Vec<Object>> {
-        // In the pool alone: a store behind it has no pieces.
+        // Only from the pool: a store behind it has no pieces.
         let connection = self.pool.connection()?;
         let ask = |rank: &u64| {
             let name = PieceIdentity::new(piece_of, epoch, *rank);
@@ -415,7 +419,7 @@ impl DemandedArray {
         }
     }
 
-    /// What it means that there is no such piece.
+    /// Converts the error for a missing piece.
     pub(super) fn gone(&self, error: Error) -> Error {
         match error.code() {
             Code::NotFound | Code::Gone => Error::new(Code::Expired, self.object.key(), "the array has gone meanwhile"),
@@ -428,7 +432,7 @@ impl DemandedArray {
     }
 }
 
-/// What a piece is found by.
+/// The identity of a piece, for a demand.
 pub(super) struct PieceIdentity<'a> {
     piece_of: &'a str,
     epoch: Option<String>,
@@ -451,13 +455,13 @@ impl<'a> PieceIdentity<'a> {
     }
 }
 
-/// An object that is an array by itself.
+/// Returns the layout of an object that is itself an array.
 fn plain(object: &Object) -> Result<DemandTerms> {
     let (Some(dtype), Some(shape)) = (object.get("dtype"), object.get("shape")) else {
         let cause = "it is no array: it was not offered in pieces, and has no dtype and shape";
         return Err(Error::new(Code::InvalidArgument, object.key(), cause));
     };
-    // Where the schema knows no lists, extents stand between slashes.
+    // If the schema has no lists, extents are separated by slashes.
     let items = list_items(shape).flat_map(|item| item.split('/').map(str::parse).collect::<Vec<_>>());
     let extents: Vec<u64> = items.collect::<std::result::Result<_, _>>().map_err(|_| {
         let cause = format!("'{shape}' is no shape");

@@ -1,4 +1,4 @@
-//! One program's side of an exchange of arrays: what stays the same from step to step is said once.
+//! One rank's side of an array exchange: states once the settings that are the same in every step.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::pool::Pool;
 use crate::target::Target;
 use crate::verbs::offer::OfferOptions;
 
-/// One rank's side of an exchange of arrays: it puts what it has, and gets what others have, in its own layout and in elements of its
-/// own.
+/// One rank's side of an array exchange: it puts its own arrays, and gets arrays of others in its own layout and
+/// element type.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -54,7 +54,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// The side of this rank.
+    /// Creates the side of this rank.
     ///
     /// # Errors
     /// `InvalidArgument` for a rank that the layout does not have.
@@ -75,7 +75,7 @@ impl Exchange {
         })
     }
 
-    /// Attributes of all that it puts and gets; those that are said with an array count more.
+    /// Sets attributes of all arrays that it puts and gets; attributes of a single call take precedence.
     #[must_use]
     pub fn common<'a>(mut self, attributes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
@@ -83,21 +83,21 @@ impl Exchange {
         self
     }
 
-    /// The schema of all that it puts and gets, where it is not the pool's default.
+    /// Sets the schema of all arrays that it puts and gets. Default: the pool's default schema.
     #[must_use]
     pub fn schema(mut self, name: &str) -> Self {
         self.schema = Some(name.to_owned());
         self
     }
 
-    /// How long what it puts stays, where that is not as the schema says.
+    /// Sets the retention of the arrays that it puts. Default: as the schema defines.
     #[must_use]
     pub fn retention(mut self, retention: Retention) -> Self {
         self.retention = Some(retention);
         self
     }
 
-    /// Bytes of the rank's memory.
+    /// Returns the size of the rank's memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.layout.room(self.rank) as usize * self.element.kind.bytes()
@@ -106,7 +106,7 @@ impl Exchange {
     /// Offers the rank's part of an array, as [`Pool::offer_piece`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Pool::offer_piece`].
     pub fn put<'a, V: IntoGiven<'a>>(
         &'a self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -115,7 +115,7 @@ impl Exchange {
         self.put_as(None, attributes, mine)
     }
 
-    /// As [`Exchange::put`], of a version of the array that an epoch tells from the next: see [`ArrayPiece::epoch`].
+    /// As [`Exchange::put`], for a version of the array that is distinguished by an epoch: see [`ArrayPiece::epoch`].
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -135,7 +135,7 @@ impl Exchange {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// As [`Pool::offer_piece`].
     pub fn put_epoch<'a, V: IntoGiven<'a>>(
         &'a self,
         epoch: i64,
@@ -166,10 +166,11 @@ impl Exchange {
             .offer_piece_with(&piece, self.about(attributes), mine, options)
     }
 
-    /// The rank's part of the array with this key; waits for it. As [`Pool::demand_array`] and [`DemandedArray::take`].
+    /// Returns the rank's part of the array with this key. Blocks until the array is complete. As
+    /// [`Pool::demand_array`] and [`DemandedArray::take`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Pool::demand_array`] and [`DemandedArray::take`].
     pub fn get<'a, V: IntoGiven<'a>>(
         &'a self,
         key: impl IntoIterator<Item = (&'a str, V)>,
@@ -178,17 +179,17 @@ impl Exchange {
         self.demand(key, timeout)?.take(&self.part())
     }
 
-    /// As [`Exchange::get`], into memory of the caller's.
+    /// As [`Exchange::get`], into the caller's memory.
     ///
     /// # Errors
-    /// As there; `InvalidArgument` for memory of another length than [`Exchange::bytes`].
+    /// As [`Exchange::get`]; `InvalidArgument` for memory of another length than [`Exchange::bytes`].
     pub fn get_into<'a, V: IntoGiven<'a>>(
         &'a self,
         key: impl IntoIterator<Item = (&'a str, V)>,
         timeout: Option<Duration>,
         mine: &mut [u8],
     ) -> Result<()> {
-        // Told before anybody waits, or has had the array.
+        // Checked before the call waits, or receives the array.
         if mine.len() != self.bytes() {
             let cause = format!(
                 "rank {} has {} bytes in this layout, and memory of {} was given",

@@ -1,4 +1,4 @@
-//! What an array's own object says: how its pieces lie.
+//! The head of an array: the payload of its own object, which describes the layout of the pieces.
 //!
 //! ```text
 //!   junctura-array 1
@@ -13,12 +13,12 @@ use std::sync::Arc;
 use junctura_layout::{Element, Layout};
 use junctura_model::{Code, Error, Result, Schema};
 
-/// What its payload begins with, and no other.
+/// The first line of the payload of every head.
 const MAGIC: &str = "junctura-array 1\n";
-/// A value of an attribute may have so many bytes.
+/// Maximum length of an attribute value in bytes.
 const VALUE_BYTES_MAX: usize = 1024;
 
-/// How an array lies.
+/// The head of an array.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ArrayHead {
     pub(crate) layout: Arc<Layout>,
@@ -36,15 +36,15 @@ impl ArrayHead {
         text
     }
 
-    /// Whether a payload is that of an array's own object: one that begins so and cannot be read is none, but any bytes.
+    /// Returns whether a payload is a head. A payload that only begins like one, and cannot be parsed, is plain bytes.
     pub(crate) fn is_one(payload: &[u8]) -> bool {
         matches!(Self::read(payload), Ok(Some(_)))
     }
 
-    /// `None` for a payload that is that of no array.
+    /// Parses a head; `None` for a payload without one.
     ///
     /// # Errors
-    /// `Corrupt` for one that begins as an array's and is none.
+    /// `Corrupt` for a payload that begins as a head and is invalid.
     pub(crate) fn read(payload: &[u8]) -> Result<Option<Self>> {
         let Some(rest) = payload.strip_prefix(MAGIC.as_bytes()) else {
             return Ok(None);
@@ -69,7 +69,7 @@ impl ArrayHead {
         }))
     }
 
-    /// The layout as a value of an attribute.
+    /// Returns the layout as an attribute value.
     pub(crate) fn layout_value(&self) -> String {
         let text = self.layout.to_string();
         if text.len() <= VALUE_BYTES_MAX {
@@ -79,10 +79,10 @@ impl ArrayHead {
     }
 }
 
-/// How the pieces of an array name it.
+/// Returns the text by which the pieces of an array refer to it.
 ///
 /// # Errors
-/// `TooLarge` for a key that is too long for that.
+/// `TooLarge` for a key that is too long for this.
 pub(crate) fn piece_of(schema: &str, key: &str) -> Result<String> {
     let name = format!("{schema}{key}");
     if name.len() <= VALUE_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! An array with labels behind its bytes, as the Python package offers those of xarray's.
+//! Arrays with labels after their bytes, as the Python package offers those of xarray.
 //!
 //! ```text
 //!   array | coordinates, labels | bytes of the array: u64 | bytes of the labels: u64 | "junctura-labels1"
@@ -6,7 +6,7 @@
 
 const MAGIC: &[u8; 16] = b"junctura-labels1";
 
-/// The bytes of the array: all of a payload that has no labels.
+/// Returns the bytes of the array: the whole payload if it has no labels.
 pub(super) fn without(payload: &[u8]) -> &[u8] {
     bytes_of_array(payload).map_or(payload, |length| &payload[..length])
 }

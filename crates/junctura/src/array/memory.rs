@@ -1,8 +1,8 @@
-//! Where what is taken of an array goes.
+//! The destination memory of an array part.
 
 use junctura_model::{Code, Error, Result};
 
-/// New memory is asked for when what goes there has been found: an array may say of itself that it is larger than any memory.
+/// New memory is allocated only after its sources have been found: an array may claim to be larger than any memory.
 pub(super) enum ArrayMemory<'m> {
     Mine(&'m mut [u8]),
     New { bytes: usize, into: &'m mut Vec<u8> },
@@ -22,7 +22,7 @@ impl ArrayMemory<'_> {
     }
 
     /// # Errors
-    /// `TooLarge` where there is not so much.
+    /// `TooLarge` if memory is insufficient.
     pub(super) fn get(&mut self) -> Result<&mut [u8]> {
         match self {
             Self::Mine(mine) => Ok(mine),

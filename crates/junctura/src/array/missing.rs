@@ -1,4 +1,4 @@
-//! Whose pieces an array lacks, for those who have waited for it in vain.
+//! Names the missing pieces of an array when a wait for it times out.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::pool::Pool;
 use crate::verbs::bundles::{BundleEntry, BundleState};
 use crate::verbs::list::{Entry, ListOptions};
 
-/// So many are named.
+/// Maximum number of ranks that are named.
 const NAMED_MAX: usize = 16;
-/// A layout may claim any number of ranks, none of which has elements: the search for missing pieces ends here.
+/// A layout may claim any number of ranks without elements: the search for missing pieces stops after this many.
 const RANKS_SEARCHED_MAX: u64 = 1 << 16;
-/// The bundles of arrays.
+/// Selects the bundles of arrays.
 pub(crate) const ARRAYS: &str = "exists(piece_of)";
 
-/// The error, with what is missing, if the array is there in part.
+/// Adds the missing pieces to the error, if the array is incomplete.
 pub(super) fn named(pool: &Pool, target: &body::TargetBody<'_>, error: &Error, waited: Duration) -> Error {
     let lacks = lacks(pool, target, error, waited).ok().flatten();
     lacks.unwrap_or_else(|| error.clone())
@@ -41,19 +41,19 @@ fn lacks(pool: &Pool, target: &body::TargetBody<'_>, error: &Error, waited: Dura
     Ok(None)
 }
 
-/// An array that was asked for, and is there in part.
+/// An array that was demanded and is incomplete.
 #[derive(Debug)]
 pub(crate) struct IncompleteArray<'b> {
     bundle: &'b BundleEntry,
     key: String,
     piece_of: &'b str,
-    /// `None`: its text is too long to stand there.
+    /// `None`: its text is too long to be stored there.
     layout: Option<Layout>,
     there: BTreeSet<u64>,
 }
 
 impl<'b> IncompleteArray<'b> {
-    /// `None`: the bundle is none of an array that is not complete, or of another one.
+    /// `None` if the bundle is not that of an incomplete array, or of another array.
     pub(crate) fn of(pool: &Pool, target: &body::TargetBody<'_>, bundle: &'b BundleEntry) -> Result<Option<Self>> {
         let Some((piece_of, layout)) = open_array(bundle) else {
             return Ok(None);
@@ -68,7 +68,7 @@ impl<'b> IncompleteArray<'b> {
         }))
     }
 
-    /// What lists its pieces, if they are to be named.
+    /// Returns the list request for its pieces, if they are to be named.
     pub(crate) fn pieces(&self) -> Option<(ListOptions<'b>, String)> {
         let options = ListOptions {
             bundle: self.bundle.path.as_deref(),
@@ -79,13 +79,13 @@ impl<'b> IncompleteArray<'b> {
         Some((options, format!("piece_of={}", quoted(self.piece_of))))
     }
 
-    /// These are there.
+    /// Records existing pieces.
     pub(crate) fn note(&mut self, page: &[Entry]) {
         let rank = |entry: &Entry| entry.get("rank")?.parse::<u64>().ok();
         self.there.extend(page.iter().filter_map(rank));
     }
 
-    /// The error, with what is missing.
+    /// Returns the error with the missing pieces.
     pub(crate) fn says(&self, error: &Error, waited: Duration) -> Error {
         Error::new(error.code(), &*self.key, self.missing()).after(waited)
     }
@@ -112,14 +112,14 @@ impl<'b> IncompleteArray<'b> {
     }
 }
 
-/// What an array that is not complete is, and how it lies.
+/// Returns the identity and the layout of an incomplete array.
 fn open_array(bundle: &BundleEntry) -> Option<(&str, &str)> {
     let attributes = bundle.attributes.as_ref()?;
     let is_open = bundle.state == BundleState::Open;
     is_open.then_some((attributes.get("piece_of")?, attributes.get("layout")?))
 }
 
-/// The key of an array, if it is one that was asked for.
+/// Returns the key of an array, if the target includes it.
 fn key_if_meant(target: &body::TargetBody<'_>, schemas: &[Arc<Schema>], piece_of: &str) -> Result<Option<String>> {
     let Some(at) = piece_of.find('{') else { return Ok(None) };
     let (schema, key) = piece_of.split_at(at);

@@ -1,4 +1,4 @@
-//! Arrays that lie over ranks: producers hand over their pieces in their layout, consumers get theirs in another.
+//! Arrays with a domain decomposition: producers offer their pieces in their layout, consumers read in another layout.
 //!
 //! ```text
 //!   rank 0 ── offer_piece ──┐  a bundle, which lacks as many pieces as ranks have elements
@@ -6,9 +6,11 @@
 //!   rank 2 ── offer_piece ──┘
 //!                                demand_array ──► the array's own object: its layout ──► plan ──► the pieces it needs
 //! ```
-//! The array's own object has the key that its producers gave, and says how it lies; consumers find it by meaning, as any other. Pieces are
-//! objects of a schema of their own ([`Schema::PIECE`](crate::Schema::PIECE)) that nobody comes upon who does not ask for them; they stay as long as the array's own
-//! object does. Where they lie on another machine, that packs what is wanted of them (`packed.rs`).
+//!
+//! The array's own object has the key that its producers gave, and describes the layout; consumers find it by its
+//! attributes, as any other object. Pieces are objects of a separate schema ([`Schema::PIECE`](crate::Schema::PIECE)),
+//! so only a query for that schema finds them. They are retained as long as the array's own object. If the pieces are
+//! on another machine, that machine packs the requested elements (`packed.rs`).
 
 mod claim;
 mod demanded;

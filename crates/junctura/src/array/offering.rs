@@ -1,4 +1,4 @@
-//! Offering pieces.
+//! Offers of array pieces.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,19 +38,19 @@ use crate::verbs::offer::{OfferOptions, OfferTerms, OfferedPayload};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ArrayPiece<'l> {
-    /// How the whole array lies.
+    /// The layout of the whole array.
     pub layout: &'l Arc<Layout>,
-    /// What its elements are.
+    /// Its element type.
     pub element: Element,
-    /// Whose part it is.
+    /// The rank whose part this is.
     pub rank: u64,
-    /// Tells one version of the array from the next, where the schema of its key lets objects supersede each other: a step, a counter. Not
-    /// where a key is that of one object.
+    /// Distinguishes versions of the array, if the schema of its key lets objects supersede each other: a step, a
+    /// counter. Not allowed if the schema permits only one object per key.
     pub epoch: Option<i64>,
 }
 
 impl<'l> ArrayPiece<'l> {
-    /// Of an array that is offered once.
+    /// A piece of an array that is offered once.
     #[must_use]
     pub fn new(layout: &'l Arc<Layout>, element: Element, rank: u64) -> Self {
         let epoch = None;
@@ -62,7 +62,7 @@ impl<'l> ArrayPiece<'l> {
         }
     }
 
-    /// Bytes of its memory.
+    /// Returns its memory size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.layout.room(self.rank) as usize * self.element.kind.bytes()
@@ -86,7 +86,8 @@ impl<'l> ArrayPiece<'l> {
     }
 }
 
-/// The arrays of which this process has offered pieces, and others have not yet: they are given up only when nobody has them open.
+/// The incomplete arrays for which this process has offered pieces. They stay open, so that they are not aborted as
+/// orphans.
 #[derive(Default)]
 pub(crate) struct OpenArrays(Mutex<Vec<OpenArray>>);
 
@@ -97,7 +98,7 @@ struct OpenArray {
 }
 
 impl OpenArrays {
-    /// The bundle of this path, if this connection has it open. Those that are complete are let go.
+    /// Returns the bundle at this path, if this connection has it open. Drops complete bundles.
     fn find(&self, connection: &Arc<PoolConnection>, path: &str) -> Option<OpenArray> {
         let goes_on = |one: &OpenArray| one.bundle.is_of(connection) && matches!(one.bundle.completed(), Ok(None));
         let (open, over): (Vec<_>, Vec<_>) = self.lock().clone().into_iter().partition(goes_on);
@@ -105,7 +106,7 @@ impl OpenArrays {
             let is_over = |one: &OpenArray| over.iter().any(|over| Arc::ptr_eq(&over.bundle, &one.bundle));
             self.lock().retain(|one| !is_over(one));
         }
-        // The end of a bundle may wait for the server: no lock is held.
+        // Ending a bundle may wait for the server: no lock is held.
         drop(over);
         open.into_iter().find(|one| one.bundle.path() == Some(path))
     }
@@ -125,12 +126,12 @@ impl fmt::Debug for OpenArrays {
     }
 }
 
-/// A piece, and the array that it is of.
+/// A piece, and its array.
 pub(crate) struct PieceOffer<'p> {
     connection: Arc<PoolConnection>,
     piece: ArrayPiece<'p>,
     head: ArrayHead,
-    /// Of the array's own object.
+    /// Terms of the array's own object.
     terms: OfferTerms,
     record: Vec<u8>,
     key: String,
@@ -138,19 +139,21 @@ pub(crate) struct PieceOffer<'p> {
 }
 
 impl Pool {
-    /// Offers a copy of one rank's part of an array; returns when it is staged. The array becomes visible when all ranks that have elements
-    /// of it have offered theirs, under the key that they all give.
+    /// Offers a copy of one rank's part of an array. Blocks until it is staged. The array becomes visible, under the
+    /// key that all ranks give, when all ranks that have elements have offered their pieces.
     ///
-    /// `mine` is the rank's memory as the layout describes it, gaps included. The same piece again, with the same bytes, does no harm. As
-    /// long as an array lacks pieces, [`Pool::demand`] does not see it; when all who have offered pieces of it have gone it is given
-    /// up after the pool's orphan timeout.
+    /// `mine` is the rank's memory as the layout describes it, including padding. Offering the same piece again, with
+    /// the same bytes, is harmless. [`Pool::demand`] does not return an incomplete array. When all producers of its
+    /// pieces have disconnected, an incomplete array is aborted after the pool's orphan timeout.
     ///
     /// See [`ArrayPiece`] for an example.
     ///
     /// # Errors
-    /// `InvalidArgument` for a rank or a length that does not fit the layout, an epoch where the schema rejects a second object and none where it does not;
-    /// `Conflict` where other ranks have offered theirs in another layout or type; `AlreadyExists` for another piece of this rank, and where
-    /// the array was complete; those of [`Pool::offer`].
+    /// - `InvalidArgument` for a rank or a length that does not match the layout, for an epoch if the schema rejects
+    ///   duplicates, and for a missing epoch if it does not
+    /// - `Conflict` if other ranks have offered pieces in another layout or element type
+    /// - `AlreadyExists` for a different piece of this rank, or if the array was already complete
+    /// - those of [`Pool::offer`]
     pub fn offer_piece<'a, V: IntoGiven<'a>>(
         &self,
         piece: &ArrayPiece<'_>,
@@ -160,9 +163,9 @@ impl Pool {
         self.offer_piece_with(piece, attributes, mine, OfferOptions::default())
     }
 
-    /// As [`Pool::offer_piece`], with options, which are those of the array; where ranks differ in them, or in attributes that are not of the key, what the
-    /// rank with the first element says counts. With `Retention::Released(3)` all its pieces
-    /// go when three clients have released the array.
+    /// As [`Pool::offer_piece`], with options, which apply to the array. If ranks differ in options, or in attributes
+    /// outside the key, the values of the rank with the first element apply. With `Retention::Released(3)` all its
+    /// pieces are removed when three clients have released the array.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -202,7 +205,7 @@ impl Pool {
         offering.stage_head(&bundle)
     }
 
-    /// As [`Pool::offer_piece_with`], of memory of the pool's that was filled in place: nothing is copied.
+    /// As [`Pool::offer_piece_with`], for memory of the pool that was filled in place: nothing is copied.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -220,7 +223,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Pool::offer_piece`], but that any second piece of a rank is `AlreadyExists`.
+    /// Those of [`Pool::offer_piece`], except that every second piece of a rank fails with `AlreadyExists`.
     pub fn offer_piece_allocation<'a, V: IntoGiven<'a>>(
         &self,
         piece: &ArrayPiece<'_>,
@@ -249,7 +252,7 @@ impl Pool {
     ) -> Result<PieceOffer<'p>> {
         let connection = self.connection()?;
         has_pieces(&connection)?;
-        // Told to each rank, and not to that alone which says how the array lies.
+        // Every rank gets this error, not only the one that describes the layout.
         if options.if_wanted {
             let cause = "who wants an array is known when all its pieces are there";
             return Err(Error::new(Code::InvalidArgument, "if wanted", cause));
@@ -279,7 +282,7 @@ impl Pool {
         })
     }
 
-    /// The bundle of an array; `None` where it is complete with this very piece.
+    /// Returns the bundle of an array; `None` if the array is complete with this piece.
     fn array_bundle(&self, offering: &PieceOffer<'_>, mine: &[u8]) -> Result<Option<Arc<Bundle>>> {
         let about = offering.about();
         if let Some(bundle) = self.open_array(offering, &about)? {
@@ -297,10 +300,10 @@ impl Pool {
         }
     }
 
-    /// The bundle of an array, if this pool has it open.
+    /// Returns the bundle of an array, if this pool has it open.
     ///
     /// # Errors
-    /// `Conflict` where other ranks say something else of it; what is wrong with the layout, for who would open it.
+    /// `Conflict` if other ranks describe the array differently; an invalid layout, for the rank that would open it.
     pub(crate) fn open_array(&self, offering: &PieceOffer<'_>, about: &About) -> Result<Option<Arc<Bundle>>> {
         match self.arrays().find(&offering.connection, &offering.path()?) {
             Some(open) if open.about == *about => Ok(Some(open.bundle)),
@@ -309,7 +312,7 @@ impl Pool {
         }
     }
 
-    /// Others may offer pieces of it: it stays open until it is complete.
+    /// Keeps the bundle open until it is complete: other ranks may offer pieces.
     pub(crate) fn keep_array(&self, bundle: Bundle, about: About) -> Arc<Bundle> {
         let bundle = Arc::new(bundle);
         self.arrays().keep(OpenArray {
@@ -320,7 +323,7 @@ impl Pool {
     }
 }
 
-/// What all pieces of an array have in common.
+/// The properties that all pieces of an array share.
 pub(crate) type About = Vec<(&'static str, String)>;
 
 impl PieceOffer<'_> {
@@ -343,7 +346,7 @@ impl PieceOffer<'_> {
         }
     }
 
-    /// What all pieces of the array have in common.
+    /// Returns the properties that all pieces of the array share.
     pub(crate) fn about(&self) -> About {
         let mut about = vec![
             ("piece_of", self.piece_of.clone()),
@@ -368,11 +371,11 @@ impl PieceOffer<'_> {
         Error::new(Code::Conflict, &*self.key, cause)
     }
 
-    /// What it means that the bundle of the array is not to be had. True: the array is complete, and this piece has to be that which its rank
-    /// has offered; false: so it is, and the rank has nothing of it.
+    /// Interprets the error that the bundle of the array cannot be opened. True: the array is complete, and this piece
+    /// must equal the one that its rank has offered; false: the array is complete, and the rank has no elements.
     ///
     /// # Errors
-    /// `Conflict` where other ranks have said something else of it; any other.
+    /// `Conflict` if other ranks describe the array differently; any other error.
     pub(crate) fn is_late(&self, error: Error) -> Result<bool> {
         match error.code() {
             Code::Conflict => Err(self.differs()),
@@ -395,7 +398,7 @@ impl PieceOffer<'_> {
         bundle.stage(terms, &record, content).map(drop)
     }
 
-    /// The piece, as the object that it is.
+    /// Returns the piece as an object.
     pub(crate) fn as_object(&self) -> Result<(OfferTerms, Vec<u8>)> {
         let schema = find_schema(&self.connection.greeting.schemas, Schema::PIECE)?;
         let mut record = Vec::new();
@@ -405,7 +408,8 @@ impl PieceOffer<'_> {
         Ok((OfferTerms::of_piece(schema), record))
     }
 
-    /// The array's own object, with its payload, if this rank is the one that says how the array lies: that which has the first element.
+    /// Returns the array's own object, with its payload, if this rank describes the layout: the rank with the first
+    /// element.
     pub(crate) fn own_object(&self) -> Option<(OfferTerms, &[u8], String)> {
         let first = self.head.layout.first_owner().unwrap_or(0);
         (self.piece.rank == first).then(|| (self.terms, &*self.record, self.head.to_text()))
@@ -425,20 +429,20 @@ impl PieceOffer<'_> {
         unless_complete(staged.map(drop))
     }
 
-    /// A piece that was refused since its rank has offered one is none too many if it has the same bytes.
+    /// Accepts a piece that was rejected as a second one, if it has the same bytes as the first.
     fn must_be_the_same(&self, pool: &Pool, mine: &[u8]) -> Result<()> {
         let attributes = self.attributes();
         self.is_the_same(mine, pool.demand_with(key_of(&attributes), first_piece()))
     }
 
-    /// The key by which the piece of this rank is found.
+    /// Calls `call` with the key of this rank's piece.
     #[cfg(feature = "async")]
     pub(crate) fn with_key<T>(&self, call: impl FnOnce(Target<'_>) -> T) -> T {
         call(key_of(&self.attributes()))
     }
 
     /// # Errors
-    /// `AlreadyExists` where the first piece of this rank is another one.
+    /// `AlreadyExists` if the first piece of this rank is different.
     pub(crate) fn is_the_same(&self, mine: &[u8], first: Result<Object>) -> Result<()> {
         let is_same = |first: &[u8]| first == mine;
         if first.is_ok_and(|first| first.get("layout") == Some(&*self.head.layout_value()) && is_same(first.payload()))
@@ -453,7 +457,7 @@ impl PieceOffer<'_> {
     }
 }
 
-/// How the piece is demanded that a rank has offered before.
+/// Returns the options to demand a piece that a rank has offered before.
 pub(crate) fn first_piece() -> DemandOptions<'static> {
     DemandOptions {
         timeout: Some(Duration::ZERO),
@@ -462,7 +466,7 @@ pub(crate) fn first_piece() -> DemandOptions<'static> {
     }
 }
 
-/// Whether a piece is refused since its rank has offered one.
+/// Returns whether a piece was rejected because its rank has offered one already.
 pub(crate) fn is_second(error: &Error) -> bool {
     matches!(
         error.code(),
@@ -470,7 +474,7 @@ pub(crate) fn is_second(error: &Error) -> bool {
     )
 }
 
-/// A rank that says again how the array lies may have offered the last piece before.
+/// A rank that describes the layout again may have offered the last piece before.
 pub(crate) fn unless_complete(staged: Result<()>) -> Result<()> {
     match staged {
         Err(error) if error.code() == Code::BundleClosed => Ok(()),
@@ -478,7 +482,7 @@ pub(crate) fn unless_complete(staged: Result<()>) -> Result<()> {
     }
 }
 
-/// Of the attributes of a piece those of its key.
+/// Returns the key attributes of a piece.
 fn key_of(attributes: &About) -> Target<'_> {
     let key = attributes
         .iter()
@@ -487,7 +491,7 @@ fn key_of(attributes: &About) -> Target<'_> {
 }
 
 /// # Errors
-/// `Unsupported` where the pool's schema of this name is another one, or there is none.
+/// `Unsupported` if the pool's schema with this name is different or missing.
 fn has_pieces(connection: &PoolConnection) -> Result<()> {
     if connection.greeting.schemas.iter().any(|schema| schema.is_aside()) {
         return Ok(());
@@ -501,7 +505,7 @@ fn has_pieces(connection: &PoolConnection) -> Result<()> {
 }
 
 /// # Errors
-/// `InvalidArgument` for an epoch where a key is that of one array, and for none where it is not.
+/// `InvalidArgument` for an epoch if a key has one array only, and for a missing epoch otherwise.
 fn check_epoch(schema: &Schema, key: &str, epoch: Option<i64>) -> Result<()> {
     let cause = match (schema.on_same_key(), epoch) {
         (SameKey::Reject, Some(_)) => {

@@ -1,4 +1,5 @@
-//! What is wanted of pieces that lie on another machine: the gate there packs it, and nothing else travels.
+//! Transfers parts of pieces from another machine: the gate there packs the requested elements, and only these are
+//! transferred.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,15 +15,15 @@ use crate::connection::in_flight::{ExchangeKind, ServerMessage};
 use crate::connection::stream::ServerStream;
 use crate::connection::{PoolConnection, unexpected};
 
-/// Pieces that are asked for together.
+/// Number of pieces in one request.
 const TOGETHER_MAX: usize = 128;
-/// Bytes of a layout's text: a longer one is not sent again and again.
+/// Maximum length of a layout's text in bytes; a longer one is not sent repeatedly.
 const TEXT_BYTES_MAX: usize = 256 << 10;
-/// What is asked for before it is needed, so that nobody waits for the way there and back.
+/// Number of requests that are sent ahead, to hide the round trip.
 const AHEAD_MAX: usize = 2;
 
-/// Takes what is wanted into `mine`. False: the pieces lie on this machine, or all of them is wanted, or whoever has them does not pack it; then they are
-/// to be taken whole.
+/// Copies the requested part into `mine`. False: the pieces are on this machine, or all elements are requested, or the
+/// other side cannot pack; the pieces are then to be transferred whole.
 ///
 /// # Errors
 /// As [`DemandedArray::take_into`].
@@ -36,7 +37,7 @@ pub(super) fn take(
     if !connection.greeting.packs {
         return Ok(false);
     }
-    // The smaller ones travel, and whoever wants them does the work.
+    // The smaller element type is transferred; the reader converts.
     let (lies, is_to_be) = wanted.elements;
     let travels = if is_to_be.kind.bytes() < lies.kind.bytes() {
         is_to_be
@@ -83,7 +84,7 @@ pub(super) fn take(
 
 struct PackQuery<'a> {
     connection: Arc<PoolConnection>,
-    /// But for the pieces.
+    /// Without the pieces.
     body: body::PackBody<'a>,
     of: (&'a str, Option<i64>),
 }
@@ -130,7 +131,7 @@ impl PackQuery<'_> {
     }
 }
 
-/// What is wanted of one piece.
+/// Unpacks the elements of one piece.
 fn one(stream: &mut ServerStream, unpack: &Unpack, width: usize, mine: &mut ArrayMemory<'_>) -> Result<()> {
     let mut first = 0;
     while first < unpack.elements() {

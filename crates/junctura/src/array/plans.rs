@@ -1,4 +1,4 @@
-//! Plans are kept, since what changes its layout once does so each step.
+//! Cached plans: a program that redistributes an array once does so in each step.
 
 use std::sync::Arc;
 
@@ -6,21 +6,21 @@ use junctura_copy::{Gather, PlanFingerprint, PlanStore, Unpack};
 use junctura_layout::{Element, Layout, Plan, PlanSide};
 use junctura_model::Result;
 
-/// So many are kept, of each kind.
+/// Maximum number of cached plans, of each kind.
 const KEPT_MAX: usize = 32;
-/// Runs that their plans list together.
+/// Maximum number of runs in all cached plans.
 const LISTED_MAX: usize = 1 << 24;
 
-/// What one rank wants.
+/// The part that one rank requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WantedPart<'l> {
-    /// How it lies with those who have it.
+    /// The layout of the producers.
     pub(crate) from: &'l Arc<Layout>,
-    /// How it is wanted.
+    /// The requested layout.
     pub(crate) to: &'l Arc<Layout>,
     pub(crate) origin: &'l [u64],
     pub(crate) rank: u64,
-    /// What the elements are that come, and what they become.
+    /// The element type of the producers, and the requested one.
     pub(crate) elements: (Element, Element),
 }
 
@@ -41,7 +41,7 @@ impl WantedPart<'_> {
     }
 }
 
-/// What a rank takes out of messages: from each of its peers one.
+/// The elements that a rank takes from messages: one message from each peer.
 pub(crate) type Messages = Vec<(u64, Unpack)>;
 
 /// See the module.
@@ -61,8 +61,8 @@ impl Default for PlanCache {
 }
 
 impl PlanCache {
-    /// Returns the plan to take from whole pieces. A plan costs what the layout claims: so a new one is made only after `check` has
-    /// compared the claim with what there is.
+    /// Returns the plan to copy from whole pieces. A plan costs as much as the layout claims, so a new one is made only
+    /// after `check` has compared the claim with the existing pieces.
     ///
     /// # Errors
     /// Those of `check`, and as [`Plan::new`] and [`Gather::new`].
@@ -75,7 +75,7 @@ impl PlanCache {
         })
     }
 
-    /// Returns the plan to take from messages; `check` as for [`Self::gather`].
+    /// Returns the plan to copy from messages; `check` as for [`Self::gather`].
     ///
     /// # Errors
     /// Those of `check`, and as [`Plan::new`] and [`Unpack::new`].

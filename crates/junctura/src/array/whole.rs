@@ -9,7 +9,7 @@ use super::{ArrayPart, DemandedArray};
 use crate::object::Object;
 use crate::pool::Pool;
 
-/// An array that was offered in pieces, put together for a place where it is to be one object: another pool, or a store.
+/// An array that was offered in pieces, assembled for a destination that needs one object: another pool, or a store.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -35,11 +35,11 @@ pub struct WholeArray {
 }
 
 impl WholeArray {
-    /// Gathers the pieces of an array; `None` for an object that has none. Reads the pieces that are not on this machine, and may wait
-    /// for them.
+    /// Assembles the pieces of an array; `None` for an object without pieces. Transfers pieces from other machines, and
+    /// may block on them.
     ///
     /// # Errors
-    /// Those of [`Pool::array`] and [`DemandedArray::take`]; then the object has been given back.
+    /// Those of [`Pool::array`] and [`DemandedArray::take`]; the object has then been given back.
     pub fn of(pool: &Pool, object: Object) -> Result<(Object, Option<Self>)> {
         let (object, whole) = Self::gather(pool, object);
         match whole {
@@ -51,7 +51,7 @@ impl WholeArray {
         }
     }
 
-    /// As [`WholeArray::of`]; the object is returned in any case, held as before.
+    /// As [`WholeArray::of`]; always returns the object, held as before.
     ///
     /// ```
     /// # use junctura::{Pool, WholeArray};
@@ -90,14 +90,14 @@ impl WholeArray {
         })
     }
 
-    /// Its elements, in the order C, as bytes.
+    /// Returns its elements in row-major order (C order), as bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What an array that was offered whole says of itself (`dtype`, `shape`), as far as the object's schema has room for it and it does
-    /// not say it already.
+    /// Returns the attributes `dtype` and `shape` of the assembled array, as far as the object's schema has them and
+    /// the object does not have them already.
     #[must_use]
     pub fn attributes(&self, object: &Object) -> Vec<(&'static str, &str)> {
         let schema = object.schema();

@@ -17,17 +17,17 @@ pub(crate) use remote::{CarrierGuard, RemoteSettings, open_upstream};
 /// The prefix of URLs of pools behind a gate.
 const REMOTE_SCHEME: &str = "tcp://";
 
-/// Where a pool is.
+/// The location of a pool.
 #[derive(Clone, Debug)]
 pub(crate) enum PoolAddress {
     /// A socket of this machine.
     Here(ServerAddress),
-    /// A gate, on this machine or another one.
+    /// A gate, on this machine or another.
     #[cfg(feature = "net")]
     There(Box<RemotePool>),
 }
 
-/// A connection that was made, and what carries it besides.
+/// An established connection, and its carrier.
 pub(crate) struct ReachedPool {
     pub(crate) carrier: UnixCarrier,
     pub(crate) beside: CarrierGuard,
@@ -35,12 +35,12 @@ pub(crate) struct ReachedPool {
     pub(crate) expected: Option<(u32, u64)>,
 }
 
-/// Without the feature `net` nothing can be set.
+/// Without the feature `net` there are no settings.
 #[cfg(not(feature = "net"))]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RemoteSettings;
 
-/// Without the feature `net` nothing carries a connection beside its own socket.
+/// Without the feature `net` no connection has a separate carrier.
 #[cfg(not(feature = "net"))]
 #[derive(Debug, Default)]
 pub(crate) struct CarrierGuard(());
@@ -58,11 +58,11 @@ impl CarrierGuard {
 }
 
 impl PoolAddress {
-    /// Reads a URL.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// `InvalidArgument` for one that cannot be read, or for ways that there are not; what is wrong with the files;
-    /// `Unsupported` for one at `tcp://` without the feature `net`.
+    /// `InvalidArgument` for an invalid URL or unknown transports; errors of the files; `Unsupported` for `tcp://`
+    /// without the feature `net`.
     pub(crate) fn read(url: &str, settings: &RemoteSettings) -> Result<Self> {
         if !url.starts_with(REMOTE_SCHEME) {
             return url.parse().map(Self::Here);
@@ -76,7 +76,8 @@ impl PoolAddress {
         }
     }
 
-    /// Connects, trying one way after the other, and hands each connection to `greet` until one has met the right server.
+    /// Connects, trying the transports in order, and passes each connection to `greet` until one reaches the right
+    /// server.
     pub(crate) fn reach<T>(&self, hook: Option<&Hook>, mut greet: impl FnMut(ReachedPool) -> Result<T>) -> Result<T> {
         match self {
             Self::Here(address) => {

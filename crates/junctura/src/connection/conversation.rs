@@ -1,4 +1,4 @@
-//! Questions and answers over a connection: one answer, or a stream of them until one side ends it.
+//! Conversations over a connection: a request with one answer, or with a stream of answers until one side ends it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::connection::state::{ConnectionState, StreamStop};
 use crate::pending::{self, Pending};
 
 impl PoolConnection {
-    /// Sends a request and waits for its one answer.
+    /// Sends a request and blocks until its one answer arrives.
     pub(crate) fn call(&self, request: &Request<'_>) -> Result<ServerMessage> {
         let (mut state, number, letter) = self.open(request)?;
         state.mail.close(number);
         Ok(letter)
     }
 
-    /// Sends a request, waits for the first letter, and keeps the lock; `stop` is how to give it up while it waits.
+    /// Sends a request, waits for the first message, and keeps the lock; `stop` is how to cancel it while it waits.
     fn open(&self, request: &Request<'_>) -> Result<(Guard<'_>, u64, ServerMessage)> {
         let (state, number) = self.ask(ExchangeKind::Once, request)?;
         let (mut state, letter) = self.wait_keeping(state, ThreadWait::letters(&number), |state| {
@@ -43,7 +43,8 @@ impl PoolConnection {
         }
     }
 
-    /// Asks, within a conversation that goes on, what it has more; the answer comes behind that. Waits for nothing.
+    /// Requests, within an open conversation, whatever more the server has; the answer arrives after that. Does not
+    /// block.
     pub(crate) fn ask_within(&self, conversation: u64) -> Result<()> {
         let mut state = self.lock()?;
         let number = state.mail.next(conversation);
@@ -51,7 +52,7 @@ impl PoolConnection {
         state.send().map(|_| ())
     }
 
-    /// Begins a conversation, and waits for nothing.
+    /// Begins a conversation without waiting.
     pub(crate) fn post(&self, talk: ExchangeKind, request: &Request<'_>) -> Result<u64> {
         let (mut state, number) = self.ask(talk, request)?;
         state.send()?;
@@ -68,7 +69,7 @@ impl PoolConnection {
         Ok((state, number))
     }
 
-    /// Nobody wants the answer any more.
+    /// Cancels a request whose answer is no longer wanted.
     pub(crate) fn give_up(&self, number: u64, stop: StreamStop) {
         if let Ok(mut state) = self.lock() {
             state.abandon_now(number, stop);
@@ -77,19 +78,19 @@ impl PoolConnection {
         }
     }
 
-    /// The server has said its last word in a conversation.
+    /// Closes a conversation after the server's last message.
     pub(crate) fn finished(&self, number: u64) {
         if let Ok(mut state) = self.lock() {
             state.mail.close(number);
             state.rouse(number);
-            // Releases that waited for their reader to come back wait in vain.
+            // Sends releases that were delayed for a reader that does not return.
             let _ = state.send();
             drop(self.wake_tasks(state));
         }
     }
 
-    /// Ends a conversation and gives back what came and was not read; the server's last word comes to what this returns.
-    /// `None`: the server has said it.
+    /// Ends a conversation and gives back deliveries that were not read; the result receives the server's last message.
+    /// `None`: it has arrived.
     pub(crate) fn begin_stop(
         self: &Arc<Self>,
         number: u64,
@@ -98,7 +99,7 @@ impl PoolConnection {
         let mut state = self.lock()?;
         let (letters, goes_on) = state.mail.abandon(number);
         let stop = match state.stay_in_process().and_then(|()| state.alive()) {
-            // The end goes first: what is given back would be sent here again.
+            // The end is sent first: otherwise objects that are given back would be redelivered here.
             Ok(()) if goes_on => state.mail.open_stop(number).and_then(|stop| {
                 state.append(stop, &Request::Stop(number))?;
                 Ok(Some(stop))
@@ -116,26 +117,27 @@ impl PoolConnection {
         sent.and(stop)
     }
 
-    /// Sends what is batched, and waits until it has gone.
+    /// Sends all batched messages, and blocks until the socket has accepted them.
     pub(crate) fn flush(&self) -> Result<()> {
         self.push(self.lock()?, None).1.map(drop)
     }
 
-    /// Gives an object back; `more` says that its reader has others at hand already and will be back soon.
+    /// Gives an object back; `more`: its reader has more messages available and will return soon.
     ///
-    /// Then releases gather, to go together; else it goes at once, since nobody knows when this client says something again.
+    /// With `more`, releases are batched; otherwise the release is sent at once, because this client's next request may
+    /// be late.
     pub(crate) fn release(&self, holding: ReleasedHolding, body: Vec<u8>, more: bool) {
         let Ok(mut state) = self.lock() else { return };
         state.release(holding, body);
         if !more || state.is_release_due() {
-            // Where the socket is full, it goes with the next request.
+            // If the socket is full, it is sent with the next request.
             let _ = state.send();
         }
         self.settle(&mut state);
     }
 
-    /// Leaves in good order: what is to go goes, then nothing works any more. While objects are held the server is told
-    /// nothing but their release: what lies in their memory stays as it is.
+    /// Closes gracefully: sends the outbox, then rejects all calls. While objects are held the server receives only
+    /// their releases, so their memory stays unchanged.
     pub(crate) fn close(&self) {
         let Ok(state) = self.lock() else { return };
         let (mut state, _sent) = self.push(state, None);
@@ -151,7 +153,7 @@ impl PoolConnection {
         drop(self.wake_tasks(state));
     }
 
-    /// Ends the connection of a closed pool once nothing is held any more.
+    /// Ends the connection of a closed pool when no object is held any more.
     fn settle(&self, state: &mut ConnectionState) {
         if state.leave_if_done() {
             self.socket.close();
@@ -159,7 +161,7 @@ impl PoolConnection {
     }
 }
 
-/// An answer that does not belong to the question.
+/// Returns the error for an answer that does not match the request.
 pub(crate) fn unexpected(what: &str) -> Error {
     Error::new(Code::Protocol, "answer", format!("unexpected: {what}"))
 }

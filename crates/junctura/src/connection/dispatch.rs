@@ -1,4 +1,4 @@
-//! Sorts what the server says into the mailboxes of those who asked.
+//! Dispatches messages of the server to the mailboxes of their requests.
 
 use std::os::fd::OwnedFd;
 
@@ -13,10 +13,10 @@ use crate::connection::state::ConnectionState;
 use crate::object::{ArrivedObject, PayloadSource};
 
 impl PoolConnection {
-    /// Sorts all whole frames of the inbox.
+    /// Dispatches all complete frames of the inbox.
     ///
     /// # Errors
-    /// The server broke the protocol: the connection cannot go on.
+    /// The server violated the protocol: the connection is unusable.
     pub(crate) fn dispatch(&self, state: &mut ConnectionState, inbox: &mut Inbox) -> Result<()> {
         while let Some((frame, fd)) = inbox.next_frame()? {
             self.sort(state, &frame, fd)?;
@@ -109,7 +109,7 @@ impl PoolConnection {
                     "it came twice",
                 ));
             }
-            // A newer server may say more than we understand.
+            // A newer server may send messages that this client does not support.
             Err(error) if error.code() == Code::Unsupported => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -119,7 +119,7 @@ impl PoolConnection {
         Ok(())
     }
 
-    /// A delivered object; `inline` is its payload, if it travelled inside the message.
+    /// Handles a delivered object; `inline` is its payload, if it was inside the message.
     fn arrived(
         &self,
         state: &mut ConnectionState,
@@ -172,7 +172,7 @@ impl PoolConnection {
     }
 }
 
-/// Maps a segment; one that was leased is told to who asked for it.
+/// Maps a segment; notifies the request that has leased it.
 fn segment(state: &mut ConnectionState, request: u64, head: &SegmentHead, fd: Option<OwnedFd>) -> Result<()> {
     let Some(fd) = fd else {
         return Err(Error::new(

@@ -1,4 +1,4 @@
-//! The first words of a connection: who is there, and what the pool is like.
+//! The handshake of a connection: identifies the client, and returns the properties of the pool.
 
 use std::sync::Arc;
 
@@ -17,30 +17,30 @@ use crate::connection::address::{PoolAddress, ReachedPool};
 use crate::connection::segments::SegmentMaps;
 use crate::connection::{Hook, PoolConnection};
 
-/// The server that a process embeds, if it does; shared by all that must not outlive it. A forked child's copy is without
-/// effect.
+/// The server that this process embeds, if any; shared by everything that must not outlive it. A forked child's copy
+/// has no effect.
 #[cfg(feature = "embedded")]
 pub(crate) type Home = Option<EmbeddedServer>;
 /// Without the feature `embedded` no process embeds a server.
 #[cfg(not(feature = "embedded"))]
 pub(crate) type Home = Option<std::convert::Infallible>;
 
-/// What the server said of itself.
+/// The server's greeting.
 #[derive(Debug)]
 pub(crate) struct ServerGreeting {
-    /// How errors name the server.
+    /// The name of the server in errors.
     pub(crate) server: String,
     pub(crate) incarnation: u64,
-    /// Its process, on its machine.
+    /// Its process ID, on its machine.
     pub(crate) pid: u32,
     pub(crate) client: u32,
     pub(crate) schemas: Vec<Arc<Schema>>,
-    /// The number of the schema that is meant where none is named.
+    /// The number of the default schema.
     pub(crate) default_schema: u16,
     pub(crate) inline_bytes_max: u64,
     pub(crate) payload_bytes_max: u64,
     pub(crate) checked: bool,
-    /// Parts of arrays can be asked for: the pool's memory is that of another machine.
+    /// Parts of arrays can be requested: the pool's memory is on another machine.
     pub(crate) packs: bool,
 }
 
@@ -80,7 +80,7 @@ impl ServerGreeting {
     }
 }
 
-/// What a client says of itself.
+/// The client's introduction.
 #[derive(Clone)]
 pub(crate) struct ClientIntroduction {
     pub(crate) name: String,
@@ -94,8 +94,8 @@ pub(crate) struct ClientIntroduction {
 /// Connects to the server at `place`.
 ///
 /// # Errors
-/// `Unavailable` when no server is there or it drains, `SchemaMismatch` when it has other schemas under the same names, `Denied` when
-/// it is another user's, or asks for a token.
+/// `Unavailable` if no server is running there or it drains; `SchemaMismatch` if it has different schemas under the
+/// same names; `Denied` if it belongs to another user, or requires a token.
 pub(crate) fn connect(place: &PoolAddress, me: &ClientIntroduction, home: &Arc<Home>) -> Result<PoolConnection> {
     let server = place.to_string();
     place.reach(me.hook.as_ref(), |reached| {
@@ -127,7 +127,7 @@ fn greet(reached: ReachedPool, server: &str, me: &ClientIntroduction, home: Arc<
     loop {
         match carrier.send(&mut outbox) {
             Ok(SendResult::Blocked) => patiently(&carrier, PollInterest::WRITE, hook)?,
-            // A server that refuses a client at once has said why before it closed the connection.
+            // A server that rejects a client at once has sent the reason before it closed the connection.
             Err(error) if error.code() == Code::Disconnected => break,
             sent => break sent.map(drop)?,
         }
@@ -159,7 +159,7 @@ fn greet(reached: ReachedPool, server: &str, me: &ClientIntroduction, home: Arc<
     )
 }
 
-/// Receives until `hear` has heard what it waits for.
+/// Receives until `hear` returns a value.
 fn listen<T>(
     carrier: &mut UnixCarrier,
     inbox: &mut Inbox,
@@ -182,12 +182,12 @@ fn listen<T>(
     }
 }
 
-/// Whether frames go through rings in shared memory, as `JUNCTURA_RINGS` says (`on`, which is the default, or `off`).
+/// Returns whether frames use rings in shared memory, according to `JUNCTURA_RINGS` (`on`, the default, or `off`).
 fn wants_rings() -> bool {
     std::env::var_os("JUNCTURA_RINGS").is_none_or(|value| value != "off")
 }
 
-/// Receives the parts of the rings, which come behind the welcome.
+/// Receives the parts of the rings, which follow the greeting.
 fn rings(carrier: &mut UnixCarrier, inbox: &mut Inbox, server: &str, hook: Option<&Hook>) -> Result<ConnectionRings> {
     let mut gathered = ReceivedRings::default();
     loop {
@@ -221,7 +221,7 @@ fn greeting(inbox: &mut Inbox, server: &str, own: &[Arc<Schema>]) -> Result<Opti
     }
 }
 
-/// Waits, and asks the hook when a signal comes.
+/// Waits, and calls the hook when a signal arrives.
 fn patiently(carrier: &UnixCarrier, interest: PollInterest, hook: Option<&Hook>) -> Result<()> {
     match wait(carrier.as_fd(), interest) {
         Err(error) if error.code() == Code::Interrupted => hook.map_or(Ok(()), |hook| hook()),

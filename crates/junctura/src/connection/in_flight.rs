@@ -1,8 +1,8 @@
-//! Which answer belongs to whom: a mailbox for every conversation with the server.
+//! Requests in flight: a mailbox for every conversation with the server.
 //!
-//! A request number is `counter << 20 | mailbox`. The counter rises with every request of the connection, so numbers rise
-//! and are never used twice; the mailbox is found without a search. A mailbox is used again for later conversations: what
-//! still comes for an earlier one is known by its smaller counter.
+//! A request number is `counter << 20 | mailbox`. The counter increases with every request of the connection, so
+//! numbers increase and are never reused; the mailbox is found without a search. Mailboxes are reused for later
+//! conversations: a late message for an earlier conversation is recognized by its smaller counter.
 //!
 //! ```text
 //!  vacant --open--> open --close--> vacant             whoever asked has taken the answer
@@ -24,18 +24,18 @@ use crate::object::ArrivedObject;
 const BOX_BITS: u32 = 20;
 const BOXES_MAX: usize = 1 << BOX_BITS;
 
-/// What a server says in one conversation, apart from acknowledgements of offers.
+/// A server message in one conversation, apart from acknowledgements of offers.
 #[derive(Debug)]
 pub(crate) enum ServerMessage {
     Delivered(ArrivedObject),
     Live,
-    /// The frame's body.
+    /// The body of the frame.
     Gap(Vec<u8>),
     Page {
         last: bool,
         entries: Vec<u8>,
     },
-    /// The frame's body.
+    /// The body of the frame.
     Event(Vec<u8>),
     Done(u64),
     Completed {
@@ -45,9 +45,9 @@ pub(crate) enum ServerMessage {
         /// Requests and sequence numbers.
         versions: Vec<(u64, u64)>,
     },
-    /// The frame's body.
+    /// The body of the frame.
     Bundled(Vec<u8>),
-    /// A part of what was wanted of an array.
+    /// Packed elements of an array.
     Packed {
         last: bool,
         checksum: Option<u32>,
@@ -61,12 +61,12 @@ pub(crate) enum ServerMessage {
 }
 
 impl ServerMessage {
-    /// Whether making something of it takes long: see [`ArrivedObject::is_slow`].
+    /// Returns whether converting it takes long: see [`ArrivedObject::is_slow`].
     pub(crate) fn is_slow(&self) -> bool {
         matches!(self, ServerMessage::Delivered(arrived) if arrived.is_slow())
     }
 
-    /// Whether nothing follows it in a conversation of this kind.
+    /// Returns whether it is the last message in a conversation of this kind.
     fn is_last(&self, kind: ExchangeKind) -> bool {
         match self {
             ServerMessage::Ended(_) | ServerMessage::Failed(_) | ServerMessage::Page { last: true, .. } => true,
@@ -81,7 +81,7 @@ impl ServerMessage {
 pub(crate) enum ExchangeKind {
     /// One request, one answer.
     Once,
-    /// Answers go on until one side ends it.
+    /// Answers until one side ends it.
     Stream,
     /// Any number of offers, each acknowledged.
     Offers,
@@ -105,20 +105,20 @@ enum RequestState {
 pub(crate) struct RequestSlot {
     state: RequestState,
     talk: ExchangeKind,
-    /// The number with which the conversation began.
+    /// The number of the conversation's first request.
     first: u64,
     letters: VecDeque<ServerMessage>,
     offers: UnacknowledgedOffers,
     acks: VecDeque<Result<u64>>,
-    /// Tasks that wait for what comes.
+    /// Tasks that wait for messages.
     pub(crate) wakers: TaskWakers,
-    /// The conversation that is over once this one is.
+    /// The conversation that ends together with this one.
     stops: Option<u64>,
-    /// What has come since it was last asked came at this question; see [`RequestTable::asked`].
+    /// The poll after which a message arrived that no poll has returned; see [`RequestTable::asked`].
     untold: Option<u64>,
-    /// Whether it is among [`RequestTable::untold`].
+    /// Whether it is listed in [`RequestTable::untold`].
     is_listed: bool,
-    /// Which question was the last one that was put to it.
+    /// The last poll.
     asked: u64,
 }
 
@@ -139,32 +139,32 @@ impl RequestSlot {
         }
     }
 
-    /// The next letter.
+    /// Takes the next message.
     pub(crate) fn take(&mut self) -> Option<ServerMessage> {
         self.untold = None;
         self.letters.pop_front()
     }
 
-    /// The next letter, left where it is.
+    /// Returns the next message without taking it.
     pub(crate) fn peek(&self) -> Option<&ServerMessage> {
         self.letters.front()
     }
 
-    /// All letters that are there, in exchange for `batch`, which is empty; whether there are any.
+    /// Swaps all messages with `batch`, which is empty; returns whether there are any.
     pub(crate) fn take_all(&mut self, batch: &mut VecDeque<ServerMessage>) -> bool {
         self.untold = None;
         mem::swap(&mut self.letters, batch);
         !batch.is_empty()
     }
 
-    /// All acknowledgements that are there, in exchange for `batch`, which is empty; whether there are any.
+    /// Swaps all acknowledgements with `batch`, which is empty; returns whether there are any.
     pub(crate) fn take_acks(&mut self, batch: &mut VecDeque<Result<u64>>) -> bool {
         self.untold = None;
         mem::swap(&mut self.acks, batch);
         !batch.is_empty()
     }
 
-    /// Remembers an offer until it is acknowledged.
+    /// Records an offer until it is acknowledged.
     pub(crate) fn sent(&mut self, request: u64, slot: Option<SlotId>, is_durable: bool) {
         self.offers.push(request, slot, is_durable);
     }
@@ -180,13 +180,13 @@ pub(crate) struct RequestTable {
     boxes: Vec<RequestSlot>,
     vacant: Vec<usize>,
     counter: u64,
-    /// Somebody waits in a loop of his own, and is told of what comes.
+    /// An event loop waits for the descriptor, and is notified of messages.
     is_watched: bool,
-    /// Mailboxes into which something may have come that nobody has been told of.
+    /// Mailboxes with messages that may not have been reported to the event loop.
     untold: Vec<usize>,
-    /// How many questions found nothing.
+    /// The number of polls that found nothing.
     questions: u64,
-    /// Tasks to be woken once no lock is held.
+    /// Tasks to be woken when no lock is held.
     pub(crate) woken: Vec<Waker>,
 }
 
@@ -214,33 +214,33 @@ impl RequestTable {
             return Err(Error::new(Code::LimitExceeded, "requests", cause));
         }
         if self.boxes.is_empty() {
-            // Never opened: requests that have no answer carry its number.
+            // Never opened: requests without an answer have its number.
             self.boxes.push(RequestSlot::vacant());
         }
         self.boxes.push(RequestSlot::vacant());
         Ok(self.boxes.len() - 1)
     }
 
-    /// The number of another request in a conversation (of 0: of one that has no answer).
+    /// Returns the number of another request in a conversation (0: of a request without an answer).
     pub(crate) fn next(&mut self, conversation: u64) -> u64 {
         self.counter += 1;
         self.counter << BOX_BITS | index(conversation) as u64
     }
 
-    /// The mailbox that an answer to `request` belongs to.
+    /// Returns the mailbox for an answer to `request`.
     pub(crate) fn get(&mut self, request: u64) -> Option<&mut RequestSlot> {
         let mailbox = self.boxes.get_mut(index(request));
         mailbox.filter(|mailbox| mailbox.state != RequestState::Vacant && request >= mailbox.first)
     }
 
-    /// Whether a wait for this conversation is over: something lies in the mailbox, or nothing comes there any more.
+    /// Returns whether a wait for this conversation ends: the mailbox has a message, or no more can arrive.
     pub(crate) fn is_due(&self, conversation: u64) -> bool {
         let mailbox = self.boxes.get(index(conversation));
         let is_open = |mailbox: &&RequestSlot| mailbox.state == RequestState::Open && mailbox.first <= conversation;
         mailbox.filter(is_open).is_none_or(RequestSlot::has_mail)
     }
 
-    /// Puts a letter where it belongs; gives it back when nobody waits for it.
+    /// Delivers a message to its mailbox; returns it if the request is no longer waited for.
     pub(crate) fn deliver(&mut self, request: u64, letter: ServerMessage) -> Option<ServerMessage> {
         let Some(mailbox) = self.get(request) else {
             return Some(letter);
@@ -256,14 +256,14 @@ impl RequestTable {
         Some(letter)
     }
 
-    /// The server has answered an offer: the slot that is the client's again, if there is one.
+    /// Handles the answer to an offer; returns the slot that belongs to the client again, if any.
     pub(crate) fn acknowledge(&mut self, request: u64, outcome: Result<u64>) -> Option<SlotId> {
         let slot = self.get(request)?.offers.answer(request, outcome);
         self.pass_acks_on(request);
         slot
     }
 
-    /// Something is done. True: it was that the object of a durable offer is archived.
+    /// Handles a completion; true: the object of a durable offer was archived.
     pub(crate) fn archived(&mut self, request: u64) -> bool {
         let is_archived = self
             .get(request)
@@ -291,7 +291,7 @@ impl RequestTable {
         }
     }
 
-    /// From now on somebody waits in a loop of his own.
+    /// Records that an event loop waits from now on.
     pub(crate) fn watch(&mut self) {
         self.is_watched = true;
         for at in 0..self.boxes.len() {
@@ -314,9 +314,9 @@ impl RequestTable {
         }
     }
 
-    /// Somebody who waits in a loop of his own has asked here (`None`: takes now what has come for all) and found nothing.
-    /// Whether he may go back to waiting: what came meanwhile for others whom he asks, too, is to be told first. He asks in
-    /// rounds, so whom he has not asked since he asked here before is not his.
+    /// Records that an event loop has polled here (`None`: takes all messages now) and found nothing. Returns whether
+    /// it may wait again: messages that arrived meanwhile for other conversations that it polls must be reported first.
+    /// It polls in rounds, so a conversation that it has not polled since its last poll here does not belong to it.
     pub(crate) fn asked(&mut self, request: Option<u64>) -> bool {
         self.questions += 1;
         let now = self.questions;
@@ -341,12 +341,12 @@ impl RequestTable {
         untold.is_empty()
     }
 
-    /// Whether an answer to this offer is to come.
+    /// Returns whether an answer to this offer is outstanding.
     pub(crate) fn is_unacknowledged(&mut self, request: u64) -> bool {
         self.get(request).is_some_and(|mailbox| mailbox.offers.awaits(request))
     }
 
-    /// The conversation is over, on both sides.
+    /// Closes a conversation that has ended on both sides.
     pub(crate) fn close(&mut self, request: u64) {
         let Some(mailbox) = self.get(request) else { return };
         mailbox.state = RequestState::Vacant;
@@ -365,8 +365,8 @@ impl RequestTable {
         }
     }
 
-    /// Nobody waits here any more. Returns the letters that are there, since what they hold must be given back, and whether
-    /// the server has more to say.
+    /// Abandons a conversation. Returns its messages, whose objects must be given back, and whether the server has more
+    /// to send.
     pub(crate) fn abandon(&mut self, request: u64) -> (VecDeque<ServerMessage>, bool) {
         let Some(mailbox) = self.get(request) else {
             return (VecDeque::new(), false);
@@ -390,20 +390,20 @@ impl RequestTable {
         (letters, !over)
     }
 
-    /// Nothing more comes there: tasks that wait find out why.
+    /// Wakes tasks of a conversation that gets no more messages, so that they find the reason.
     fn wake_tasks_of(&mut self, request: u64) {
         let Self { boxes, woken, .. } = self;
         boxes[index(request)].wakers.wake_into(woken);
     }
 
-    /// All tasks are to be woken.
+    /// Marks all tasks to be woken.
     pub(crate) fn wake_all_tasks(&mut self) {
         for mailbox in &mut self.boxes {
             mailbox.wakers.wake_into(&mut self.woken);
         }
     }
 
-    /// Nobody waits for anything any more: all letters that are there.
+    /// Abandons all conversations; returns all their messages.
     pub(crate) fn abandon_all(&mut self) -> Vec<ServerMessage> {
         self.boxes
             .iter_mut()
@@ -414,7 +414,7 @@ impl RequestTable {
             .collect()
     }
 
-    /// Begins the conversation that ends `stopped`: when it is over, both are.
+    /// Begins the conversation that ends `stopped`: both close together.
     pub(crate) fn open_stop(&mut self, stopped: u64) -> Result<u64> {
         let number = self.open(ExchangeKind::Once)?;
         if let Some(mailbox) = self.get(number) {

@@ -1,12 +1,13 @@
-//! One connection, shared by all threads of a process without a thread of its own.
+//! One connection, shared by all threads of a process without a background thread.
 //!
-//! Whoever has to wait and finds nobody reading becomes the **reader**: it waits on the socket, sorts what comes into the
-//! mailboxes of those who asked, wakes them, and hands the reading on when its own answer is there. The others sleep until
-//! they are woken. Requests gather in the outbox; they go when there are many, or before anybody waits. When the socket
-//! takes no more, the writer waits for room and reads meanwhile, so two full sockets never wait for each other.
+//! A thread that has to wait while no other thread reads becomes the **reader**: it waits on the socket, dispatches
+//! messages to mailboxes, wakes their owners, and passes the reader role on when its own answer has arrived. The other
+//! threads sleep until they are woken. Requests are batched in the outbox and sent when there are many, or before a
+//! thread waits. If the socket is full, the writer waits for space and reads meanwhile, so two full sockets cannot
+//! deadlock.
 //!
-//! There is one lock. It is held for moments, never while something waits. A forked child must not say a word on its
-//! parent's connection: every send and every wait looks at the process first.
+//! There is one lock. It is held briefly, never during a wait. A forked child must not send anything on its parent's
+//! connection: every send and every wait checks the process first.
 
 pub(crate) mod address;
 mod conversation;
@@ -45,7 +46,7 @@ pub(crate) use tasks::flush_beside;
 pub(crate) use tasks::{TaskWakers, WaitingTasks, end_by, rouser};
 pub(crate) use waiting::ThreadWait;
 
-/// Asked when a wait is interrupted; an error ends the wait.
+/// Called when a wait is interrupted; an error ends the wait.
 pub(crate) type Hook = Arc<dyn Fn() -> Result<()> + Send + Sync>;
 
 pub(crate) type Guard<'a> = MutexGuard<'a, ConnectionState>;
@@ -56,16 +57,16 @@ pub(crate) struct PoolConnection {
     hook: Option<Hook>,
     pid: u32,
     state: Mutex<ConnectionState>,
-    /// Only the reader touches it.
+    /// Only the reader uses it.
     reader: Mutex<ConnectionReader>,
     socket: UnixCarrier,
     bell: Option<Arc<OwnedFd>>,
-    /// Ends last: what is to go goes before.
+    /// Dropped last: the outbox is sent before.
     beside: CarrierGuard,
-    /// An embedded server lives as long as anybody is connected from here.
+    /// An embedded server runs as long as this process has a connection to it.
     #[cfg_attr(not(feature = "store"), expect(dead_code, reason = "it is only kept alive"))]
     home: Arc<Home>,
-    /// The store behind the pool, for offers that are to be refused where it has their key.
+    /// The store behind the pool, for offers that are to be rejected if it has their key.
     depot: OnceLock<Arc<StoreReader>>,
 }
 
@@ -76,7 +77,7 @@ struct ConnectionReader {
 }
 
 impl PoolConnection {
-    /// Takes over a connection whose server has said welcome; `inbox` holds what came after that.
+    /// Wraps a connection after the server's greeting; `inbox` has the bytes that followed it.
     ///
     /// # Errors
     /// As [`WakeTimer::new`].
@@ -111,7 +112,7 @@ impl PoolConnection {
         })
     }
 
-    /// A schema's number that the server said just now.
+    /// Checks a schema number that the server has just sent.
     pub(crate) fn known_schema(&self, number: u16) -> Result<&Arc<Schema>> {
         let schema = self.greeting.schemas.get(usize::from(number));
         schema.ok_or_else(|| {
@@ -123,12 +124,12 @@ impl PoolConnection {
         })
     }
 
-    /// Whether it goes over a network.
+    /// Returns whether it uses a network.
     pub(crate) fn is_network(&self) -> bool {
         self.beside.is_network()
     }
 
-    /// By which way it goes, and why.
+    /// Returns its transport, and the reason for the choice.
     pub(crate) fn route(&self) -> String {
         self.beside.route()
     }
@@ -140,43 +141,43 @@ impl PoolConnection {
         }
     }
 
-    /// As the server is asked.
+    /// Returns the target in the form of a request.
     pub(crate) fn resolve<'a>(&self, target: &'a Target<'_>) -> Result<body::TargetBody<'a>> {
         target.resolve(&self.greeting.schemas, self.greeting.default_schema)
     }
 
-    /// There is a store behind the pool.
+    /// Sets the store behind the pool.
     pub(crate) fn put_before(&self, depot: Option<&Arc<StoreReader>>) {
         if let Some(depot) = depot {
-            // It is said once.
+            // It is set once.
             let _ = self.depot.set(Arc::clone(depot));
         }
     }
 
-    /// The store behind the pool, if an offer of this schema is to be refused where it has the key.
+    /// Returns the store behind the pool, if an offer of this schema is to be rejected when the store has the key.
     pub(crate) fn depot_of_rejecting(&self, schema: u16) -> Option<&Arc<StoreReader>> {
         let rejects = self.schema(schema).on_same_key() == SameKey::Reject;
         self.depot.get().filter(|_| rejects)
     }
 
-    /// What another connection of this process keeps alive, too.
+    /// Returns the embedded server, which another connection of this process also keeps running.
     #[cfg(feature = "store")]
     pub(crate) fn home(&self) -> Arc<Home> {
         Arc::clone(&self.home)
     }
 
-    /// Whether this is a forked child of the process that connected.
+    /// Returns whether this is a forked child of the process that connected.
     pub(crate) fn is_inherited(&self) -> bool {
         self.pid != std::process::id()
     }
 
-    /// The schema of this number; numbers were checked when they came.
+    /// Returns the schema with this number; numbers are checked on arrival.
     pub(crate) fn schema(&self, number: u16) -> &Arc<Schema> {
         &self.greeting.schemas[usize::from(number)]
     }
 
     /// # Errors
-    /// `Closed` in a forked child, if another thread of the parent held the lock when it forked.
+    /// `Closed` in a forked child, if another thread of the parent held the lock at the fork.
     pub(crate) fn lock(&self) -> Result<Guard<'_>> {
         match self.state.try_lock() {
             Ok(state) => Ok(state),
@@ -203,13 +204,13 @@ impl fmt::Debug for PoolConnection {
 
 impl Drop for PoolConnection {
     fn drop(&mut self) {
-        // In a forked child the descriptor is closed and nothing is said: the parent goes on.
+        // A forked child closes the descriptor and sends nothing: the parent continues.
         if self.is_inherited() {
             return;
         }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         state.leave();
-        // A driver finds that there is nothing to read for any more.
+        // A driver finds that there is nothing left to read.
         state.nudge();
     }
 }

@@ -1,11 +1,12 @@
-//! Offers of one conversation, from when they are sent until nothing more is said of them.
+//! The offers of one conversation, from their sending until their last acknowledgement.
 //!
 //! ```text
 //!  sent --Offered--> acknowledged: staged, or visible
 //!   |  '---Offered--> visible, and to be durable --Done--> acknowledged
 //!   '-----Failed------------------'---------------Failed--> failed
 //! ```
-//! They are acknowledged in the order in which they were sent: one that waits for a disk keeps back what is behind it.
+//!
+//! Offers are acknowledged in the order in which they were sent: an offer that waits for a disk delays those behind it.
 
 use std::collections::VecDeque;
 
@@ -13,16 +14,16 @@ use junctura_model::Result;
 
 use crate::connection::in_flight::SlotId;
 
-/// What was heard of an offer.
+/// The state of an offer.
 #[derive(Debug)]
 enum BundleReplies {
     Nothing,
-    /// It is visible under this sequence number. Its memory is the pool's.
+    /// Visible under this sequence number. Its memory belongs to the pool.
     Visible(u64),
     All(Result<u64>),
 }
 
-/// An offer that is not acknowledged.
+/// An unacknowledged offer.
 #[derive(Debug)]
 struct SentOffer {
     request: u64,
@@ -31,14 +32,14 @@ struct SentOffer {
     heard: BundleReplies,
 }
 
-/// See the module. Requests rise.
+/// See the module. Request numbers increase.
 #[derive(Debug, Default)]
 pub(crate) struct UnacknowledgedOffers {
     sent: VecDeque<SentOffer>,
 }
 
 impl UnacknowledgedOffers {
-    /// Remembers an offer until it is acknowledged. One that is durable is answered once more when it is visible.
+    /// Records an offer until it is acknowledged. A durable offer gets an additional answer when it is visible.
     pub(crate) fn push(&mut self, request: u64, slot: Option<SlotId>, is_durable: bool) {
         self.sent.push_back(SentOffer {
             request,
@@ -48,20 +49,20 @@ impl UnacknowledgedOffers {
         });
     }
 
-    /// An answer to an offer: that it was taken under a sequence number (0: it is staged), or an error. Gives the slot that is the
-    /// client's again, if there is one.
+    /// Handles the answer to an offer: a sequence number (0: it is staged), or an error. Returns the slot that belongs
+    /// to the client again, if any.
     pub(crate) fn answer(&mut self, request: u64, outcome: Result<u64>) -> Option<SlotId> {
         let sent = self.find(request)?;
         let slot = sent.slot.take().filter(|_| outcome.is_err());
         sent.heard = match outcome {
-            // What is staged becomes durable with its bundle.
+            // A staged member becomes durable with its bundle.
             Ok(sequence) if sent.is_durable && sequence > 0 => BundleReplies::Visible(sequence),
             outcome => BundleReplies::All(outcome),
         };
         slot
     }
 
-    /// What an offer has made visible is archived. False: no durable offer of this number waits for it.
+    /// Records that an offer's object is archived. False: no durable offer with this number is waiting.
     pub(crate) fn archived(&mut self, request: u64) -> bool {
         let Some(sent) = self.find(request) else { return false };
         let BundleReplies::Visible(sequence) = sent.heard else {
@@ -71,12 +72,12 @@ impl UnacknowledgedOffers {
         true
     }
 
-    /// Whether an answer to this offer is to come.
+    /// Returns whether an answer to this offer is outstanding.
     pub(crate) fn awaits(&mut self, request: u64) -> bool {
         self.find(request).is_some()
     }
 
-    /// The next acknowledgement, if it has come.
+    /// Returns the next acknowledgement, if it has arrived.
     pub(crate) fn pop(&mut self) -> Option<Result<u64>> {
         let first = self
             .sent
@@ -96,7 +97,7 @@ impl UnacknowledgedOffers {
     }
 
     fn find(&mut self, request: u64) -> Option<&mut SentOffer> {
-        // The server answers offers in their order, so the first one is nearly always meant.
+        // The server answers offers in order, so it is nearly always the first one.
         let at = match self.sent.front() {
             Some(first) if first.request == request => 0,
             _ => self.sent.binary_search_by_key(&request, |sent| sent.request).ok()?,

@@ -1,7 +1,7 @@
-//! The segments that this client has mapped: those it reads objects from, and those it leases to place payloads in.
+//! The segments that this client has mapped: those from which it reads objects, and those that it leases for payloads.
 //!
-//! A map lives as long as somebody uses it: an object that is held keeps its segment's map although the server may have
-//! dropped the segment, and an allocation keeps the leased one.
+//! A mapping exists as long as it is used: an object that is held keeps the mapping of its segment even if the server
+//! has dropped the segment, and an allocation keeps the leased segment.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl SegmentMaps {
         }
     }
 
-    /// Maps a segment that the server announced; or notes where spilled payloads lie.
+    /// Maps a segment that the server announced, or records the file tier.
     pub(crate) fn add(&mut self, head: &SegmentHead, fd: OwnedFd) -> Result<()> {
         if head.segment.get() == FILE_TIER {
             self.file = Some(Arc::new(fd));
@@ -58,7 +58,7 @@ impl SegmentMaps {
         Ok(())
     }
 
-    /// Where a delivered payload lies: the map and the offset within it.
+    /// Returns the location of a delivered payload: the mapping and the offset within it.
     pub(crate) fn find(&self, segment: u32, slot: u32, length: u64) -> Result<(Arc<SegmentMapping>, u64)> {
         let Some(readable) = self.readable.get(&segment) else {
             let cause = "an object lies in it, but it was never announced";
@@ -69,7 +69,7 @@ impl SegmentMaps {
         Ok((Arc::clone(&readable.mapping), offset))
     }
 
-    /// Where spilled payloads lie.
+    /// Returns the file of spilled payloads.
     pub(crate) fn file(&self) -> Result<Arc<OwnedFd>> {
         let unknown = || {
             let cause = "an object lies in it, but it was never announced";
@@ -78,7 +78,7 @@ impl SegmentMaps {
         self.file.clone().ok_or_else(unknown)
     }
 
-    /// A free slot for a payload; `None`: a segment must be leased, or slots must come free.
+    /// Takes a free slot for a payload; `None`: a segment must be leased, or slots must become free.
     pub(crate) fn take(&mut self, bytes: u64) -> Option<Result<(u32, SlotMut)>> {
         let (segment, slot) = self.slots.allocate(bytes)?;
         let taken = match self.leased.get(&segment) {
@@ -92,12 +92,12 @@ impl SegmentMaps {
         Some(taken.map(|taken| (segment, taken)))
     }
 
-    /// A slot is the client's again. What the server frees by mistake changes nothing.
+    /// Frees a slot for this client. An invalid slot from the server has no effect.
     pub(crate) fn free(&mut self, slot: SlotId) {
         let _known = self.slots.free(slot.segment, slot.slot);
     }
 
-    /// Forgets a leased segment in which nothing lies; says whether it may be returned.
+    /// Removes a leased segment without used slots; returns whether it may be returned to the server.
     pub(crate) fn give_up(&mut self, segment: u32) -> bool {
         let idle = self.slots.remove_segment(segment);
         if idle {
@@ -106,17 +106,17 @@ impl SegmentMaps {
         idle
     }
 
-    /// Whether anything is leased.
+    /// Returns whether any segment is leased.
     pub(crate) fn is_producing(&self) -> bool {
         !self.leased.is_empty()
     }
 
-    /// Leased segments that have been idle for some time.
+    /// Returns leased segments that have been idle for some time.
     pub(crate) fn surplus(&mut self) -> Vec<u32> {
         self.slots.surplus()
     }
 
-    /// The segment is gone.
+    /// Removes a segment that the server has dropped.
     pub(crate) fn dropped(&mut self, segment: u32) {
         self.readable.remove(&segment);
     }

@@ -1,5 +1,5 @@
-//! What the threads that share a connection share, under its one lock: what is to go, whose answers are awaited, which
-//! segments are mapped. Everything here is short: bytes are appended and letters are sorted, nothing waits.
+//! The state that the threads of a connection share under its one lock: the outbox, the mailboxes, the mapped segments.
+//! All operations are short: they append bytes and dispatch messages, and never wait.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar};
@@ -15,37 +15,37 @@ use crate::connection::segments::SegmentMaps;
 use crate::connection::{ThreadWait, WaitingTasks};
 use crate::object::ArrivedObject;
 
-/// Releases that are sent at the latest when there are this many.
+/// Releases are sent at the latest when there are this many.
 const RELEASES_MAX: usize = 64;
-/// A release goes at once when nothing was sent for this long.
+/// A release is sent at once if nothing was sent for this long.
 const RELEASES_AGE: Duration = Duration::from_millis(1);
-/// Buffers of delivered objects that are kept for the next ones.
+/// Maximum number of spare buffers for delivered objects.
 const SPARES_MAX: usize = 1024;
-/// A leased segment in which nothing lay for so long may go.
+/// A leased segment that was empty for this long may be returned.
 const SURPLUS_AGE: Duration = Duration::from_secs(10);
-/// A buffer larger than this is not kept.
+/// A larger buffer is not kept.
 const SPARE_BYTES_MAX: usize = 64 << 10;
 
-/// A thread that waits while another one reads.
+/// A thread that waits while another reads.
 #[derive(Debug)]
 pub(crate) struct SleepingThread {
-    /// The conversations it waits for.
+    /// The conversations for which it waits.
     pub(crate) requests: Box<[u64]>,
-    /// It also waits for slots.
+    /// Whether it also waits for slots.
     pub(crate) for_slots: bool,
-    /// It waits until there is room for what it has to say.
+    /// Whether it waits for space in the outbox.
     pub(crate) for_room: bool,
     pub(crate) bell: Arc<Condvar>,
 }
 
-/// What the thread that reads waits for.
+/// The events for which the reading thread waits.
 #[derive(Debug, Default)]
 struct ReaderWaits {
     requests: Vec<u64>,
     for_slots: bool,
 }
 
-/// Whoever waits for memory takes it over, and leaves it behind if it is still not answered.
+/// A thread that waits for memory adopts it, and leaves it if it is still not answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StandingLease {
     pub(crate) number: u64,
@@ -56,41 +56,41 @@ pub(crate) struct StandingLease {
 
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
-    /// The process that the connection belongs to.
+    /// The process that owns the connection.
     pid: u32,
     outgoing: OutgoingSide,
     outbox: Outbox,
     pub(crate) mail: RequestTable,
     pub(crate) segments: SegmentMaps,
-    /// A lease that goes on waiting for memory although slots came free first.
+    /// A lease request that is still outstanding although slots became free first.
     pub(crate) standing_lease: Option<StandingLease>,
-    /// The numbers of names for which offers were retained.
+    /// The numbers of consumer names in retentions.
     pub(crate) consumers: BTreeMap<Consumers, u32>,
     releases: Vec<ReleasedHolding>,
     spares: Vec<Vec<u8>>,
-    /// Somebody waits in a loop of his own.
+    /// Set if an event loop waits for the descriptor.
     pub(crate) watch: Option<Arc<ConnectionWatch>>,
     /// A thread is reading the socket.
     pub(crate) led: bool,
     led_for: ReaderWaits,
     pub(crate) sleepers: Vec<SleepingThread>,
     pub(crate) tasks: WaitingTasks,
-    /// Slots came free since sleepers were last woken.
+    /// Slots became free since sleepers were last woken.
     freed: bool,
-    /// How often slots have come free.
+    /// Count of freed slots.
     frees: u64,
-    /// Why nothing works any more.
+    /// The error that ended the connection.
     pub(crate) ended: Option<Error>,
     /// Nothing can be sent any more, not even releases.
     cut: bool,
-    /// Deliveries that were received and not given back.
+    /// Number of deliveries that are held.
     held: usize,
-    /// What the server last complained about without naming a request.
+    /// The last error that the server sent without a request number.
     pub(crate) remark: Option<Error>,
     /// The error of every request once the connection ends: the server ends in order.
     pub(crate) farewell: Option<Error>,
     pub(crate) sent_at: Instant,
-    /// Offers that were appended since.
+    /// Offers that were appended since the last send.
     pub(crate) gathered: u32,
     surplus_at: Instant,
 }
@@ -126,7 +126,7 @@ impl ConnectionState {
         }
     }
 
-    /// Whether the connection still works.
+    /// Fails if the connection has ended.
     pub(crate) fn alive(&self) -> Result<()> {
         match &self.ended {
             Some(error) => Err(error.clone()),
@@ -134,7 +134,7 @@ impl ConnectionState {
         }
     }
 
-    /// What a forked child inherited is its parent's: it says nothing and reads nothing here.
+    /// Fails in a forked child, which must neither send nor read on its parent's connection.
     pub(crate) fn stay_in_process(&mut self) -> Result<()> {
         if self.pid != std::process::id() {
             self.end(forked());
@@ -143,48 +143,48 @@ impl ConnectionState {
         Ok(())
     }
 
-    /// Bytes that are to go.
+    /// Returns the number of unsent bytes.
     pub(crate) fn unsent(&self) -> usize {
         self.outbox.len()
     }
 
-    /// Whether the socket says when more can be sent; else the reader hears of it.
+    /// Returns whether the socket reports when more can be sent; otherwise the reader is notified.
     pub(crate) fn waits_for_socket(&self) -> bool {
         self.outgoing.waits_for_socket()
     }
 
-    /// Whether something is to go for which the socket has no room.
+    /// Returns whether unsent bytes wait for space in the socket.
     pub(crate) fn is_blocked(&self) -> bool {
         self.unsent() > 0 && self.waits_for_socket()
     }
 
-    /// Appends a request, behind what was released before it; it goes with the next [`ConnectionState::send`].
+    /// Appends a request, after earlier releases; the next [`ConnectionState::send`] sends it.
     pub(crate) fn append(&mut self, number: u64, request: &Request<'_>) -> Result<()> {
         self.alive()?;
         self.append_releases()?;
         self.outbox.push(|out| request.encode(number, out))
     }
 
-    /// Notes that an object was delivered.
+    /// Records a delivered object.
     pub(crate) fn hold(&mut self) {
         self.held += 1;
     }
 
-    /// Notes that an object is given back; the notes go together.
+    /// Records that an object is given back; such records are batched.
     pub(crate) fn release(&mut self, holding: ReleasedHolding, body: Vec<u8>) {
         self.recycle(body);
         self.held = self.held.saturating_sub(1);
         self.releases.push(holding);
     }
 
-    /// Whether enough releases have gathered, or for long enough. The first of a batch, and then every eighth, looks at the
-    /// clock.
+    /// Returns whether the batch of releases is large or old enough. The first release of a batch, and then every
+    /// eighth, reads the clock.
     pub(crate) fn is_release_due(&self) -> bool {
         let count = self.releases.len();
         count >= RELEASES_MAX || count % 8 == 1 && self.sent_at.elapsed() >= RELEASES_AGE
     }
 
-    /// Gives back what letters hold that nobody will read; a requirement is owed that again.
+    /// Gives back the objects of messages that will not be read; a requirement redelivers them.
     pub(crate) fn discard(&mut self, letters: impl IntoIterator<Item = ServerMessage>) {
         for letter in letters {
             if let ServerMessage::Delivered(ArrivedObject { mut holding, body, .. }) = letter {
@@ -194,7 +194,7 @@ impl ConnectionState {
         }
     }
 
-    /// An empty buffer for a delivered object.
+    /// Returns an empty buffer for a delivered object.
     pub(crate) fn spare(&mut self) -> Vec<u8> {
         self.spares.pop().unwrap_or_default()
     }
@@ -206,7 +206,7 @@ impl ConnectionState {
         }
     }
 
-    /// Sends what is to go, releases included, as far as the socket takes it; false: the rest has to wait.
+    /// Sends the outbox, including releases, as far as the socket accepts it; false: the rest has to wait.
     pub(crate) fn send(&mut self) -> Result<bool> {
         if self.cut {
             return self.alive().map(|()| true);
@@ -220,7 +220,7 @@ impl ConnectionState {
         self.gathered = 0;
         match self.outgoing.send(&mut self.outbox) {
             Ok(sent) => Ok(sent == SendResult::All),
-            // What the server said before it went can still be read, and says more.
+            // Messages that the server sent before it closed can still be read, and have more details.
             Err(_) => Ok(true),
         }
     }
@@ -236,24 +236,24 @@ impl ConnectionState {
         Ok(())
     }
 
-    /// A slot is the client's again.
+    /// Frees a slot for this client.
     pub(crate) fn free_slot(&mut self, slot: SlotId) {
         self.segments.free(slot);
         self.note_free_slots();
     }
 
-    /// Slots have come free, or a segment of them has come.
+    /// Records that slots became free, or that a segment arrived.
     pub(crate) fn note_free_slots(&mut self) {
         self.freed = true;
         self.frees += 1;
     }
 
-    /// How often slots have come free.
+    /// Returns the count of freed slots.
     pub(crate) fn frees(&self) -> u64 {
         self.frees
     }
 
-    /// Returns leased segments that have been idle, now and then.
+    /// Returns idle leased segments to the server, from time to time.
     pub(crate) fn return_surplus(&mut self) -> Result<()> {
         if !self.segments.is_producing() || self.surplus_at.elapsed() < SURPLUS_AGE {
             return Ok(());
@@ -265,7 +265,7 @@ impl ConnectionState {
         Ok(())
     }
 
-    /// Returns a leased segment, unless something lies in it.
+    /// Returns a leased segment to the server, unless a slot is in use.
     pub(crate) fn return_segment(&mut self, segment: u32) -> Result<()> {
         if !self.segments.give_up(segment) {
             return Ok(());
@@ -274,8 +274,8 @@ impl ConnectionState {
         self.append(number, &Request::Return(segment))
     }
 
-    /// Ends a conversation for which nobody waits any more: what came is given back, and `stop` tells the server, unless
-    /// it has said its last word.
+    /// Ends a conversation that is no longer waited for: gives its deliveries back, and sends `stop` to the server
+    /// unless its last message has arrived.
     pub(crate) fn abandon(&mut self, request: u64, stop: StreamStop) -> Result<()> {
         let (letters, goes_on) = self.mail.abandon(request);
         self.discard(letters);
@@ -296,12 +296,12 @@ impl ConnectionState {
         Ok(())
     }
 
-    /// As [`Self::abandon`], and sends it at once. Where it cannot be sent, nobody waits for it.
+    /// As [`Self::abandon`], and sends at once. A failure to send is ignored.
     pub(crate) fn abandon_now(&mut self, request: u64, stop: StreamStop) {
         let _ = self.abandon(request, stop).and_then(|()| self.send());
     }
 
-    /// The connection is over: everybody who waits learns why.
+    /// Ends the connection: all waits fail with this error.
     pub(crate) fn end(&mut self, error: Error) {
         self.cut = true;
         self.ended.get_or_insert(error);
@@ -309,8 +309,8 @@ impl ConnectionState {
         self.nudge();
     }
 
-    /// The user has closed the pool: everybody who waits learns it. The connection goes on while objects are held, since
-    /// their memory is theirs until they are given back.
+    /// Closes the pool for the user: all waits fail with this error. The connection remains while objects are held,
+    /// because their memory is in use until they are given back.
     pub(crate) fn close(&mut self, error: Error) {
         let unread = self.mail.abandon_all();
         self.discard(unread);
@@ -320,7 +320,7 @@ impl ConnectionState {
         self.interrupt_reader();
     }
 
-    /// A thread begins to read, and waits for this.
+    /// Makes the thread the reader, with these events.
     pub(crate) fn lead(&mut self, what: &ThreadWait<'_>) {
         self.led = true;
         self.led_for.requests.clear();
@@ -328,11 +328,12 @@ impl ConnectionState {
         self.led_for.for_slots = what.for_slots;
     }
 
-    /// Has the thread that reads, if there is one, look again. It sleeps in the system: an answer wakes it. Waits for nothing.
+    /// Wakes the reader, if there is one, to check again. The reader sleeps in the system: an answer wakes it. Does not
+    /// block.
     fn interrupt_reader(&mut self) {
         if self.led {
             let number = self.mail.next(0);
-            // Without a server it has ended.
+            // Without a server the connection has ended.
             let _ = self
                 .outbox
                 .push(|out| Request::Stat.encode(number, out))
@@ -340,7 +341,7 @@ impl ConnectionState {
         }
     }
 
-    /// A conversation was ended on this side: has the threads that wait for it look again.
+    /// Wakes the threads that wait for a conversation that was ended on this side.
     pub(crate) fn rouse(&mut self, conversation: u64) {
         for sleeper in &self.sleepers {
             if sleeper.requests.contains(&conversation) {
@@ -352,7 +353,7 @@ impl ConnectionState {
         }
     }
 
-    /// Slots came free on this side: has all that wait for one look again.
+    /// Wakes all waits for slots after slots became free on this side.
     pub(crate) fn rouse_for_slots(&mut self) {
         self.wake_concerned();
         self.nudge();
@@ -361,14 +362,14 @@ impl ConnectionState {
         }
     }
 
-    /// Has all that wait look again, whatever they wait for.
+    /// Wakes all waits.
     pub(crate) fn rouse_all(&mut self) {
         self.wake_all();
         self.nudge();
         self.interrupt_reader();
     }
 
-    /// Says goodbye once the pool is closed and nothing is held any more; whether it did.
+    /// Disconnects when the pool is closed and no object is held; returns whether it did.
     pub(crate) fn leave_if_done(&mut self) -> bool {
         let done = !self.cut && self.ended.is_some() && self.held == 0;
         if done {
@@ -377,11 +378,11 @@ impl ConnectionState {
         done
     }
 
-    /// Says goodbye, as far as that is possible.
+    /// Disconnects, as far as that is possible.
     pub(crate) fn leave(&mut self) {
         if !self.cut {
             let number = self.mail.next(0);
-            // What was released is done: behind the goodbye nobody would hear of it.
+            // Releases are sent first: the server ignores messages after the disconnect.
             let _ = self
                 .append_releases()
                 .and_then(|()| self.outbox.push(|out| Request::Goodbye.encode(number, out)))
@@ -397,7 +398,7 @@ impl ConnectionState {
         }
     }
 
-    /// Wakes those for whom something has come.
+    /// Wakes the threads for which a message has arrived.
     pub(crate) fn wake_concerned(&mut self) {
         if !self.tasks.of_any.is_empty() {
             self.tasks.of_any.wake_into(&mut self.mail.woken);
@@ -414,7 +415,7 @@ impl ConnectionState {
         self.freed = false;
     }
 
-    /// Somebody else may have to go on reading.
+    /// Wakes another thread to become the reader.
     pub(crate) fn hand_on(&self) {
         if !self.led
             && let Some(sleeper) = self.sleepers.first()
@@ -423,20 +424,20 @@ impl ConnectionState {
         }
     }
 
-    /// Tells who waits in a loop of his own to look.
+    /// Notifies an event loop.
     pub(crate) fn nudge(&self) {
         if let Some(watch) = &self.watch {
             watch.nudge();
         }
     }
 
-    /// Batches of letters, for those who want to read many under one lock.
+    /// Takes a batch of messages under one lock.
     pub(crate) fn take_letters(&mut self, request: u64, batch: &mut VecDeque<ServerMessage>) -> bool {
         self.mail.get(request).is_some_and(|mailbox| mailbox.take_all(batch))
     }
 }
 
-/// Why a child must not use what it inherited.
+/// Returns the error for the use of an inherited connection in a child.
 pub(crate) fn forked() -> Error {
     Error::new(
         Code::Closed,
@@ -445,13 +446,13 @@ pub(crate) fn forked() -> Error {
     )
 }
 
-/// How the server learns that nobody listens any more.
+/// How to end a conversation that is no longer waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamStop {
-    /// Its one answer is awaited in silence.
+    /// Silently: its one answer is discarded on arrival.
     Silently,
-    /// The request is given up.
+    /// Cancels the request.
     Cancel,
-    /// The follow, list, subscription or requirement ends.
+    /// Ends the follow, list, subscription or requirement.
     End,
 }

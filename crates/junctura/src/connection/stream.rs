@@ -1,7 +1,9 @@
-//! A conversation in which the server goes on talking: what follows, lists, subscriptions and requirements share.
+//! A conversation in which the server sends a stream of messages: the common part of follows, lists, subscriptions and
+//! requirements.
 //!
-//! Letters are fetched in batches, so that most of them cost no lock. Dropping a stream waits for the server's last
-//! word on it (one round trip), unless tasks or an event loop use the pool: after that nothing of it is in flight or held.
+//! Messages are fetched in batches, so that most cost no lock. Dropping a stream waits for the server's last message
+//! (one round trip), unless tasks or an event loop use the pool. After that no object of the stream is in flight or
+//! held.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +27,7 @@ pub(crate) struct ServerStream {
 }
 
 impl ServerStream {
-    /// One that has begun.
+    /// Wraps a conversation that has begun.
     pub(crate) fn began(connection: &Arc<PoolConnection>, number: u64) -> Self {
         Self {
             connection: Arc::clone(connection),
@@ -36,17 +38,17 @@ impl ServerStream {
         }
     }
 
-    /// The number by which the server knows it.
+    /// Returns the server's number for it.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// How many letters are at hand.
+    /// Returns the number of messages available.
     pub(crate) fn at_hand(&self) -> usize {
         self.batch.len()
     }
 
-    /// What to wait for, for who does not want to wait for this alone.
+    /// Returns a wait source for callers that also wait for other events.
     pub(crate) fn awaiting(&self) -> WaitSource {
         if self.over || !self.batch.is_empty() {
             WaitSource::ready()
@@ -55,33 +57,33 @@ impl ServerStream {
         }
     }
 
-    /// Whether the server, or the user, has ended it.
+    /// Returns whether the server or the user has ended it.
     pub(crate) fn is_over(&self) -> bool {
         self.over
     }
 
-    /// The next letter; `None` when the time is over.
+    /// Returns the next message; `None` at the deadline.
     pub(crate) fn next(&mut self, deadline: Option<Instant>) -> Result<Option<ServerMessage>> {
         let awaited = self.await_letter(deadline);
         self.fuse(awaited)?;
         Ok(self.pop())
     }
 
-    /// A letter that has come.
+    /// Returns a message that has arrived.
     pub(crate) fn try_next(&mut self) -> Result<Option<ServerMessage>> {
         let looked = self.look_for_letter();
         self.fuse(looked)?;
         Ok(self.pop())
     }
 
-    /// Whether a letter is at hand, as [`Self::try_next`] would find it.
+    /// Returns whether a message is available, as [`Self::try_next`] would find it.
     pub(crate) fn has_come(&mut self) -> Result<bool> {
         let looked = self.look_for_letter();
         self.fuse(looked)?;
         Ok(!self.batch.is_empty())
     }
 
-    /// What [`Self::next`] would give; it stays.
+    /// As [`Self::next`], without taking the message.
     pub(crate) fn peek(&mut self, deadline: Option<Instant>) -> Result<Option<&ServerMessage>> {
         if !self.over {
             let awaited = self.await_letter(deadline);
@@ -90,7 +92,7 @@ impl ServerStream {
         Ok(self.batch.front())
     }
 
-    /// What [`Self::take`] would give; it stays.
+    /// As [`Self::take`], without taking the message.
     pub(crate) fn look_at(&mut self) -> Result<Option<&ServerMessage>> {
         let looked = self.take_letters();
         self.fuse(looked)?;
@@ -135,7 +137,7 @@ impl ServerStream {
                 if !found {
                     looked?;
                     let (mut state, armed) = self.connection.arm_for(self.number)?;
-                    // Another thread may have read it in between, and its nudge was calmed with the others.
+                    // Another thread may have read it in between and cleared its notification together with others.
                     if !state.take_letters(self.number, &mut self.batch) {
                         state.alive()?;
                         armed?;
@@ -146,7 +148,7 @@ impl ServerStream {
         Ok(())
     }
 
-    /// A letter that was read already; reads nothing itself.
+    /// Returns a message that was read already, without reading more.
     pub(crate) fn take(&mut self) -> Result<Option<ServerMessage>> {
         self.look_at()?;
         Ok(self.pop())
@@ -167,7 +169,7 @@ impl ServerStream {
         Some(letter)
     }
 
-    /// Nothing comes after an error, unless only the wait has failed. Does not wait for the server's last word.
+    /// Ends the stream after an error, unless only the wait has failed. Does not wait for the server's last message.
     pub(crate) fn fuse<T>(&mut self, outcome: Result<T>) -> Result<T> {
         if let Err(error) = &outcome
             && !matches!(error.code(), Code::Timeout | Code::Interrupted)
@@ -178,7 +180,7 @@ impl ServerStream {
         outcome
     }
 
-    /// Whether an error has ended it.
+    /// Returns whether an error has ended it.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed
     }
@@ -190,12 +192,12 @@ impl ServerStream {
         state.append(number, request)
     }
 
-    /// Ends it, gives back what nobody has taken, and waits for the server's last word.
+    /// Ends it, gives back deliveries that were not taken, and blocks until the server's last message.
     pub(crate) fn stop(&mut self) -> Result<()> {
         self.begin_stop()?.wait()
     }
 
-    /// As [`Self::stop`], without waiting: the server's last word comes to what this returns.
+    /// As [`Self::stop`], without waiting: the result receives the server's last message.
     pub(crate) fn begin_stop(&mut self) -> Result<Pending<()>> {
         let batch = std::mem::take(&mut self.batch);
         let is_over = std::mem::replace(&mut self.over, true);

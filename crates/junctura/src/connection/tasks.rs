@@ -1,4 +1,4 @@
-//! Tasks that wait on a connection: each is woken by what comes in its conversation.
+//! Tasks that wait on a connection: each is woken by messages in its conversation.
 //!
 //! ```text
 //!  a task polls: takes --> enters its waker --> takes again --> sleeps
@@ -6,8 +6,9 @@
 //!  whatever reads (a driver, a look, a thread that waits):  |
 //!     sorts a letter --> collects the wakers of its conversation --> wakes them, once no lock is held
 //! ```
-//! A waker carries no answer: the task takes it when it runs again. A task that is dropped in between has taken nothing.
-//! Threads that block pay nothing for this but a look at an empty list.
+//!
+//! A waker carries no answer: the task takes the answer when it runs again. A task that is dropped in between has taken
+//! nothing. Blocking threads only pay for a check of an empty list.
 
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
@@ -20,7 +21,7 @@ use crate::beside::beside;
 use crate::connection::state::ConnectionState;
 use crate::pending::Pending;
 
-/// The wakers that wait for one thing, by the numbers of their places.
+/// The wakers that wait for one event, by the numbers of their places.
 #[derive(Debug, Default)]
 pub(crate) struct TaskWakers(Vec<(u64, Waker)>);
 
@@ -29,7 +30,7 @@ impl TaskWakers {
         self.0.is_empty()
     }
 
-    /// Enters a waker; gives back the one that it replaces, which may not be dropped under a lock.
+    /// Registers a waker; returns the one that it replaces, which must not be dropped under a lock.
     fn enter(&mut self, place: u64, waker: Waker) -> Option<Waker> {
         if let Some((_, old)) = self.0.iter_mut().find(|(number, _)| *number == place) {
             return Some(std::mem::replace(old, waker));
@@ -43,41 +44,41 @@ impl TaskWakers {
         Some(self.0.swap_remove(at).1)
     }
 
-    /// Moves all to those that are to be woken.
+    /// Moves all wakers to those that are to be woken.
     pub(crate) fn wake_into(&mut self, woken: &mut Vec<Waker>) {
         woken.extend(self.0.drain(..).map(|(_, waker)| waker));
     }
 }
 
-/// What a connection knows of its tasks, apart from those of conversations.
+/// State of a connection for its tasks, apart from those of conversations.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingTasks {
     last_place: u64,
-    /// Woken whenever something was read, or memory came free.
+    /// Woken whenever something was read, or memory became free.
     pub(crate) of_any: TaskWakers,
     #[cfg(feature = "async")]
     pub(crate) driver: DriverState,
-    /// A thread waits until the socket has room.
+    /// Whether a thread waits for space in the socket.
     pub(crate) is_flushing: bool,
 }
 
-/// Whether something reads for the tasks of a connection.
+/// The driver that reads for the tasks of a connection.
 #[cfg(feature = "async")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DriverState {
-    /// No driver was made; a loop of the program may look.
+    /// No driver was made; a loop of the program may poll.
     #[default]
     Absent,
     Runs,
-    /// It has ended with its runtime; another is made where a task waits next.
+    /// It has ended with its runtime; the next task that waits makes another.
     #[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "only tokio's are made anew"))]
     Ended,
     /// The program had it, and has dropped it.
     Left,
 }
 
-/// A place among the tasks that wait on a pool, for event loops of other languages; see [`crate::binding::wake_when`]. It is left when
-/// this is dropped.
+/// A registration for tasks that wait on a pool, for event loops of other languages; see [`crate::binding::wake_when`].
+/// Dropping it ends the registration.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct TaskPlace(Option<EnteredPlace>);
@@ -85,15 +86,15 @@ pub struct TaskPlace(Option<EnteredPlace>);
 #[derive(Debug)]
 struct EnteredPlace {
     connection: Arc<PoolConnection>,
-    /// `None`: for whatever comes.
+    /// `None`: any message.
     conversation: Option<u64>,
     number: u64,
 }
 
 impl TaskPlace {
-    /// From now on the waker is woken, once, by what comes for `awaiting`. What has come before is found by asking after this.
+    /// Registers the waker to be woken, once, by a message for `awaiting`. Poll after this call for earlier messages.
     pub(crate) fn enter(&mut self, connection: &Arc<PoolConnection>, awaiting: &WaitSource, waker: &Waker) {
-        // Memory comes in more than one way.
+        // Memory becomes available in more than one way.
         let awaited = awaiting.conversation().filter(|_| !awaiting.is_for_slots());
         let (connection, conversation) = awaited.map_or((connection, None), |(of, number)| (of, Some(number)));
         let is_here =
@@ -102,7 +103,7 @@ impl TaskPlace {
             self.leave();
         }
         let waker = waker.clone();
-        // Where the lock cannot be had, in a forked child, asking tells why.
+        // If the lock is unavailable, in a forked child, the poll returns the reason.
         let Ok(mut state) = connection.lock() else { return };
         let place = self.0.get_or_insert_with(|| {
             state.tasks.last_place += 1;
@@ -122,7 +123,7 @@ impl TaskPlace {
         let Ok(mut state) = place.connection.lock() else { return };
         let left = state.wakers_of(place.conversation).leave(place.number);
         drop(state);
-        // Its last waker may take a task with it, which then ends what it had asked.
+        // Its last waker may own a task whose drop ends its requests.
         drop(left);
     }
 }
@@ -133,19 +134,19 @@ impl Drop for TaskPlace {
     }
 }
 
-/// Waits for the end of what is dropped, so that it is over for other clients, too. A task or an event loop must not block:
-/// in a pool that serves them, the end only begins here.
+/// Waits for the end of a dropped handle, so that it has ended for other clients, too. A task or an event loop must not
+/// block: in a pool that serves them, the end is only started here.
 pub(crate) fn end_by(connection: &PoolConnection, end: Pending<()>) {
     if !connection.lock().is_ok_and(|state| state.serves_tasks()) {
-        // Why it failed concerns nothing that is still there.
+        // A failure concerns nothing that still exists.
         let _ = end.wait();
     }
 }
 
-/// Has all that wait on a connection look again, once a thread has made something.
+/// Wakes all waits on a connection when a thread has made a result.
 struct ConnectionWaker(Weak<PoolConnection>);
 
-/// What has all that wait on a connection look again.
+/// Returns a waker that wakes all waits on a connection.
 pub(crate) fn rouser(connection: &Arc<PoolConnection>) -> Waker {
     Arc::new(ConnectionWaker(Arc::downgrade(connection))).into()
 }
@@ -162,8 +163,8 @@ impl Wake for ConnectionWaker {
 }
 
 impl PoolConnection {
-    /// As [`Self::arm`], for one conversation. What the socket has no room for now is sent by a thread: the descriptor does not
-    /// tell of room.
+    /// As [`Self::arm`], for one conversation. A thread sends what the full socket does not accept, because the
+    /// descriptor does not report space.
     pub(crate) fn arm_for(self: &Arc<Self>, conversation: u64) -> Result<(Guard<'_>, Result<()>)> {
         let mut state = self.lock()?;
         if state.watch.is_some() && state.is_blocked() {
@@ -175,7 +176,7 @@ impl PoolConnection {
     }
 }
 
-/// The descriptor does not tell when a socket has room: one thread waits for that, for all.
+/// Starts one thread that waits for space in the socket, for all tasks: the descriptor does not report space.
 pub(crate) fn flush_beside(connection: &Arc<PoolConnection>) {
     let ends = |connection: &PoolConnection| {
         if let Ok(mut state) = connection.lock() {
@@ -191,7 +192,7 @@ pub(crate) fn flush_beside(connection: &Arc<PoolConnection>) {
     }
     let there = Arc::clone(connection);
     let flush = move || {
-        // Why it failed is told by every answer.
+        // Every answer reports the failure.
         let _ = there.flush();
         ends(&there);
     };
@@ -201,7 +202,7 @@ pub(crate) fn flush_beside(connection: &Arc<PoolConnection>) {
 }
 
 impl ConnectionState {
-    /// Whether tasks or an event loop use this pool.
+    /// Returns whether tasks or an event loop use this pool.
     fn serves_tasks(&self) -> bool {
         #[cfg(feature = "async")]
         if self.tasks.driver != DriverState::Absent {
@@ -210,14 +211,14 @@ impl ConnectionState {
         self.watch.is_some()
     }
 
-    /// Those of a conversation; of one that is over, and of none, those of whatever comes.
+    /// Returns the wakers of a conversation; if it has ended, or for `None`, those for any message.
     fn wakers_of(&mut self, conversation: Option<u64>) -> &mut TaskWakers {
         let Self { mail, tasks, .. } = self;
         let mailbox = conversation.and_then(|number| mail.get(number));
         mailbox.map_or(&mut tasks.of_any, |mailbox| &mut mailbox.wakers)
     }
 
-    /// All tasks are to be woken.
+    /// Marks all tasks to be woken.
     pub(crate) fn wake_all_tasks(&mut self) {
         self.mail.wake_all_tasks();
         self.tasks.of_any.wake_into(&mut self.mail.woken);

@@ -1,4 +1,4 @@
-//! Waiting on a connection that threads share: who reads, who sleeps, and what goes out before.
+//! Waiting on a connection that threads share: which thread reads, which sleep, and what is sent before.
 
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, PoisonError};
@@ -11,28 +11,29 @@ use junctura_transport::{Carrier, ConnectionWatch, Inbox, IncomingSide, PollInte
 use super::{ConnectionReader, Guard, PoolConnection};
 use crate::connection::state::{ConnectionState, SleepingThread};
 
-/// Offers gather up to about this many bytes before they are sent.
+/// Offers are batched up to about this many bytes.
 const BATCH_BYTES: usize = 24 << 10;
-/// An offer goes at once when nothing was sent for this long.
+/// An offer is sent at once if nothing was sent for this long.
 const BATCH_AGE: Duration = Duration::from_micros(50);
-/// With an interrupt hook, no wait lasts longer before the hook is asked: a signal may have come just before the wait.
+/// With an interrupt hook, no wait lasts longer before the hook is called: a signal may have arrived just before the
+/// wait.
 const HOOK_ROUND: Duration = Duration::from_millis(200);
 
-/// What a thread waits for.
+/// The events for which a thread waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadWait<'a> {
-    /// Letters of these conversations.
+    /// Messages in these conversations.
     pub(crate) requests: &'a [u64],
-    /// Slots too.
+    /// Whether slots count.
     pub(crate) for_slots: bool,
-    /// Room for what is to go.
+    /// Whether space for the outbox counts.
     pub(crate) for_room: bool,
-    /// Until then; `None`: for ever.
+    /// The deadline; `None`: none.
     pub(crate) deadline: Option<Instant>,
 }
 
 impl<'a> ThreadWait<'a> {
-    /// For room for what is to go.
+    /// Waits for space for the outbox.
     fn room_until(deadline: Option<Instant>) -> Self {
         Self {
             requests: &[],
@@ -42,12 +43,12 @@ impl<'a> ThreadWait<'a> {
         }
     }
 
-    /// For letters of this conversation, as long as it takes.
+    /// Waits for messages in this conversation, without limit.
     pub(crate) fn letters(request: &'a u64) -> Self {
         Self::letters_until(std::slice::from_ref(request), None)
     }
 
-    /// For letters of any of these conversations.
+    /// Waits for messages in any of these conversations.
     pub(crate) fn letters_until(requests: &'a [u64], deadline: Option<Instant>) -> Self {
         Self {
             requests,
@@ -62,7 +63,7 @@ impl<'a> ThreadWait<'a> {
     }
 }
 
-/// Where a waker panics, another thread goes on reading.
+/// If a waker panics, another thread becomes the reader.
 struct OthersRead<'c>(&'c PoolConnection);
 
 impl Drop for OthersRead<'_> {
@@ -74,10 +75,10 @@ impl Drop for OthersRead<'_> {
 }
 
 impl PoolConnection {
-    /// Waits until `take` finds what it looks for; `None`: the time is over. What is to go goes first.
+    /// Waits until `take` returns a value; `None` at the deadline. Sends the outbox first.
     ///
     /// # Errors
-    /// Whatever ended the connection, or what the interrupt hook said.
+    /// The error that ended the connection, or that of the interrupt hook.
     pub(crate) fn wait<T>(
         &self,
         state: Guard<'_>,
@@ -112,7 +113,7 @@ impl PoolConnection {
                 break Ok(Some(taken));
             }
             if what.is_over() {
-                // What has come by now is in time, the end of the connection too.
+                // Messages that have arrived by now are in time, and so is the end of the connection.
                 let (next, looked) = self.look(state);
                 state = next;
                 break looked.and_then(|()| match take(&mut state) {
@@ -134,7 +135,8 @@ impl PoolConnection {
         (state, taken)
     }
 
-    /// Sends everything that is to go; waits, and reads, while the socket is full. False: not all has gone by the deadline.
+    /// Sends the whole outbox; waits, and reads, while the socket is full. False: not everything was sent by the
+    /// deadline.
     pub(crate) fn push<'a>(&'a self, mut state: Guard<'a>, deadline: Option<Instant>) -> (Guard<'a>, Result<bool>) {
         let what = ThreadWait::room_until(deadline);
         loop {
@@ -158,7 +160,7 @@ impl PoolConnection {
         }
     }
 
-    /// Waits for room in the socket, beside the thread that reads it.
+    /// Waits for space in the socket, beside the reader.
     fn wait_for_socket(&self, deadline: Option<Instant>) -> Result<()> {
         match WakeTimer::new()?.wait(self.socket.as_fd(), PollInterest::WRITE, self.round(deadline)) {
             Ok(ready) if !ready.is_none() => Ok(()),
@@ -167,13 +169,13 @@ impl PoolConnection {
         }
     }
 
-    /// Sends what can go at once, if it is time to.
+    /// Sends as much as the socket accepts, if a send is due.
     pub(crate) fn push_when_due(&self, mut state: Guard<'_>) -> Result<()> {
         if state.unsent() >= BATCH_BYTES {
             let (_state, sent) = self.push(state, None);
             return sent.map(drop);
         }
-        // The first of a batch, and then every eighth, looks at the clock: that costs as much as a small copy.
+        // The first offer of a batch, and then every eighth, reads the clock, which costs as much as a small copy.
         if state.gathered.is_multiple_of(8) && state.sent_at.elapsed() >= BATCH_AGE {
             state.send()?;
         } else {
@@ -182,7 +184,7 @@ impl PoolConnection {
         Ok(())
     }
 
-    /// As [`Self::push_when_due`], for who must not wait: what there is no room for goes later.
+    /// As [`Self::push_when_due`], for callers that must not block: the rest is sent later.
     #[cfg(feature = "async")]
     pub(crate) fn send_when_due(mut state: Guard<'_>) -> Result<()> {
         let is_old = state.gathered.is_multiple_of(8) && state.sent_at.elapsed() >= BATCH_AGE;
@@ -194,24 +196,25 @@ impl PoolConnection {
         Ok(())
     }
 
-    /// Takes what has come, without waiting. Where there are rings, the end of the connection is not looked for.
+    /// Handles messages that have arrived, without waiting. With rings, it does not check for the end of the
+    /// connection.
     pub(crate) fn glance<'a>(&'a self, state: Guard<'a>) -> (Guard<'a>, Result<()>) {
         self.take_in(state, IncomingSide::glance)
     }
 
-    /// Takes what has come, without waiting, and looks for the end of the connection.
+    /// Handles messages that have arrived, without waiting, and checks for the end of the connection.
     fn look<'a>(&'a self, state: Guard<'a>) -> (Guard<'a>, Result<()>) {
         self.take_in(state, IncomingSide::receive)
     }
 
-    /// As the connection's reader, if nobody else is.
+    /// Reads as the connection's reader, if there is none.
     fn take_in<'a>(
         &'a self,
         mut state: Guard<'a>,
         receive: impl FnOnce(&mut IncomingSide, &mut Inbox) -> Result<ReceiveResult>,
     ) -> (Guard<'a>, Result<()>) {
         if state.led {
-            // Whoever reads tells.
+            // The reader notifies this thread.
             return (state, Ok(()));
         }
         if let Err(error) = state.stay_in_process() {
@@ -229,13 +232,13 @@ impl PoolConnection {
         (state, looked)
     }
 
-    /// Before somebody waits for the connection's descriptor in a loop of his own, and has found nothing in this conversation
-    /// (`None`: takes what has come for all): what comes from now on makes it readable, and so does what has come and is
-    /// sorted here, or was sorted when he asked others.
+    /// Prepares a wait for the connection's descriptor in an event loop that has found nothing in this conversation
+    /// (`None`: takes all messages): later messages make the descriptor readable, and so do messages that have arrived
+    /// and are dispatched here, or were dispatched while the loop polled other conversations.
     pub(crate) fn arm<'a>(&'a self, mut state: Guard<'a>, asked: Option<u64>) -> (Guard<'a>, Result<()>) {
         let ConnectionState { watch, mail, .. } = &mut *state;
         let Some(watch) = watch else {
-            // Whoever takes what has come for all is to find last words before the end.
+            // A caller that takes all messages must find the last ones before the end.
             return if asked.is_some() {
                 self.look(state)
             } else {
@@ -245,14 +248,14 @@ impl PoolConnection {
         if mail.asked(asked) {
             watch.calm();
         }
-        // Also where nothing has come: the end of the connection makes the descriptor readable, and has to be found.
+        // Also if nothing has arrived: the end of the connection makes the descriptor readable, and must be detected.
         self.take_in(state, |incoming, inbox| {
             let _nothing = incoming.arm();
             incoming.receive(inbox)
         })
     }
 
-    /// What is readable when something comes; made at the first call.
+    /// Returns the descriptor that is readable when messages arrive; created by the first call.
     pub(crate) fn watch(&self) -> Result<Arc<ConnectionWatch>> {
         let mut state = self.lock()?;
         state.stay_in_process()?;
@@ -263,14 +266,14 @@ impl PoolConnection {
             self.socket.as_fd(),
             self.bell.as_ref().map(AsFd::as_fd),
         )?);
-        // What came before is to be found.
+        // Reports messages that arrived earlier.
         watch.nudge();
         state.mail.watch();
         state.watch = Some(Arc::clone(&watch));
         Ok(watch)
     }
 
-    /// Waits for the socket as the connection's reader and sorts what comes.
+    /// Waits for the socket as the connection's reader and dispatches messages.
     fn read<'a>(
         &'a self,
         mut state: Guard<'a>,
@@ -285,8 +288,8 @@ impl PoolConnection {
             Ok(ready) if ready.readable => incoming.receive(inbox),
             Ok(ready) if !ready.is_none() => Ok(ReceiveResult::Nothing),
             Err(error) if error.code() != Code::Interrupted => Err(error),
-            // The time of the round is over, or a signal came: the hook is asked, once, by a thread that does not read any more. The hook
-            // may use the connection.
+            // The round has timed out, or a signal arrived: a thread that is no longer the reader calls the hook, once.
+            // The hook may use the connection.
             Ok(_) | Err(_) => {
                 drop(reader);
                 let mut state = self.relock();
@@ -300,12 +303,12 @@ impl PoolConnection {
         let (state, sorted) = self.sort_out(came, inbox);
         drop(reader);
         let state = self.wake_tasks(state);
-        // Who waits in a loop of his own is not told by the bell any more, until he has looked.
+        // The event loop is not notified by the bell again until it has polled.
         state.nudge();
         (state, sorted)
     }
 
-    /// Sorts what has come, and ends to be the reader.
+    /// Dispatches messages, and gives up the reader role.
     fn sort_out(&self, came: Result<ReceiveResult>, inbox: &mut Inbox) -> (Guard<'_>, Result<()>) {
         let mut state = self.relock();
         state.led = false;
@@ -332,7 +335,7 @@ impl PoolConnection {
         (state, Ok(()))
     }
 
-    /// Wakes the tasks that what was read concerns. A waker may do whatever it likes, so no lock is held.
+    /// Wakes the tasks for which messages were read. A waker may run arbitrary code, so no lock is held.
     pub(crate) fn wake_tasks<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
         if state.mail.woken.is_empty() {
             return state;
@@ -340,14 +343,14 @@ impl PoolConnection {
         let woken = std::mem::take(&mut state.mail.woken);
         drop(state);
         let _others = OthersRead(self);
-        // In a forked child they are its parent's.
+        // In a forked child the tasks belong to the parent.
         if !self.is_inherited() {
             woken.into_iter().for_each(Waker::wake);
         }
         self.relock()
     }
 
-    /// Sleeps until the reader has something for this thread, or hands the reading on.
+    /// Sleeps until the reader has a message for this thread, or passes the reader role on.
     fn sleep<'a>(&'a self, mut state: Guard<'a>, what: ThreadWait<'_>) -> (Guard<'a>, Result<()>) {
         let bell = Arc::new(Condvar::new());
         let sleeper = SleepingThread {
@@ -373,7 +376,7 @@ impl PoolConnection {
         (self.relock(), asked)
     }
 
-    /// Until when to wait in one piece.
+    /// Returns the end of one round of waiting.
     pub(crate) fn round(&self, deadline: Option<Instant>) -> Option<Instant> {
         if self.hook.is_none() {
             return deadline;

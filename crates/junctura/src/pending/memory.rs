@@ -1,4 +1,4 @@
-//! Memory that is not there yet: a free slot, or a segment that is leased for it, whichever comes first.
+//! Requests for memory: a free slot, or a segment that is leased, whichever is first.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,18 +12,18 @@ use crate::connection::state::{ConnectionState, StandingLease, StreamStop};
 use crate::connection::{PoolConnection, ThreadWait};
 use crate::verbs::allocation::Allocation;
 
-/// A payload that memory is wanted for.
+/// A payload for which memory is requested.
 pub(super) struct MemoryRequest {
     bytes: usize,
     staged: bool,
     lease: Option<RequestedLease>,
-    /// How often slots had come free when none was there.
+    /// Count of freed slots at the time when none was free.
     frees: u64,
 }
 
 struct RequestedLease {
     standing: StandingLease,
-    /// Another payload asked for it: should its time be up, this one's is not.
+    /// The lease request was made for another payload; its timeout does not end this request.
     is_taken_over: bool,
 }
 
@@ -37,19 +37,19 @@ impl MemoryRequest {
         }
     }
 
-    /// A slot, or what is said of the lease. Before the lease was asked for, there may be one.
+    /// Waits for a slot, or for the answer to the lease request. Before the lease is requested, it may be ready.
     pub(super) fn awaiting(&self, connection: &Arc<PoolConnection>) -> WaitSource {
         self.lease_number().map_or_else(WaitSource::ready, |number| {
             WaitSource(WaitKind::Memory(Arc::clone(connection), number, self.frees))
         })
     }
 
-    /// The conversation about a segment, if one was asked for.
+    /// Returns the conversation about a segment, if one was requested.
     pub(super) fn lease_number(&self) -> Option<u64> {
         self.lease.as_ref().map(|lease| lease.standing.number)
     }
 
-    /// The memory, if there is some; waits for nothing.
+    /// Returns the memory if it is available. Does not block.
     pub(super) fn take(&mut self, connection: &Arc<PoolConnection>) -> Result<Option<Allocation>> {
         if connection.goes_inline(self.bytes) {
             return Ok(Some(Allocation::of_heap(connection, self.bytes)));
@@ -59,7 +59,7 @@ impl MemoryRequest {
         self.take_under_lock(connection, &mut state)
     }
 
-    /// Waits for it; `None`: the time is over.
+    /// Waits for the memory; `None` at the deadline.
     pub(super) fn wait(
         &mut self,
         connection: &Arc<PoolConnection>,
@@ -78,7 +78,7 @@ impl MemoryRequest {
             };
             let waited = connection.wait(connection.lock()?, what, |state| {
                 match self.take_under_lock(connection, state) {
-                    // Another segment was asked for.
+                    // Another segment was requested.
                     Ok(None) if self.lease_number() != Some(number) => Some(Ok(None)),
                     taken => taken.transpose().map(|taken| taken.map(Some)),
                 }
@@ -117,7 +117,7 @@ impl MemoryRequest {
                     match letter {
                         ServerMessage::Failed(error) if is_taken_over && error.code() == Code::PoolFull => {}
                         ServerMessage::Failed(error) => return Err(error),
-                        // A segment came; others may have been quicker.
+                        // A segment arrived; other threads may have taken its slots.
                         _ => {}
                     }
                 }
@@ -139,7 +139,7 @@ impl MemoryRequest {
         })
     }
 
-    /// What was asked for serves the next that needs memory.
+    /// Leaves the outstanding lease request to the next payload that needs memory.
     fn leave_behind(&mut self, state: &mut ConnectionState) {
         let Some(lease) = self.lease.take() else { return };
         if state.standing_lease.is_none() {

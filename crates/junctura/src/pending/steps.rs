@@ -1,10 +1,11 @@
-//! Requests of several steps: what the answer to one step begins is the next one.
+//! Requests of several steps: the answer to one step begins the next.
 //!
 //! ```text
 //!  Then { first, next } --answer of first--> next(answer) --> another Pending, which takes its place
 //! ```
-//! All ways of waiting advance the steps. A step may be [`BlockingWork`]: it reads a disk, or blocks, and has no conversation. A thread that
-//! blocks does it itself; a task has a thread do it.
+//!
+//! All forms of waiting advance the steps. A step may be [`BlockingWork`]: it reads a disk, or blocks, and has no
+//! conversation. A blocking caller runs it itself; for a task, a thread runs it.
 
 #[cfg(feature = "async")]
 use std::pin::Pin;
@@ -19,21 +20,21 @@ use super::{Pending, PendingSource, taken_already};
 use crate::awaiting::{Awaited, WaitSource};
 use crate::connection::PoolConnection;
 
-/// How an answer is asked for.
+/// How an answer is requested.
 #[derive(Clone, Copy)]
 pub(crate) enum AnswerMode {
     /// Reads, and blocks until the deadline.
     Wait(Option<Instant>),
-    /// Takes what has been read; does work if the request is at it.
+    /// Takes messages that have been read; runs work that is due.
     Take,
-    /// The same, without work: the request came to it just now.
+    /// As `Take`, without work: the request has only just reached it.
     TakeQuickly,
-    /// The same; what takes long is done by a thread.
+    /// As `Take`; a thread runs slow work.
     Glance,
 }
 
 impl AnswerMode {
-    /// Once a step was done.
+    /// Returns the mode after a completed step.
     pub(super) fn after_step(self) -> Self {
         match self {
             Self::Wait(deadline) => Self::Wait(deadline),
@@ -42,15 +43,15 @@ impl AnswerMode {
         }
     }
 
-    /// Whether what takes long is for a thread, since the caller blocks until a deadline at most.
+    /// Returns whether a thread runs slow work because the caller has a deadline.
     pub(super) fn is_bounded(self) -> bool {
         matches!(self, Self::Wait(Some(_)) | Self::Glance)
     }
 }
 
-/// The first steps of a request whose last one gives a `T`.
+/// The first steps of a request whose last step returns a `T`.
 pub(super) trait RequestSteps<T>: Send {
-    /// Asks for the answer of the present step; `None`: not yet.
+    /// Polls the answer of the present step; `None`: not yet.
     fn advance(&mut self, ask: AnswerMode) -> Result<Option<Pending<T>>>;
     fn number(&self) -> Option<u64>;
     fn awaiting(&self) -> WaitSource;
@@ -58,7 +59,7 @@ pub(super) trait RequestSteps<T>: Send {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Pending<T>>>;
 }
 
-/// A step, and what its answer begins.
+/// A step, and the step that its answer begins.
 struct NextStep<A, F> {
     first: Pending<A>,
     next: Option<F>,
@@ -81,7 +82,7 @@ where
     fn advance(&mut self, ask: AnswerMode) -> Result<Option<Pending<T>>> {
         match self.first.get(ask) {
             Ok(None) => Ok(None),
-            // The wait was interrupted, and the request stands.
+            // The wait was interrupted; the request stays outstanding.
             Err(error) if error.code() == Code::Interrupted => Err(error),
             answer => self
                 .follow_up(answer.and_then(|answer| answer.ok_or_else(taken_already)))
@@ -107,26 +108,26 @@ where
 /// A step without a conversation: it blocks, or reads a disk.
 pub(super) struct BlockingWork<T> {
     pub(super) run: Box<dyn FnOnce() -> Result<T> + Send>,
-    /// What becomes of an answer that a thread has made and nothing waits for any more.
+    /// Undoes an answer that a thread has made and that is no longer waited for.
     pub(super) undo: fn(T),
 }
 
-/// Something that others may take, too: a request only looks at it.
+/// A value that others may take, too: a request only observes it.
 pub(crate) trait WatchedValue<T>: Send {
-    /// The answer, if it is there.
+    /// Returns the answer, if it is available.
     fn get(&mut self, ask: AnswerMode) -> Result<Option<T>>;
-    /// The conversation in which it comes.
+    /// Returns the conversation in which it arrives.
     fn number(&self) -> u64;
     fn awaiting(&self) -> WaitSource;
 }
 
 impl<T> Pending<T> {
-    /// An answer that is there.
+    /// An answer that is available already.
     pub(crate) fn known(connection: &Arc<PoolConnection>, answer: Result<T>) -> Self {
         Self::new(connection, PendingSource::Known(answer))
     }
 
-    /// What `run` returns. `undo` gets it where a thread has run it and nothing waits for it any more.
+    /// Runs `run`. `undo` receives its result if a thread has run it and it is no longer waited for.
     pub(crate) fn work(
         connection: &Arc<PoolConnection>,
         run: impl FnOnce() -> Result<T> + Send + 'static,
@@ -142,7 +143,7 @@ impl<T> Pending<T> {
 }
 
 impl<A: Send + 'static> Pending<A> {
-    /// A request that begins another one with its answer.
+    /// Begins another request with the answer.
     pub(crate) fn then<T>(self, next: impl FnOnce(Result<A>) -> Result<Pending<T>> + Send + 'static) -> Pending<T> {
         let connection = Arc::clone(&self.connection);
         let steps = NextStep {
@@ -152,7 +153,7 @@ impl<A: Send + 'static> Pending<A> {
         Pending::new(&connection, PendingSource::Steps(Box::new(steps)))
     }
 
-    /// The same answer in another form.
+    /// Converts the answer.
     pub(crate) fn map<T>(self, form: impl FnOnce(Result<A>) -> Result<T> + Send + 'static) -> Pending<T> {
         let connection = Arc::clone(&self.connection);
         self.then(move |answer| form(answer).map(|answer| Pending::known(&connection, Ok(answer))))

@@ -1,15 +1,17 @@
-//! A follow that begins in the store and goes on live.
+//! A follow that begins in the store and continues live in the pool.
 //!
 //! ```text
 //!   pool   ── first phase, by key ──────────── Live ── as they become visible ── Gap: what has gone ──▶
 //!   store  ── what the pool has not, by key ──┘                                  '── read from here instead
 //! ```
-//! The pool is asked first. The store is looked at then: what had left the pool by that time lies there, if it was archived, and
-//! what is newer comes from the pool. A reader that goes on from a cursor gets what came since, and has left the pool, from the
-//! store, too, in the order in which it became visible; so does one whose cursor is of an earlier life of the server, in the
-//! order of keys.
 //!
-//! Here it is decided whose turn it is, and nothing waits. What waits for the store is a [`StoreLookup`], done by whoever may.
+//! The pool is queried first, then the store: objects that had left the pool by then are in the store, if they were
+//! archived, and newer objects are in the pool. A follow that continues from a cursor also gets from the store the
+//! objects that became visible since and have left the pool, in the order in which they became visible. For a cursor of
+//! an earlier incarnation of the server, these objects are in key order.
+//!
+//! This module decides which source is next, and never blocks. A [`StoreLookup`] blocks on the store; the caller
+//! decides where it runs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -24,66 +26,66 @@ use crate::connection::in_flight::ServerMessage;
 use crate::object::{Object, ObjectOrigin};
 use crate::verbs::follow::Gap;
 
-/// What a follow asks the store for when it begins.
+/// The query to the store at the begin of a follow.
 #[derive(Clone, Debug)]
 pub(crate) enum StoreRequest {
-    /// All that a selector matches.
+    /// All objects that a selector matches.
     All(String),
-    /// What comes after a cursor.
+    /// Objects after a cursor.
     After(String, Cursor),
 }
 
-/// Whose turn it is in a follow.
+/// The next source of a follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FollowTurn {
-    /// The store's, which has to be asked or read first.
+    /// The store, which must be queried or read first.
     Lookup,
-    /// What neither has is told.
+    /// A report of objects that neither has.
     Gap,
-    /// Its next letter, if there is one.
+    /// The pool's next message, if there is one.
     Pool,
-    /// The pool says first what it has.
+    /// Unknown until the pool has answered.
     Nobody,
 }
 
-/// What of the store a follow has yet to give.
+/// Objects of the store that a follow has yet to return.
 #[derive(Debug)]
 pub(crate) struct StoreReplay {
     depot: Arc<StoreReader>,
     origin: Arc<ObjectOrigin>,
     sorting: MergeOrder,
-    /// Where its first phase ends in the order of this incarnation.
+    /// The end of its first phase in the order of this incarnation.
     since: u64,
-    /// `None` once the store was asked.
+    /// `None` after the store was queried.
     wants: Option<StoreRequest>,
     first: MergedList,
-    /// By sequence number, what became visible later and has gone.
+    /// Objects that became visible later and have left the pool, by sequence number.
     live: BTreeMap<u64, StoredRow>,
-    /// What was read, and comes next.
+    /// Objects that were read and are next.
     read: VecDeque<Result<Object>>,
-    /// What the pool has nothing before: up to here it was asked.
+    /// The pool has no older outstanding objects up to this sequence number.
     clear: u64,
     question: BacklogCheck,
-    /// What was given live, and may yet come from the pool.
+    /// Objects that were returned from the store live, and may yet arrive from the pool.
     given: BTreeSet<u64>,
-    /// What neither has: told once all of `live` was given.
+    /// Objects that neither has: reported after all of `live`.
     gap: Option<Gap>,
 }
 
-/// Whether the pool has something older than what the store is to give live.
+/// Whether the pool has an object that is older than the store's next live one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BacklogCheck {
     None,
-    /// On its way. The answer counts if nothing comes before it.
+    /// The request is in flight. The answer counts if no object arrives before it.
     Asked {
         up_to: u64,
         counts: bool,
     },
-    /// The pool says nothing while the reader holds all that it may: the next release asks.
+    /// The pool sends nothing while the reader holds as many objects as it may: the next release repeats the request.
     Held,
 }
 
-/// Rows that are read at one go, and bytes.
+/// Rows and bytes that are read at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadAhead {
     pub(crate) rows: usize,
@@ -91,7 +93,7 @@ pub(crate) struct ReadAhead {
 }
 
 impl StoreReplay {
-    /// For a follow that the pool has begun at a sequence number. Reads nothing.
+    /// Creates the replay of a follow that the pool has begun at a sequence number. Reads nothing.
     pub(crate) fn new(
         depot: &Arc<StoreReader>,
         origin: Arc<ObjectOrigin>,
@@ -119,7 +121,7 @@ impl StoreReplay {
         &self.origin.connection
     }
 
-    /// Whose turn it is before the pool's next letter, if that has come.
+    /// Returns the source that precedes the pool's next message, if that has arrived.
     pub(crate) fn turn(&mut self, letter: Option<&ServerMessage>, is_live: bool) -> FollowTurn {
         if self.wants.is_some() {
             return FollowTurn::Lookup;
@@ -139,7 +141,7 @@ impl StoreReplay {
         }
     }
 
-    /// Whether the next row is due. `None`: the pool has not said yet what it has before that.
+    /// Returns whether the next row is due. `None`: the pool has not answered yet whether it has an older object.
     fn is_next_live(&mut self, letter: Option<&ServerMessage>) -> Option<bool> {
         let Some((&sequence, _)) = self.live.first_key_value() else {
             return Some(false);
@@ -155,7 +157,7 @@ impl StoreReplay {
         }
     }
 
-    /// Whether there is something to do before anything comes from the pool.
+    /// Returns whether there is work before any message from the pool.
     pub(crate) fn is_due(&self, is_live: bool) -> bool {
         let is_next =
             |(&sequence, _): (&u64, &StoredRow)| sequence <= self.clear || self.question == BacklogCheck::None;
@@ -165,17 +167,17 @@ impl StoreReplay {
             || self.gap.is_some() && self.live.is_empty()
     }
 
-    /// Whether the store was not looked at yet.
+    /// Returns whether the store was not queried yet.
     pub(crate) fn is_to_begin(&self) -> bool {
         self.wants.is_some()
     }
 
-    /// Whether something that was read comes next.
+    /// Returns whether an object that was read is next.
     pub(crate) fn has_read(&self) -> bool {
         !self.read.is_empty()
     }
 
-    /// What the store has to be asked in a turn that is a lookup's.
+    /// Returns the query to the store for a turn that is a lookup.
     pub(crate) fn lookup(&mut self, letter: Option<&ServerMessage>, is_live: bool, ahead: ReadAhead) -> StoreLookup {
         if let Some(wants) = self.wants.take() {
             return StoreLookup::Begin(FollowStart {
@@ -214,7 +216,7 @@ impl StoreReplay {
         Some(row)
     }
 
-    /// Of a gap, what is to be looked for in the store.
+    /// Returns the query for the objects of a gap.
     pub(crate) fn look_for(&self, mut gap: Gap) -> StoreLookup {
         gap.items.retain(|item| !self.given.contains(&item.version.sequence));
         StoreLookup::Find {
@@ -223,10 +225,10 @@ impl StoreReplay {
         }
     }
 
-    /// What the store has said.
+    /// Handles the result of a lookup.
     ///
     /// # Errors
-    /// Those of reading it.
+    /// Those of reading the store.
     pub(crate) fn was_found(&mut self, found: LookupResult, is_live: bool) -> Result<()> {
         match found {
             LookupResult::Begun(Ok(ReplayRows { first, live }), _) => {
@@ -234,7 +236,7 @@ impl StoreReplay {
                 self.live = live;
             }
             LookupResult::Begun(Err(error), wants) => {
-                // Whoever asks again begins again.
+                // A retry begins again.
                 self.wants = Some(wants);
                 return Err(error);
             }
@@ -252,7 +254,7 @@ impl StoreReplay {
         self.read.pop_front()
     }
 
-    /// What the store has of a gap is given in its turn. What is left of the gap comes after that.
+    /// Queues the objects of a gap that the store has. The rest of the gap is reported after them.
     fn is_missing(&mut self, mut gap: Gap, rows: Vec<Option<StoredRow>>, is_live: bool) {
         let mut missing = Vec::new();
         let rows = rows.into_iter().chain(std::iter::repeat_with(|| None));
@@ -276,17 +278,18 @@ impl StoreReplay {
         self.gap.take()
     }
 
-    /// An object comes from the pool; whether it was given from the store before.
+    /// Returns whether an object from the pool was returned from the store before.
     pub(crate) fn has_given(&mut self, sequence: u64) -> bool {
         if let BacklogCheck::Asked { counts, .. } = &mut self.question {
             *counts = false;
         }
-        // What is older than what comes does not come any more.
+        // Objects arrive in order: older entries are no longer needed.
         self.given = self.given.split_off(&sequence);
         self.given.remove(&sequence)
     }
 
-    /// Asks the pool, which is quiet, whether it has something before the next row, unless that was asked. Does not wait.
+    /// Asks the idle pool whether it has an object before the next row, unless that request is outstanding. Does not
+    /// block.
     ///
     /// # Errors
     /// `Disconnected` or `Closed`.
@@ -305,7 +308,7 @@ impl StoreReplay {
         self.origin.ask_when_released(window)
     }
 
-    /// The pool has answered: whatever it had for this reader has come before.
+    /// Handles the pool's answer: all objects that it had for this reader have arrived before.
     pub(crate) fn was_answered(&mut self) {
         if let BacklogCheck::Asked { up_to, counts: true } = self.question {
             self.clear = up_to;
@@ -314,7 +317,7 @@ impl StoreReplay {
     }
 }
 
-/// Whether a reader that goes on from a cursor has not had a row that is no newer than its first phase.
+/// Returns whether a reader that continues from a cursor has not received a row that is not newer than its first phase.
 pub(super) fn is_owed(row: &StoredRow, cursor: &Cursor, incarnation: u64, sorting: &MergeOrder) -> Result<bool> {
     let came_since = cursor.incarnation != incarnation && row.version() > cursor.version();
     match &cursor.phase {

@@ -1,4 +1,4 @@
-//! What a follow has to wait for in the store, apart from the follow: it can be done by whoever may wait.
+//! Store lookups of a follow, separated from the follow so that they run where blocking is allowed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,46 +10,46 @@ use super::{MergeOrder, MergedList, StoreReader, StoreRequest, StoredRow};
 use crate::object::{Object, ObjectOrigin};
 use crate::verbs::follow::Gap;
 
-/// A question to the store.
+/// A query to the store.
 pub(crate) enum StoreLookup {
-    /// What it has when a follow begins.
+    /// The objects at the begin of a follow.
     Begin(FollowStart),
-    /// The bytes of these.
+    /// The payloads of these rows.
     Read {
         rows: Vec<StoredRow>,
         origin: Arc<ObjectOrigin>,
         is_live: bool,
     },
-    /// What has left the pool before it was given.
+    /// The objects that left the pool before they were delivered.
     Find { depot: Arc<StoreReader>, gap: Gap },
 }
 
-/// What it said.
+/// The result of a lookup.
 pub(crate) enum LookupResult {
     Begun(Result<ReplayRows>, StoreRequest),
     Read(Vec<Result<Object>>),
-    /// For each item of the gap, its row, if it has one.
+    /// For each item of the gap, its row, if the store has it.
     Gap(Gap, Result<Vec<Option<StoredRow>>>),
 }
 
-/// A follow that begins.
+/// The begin of a follow.
 pub(crate) struct FollowStart {
     pub(super) depot: Arc<StoreReader>,
     pub(super) incarnation: u64,
     pub(super) sorting: MergeOrder,
-    /// Where its first phase ends in the order of this incarnation.
+    /// The end of its first phase in the order of this incarnation.
     pub(super) since: u64,
     pub(super) wants: StoreRequest,
 }
 
-/// What the store has for a follow that begins: by key, and by sequence number.
+/// The rows for a follow that begins: by key, and by sequence number.
 pub(crate) struct ReplayRows {
     pub(super) first: MergedList,
     pub(super) live: BTreeMap<u64, StoredRow>,
 }
 
 impl StoreLookup {
-    /// Waits for the store.
+    /// Runs the lookup. Blocks on the store.
     pub(crate) fn run(self) -> LookupResult {
         match self {
             Self::Begin(beginning) => LookupResult::Begun(beginning.run(), beginning.wants),

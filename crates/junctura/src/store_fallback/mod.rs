@@ -1,10 +1,11 @@
-//! The store behind a pool: what the pool does not have any more comes from there.
+//! The store behind a pool: the source of objects that have left the pool.
 //!
-//! A client reads the store itself; the server knows nothing of it. Whoever asks begins in the pool, and looks into the store
-//! after that: what has left the pool by then was archived before, so that nothing falls between the two. What both have
-//! comes from the pool.
+//! A client reads the store itself; the server is not involved. A client queries the pool first and then the store:
+//! objects that have left the pool by then were archived before, so none is missed. If both have an object, the pool's
+//! is used.
 //!
-//! Without the feature `store`, a [`StoreReader`] and a [`StoredRow`] have no values: all of this is compiled, and there is never a store.
+//! Without the feature `store`, a [`StoreReader`] and a [`StoredRow`] have no values: all this code is compiled, and
+//! there is never a store.
 
 #![cfg_attr(
     not(feature = "store"),
@@ -28,7 +29,7 @@ pub(crate) use lookup::{LookupResult, StoreLookup};
 pub(crate) use order::{MergeOrder, SortPosition};
 pub(crate) use store_reader::{StoreReader, StoredRow};
 
-/// What the pool and the store have, as one list: the rows that stand before an entry of the pool.
+/// Merges the lists of pool and store: the rows before each entry of the pool.
 #[derive(Debug)]
 pub(crate) struct MergedList {
     sorting: MergeOrder,
@@ -44,7 +45,7 @@ impl MergedList {
         }
     }
 
-    /// Whether a row stands before an object of the pool that is visible. One with its key is left out.
+    /// Returns whether a row precedes a visible object of the pool. A row with the same key is omitted.
     pub(crate) fn has_before(&mut self, standing: SortPosition<'_>) -> bool {
         while let Some(row) = self.rows.front() {
             match self.sorting.compare(row.standing(), standing) {
@@ -56,7 +57,8 @@ impl MergedList {
         false
     }
 
-    /// The next row, if it stands before an object of the pool. One with its key is left out, if the object is visible.
+    /// Returns the next row, if it precedes an object of the pool. A row with the same key is omitted if the object is
+    /// visible.
     pub(crate) fn before(&mut self, standing: SortPosition<'_>, is_visible: bool) -> Option<StoredRow> {
         loop {
             match self.sorting.compare(self.rows.front()?.standing(), standing) {
@@ -67,7 +69,7 @@ impl MergedList {
         }
     }
 
-    /// The next row, whatever the pool has.
+    /// Returns the next row, independent of the pool.
     pub(crate) fn pop(&mut self) -> Option<StoredRow> {
         self.rows.pop_front()
     }
@@ -76,7 +78,7 @@ impl MergedList {
         self.rows.is_empty()
     }
 
-    /// Puts a row in its place, and out what has its key.
+    /// Inserts a row in order, and removes one with the same key.
     fn insert(&mut self, row: StoredRow) {
         let at = self
             .rows

@@ -1,4 +1,4 @@
-//! The order of a list and of a follow's first phase, as the server has it.
+//! The order of a list and of a follow's first phase, identical to the server's.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use junctura_model::{AttrId, Code, Error, RecordRef, Result, Schema};
 use super::StoredRow;
 use crate::object::ArrivedObject;
 
-/// How objects are sorted: by an attribute of the key, if one is named, then by schema and key.
+/// The sort order: by an attribute of the key, if one is named, then by schema and key.
 #[derive(Clone, Debug)]
 pub(crate) struct MergeOrder {
     schemas: Vec<Arc<Schema>>,
-    /// For each schema, the attribute that comes first.
+    /// The first sort attribute of each schema.
     first: Option<Vec<Option<AttrId>>>,
 }
 
-/// Of an object, what its place depends on: its schema in the pool, and a record that has its key.
+/// The sort position of an object: its schema in the pool, and a record that has its key.
 #[derive(Clone, Copy)]
 pub(crate) struct SortPosition<'a> {
     pub(crate) number: u16,
@@ -43,8 +43,8 @@ impl ArrivedObject {
 
 impl MergeOrder {
     /// # Errors
-    /// `Unsupported` for an attribute beyond the key, in which versions of one object differ: the pool's and the store's would
-    /// stand in two places.
+    /// `Unsupported` for an attribute outside the key, in which versions of one object may differ: the versions in pool
+    /// and store would have different positions.
     pub(crate) fn new(schemas: &[Arc<Schema>], order_by: Option<&str>) -> Result<Self> {
         let first = order_by.map(|name| {
             let find = |schema: &Arc<Schema>| match schema.find(name) {
@@ -80,10 +80,10 @@ impl MergeOrder {
         Some((id, of.record.get(id)?))
     }
 
-    /// Whether a row stands behind the place at which a follow was in its first phase.
+    /// Returns whether a row is behind the position that a follow had reached in its first phase.
     ///
     /// # Errors
-    /// `InvalidArgument` for a key that no schema reads.
+    /// `InvalidArgument` for a key that no schema can parse.
     pub(super) fn is_behind(&self, row: &StoredRow, last_key: &str) -> Result<bool> {
         for (number, schema) in self.schemas.iter().enumerate() {
             if let Ok(key) = schema.parse_key(last_key) {

@@ -1,4 +1,4 @@
-//! A store as a pool reads it.
+//! Reads a store on behalf of a pool.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use junctura_wire::fixed::{FIRST_PHASE, ReleasedHolding};
 use crate::object::{ArrivedObject, PayloadSource, StoredPart};
 use crate::verbs::follow::Gap;
 
-/// A store, seen from a pool.
+/// A store behind a pool.
 #[derive(Debug)]
 pub(crate) struct StoreReader {
     store: Store,
-    /// Which schema of the pool each of the store's is, if the pool has it.
+    /// For each schema of the store, its number in the pool, if the pool has it.
     numbers: Vec<Option<u16>>,
 }
 
-/// An object in the store, unread.
+/// An object in the store, not read yet.
 #[derive(Debug)]
 pub(crate) struct StoredRow {
-    /// Of its schema, in the pool.
+    /// The number of its schema in the pool.
     number: u16,
     record: Record,
     version: Version,
@@ -32,10 +32,10 @@ pub(crate) struct StoredRow {
 
 impl StoreReader {
     /// # Errors
-    /// Those of opening a store; `SchemaMismatch` where a schema of the pool has another key there.
+    /// Those of opening a store; `SchemaMismatch` if a schema of the pool has another key in the store.
     pub(crate) fn open(url: &str, schemas: &[Arc<Schema>]) -> Result<Self> {
         let store = Store::open_url(url).map_err(|error| match error.code() {
-            // The URL may have what others must not read.
+            // The URL may contain secrets.
             Code::NotFound => Error::new(
                 Code::NotFound,
                 "store behind the pool",
@@ -60,7 +60,7 @@ impl StoreReader {
         Ok(Self { store, numbers })
     }
 
-    /// Of each key that a selector of the pool matches, the newest version.
+    /// Returns the newest version of each key that a selector of the pool matches.
     ///
     /// # Errors
     /// Those of reading the store.
@@ -73,7 +73,7 @@ impl StoreReader {
         Ok(rows.collect())
     }
 
-    /// `None`: it asks for what no schema of the store knows; the pool has taken it.
+    /// `None`: the selector, which the pool has accepted, uses attributes that no schema of the store has.
     fn listing(&self, selector: &str) -> Result<Option<Arc<Listing>>> {
         match self.store.snapshot()?.list(selector) {
             Ok(listing) => Ok(Some(Arc::new(listing))),
@@ -82,7 +82,7 @@ impl StoreReader {
         }
     }
 
-    /// An object of a listing, if the pool has its schema.
+    /// Returns an object of a listing, if the pool has its schema.
     fn row(&self, listing: &Arc<Listing>, at: usize, object: &junctura_store::StoredObject<'_>) -> Option<StoredRow> {
         Some(StoredRow {
             number: self.numbers[object.schema_index()]?,
@@ -93,7 +93,7 @@ impl StoreReader {
         })
     }
 
-    /// The two kinds of demand: the object with this key, or the newest that a selector matches.
+    /// Returns the object with this key, or the newest object that a selector matches.
     ///
     /// # Errors
     /// Those of reading the store.
@@ -112,11 +112,11 @@ impl StoreReader {
         Ok(newest.and_then(|(at, object)| self.row(&listing, at, &object)))
     }
 
-    /// Refuses another object of a key that the store has. It is looked for before the offer, and not while it is under way: what leaves
-    /// the pool in between is remembered there.
+    /// Rejects an object whose key the store has. The lookup precedes the offer: the pool remembers keys that leave it
+    /// in between.
     ///
     /// # Errors
-    /// `AlreadyExists`, and where it lies; those of reading the store.
+    /// `AlreadyExists`, with the location; those of reading the store.
     pub(crate) fn refuse_second(&self, schema: &Schema, record: RecordRef<'_>) -> Result<()> {
         let Some(listing) = versions(&self.store.snapshot()?, schema, record)? else {
             return Ok(());
@@ -132,7 +132,7 @@ impl StoreReader {
         Err(Error::new(Code::AlreadyExists, schema.key_text(record), cause))
     }
 
-    /// For each item of a gap, its row, if the store has it.
+    /// Returns, for each item of a gap, its row, if the store has it.
     ///
     /// # Errors
     /// Those of reading the store.
@@ -149,7 +149,7 @@ impl StoreReader {
         rows.collect()
     }
 
-    /// This version of a key.
+    /// Returns this version of a key.
     fn version(
         &self,
         snapshot: &Snapshot,
@@ -166,7 +166,7 @@ impl StoreReader {
     }
 }
 
-/// All versions of a key; `None` where the store does not have its schema.
+/// Returns all versions of a key; `None` if the store does not have its schema.
 fn versions(snapshot: &Snapshot, schema: &Schema, key: RecordRef<'_>) -> Result<Option<Arc<Listing>>> {
     match snapshot.versions_of(schema.name(), key) {
         Ok(listing) => Ok(Some(Arc::new(listing))),
@@ -175,14 +175,14 @@ fn versions(snapshot: &Snapshot, schema: &Schema, key: RecordRef<'_>) -> Result<
     }
 }
 
-/// An object that was put into a store without a pool has no version.
+/// The version of an object that was put into a store without a pool.
 const BY_HAND: Version = Version {
     incarnation: 0,
     sequence: 0,
 };
 
 impl StoredRow {
-    /// The number of its schema in the pool.
+    /// Returns the number of its schema in the pool.
     pub(crate) fn number(&self) -> u16 {
         self.number
     }
@@ -195,7 +195,7 @@ impl StoredRow {
         self.version
     }
 
-    /// Whether a pool of this incarnation that had reached this number had not made it visible.
+    /// Returns whether it is newer than this sequence number of this incarnation.
     pub(crate) fn is_after(&self, incarnation: u64, sequence: u64) -> bool {
         self.version.incarnation == incarnation && self.version.sequence > sequence
     }
@@ -213,10 +213,10 @@ impl StoredRow {
         Ok(self.object()?.describe())
     }
 
-    /// Reads it. Waits for the store.
+    /// Reads it. Blocks on the store.
     ///
     /// # Errors
-    /// `Corrupt` where its bytes are not what they were, `Expired` when the snapshot that it is of has outlived its time.
+    /// `Corrupt` if its checksum does not match; `Expired` if the snapshot that it belongs to has expired.
     pub(crate) fn read(&self, in_snapshot: bool) -> Result<ArrivedObject> {
         let object = self.object()?;
         let payload = object.read()?;

@@ -1,4 +1,4 @@
-//! Stands in for a store in a build without the feature `store`: types that have no values.
+//! Replaces a store in a build without the feature `store`: types that have no values.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::connection::address::lacks_feature;
 use crate::object::ArrivedObject;
 use crate::verbs::follow::Gap;
 
-/// A store, seen from a pool. There is none without the feature `store`.
+/// A store behind a pool. Without the feature `store` there is none.
 #[derive(Debug)]
 pub(crate) enum StoreReader {}
 
-/// An object in the store. There is none without the feature `store`.
+/// An object in the store. Without the feature `store` there is none.
 #[derive(Debug)]
 pub(crate) enum StoredRow {}
 

@@ -26,7 +26,7 @@ use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::verbs::offer::{OfferOptions, OfferedPayload, PreparedOffer};
 
-/// Memory for one payload, until it is offered. It holds whatever was there before.
+/// Memory for one payload, until it is offered. Its initial content is undefined: the previous content of the memory.
 ///
 /// ```
 /// # use junctura::{OfferOptions, Pool, Retention};
@@ -49,7 +49,7 @@ pub struct Allocation {
 }
 
 pub(crate) enum AllocatedMemory {
-    /// Small enough to travel inside the message.
+    /// Small enough to be sent inside the message.
     Heap(Vec<u8>),
     Slot {
         segment: u32,
@@ -58,14 +58,16 @@ pub(crate) enum AllocatedMemory {
     Gone,
 }
 
-/// Memory that stays mapped while this lives. What it holds is the pool's: after the object is gone it is used again.
+/// Memory that stays mapped as long as this value exists. The pool owns the content and reuses the memory after the
+/// object is removed.
 #[derive(Clone, Debug)]
 pub struct KeepMapped {
     _mapping: Arc<WritableMapping>,
 }
 
 impl Pool {
-    /// Memory for a payload of `bytes`, to be filled and offered; waits for it as long as the pool's offer timeout says.
+    /// Allocates memory for a payload of `bytes`, to be filled and offered. Blocks until memory is available, for at
+    /// most the pool's offer timeout.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -79,13 +81,14 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `TooLarge` for more than the pool takes, `PoolFull` when there was no memory in time; it says what fills the pool.
+    /// `TooLarge` for more than the pool accepts; `PoolFull` if there was no memory in time, with the objects that fill
+    /// the pool.
     pub fn allocate(&self, bytes: usize) -> Result<Allocation> {
         let connection = self.connection()?;
         Allocation::new(&connection, bytes, connection.offer_timeout)
     }
 
-    /// As [`Pool::allocate`], without waiting. The request ends with the pool's offer timeout. See [`Pending`].
+    /// Non-blocking version of [`Pool::allocate`]. The request fails after the pool's offer timeout. See [`Pending`].
     ///
     /// ```
     /// # use junctura::{OfferOptions, Pool, Retention};
@@ -105,7 +108,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// Only in a forked child, which connects anew: those of [`Pool::connect`].
+    /// Only in a forked child, which reconnects: those of [`Pool::connect`].
     pub fn begin_allocate(&self, bytes: usize) -> Result<Pending<Allocation>> {
         Ok(self.connection()?.begin_allocate(bytes, false))
     }
@@ -116,7 +119,7 @@ impl Allocation {
         Self::made(connection, bytes, timeout, false)
     }
 
-    /// For a member of a bundle: does not wait for what only the end of a bundle could free.
+    /// Allocates memory for a member of a bundle: does not wait for memory that only the end of a bundle could free.
     pub(crate) fn for_bundle(connection: &Arc<PoolConnection>, bytes: usize) -> Result<Self> {
         Self::made(connection, bytes, connection.offer_timeout, true)
     }
@@ -143,7 +146,7 @@ impl Allocation {
         }
     }
 
-    /// Offers it and returns when the object is visible. Should the offer fail, the memory is free again.
+    /// Offers it. Blocks until the object is visible. If the offer fails, the memory is freed.
     ///
     /// # Errors
     /// Those of [`Pool::offer`].
@@ -168,11 +171,11 @@ impl Allocation {
         connection.offer_one(terms, &record, ready.content())
     }
 
-    /// As [`Allocation::offer_with`], without waiting; the answer to a durable offer comes when its object is archived. See
-    /// [`Pool::begin_allocate`].
+    /// Non-blocking version of [`Allocation::offer_with`]; the answer to a durable offer arrives when its object is
+    /// archived. See [`Pool::begin_allocate`].
     ///
     /// # Errors
-    /// What this side can tell; the server's errors come with the answer. The memory is free again then.
+    /// Errors that this client detects; the server's errors arrive with the answer. The memory is then freed.
     pub fn begin_offer<'a, V: IntoGiven<'a>>(
         self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -182,13 +185,14 @@ impl Allocation {
         offer.begin_filled(self, |connection, _, sequence| connection.version(sequence))
     }
 
-    /// Whether it lies in shared memory (a small payload travels inside the message).
+    /// Returns whether it is shared memory; a small payload is sent inside the message.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         matches!(self.memory, AllocatedMemory::Slot { .. })
     }
 
-    /// Keeps the memory mapped, for other languages whose views may outlive the offer; `None` where it is not shared memory.
+    /// Keeps the memory mapped, for other languages whose views may outlive the offer; `None` if it is not shared
+    /// memory.
     #[must_use]
     pub(crate) fn keep_mapped(&self) -> Option<KeepMapped> {
         match &self.memory {
@@ -199,7 +203,7 @@ impl Allocation {
         }
     }
 
-    /// Keeps only the first `bytes`; more than there are changes nothing.
+    /// Shortens it to its first `bytes`; no effect if it is not longer.
     pub fn truncate(&mut self, bytes: usize) {
         match &mut self.memory {
             AllocatedMemory::Heap(heap) => heap.truncate(bytes),
@@ -208,7 +212,7 @@ impl Allocation {
         }
     }
 
-    /// A slot means nothing to another server.
+    /// Checks the pool: a slot is valid only for its own server.
     pub(crate) fn must_be_of(&self, connection: &Arc<PoolConnection>) -> Result<()> {
         if Arc::ptr_eq(&self.connection, connection) {
             return Ok(());
@@ -220,7 +224,7 @@ impl Allocation {
         ))
     }
 
-    /// Gives up the right to write; what remains can only be offered.
+    /// Gives up write access; the result can only be offered.
     pub(crate) fn into_ready(mut self) -> FinishedPayload {
         match mem::replace(&mut self.memory, AllocatedMemory::Gone) {
             AllocatedMemory::Heap(heap) => FinishedPayload::Heap(heap),
@@ -244,7 +248,7 @@ impl Allocation {
     }
 }
 
-/// A payload that nobody writes to any more.
+/// A payload that is no longer written to.
 pub(crate) enum FinishedPayload {
     Heap(Vec<u8>),
     Slot { slot: SlotId, length: u64, checksum: u32 },
@@ -305,16 +309,16 @@ impl Drop for Allocation {
     }
 }
 
-/// What waiting for memory came to.
+/// The outcome of a wait for memory.
 enum LeaseOutcome {
     Slot(u32, SlotMut),
-    /// A segment came, and others took its slots.
+    /// A segment arrived, and others took its slots.
     Nothing,
 }
 
 impl PoolConnection {
-    /// A slot for a payload: a free one, or one of a segment that is leased for it. While the server has no memory either,
-    /// whichever comes first is taken: slots that come free, or a segment.
+    /// Returns a slot for a payload: a free one, or one of a segment that is leased for it. If the server has no memory
+    /// either, waits for the first of two events: slots become free, or a segment arrives.
     pub(crate) fn take_slot(&self, bytes: u64, timeout: Option<Duration>, staged: bool) -> Result<(u32, SlotMut)> {
         self.must_take(bytes)?;
         let mut state = self.lock()?;
@@ -322,7 +326,7 @@ impl PoolConnection {
         if let Some(taken) = state.segments.take(bytes) {
             return taken;
         }
-        // Slots may have come free and nobody has read of it.
+        // Slots may have become free without a thread having read that.
         let (mut state, looked) = self.glance(state);
         looked?;
         loop {
@@ -338,7 +342,7 @@ impl PoolConnection {
     }
 
     /// # Errors
-    /// `TooLarge` for more than the pool takes.
+    /// `TooLarge` for more than the pool accepts.
     pub(crate) fn must_take(&self, bytes: u64) -> Result<()> {
         let most = self.greeting.payload_bytes_max;
         if bytes <= most {
@@ -348,8 +352,8 @@ impl PoolConnection {
         Err(Error::new(Code::TooLarge, "payload", cause))
     }
 
-    /// Waits for a segment or for slots that come free, whichever is first. A pool that is full is asked once, not for
-    /// every payload: the lease stands until it is answered, while slots come and go.
+    /// Waits for a segment or for slots that become free, whichever is first. A full pool receives one request, not one
+    /// for each payload: the lease request stays outstanding until it is answered, while slots are freed and taken.
     fn lease<'a>(
         &'a self,
         mut state: Guard<'a>,
@@ -378,7 +382,7 @@ impl PoolConnection {
             let letter = state.mail.get(lease.number)?.take()?;
             answered = true;
             match letter {
-                // Another payload's time was up, not this one's.
+                // Another payload timed out, not this one.
                 ServerMessage::Failed(error) if taken_over.is_some() && error.code() == Code::PoolFull => {
                     Some(Ok(LeaseOutcome::Nothing))
                 }
@@ -391,7 +395,7 @@ impl PoolConnection {
         } else if found.is_ok() && state.standing_lease.is_none() {
             state.standing_lease = Some(lease);
         } else {
-            // Where it cannot be said, there is no server any more.
+            // If this cannot be sent, the connection has ended.
             let _ = state.abandon(lease.number, StreamStop::Cancel);
         }
         let found = found.and_then(|found| found.unwrap_or(Ok(LeaseOutcome::Nothing)));

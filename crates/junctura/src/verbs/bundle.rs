@@ -1,8 +1,9 @@
-//! Bundles: objects that become visible together, or not at all.
+//! Bundles: sets of objects that become visible atomically.
 //!
-//! A bundle without a path belongs to one program: it is a moment at which several offers take effect. One with a path is
-//! shared: any number of producers open the same path and offer into it. What is offered is *staged*: nobody sees it until
-//! the bundle is complete, and then everybody sees all of it, under consecutive versions in the order of the keys.
+//! A bundle without a path belongs to one program, which publishes several offers at one point in time. A bundle with a
+//! path is shared: any number of producers open the same path and offer into it. Its members are *staged*: no client
+//! sees them until the bundle is complete. Then all members become visible together, under consecutive versions in key
+//! order.
 
 mod progress;
 
@@ -27,20 +28,20 @@ use crate::verbs::offer::{OfferOptions, OfferTerms, OfferedPayload, PreparedOffe
 use crate::verbs::pipeline::Pipeline;
 pub(crate) use progress::BundleProgress;
 
-/// How a bundle with a path is opened, where it is not the default. What one opener leaves out another may say; what two say
-/// must be the same.
+/// Options for opening a bundle with a path. Options that are set by several openers must agree; each opener may leave
+/// options unset.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BundleOptions<'a> {
-    /// How many members make it complete: objects, and bundles that are nested in it. `None`: until it is sealed.
+    /// The number of members that completes it: objects and nested bundles. `None`: it is completed by a seal.
     pub members: Option<u64>,
-    /// How long it stays when no producer has it open, before it is aborted; `None`: as the server says. Counted in
+    /// How long it is retained without a producer before it is aborted; `None`: the server's default. Resolution:
     /// milliseconds.
     pub orphan_timeout: Option<Duration>,
     /// The schema of its attributes; `None`: the pool's default.
     pub schema: Option<&'a str>,
 }
 
-/// A member of a bundle that was offered. Its version is known when the bundle is complete.
+/// A member that was offered into a bundle. It gets its version when the bundle is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Staged(pub(crate) u64);
 
@@ -64,35 +65,36 @@ pub struct Staged(pub(crate) u64);
 pub struct Completed {
     first: Option<Version>,
     objects: u64,
-    /// Of the members that were offered through this handle.
+    /// Versions of the members that were offered through this handle.
     versions: HashMap<u64, Version>,
 }
 
 impl Completed {
-    /// The version of the first object, in the order of keys; those of the others follow without a gap. `None`: there is none,
-    /// or it is not visible yet, since the bundle around it lacks members.
+    /// Returns the version of the first object in key order; the versions of the others are consecutive. `None`: the
+    /// bundle is empty, or not visible yet because the enclosing bundle lacks members.
     #[must_use]
     pub fn first(&self) -> Option<Version> {
         self.first
     }
 
-    /// How many objects became visible together, those of the bundles around and within it included.
+    /// Returns how many objects became visible together, including those of enclosing and nested bundles.
     #[must_use]
     pub fn objects(&self) -> u64 {
         self.objects
     }
 
-    /// The version of a member that was offered through this handle; `None` for one that another of the same key replaced.
+    /// Returns the version of a member that was offered through this handle; `None` if another member with the same key
+    /// replaced it.
     #[must_use]
     pub fn version(&self, member: Staged) -> Option<Version> {
         self.versions.get(&member.0).copied()
     }
 }
 
-/// A bundle that this program has open. Threads may share it.
+/// A bundle that this program has open. Thread-safe.
 ///
-/// Dropping it publishes nothing: without a path, the bundle is aborted unless it was sealed; with one, it is left to the
-/// others who have it open, or who open it before its orphan timeout is over.
+/// Dropping it publishes nothing. A bundle without a path is aborted unless it was sealed. A bundle with a path remains
+/// for the other producers that have it open, or open it before its orphan timeout.
 ///
 /// ```
 /// # use junctura::{BundleOptions, Code, OfferOptions, Pool, Retention};
@@ -102,7 +104,7 @@ impl Completed {
 /// let bundle = pool.open_bundle("step/6", [("space", "forecast")], BundleOptions::default())?;
 /// assert_eq!(bundle.path(), Some("step/6"));
 ///
-/// // Copied, with options, filled in place, or many without awaiting each: staged, and seen by nobody yet.
+/// // Copied, with options, filled in place, or many without waiting for each: staged, and invisible until the seal.
 /// bundle.offer([("name", "a")], b"one")?;
 /// let once = OfferOptions { retention: Some(Retention::Released(1)), ..OfferOptions::default() };
 /// bundle.offer_with([("name", "b")], b"two", once)?;
@@ -118,7 +120,7 @@ impl Completed {
 /// bundle.seal()?;
 /// assert_eq!(bundle.wait(Some(Duration::from_secs(10)))?.objects(), 5);
 ///
-/// // Or given up: for all who have it open, or by this program alone.
+/// // Or abort it for all producers, or leave it only for this program.
 /// let other = pool.bundle()?;
 /// assert_eq!(other.abort()?, 0);
 /// assert_eq!(other.wait(None).unwrap_err().code(), Code::Closed);
@@ -129,11 +131,12 @@ impl Completed {
 pub struct Bundle {
     connection: Arc<PoolConnection>,
     number: u64,
-    /// Requests that wait for it have it, too.
+    /// Shared with requests that wait for the bundle.
     progress: Arc<BundleProgress>,
 }
 impl Pool {
-    /// Opens a bundle without a path: what is offered into it becomes visible at one point, with [`Bundle::seal`].
+    /// Opens a bundle without a path: its members become visible together with [`Bundle::seal`]. Blocks until the
+    /// server has answered.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -151,12 +154,13 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `LimitExceeded` where the pool has too many that are not complete; `Closed` while it drains.
+    /// `LimitExceeded` if the pool has too many incomplete bundles; `Closed` while it drains.
     pub fn bundle(&self) -> Result<Bundle> {
         self.begin_bundle()?.wait()
     }
 
-    /// Runs `fill` and makes all that it offered into the bundle visible at one point; nothing, if it fails or panics.
+    /// Runs `fill`, then makes all members that it offered visible together. If `fill` fails or panics, none becomes
+    /// visible.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -180,10 +184,10 @@ impl Pool {
         bundle.seal()
     }
 
-    /// Opens the bundle of a path, or joins the producers that have it open.
+    /// Opens the bundle at a path, or joins the producers that have it open. Blocks until the server has answered.
     ///
-    /// A path has 1 to 16 parts between slashes, each of ASCII letters, digits and `._+:-=,@`. While `a` is open, `a/b` opens
-    /// as one of its members, and becomes visible with it.
+    /// A path has 1 to 16 parts separated by slashes, each of ASCII letters, digits and `._+:-=,@`. While `a` is open,
+    /// `a/b` opens as a member of `a`, and becomes visible with it.
     ///
     /// ```
     /// # use junctura::{BundleOptions, Pool};
@@ -200,10 +204,13 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `Conflict` where others opened it with another number of members, orphan timeout or attributes, or where a bundle of a
-    /// path within this one stands by itself already; `BundleClosed` where it, or the one around it, is complete; `BundleFull`
-    /// where the one around it has all its members; `InvalidArgument` for a path or number that cannot be; `LimitExceeded`;
-    /// those of attributes that the schema does not take.
+    /// - `Conflict` if it was opened with another number of members, orphan timeout or attributes, or if a bundle at a
+    ///   path below this one was opened first and is not nested
+    /// - `BundleClosed` if it, or the enclosing bundle, is complete
+    /// - `BundleFull` if the enclosing bundle has all its members
+    /// - `InvalidArgument` for an invalid path or number
+    /// - `LimitExceeded`
+    /// - those of attributes that the schema does not accept
     pub fn open_bundle<'a, V: IntoGiven<'a>>(
         &self,
         path: &str,
@@ -213,7 +220,7 @@ impl Pool {
         self.begin_open_bundle(path, attributes, options)?.wait()
     }
 
-    /// As [`Pool::bundle`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::bundle`]. See [`Pending`].
     ///
     /// ```
     /// # use junctura::Pool;
@@ -226,15 +233,15 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more; the server's errors come with the answer.
+    /// `Disconnected` or `Closed` if the connection has ended; the server's errors arrive with the answer.
     pub fn begin_bundle(&self) -> Result<Pending<Bundle>> {
         begin_open(&self.connection()?, None, body::BundleRequest::default())
     }
 
-    /// As [`Pool::open_bundle`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::open_bundle`]. See [`Pending`].
     ///
     /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
+    /// Errors that this client detects; the server's errors arrive with the answer.
     pub fn begin_open_bundle<'a, V: IntoGiven<'a>>(
         &self,
         path: &str,
@@ -294,22 +301,27 @@ fn begin_open(
 }
 
 impl Bundle {
-    /// Its path, if it has one.
+    /// Returns its path, if it has one.
     #[must_use]
     pub fn path(&self) -> Option<&str> {
         self.progress.path()
     }
 
-    /// Offers a copy of `payload` into the bundle; returns when it is staged, or visible if it completed the bundle: then one that is
-    /// durable returns when all durable members are archived, as [`Bundle::seal`].
+    /// Offers a copy of `payload` into the bundle. Blocks until the member is staged. If the member completes the
+    /// bundle, blocks until the bundle is visible; if the member is also durable, until all durable members are
+    /// archived, as [`Bundle::seal`] does.
     ///
-    /// The same key again, within this bundle, takes the place of the earlier one.
+    /// A member replaces an earlier member of this bundle with the same key.
     ///
     /// # Errors
-    /// Those of [`Pool::offer`], and: `BundleFull` when it has all its members, `BundleClosed` when it is complete, `Closed`
-    /// when it was aborted, `Conflict` for a key that is staged in a bundle around or within this one, and `PoolFull` at once
-    /// when staged members are what fills the memory, since only the end of a bundle could free it. `AlreadyExists` also for
-    /// a key that is staged in another bundle under a schema that rejects a second object.
+    /// Those of [`Pool::offer`], and:
+    ///
+    /// - `BundleFull` if the bundle has all its members
+    /// - `BundleClosed` if it is complete
+    /// - `Closed` if it was aborted
+    /// - `Conflict` for a key that is staged in an enclosing or nested bundle
+    /// - `PoolFull` at once if staged members fill the memory, because only the end of a bundle could free it
+    /// - `AlreadyExists` also for a key that is staged in another bundle under a schema that rejects duplicates
     pub fn offer<'a, V: IntoGiven<'a>>(
         &self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -318,7 +330,7 @@ impl Bundle {
         self.offer_with(attributes, payload, OfferOptions::default())
     }
 
-    /// As [`Bundle::offer`], with options. A retention for a time counts from when the bundle is visible.
+    /// As [`Bundle::offer`], with options. A retention period starts when the bundle becomes visible.
     ///
     /// # Errors
     /// Those of [`Bundle::offer`] and of [`Pool::offer_with`].
@@ -340,15 +352,16 @@ impl Bundle {
         self.stage(terms, &record, allocation.into_ready().content())
     }
 
-    /// Memory for a payload, as [`Pool::allocate`].
+    /// Allocates memory for a payload, as [`Pool::allocate`] does.
     ///
     /// # Errors
-    /// Those of [`Pool::allocate`]; `PoolFull` at once when staged members are what fills the memory.
+    /// Those of [`Pool::allocate`]; `PoolFull` at once if staged members fill the memory.
     pub fn allocate(&self, bytes: usize) -> Result<Allocation> {
         Allocation::for_bundle(&self.connection, bytes)
     }
 
-    /// Offers what was filled in place, as [`Bundle::offer_with`]. The allocation may come from any handle of this pool.
+    /// Offers a payload that was filled in place, as [`Bundle::offer_with`]. The allocation may be from any handle of
+    /// this pool.
     ///
     /// # Errors
     /// Those of [`Bundle::offer_with`]; `InvalidArgument` for an allocation of another pool.
@@ -365,10 +378,11 @@ impl Bundle {
         self.stage(terms, &record, allocation.into_ready().content())
     }
 
-    /// As [`Bundle::offer_with`], without waiting; the payload is kept as by [`Pool::begin_offer`]. See [`Pending`].
+    /// Non-blocking version of [`Bundle::offer_with`]; the payload is copied as by [`Pool::begin_offer`]. See
+    /// [`Pending`].
     ///
     /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
+    /// Errors that this client detects; the server's errors arrive with the answer.
     pub fn begin_offer<'a, V: IntoGiven<'a>>(
         &self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -381,10 +395,10 @@ impl Bundle {
             .begin_copy(payload, |_, number, _| Staged(number))
     }
 
-    /// As [`Bundle::offer_allocation`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Bundle::offer_allocation`]. See [`Pending`].
     ///
     /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
+    /// Errors that this client detects; the server's errors arrive with the answer.
     pub fn begin_offer_allocation<'a, V: IntoGiven<'a>>(
         &self,
         allocation: Allocation,
@@ -398,28 +412,28 @@ impl Bundle {
             .begin_filled(allocation, |_, number, _| Staged(number))
     }
 
-    /// Memory for a payload, as [`Bundle::allocate`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Bundle::allocate`]. See [`Pending`].
     ///
     /// # Errors
-    /// None; the server's come with the answer.
+    /// None; the server's errors arrive with the answer.
     #[allow(clippy::unnecessary_wraps, reason = "as that of a pool")]
     pub fn begin_allocate(&self, bytes: usize) -> Result<Pending<Allocation>> {
         Ok(self.connection.begin_allocate(bytes, true))
     }
 
-    /// Offers into the bundle that are not awaited one by one, as [`Pool::pipeline`]. [`Pipeline::staged`] gives what
+    /// Creates a pipeline of offers into the bundle, as [`Pool::pipeline`]. [`Pipeline::staged`] returns the value that
     /// [`Bundle::offer`] would have returned.
     ///
     /// # Errors
-    /// `LimitExceeded` when too many requests of this connection are unanswered.
+    /// `LimitExceeded` if too many requests of this connection are outstanding.
     pub fn pipeline(&self, window: usize) -> Result<Pipeline> {
         Pipeline::begin(&self.connection, window, Some(self.number))
     }
 
-    /// Offers many objects, each as by [`Bundle::offer`], without awaiting each; returns when all are staged.
+    /// Offers many objects, each as [`Bundle::offer`] does, without waiting for each. Blocks until all are staged.
     ///
     /// # Errors
-    /// That of the first offer that failed. Others may be staged.
+    /// The error of the first failed offer. Other objects may be staged.
     pub fn offer_many<'a, V, A, P>(&self, objects: impl IntoIterator<Item = (A, P)>) -> Result<Vec<Staged>>
     where
         V: IntoGiven<'a>,
@@ -434,74 +448,78 @@ impl Bundle {
         Ok(pipeline.all_staged())
     }
 
-    /// Says that the bundle has all its members; returns when it is visible, and archived where members of it are durable. One that is nested in another is visible with
-    /// that one: then it returns at once, without versions, and [`Bundle::wait`] gives them.
+    /// Seals the bundle: it has all its members. Blocks until it is visible, and until its durable members are
+    /// archived. A nested bundle becomes visible with the enclosing one: `seal` then returns at once, without versions,
+    /// and [`Bundle::wait`] returns them.
     ///
     /// # Errors
-    /// `Conflict` where a number of members was said, or a bundle nested in it is not complete: it stays open then;
-    /// `BundleClosed` where it is complete; `Closed` where it was aborted. It is visible where a durable member was not archived: `Io`,
-    /// or `Timeout` after the pool's offer timeout.
+    /// - `Conflict` if a number of members was declared, or a nested bundle is incomplete; the bundle stays open
+    /// - `BundleClosed` if it is complete
+    /// - `Closed` if it was aborted
+    /// - `Io`, or `Timeout` after the pool's offer timeout, if a durable member was not archived; the bundle is visible
     pub fn seal(&self) -> Result<Completed> {
         self.begin_seal()?.wait()
     }
 
-    /// As [`Bundle::seal`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Bundle::seal`]. See [`Pending`].
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more; those of [`Bundle::seal`] come with the answer.
+    /// `Disconnected` or `Closed` if the connection has ended; those of [`Bundle::seal`] arrive with the answer.
     pub fn begin_seal(&self) -> Result<Pending<Completed>> {
         let progress = Arc::clone(&self.progress);
         let sealed = self.connection.begin_count(&Request::Seal(self.number))?;
         Ok(sealed.map(move |objects| progress.sealed(objects?)))
     }
 
-    /// Gives the bundle up, for all who have it open, with all that is nested in it: what was staged is freed, and nobody has
-    /// seen it. Gives the number of objects.
+    /// Aborts the bundle and all nested bundles, for all producers that have it open: staged members are freed and
+    /// never become visible. Returns the number of objects.
     ///
     /// # Errors
-    /// `BundleClosed` where it is complete; `Closed` where it was aborted.
+    /// `BundleClosed` if it is complete; `Closed` if it was aborted.
     pub fn abort(&self) -> Result<u64> {
         self.begin_abort()?.wait()
     }
 
-    /// As [`Bundle::abort`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Bundle::abort`]. See [`Pending`].
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more; those of [`Bundle::abort`] come with the answer.
+    /// `Disconnected` or `Closed` if the connection has ended; those of [`Bundle::abort`] arrive with the answer.
     pub fn begin_abort(&self) -> Result<Pending<u64>> {
         let progress = Arc::clone(&self.progress);
         let aborted = self.connection.begin_count(&Request::Abort(self.number))?;
         Ok(aborted.map(move |freed| freed.inspect(|_| progress.aborted())))
     }
 
-    /// Leaves the bundle to the others who have it open, as dropping it does. One without a path is aborted.
+    /// Leaves the bundle to the other producers that have it open, as dropping it does. A bundle without a path is
+    /// aborted.
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more.
+    /// `Disconnected` or `Closed` if the connection has ended.
     pub fn leave(&self) -> Result<()> {
         self.begin_leave()?.wait()
     }
 
-    /// As [`Bundle::leave`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Bundle::leave`]. See [`Pending`].
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more.
+    /// `Disconnected` or `Closed` if the connection has ended.
     pub fn begin_leave(&self) -> Result<Pending<()>> {
         self.progress.begin_leave()
     }
 
-    /// What came of it, if it is visible; does not wait.
+    /// Returns the completed bundle if it is visible. Does not block.
     ///
     /// # Errors
-    /// `Closed` where it was aborted, or left by this handle.
+    /// `Closed` if it was aborted, or left by this handle.
     pub fn completed(&self) -> Result<Option<Completed>> {
         self.progress.completed()
     }
 
-    /// Waits until it is visible, and archived where members of it are durable.
+    /// Blocks until the bundle is visible, and until its durable members are archived.
     ///
     /// # Errors
-    /// `Timeout`; `Closed` where it was aborted, or left by this handle; `Io` where a durable member was not archived: it is visible then.
+    /// `Timeout`; `Closed` if it was aborted, or left by this handle; `Io` if a durable member was not archived: the
+    /// bundle is then visible.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Completed> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         self.progress.wait(deadline)?.ok_or_else(|| {
@@ -510,7 +528,7 @@ impl Bundle {
         })
     }
 
-    /// As [`Bundle::wait`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Bundle::wait`]. See [`Pending`].
     ///
     /// ```
     /// # use junctura::{OfferOptions, Pool};
@@ -532,7 +550,7 @@ impl Bundle {
         Pending::watch(&self.connection, Arc::clone(&self.progress))
     }
 
-    /// What came of it, if that has been read.
+    /// Returns the completed bundle, if its message has been read.
     pub(crate) fn take_completed(&self) -> Result<Option<Completed>> {
         self.progress.take_completed()
     }
@@ -542,7 +560,7 @@ impl Bundle {
         &self.connection
     }
 
-    /// Stages memory of this pool under a record that is ready.
+    /// Stages memory of this pool under a complete record.
     #[cfg(feature = "async")]
     pub(crate) fn begin_stage(
         &self,
@@ -583,7 +601,7 @@ impl Awaited for Bundle {
 
 impl Drop for Bundle {
     fn drop(&mut self) {
-        // Requests may still wait for it. Without a server there is nothing to leave.
+        // Requests may still wait for the bundle. Without a server there is nothing to leave.
         let _ = self.progress.begin_leave().map(|leave| end_by(&self.connection, leave));
     }
 }

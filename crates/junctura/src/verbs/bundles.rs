@@ -1,4 +1,4 @@
-//! Which bundles there are.
+//! The list of bundles.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::connection::{PoolConnection, unexpected};
 use crate::pending::{Pending, RequestOutcome};
 use crate::pool::Pool;
 
-/// Where a bundle stands.
+/// The state of a bundle.
 ///
 /// ```
 /// # use junctura::{BundleOptions, BundleState, Pool};
@@ -33,15 +33,15 @@ use crate::pool::Pool;
 pub enum BundleState {
     /// It lacks members.
     Open,
-    /// It has all its members, and becomes visible with the bundle around it.
+    /// It has all its members, and becomes visible with the enclosing bundle.
     Complete,
-    /// It is visible, or was: its path is remembered as long as an object of it is visible, and then as long as a key that
-    /// is gone.
+    /// It is visible, or was. Its path is remembered as long as one of its objects is visible, and after that as long
+    /// as a removed key.
     Visible,
 }
 
 impl BundleState {
-    /// Its name, the same in every language.
+    /// Returns its name, the same in every language.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,38 +52,39 @@ impl BundleState {
     }
 }
 
-/// What is known of a bundle.
+/// A bundle in the list.
 #[derive(Debug)]
 pub struct BundleEntry {
-    /// Its number: one that was opened later has a higher one.
+    /// Its number; a bundle that was opened later has a higher number.
     pub number: u64,
-    /// Its path; `None`: it has none.
+    /// Its path, if it has one.
     pub path: Option<String>,
-    /// Where it stands.
+    /// Its state.
     pub state: BundleState,
-    /// How many members make it complete, where that was said.
+    /// The declared number of members, if any.
     pub declared: Option<u64>,
-    /// How many are there: objects, and nested bundles that are complete.
+    /// The current number of members: objects, and nested bundles that are complete.
     pub members: u64,
-    /// Bytes of its own objects' payloads, until it is visible.
+    /// The size of the payloads of its own objects in bytes, until it is visible.
     pub staged_bytes: u64,
-    /// How many have it, or one nested in it, open.
+    /// The number of handles that have it, or a bundle nested in it, open.
     pub openers: u32,
-    /// After what time it is aborted, if nobody opens it.
+    /// The time until it is aborted if no producer opens it.
     pub orphaned_for: Option<Duration>,
-    /// What it is about, where that was said.
+    /// Its attributes, if it has any.
     pub attributes: Option<Described>,
-    /// The version of the first object that became visible with it; those of the others follow.
+    /// The version of its first visible object; the versions of the others are consecutive.
     pub first: Option<Version>,
-    /// Objects of its own that are visible.
+    /// The number of its own objects that are visible.
     pub visible: u64,
-    /// The number of the bundle that it is nested in.
+    /// The number of the enclosing bundle.
     pub parent: Option<u64>,
 }
 
 impl Pool {
-    /// The bundles whose attributes match a selector, in the order in which they were opened: those that are not complete,
-    /// and those that are remembered. One without attributes matches what asks for none.
+    /// Returns the bundles whose attributes match a selector, in the order in which they were opened: incomplete
+    /// bundles and remembered ones. A bundle without attributes matches a selector that requires none. Blocks until the
+    /// server has answered.
     ///
     /// ```
     /// # use junctura::{BundleOptions, Pool};
@@ -98,12 +99,12 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `InvalidSelector`, pointing at the character.
+    /// `InvalidSelector`, with the position of the invalid character.
     pub fn bundles(&self, selector: &str) -> Result<Vec<BundleEntry>> {
         self.bundles_under(None, selector)
     }
 
-    /// As [`Pool::bundles`], of one path and what is nested in it.
+    /// As [`Pool::bundles`], for one path and the bundles nested in it.
     ///
     /// ```
     /// # use junctura::{BundleOptions, Pool};
@@ -123,16 +124,16 @@ impl Pool {
         self.begin_bundles(path, selector)?.wait()
     }
 
-    /// As [`Pool::bundles_under`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::bundles_under`]. See [`Pending`].
     ///
     /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
+    /// Errors that this client detects; the server's errors arrive with the answer.
     pub fn begin_bundles(&self, path: Option<&str>, selector: &str) -> Result<Pending<Vec<BundleEntry>>> {
         begin_page(&self.connection()?, path, selector, Vec::new())
     }
 }
 
-/// Asks for the bundles after these, and for those after them.
+/// Requests the page after these entries, and then the next pages.
 fn begin_page(
     connection: &Arc<PoolConnection>,
     path: Option<&str>,
@@ -168,7 +169,7 @@ fn after<'a>(entries: &[BundleEntry], path: Option<&'a str>, selector: &'a str) 
     })
 }
 
-/// Appends a page; true when it was the last.
+/// Appends a page; returns whether it was the last.
 fn read(connection: &PoolConnection, body: &[u8], entries: &mut Vec<BundleEntry>) -> Result<bool> {
     let frame = WireFrame {
         kind: FrameKind::Bundled as u8,

@@ -1,4 +1,4 @@
-//! Getting one object, and waiting for it if need be.
+//! Demands: one object, waiting for it if necessary.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,11 @@ use crate::pool::Pool;
 use crate::target::{Target, owned};
 
 impl Pool {
-    /// The object with this key, or the newest one that matches a selector; waits until there is one.
+    /// Returns the object with this key, or the newest object that matches a selector. Blocks until there is one.
     ///
-    /// A timeout of zero does not wait; `None` waits for ever. What the pool does not have is looked for in the store behind it, if it
-    /// was opened with one ([`PoolBuilder::store`](crate::PoolBuilder::store)).
+    /// A timeout of zero does not wait; `None` waits without limit. If the pool was opened with a store behind it
+    /// ([`PoolBuilder::store`](crate::PoolBuilder::store)), objects that the pool does not have are read from the
+    /// store.
     ///
     /// ```
     /// # use junctura::{Pool, Target};
@@ -35,9 +36,13 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NotFound` when it is not there and the timeout is zero; `Timeout`; `Gone` when the object with this key was there
-    /// and went, with the reason; `NotWanted` when it was not offered since nobody wanted it; `InvalidSelector`; `Closed` for what is
-    /// not there while the server drains; `LimitExceeded` when this client holds, or waits for, as much as it may.
+    /// - `NotFound` if there is no object and the timeout is zero
+    /// - `Timeout` if there is none within the timeout
+    /// - `Gone` if the object with this key was removed; the error has the reason
+    /// - `NotWanted` if an offer of this key was declined because no consumer wanted it
+    /// - `InvalidSelector`
+    /// - `Closed` for a missing object while the server drains
+    /// - `LimitExceeded` if this client has reached its limit of held or awaited objects
     pub fn demand<'a>(&self, target: impl Into<Target<'a>>, timeout: Option<Duration>) -> Result<Object> {
         let options = DemandOptions {
             timeout,
@@ -71,8 +76,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// Also `NotFound` where there is no requirement of this name, and those of reading a store: `Corrupt`, `Expired`, what the system
-    /// refuses.
+    /// Also `NotFound` if there is no requirement with this name, and those of reading a store: `Corrupt`, `Expired`,
+    /// errors of system calls.
     pub fn demand_with<'a>(&self, target: impl Into<Target<'a>>, options: DemandOptions<'_>) -> Result<Object> {
         if self.looks_behind(&options) {
             return self.begin_demand(target, options)?.wait();
@@ -80,7 +85,7 @@ impl Pool {
         demand(&self.connection()?, &target.into(), options.timeout, &options.through())
     }
 
-    /// As [`Pool::demand_with`], without waiting: the answer comes to what this returns. See [`Pending`].
+    /// Non-blocking version of [`Pool::demand_with`]: the result receives the answer. See [`Pending`].
     ///
     /// ```
     /// # use junctura::{DemandOptions, Pool};
@@ -95,7 +100,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `InvalidSelector`, if this side can tell; the server's errors come with the answer.
+    /// `InvalidSelector` if this client detects it; the server's errors arrive with the answer.
     pub fn begin_demand<'a>(
         &self,
         target: impl Into<Target<'a>>,
@@ -115,29 +120,29 @@ impl Pool {
     }
 }
 
-/// How to demand, where it is not the default.
+/// Options of a demand.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DemandOptions<'a> {
-    /// Zero does not wait; `None` waits for ever.
+    /// Zero does not wait; `None` waits without limit.
     pub timeout: Option<Duration>,
-    /// The name of the requirement through which it is received: releasing the object completes it there.
+    /// The name of the requirement through which the object is received: releasing the object completes it there.
     pub requirement: Option<&'a str>,
-    /// Also what is staged in a bundle that is not complete. A staged object has no version yet, and may never become visible:
-    /// [`Object::is_staged`]. Not through a requirement.
+    /// Includes objects that are staged in an incomplete bundle. A staged object has no version yet and may never
+    /// become visible: [`Object::is_staged`]. Not available through a requirement.
     pub incomplete: bool,
-    /// Where to look. Through a requirement, and for what is staged, it is the pool in any case.
+    /// The source. Demands through a requirement and of staged objects always use the pool.
     pub source: DemandSource,
 }
 
-/// Where a demand looks.
+/// The source of a demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DemandSource {
-    /// In the pool, then in the store behind it, if it was opened with one.
+    /// The pool, then the store behind it, if the pool was opened with one.
     #[default]
     PoolThenStore,
-    /// In the pool alone.
+    /// Only the pool.
     Pool,
-    /// In the store alone. It does not wait for an object that is not there.
+    /// Only the store. Does not wait for a missing object.
     Store,
 }
 
@@ -151,17 +156,17 @@ impl<'a> DemandOptions<'a> {
     }
 }
 
-/// The requirement through which something is received.
+/// The requirement through which an object is received.
 pub(crate) enum DemandThrough<'a> {
     Nothing,
-    /// Nothing, and what is staged will do.
+    /// None; staged objects are included.
     Staged,
-    /// Of this connection.
+    /// A requirement of this connection.
     Number(u64),
     Name(&'a str),
 }
 
-/// The object, once there is one: without a detour over [`Pending`], since objects of some bytes take as long as the detour.
+/// Blocks until the object is there. Bypasses [`Pending`], which would double the time for small objects.
 pub(crate) fn demand(
     connection: &Arc<PoolConnection>,
     target: &Target<'_>,
@@ -173,7 +178,7 @@ pub(crate) fn demand(
 }
 
 impl Pool {
-    /// Whether a demand has to ask a store.
+    /// Returns whether a demand must query a store.
     fn looks_behind(&self, options: &DemandOptions<'_>) -> bool {
         let is_plain = !options.incomplete && options.requirement.is_none();
         is_plain
@@ -184,9 +189,10 @@ impl Pool {
             }
     }
 
-    /// What the pool has, else what the store behind it has, else what the pool will have.
+    /// Demands an object from the pool, else from the store behind it, else waits for the pool.
     ///
-    /// The wait in the pool begins before the look into the store: an object that enters the pool and leaves it in between is found.
+    /// The wait in the pool begins before the store is read: an object that enters the pool and is removed in between
+    /// is found.
     fn begin_demand_behind(
         &self,
         connection: &Arc<PoolConnection>,
@@ -222,7 +228,7 @@ impl Pool {
             (Some(object), _) => Ok(Pending::known(&connection, Ok(object))),
             (None, None) => Err(missing),
             (None, Some(later)) => Ok(later.then(move |answer| match answer {
-                // It left the pool in between.
+                // The object was removed from the pool in between.
                 Err(gone) if gone.code() == Code::Gone => {
                     let found = pool.begin_archived(&connection, target);
                     Ok(found.map(|found| found?.ok_or(gone)))
@@ -232,7 +238,7 @@ impl Pool {
         }))
     }
 
-    /// What the store behind the pool has: the newest version.
+    /// Demands the newest version in the store behind the pool.
     fn begin_archived(
         &self,
         connection: &Arc<PoolConnection>,
@@ -251,12 +257,12 @@ impl Pool {
     }
 }
 
-/// Nothing waits for it any more: as if it had never been received.
+/// Gives an object back that no caller waits for any more, as if it had never been received.
 fn give_back(mut object: Object) {
     object.leave_undone();
 }
 
-/// Whether an error says that the pool does not have an object.
+/// Returns whether an error means that the pool does not have an object.
 fn is_missing(error: &Error) -> bool {
     matches!(
         error.code(),

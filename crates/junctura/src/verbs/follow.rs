@@ -1,4 +1,4 @@
-//! Everything that matches: what is there, then what comes.
+//! Follows: all matching objects, first a snapshot, then new ones.
 //!
 //! ```text
 //!  follow --> objects that were there, by key --> Live --> objects as they become visible … --> stop
@@ -32,47 +32,49 @@ use crate::verbs::require::Versions;
 pub use blocking_step::BlockingStep;
 use blocking_step::BlockingSteps;
 
-/// How to follow, where it is not the default.
+/// Options of a follow.
 #[derive(Clone, Debug, Default)]
 pub struct FollowOptions {
-    /// Objects that may be on their way or held, unreleased, at once; whoever holds that many gets no more. `None`: 256, and
-    /// 8 for a member of a group, since what is on its way to one is kept from the others.
+    /// Flow control: the number of objects that may be in flight or held at once; a reader at this limit gets no more.
+    /// `None`: 256, or 8 for a member of a group, because objects in flight to one member are unavailable to the
+    /// others.
     pub window: Option<u32>,
-    /// The attribute by whose value what is there is ordered; `None`: by key.
+    /// The attribute by whose value the snapshot is ordered; `None`: by key.
     pub order_by: Option<String>,
-    /// Goes on where an earlier follow of the same selector and order was: what [`Follow::cursor`] printed.
+    /// Continues an earlier follow with the same selector and order: the output of [`Follow::cursor`].
     pub cursor: Option<String>,
-    /// Only what comes.
+    /// Skips the snapshot: only new objects.
     pub only_new: bool,
-    /// Ends when it has caught up: when all has been given that was there when it began, or came since its cursor, and what
-    /// came while that was given, up to [`Item::Live`]. What is superseded after that moment, before it could be given, is a [`Gap`],
-    /// since the newer version does not come any more. For a member of a group: when all that was there has been given, to
-    /// whomever.
+    /// Ends the follow when it has caught up. It then has returned all objects of the snapshot, or all since its
+    /// cursor, and the objects that became visible meanwhile, up to [`Item::Live`]. An object that is superseded after
+    /// that moment, before its delivery, is reported in a [`Gap`], because its newer version is no longer part of the
+    /// follow. A follow of a group ends when all objects of the snapshot have been delivered to any member.
     pub until_live: bool,
-    /// Receives through the requirement of this name: all that it is owed, oldest first, and what it will be owed. Such a
+    /// Receives through the requirement with this name: all outstanding objects, oldest first, then new ones. Such a
     /// follow has no selector of its own.
     pub requirement: Option<String>,
-    /// Receives as a member of this group, which is made if it does not stand.
+    /// Receives as a member of this group, which is created if it does not exist.
     pub group: Option<Group>,
 }
 
-/// A consumer group: its members share what matches, each object to one of them at a time.
+/// A consumer group: its members share the matching objects; each object is delivered to one member at a time.
 ///
-/// It is a requirement with a name: it outlives its members, what it is owed stays, a withdraw waits for it, and
-/// [`Pool::retract`] ends it. An object is done when a member releases it. What a member had and did not release when its
-/// connection ended goes to another, marked as [`Object::redelivered`].
+/// A group is a named requirement: it outlives its members, its outstanding objects are retained, a withdraw waits for
+/// it, and [`Pool::retract`] ends it. An object is completed when a member releases it. Objects that a member received
+/// and did not release before its connection ended are redelivered to another member, marked as
+/// [`Object::redelivered`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     /// Its name: up to 128 ASCII letters, digits and `._+:-/`.
     pub name: String,
-    /// Which versions of each key it is owed.
+    /// Which versions of each key it retains.
     pub versions: Versions,
-    /// How long it stands while no client uses it; `None`: until it is retracted. Counted in milliseconds.
+    /// Its time to live while no client uses it; `None`: until it is retracted. Resolution: milliseconds.
     pub time_to_live: Option<Duration>,
 }
 
 impl From<&str> for Group {
-    /// The group of this name, with every version, until it is retracted.
+    /// A group with this name, with every version, until it is retracted.
     fn from(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -81,45 +83,45 @@ impl From<&str> for Group {
     }
 }
 
-/// Objects that may be unreleased at once, where nothing is said.
+/// Default number of objects in flight or held.
 const WINDOW: u32 = 256;
-/// The same, of a member.
+/// Default for a member of a group.
 const WINDOW_OF_MEMBER: u32 = 8;
 
-/// What a follow gives.
+/// An item of a follow.
 #[derive(Debug)]
 pub enum Item {
-    /// An object that matches.
+    /// A matching object.
     Object(Object),
-    /// All that was there when the follow began has been given; what comes now is new.
+    /// The snapshot is complete; the objects that follow are new.
     Live,
-    /// Objects that went before they could be given.
+    /// Objects that were removed before their delivery.
     Gap(Gap),
 }
 
-/// Objects that a reader will not get.
+/// A report of objects that the reader missed.
 #[derive(Debug)]
 pub struct Gap {
-    /// Which, as far as they can be named.
+    /// The missed objects, as far as they can be named.
     pub items: Vec<GapItem>,
-    /// How many more there are.
+    /// The number of missed objects that cannot be named.
     pub unnamed: u64,
-    /// Why: `withdrawn`, `expired`, ….
+    /// The reason: `withdrawn`, `expired`, ….
     pub reason: String,
 }
 
-/// One version of an object that a reader will not get.
+/// One version of an object that the reader missed.
 #[derive(Debug)]
 pub struct GapItem {
     /// Its attributes.
     pub object: Described,
-    /// Which version of it.
+    /// Its version.
     pub version: Version,
 }
 
-/// A follow; dropping it ends it. Objects that it gave stay held until they are dropped themselves.
+/// A follow; dropping it ends it. Objects that it returned stay held until they are dropped themselves.
 ///
-/// As an iterator it waits for the next item, and ends when the follow ends.
+/// As an iterator it blocks for each item, and ends when the follow ends.
 ///
 /// ```
 /// # use junctura::{FollowOptions, Item, Pool};
@@ -132,12 +134,12 @@ pub struct GapItem {
 /// while !follow.is_live() {
 ///     follow.next_item()?; // `None`: it has ended
 /// }
-/// assert!(follow.try_next()?.is_none() && !follow.is_over()); // nothing has come yet
+/// assert!(follow.try_next()?.is_none() && !follow.is_over()); // no item yet
 /// pool.offer([("name", "late")], b"")?;
 /// let late = follow.next_within(Duration::from_secs(10))?;
 /// assert!(matches!(late, Some(Item::Object(object)) if object.get("name") == Some("late")));
 ///
-/// // A later one, in whatever process, goes on there.
+/// // A later follow, in any process, continues there.
 /// let cursor = follow.cursor().map(|cursor| cursor.to_string());
 /// follow.stop()?;
 /// let resumed = pool.follow_with("", FollowOptions { cursor, ..Default::default() })?;
@@ -151,7 +153,7 @@ pub struct Follow {
     window: u32,
     live: bool,
     last: Option<LastObject>,
-    /// What the store behind the pool has for it.
+    /// Objects from the store behind the pool.
     replay: Option<Box<StoreReplay>>,
     errands: BlockingSteps,
     /// The task that waits for it.
@@ -159,17 +161,19 @@ pub struct Follow {
     pub(crate) task: FollowTask,
 }
 
-/// The last object that was given.
+/// The last object that was returned.
 struct LastObject {
     sequence: u64,
-    /// Only among what was there at the beginning is the key needed.
+    /// The key is needed only within the snapshot.
     first_phase: Option<Cursor>,
 }
 
 impl Pool {
-    /// Follows what matches a selector; the empty one matches everything.
+    /// Follows all objects that match a selector; the empty one matches everything. Blocks until the server has
+    /// answered.
     ///
-    /// Each version of each object is given at most once, and nothing is missed between what was there and what comes.
+    /// Each version of each object is delivered at most once, and no object between the snapshot and the new objects is
+    /// missed.
     ///
     /// ```
     /// # use junctura::{Item, Pool};
@@ -191,8 +195,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `InvalidSelector`, pointing at the character; `LimitExceeded` for one selector too many of those that only say `~`, `!=` or
-    /// `not`: each offer is checked against them.
+    /// `InvalidSelector`, with the position of the invalid character; `LimitExceeded` if the pool has too many
+    /// selectors that consist only of `~`, `!=` or `not`: each offer is compared with all these selectors.
     pub fn follow(&self, selector: &str) -> Result<Follow> {
         self.follow_with(selector, FollowOptions::default())
     }
@@ -207,23 +211,26 @@ impl Pool {
     /// pool.offer([("name", "b"), ("size", "1")], b"")?;
     /// let newest_first = FollowOptions { until_live: true, ..FollowOptions::default() };
     /// let objects = pool.follow_with("", newest_first)?.into_iter().filter(|item| matches!(item, Ok(Item::Object(_))));
-    /// assert_eq!(objects.count(), 2); // what was there, and no more
+    /// assert_eq!(objects.count(), 2); // only the snapshot
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// Also `Expired` for a cursor of another incarnation of the server: what it stood for is lost; `NotFound` where there is
-    /// no requirement of the name given; `Conflict` where another follow reads it, or the group stands on other terms;
-    /// `InvalidArgument` for options that do not go together; `Unsupported` for a selector beside a requirement's name.
+    /// - `Expired` for a cursor of another incarnation of the server, whose position is lost
+    /// - `NotFound` if there is no requirement with the given name
+    /// - `Conflict` if another follow reads the requirement, or the group exists with other terms
+    /// - `InvalidArgument` for options that exclude each other
+    /// - `Unsupported` for a selector together with the name of a requirement
+    /// - those of [`Pool::follow`]
     pub fn follow_with(&self, selector: &str, options: FollowOptions) -> Result<Follow> {
         self.begin_follow(selector, options)?.wait()
     }
 
-    /// As [`Pool::follow_with`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::follow_with`]. See [`Pending`].
     ///
     /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
+    /// Errors that this client detects; the server's errors arrive with the answer.
     #[allow(
         clippy::needless_pass_by_value,
         reason = "options come last, by value, with every verb"
@@ -241,7 +248,7 @@ impl Pool {
         Ok(follow.then(|follow| follow?.begin_behind(behind)))
     }
 
-    /// Follows as one more member of a group that stands, whatever it stands for.
+    /// Follows as an additional member of an existing group, on the terms of the group.
     ///
     /// ```
     /// # use junctura::{FollowOptions, Item, Pool};
@@ -271,7 +278,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NotFound` where there is none of this name; `Conflict` where the name is that of a requirement for one reader.
+    /// `NotFound` if there is none with this name; `Conflict` if the name is that of a requirement for one reader.
     pub fn join(&self, group: &str) -> Result<Follow> {
         self.join_with(group, FollowOptions::default())
     }
@@ -291,15 +298,15 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// Also `InvalidArgument` for options that choose what is given, or in which order.
+    /// Also `InvalidArgument` for options that select or order objects.
     pub fn join_with(&self, group: &str, options: FollowOptions) -> Result<Follow> {
         self.begin_join(group, options)?.wait()
     }
 
-    /// As [`Pool::join_with`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::join_with`]. See [`Pending`].
     ///
     /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
+    /// Errors that this client detects; the server's errors arrive with the answer.
     #[allow(
         clippy::needless_pass_by_value,
         reason = "options come last, by value, with every verb"
@@ -310,7 +317,7 @@ impl Pool {
 }
 
 impl FollowOptions {
-    /// Whether it is through no requirement or group, which keep what they are owed.
+    /// Returns whether it uses neither a requirement nor a group, which retain outstanding objects.
     fn is_plain(&self) -> bool {
         self.requirement.is_none() && self.group.is_none()
     }
@@ -328,10 +335,10 @@ fn takes_no_selector(selector: &str) -> Error {
     Error::new(Code::Unsupported, selector, cause)
 }
 
-/// What a follow receives through, beside the requirement that its options name.
+/// The requirement through which a follow receives, besides the one that its options name.
 pub(crate) enum FollowThrough<'a> {
     Nothing,
-    /// A requirement of this connection, by its number; whether it is a group's.
+    /// A requirement of this connection, by its number; whether it is a group.
     Number(u64, bool),
     /// A group, by its name and on these terms.
     Group(&'a str, Option<&'a Group>),
@@ -341,12 +348,12 @@ pub(crate) fn too_late() -> Error {
     Error::new(Code::Timeout, "follow", "nothing came in time")
 }
 
-/// A follow that is to give what the store behind the pool has, too.
+/// A follow that also includes the store behind the pool.
 struct StoreFollow {
     depot: Arc<StoreReader>,
     sorting: MergeOrder,
     wants: Option<StoreRequest>,
-    /// What the pool is asked.
+    /// The request to the pool.
     of_pool: FollowOptions,
 }
 
@@ -359,7 +366,7 @@ impl StoreFollow {
     ) -> Result<Self> {
         let cursor: Option<Cursor> = options.cursor.as_deref().map(str::parse).transpose()?;
         let is_foreign = |cursor: &Cursor| cursor.incarnation != connection.greeting.incarnation;
-        // What an earlier life of the server had is in the store, or nowhere.
+        // Objects of an earlier incarnation of the server are in the store or lost.
         let of_pool = FollowOptions {
             cursor: options
                 .cursor
@@ -394,7 +401,7 @@ pub(crate) fn begin_follow(
     })
 }
 
-/// What the server is asked, and the window that it keeps to.
+/// Returns the request to the server, and the window.
 fn request<'a>(
     options: &'a FollowOptions,
     selector: &'a str,
@@ -432,7 +439,7 @@ fn request<'a>(
     Ok((request, window))
 }
 
-/// A part of a millisecond counts as a whole one.
+/// Returns milliseconds, rounded up.
 pub(crate) fn milliseconds(time: Duration) -> u64 {
     time.as_nanos().div_ceil(1_000_000) as u64
 }
@@ -468,7 +475,7 @@ impl Follow {
         }
     }
 
-    /// To be called before anything is taken.
+    /// Must be called before anything is taken.
     fn begin_in(&mut self, behind: StoreFollow) {
         let StoreFollow {
             depot, sorting, wants, ..
@@ -477,25 +484,27 @@ impl Follow {
         self.replay = Some(Box::new(replay));
     }
 
-    /// The next item; waits for it. `None`: the follow has ended.
+    /// Returns the next item; `None` if the follow has ended. Blocks until there is one.
     ///
     /// # Errors
-    /// `Disconnected`; `LimitExceeded` when more waits for this reader than the server keeps for one. The follow has ended after an
-    /// error, and gives `None`, unless the error is of the wait (`Interrupted`, `Timeout`) or of one object that cannot be read:
-    /// `Corrupt` where its payload was changed (mode `checked`), or what a disk or the store behind the pool has refused.
+    /// `Disconnected`; `LimitExceeded` if the server's limit of queued items for one reader is exceeded. After an error
+    /// the follow has ended and returns `None`, with two exceptions: an error of the wait (`Interrupted`, `Timeout`),
+    /// and an object that cannot be read: `Corrupt` if its payload does not match its checksum (mode `checked`), or an
+    /// error of a disk or of the store behind the pool.
     pub fn next_item(&mut self) -> Result<Option<Item>> {
         self.next_until(None)
     }
 
-    /// The next item.
+    /// Returns the next item. Blocks for at most `timeout`.
     ///
     /// # Errors
-    /// Also `Timeout` when none came in time.
+    /// As [`Follow::next_item`]; also `Timeout` if there was none in time.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Item>> {
         self.next_until(Instant::now().checked_add(timeout))
     }
 
-    /// The next item, if one has come. `None`: none has, or the follow has ended ([`Follow::is_over`]).
+    /// Returns the next item if one has arrived. Does not block. `None`: there is none yet, or the follow has ended
+    /// ([`Follow::is_over`]).
     ///
     /// # Errors
     /// As [`Follow::next_item`].
@@ -521,31 +530,33 @@ impl Follow {
         }
     }
 
-    /// Whether the follow has ended.
+    /// Returns whether the follow has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.stream.is_over()
     }
 
-    /// Whether all that was there when it began has been given.
+    /// Returns whether the complete snapshot was returned.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.live
     }
 
-    /// The newest sequence number when it began: what was there has at most this one, what comes has larger ones.
+    /// Returns the newest sequence number of the snapshot: objects of the snapshot have at most this number, new ones
+    /// have larger numbers.
     #[must_use]
     pub fn snapshot_sequence(&self) -> u64 {
         self.snapshot
     }
 
-    /// Objects of it that may be held at once.
+    /// Returns the number of its objects that may be in flight or held at once.
     #[must_use]
     pub fn window(&self) -> u32 {
         self.window
     }
 
-    /// Where a later follow goes on after the last object that this one gave; `None` before the first one.
+    /// Returns a cursor from which a later follow continues after the last object of this one; `None` before the first
+    /// object.
     #[must_use]
     pub fn cursor(&self) -> Option<Cursor> {
         let last = self.last.as_ref()?;
@@ -559,10 +570,10 @@ impl Follow {
         })
     }
 
-    /// Ends it; what was on its way is given back.
+    /// Ends the follow; objects in flight are given back.
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
+    /// `Disconnected` or `Closed` if the connection has ended; the follow has then ended, too.
     pub fn stop(mut self) -> Result<()> {
         self.end()
     }
@@ -571,7 +582,7 @@ impl Follow {
         self.stream.stop()
     }
 
-    /// As [`Follow::stop`], without waiting: once the answer is there, nothing of it is on its way any more.
+    /// Non-blocking version of [`Follow::stop`]: once the answer has arrived, no objects of the follow are in flight.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -585,12 +596,12 @@ impl Follow {
     /// ```
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
+    /// `Disconnected` or `Closed` if the connection has ended; the follow has then ended, too.
     pub fn begin_stop(&mut self) -> Result<Pending<()>> {
         self.stream.begin_stop()
     }
 
-    /// Nothing comes after an error of a task's wait.
+    /// Ends the follow after an error, other than one of a task's wait.
     #[cfg(feature = "async")]
     pub(crate) fn fuse<T>(&mut self, outcome: Result<T>) -> Result<T> {
         self.stream.fuse(outcome)
@@ -604,7 +615,7 @@ impl Follow {
     fn try_next_behind(&mut self) -> Result<Option<Item>> {
         loop {
             match self.next_until(Some(Instant::now())) {
-                // The descriptor becomes readable when more comes, not before.
+                // The descriptor becomes readable only when more has arrived.
                 Err(error) if error.code() == Code::Timeout && !self.stream.has_come()? => return Ok(None),
                 Err(error) if error.code() == Code::Timeout => {}
                 item => return item,
@@ -632,7 +643,7 @@ impl Follow {
         }
     }
 
-    /// This object is the last that was given.
+    /// Remembers this object as the last one returned.
     pub(crate) fn note(&mut self, object: &Object) {
         let first_phase = if object.in_snapshot() { object.cursor() } else { None };
         self.last = Some(LastObject {
@@ -641,7 +652,8 @@ impl Follow {
         });
     }
 
-    /// As [`Follow::try_next`], of the pool alone. An object whose payload cannot be read is returned with the reason, for a reader that keeps it.
+    /// As [`Follow::try_next`], from the pool alone. An object whose payload cannot be read is returned with the error,
+    /// for a reader that keeps it.
     #[cfg(feature = "store")]
     pub(crate) fn try_next_unread(&mut self) -> Result<Option<(Item, Option<Error>)>> {
         if self.stream.is_over() {
@@ -709,7 +721,7 @@ impl fmt::Debug for Follow {
 }
 
 impl Gap {
-    /// Reads the body of a frame.
+    /// Parses the body of a frame.
     pub(crate) fn read(connection: &PoolConnection, body: &[u8]) -> Result<Self> {
         let frame = WireFrame {
             kind: FrameKind::Gap as u8,

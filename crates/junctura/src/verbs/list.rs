@@ -1,4 +1,4 @@
-//! What is visible, without payloads.
+//! Lists of visible objects, without payloads.
 
 use std::fmt;
 use std::ops::Deref;
@@ -22,7 +22,7 @@ use crate::pool::Pool;
 use crate::store_fallback::{MergeOrder, MergedList, SortPosition, StoredRow};
 use crate::verbs::follow::order;
 
-/// An object that is visible. It reads as its [`Described`] attributes.
+/// A visible object. It dereferences to its [`Described`] attributes.
 ///
 /// ```
 /// # use junctura::{ListOptions, Pool};
@@ -53,43 +53,44 @@ pub struct Entry {
     is_archived: bool,
 }
 
-/// How to list, where it is not the default.
+/// Options of a list.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListOptions<'a> {
-    /// Order by the value of this attribute first, then by key.
+    /// Orders by the value of this attribute first, then by key.
     pub order_by: Option<&'a str>,
-    /// Members of bundles that are not complete, too.
+    /// Includes members of incomplete bundles.
     pub incomplete: bool,
-    /// Only what belongs to the bundle of this path, or to one nested in it.
+    /// Only objects of the bundle at this path, or of a bundle nested in it.
     pub bundle: Option<&'a str>,
 }
 
 impl Entry {
-    /// Its newest version. A staged object has sequence number 0.
+    /// Returns its newest version. A staged object has sequence number 0.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Bytes of its payload.
+    /// Returns the size of its payload in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The number of the bundle in which it is staged ([`crate::BundleEntry::number`]); `None`: it is visible.
+    /// Returns the number of the bundle in which it is staged ([`crate::BundleEntry::number`]); `None` if it is
+    /// visible.
     #[must_use]
     pub fn staged_in(&self) -> Option<u64> {
         self.bundle
     }
 
-    /// Whether its payload lay in the server's file tier when the page was made; else it lay in memory.
+    /// Returns whether its payload was in the server's file tier, and not in memory, when the page was made.
     #[must_use]
     pub fn is_spilled(&self) -> bool {
         self.is_spilled
     }
 
-    /// Whether only the store behind the pool has it.
+    /// Returns whether only the store behind the pool has it.
     #[must_use]
     pub fn is_archived(&self) -> bool {
         self.is_archived
@@ -121,21 +122,22 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// The pages of a list, one at a time: they take no more memory than one page. With the feature `async` they are a stream.
+/// The pages of a list, one at a time. The memory use is limited to one page. With the feature `async` this type is a
+/// stream.
 #[derive(Debug)]
 pub struct Pages {
     pub(crate) connection: Arc<PoolConnection>,
     stream: ServerStream,
-    /// The next page is on its way; else the server waits to be asked for it.
+    /// The next page has been requested; otherwise the server waits for the request.
     asked: bool,
-    /// What only the store behind the pool has.
+    /// Entries that only the store behind the pool has.
     behind: Option<MergedList>,
     #[cfg(feature = "async")]
     pub(crate) place: TaskPlace,
 }
 
 impl Pool {
-    /// All visible objects that match a selector, by key.
+    /// Returns all visible objects that match a selector, ordered by key. Blocks until the last page has arrived.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -149,7 +151,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `InvalidSelector`, pointing at the character.
+    /// `InvalidSelector`, with the position of the invalid character.
     pub fn list(&self, selector: &str) -> Result<Vec<Entry>> {
         self.begin_list(selector, ListOptions::default())?.wait()?.entries()
     }
@@ -173,13 +175,13 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `InvalidSelector`; `InvalidArgument` for an attribute that no schema of the pool has; `NotFound` for the path of a bundle that
-    /// there is not, or that is forgotten.
+    /// `InvalidSelector`; `InvalidArgument` for an attribute that no schema of the pool has; `NotFound` for the path of
+    /// a bundle that does not exist or is forgotten.
     pub fn list_with(&self, selector: &str, options: ListOptions<'_>) -> Result<Pages> {
         self.begin_list(selector, options)?.wait()
     }
 
-    /// As [`Pool::list_with`], without what only the store behind the pool has.
+    /// As [`Pool::list_with`], without objects that only the store behind the pool has.
     pub(crate) fn list_served(&self, selector: &str, options: ListOptions<'_>) -> Result<Pages> {
         let connection = self.connection()?;
         let served = connection.begin_stream(&options.request(selector), |connection, stream, _| {
@@ -188,13 +190,13 @@ impl Pool {
         served?.wait()
     }
 
-    /// As [`Pool::list_with`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::list_with`]. See [`Pending`].
     ///
     /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
+    /// Errors that this client detects; the server's errors arrive with the answer.
     pub fn begin_list(&self, selector: &str, options: ListOptions<'_>) -> Result<Pending<Pages>> {
         let connection = self.connection()?;
-        // What belongs to a bundle, only the pool knows.
+        // Only the pool has the members of a bundle.
         let Some(depot) = self.depot().filter(|_| options.bundle.is_none()) else {
             return connection.begin_stream(&options.request(selector), |connection, stream, _| {
                 Pages::of(connection, stream)
@@ -242,7 +244,7 @@ impl Pages {
         }
     }
 
-    /// The next page; waits for it. `None`: there are no more.
+    /// Returns the next page; `None` after the last one. Blocks until the page arrives.
     ///
     /// ```
     /// # use junctura::{ListOptions, Pool};
@@ -258,7 +260,7 @@ impl Pages {
     /// ```
     ///
     /// # Errors
-    /// As [`Pool::list_with`]; `Disconnected`. There is no more after an error, unless that is `Interrupted`.
+    /// As [`Pool::list_with`]; `Disconnected`. The list ends after an error, unless that is `Interrupted`.
     pub fn next_page(&mut self) -> Result<Option<Vec<Entry>>> {
         if self.stream.is_over() {
             return Ok(None);
@@ -267,7 +269,7 @@ impl Pages {
         self.stream.fuse(page.map(Some))
     }
 
-    /// All pages; waits for them.
+    /// Returns the entries of all remaining pages. Blocks until the last page arrives.
     ///
     /// ```
     /// # use junctura::{ListOptions, Pool};
@@ -294,8 +296,8 @@ impl Pages {
         self.read(letter)
     }
 
-    /// The next page, if it has been read: as [`Pending::take`]. `None`: it has not, or there are no more ([`Pages::is_over`]). It is
-    /// asked for by the first call after each page.
+    /// Returns the next page if it has been read, as [`Pending::take`]. `None`: it has not been read, or there are no
+    /// more ([`Pages::is_over`]). The first call after each page requests the next one.
     #[cfg(feature = "async")]
     pub(crate) fn take_next(&mut self) -> Result<Option<Vec<Entry>>> {
         if self.stream.is_over() {
@@ -309,7 +311,7 @@ impl Pages {
     fn taken(&mut self) -> Result<Option<Vec<Entry>>> {
         if !self.asked {
             self.ask()?;
-            // What is not sent now goes with the next look.
+            // The rest of the outbox is sent by the next poll.
             self.connection.lock()?.send()?;
         }
         match self.stream.take()? {
@@ -318,27 +320,27 @@ impl Pages {
         }
     }
 
-    /// Nothing comes after an error of a task's wait.
+    /// Ends the list after an error, other than one of a task's wait.
     #[cfg(feature = "async")]
     pub(crate) fn fuse<T>(&mut self, outcome: Result<T>) -> Result<T> {
         self.stream.fuse(outcome)
     }
 
-    /// Whether all pages were given.
+    /// Returns whether the last page was returned.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.stream.is_over()
     }
 
-    /// Ends it without waiting for the rest.
+    /// Ends the list without waiting for the remaining pages.
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more.
+    /// `Disconnected` or `Closed` if the connection has ended.
     pub fn begin_stop(&mut self) -> Result<Pending<()>> {
         self.stream.begin_stop()
     }
 
-    /// Asks for the next page, unless it was asked for.
+    /// Requests the next page, unless it was requested already.
     fn ask(&mut self) -> Result<()> {
         if !self.asked {
             self.stream.say(&Request::More(self.stream.number()))?;
@@ -372,7 +374,7 @@ impl Awaited for Pages {
     }
 }
 
-/// A page with what only the store has, in its place; the last one has all that is left.
+/// Merges entries that only the store has into a page, in order; the last page includes all remaining ones.
 fn merge(connection: &PoolConnection, page: ListedPage<'_>, behind: &mut MergedList) -> Result<Vec<Entry>> {
     let mut merged = Vec::new();
     for (listed, entry) in page.iter().zip(read(connection, page)?) {

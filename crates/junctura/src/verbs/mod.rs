@@ -1,4 +1,4 @@
-//! What a program does with a pool: each verb in a file of its own, in its blocking form and in the form that does not wait.
+//! The operations on a pool: each verb in its own file, in a blocking and a non-blocking form.
 //!
 //! ```text
 //!  begin_X(args, options) --> Pending       X_with(args, options) = begin_X(…)?.wait()       X(args) = X_with(args, default)

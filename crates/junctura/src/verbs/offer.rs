@@ -1,4 +1,4 @@
-//! Handing an object over: the attributes become a record, the payload goes inside the message or into a slot.
+//! Offers: the attributes become a record; the payload is sent inside the message or stored in a slot.
 
 mod prepared;
 
@@ -23,27 +23,28 @@ use crate::verbs::allocation::Allocation;
 use crate::verbs::wanted::not_wanted;
 pub(crate) use prepared::PreparedOffer;
 
-/// How an object is offered, where it is not the default.
+/// Options of an offer.
 #[derive(Clone, Debug, Default)]
 pub struct OfferOptions<'a> {
-    /// The schema that describes it; `None`: the pool's default.
+    /// The schema that describes the object; `None`: the pool's default.
     pub schema: Option<&'a str>,
-    /// How long it stays; `None`: as its schema says.
+    /// How long the pool retains it; `None`: as its schema defines.
     pub retention: Option<Retention>,
-    /// Only if somebody wants it: else nothing is moved, the offer fails with `NotWanted`, and so does whoever demands its key
-    /// afterwards, until it is offered. See [`Pool::wanted`].
+    /// Offers the object only if a consumer wants it. Otherwise no payload is moved and the offer fails with
+    /// `NotWanted`; later demands of the same key also fail with `NotWanted` until it is offered. See [`Pool::wanted`].
     pub if_wanted: bool,
-    /// What has happened when the offer returns; `None`: as its schema says. With [`Durability::Durable`] somebody who requires the
-    /// object has put it into a store, and said so ([`Requirement::archived`](crate::Requirement::archived); `junctura archive --from`
-    /// does). It is visible at once in any case. A member of a bundle is staged when its offer returns, and durable with the bundle: see
-    /// [`Bundle::seal`](crate::Bundle::seal).
+    /// The state that is guaranteed when the offer returns; `None`: as its schema defines. [`Durability::Durable`]
+    /// waits until a consumer that requires the object has archived it in a store and has acknowledged that
+    /// ([`Requirement::archived`](crate::Requirement::archived); `junctura archive --from` does so). The object is
+    /// visible at once in any case. A member of a bundle is staged when its offer returns, and becomes durable with the
+    /// bundle: see [`Bundle::seal`](crate::Bundle::seal).
     pub durability: Option<Durability>,
 }
 
 impl Pool {
-    /// Offers a copy of `payload` and returns when the object is visible to all.
+    /// Offers a copy of `payload`. Blocks until the object is visible to all clients.
     ///
-    /// Where the payload is made anew for each object, [`Pool::allocate`] saves the copy.
+    /// If the payload is computed for each object, [`Pool::allocate`] saves the copy.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -56,8 +57,10 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `SchemaMismatch`, `TypeMismatch` and `TooLarge` for attributes that the schema does not take, `AlreadyExists` where
-    /// the key is taken and the schema rejects another (in the pool, as long as it remembers what is gone, and in the store behind it), `PoolFull` when there was no memory for it within the pool's offer timeout.
+    /// - `SchemaMismatch`, `TypeMismatch` or `TooLarge` for attributes that the schema does not accept
+    /// - `AlreadyExists` if the key is taken and the schema rejects duplicates: in the pool, for as long as it
+    ///   remembers removed objects, and in the store behind it
+    /// - `PoolFull` if no memory became available within the pool's offer timeout
     pub fn offer<'a, V: IntoGiven<'a>>(
         &self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -81,11 +84,16 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Pool::offer`]; `NotFound` for a schema that the pool does not have; `InvalidArgument` for a retention that
-    /// [`Retention::check`] refuses; `LimitExceeded` where [`Retention::ReleasedBy`] names more sets of consumers than the pool
-    /// keeps (256 a client, 4,096 in all); `NotWanted` with [`OfferOptions::if_wanted`] where nothing wants it. A durable offer also fails
-    /// with `Io` when nothing requires the object, or those who do have not archived it, and with `Timeout` after the pool's offer timeout:
-    /// the object is visible then.
+    /// Those of [`Pool::offer`], and:
+    ///
+    /// - `NotFound` for a schema that the pool does not have
+    /// - `InvalidArgument` for a retention that [`Retention::check`] rejects
+    /// - `LimitExceeded` if [`Retention::ReleasedBy`] names more sets of consumers than the pool stores (256 per
+    ///   client, 4,096 in total)
+    /// - `NotWanted` with [`OfferOptions::if_wanted`] if no consumer wants the object
+    /// - `Io` for a durable offer if no requirement matches the object, or if its consumers failed to archive it; the
+    ///   object is visible
+    /// - `Timeout` for a durable offer after the pool's offer timeout; the object is visible
     pub fn offer_with<'a, V: IntoGiven<'a>>(
         &self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -109,13 +117,14 @@ impl Pool {
         connection.offer_one(terms, &record, ready.content())
     }
 
-    /// As [`Pool::offer_with`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::offer_with`]. See [`Pending`].
     ///
-    /// The payload is copied into the pool at once, unless something has to be asked before, or there is no memory: then it is kept
-    /// meanwhile. What is large is best filled in place ([`Pool::begin_allocate`]).
+    /// The payload is copied into the pool at once. If another request must be answered first, or if no memory is
+    /// available, the copy is held in this process until then. For large payloads, [`Pool::begin_allocate`] avoids the
+    /// copy.
     ///
     /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
+    /// Errors that this client detects; the server's errors arrive with the answer.
     pub fn begin_offer<'a, V: IntoGiven<'a>>(
         &self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -128,7 +137,7 @@ impl Pool {
         offer.begin_copy(payload, |connection, _, sequence| connection.version(sequence))
     }
 
-    /// Offers many objects, each as by [`Pool::offer`], without awaiting each; returns when all are visible.
+    /// Offers many objects, each as [`Pool::offer`] does, without waiting for each. Blocks until all are visible.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -141,7 +150,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// That of the first offer that failed. Those before it are visible; later ones may be.
+    /// The error of the first failed offer. Objects before it are visible; later ones may be.
     pub fn offer_many<'a, V, A, P>(&self, objects: impl IntoIterator<Item = (A, P)>) -> Result<Vec<Version>>
     where
         V: IntoGiven<'a>,
@@ -157,18 +166,18 @@ impl Pool {
     }
 }
 
-/// What an offer says besides attributes and payload.
+/// Terms of an offer, besides attributes and payload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OfferTerms {
     schema: u16,
     releases: u32,
     flags: u16,
-    /// The request that has its bundle open.
+    /// The request that opened its bundle.
     bundle: Option<u64>,
 }
 
 impl OfferTerms {
-    /// The same, for a member of a bundle.
+    /// Returns the same terms for a member of a bundle.
     pub(crate) fn within(self, bundle: u64) -> Self {
         Self {
             bundle: Some(bundle),
@@ -182,7 +191,7 @@ impl OfferTerms {
         self.schema
     }
 
-    /// Of a piece of an array: it is offered once, and stays as long as the array does.
+    /// Returns the terms for a piece of an array: its key is unique, and it is retained for as long as the array.
     pub(crate) fn of_piece(schema: u16) -> Self {
         Self {
             schema,
@@ -197,7 +206,7 @@ impl OfferTerms {
     }
 }
 
-/// An offer's payload, ready to go.
+/// The payload of an offer, ready to be sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OfferedPayload<'a> {
     Inline(&'a [u8]),
@@ -214,10 +223,11 @@ impl OfferedPayload<'_> {
 }
 
 impl PoolConnection {
-    /// Reads the options.
+    /// Converts the options to terms.
     ///
     /// # Errors
-    /// Those of [`Retention::check`]; `NotFound` for a schema; where names have to be told to the server, also its own.
+    /// Those of [`Retention::check`]; `NotFound` for a schema; the server's errors if it must first receive names of
+    /// consumers.
     pub(crate) fn terms(self: &Arc<Self>, options: OfferOptions<'_>) -> Result<OfferTerms> {
         let (mut terms, unknown) = self.known_terms(options)?;
         if let Some(names) = unknown {
@@ -226,7 +236,7 @@ impl PoolConnection {
         Ok(terms)
     }
 
-    /// The terms; and the names of consumers that the server has to be told of first, for their number.
+    /// Returns the terms, and the names of consumers that the server must number first.
     pub(crate) fn known_terms(&self, options: OfferOptions<'_>) -> Result<(OfferTerms, Option<Consumers>)> {
         let schema = self.schema_number(options.schema)?;
         let mut unknown = None;
@@ -262,7 +272,7 @@ impl PoolConnection {
         }
     }
 
-    /// Tells the server of the names in a retention, if it has not been told.
+    /// Sends the consumer names of a retention to the server, unless it already has them.
     #[cfg(feature = "async")]
     pub(crate) fn begin_unknown_names(self: &Arc<Self>, options: &OfferOptions<'_>) -> Result<Option<Pending<u32>>> {
         match &options.retention {
@@ -273,7 +283,7 @@ impl PoolConnection {
         }
     }
 
-    /// Tells the server of names of consumers; the answer is their number.
+    /// Sends names of consumers to the server; the answer is their number.
     fn begin_names(self: &Arc<Self>, names: Consumers) -> Result<Pending<u32>> {
         let request = Request::Consumers(body::ConsumerNames {
             names: names.iter().map(str::to_owned).collect(),
@@ -294,7 +304,7 @@ impl PoolConnection {
         )
     }
 
-    /// The schema that an offer names, or the default.
+    /// Returns the number of the schema that an offer names, or of the default.
     pub(crate) fn schema_number(&self, name: Option<&str>) -> Result<u16> {
         match name {
             None => Ok(self.greeting.default_schema),
@@ -312,7 +322,7 @@ impl PoolConnection {
         self.record_of(terms.schema, attributes, record)
     }
 
-    /// The same, of an object of this schema.
+    /// As [`Self::record`], for an object of this schema.
     pub(crate) fn record_of<'a, V: IntoGiven<'a>>(
         &self,
         schema: u16,
@@ -323,9 +333,9 @@ impl PoolConnection {
         self.schema(schema).record(given, record)
     }
 
-    /// Whether a payload of this size travels inside the message.
+    /// Returns whether a payload of this size is sent inside the message.
     pub(crate) fn goes_inline(&self, bytes: usize) -> bool {
-        // Half of a message is left to the record.
+        // Half of a message is reserved for the record.
         bytes as u64 <= self.greeting.inline_bytes_max.min(BODY_BYTES_MAX as u64 / 2) || bytes == 0
     }
 
@@ -335,7 +345,8 @@ impl PoolConnection {
         Ok(self.version(sequence))
     }
 
-    /// The same, or until it is staged; gives the number of the request and the sequence number.
+    /// As [`Self::offer_one`], or until the object is staged; returns the number of the request and the sequence
+    /// number.
     pub(crate) fn offer_numbered(
         &self,
         terms: OfferTerms,
@@ -363,10 +374,11 @@ impl PoolConnection {
         Ok((number, sequence))
     }
 
-    /// Looks into the store behind the pool, where an offer is to be refused for what it finds there. Who must not wait for a disk does not.
+    /// Looks up the key in the store behind the pool, if its schema rejects duplicates. Does nothing for a caller that
+    /// must not block on a disk.
     ///
     /// # Errors
-    /// `AlreadyExists`; those of reading the store. The memory of the payload is free again then.
+    /// `AlreadyExists`; those of reading the store. The memory of the payload is then freed.
     pub(crate) fn refuse_behind(&self, terms: OfferTerms, record: &[u8], content: OfferedPayload<'_>) -> Result<()> {
         let Some(depot) = self.depot_of_rejecting(terms.schema) else {
             return Ok(());
@@ -384,7 +396,7 @@ impl PoolConnection {
         looked
     }
 
-    /// Puts an offer into the outbox.
+    /// Appends an offer to the outbox.
     pub(crate) fn append_offer(
         &self,
         state: &mut ConnectionState,
@@ -433,7 +445,7 @@ impl PoolConnection {
             },
         };
         if let Err(error) = state.append(number, &request) {
-            // It stays with the client.
+            // The slot remains with the client.
             if let Some(slot) = slot {
                 state.free_slot(slot);
             }

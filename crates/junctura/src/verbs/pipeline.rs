@@ -1,9 +1,9 @@
-//! Offers that are not awaited one by one.
+//! Pipelined offers: many offers in flight on one connection.
 //!
-//! A pipeline sends offers and goes on, up to a window of offers that are not acknowledged. Offers gather for some
-//! microseconds, so that many go with one system call: before a producer turns to something else for longer, it calls
-//! [`Pipeline::push`] or [`Pipeline::flush`]. A durable offer is acknowledged when its object is archived; until then it has its
-//! place in the window, and keeps back the acknowledgements of those behind it.
+//! A pipeline sends offers without waiting, up to a window of unacknowledged offers. It batches offers for some
+//! microseconds, so that one system call sends many: before a longer pause, a producer calls [`Pipeline::push`] or
+//! [`Pipeline::flush`]. A durable offer is acknowledged when its object is archived. Until then it occupies its place
+//! in the window and delays the acknowledgements of later offers.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -24,29 +24,29 @@ use crate::verbs::bundle::Staged;
 use crate::verbs::offer::PreparedOffer;
 use crate::verbs::offer::{OfferOptions, OfferTerms, OfferedPayload};
 
-/// What became of an offer.
+/// The acknowledgement of an offer.
 #[derive(Clone, Debug)]
 pub struct Ack {
-    /// Which offer of its pipeline it was, counted from 0.
+    /// The number of the offer in its pipeline, counted from 0.
     pub number: u64,
-    /// The version under which it is visible, or why it is not; of a durable offer it is said when the object is archived, or why
-    /// it is not. For a member of a bundle, sequence number 0: it is staged.
+    /// The version of the visible object, or the error. For a durable offer the acknowledgement arrives when the object
+    /// is archived or could not be archived. For a member of a bundle, sequence number 0: it is staged.
     pub outcome: Result<Version>,
 }
 
-/// Takes acknowledgements as they come.
+/// Receives acknowledgements.
 type OnAck = Box<dyn FnMut(Ack) + Send>;
 
-/// What is done with acknowledgements.
+/// The handling of acknowledgements.
 enum AckMode {
-    /// Only the first failure is kept, for the next call that can return it.
+    /// Stores only the first failure, for the next call that can return it.
     FirstFailure,
     Call(OnAck),
-    /// Versions are kept until they are taken.
+    /// Stores versions until they are taken.
     Collect(Vec<Version>),
 }
 
-/// Offers on their way. Dropping it sends what has gathered, without waiting.
+/// A pipeline of offers. Dropping it sends the batched offers without waiting.
 ///
 /// ```
 /// # use junctura::{Code, OfferOptions, Pool};
@@ -67,12 +67,12 @@ enum AckMode {
 /// let field = pipeline.allocate(10)?;
 /// pipeline.offer_allocation_with(field, [("name", "d")], OfferOptions::default())?;
 /// pipeline.push()?; // sent, and not awaited
-/// pipeline.poll()?; // what was acknowledged by now is told
+/// pipeline.poll()?; // reports acknowledgements that have arrived
 /// pipeline.wait_until(1)?;
 /// assert!(pipeline.outstanding() <= 1);
 /// pipeline.flush()?;
 ///
-/// // Into a bundle: what `Bundle::offer` would have returned is known by number.
+/// // Into a bundle: members are known by the numbers of their offers.
 /// let bundle = pool.bundle()?;
 /// let mut members = bundle.pipeline(64)?;
 /// let number = members.offer([("name", "e")], b"")?;
@@ -84,7 +84,7 @@ enum AckMode {
 /// ```
 pub struct Pipeline {
     connection: Arc<PoolConnection>,
-    /// The conversation.
+    /// The number of its conversation.
     number: u64,
     window: usize,
     outstanding: usize,
@@ -94,13 +94,13 @@ pub struct Pipeline {
     failure: Option<junctura_model::Error>,
     record: Vec<u8>,
     batch: VecDeque<Result<u64>>,
-    /// The bundle that it offers into, and the requests of all offers then.
+    /// The bundle that it offers into, and the requests of all its offers.
     bundle: Option<u64>,
     staged: Vec<u64>,
 }
 
 impl Pool {
-    /// Offers that are not awaited one by one: up to `window` (at least 1) may be unacknowledged.
+    /// Creates a pipeline with at most `window` (at least 1) unacknowledged offers.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -116,7 +116,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `LimitExceeded` when too many requests of this connection are unanswered.
+    /// `LimitExceeded` if too many requests of this connection are outstanding.
     pub fn pipeline(&self, window: usize) -> Result<Pipeline> {
         Pipeline::begin(&self.connection()?, window, None)
     }
@@ -141,7 +141,8 @@ impl Pipeline {
         })
     }
 
-    /// The offer of this number, of a pipeline into a bundle: what [`crate::Completed`] knows the version of.
+    /// Returns the staged member of the offer with this number, of a pipeline into a bundle: [`crate::Completed`] has
+    /// its version.
     #[must_use]
     pub fn staged(&self, number: u64) -> Option<Staged> {
         self.staged.get(usize::try_from(number).ok()?).copied().map(Staged)
@@ -151,15 +152,15 @@ impl Pipeline {
         self.staged.iter().copied().map(Staged).collect()
     }
 
-    /// Hands every acknowledgement to `call`, in the order of the offers, on the thread that uses the pipeline. Failures go
-    /// there too, and not to later calls.
+    /// Passes every acknowledgement to `call`, in the order of the offers, on the thread that uses the pipeline.
+    /// Failures are also passed to `call`, and not returned by later calls.
     #[must_use]
     pub fn on_ack(mut self, call: impl FnMut(Ack) + Send + 'static) -> Self {
         self.acks = AckMode::Call(Box::new(call));
         self
     }
 
-    /// Keeps all versions.
+    /// Stores all versions.
     pub(crate) fn collect(mut self) -> Self {
         self.acks = AckMode::Collect(Vec::new());
         self
@@ -172,11 +173,12 @@ impl Pipeline {
         }
     }
 
-    /// Offers a copy of `payload`; returns its number among the offers of this pipeline. Waits only when the window is full.
+    /// Offers a copy of `payload`; returns its number among the offers of this pipeline. Blocks only while the window
+    /// is full.
     ///
     /// # Errors
-    /// Those of [`Pool::offer`] that are found without the server, or the first failure of an earlier offer: this one was
-    /// not sent then.
+    /// Those of [`Pool::offer`] that this client detects, or the first failure of an earlier offer: this offer was then
+    /// not sent.
     pub fn offer<'a, V: IntoGiven<'a>>(
         &mut self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -188,8 +190,8 @@ impl Pipeline {
     /// As [`Pipeline::offer`], with options.
     ///
     /// # Errors
-    /// Those of [`Pipeline::offer`]; `NotFound` for a schema that the pool does not have, `InvalidArgument` for a retention that cannot be.
-    /// What a durable offer may fail with comes with its acknowledgement: see [`Pool::offer_with`].
+    /// Those of [`Pipeline::offer`]; `NotFound` for a schema that the pool does not have; `InvalidArgument` for an
+    /// invalid retention. Errors of durable offers arrive with the acknowledgement: see [`Pool::offer_with`].
     pub fn offer_with<'a, V: IntoGiven<'a>>(
         &mut self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -205,7 +207,7 @@ impl Pipeline {
         self.send(terms, OfferedPayload::Inline(payload))
     }
 
-    /// Memory for a payload, as [`Pool::allocate`].
+    /// Allocates memory for a payload, as [`Pool::allocate`] does.
     ///
     /// # Errors
     /// Those of [`Pool::allocate`]; into a bundle, those of [`Bundle::allocate`](crate::Bundle::allocate).
@@ -216,7 +218,8 @@ impl Pipeline {
         }
     }
 
-    /// Offers what was filled in place, as [`Pipeline::offer`]. The allocation may come from any handle of this pool.
+    /// Offers a payload that was filled in place, as [`Pipeline::offer`]. The allocation may be from any handle of this
+    /// pool.
     ///
     /// # Errors
     /// Those of [`Pipeline::offer`]; `InvalidArgument` for an allocation of another pool.
@@ -244,24 +247,24 @@ impl Pipeline {
         self.send(terms, ready.content())
     }
 
-    /// Offers that are not acknowledged, as far as this pipeline has heard.
+    /// Returns the number of unacknowledged offers, as far as acknowledgements have been read.
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.outstanding
     }
 
-    /// Sends what has gathered, without waiting for acknowledgements.
+    /// Sends batched offers, without waiting for acknowledgements.
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more.
+    /// `Disconnected` or `Closed` if the connection has ended.
     pub fn push(&mut self) -> Result<()> {
         self.connection.flush()
     }
 
-    /// Takes the acknowledgements that have come, without waiting.
+    /// Reads acknowledgements that have arrived. Does not block.
     ///
     /// # Errors
-    /// The first failure that nobody was told of.
+    /// The first unreported failure of an offer.
     pub fn poll(&mut self) -> Result<()> {
         self.note_acks();
         let (mut state, looked) = self.connection.glance(self.connection.lock()?);
@@ -274,10 +277,10 @@ impl Pipeline {
         self.check()
     }
 
-    /// Sends what has gathered and waits until at most `most` offers are unacknowledged.
+    /// Sends batched offers and blocks until at most `most` offers are unacknowledged.
     ///
     /// # Errors
-    /// The first failure that nobody was told of.
+    /// The first unreported failure of an offer.
     pub fn wait_until(&mut self, most: usize) -> Result<()> {
         self.note_acks();
         while self.outstanding > most {
@@ -290,15 +293,15 @@ impl Pipeline {
         self.check()
     }
 
-    /// Sends what has gathered and waits until every offer is acknowledged.
+    /// Sends batched offers and blocks until every offer is acknowledged.
     ///
     /// # Errors
-    /// The first failure that nobody was told of; the others were carried out all the same.
+    /// The first unreported failure of an offer; the other offers are carried out all the same.
     pub fn flush(&mut self) -> Result<()> {
         self.wait_until(0)
     }
 
-    /// What is awaited for it: acknowledgements.
+    /// Waits for acknowledgements.
     #[cfg(feature = "async")]
     pub(crate) fn awaiting(&self) -> WaitSource {
         WaitSource::letters(&self.connection, self.number)
@@ -319,7 +322,7 @@ impl Pipeline {
         self.bundle.is_some()
     }
 
-    /// Takes the acknowledgements that have been read; reads nothing itself.
+    /// Handles the acknowledgements that have been read, without reading more.
     #[cfg(feature = "async")]
     pub(crate) fn take_acks(&mut self) -> Result<()> {
         self.note_acks();
@@ -334,7 +337,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Sends an offer whose record was read already, and waits neither for room in the window nor in the socket.
+    /// Sends an offer whose record is complete; waits neither for the window nor for the socket.
     #[cfg(feature = "async")]
     pub(crate) fn put(&mut self, offer: &PreparedOffer, content: OfferedPayload<'_>) -> Result<u64> {
         let mut terms = offer.terms();
@@ -386,12 +389,12 @@ impl Pipeline {
     }
 
     /// # Errors
-    /// The first failure that nobody was told of.
+    /// The first unreported failure of an offer.
     pub(crate) fn check(&mut self) -> Result<()> {
         self.failure.take().map_or(Ok(()), Err)
     }
 
-    /// Where the function that is called for one panics, the others stay for the next call.
+    /// If the callback panics, the remaining acknowledgements are left to the next call.
     fn note_acks(&mut self) {
         let incarnation = self.connection.greeting.incarnation;
         while let Some(ack) = self.batch.pop_front() {

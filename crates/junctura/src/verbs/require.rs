@@ -1,4 +1,4 @@
-//! Saying early what will be wanted: what matches stays until it was received through the requirement and released.
+//! Requirements: matching objects are retained until they were received through the requirement and released.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,57 +17,61 @@ use crate::target::Target;
 use crate::verbs::demand::{DemandOptions, DemandThrough, begin_demand, demand};
 use crate::verbs::follow::{self, Follow, FollowOptions, Gap, milliseconds};
 
-/// Which versions of a key a requirement is owed.
+/// Which versions of a key a requirement retains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Versions {
-    /// Every one.
+    /// Every version.
     #[default]
     All,
-    /// One until a newer one comes.
+    /// Each version until a newer one is visible.
     Newest,
 }
 
-/// What happens when a requirement keeps more than there is room for.
+/// The behavior when a requirement retains more than fits into memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFull {
-    /// Offers wait for its readers, for as long as these release something now and then.
+    /// Backpressure: offers wait for the readers of the requirement, for as long as these release objects from time to
+    /// time.
     #[default]
     Wait,
-    /// It is broken: its readers are told in a gap what they will not get, and nobody waits for them.
+    /// The requirement is broken: its readers get a gap with the objects that they missed, and offers do not wait for
+    /// them.
     Break {
-        /// Bytes that it may keep though nothing else keeps them; `None`: any, until somebody waits for memory.
+        /// Bytes that only this requirement may retain; `None`: no limit until an offer waits for memory.
         quota: Option<u64>,
     },
 }
 
-/// How to require, where it is not the default.
+/// Options of a requirement.
 #[derive(Clone, Debug, Default)]
 pub struct RequireOptions {
-    /// Which versions of each key are kept.
+    /// Which versions of each key are retained.
     pub versions: Versions,
     /// A name, for a requirement that outlives its client: up to 128 ASCII letters, digits and `._+:-/`.
     pub name: Option<String>,
-    /// How long one with a name stands while no client uses it; `None`: until it is retracted. Counted in milliseconds.
+    /// Time to live of a named requirement while no client uses it; `None`: until it is retracted. Resolution:
+    /// milliseconds.
     pub time_to_live: Option<Duration>,
-    /// What happens when there is no room for what it keeps.
+    /// The behavior when memory for retained objects is exhausted.
     pub on_full: OnFull,
-    /// For how long its readers may release nothing while others wait for memory that it keeps, before it is broken; `None`:
-    /// as long as the pool says, usually a minute. Counted in milliseconds.
+    /// How long its readers may release nothing while offers wait for memory that the requirement retains, before it is
+    /// broken; `None`: as the pool is configured, usually 1 minute. Resolution: milliseconds.
     pub stuck_after: Option<Duration>,
-    /// One with a name is a consumer group ([`Group`](crate::Group)): any number of follows share what it is owed.
+    /// Makes a named requirement a consumer group ([`Group`](crate::Group)): any number of follows share its
+    /// deliveries.
     pub group: bool,
 }
 
-/// Where an object lies in a store, as whoever archived it tells the pool.
+/// The location of an object in a store, as reported to the pool by the client that archived it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchivedLocation {
     /// The number of its version in this incarnation ([`Object::version`]).
     pub sequence: u64,
-    /// Where it lies, for people and other programs: usually a URI and a range of bytes.
+    /// The location in a form for people and other programs: usually a URI and a range of bytes.
     pub location: String,
 }
 
-/// A requirement. Dropping one without a name retracts it; dropping one with a name ends this client's use of it.
+/// A requirement. Dropping an unnamed one retracts it; dropping a named one only ends its use by this client.
 ///
 /// ```
 /// # use junctura::{DemandOptions, FollowOptions, Item, Pool, WithdrawOptions};
@@ -80,7 +84,7 @@ pub struct ArchivedLocation {
 /// }
 /// drop(requirement.demand("name=a", DemandOptions::default())?); // received and released
 ///
-/// // What was taken away by force is told.
+/// // A forced withdrawal is reported as a gap.
 /// let force = WithdrawOptions { force: true, ..WithdrawOptions::default() };
 /// pool.withdraw_all("name=b", force)?;
 /// while requirement.try_gap()?.is_none() {}
@@ -106,8 +110,8 @@ pub struct Requirement {
 }
 
 impl Pool {
-    /// Requires everything that matches a selector, from what is visible now on: it cannot go before it was received through
-    /// this requirement and released.
+    /// Requires all objects that match a selector and are visible now or later: each is retained until it was received
+    /// through this requirement and released. Blocks until the server has answered.
     ///
     /// ```
     /// # use junctura::{DemandOptions, Pool};
@@ -122,17 +126,18 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `InvalidSelector`, pointing at the character; `LimitExceeded` for one selector too many of those that only say `~`, `!=` or
-    /// `not`: each offer is checked against them.
+    /// `InvalidSelector`, with the position of the invalid character; `LimitExceeded` if the pool has too many
+    /// selectors that consist only of `~`, `!=` or `not`: each offer is compared with all these selectors.
     pub fn require(&self, selector: &str) -> Result<Requirement> {
         self.require_with(selector, RequireOptions::default())
     }
 
-    /// As [`Pool::require`], with options. One with a name that stands already is joined.
+    /// As [`Pool::require`], with options. If a requirement with this name exists, this call joins it.
     ///
-    /// One with a name belongs to nobody: it stands when its maker is gone, until [`Pool::retract`], or until its time to live
-    /// has passed since a client last used it. A client uses it while it has a [`Requirement`] of it, follows or waits through
-    /// it, or holds what came through it. What a client that died had received and not released is owed again.
+    /// A named requirement has no owner: it outlives its creator, until [`Pool::retract`], or until its time to live
+    /// has passed since its last use by a client. A client uses it while it has a [`Requirement`] for it, follows or
+    /// waits through it, or holds objects received through it. Objects that a crashed client received and did not
+    /// release are redelivered.
     ///
     /// ```
     /// # use junctura::{FollowOptions, Item, Pool, RequireOptions};
@@ -158,22 +163,26 @@ impl Pool {
     /// # }
     /// ```
     ///
-    /// One that keeps others waiting for memory is *broken*: stuck, since its readers have released nothing for a while, or
-    /// made to break ([`RequireOptions::on_full`]). Its readers hold what they hold; the rest is a gap, reason `broken`, and so
-    /// is what comes until they release something, or follow or demand through it again. All who subscribe are told.
+    /// The pool *breaks* a requirement that blocks others from memory: one that is stuck because its readers have
+    /// released nothing for too long, or one that is configured to break ([`RequireOptions::on_full`]). Its readers
+    /// keep the objects that they hold. All other objects are reported in a gap with reason `broken`, and so are later
+    /// ones until its readers release an object, or follow or demand through it again. All event subscribers are
+    /// notified.
     ///
     /// # Errors
-    /// Also `Conflict` where the name stands on other terms, and says which; `InvalidArgument` for a name with other
-    /// characters, a length of time of 0, or a time to live or a group without a name; `LimitExceeded` where the pool has as many as it
-    /// keeps.
+    /// - `Conflict` if the name exists with other terms; the error names them
+    /// - `InvalidArgument` for an invalid name, a duration of 0, or a time to live or group without a name
+    /// - `LimitExceeded` if the pool has reached its limit of requirements
+    /// - those of [`Pool::require`]
     pub fn require_with(&self, selector: &str, options: RequireOptions) -> Result<Requirement> {
         self.begin_require(selector, options)?.wait()
     }
 
-    /// As [`Pool::require_with`], without waiting. The requirement stands from the moment at which the server reads of it. See [`Pending`].
+    /// Non-blocking version of [`Pool::require_with`]. The requirement is effective from the moment at which the server
+    /// reads the request. See [`Pending`].
     ///
     /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
+    /// Errors that this client detects; the server's errors arrive with the answer.
     #[allow(
         clippy::needless_pass_by_value,
         reason = "options come last, by value, with every verb"
@@ -193,8 +202,8 @@ impl Pool {
         })
     }
 
-    /// Ends a requirement that has a name, whoever made it; gives the number of objects that it was still owed. Its reader's
-    /// follow ends.
+    /// Ends a named requirement, whichever client created it; returns the number of objects that were still
+    /// outstanding. A follow of its reader ends.
     ///
     /// ```
     /// # use junctura::{Pool, RequireOptions};
@@ -203,21 +212,21 @@ impl Pool {
     /// let named = RequireOptions { name: Some("archive".to_owned()), ..RequireOptions::default() };
     /// pool.require_with("", named)?;
     /// pool.offer([("name", "a")], b"")?;
-    /// assert_eq!(pool.retract("archive")?, 1); // so many it was still owed
+    /// assert_eq!(pool.retract("archive")?, 1); // number of outstanding objects
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// `NotFound` where there is none of this name.
+    /// `NotFound` if there is none with this name.
     pub fn retract(&self, name: &str) -> Result<u64> {
         self.begin_retract(name)?.wait()
     }
 
-    /// As [`Pool::retract`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::retract`]. See [`Pending`].
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::retract`] come with the answer.
+    /// `Disconnected` or `Closed` if the connection has ended; those of [`Pool::retract`] arrive with the answer.
     pub fn begin_retract(&self, name: &str) -> Result<Pending<u64>> {
         begin_retract(&self.connection()?, name)
     }
@@ -247,26 +256,27 @@ fn begin_retract(connection: &Arc<PoolConnection>, name: &str) -> Result<Pending
 }
 
 impl Requirement {
-    /// What it requires.
+    /// Returns its selector.
     #[must_use]
     pub fn selector(&self) -> &str {
         &self.selector
     }
 
-    /// Its name, if it has one.
+    /// Returns its name, if it has one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// The newest sequence number when it began, or was joined.
+    /// Returns the newest sequence number at the time when it was created or joined.
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// Says that objects which were received through it, and are still held, lie in a store: durable offers of them return, and
-    /// those who subscribe are told. Gives how many it was still owed of them. Release them afterwards.
+    /// Acknowledges that objects, which were received through this requirement and are still held, have been archived
+    /// in a store. Durable offers of these objects return, and event subscribers are notified. Returns how many of the
+    /// objects were still outstanding. Release the objects afterwards.
     ///
     /// ```
     /// # use junctura::{ArchivedLocation, DemandOptions, EventKind, Pool, RequireOptions};
@@ -289,7 +299,7 @@ impl Requirement {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` for a requirement without a name; `NotFound` when it was retracted.
+    /// `InvalidArgument` for an unnamed requirement; `NotFound` if it was retracted.
     pub fn archived(&self, objects: &[ArchivedLocation]) -> Result<u64> {
         let objects = objects.iter().map(|object| body::ArchivedObject {
             sequence: object.sequence,
@@ -298,8 +308,9 @@ impl Requirement {
         self.say_archived(objects.collect(), None)
     }
 
-    /// Says that objects of these sequence numbers could not be put into a store, and why: durable offers of them fail, and those who
-    /// subscribe are told. They stay, until they are archived and released. Gives how many it was still owed of them.
+    /// Reports that the objects with these sequence numbers could not be archived, and why. Durable offers of these
+    /// objects fail, and event subscribers are notified. The objects are retained until they are archived and released.
+    /// Returns how many of the objects were still outstanding.
     ///
     /// # Errors
     /// As [`Requirement::archived`].
@@ -324,10 +335,10 @@ impl Requirement {
         self.connection.begin_count(&request)?.wait()
     }
 
-    /// Receives everything that it requires; of a group, a share of it.
+    /// Receives all objects that it requires; for a group, a share.
     ///
     /// # Errors
-    /// `Conflict` where another follow reads it.
+    /// `Conflict` if another follow reads it.
     pub fn follow(&self) -> Result<Follow> {
         self.follow_with(FollowOptions::default())
     }
@@ -335,26 +346,26 @@ impl Requirement {
     /// As [`Requirement::follow`], with options.
     ///
     /// # Errors
-    /// `Conflict` where another follow reads it; `InvalidArgument` for options that choose what is given, or in which order:
-    /// all that it is owed comes, in the order in which it became visible.
+    /// `Conflict` if another follow reads it; `InvalidArgument` for options that select or order objects: a requirement
+    /// delivers all its objects in the order in which they became visible.
     pub fn follow_with(&self, options: FollowOptions) -> Result<Follow> {
         self.begin_follow(options)?.wait()
     }
 
-    /// Receives one object through this requirement, as [`Pool::demand_with`].
+    /// Receives one object through this requirement, as [`Pool::demand_with`] does.
     ///
     /// # Errors
-    /// Also `Unsupported` through a group: which member gets which object is the group's choice; `InvalidArgument` for options that
-    /// name a requirement, or ask for what is staged.
+    /// Also `Unsupported` for a group, which assigns objects to its members itself; `InvalidArgument` for options that
+    /// name a requirement or include staged objects.
     pub fn demand<'a>(&self, target: impl Into<Target<'a>>, options: DemandOptions<'_>) -> Result<Object> {
         let through = self.through(&options)?;
         demand(&self.connection, &target.into(), options.timeout, &through)
     }
 
-    /// As [`Requirement::follow_with`], without waiting.
+    /// Non-blocking version of [`Requirement::follow_with`].
     ///
     /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
+    /// Errors that this client detects; the server's errors arrive with the answer.
     #[allow(
         clippy::needless_pass_by_value,
         reason = "options come last, by value, with every verb"
@@ -364,10 +375,10 @@ impl Requirement {
         follow::begin_follow(&self.connection, &options, &self.selector, &through)
     }
 
-    /// As [`Requirement::demand`], without waiting.
+    /// Non-blocking version of [`Requirement::demand`].
     ///
     /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
+    /// Errors that this client detects; the server's errors arrive with the answer.
     pub fn begin_demand<'a>(
         &self,
         target: impl Into<Target<'a>>,
@@ -385,7 +396,7 @@ impl Requirement {
         Ok(DemandThrough::Number(self.stream.number()))
     }
 
-    /// Ends this client's use of it, as dropping it does, without waiting. One without a name is retracted.
+    /// Ends its use by this client, as dropping it does, without blocking. An unnamed requirement is retracted.
     ///
     /// ```
     /// # use junctura::{DemandOptions, FollowOptions, Pool};
@@ -401,17 +412,17 @@ impl Requirement {
     /// ```
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
+    /// `Disconnected` or `Closed` if the connection has ended; its use has then ended, too.
     pub fn begin_stop(&mut self) -> Result<Pending<()>> {
         self.stream.begin_stop()
     }
 
-    /// Objects that it was owed and will not get, because somebody withdrew them by force or the
-    /// requirement was broken, if any are known by now. While a
-    /// follow receives through the requirement, gaps come there; for one with a name they come to a follow alone.
+    /// Returns the objects that the reader missed because a client withdrew them by force or the requirement was
+    /// broken, if a report has arrived. Does not block. While a follow receives through the requirement, the follow
+    /// gets the gaps; gaps of a named requirement are only reported to a follow.
     ///
     /// # Errors
-    /// `Closed` where somebody retracted it; `Disconnected`. Nothing comes after an error.
+    /// `Closed` if it was retracted; `Disconnected`. After an error there are no more gaps.
     pub fn try_gap(&mut self) -> Result<Option<Gap>> {
         if self.stream.is_over() {
             return Ok(None);
@@ -420,7 +431,7 @@ impl Requirement {
         self.come(letter)
     }
 
-    /// As [`Requirement::try_gap`], of what has been read.
+    /// As [`Requirement::try_gap`], from messages that have been read.
     #[cfg(feature = "async")]
     pub(crate) fn take_gap(&mut self) -> Result<Option<Gap>> {
         if self.stream.is_over() {
@@ -430,7 +441,7 @@ impl Requirement {
         self.come(letter)
     }
 
-    /// What has come. Nothing comes after an error.
+    /// Handles a message. After an error there are no more gaps.
     fn come(&mut self, letter: Result<Option<ServerMessage>>) -> Result<Option<Gap>> {
         let gap = letter.and_then(|letter| letter.map(|letter| self.gap(letter)).transpose());
         self.stream.fuse(gap)
@@ -449,18 +460,18 @@ impl Requirement {
         }
     }
 
-    /// Gives it up, for all who use it: what only it kept may go.
+    /// Ends the requirement for all clients: objects that only this requirement retained may be removed.
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more.
+    /// `Disconnected` or `Closed` if the connection has ended.
     pub fn retract(self) -> Result<()> {
         self.begin_retract()?.wait()
     }
 
-    /// As [`Requirement::retract`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Requirement::retract`]. See [`Pending`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Requirement::retract`].
     pub fn begin_retract(mut self) -> Result<Pending<()>> {
         let Some(name) = &self.name else {
             return self.stream.begin_stop();
@@ -469,7 +480,7 @@ impl Requirement {
         Ok(retracted.then(move |retracted| {
             let stopped = self.stream.begin_stop()?;
             Ok(stopped.map(move |stopped| match retracted {
-                // Another client was faster.
+                // Another client retracted it first.
                 Err(error) if error.code() == Code::NotFound => stopped,
                 retracted => stopped.and(retracted.map(drop)),
             }))
@@ -478,7 +489,7 @@ impl Requirement {
 }
 
 impl Awaited for Requirement {
-    /// A gap, or its end.
+    /// Waits for a gap, or for its end.
     fn awaiting(&self) -> WaitSource {
         self.stream.awaiting()
     }

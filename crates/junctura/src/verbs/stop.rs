@@ -1,4 +1,4 @@
-//! Ending the server of a pool in good order.
+//! Graceful shutdown of a pool's server.
 
 use std::time::Duration;
 
@@ -10,13 +10,14 @@ use crate::pending::Pending;
 use crate::pool::Pool;
 
 impl Pool {
-    /// Stops the server: it takes nothing new from now on (offers, allocations, requirements: `Closed`; new clients:
-    /// `Unavailable`), and ends when everything that requirements are owed was received and released. Returns when it has
-    /// ended and its address is free. What only its memory held is gone then; objects that are held stay readable.
+    /// Drains and stops the server. It rejects new offers, allocations and requirements with `Closed`, and new clients
+    /// with `Unavailable`; it exits when all outstanding objects of requirements were received and released. Blocks
+    /// until the server has exited and its address is free. Objects that only its memory held are lost; objects that
+    /// are held stay readable.
     ///
-    /// `timeout` bounds the wait for those who are owed something: then it ends anyway. Zero ends it at once; `None` waits as
-    /// long as it takes, which is for ever where this very client requires something and does not receive it. A second call,
-    /// by whatever client, can only bring the end forward.
+    /// `timeout` limits the drain: after it the server exits in any case. Zero exits at once. `None` waits without
+    /// limit, which is forever if this client itself has a requirement and does not receive its objects. A second call,
+    /// by any client, can only shorten the drain.
     ///
     /// ```
     /// # use junctura::{Code, Pool};
@@ -29,16 +30,16 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `Timeout`, saying what was left and who was owed it: the server has ended all the same. `Disconnected` when something
-    /// else ended it meanwhile.
+    /// `Timeout`, with the objects and consumers that were outstanding: the server has exited all the same.
+    /// `Disconnected` if something else ended the server meanwhile.
     pub fn stop(&self, timeout: Option<Duration>) -> Result<()> {
         self.begin_stop(timeout)?.wait()
     }
 
-    /// As [`Pool::stop`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::stop`]. See [`Pending`].
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::stop`] come with the answer.
+    /// `Disconnected` or `Closed` if the connection has ended; those of [`Pool::stop`] arrive with the answer.
     pub fn begin_stop(&self, timeout: Option<Duration>) -> Result<Pending<()>> {
         let connection = self.connection()?;
         let timeout_ms = timeout.map(|time| time.as_nanos().div_ceil(1_000_000) as u64);
@@ -48,7 +49,8 @@ impl Pool {
                 Err(error) if error.code() != Code::Timeout => return Err(error),
                 left => left.map(drop),
             };
-            // It answers nothing any more: what comes is the end of the connection, and before that the address is free.
+            // The server answers no more requests: the next event is the end of the connection, and the address is free
+            // before that.
             match connection.begin_stat() {
                 Ok(end) => Ok(end.map(|end| match end {
                     Err(error) if !matches!(error.code(), Code::Disconnected | Code::Closed) => Err(error),

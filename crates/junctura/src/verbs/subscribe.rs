@@ -1,4 +1,4 @@
-//! Hearing what happens in a pool, without payloads.
+//! Subscriptions to the events of a pool, without payloads.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::iter::iterable;
 use crate::pending::Pending;
 use crate::pool::Pool;
 
-/// What can happen.
+/// The kinds of events.
 ///
 /// ```
 /// # use junctura::EventKind;
@@ -41,32 +41,32 @@ pub enum EventKind {
     Left,
     /// A version was superseded by a newer one.
     Superseded,
-    /// A requirement with a name was made.
+    /// A named requirement was created.
     Required,
-    /// A requirement with a name was retracted.
+    /// A named requirement was retracted.
     Retracted,
-    /// A requirement with a name came to the end of its time to live.
+    /// The time to live of a named requirement expired.
     Lapsed,
-    /// A requirement was broken, since it kept others waiting for memory.
+    /// A requirement was broken because it blocked offers from memory.
     Broken,
-    /// An object was not offered, since nothing wanted it.
+    /// An object was not offered because no consumer wanted it.
     Declined,
-    /// Somebody demanded an object that was not offered, since nothing had wanted it.
+    /// A client demanded an object that was not offered because no consumer had wanted it.
     Missed,
     /// A bundle became visible.
     Completed,
     /// A bundle was aborted.
     Aborted,
-    /// The payload of an object was written to the file tier, since memory was short, and lies there from now on.
+    /// The payload of an object was spilled to the file tier because memory was short.
     Spilled,
-    /// An object lies in a store.
+    /// An object was archived in a store.
     Archived,
-    /// An object could not be put into a store; it stays where it is.
+    /// An object could not be archived; it stays in the pool.
     Unarchived,
 }
 
 impl EventKind {
-    /// All of them, in the order of their bits on the wire.
+    /// All kinds, in the order of their bits on the wire.
     pub const ALL: [EventKind; 17] = [
         Self::Offered,
         Self::Withdrawn,
@@ -87,13 +87,13 @@ impl EventKind {
         Self::Unarchived,
     ];
 
-    /// Its name, the same in every language.
+    /// Returns its name, the same in every language.
     #[must_use]
     pub fn name(self) -> &'static str {
         events::NAMES[self as usize]
     }
 
-    /// The kind of this name.
+    /// Returns the kind with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
@@ -114,49 +114,49 @@ impl fmt::Display for EventKind {
     }
 }
 
-/// A client of the pool, as others see it.
+/// A client of the pool, as other clients see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// The number that the server gave it.
+    /// The number that the server assigned to it.
     pub client: u32,
-    /// What it calls itself.
+    /// Its name.
     pub name: String,
-    /// The machine it runs on.
+    /// The host on which it runs.
     pub host: String,
-    /// Its process.
+    /// Its process ID.
     pub pid: u32,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Debug)]
 pub struct PoolEvent {
-    /// What.
+    /// Its kind.
     pub kind: EventKind,
-    /// The object it happened to, and its version.
+    /// The object, and its version.
     pub object: Option<(Described, Version)>,
-    /// Bytes of the object's payload.
+    /// The size of the object's payload in bytes.
     pub bytes: u64,
-    /// The client that joined or left, that offered the object, that made or retracted the requirement, that read a broken
-    /// one, or that completed or aborted the bundle.
+    /// The client that joined or left, offered the object, created or retracted the requirement, read a broken
+    /// requirement, or completed or aborted the bundle.
     pub client: Option<Peer>,
-    /// The requirement it happened to: its name and its selector.
+    /// The requirement: its name and its selector.
     pub requirement: Option<(String, String)>,
-    /// The bundle it happened to.
+    /// The bundle.
     pub bundle: Option<BundleNotice>,
-    /// Where the object lies in a store, for people and other programs.
+    /// The location of the object in a store, in a form for people and other programs.
     pub location: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// A bundle that something happened to.
+/// A bundle in an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleNotice {
-    /// Its path; `None`: it has none.
+    /// Its path, if it has one.
     pub path: Option<String>,
-    /// How many members were there.
+    /// The number of its members at the time of the event.
     pub members: u64,
-    /// How many make it complete, where that was said.
+    /// The declared number of members, if any.
     pub declared: Option<u64>,
 }
 
@@ -188,8 +188,8 @@ pub struct Subscription {
 }
 
 impl Pool {
-    /// Subscribes to events: of these kinds (none named: all), for objects that match a selector. Events of clients,
-    /// requirements and bundles come whatever the selector says.
+    /// Subscribes to events of these kinds (an empty list: all kinds), for objects that match a selector. Events of
+    /// clients, requirements and bundles are independent of the selector. Blocks until the server has answered.
     ///
     /// ```
     /// # use junctura::{EventKind, Pool};
@@ -204,16 +204,16 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `InvalidSelector`, pointing at the character; `LimitExceeded` for one selector too many of those that only say `~`, `!=` or
-    /// `not`: each offer is checked against them.
+    /// `InvalidSelector`, with the position of the invalid character; `LimitExceeded` if the pool has too many
+    /// selectors that consist only of `~`, `!=` or `not`: each offer is compared with all these selectors.
     pub fn subscribe(&self, selector: &str, kinds: &[EventKind]) -> Result<Subscription> {
         self.begin_subscribe(selector, kinds)?.wait()
     }
 
-    /// As [`Pool::subscribe`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::subscribe`]. See [`Pending`].
     ///
     /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
+    /// Errors that this client detects; the server's errors arrive with the answer.
     pub fn begin_subscribe(&self, selector: &str, kinds: &[EventKind]) -> Result<Pending<Subscription>> {
         let request = request(selector, kinds);
         self.connection()?
@@ -236,24 +236,24 @@ fn request<'a>(selector: &'a str, kinds: &[EventKind]) -> Request<'a> {
 }
 
 impl Subscription {
-    /// The next event; waits for it. `None`: the subscription has ended.
+    /// Returns the next event; `None` if the subscription has ended. Blocks until there is one.
     ///
     /// # Errors
-    /// `LimitExceeded` when events came faster than they were read, and some were lost; `Disconnected`. It has ended after an error,
-    /// unless that is `Interrupted`.
+    /// `LimitExceeded` if events arrived faster than they were read and some were lost; `Disconnected`. The
+    /// subscription ends after an error, unless that is `Interrupted`.
     pub fn next_event(&mut self) -> Result<Option<PoolEvent>> {
         self.next_until(None)
     }
 
-    /// The next event.
+    /// Returns the next event. Blocks for at most `timeout`.
     ///
     /// # Errors
-    /// Also `Timeout` when none came in time.
+    /// As [`Subscription::next_event`]; also `Timeout` if there was none in time.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<PoolEvent>> {
         self.next_until(Instant::now().checked_add(timeout))
     }
 
-    /// The next event, if one has come.
+    /// Returns the next event if one has arrived. Does not block.
     ///
     /// # Errors
     /// As [`Subscription::next_event`].
@@ -265,26 +265,26 @@ impl Subscription {
         self.come(letter)
     }
 
-    /// The next event, if it has been read: as [`Pending::take`]. `None`: none has, or the subscription has ended
-    /// ([`Subscription::is_over`]).
+    /// Returns the next event if it has been read, as [`Pending::take`]. `None`: none has been read, or the
+    /// subscription has ended ([`Subscription::is_over`]).
     pub(crate) fn take_next(&mut self) -> Result<Option<PoolEvent>> {
         let letter = self.stream.take();
         self.come(letter)
     }
 
-    /// Nothing comes after an error of a task's wait.
+    /// Ends the subscription after an error, other than one of a task's wait.
     #[cfg(feature = "async")]
     pub(crate) fn fuse<T>(&mut self, outcome: Result<T>) -> Result<T> {
         self.stream.fuse(outcome)
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.stream.is_over()
     }
 
-    /// As [`Subscription::stop`], without waiting.
+    /// Non-blocking version of [`Subscription::stop`].
     ///
     /// ```
     /// # use junctura::Pool;
@@ -298,15 +298,15 @@ impl Subscription {
     /// ```
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
+    /// `Disconnected` or `Closed` if the connection has ended; the subscription has then ended, too.
     pub fn begin_stop(&mut self) -> Result<Pending<()>> {
         self.stream.begin_stop()
     }
 
-    /// Ends it.
+    /// Ends the subscription.
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more: then it has ended, too.
+    /// `Disconnected` or `Closed` if the connection has ended; the subscription has then ended, too.
     pub fn stop(mut self) -> Result<()> {
         self.stream.stop()
     }
@@ -321,7 +321,7 @@ impl Subscription {
         self.come(letter.map(Some))
     }
 
-    /// What has come. Nothing comes after an error.
+    /// Handles a message. After an error there are no more events.
     fn come(&mut self, letter: Result<Option<ServerMessage>>) -> Result<Option<PoolEvent>> {
         let event = letter.and_then(|letter| letter.map_or(Ok(None), |letter| self.event(letter)));
         self.stream.fuse(event)

@@ -1,4 +1,4 @@
-//! Knowing that everything that was said is in effect.
+//! Synchronization: all earlier requests are in effect.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use crate::pending::{Pending, RequestOutcome};
 use crate::pool::Pool;
 
 impl Pool {
-    /// Returns when everything that was said through this pool before is in effect, whatever becomes of this process
-    /// afterwards: objects that were released or given back, by whichever thread, count as such; offers of a
-    /// [`Pipeline`](crate::Pipeline) are visible, staged or refused; what was dropped has ended. One round trip, and work for
-    /// the server that does not grow with the pool.
+    /// Blocks until all earlier requests through this pool are in effect, independent of what happens to this process
+    /// afterwards: objects that any thread released or gave back are released or given back at the server; offers of a
+    /// [`Pipeline`](crate::Pipeline) are visible, staged or rejected; dropped handles have ended. Cost: one round trip,
+    /// and work in the server that does not depend on the size of the pool.
     ///
-    /// Releases go without an answer, and so a process that is killed right after one, or whose network is cut then, may have
-    /// released nothing: before it says elsewhere that a piece of work is done, it calls this. Offers that wait for memory
-    /// are waited for, until they have room or their own timeout ends. What waits for others (a demand, a withdraw) is not:
-    /// it goes on.
+    /// Releases are not acknowledged. If a process is killed, or its network is cut, right after a release, the release
+    /// may be lost: call this before you report elsewhere that a piece of work is done. The call waits for offers that
+    /// wait for memory, until they succeed or time out. It does not wait for requests that depend on other clients (a
+    /// demand, a withdraw); these continue.
     ///
-    /// A timeout of zero does not wait; `None` waits as long as it takes.
+    /// A timeout of zero does not wait; `None` waits without limit.
     ///
     /// ```
     /// # use junctura::{FollowOptions, Item, Pool};
@@ -37,14 +37,14 @@ impl Pool {
     ///     drop(object); // done with it: it is released
     ///     break;
     /// }
-    /// pool.sync(None)?; // and nobody in the group will be given it again
+    /// pool.sync(None)?; // no member of the group gets it again
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// `Timeout`: it may be in effect by now, or later. `Disconnected` or `Closed` when there is no server to ask any more.
-    /// That an offer was refused is no error here; the pipeline says so.
+    /// `Timeout`: the requests may be in effect by now, or later. `Disconnected` or `Closed` if the connection has
+    /// ended. A rejected offer is no error here; the pipeline reports it.
     pub fn sync(&self, timeout: Option<Duration>) -> Result<()> {
         let mut told = self.begin_sync()?;
         let Some(timeout) = timeout else { return told.wait() };
@@ -54,10 +54,11 @@ impl Pool {
         })
     }
 
-    /// As [`Pool::sync`], without waiting: the answer is that everything that was said before this call is in effect. See [`Pending`].
+    /// Non-blocking version of [`Pool::sync`]: when the answer arrives, all requests before this call are in effect.
+    /// See [`Pending`].
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server to ask any more.
+    /// `Disconnected` or `Closed` if the connection has ended.
     pub fn begin_sync(&self) -> Result<Pending<()>> {
         let connection = self.connection()?;
         connection.pend(

@@ -1,4 +1,4 @@
-//! Asking what is wanted, before it is computed or sent.
+//! Checks whether an object is wanted, before it is computed or sent.
 
 use std::sync::Arc;
 
@@ -10,10 +10,12 @@ use crate::pending::Pending;
 use crate::pool::Pool;
 
 impl Pool {
-    /// How many would be given an object with these attributes, were it offered now: follows, requirements (also those that
-    /// nobody reads at the moment) and demands that wait. Attributes beside the key count, where somebody asks for them.
+    /// Returns how many consumers would receive an object with these attributes if it were offered now: follows,
+    /// requirements (also without a current reader) and waiting demands. Attributes outside the key count if a consumer
+    /// selects by them.
     ///
-    /// Waits for the server's answer. [`OfferOptions::if_wanted`](crate::OfferOptions::if_wanted) asks and offers in one.
+    /// Blocks until the server answers. [`OfferOptions::if_wanted`](crate::OfferOptions::if_wanted) checks and offers
+    /// in one request.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -27,13 +29,13 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `SchemaMismatch`, `TypeMismatch` and `TooLarge` for attributes that the pool's default schema does not take; `Closed`
-    /// while the server drains.
+    /// `SchemaMismatch`, `TypeMismatch` and `TooLarge` for attributes that the pool's default schema does not accept;
+    /// `Closed` while the server drains.
     pub fn wanted<'a, V: IntoGiven<'a>>(&self, attributes: impl IntoIterator<Item = (&'a str, V)>) -> Result<u64> {
         self.wanted_with(attributes, None)
     }
 
-    /// As [`Pool::wanted`], of an object that this schema describes.
+    /// As [`Pool::wanted`], for an object that this schema describes.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -55,10 +57,10 @@ impl Pool {
         self.begin_wanted(attributes, schema)?.wait()
     }
 
-    /// As [`Pool::wanted_with`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::wanted_with`]. See [`Pending`].
     ///
     /// # Errors
-    /// What this side can tell; the server's errors come with the answer.
+    /// Errors that this client detects; the server's errors arrive with the answer.
     pub fn begin_wanted<'a, V: IntoGiven<'a>>(
         &self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -67,8 +69,8 @@ impl Pool {
         self.begin_probe(attributes, schema, false)
     }
 
-    /// As [`Pool::begin_wanted`]. With `declines`, and where nothing wants it, the pool remembers that it was declined, as an offer with
-    /// [`OfferOptions::if_wanted`](crate::OfferOptions::if_wanted) does.
+    /// As [`Pool::begin_wanted`]. With `declines`, if no consumer wants the object, the pool remembers that it was
+    /// declined, as an offer with [`OfferOptions::if_wanted`](crate::OfferOptions::if_wanted) does.
     pub(crate) fn begin_probe<'a, V: IntoGiven<'a>>(
         &self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
@@ -84,7 +86,7 @@ impl Pool {
 }
 
 impl PoolConnection {
-    /// How many want an object; where nothing does, the pool remembers that it was declined.
+    /// Returns how many consumers want an object; if none does, the pool remembers that it was declined.
     pub(crate) fn begin_wanted(self: &Arc<Self>, schema: u16, record: &[u8]) -> Result<Pending<u64>> {
         self.begin_count(&probe(schema, record, true))
     }

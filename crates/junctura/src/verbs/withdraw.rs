@@ -1,4 +1,4 @@
-//! Taking objects out of the pool.
+//! Withdrawal of objects from the pool.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::target::Target;
 
-/// How to withdraw.
+/// Options of a withdrawal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WithdrawOptions {
-    /// How long to wait for requirements that are owed the object; `None`: for ever.
+    /// How long to wait for requirements to which the object is outstanding; `None`: without limit.
     pub timeout: Option<Duration>,
-    /// Do not wait: who is owed it gets a gap.
+    /// Does not wait: consumers to which the object is outstanding get a gap.
     pub force: bool,
 }
 
 impl Pool {
-    /// Withdraws the object with this key; returns how many versions of it went. Waits until every requirement that is owed
-    /// it has released it.
+    /// Withdraws the object with this key; returns the number of versions removed. Blocks until every requirement to
+    /// which it is outstanding has released it.
     ///
     /// ```
     /// # use junctura::{Code, Pool, Target, WithdrawOptions};
@@ -36,12 +36,14 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NotFound` when it is not there; `Timeout`, naming who still waits: the object stays offered.
+    /// `NotFound` if there is no such object; `Timeout`, with the consumers that still wait: the object stays in the
+    /// pool.
     pub fn withdraw<'a>(&self, key: impl Into<Target<'a>>, options: WithdrawOptions) -> Result<u64> {
         self.begin_withdraw(key, options)?.wait()
     }
 
-    /// Withdraws every object that matches a selector; returns how many went.
+    /// Withdraws every object that matches a selector; returns the number of objects removed. Blocks as
+    /// [`Pool::withdraw`] does.
     ///
     /// ```
     /// # use junctura::{Pool, WithdrawOptions};
@@ -55,15 +57,15 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `InvalidSelector`; `Timeout`, naming who still waits.
+    /// `InvalidSelector`; `Timeout`, with the consumers that still wait.
     pub fn withdraw_all(&self, selector: &str, options: WithdrawOptions) -> Result<u64> {
         self.begin_withdraw_all(selector, options)?.wait()
     }
 
-    /// As [`Pool::withdraw`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::withdraw`]. See [`Pending`].
     ///
     /// # Errors
-    /// Those of attributes that the schema does not take; the others come with the answer.
+    /// Those of attributes that the schema does not accept; the server's errors arrive with the answer.
     pub fn begin_withdraw<'a>(&self, key: impl Into<Target<'a>>, options: WithdrawOptions) -> Result<Pending<u64>> {
         let connection = self.connection()?;
         let key = key.into();
@@ -71,10 +73,10 @@ impl Pool {
         connection.begin_count(&Request::Withdraw(options.of(target)))
     }
 
-    /// As [`Pool::withdraw_all`], without waiting. See [`Pending`].
+    /// Non-blocking version of [`Pool::withdraw_all`]. See [`Pending`].
     ///
     /// # Errors
-    /// `Disconnected` or `Closed` when there is no server any more; those of [`Pool::withdraw_all`] come with the answer.
+    /// `Disconnected` or `Closed` if the connection has ended; those of [`Pool::withdraw_all`] arrive with the answer.
     pub fn begin_withdraw_all(&self, selector: &str, options: WithdrawOptions) -> Result<Pending<u64>> {
         let target = Wanted::selector(selector);
         self.connection()?

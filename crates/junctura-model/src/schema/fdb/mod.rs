@@ -1,4 +1,4 @@
-//! The schema files of FDB, the field store of ECMWF: rules in three levels, each of which becomes a schema of ours.
+//! The schema files of FDB, the field store of ECMWF: rules in three levels, each of which becomes a schema.
 //!
 //! ```text
 //! date: Date; step: Step; levelist: Double;          types, by name
@@ -9,9 +9,10 @@
 //!     [ type, levtype
 //!         [ step, number?, param ]]]                 another collocation and its element: another schema
 //! ```
-//! The rules are those of the file, in its order, and of several that take an object FDB uses the first; so does whoever
-//! chooses among the schemas here. `docs/formats/fdb.md` says what becomes of what. What is read has limits on its size, on its
-//! depth (three levels), and on what it grows to, since what an outer level says stands in each of its rules.
+//!
+//! The rules keep the order of the file. If several rules accept an object, FDB uses the first, and so must a program
+//! that chooses among these schemas. `docs/formats/fdb.md` has the conversion rules. The parser limits the size, the
+//! depth (three levels), and the expanded size, because the text of an outer level is repeated in each of its rules.
 
 mod reader;
 mod rules;
@@ -24,7 +25,7 @@ use crate::limits::SCHEMA_BYTES_MAX;
 use reader::{FdbReader, FilePosition};
 pub use values::{fdb_key, fdb_value};
 
-/// What is wrong, and where.
+/// An error and its position.
 #[derive(Debug)]
 struct FdbFault {
     place: FilePosition,
@@ -99,7 +100,7 @@ fn stem(file: &str) -> &str {
     }
 }
 
-/// Does this begin as FDB's schema files do, with a rule or with `name: Type;`? A file of ours cannot.
+/// Returns whether a text begins like an FDB schema file, with a rule or with `name: Type;`, which a YAML schema cannot.
 fn is_fdb(text: &str) -> bool {
     let mut reader = FdbReader::new(text);
     if reader.peek() == Some('[') {

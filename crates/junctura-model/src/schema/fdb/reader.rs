@@ -12,7 +12,7 @@ pub(super) struct FilePosition {
 /// Signs that end a word.
 const SIGNS: [char; 8] = ['/', '=', ',', ';', ':', '[', ']', '?'];
 
-/// What is left to read.
+/// The remaining text.
 pub(super) struct FdbReader<'a> {
     rest: &'a str,
     place: FilePosition,
@@ -26,7 +26,7 @@ impl<'a> FdbReader<'a> {
         reader
     }
 
-    /// Where the next word or sign stands.
+    /// Returns the position of the next word or sign.
     pub(super) fn place(&self) -> FilePosition {
         self.place
     }
@@ -66,7 +66,7 @@ impl<'a> FdbReader<'a> {
         self.word(|_| false)
     }
 
-    /// What stands here is not what has to.
+    /// Returns the error for unexpected text at this position.
     pub(super) fn expected(&self, what: &str) -> FdbFault {
         let found = self
             .peek()

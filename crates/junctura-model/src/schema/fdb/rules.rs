@@ -16,7 +16,7 @@ pub(super) struct FdbFile<'a> {
 pub(super) struct TypedName<'a> {
     pub(super) name: &'a str,
     pub(super) kind: &'a str,
-    /// Where the type stands.
+    /// The position of the type.
     pub(super) place: FilePosition,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct RuleLevel<'a> {
     pub(super) inner: Vec<RuleLevel<'a>>,
 }
 
-/// What a rule says of one attribute.
+/// The condition of a rule for one attribute.
 pub(super) struct RuleCondition<'a> {
     pub(super) name: &'a str,
     pub(super) place: FilePosition,
@@ -42,7 +42,7 @@ pub(super) enum TakenValues<'a> {
     NoneOf(Vec<&'a str>),
     /// Any or none at all; what FDB reads for none.
     Optional(&'a str),
-    /// Any or none, and none of them is part of the key.
+    /// Any value or none, not part of the key.
     Hidden,
 }
 

@@ -6,8 +6,8 @@ use crate::limits::{ATTRIBUTES_MAX, SCHEMA_GROWN_BYTES_MAX, SCHEMA_ITEM_BYTES, S
 use crate::schema::{Attribute, Durability, Retention, SameKey, Schema, SchemaParts, is_name};
 use crate::value::{Given, Kind, Type};
 
-/// What FDB calls its types, and what is read as which of ours. What FDB makes of dates here (`ClimateDaily` and those after it)
-/// are no dates any more.
+/// The type names of FDB, and the corresponding types. The values that FDB derives from dates (`ClimateDaily` and the
+/// types after it) are not dates.
 const TYPES: [(&str, Type); 20] = [
     ("Date", Type::Date),
     ("Time", Type::Time),
@@ -72,7 +72,8 @@ fn paths<'a, 'b>(rule: &'a RuleLevel<'b>) -> impl Iterator<Item = [&'a RuleLevel
     rule.inner.iter().flat_map(middle)
 }
 
-/// What a schema takes, roughly: an outer level is written out in each of its rules. A short value takes more than its text.
+/// Returns the approximate size of a schema: an outer level is expanded in each of its rules. A short value takes more
+/// than its text.
 fn grown_bytes(path: &[&RuleLevel<'_>; 3]) -> usize {
     let of_text = |text: &str| text.len() + SCHEMA_ITEM_BYTES;
     let of_values = |condition: &RuleCondition<'_>| match &condition.takes {
@@ -199,7 +200,7 @@ fn canonical(kind: Type, value: &str) -> std::result::Result<String, String> {
     Ok(out)
 }
 
-/// Where the rule stands, and what tells it from others.
+/// Returns the position of the rule, and the properties that distinguish it from others.
 fn doc(path: &[&RuleLevel<'_>; 3]) -> String {
     let conditions = path.iter().flat_map(|level| &level.conditions);
     let told = conditions.filter_map(|condition| match &condition.takes {

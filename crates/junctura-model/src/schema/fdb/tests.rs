@@ -268,7 +268,7 @@ fn limits_hold() {
     assert!(cause(&types.concat()).contains("more than 1024 types"));
     let huge = " ".repeat(SCHEMA_BYTES_MAX + 1);
     assert_eq!(Schema::parse_fdb(&huge, "x").unwrap_err().code(), Code::TooLarge);
-    // However deep the brackets go, the reader does not.
+    // The depth of the reader is limited, whatever the depth of the brackets.
     assert!(cause(&"[".repeat(100_000)).contains("a fourth"));
 }
 
@@ -314,7 +314,7 @@ fn steps_and_numbers_of_fdb() {
     assert!(canonical(Type::Decimal, "1e+20").is_err() && canonical(Type::Decimal, "e").is_err());
 }
 
-/// A rule that anybody might write: names of its own for each level, so that none stands twice.
+/// A typical rule: with different names for each level, so that no name is repeated.
 fn written_rule() -> impl Strategy<Value = String> {
     let takes = prop_oneof![
         Just(String::new()),

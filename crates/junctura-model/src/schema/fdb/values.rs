@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use crate::schema::Schema;
 use crate::value::{Given, Type, step_ends};
 
-/// What FDB writes, as a type of ours reads it: a step may have several units there (`1h30m`), a number an exponent
-/// (`1e-05`). What is neither stays as it is, to be judged by its type.
+/// Converts a value of FDB to the form that a type can parse: in FDB a step may have several units (`1h30m`), a number
+/// an exponent (`1e-05`). Any other value is unchanged, and is checked by its type.
 ///
 /// ```
 /// # use junctura_model::Type;
@@ -27,7 +27,7 @@ pub fn fdb_value(kind: Type, text: &str) -> Cow<'_, str> {
     read.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// A step or a range of them, in a text that is canonical here.
+/// Converts a step, or a range of steps, to canonical text.
 fn step(text: &str) -> Option<String> {
     let mut canonical = String::new();
     Type::Step.canonical(Given::Text(text), &mut canonical).ok()?;

@@ -1,4 +1,4 @@
-//! What the parts of a segment's file have to be, so that who needs a part need not read all of it.
+//! Checks of the parts of a segment's file, so that a part can be verified without reading the whole file.
 
 #[cfg(feature = "parquet")]
 use junctura_model::{Code, Error, Result};
@@ -10,9 +10,9 @@ const DIGITS: usize = 8;
 /// See the module.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct PartChecks {
-    /// Bytes at the end of the file that say where everything lies.
+    /// The size of the footer, in bytes, which has the positions of all parts.
     pub(super) footer: u64,
-    /// CRC-32C of those.
+    /// CRC-32C of the footer.
     pub(super) footer_checksum: u32,
     /// CRC-32C of each column of each group, in eight hexadecimal digits.
     chunks: String,

@@ -1,8 +1,8 @@
-//! A column of a group whose pages are numbers into a list of values: the list alone says whether a selector can match,
-//! and the numbers become those of a [`TextColumn`] without a look at any value.
+//! A column of a group whose pages are indices into a list of values. The list alone shows whether a selector can
+//! match, and the indices become those of a [`TextColumn`] without access to any value.
 //!
-//! The encodings are `PLAIN`, for the list, and `RLE_DICTIONARY`, for the numbers, of the
-//! [Parquet format](https://parquet.apache.org/docs/file-format/data-pages/encodings/).
+//! The encodings are `PLAIN`, for the list, and `RLE_DICTIONARY`, for the indices, of the [Parquet
+//! format](https://parquet.apache.org/docs/file-format/data-pages/encodings/).
 
 use std::sync::Arc;
 

@@ -1,15 +1,16 @@
-//! Rows as a Parquet file that anybody can read: a column for each attribute, and beside them where the bytes lie.
+//! Segments: rows in Parquet files that other programs can read, with a column for each attribute, and columns for the
+//! location of the bytes.
 //!
-//! | column | type | is |
+//! | column | type | content |
 //! |---|---|---|
-//! | the name of an attribute | integer: `INT64`; decimal: `DECIMAL(38, 18)`; float: `DOUBLE`; bool: `BOOLEAN`; date: `DATE`; all others: their canonical text | null where the object does not have it |
+//! | the name of an attribute | integer: `INT64`; decimal: `DECIMAL(38, 18)`; float: `DOUBLE`; bool: `BOOLEAN`; date: `DATE`; all others: their canonical text | null if the object does not have it |
 //! | `@name` | text | an undeclared attribute of an open schema |
-//! | `_file`, `_offset`, `_length` | text, `UINT_64` | where its bytes lie, in a file of the store |
-//! | `_checksum` | `UINT_32` | the CRC-32C of its bytes, which are not packed |
-//! | `_commit` | `UINT_64` | the commit that it came with: of the rows of one key, the last one with the highest number is the newest |
-//! | `_number` | `UINT_64` | which row of its schema it is, of all that were ever committed, from 0 |
+//! | `_file`, `_offset`, `_length` | text, `UINT_64` | the location of its bytes, in a file of the store |
+//! | `_checksum` | `UINT_32` | the CRC-32C of its unpacked bytes |
+//! | `_commit` | `UINT_64` | its commit: of the rows with one key, the last one with the highest number is the newest |
+//! | `_number` | `UINT_64` | the number of the row among all rows ever committed of its schema, from 0 |
 //! | `_incarnation`, `_sequence` | `UINT_64` | its version in a pool, or null |
-//! | `_codec`, `_unpacked` | text, `UINT_64` | if it lies packed, how, and how many bytes it has; there only where a row has them |
+//! | `_codec`, `_unpacked` | text, `UINT_64` | for a packed object, the codec and the unpacked size in bytes; present only if a row has them |
 
 mod checks;
 #[cfg(feature = "parquet")]
@@ -46,14 +47,14 @@ const OWN: [&str; 10] = [
     "_codec",
     "_unpacked",
 ];
-/// The last of them, so many, are only there where a row has them.
+/// The last columns, which exist only if a row uses them.
 #[cfg(feature = "parquet")]
 const OF_PACKED: usize = 2;
 
-/// Whether a schema's attributes and the store's own columns can stand side by side.
+/// Checks that a schema's attributes do not conflict with the store's own columns.
 ///
 /// # Errors
-/// `SchemaMismatch` that names the attribute that cannot.
+/// `SchemaMismatch`, with the name of the attribute.
 pub(crate) fn check_names(schema: &Schema) -> Result<()> {
     let taken = schema
         .attributes()

@@ -1,7 +1,8 @@
-//! Rows of a Parquet file, as far as somebody asks for them.
+//! Reads rows of a Parquet file on demand.
 //!
-//! A group of rows is asked by the lists of values of its columns first. Where none of them passes, nothing else is read of it; where
-//! few rows match, only those become a table. Who asks again, or for many, gets the whole group, and from then on it stays in memory.
+//! A query first tests the lists of values of a group's columns. If no value passes, nothing else is read; if few rows
+//! match, only these become a table. A repeated query, or one for many rows, reads the whole group, which then stays in
+//! memory.
 
 use std::fmt;
 use std::ops::Range;
@@ -33,7 +34,7 @@ use crate::data::{read_exact, read_named};
 use crate::log::leb128::Run;
 use crate::storage::StorageFile;
 
-/// A file of rows, of which nothing was read but what says where everything lies.
+/// A file of rows, of which only the footer was read.
 pub(crate) struct SegmentFile {
     path: String,
     schema: Arc<Schema>,
@@ -48,17 +49,17 @@ enum SegmentSource {
     Parts(Arc<dyn StorageFile>, Vec<u32>),
 }
 
-/// What a column is.
+/// The kinds of columns.
 enum ColumnKind {
     Attribute(AttrId, String),
     Own,
 }
 
-/// Rows that lie together in a file.
+/// Rows that are stored together in a file.
 pub(crate) struct RowGroup {
     segment: Arc<SegmentFile>,
     index: usize,
-    /// What has been read of columns.
+    /// The chunks of columns that were read.
     chunks: Mutex<HashMap<usize, Arc<ColumnChunk>>>,
     whole: OnceLock<Arc<RowTable>>,
     /// Whether a few of its rows have been read before.
@@ -92,10 +93,10 @@ pub(crate) fn decode(file: Vec<u8>, schema: &Arc<Schema>) -> Result<RowTable> {
 }
 
 impl SegmentFile {
-    /// A file of so many bytes that is read where somebody asks for it.
+    /// Opens a file of this size, which is read on demand.
     ///
     /// # Errors
-    /// `Corrupt` when its end is not what was written; `NotFound` when it went after it was opened; what the system refuses.
+    /// `Corrupt` if its footer is damaged; `NotFound` if it was removed after it was opened; errors of system calls.
     pub(crate) fn open(
         path: &str,
         file: Arc<dyn StorageFile>,
@@ -106,7 +107,7 @@ impl SegmentFile {
         let there = file
             .len()
             .map_err(|error| crate::storage::refused(path, "cannot be looked at", &error))?;
-        // A damaged checkpoint must not make anybody reserve what no file has.
+        // A damaged checkpoint must not cause a reservation of more memory than the file has bytes.
         let start = bytes
             .checked_sub(checks.footer)
             .filter(|_| bytes <= there)
@@ -275,7 +276,7 @@ impl RowGroup {
         Ok(Arc::clone(self.whole.get_or_init(|| table)))
     }
 
-    /// Few rows, which rise, as a table of their own; none if it is time to have all of them.
+    /// Returns a few rows, ascending, as a separate table; `None` if the whole group should be read.
     ///
     /// # Errors
     /// As [`Self::table`].
@@ -312,22 +313,22 @@ impl RowGroup {
         span.is_none_or(|(min, max)| runs.iter().any(|run| run.start <= max && run.end > min))
     }
 
-    /// The number of the newest commit that a row can have come with.
+    /// Returns the highest commit number that a row can have.
     pub(crate) fn last_commit(&self) -> u64 {
         self.span_of("_commit").map_or(u64::MAX, |(_, max)| max)
     }
 
-    /// The least and the greatest number of a column of the store's own, if the file says it.
+    /// Returns the minimum and maximum of one of the store's own columns, if the file has them.
     fn span_of(&self, column: &str) -> Option<(u64, u64)> {
         let at = self.segment.metadata.schema().index_of(column).ok()?;
         match self.metadata().column(at).statistics()? {
-            // The file says them as signed numbers.
+            // The file stores them as signed numbers.
             Statistics::Int64(numbers) => Some((*numbers.min_opt()? as u64, *numbers.max_opt()? as u64)),
             _ => None,
         }
     }
 
-    /// The files in which objects lie.
+    /// Returns the files of the objects.
     ///
     /// # Errors
     /// As [`Self::table`].
@@ -383,7 +384,7 @@ impl RowGroup {
             .map(|(at, _)| at)
     }
 
-    /// What a column says; of one of the store's own: as if it were an attribute without a name.
+    /// Returns the attribute of a column; for one of the store's own, an attribute without a name.
     fn attribute(&self, at: usize) -> (AttrId, &str) {
         match &self.segment.columns[at] {
             ColumnKind::Attribute(id, name) => (*id, name),
@@ -508,7 +509,7 @@ impl RowGroup {
 /// As many times more rows has a group from which few are read.
 const FEW: usize = 8;
 
-/// Rows, which rise, as runs of those that are left out and those that are not.
+/// Converts ascending rows to runs of skipped and selected rows.
 fn selection(rows: &[u32]) -> RowSelection {
     let mut runs: Vec<Range<u32>> = Vec::new();
     for &row in rows {
@@ -556,7 +557,7 @@ impl ColumnChunk {
     }
 }
 
-/// The same error, of this file.
+/// Adds the name of the file to an error.
 fn about(path: &str, error: &Error) -> Error {
     Error::new(error.code(), path, error.cause())
 }
@@ -648,7 +649,7 @@ fn texts(array: &ArrayRef) -> Result<(&DictionaryArray<Int32Type>, &StringArray)
     found.ok_or_else(|| corrupt("it has a column of another type"))
 }
 
-/// How each row lies packed, where it does.
+/// Returns the packing of each row, if any.
 fn packed(codecs: &ArrayRef, lengths: &UInt64Array) -> Result<Vec<Option<PackedObject>>> {
     let (codecs, names) = texts(codecs)?;
     let known: Vec<Option<PayloadCodec>> = names.iter().map(|name| PayloadCodec::named(name?)).collect();

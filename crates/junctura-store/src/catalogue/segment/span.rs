@@ -1,4 +1,4 @@
-//! Some bytes of a file, for a reader that thinks it has all of it.
+//! Some bytes of a file, for a reader that expects the whole file.
 
 use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result};
@@ -7,13 +7,13 @@ use parquet::file::reader::{ChunkReader, Length};
 /// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct FileSpan {
-    /// Where in the file they begin.
+    /// Their offset in the file.
     pub(super) start: u64,
     pub(super) bytes: Bytes,
 }
 
 impl FileSpan {
-    /// From one byte of the file on; none where it has not all of them.
+    /// Returns the bytes from an offset on; `None` if some are missing.
     pub(super) fn part(&self, start: u64, length: u64) -> Option<Bytes> {
         let from = usize::try_from(start.checked_sub(self.start)?).ok()?;
         let end = from.checked_add(usize::try_from(length).ok()?)?;

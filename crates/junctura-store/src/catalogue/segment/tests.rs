@@ -73,7 +73,7 @@ fn a_damaged_file_is_refused() {
         let mut damaged = file.clone();
         let at = random.below(damaged.len());
         damaged[at] ^= 1 << random.below(8);
-        // Whatever it says, it does no harm.
+        // Any content is harmless.
         let _ = std::panic::catch_unwind(|| decode(damaged, &schema())).expect("no panic");
     }
 }
@@ -168,7 +168,7 @@ fn a_damaged_part_is_named_by_who_needs_it() {
             refused += 1;
         }
     }
-    // What is left are the pages' statistics, which lie between the rows and the end, and which nothing reads.
+    // The remaining bytes are the pages' statistics, between the rows and the footer, which are never read.
     assert!(refused > 150, "{refused}");
 }
 

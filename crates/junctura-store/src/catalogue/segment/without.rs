@@ -1,4 +1,4 @@
-//! What a build without Parquet says of such files.
+//! The errors for such files in a build without Parquet.
 
 use std::sync::Arc;
 

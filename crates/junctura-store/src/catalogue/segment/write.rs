@@ -19,20 +19,20 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use super::{OF_PACKED, OWN, PartChecks};
 use crate::catalogue::table::{ObjectLocation, RowTable, TextColumn};
 
-/// Rows that a reader who looks for few has to look at.
+/// Rows of a group: a reader of a few rows must scan this many.
 pub(super) const GROUP_ROWS: usize = 128 << 10;
-/// Behind what a file's end says: the length of that, and who wrote it.
+/// After the footer: its length, and the magic number.
 pub(super) const FOOTER_TAIL: usize = 8;
 const PAGE_ROWS: usize = 8 << 10;
-/// Values that are handed to the file's writer at a time: a table of many names goes in many steps.
+/// Values that are passed to the file's writer at once: a table with many names takes several steps.
 const STEP_VALUES: usize = 8 << 20;
 /// Digits of a decimal in all, and behind the point.
 pub(super) const DECIMAL: (u8, i8) = (38, 18);
 
-/// The rows of a table as a Parquet file.
+/// Encodes the rows of a table as a Parquet file.
 ///
 /// # Errors
-/// `Corrupt` when values are not what their types say.
+/// `Corrupt` if values do not match their types.
 pub(crate) fn encode(table: &RowTable, schema: &Schema) -> Result<(Vec<u8>, PartChecks)> {
     encode_in_groups(table, schema, GROUP_ROWS)
 }
@@ -98,7 +98,7 @@ fn properties(group_rows: usize) -> WriterProperties {
         .build()
 }
 
-/// The type of a column's values; text where a file of another kind of number would say less.
+/// Returns the type of a column's values; text if a number type of the file would lose information.
 pub(crate) fn type_of(id: AttrId, schema: &Schema) -> Type {
     match schema.attributes().get(id.index()) {
         Some(attribute) if !attribute.kind.list => attribute.kind.scalar,
@@ -126,7 +126,7 @@ fn text_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-/// The store's own columns, for rows of which some may lie packed or none does.
+/// Returns the store's own columns, with or without those of packed rows.
 pub(crate) fn own_fields(with_packed: bool) -> Vec<Field> {
     let kinds = [
         text_type(),
@@ -165,10 +165,10 @@ pub(crate) fn check_texts(column: &TextColumn) -> Result<()> {
 /// Makes the values of some rows, which follow each other.
 pub(crate) type OfRows<'a> = Box<dyn Fn(Range<u32>) -> Result<ArrayRef> + 'a>;
 
-/// What makes the values of a column's rows: each distinct one is read once.
+/// Returns a function that creates the values of a column's rows: each distinct value is parsed once.
 ///
 /// # Errors
-/// `Corrupt` when values are not what their type says.
+/// `Corrupt` if values do not match their type.
 pub(crate) fn arrays(column: &TextColumn, kind: Type) -> Result<OfRows<'_>> {
     fn typed<'a, T: Copy + 'a, A: Array + FromIterator<Option<T>> + 'static>(
         column: &'a TextColumn,
@@ -213,7 +213,7 @@ pub(crate) fn arrays(column: &TextColumn, kind: Type) -> Result<OfRows<'_>> {
     })
 }
 
-/// The values of [`own_fields`] in some rows, which lie in these files.
+/// Returns the values of [`own_fields`] for some rows in these files.
 pub(crate) fn own_arrays<'t>(
     rows: &(impl Iterator<Item = (&'t RowTable, u32)> + Clone),
     files: DictionaryArray<Int32Type>,

@@ -1,4 +1,4 @@
-//! Rows as they travel in a commit: what repeats is said once.
+//! The encoding of rows in a commit, without repetitions.
 //!
 //! ```text
 //! rows     := count columns column* files file* place* more
@@ -12,7 +12,8 @@
 //! packed   := codec [ length ]          0: it lies there as it is; 1: zstd, 2: lz4, and its bytes when it is unpacked
 //! text, name, file := length bytes
 //! ```
-//! Numbers are LEB128, at most 64 bits, but for those marked u8 and u32 (little-endian).
+//!
+//! Numbers are LEB128, at most 64 bits, except those marked u8 and u32 (little-endian).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::data::packing::{PackedObject, PayloadCodec};
 use crate::log::leb128::{VarintReader, put, put_difference, put_text};
 
 const WHAT: &str = "rows of a commit";
-/// Bytes of a column: what it is of, how many values it has, one of them, and what each row has.
+/// Minimum size of a column in bytes: its attribute, the number of values, one value, and the index of each row.
 const COLUMN_BYTES_MIN: usize = 4;
 const ONE_VALUE: u8 = 0;
 const BY_NUMBER: u8 = 1;
@@ -37,16 +38,16 @@ const PACKED: u8 = 2;
 #[derive(Clone, Copy)]
 pub(crate) struct EncodedRows<'a> {
     pub(crate) rows: &'a [u8],
-    /// That of all of them.
+    /// The schema of all rows.
     pub(crate) schema: &'a Schema,
-    /// The file in which they stand, and where their payloads begin in it.
+    /// The file that contains the rows, and the offset of their payloads.
     pub(crate) file: &'a Arc<str>,
     pub(crate) payloads_at: u64,
 }
 
 impl RowTable {
-    /// Appends its rows as bytes. All lie in one file; `inline`: they lie within the commit instead, which has that file's bytes
-    /// from this one on.
+    /// Appends its rows as bytes. All are in one file; `inline`: the payloads are within the commit, from this offset
+    /// on.
     pub(crate) fn encode(&self, inline: Option<u64>, out: &mut Vec<u8>) {
         let columns = || self.columns.iter().filter(|column| column.values_len() > 0);
         put(self.len() as u64, out);
@@ -136,7 +137,7 @@ impl RowTable {
                 return Err(corrupt());
             }
         }
-        // Its own file is one of the table's only if something lies there.
+        // Its own file is added to the table only if it contains a payload.
         let mut files = vec![None];
         for _ in 0..reader.count(encoded.rows.len())? {
             let name = Arc::from(reader.text(encoded.rows.len())?);

@@ -13,13 +13,13 @@ use super::numbers::{ByRow, RowNumbers};
 #[derive(Clone, Debug)]
 pub(crate) struct TextColumn {
     id: AttrId,
-    /// Of undeclared attributes.
+    /// The name of an undeclared attribute.
     name: Arc<str>,
     values: DistinctTexts,
     numbers: RowNumbers,
 }
 
-/// Distinct texts, numbered in the order in which they came.
+/// Distinct texts, numbered in the order of their first occurrence.
 #[derive(Clone, Debug, Default)]
 struct DistinctTexts {
     text: String,
@@ -49,12 +49,12 @@ impl TextColumn {
         &self.name
     }
 
-    /// What records sort their attributes by.
+    /// Returns the sort key of attributes in records.
     pub(super) fn order(&self) -> (u8, &str) {
         (self.id.0, &self.name)
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub(crate) fn values_len(&self) -> usize {
         self.values.ends.len()
     }
@@ -64,7 +64,7 @@ impl TextColumn {
         (0..self.values.ends.len()).map(|at| self.values.get(at))
     }
 
-    /// Those of its values that some rows have.
+    /// Returns the values that any row has.
     pub(crate) fn used_values(&self, rows: &RowSet) -> impl Iterator<Item = &str> {
         let mut used = vec![false; self.values_len() + 1];
         match self.numbers.by_row() {
@@ -89,13 +89,13 @@ impl TextColumn {
         self.numbers.get(row as usize)
     }
 
-    /// The number of a value, if it is one of them.
+    /// Returns the number of a value, if it is present.
     pub(crate) fn number_of(&self, text: &str) -> Option<u32> {
         self.values.find(text, xxh3_64(text.as_bytes()))
     }
 
-    /// Adds to each row's sum what stands for its value, if it has one. That is made once for each value, or once for each row where
-    /// those are fewer.
+    /// Adds a term for its value to each row's sum, if it has one. The term is computed once for each value, or once
+    /// for each row if these are fewer.
     pub(super) fn add<T: Copy + Default>(
         &self,
         rows: &[u32],

@@ -1,4 +1,4 @@
-//! The rows of one key, found without a look at others: made when somebody has asked for single keys a few times.
+//! An index of rows by key, without a scan: built after a few lookups of single keys.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -108,7 +108,7 @@ impl KeyIndex {
     }
 }
 
-/// What an index goes by.
+/// Returns the part of a hash that an index uses.
 fn part_of(print: u128) -> u32 {
     print as u32
 }
@@ -144,8 +144,7 @@ impl<'a> SoughtKey<'a> {
 }
 
 impl RowTable {
-    /// The rows with a key, which rise. None where it is not worth while to have an index of them yet: they have to be found by
-    /// looking at the columns.
+    /// Returns the rows with a key, ascending. `None` if an index does not pay yet: the columns must then be scanned.
     pub(crate) fn rows_of_key(&self, key: &SoughtKey<'_>) -> Option<Vec<u32>> {
         let index = self.index.index(self, key.schema)?;
         let mut rows: Vec<u32> = index.rows(key.print).filter(|&row| key.is_of(self, row)).collect();
@@ -179,7 +178,7 @@ mod tests {
     fn it_finds_what_the_columns_say() {
         let mut random = TestRandom(11);
         let (mut all, mut records) = table(&mut random, 300);
-        // Keys that come again, some of them often.
+        // Keys with several versions, some with many.
         let mut again = RowTable::default();
         for at in 0..2000 {
             let record = &records[at * at % if at % 2 == 0 { 300 } else { 3 }];

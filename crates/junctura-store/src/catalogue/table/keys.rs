@@ -18,7 +18,7 @@ pub(crate) struct SeenRows<'a> {
 enum KeySource {
     /// Keys fill a good part of the cube that their values span: a bit for each place in it, and the values of each attribute.
     Cube(Vec<u64>, Vec<KeyAxis>),
-    /// Prints of keys: 128 bits that are equal for equal keys, and for others only by a chance that nobody will see.
+    /// Hashes of keys: 128 bits that are equal for equal keys, and for different keys only with negligible probability.
     Prints(HashSet<u128, BuildHasherDefault<AsItIs>>),
 }
 
@@ -137,7 +137,7 @@ pub(super) fn prints(table: &RowTable, key_len: usize, rows: &[u32]) -> Vec<u128
     prints
 }
 
-/// What a value adds to the print of a key.
+/// Returns the contribution of a value to the hash of a key.
 pub(super) fn print_of(id: AttrId, text: &str) -> u128 {
     xxh3_128_with_seed(text.as_bytes(), u64::from(id.0) + 1)
 }

@@ -1,7 +1,8 @@
-//! Rows of the catalogue in memory: for each object its attributes, where its bytes lie, and which commit it came with.
+//! Rows of the catalogue in memory: for each object its attributes, the location of its bytes, and its commit.
 //!
-//! Each attribute is a column of small numbers into the list of its values, so that a selector asks each value once and then
-//! only compares numbers; about 45 bytes a row. Rows are added at the end and never change; a table that is shared is whole.
+//! Each attribute is a column of small indices into the list of its values, so that a selector tests each value once
+//! and then only compares numbers; about 45 bytes per row. Rows are appended and never change; a shared table is
+//! immutable.
 
 mod code;
 mod column;
@@ -32,7 +33,7 @@ pub(crate) const JOINED_NAMES_MAX: usize = 4096;
 const JOINED_ROWS_MAX: usize = 1 << 30;
 const JOINED_TEXT_BYTES_MAX: usize = 1 << 30;
 
-/// Where an object's bytes lie, and what is known of them.
+/// The location of an object's bytes, and its properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectLocation {
     /// Which of the table's files.
@@ -42,7 +43,7 @@ pub(crate) struct ObjectLocation {
     pub(crate) length: u64,
     /// CRC-32C of its bytes, which are not packed.
     pub(crate) checksum: u32,
-    /// If it lies packed there.
+    /// Its packing, if it is packed.
     pub(crate) packed: Option<PackedObject>,
 }
 
@@ -66,7 +67,7 @@ struct BasicLocation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowTable {
     columns: Vec<TextColumn>,
-    /// Where the column of a declared attribute is.
+    /// The column of each declared attribute.
     declared: Vec<Option<u32>>,
     /// And that of an undeclared one.
     open: HashMap<Arc<str>, u32>,
@@ -98,7 +99,7 @@ impl RowTable {
         &self.columns
     }
 
-    /// The files in which objects lie.
+    /// Returns the files of the objects.
     pub(crate) fn files(&self) -> &[Arc<str>] {
         &self.files
     }
@@ -118,12 +119,13 @@ impl RowTable {
         &self.files[self.spots[row as usize].file as usize]
     }
 
-    /// Up to where the file of a row is known to be committed: whoever writes it has gone on behind that.
+    /// Returns the offset up to which the file of a row is known to be committed; its writer may have continued after
+    /// that.
     pub(crate) fn end_of_file(&self, row: u32) -> u64 {
         self.ends[self.spots[row as usize].file as usize]
     }
 
-    /// Whether some of its rows may lie packed.
+    /// Returns whether rows may be packed.
     #[cfg(feature = "parquet")]
     pub(crate) fn has_packed(&self) -> bool {
         !self.packed.is_empty()
@@ -133,13 +135,13 @@ impl RowTable {
         self.versions.get(row as usize)
     }
 
-    /// The number of the commit that a row came with.
+    /// Returns the number of a row's commit.
     pub(crate) fn commit(&self, row: u32) -> u64 {
         let at = self.commits.partition_point(|&(_, end)| end <= row);
         self.commits.get(at).map_or(0, |&(number, _)| number)
     }
 
-    /// The number of the newest commit that a row came with; 0 without rows.
+    /// Returns the highest commit number of the rows; 0 without rows.
     pub(crate) fn last_commit(&self) -> u64 {
         self.commits.last().map_or(0, |&(number, _)| number)
     }
@@ -167,7 +169,7 @@ impl RowTable {
             })
     }
 
-    /// The bytes of a row lie in this file now, from this byte on. It may be that nothing lies in the file of before any more.
+    /// Moves the location of a row to this file and offset. The previous file may then be empty.
     pub(crate) fn relocate(&mut self, row: u32, file: &Arc<str>, offset: u64) {
         let file = self.file_number(file);
         let spot = &mut self.spots[row as usize];
@@ -212,7 +214,7 @@ impl RowTable {
         for column in &self.columns {
             let mut taken = TextColumn::new(column.id(), column.name());
             taken.take(column, rows);
-            // Nobody keeps a name for the sake of rows that are gone.
+            // Names that only removed rows use are dropped.
             if taken.values_len() > 0 {
                 only.adopt(taken);
             }
@@ -237,7 +239,7 @@ impl RowTable {
         self.columns.get(at as usize)
     }
 
-    /// All that a row says.
+    /// Returns all attributes of a row.
     pub(crate) fn record(&self, row: u32) -> Record {
         let mut bytes = Vec::new();
         let mut present: Vec<(&TextColumn, &str)> = self
@@ -304,7 +306,7 @@ impl RowTable {
         self.index = index::LazyIndex::default();
     }
 
-    /// The rows since the last commit came with this one.
+    /// Records the commit of the rows since the last one.
     pub(crate) fn committed(&mut self, number: u64) {
         let rows = self.len() as u32;
         match self.commits.last_mut() {
@@ -342,7 +344,7 @@ impl RowTable {
             .unwrap_or_default()
     }
 
-    /// Whether it has so much that other rows go into another table.
+    /// Returns whether it is so large that further rows need another table.
     pub(crate) fn is_full(&self) -> bool {
         let open = self.open.len() > JOINED_NAMES_MAX;
         open || self.len() > JOINED_ROWS_MAX || self.text_bytes_max() > JOINED_TEXT_BYTES_MAX

@@ -57,7 +57,7 @@ impl RowSet {
         })
     }
 
-    /// Whether a row is one of them.
+    /// Returns whether it contains a row.
     pub(crate) fn contains(&self, row: u32) -> bool {
         self.words[row as usize / 64] >> (row % 64) & 1 == 1
     }
@@ -118,7 +118,7 @@ impl BeyondTest {
 
 /// Rows whose columns a question can be asked of.
 pub(crate) trait RowColumns {
-    /// How many rows.
+    /// Returns the number of rows.
     fn rows(&self) -> usize;
     /// Which values of an attribute pass; none where no row has the attribute.
     fn passing(&self, asked: AttributeQuestion<'_>) -> Result<Option<PassingValues>>;
@@ -149,7 +149,7 @@ impl RowColumns for RowTable {
 pub(crate) enum PassingValues {
     /// These and no others.
     These(Vec<u32>),
-    /// Those for which this is true.
+    /// Keeps the rows for which this returns true.
     Each(Vec<bool>),
 }
 
@@ -192,19 +192,19 @@ impl PassingValues {
     }
 }
 
-/// The rows that a question asks for.
+/// Returns the rows that match a query.
 ///
 /// # Errors
-/// What reading them says.
+/// Errors of reading them.
 pub(crate) fn select(rows: &impl RowColumns, question: &SelectorQuestion<'_>) -> Result<RowSet> {
     answer(rows, question, usize::MAX, BeyondTest::Considered)
 }
 
-/// The rows that it may ask for, as far as the attributes of the key say it (ids below `key_len`): all rows with the key of
-/// one that it asks for are among them.
+/// Returns the rows that may match, according to the attributes of the key (IDs below `key_len`): they include all rows
+/// with the key of a matching row.
 ///
 /// # Errors
-/// What reading them says.
+/// Errors of reading them.
 pub(crate) fn select_keys(rows: &impl RowColumns, question: &SelectorQuestion<'_>, key_len: usize) -> Result<RowSet> {
     answer(rows, question, key_len, BeyondTest::Passes)
 }
@@ -236,7 +236,7 @@ fn answer(rows: &impl RowColumns, question: &SelectorQuestion<'_>, end: usize, b
     }
 }
 
-/// Values alone can say that no row is asked for; no row is looked at before all of them have been asked.
+/// Values alone can exclude all rows; rows are compared only after all values were tested.
 fn answer_all(
     rows: &impl RowColumns,
     parts: &[SelectorQuestion<'_>],
@@ -327,7 +327,7 @@ fn mark<T: Copy>(words: &mut [u64], numbers: &[T], passes: impl Fn(T) -> bool) {
 /// Bytes that are 0 or 1 as bits.
 fn packed(bits: &[u8; 64]) -> u64 {
     let (eights, _) = bits.as_chunks::<8>();
-    // The product has the eight of them, one beside the other, in its highest byte.
+    // The product has the eight bytes adjacent in its highest byte.
     let byte = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
     eights.iter().rev().fold(0, |word, eight| word << 8 | byte(eight))
 }

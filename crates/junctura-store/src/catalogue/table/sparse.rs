@@ -1,4 +1,4 @@
-//! What some rows have and most do not: nothing is kept where none has it.
+//! A column that few rows use: takes no memory if none does.
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ impl<T: Copy> SparseColumn<T> {
         self.0.get(row).copied().flatten()
     }
 
-    /// What the next row has, behind so many.
+    /// Appends the value of the next row, after `rows` rows.
     pub(super) fn push(&mut self, rows: usize, value: Option<T>) {
         if value.is_some() || !self.is_empty() {
             self.0.resize(rows, None);
@@ -28,7 +28,7 @@ impl<T: Copy> SparseColumn<T> {
         }
     }
 
-    /// What all of the other's rows have, so many, behind so many.
+    /// Appends the values of the `other_rows` rows of another column, after `rows` rows.
     pub(super) fn append(&mut self, rows: usize, other: &Self, other_rows: usize) {
         if !other.is_empty() || !self.is_empty() {
             self.0.resize(rows, None);

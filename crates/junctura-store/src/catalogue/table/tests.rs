@@ -152,7 +152,7 @@ fn bytes_that_nobody_wrote_are_refused() {
     for end in 0..bytes.len() {
         assert!(decode(&bytes[..end]).is_err(), "{end}");
     }
-    // Whatever they say, it does no harm.
+    // Any content is harmless.
     let mut random = TestRandom(5);
     for _ in 0..1000 {
         let mut damaged = bytes.clone();
@@ -369,7 +369,7 @@ fn numbers_are_those_that_were_set_however_they_are_kept() {
             .collect();
         for _ in 0..random.below(2000) {
             let behind = random.below(gap);
-            // Some come before others.
+            // Some rows precede others.
             let back = if random.below(9) == 0 {
                 random.below(expected.len() + 1)
             } else {

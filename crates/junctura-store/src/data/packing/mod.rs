@@ -1,4 +1,4 @@
-//! Objects that lie packed: each is a frame of its own, as the tools of its codec read it.
+//! Packed objects: each is a separate frame that the tools of its codec can read.
 
 mod rules;
 
@@ -15,7 +15,7 @@ use zstd::stream::read::Decoder;
 pub use rules::PackingRule;
 pub(crate) use rules::SchemaPacking;
 
-/// Smaller objects are kept as they are: a frame says more than it saves.
+/// Smaller objects are stored unpacked, because the frame takes more than it saves.
 const PACKED_FROM_BYTES: usize = 256;
 /// Kept as it is what does not become smaller by one part of so many.
 const WORTH: usize = 16;
@@ -30,7 +30,7 @@ const LZ4_RATIO_MAX: u64 = 255;
 pub(crate) const UNCHECKED_BYTES_MAX: u64 = 64 << 20;
 const UNCHECKED_RATIO_MAX: u64 = 16;
 
-/// Bytes that are unpacked at a time where nobody wants them all.
+/// Bytes that are unpacked at once if the whole object is not needed.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// How a writer packs objects, without loss: a trade of time for room.
@@ -46,7 +46,7 @@ const PIECE_BYTES: usize = 256 << 10;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Zstandard: smaller. From level 1, the quickest, to 19; 3 if nothing is said.
+    /// Zstandard: smaller. Level 1, the fastest, to 19. Default: 3.
     Zstd {
         /// From 1 to 19.
         level: u8,
@@ -85,7 +85,7 @@ impl fmt::Display for Compression {
     }
 }
 
-/// How an object lies in its file.
+/// The codec of an object in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PayloadCodec {
     /// A frame of Zstandard (RFC 8878).
@@ -95,7 +95,7 @@ pub enum PayloadCodec {
 }
 
 impl PayloadCodec {
-    /// All of them, each where its number says, counted from 1.
+    /// All codecs, in the order of their numbers from 1.
     const ALL: [Self; 2] = [Self::Zstd, Self::Lz4];
 
     /// Its name: `zstd`, `lz4`.
@@ -122,7 +122,7 @@ impl PayloadCodec {
     }
 }
 
-/// An object that lies packed.
+/// The packing of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PackedObject {
     pub(crate) codec: PayloadCodec,
@@ -191,8 +191,8 @@ impl ObjectPacker {
     }
 }
 
-/// Whether a frame that begins so, and has so many bytes, can be that of an object of so many: who asks reserves no memory for one that
-/// cannot.
+/// Returns whether a frame with this beginning and length can contain an object of this length: otherwise no memory is
+/// reserved for it.
 pub(crate) fn can_be(packed: PackedObject, frame: &[u8]) -> bool {
     match packed.codec {
         PayloadCodec::Zstd => {

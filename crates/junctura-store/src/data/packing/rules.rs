@@ -1,4 +1,4 @@
-//! Which datasets' objects are packed, and how: what the root of a store says.
+//! Packing rules in the root of a store: which datasets are packed, and how.
 
 use std::sync::Arc;
 
@@ -10,31 +10,32 @@ use crate::query::snapshot::asks_beyond;
 /// How the objects of some datasets are packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackingRule {
-    /// Which datasets: a selector that asks only for attributes of the first level of a key. An empty one matches all.
+    /// The datasets: a selector that uses only attributes of the first level of a key. An empty one matches all.
     pub datasets: String,
-    /// How.
+    /// The compression.
     pub compression: Compression,
 }
 
 impl From<Compression> for PackingRule {
-    /// Of all datasets.
+    /// Applies to all datasets.
     fn from(compression: Compression) -> Self {
         let datasets = String::new();
         Self { datasets, compression }
     }
 }
 
-/// The same, for the schemas of a store.
+/// A rule, for the schemas of a store.
 #[derive(Clone, Debug)]
 pub(crate) struct SchemaPacking {
-    /// Of each schema those datasets, if it can have some.
+    /// For each schema the matching datasets, if any are possible.
     of_schemas: Vec<Option<Selector>>,
     compression: Compression,
 }
 
 impl SchemaPacking {
     /// # Errors
-    /// `InvalidSelector` for what is no selector; `InvalidArgument` for one that asks for more than a dataset has in each schema.
+    /// `InvalidSelector` for an invalid selector; `InvalidArgument` for one that in each schema uses attributes outside
+    /// the first level.
     pub(crate) fn new(packing: &PackingRule, schemas: &[Arc<Schema>]) -> Result<Self> {
         let set = SelectorSet::parse(&packing.datasets, schemas)?;
         let of_schema = |(index, schema): (usize, &Arc<Schema>)| {
@@ -56,7 +57,8 @@ impl SchemaPacking {
         })
     }
 
-    /// How the objects of a dataset are packed: by the first rule that it matches. `key`: the first level of its key, as a record.
+    /// Returns how the objects of a dataset are packed, by the first matching rule. `key`: the first level of its key,
+    /// as a record.
     pub(crate) fn compression(rules: &[Self], schema: usize, key: RecordRef<'_>) -> Option<Compression> {
         let matches = |rule: &&Self| {
             let selector = rule.of_schemas.get(schema).and_then(Option::as_ref);

@@ -1,11 +1,11 @@
-//! Buckets of S3, and of what speaks like it.
+//! Buckets of S3 and compatible object stores.
 //!
-//! Objects are written once: a file that is synced is an object, and cannot be written on. A name that must be free is asked for by a
-//! conditional put (`If-None-Match: *`), whose loser is told; [`probe`] makes sure that a server does that before a store relies on
-//! it. Requests are tried again where that is safe, by the library below; what became of a conditional put whose answer was lost is
-//! found out by reading what has the name.
+//! Objects are written once: a synced file is an object, and cannot be appended to. A name that must be free uses a
+//! conditional put (`If-None-Match: *`), which fails for all but one writer; [`probe`] checks that a server implements
+//! this before a store relies on it. The library retries requests where that is safe; if the response to a conditional
+//! put is lost, the outcome is determined by reading the object with that name.
 //!
-//! All of it is asynchronous beneath. [`runtime`] hides that: callers wait, on whatever thread.
+//! The library is asynchronous. [`runtime`] hides that: callers block, on any thread.
 
 mod probe;
 mod runtime;
@@ -30,27 +30,27 @@ use super::{FileDraft, StorageDisk, StorageFile, UnfinishedFile, check_size};
 use crate::url::ObjectBucket;
 use upload::PartUpload;
 
-/// What is asked for at once of a large object, of which several parts are under way.
+/// Size of one request for a large object; several parts are requested in parallel.
 const PART_BYTES: usize = 8 << 20;
 const PARTS_AT_ONCE: usize = 8;
-/// Objects, or runs of them, that are read at the same time: each waits for its answer.
+/// Objects, or runs, that are read in parallel, because each read waits for its response.
 const READS_AT_ONCE: usize = 16;
 /// Objects that are read ahead, and their bytes, if it is not one that has more.
 const AHEAD: usize = 256;
 const AHEAD_BYTES_MAX: u64 = 64 << 20;
 const AHEAD_AT_ONCE: usize = 32;
-/// How often a conditional put is tried whose outcome nobody tells.
+/// Attempts of a conditional put with unknown outcome.
 const TRIES: u32 = 4;
 /// How often a request is tried again that failed, and may not have been understood.
 const RETRIES_MAX: usize = 8;
 /// A request takes no longer, and is not tried again after so long.
 const REQUEST_TIME_MAX: Duration = Duration::from_mins(2);
 const RETRY_TIME_MAX: Duration = Duration::from_secs(20);
-/// Of what a server says in an error, so much is told.
+/// Maximum length of a server's error text that is reported.
 const TOLD_MAX: usize = 300;
 /// The server where nothing names another one.
 const AMAZON: &str = "https://s3.amazonaws.com";
-/// What must not be told.
+/// Values that must not be reported.
 const SECRETS: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
 
 /// See the module.
@@ -71,10 +71,10 @@ struct ObjectReader {
 }
 
 impl S3Disk {
-    /// One of a bucket that has to be there. Asks nothing yet.
+    /// Creates a disk for an existing bucket. Sends no request yet.
     ///
     /// # Errors
-    /// `InvalidArgument` for what the environment says and cannot be.
+    /// `InvalidArgument` for invalid environment variables.
     pub(crate) fn new(bucket: &ObjectBucket) -> Result<Self> {
         Self::with(bucket, RETRIES_MAX)
     }
@@ -121,7 +121,7 @@ impl S3Disk {
     }
 
     /// # Errors
-    /// `InvalidInput` for a name that is none: names are read from files, which somebody else may have written.
+    /// `InvalidInput` for an invalid name: names are read from files, which other programs may have written.
     fn path(&self, path: &str) -> io::Result<Path> {
         let is_plain = |part: &str| !part.is_empty() && part != "." && part != "..";
         if !path.is_empty() && !path.split('/').all(is_plain) {
@@ -182,7 +182,7 @@ impl S3Disk {
         })
     }
 
-    /// Several objects at once; up to the first that is gone.
+    /// Returns several objects at once, up to the first missing one.
     fn get_all(&self, objects: Vec<ObjectMeta>) -> io::Result<Vec<(String, Vec<u8>)>> {
         let mut found = Vec::new();
         let mut objects = objects.into_iter().peekable();
@@ -412,7 +412,7 @@ fn server_of(endpoint: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-/// What a server refused, or did not answer.
+/// Converts an error of a server, or a missing response.
 fn refused(error: &object_store::Error) -> io::Error {
     use object_store::Error as Refused;
     let http = http_error(error);
@@ -460,7 +460,7 @@ fn root_of(error: &HttpError) -> String {
     root.to_string()
 }
 
-/// The text of an error, without what nobody must read there.
+/// Returns the text of an error without secrets.
 fn told(mut text: String) -> String {
     for secret in SECRETS.iter().filter_map(|name| std::env::var(name).ok()) {
         if !secret.is_empty() {

@@ -1,7 +1,8 @@
-//! Whether an object store can be relied on: that a name is given once is asked of it in every way that can be asked in a moment.
+//! Checks whether an object store is reliable: tests conditional puts in every way that takes only a moment.
 //!
-//! It shows servers that do not know conditional puts, whether they say so or not, and those that look first and write then, if they are caught. What it
-//! cannot show: a server that is wrong now and then, or only over several of its machines; one that forgets after a failure.
+//! The probe detects servers without conditional puts, whether they report that or not, and usually those that check
+//! first and write afterwards. It cannot detect a server that fails rarely, or only across several of its machines, or
+//! that loses data after a failure.
 
 use std::io;
 
@@ -11,11 +12,11 @@ use super::{S3Disk, runtime};
 use crate::storage::{StorageDisk, refused};
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
-/// How many ask for one name at once, and how often.
+/// Number of concurrent writers of one name, and of rounds.
 const RACERS: u8 = 16;
 const ROUNDS: usize = 4;
 const BYTES_MAX: u64 = 1024;
-/// How an error says that the server does not know what it was asked for (`NotImplemented`).
+/// The error text of a server that does not support the request (`NotImplemented`).
 const NOT_KNOWN: &str = "status code: 501";
 
 /// # Errors
@@ -101,7 +102,7 @@ fn race(disk: &S3Disk, name: &str) -> io::Result<()> {
             Err(error) => return Err(error),
         }
     }
-    // None, when the winner's answer was lost and it was told that the name is taken.
+    // `None` if the winner's response was lost and its retry found that the name is taken.
     let found = disk.get(&path, BYTES_MAX)?;
     match winners[..] {
         [] => Ok(()),

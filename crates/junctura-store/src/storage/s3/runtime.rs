@@ -1,8 +1,8 @@
-//! One small asynchronous runtime for a process, which nobody sees.
+//! One small asynchronous runtime for a process, hidden from callers.
 //!
-//! Who waits does so on a channel: so it may be a thread of another runtime, too. A process that was forked has a runtime of its
-//! own for what it opens; stores that were opened before belong to its parent. It finds it without a lock that another thread of its
-//! parent may have held.
+//! A caller blocks on a channel, so it may also be a thread of another runtime. A forked process has its own runtime
+//! for stores that it opens; stores that were opened before belong to its parent. It finds the runtime without a lock
+//! that another thread of its parent may have held.
 
 use std::io;
 use std::sync::{Once, OnceLock, mpsc};
@@ -46,7 +46,7 @@ pub(super) fn begin<T: Send + 'static>(future: impl Future<Output = T> + Send + 
     Ok(BegunTask(told))
 }
 
-/// Does something, and waits for its end.
+/// Runs a future, and blocks until its end.
 ///
 /// # Errors
 /// As [`begin`].

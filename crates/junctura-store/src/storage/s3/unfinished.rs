@@ -1,8 +1,8 @@
-//! Uploads in parts that nobody has ended: who is killed leaves them, where nobody sees them and somebody pays for them.
+//! Unfinished multipart uploads: a killed process leaves them invisible in the bucket, where they cost money.
 //!
-//! The library below does not list them. What is asked here is
-//! [`ListMultipartUploads`](https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html), of the address and by the
-//! credentials that the library has, and signed by it.
+//! The library does not list them. This module sends
+//! [`ListMultipartUploads`](https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html) to the
+//! library's address, with its credentials and signature.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use time::format_description::well_known::Rfc3339;
 use super::{REQUEST_TIME_MAX, S3Disk, refused, runtime};
 use crate::storage::UnfinishedFile;
 
-/// An answer has a thousand of them at most, of some hundreds of bytes.
+/// Maximum size of a response: at most a thousand uploads, of some hundred bytes each.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// Before a question is asked again.
 const PAUSES: [Duration; 3] = [
@@ -30,7 +30,7 @@ const PAUSES: [Duration; 3] = [
     Duration::from_millis(400),
     Duration::from_millis(1600),
 ];
-/// What a server says that does not know the question, or does not let everybody ask it.
+/// Status codes of a server that does not support the request, or does not permit it.
 const UNANSWERED: [StatusCode; 5] = [
     StatusCode::FORBIDDEN,
     StatusCode::NOT_FOUND,
@@ -64,7 +64,7 @@ struct UploadListing {
     initiated: String,
 }
 
-/// Those of objects below a folder; none where the server does not say. Names are those of the store.
+/// Returns the unfinished uploads below a folder; empty if the server does not list them. Names are those of the store.
 pub(super) fn list(disk: &S3Disk, folder: &str) -> io::Result<Vec<UnfinishedFile>> {
     let below = format!("{}/", disk.path(folder)?);
     let (mut found, mut page) = (Vec::new(), UploadPage::default());
@@ -78,7 +78,7 @@ pub(super) fn list(disk: &S3Disk, folder: &str) -> io::Result<Vec<UnfinishedFile
         for upload in &page.uploads {
             found.extend(named(upload, folder, &below));
         }
-        // A server that does not go on would be asked for ever.
+        // Otherwise a server that does not advance would be queried forever.
         if !page.is_truncated || page.uploads.is_empty() || page.markers() == markers {
             return Ok(found);
         }

@@ -23,11 +23,11 @@ pub(super) struct PartUpload {
 
 #[derive(Debug, Default)]
 struct UploadState {
-    /// What is not sent yet.
+    /// Data that are not sent yet.
     buffer: Vec<u8>,
     /// How much was sent.
     sent: u64,
-    /// None while all of it fits into one part.
+    /// `None` while all data fit into one part.
     parts: Option<Box<dyn MultipartUpload>>,
     under_way: VecDeque<runtime::BegunTask<object_store::Result<()>>>,
     end: UploadEnd,
@@ -39,7 +39,7 @@ enum UploadEnd {
     Open,
     /// It is an object.
     Done,
-    /// Something of it did not arrive.
+    /// Some data were not received.
     Failed,
 }
 

@@ -1,4 +1,4 @@
-//! Pools behind a gate, on this machine or another one, and the ways to them.
+//! Pools behind a gate, on this machine or another, and the transports to them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,17 +15,17 @@ use junctura_transport::{ServerAddress, UnixCarrier};
 use super::ReachedPool;
 use crate::connection::Hook;
 
-/// The variable that says which ways may be taken, in their order.
+/// The variable with the allowed transports, in order of preference.
 const WAYS_VARIABLE: &str = "JUNCTURA_TRANSPORTS";
-/// For tests: with `tcp`, pools of this machine are reached over TCP, too, through a gate of the client's own; with `upstream`
-/// through an upstream of its own besides.
+/// For tests: with `tcp`, pools of this machine are also reached over TCP, through a gate of the client itself; with
+/// `upstream`, additionally through its own upstream proxy.
 const DETOUR_VARIABLE: &str = "JUNCTURA_TEST_DETOUR";
-/// The variables that name the files of what is shown and believed.
+/// The variables with the files of the token and of the trusted authorities.
 const TOKEN_VARIABLE: &str = "JUNCTURA_TOKEN_FILE";
 const AUTHORITY_VARIABLE: &str = "JUNCTURA_CA_FILE";
-/// The authority of a user who speaks to servers of all users of this host, without TLS.
+/// The authority of a user that accepts servers of all users of this host, without TLS.
 const NO_AUTHORITY: &str = "none";
-/// The variable that says how many streams a link is to have.
+/// The variable with the number of streams of a connection.
 const STREAMS_VARIABLE: &str = "JUNCTURA_STREAMS";
 /// Payloads that no client holds are cached up to this many bytes, and up to 25 % of physical memory.
 const MIRROR_BYTES: u64 = 1 << 30;
@@ -52,34 +52,34 @@ pub(crate) struct RemoteSettings {
     pub(crate) streams: Option<usize>,
 }
 
-/// A way to a pool.
+/// A transport to a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PoolRoute {
-    /// Memory that both map, on one machine.
+    /// Memory that both processes map, on one machine.
     Shared,
-    /// A network.
+    /// A network connection.
     Tcp,
 }
 
-/// The carrier of a connection beside its own socket. Dropping it ends the carrier, too.
+/// A carrier beside the connection's own socket. Dropping it ends the carrier, too.
 #[derive(Debug, Default)]
 pub(crate) struct CarrierGuard {
     link: Option<RelayThread>,
     _upstream: Option<UpstreamProxy>,
     _detour: Option<Gate>,
-    /// Whether it goes over TLS, where it goes over a network.
+    /// Whether a network connection uses TLS.
     is_secret: bool,
-    /// Why it was chosen.
+    /// The reason for the choice.
     why: String,
 }
 
 impl CarrierGuard {
-    /// Whether the connection goes over a network.
+    /// Returns whether the connection uses a network.
     pub(crate) fn is_network(&self) -> bool {
         self.link.is_some()
     }
 
-    /// The choice, and its reason.
+    /// Returns the chosen transport, and the reason.
     pub(crate) fn route(&self) -> String {
         let what = match (self.is_network(), self.is_secret) {
             (false, _) => "shm",
@@ -110,7 +110,7 @@ impl RemotePool {
         let is_beyond = endpoint
             .resolve()
             .is_ok_and(|found| found.iter().any(|address| !address.ip().is_loopback()));
-        // Beyond loopback both are needed: they are looked for where they usually are.
+        // Beyond loopback both are required: the default locations are searched.
         let file = |given: &Option<PathBuf>, variable: &str, usual: &str| {
             let named = given.clone().or_else(|| std::env::var_os(variable).map(PathBuf::from));
             named.or_else(|| usual_file(usual).filter(|_| is_beyond))
@@ -134,7 +134,7 @@ impl RemotePool {
         })
     }
 
-    /// The local proxy that serves that pool to this user's processes on this host, if one runs.
+    /// Returns the local proxy that serves that pool to this user's processes on this host, if one is running.
     fn upstream_of_this_machine(&self) -> Option<(ServerAddress, UnixCarrier)> {
         let address = UpstreamProxy::usual_address(&self.endpoint)?;
         let carrier = UnixCarrier::connect(&address).ok()?;
@@ -221,7 +221,7 @@ impl RemotePool {
     }
 }
 
-/// Why ways that come first were not taken.
+/// The reasons why preferred transports were skipped.
 #[derive(Debug, Default)]
 struct SkippedRoutes {
     why: String,
@@ -263,7 +263,7 @@ pub(crate) fn open_upstream(url: &str, address: Option<&str>, settings: &RemoteS
     UpstreamProxy::open(&address, options)
 }
 
-/// Whether an address of this machine leads to no server, or to another one.
+/// Returns whether an address of this machine leads to no server, or to a different one.
 fn is_elsewhere(error: &Error) -> bool {
     matches!(error.code(), Code::Unavailable | Code::Denied | Code::Io)
 }
@@ -281,7 +281,7 @@ fn ways(text: &str) -> Result<Vec<PoolRoute>> {
     ways.collect()
 }
 
-/// A file in the user's own configuration, if it is there.
+/// Returns a file of the user's configuration, if it exists.
 fn usual_file(name: &str) -> Option<PathBuf> {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
     let configuration = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)?;
@@ -294,7 +294,7 @@ fn mirror_bytes() -> u64 {
     (total / 4).min(MIRROR_BYTES)
 }
 
-/// How many streams a link is to have, unless the user says it.
+/// Returns the number of streams from the environment.
 fn streams() -> Result<u8> {
     std::env::var(STREAMS_VARIABLE).map_or(Ok(1), |text| streams_of(&text))
 }
@@ -309,7 +309,7 @@ fn streams_of(text: &str) -> Result<u8> {
     number.ok_or_else(|| Error::new(Code::InvalidArgument, format!("{text} streams"), cause()))
 }
 
-/// For tests: the connection by which a pool of this machine is reached where the variable asks for a detour.
+/// For tests: returns the connection to a pool of this machine, if the variable requests a detour.
 pub(super) fn detour(address: &ServerAddress, hook: Option<&Hook>) -> Result<Option<ReachedPool>> {
     match std::env::var(DETOUR_VARIABLE).as_deref() {
         Ok("tcp") => own_detour(address, hook).map(Some),
@@ -318,7 +318,7 @@ pub(super) fn detour(address: &ServerAddress, hook: Option<&Hook>) -> Result<Opt
     }
 }
 
-/// Over TCP to a pool of this machine.
+/// Connects over TCP to a pool of this machine.
 fn own_detour(address: &ServerAddress, hook: Option<&Hook>) -> Result<ReachedPool> {
     // A peer that cannot be reached directly counts as absent.
     drop(UnixCarrier::connect(address)?);
@@ -349,7 +349,7 @@ fn own_detour(address: &ServerAddress, hook: Option<&Hook>) -> Result<ReachedPoo
     })
 }
 
-/// As [`own_detour`], by an upstream that has no other client.
+/// As [`own_detour`], through an upstream proxy without other clients.
 fn shared_detour(address: &ServerAddress) -> Result<ReachedPool> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     drop(UnixCarrier::connect(address)?);

@@ -1,7 +1,8 @@
-//! How far a bundle is: its handle has this, and so do the requests that wait for it, in whatever threads.
+//! The progress of a bundle, shared by its handle and by the requests that wait for it, in any thread.
 //!
-//! What the server sends stays in the connection's mailbox until a thread takes it, and is noted under the connection's lock. So
-//! every thread that waits finds either the letter or what was noted of it. No wait holds the lock of what was noted.
+//! A message from the server stays in the connection's mailbox until a thread takes it and records it under the
+//! connection's lock. Every waiting thread therefore finds either the message or the record. No wait holds the lock of
+//! the record.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,12 +18,12 @@ use crate::connection::state::ConnectionState;
 use crate::connection::{PoolConnection, ThreadWait, unexpected};
 use crate::pending::{AnswerMode, Pending, WatchedValue};
 
-/// What the server has said of a bundle.
+/// The progress that the server has reported for a bundle.
 pub(crate) struct BundleProgress {
     connection: Arc<PoolConnection>,
     number: u64,
     path: Option<String>,
-    /// Locked for moments, and only within the connection's lock: so no forked child finds it locked.
+    /// Locked briefly, and only within the connection's lock, so that no forked child finds it locked.
     noted: Mutex<NotedProgress>,
 }
 
@@ -31,7 +32,7 @@ struct NotedProgress {
     /// The versions of a bundle that is becoming visible.
     versions: HashMap<u64, Version>,
     outcome: Option<Result<Completed>>,
-    /// Nothing more comes: the server, or this program, has ended the conversation.
+    /// The server, or this program, has ended the conversation: no more messages arrive.
     is_over: bool,
 }
 
@@ -49,7 +50,7 @@ impl BundleProgress {
         &self.connection
     }
 
-    /// The number by which the server knows it.
+    /// The server's number for the bundle.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -62,19 +63,19 @@ impl BundleProgress {
         format!("bundle {}", self.path.as_deref().unwrap_or("without a path"))
     }
 
-    /// Reads what has come, without waiting.
+    /// Reads messages that have arrived, without waiting.
     pub(super) fn completed(&self) -> Result<Option<Completed>> {
         if let Some(completed) = self.wait(Some(Instant::now()))? {
             return Ok(Some(completed));
         }
         let (mut state, armed) = self.connection.arm_for(self.number)?;
-        // What another thread has read in between was calmed, too.
+        // This call also cleared the readiness of messages that another thread read in between.
         let settled = self.settled(&mut state);
         drop(state);
         armed.and(settled.transpose())
     }
 
-    /// Blocks; `None`: the time is over.
+    /// Blocks until the bundle is settled; `None` at the deadline.
     pub(super) fn wait(&self, deadline: Option<Instant>) -> Result<Option<Completed>> {
         let what = ThreadWait::letters_until(std::slice::from_ref(&self.number), deadline);
         let settled = self
@@ -83,7 +84,7 @@ impl BundleProgress {
         settled.transpose()
     }
 
-    /// What came of it, if that has been read.
+    /// Returns the completed bundle, if its message has been read.
     pub(super) fn take_completed(&self) -> Result<Option<Completed>> {
         let mut state = self.connection.lock()?;
         let settled = self.settled(&mut state);
@@ -94,7 +95,7 @@ impl BundleProgress {
         settled.transpose()
     }
 
-    /// What came of it, or why nothing comes any more. Notes what has been read.
+    /// Returns the result, or the reason why there is none. Records messages that have been read.
     fn settled(&self, state: &mut ConnectionState) -> Option<Result<Completed>> {
         let mut noted = self.noted(state);
         while noted.outcome.is_none()
@@ -109,15 +110,15 @@ impl BundleProgress {
         noted.outcome.clone().or_else(|| noted.is_over.then(|| Err(left())))
     }
 
-    /// Whether a wait for it is over.
+    /// Returns whether a wait for the bundle ends.
     pub(crate) fn is_due(&self, state: &ConnectionState) -> bool {
         let noted = self.noted(state);
         noted.outcome.is_some() || noted.is_over || state.mail.is_due(self.number)
     }
 
-    /// What became visible, after the answer to its seal.
+    /// Returns the visible objects, after the answer to the seal.
     pub(super) fn sealed(&self, objects: u64) -> Result<Completed> {
-        // The versions came before the answer, unless it waits for the bundle that it is nested in.
+        // The versions arrive before the answer, unless the bundle waits for the enclosing one.
         Ok(self.take_completed()?.unwrap_or_else(|| Completed {
             first: None,
             objects,
@@ -125,7 +126,7 @@ impl BundleProgress {
         }))
     }
 
-    /// Notes that this program has aborted it: nothing more comes. Threads that wait for it find that.
+    /// Records that this program has aborted the bundle: no more messages arrive. Waiting threads find the record.
     pub(super) fn aborted(&self) {
         let error = Error::new(Code::Closed, self.subject(), "this program gave it up");
         let Ok(state) = self.connection.lock() else { return };

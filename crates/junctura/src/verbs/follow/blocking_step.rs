@@ -1,10 +1,11 @@
-//! What of a follow takes long, apart from the follow: a disk is read for it, or a large payload's checksum is verified.
+//! The slow steps of a follow, separated from the follow: disk reads, and checksums of large payloads.
 //!
 //! ```text
-//!   take_errand --> Errand --run, wherever one may wait--> finish --> take_next gives what came of it
+//!   take_errand --> BlockingStep --run, where blocking is allowed--> finish --> take_next returns its result
 //! ```
-//! One errand of a follow is out at a time, and until it comes back the follow gives nothing: so all stays in its order. The
-//! follow itself is never away, and can be asked, or stopped, meanwhile.
+//!
+//! At most one blocking step of a follow is outstanding, and the follow returns nothing until the step is finished:
+//! this preserves the order. The follow itself stays available, and can be polled or stopped meanwhile.
 
 use std::fmt;
 use std::mem;
@@ -21,17 +22,17 @@ use crate::object::{Object, UnreadObject};
 use crate::pending::Pending;
 use crate::store_fallback::{FollowTurn, LookupResult, ReadAhead, StoreLookup};
 
-/// Of the store behind the pool, at one go.
+/// Amount read from the store behind the pool at once.
 const AHEAD: ReadAhead = ReadAhead {
     rows: 64,
     bytes: 1 << 20,
 };
-/// Whoever waits reads what he takes.
+/// A blocking caller reads only what it takes.
 const NOTHING_AHEAD: ReadAhead = ReadAhead { rows: 1, bytes: 0 };
 
-/// What comes next in a follow, and takes long: [`binding::take_errand`](crate::binding::take_errand).
+/// The next slow step of a follow: [`binding::take_errand`](crate::binding::take_errand).
 ///
-/// Dropping it without giving it back leaves out what it was for.
+/// Dropping it without [`binding::finish`](crate::binding::finish) omits its item.
 ///
 /// ```
 /// # use junctura::{Pool, binding};
@@ -54,7 +55,7 @@ pub struct BlockingStep {
 enum StepState {
     ToDo(StepWork),
     Done(StepOutcome),
-    /// It has panicked.
+    /// The step has panicked.
     Failed,
 }
 
@@ -68,17 +69,17 @@ enum StepOutcome {
     Found(LookupResult),
 }
 
-/// An object that is in nobody's hands yet: dropped so, it has not been received.
+/// An object that no caller has received: if it is dropped, it counts as not received.
 pub(super) struct UnseenObject(Option<Object>);
 
-/// What can be done at once.
+/// A step that can be done at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FollowStep {
-    /// An object is there that was made elsewhere.
+    /// An object that was made elsewhere.
     Unseen,
-    /// One that was read from the store.
+    /// An object that was read from the store.
     Read,
-    /// Something that neither the pool nor the store has.
+    /// An object that neither the pool nor the store has.
     Gap,
     Letter,
     Errand,
@@ -86,17 +87,17 @@ enum FollowStep {
     Over,
 }
 
-/// Errands of a follow, and what came of them.
+/// Blocking steps of a follow, and their results.
 #[derive(Default)]
 pub(super) struct BlockingSteps {
     out: Weak<()>,
-    /// One that came back as it went.
+    /// A step that was returned without being run.
     undone: Option<StepWork>,
     unseen: Option<Result<UnseenObject>>,
 }
 
 impl BlockingStep {
-    /// Does it, once. Waits for a disk, or computes.
+    /// Runs the step, once. Blocks on a disk, or computes.
     pub fn run(&mut self) {
         if let StepState::ToDo(_) = self.state
             && let StepState::ToDo(work) = mem::replace(&mut self.state, StepState::Failed)
@@ -134,8 +135,8 @@ impl Drop for UnseenObject {
 }
 
 impl Follow {
-    /// The next item, if it has been read: as [`Pending::take`]. Waits for nothing. `None`: none has, or it takes long
-    /// ([`Follow::take_errand`]), or the follow has ended ([`Follow::is_over`]).
+    /// Returns the next item if it has been read, as [`Pending::take`]. Does not block. `None`: none has been read, or
+    /// it is slow ([`Follow::take_errand`]), or the follow has ended ([`Follow::is_over`]).
     ///
     /// # Errors
     /// As [`Follow::next_item`].
@@ -154,11 +155,11 @@ impl Follow {
         }
     }
 
-    /// What comes next, if it takes long, since a disk is read for it or a large payload's checksum is verified: to be
-    /// [run](BlockingStep::run) where one may wait, and given back with [`Follow::finish`]. Until then the follow gives nothing. `None`: it
-    /// is nothing of that kind, or an errand is out.
+    /// Returns the next step if it is slow, because it reads a disk or verifies a large checksum. The caller
+    /// [runs](BlockingStep::run) it where it may block, and passes it to [`Follow::finish`]. Until then the follow
+    /// returns nothing. `None`: the next step is not slow, or a step is outstanding.
     ///
-    /// With a store behind the pool, the first one looks there for what has left the pool.
+    /// With a store behind the pool, the first step searches the store for objects that have left the pool.
     ///
     /// # Errors
     /// As [`Follow::next_item`].
@@ -166,7 +167,8 @@ impl Follow {
         self.errand(AHEAD)
     }
 
-    /// Takes back an errand of this follow. What came of it comes with [`Follow::take_next`]; one that was not run is given out again.
+    /// Accepts a finished step of this follow. [`Follow::take_next`] returns its result; a step that was not run is
+    /// issued again.
     ///
     /// # Errors
     /// Those of reading the store behind the pool.
@@ -261,7 +263,7 @@ impl Follow {
         })
     }
 
-    /// What the pool answers to questions of the store's.
+    /// Handles the pool's answers to requests that the store replay needs.
     fn hear_answers(&mut self) -> Result<()> {
         while let (Some(ServerMessage::Done(_)), Some(replay)) = (self.stream.look_at()?, &mut self.replay) {
             replay.was_answered();
@@ -294,7 +296,7 @@ impl Follow {
         Ok(item.and_then(|item| self.unless_given(item)))
     }
 
-    /// An item of the pool, if the store behind it has not given it.
+    /// Returns an item of the pool, unless the store behind it has provided it.
     fn unless_given(&mut self, item: Item) -> Option<Item> {
         let was_given = match (&item, &mut self.replay) {
             (Item::Object(object), Some(replay)) => replay.has_given(object.version().sequence),
@@ -303,13 +305,13 @@ impl Follow {
         (!was_given).then_some(item)
     }
 
-    /// Whether an object that takes long comes before all that was not read.
+    /// Returns whether a slow object precedes all messages that have not been read.
     #[cfg(feature = "async")]
     pub(crate) fn has_errands(&self) -> bool {
         self.errands.undone.is_some() || self.errands.unseen.is_some()
     }
 
-    /// The first errand of a follow with a store behind the pool.
+    /// Returns the first blocking step of a follow with a store behind the pool.
     fn beginning(&mut self) -> Result<Option<BlockingStep>> {
         match &self.replay {
             Some(replay) if replay.is_to_begin() => self.take_errand(),
@@ -317,7 +319,7 @@ impl Follow {
         }
     }
 
-    /// Looks into the store behind the pool, before it is given out.
+    /// Searches the store behind the pool, before the follow is returned.
     pub(super) fn begin_behind(mut self, behind: StoreFollow) -> Result<Pending<Follow>> {
         self.begin_in(behind);
         let connection = Arc::clone(&self.origin.connection);
@@ -332,7 +334,7 @@ impl Follow {
         Ok(Pending::work(&connection, look, drop))
     }
 
-    /// The next item, with a store behind the pool; waits for both.
+    /// Returns the next item, with a store behind the pool; blocks on both.
     pub(super) fn next_behind(&mut self, deadline: Option<Instant>) -> Result<Option<Item>> {
         loop {
             if let Some(item) = self.take_next()? {
@@ -352,7 +354,7 @@ impl Follow {
         }
     }
 
-    /// Whether something can be done without a letter of the pool's. `None`: not while an errand is out.
+    /// Returns whether a step is possible without a message from the pool. `None` while a blocking step is outstanding.
     pub(super) fn is_due(&self) -> Option<bool> {
         if self.errands.out.strong_count() > 0 {
             return None;
@@ -362,7 +364,7 @@ impl Follow {
     }
 }
 
-/// What the pool has next, where nothing goes before.
+/// Returns the pool's next step, if nothing precedes it.
 fn of_pool(letter: Option<&ServerMessage>, is_over: bool) -> FollowStep {
     match letter {
         Some(letter) if letter.is_slow() => FollowStep::Errand,

@@ -1,4 +1,4 @@
-//! An offer that does not wait: what has to be asked before it is sent, then memory, then the offer itself.
+//! Non-blocking offers: first the requests that must be answered before the offer, then memory, then the offer itself.
 //!
 //! ```text
 //!  names of consumers --> key in the store behind the pool? --> wanted? --> memory --> copy --> offer --> acknowledged
@@ -15,7 +15,7 @@ use crate::pending::Pending;
 use crate::verbs::allocation::Allocation;
 use crate::verbs::wanted::not_wanted;
 
-/// Makes the answer of an offer from its own number and the sequence number of the object.
+/// Makes the result of an offer from its own number and the sequence number of the object.
 pub(crate) type FinishOffer<T> = fn(&PoolConnection, u64, u64) -> T;
 
 /// An offer whose attributes have become a record.
@@ -23,11 +23,11 @@ pub(crate) struct PreparedOffer {
     connection: Arc<PoolConnection>,
     terms: OfferTerms,
     record: Vec<u8>,
-    /// Names that the server has to be told of.
+    /// Names that the server must receive first.
     names: Option<Consumers>,
-    /// The store behind the pool has to be asked for its key.
+    /// The store behind the pool must be searched for its key.
     looks_behind: bool,
-    /// The server has to be asked whether anything wants it, before memory is taken for it.
+    /// The server must confirm that a consumer wants it, before memory is allocated for it.
     pub(crate) probes: bool,
 }
 
@@ -51,7 +51,7 @@ impl PreparedOffer {
         })
     }
 
-    /// The same, as a member of a bundle.
+    /// Returns the same offer as a member of a bundle.
     pub(crate) fn within(mut self, bundle: u64) -> Self {
         self.terms = self.terms.within(bundle);
         self.probes = false;
@@ -99,14 +99,14 @@ impl PreparedOffer {
         self.send(allocation.into_ready().content(), finish)
     }
 
-    /// The same, of a pipeline: memory is taken without a question.
+    /// Returns the same offer for a pipeline: memory is allocated without a request.
     #[cfg(feature = "async")]
     pub(crate) fn for_pipeline(mut self) -> Self {
         self.probes = false;
         self
     }
 
-    /// Asks what has to be asked.
+    /// Sends the requests that must be answered first.
     #[cfg(feature = "async")]
     pub(crate) fn begin_ready(self) -> Result<Pending<Self>> {
         if self.has_questions() {
@@ -130,7 +130,7 @@ impl PreparedOffer {
         self.names.is_some() || self.looks_behind || self.probes
     }
 
-    /// Asks the first of the questions, then does the rest.
+    /// Sends the first of these requests, then continues with `rest`.
     fn begin_asking<T>(mut self, rest: impl FnOnce(Self) -> Result<Pending<T>> + Send + 'static) -> Result<Pending<T>> {
         if let Some(names) = self.names.take() {
             let number = self.connection.begin_names(names)?;
