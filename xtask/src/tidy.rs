@@ -7,6 +7,7 @@ use crate::tree::Tree;
 mod crates;
 mod docs;
 mod examples;
+mod language;
 mod licences;
 mod structure;
 mod tests;
@@ -15,7 +16,7 @@ mod text;
 /// A rule answers with what is wrong, a line each.
 type Rule = fn(&Tree) -> Vec<String>;
 
-const RULES: [(&str, Rule); 14] = [
+const RULES: [(&str, Rule); 15] = [
     ("arrows between crates point down", crates::arrows_point_down),
     (
         "pure crates have no I/O, clock or threads",
@@ -27,6 +28,7 @@ const RULES: [(&str, Rule); 14] = [
     ("types have few methods", structure::types_are_small),
     ("folders have few files", structure::folders_are_small),
     ("names of types identify them", structure::names_identify),
+    ("patterns that are hard to read are rare", language::patterns_are_rare),
     ("no file names a path of somebody's machine", text::no_private_paths),
     ("every decision is listed", docs::decisions_are_listed),
     ("links between pages lead somewhere", docs::links_lead_somewhere),

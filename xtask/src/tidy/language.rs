@@ -1,0 +1,45 @@
+//! Text stays easy to read: patterns per 1,000 words ([`crate::language`]) may only fall.
+
+use crate::language::{TextKind, measure};
+use crate::tree::Tree;
+
+/// The most patterns per 1,000 words of each kind of text; where the text is better, the limit is lowered.
+const LIMITS: [(TextKind, f64); 7] = [
+    (TextKind::Pages, 1.0),
+    (TextKind::Records, 20.5),
+    (TextKind::Help, 38.0),
+    (TextKind::RustDocs, 24.5),
+    (TextKind::RustComments, 32.0),
+    (TextKind::Python, 1.0),
+    (TextKind::Messages, 23.0),
+];
+
+pub(super) fn patterns_are_rare(tree: &Tree) -> Vec<String> {
+    let counts = measure(tree);
+    LIMITS
+        .iter()
+        .filter_map(|(kind, limit)| Some((kind, limit, counts.get(kind)?.per_thousand())))
+        .filter(|(_, limit, found)| found > limit)
+        .map(|(kind, limit, found)| {
+            format!("{kind:?}: {found:.2} patterns per 1,000 words, at most {limit}: cargo xtask language")
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_full_of_patterns_is_found() {
+        let tree = Tree::of(
+            Vec::new(),
+            &[
+                ("README.md", "What goes is told.\n"),
+                ("docs/guide/x.md", "It returns.\n"),
+            ],
+        );
+        assert_eq!(patterns_are_rare(&tree).len(), 1);
+        assert!(patterns_are_rare(&Tree::of(Vec::new(), &[("README.md", "It returns.\n")])).is_empty());
+    }
+}
