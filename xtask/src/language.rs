@@ -19,7 +19,7 @@ struct Pattern {
     words: &'static [&'static str],
     /// Pairs of words.
     pairs: &'static [(&'static str, &'static str)],
-    /// The greater count of object_store (978fb48) and zarrs (85b26a3), docs and Rust comments together.
+    /// The greater count of `object_store` (978fb48) and `zarrs` (85b26a3), docs and Rust comments together.
     anchor: f64,
 }
 
@@ -150,7 +150,9 @@ pub(crate) fn measure(tree: &Tree) -> BTreeMap<TextKind, Counts> {
     let mut counts: BTreeMap<TextKind, Counts> = BTreeMap::new();
     let mut add = |kind, paragraphs: Vec<String>| {
         let counts = counts.entry(kind).or_default();
-        paragraphs.iter().for_each(|paragraph| counts.read(paragraph));
+        for paragraph in &paragraphs {
+            counts.read(paragraph);
+        }
     };
     for (path, text) in tree.texts(&[".md"]) {
         let kind = match path {
@@ -268,7 +270,9 @@ pub(crate) fn run() -> ExitCode {
         .iter()
         .filter_map(|(kind, name)| Some((counts.get(kind)?, name)))
         .collect();
-    kinds.iter().for_each(|(_, name)| print!("{name:>21}"));
+    for (_, name) in &kinds {
+        print!("{name:>21}");
+    }
     println!();
     for (at, pattern) in PATTERNS.iter().enumerate() {
         print!("{:<36}{:>9.2}", pattern.name, pattern.anchor);
@@ -285,11 +289,13 @@ pub(crate) fn run() -> ExitCode {
         "all",
         PATTERNS.iter().map(|pattern| pattern.anchor).sum::<f64>()
     );
-    kinds
-        .iter()
-        .for_each(|(counts, _)| print!("{:>21.2}", counts.per_thousand()));
+    for (counts, _) in &kinds {
+        print!("{:>21.2}", counts.per_thousand());
+    }
     print!("\n{:<45}", "words");
-    kinds.iter().for_each(|(counts, _)| print!("{:>21}", counts.words));
+    for (counts, _) in &kinds {
+        print!("{:>21}", counts.words);
+    }
     println!();
     ExitCode::SUCCESS
 }
