@@ -1,4 +1,4 @@
-//! A pool that nobody serves: a command that only reads refuses it, or waits for its server, and names the pools that there are.
+//! A pool without a server: a command that only reads fails, or waits for the server, and names the pools that are served.
 //!
 //! A command that started a server to read from it would hide a mistyped name.
 
@@ -19,10 +19,7 @@ use rustix::io::read;
 use crate::terminal::interrupt::InterruptFlag;
 
 /// How often a command looks whether the server has begun, if it notices no change.
-const LOOKED_EVERY: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 100_000_000,
-};
+const LOOKED_EVERY: Duration = Duration::from_millis(100);
 /// After this long a command reports that it waits for a server.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Pools named in a message, at most.
@@ -69,7 +66,7 @@ pub(crate) fn open_when_served(
             say!("junctura: waits for the server of {url}: {}", absent.cause());
         }
         interrupt.check()?;
-        changes.wait();
+        changes.wait(deadline);
     }
 }
 
@@ -86,11 +83,14 @@ impl Changes {
         Self(folder.and_then(watch))
     }
 
-    /// Returns at a change, and from time to time: a folder may be missing, and a socket is there before its server listens.
-    fn wait(&self) {
+    /// Returns at a change, at the deadline and every [`LOOKED_EVERY`]: a folder may be missing, and a server binds its socket before
+    /// it listens.
+    fn wait(&self, deadline: Option<Instant>) {
         let mut waited: Vec<PollFd<'_>> = self.0.iter().map(|watch| PollFd::new(watch, PollFlags::IN)).collect();
-        // Ctrl-C ends it, too.
-        let _ = poll(&mut waited, Some(&LOOKED_EVERY));
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let timeout = LOOKED_EVERY.min(left.unwrap_or(LOOKED_EVERY));
+        // Ctrl-C ends it, too; less than `LOOKED_EVERY` fits.
+        let _ = poll(&mut waited, Timespec::try_from(timeout).ok().as_ref());
         let mut events = [MaybeUninit::uninit(); 1024];
         if let Some(watch) = &self.0 {
             while read(watch, &mut events).is_ok_and(|(read, _)| !read.is_empty()) {}

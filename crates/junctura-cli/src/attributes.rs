@@ -32,7 +32,7 @@ pub(crate) fn given(pairs: &[AttributePair]) -> impl Iterator<Item = (&str, Give
 }
 
 /// One selector of all arguments: each must hold. A MARS request, which may count from today, becomes a selector here.
-/// Prints what was probably meant otherwise: objects of an open schema that match may come.
+/// Prints probable mistakes: matching objects of an open schema may still be offered.
 ///
 /// # Errors
 /// `InvalidSelector` for a request that none of the pool's schemas can read.
@@ -45,7 +45,7 @@ pub(crate) fn selector(arguments: &[String], pool: &Pool) -> Result<String> {
 /// As [`selector`], of a command about the objects that are there now.
 ///
 /// # Errors
-/// `InvalidSelector` also for what was probably meant otherwise.
+/// `InvalidSelector` also for a probable mistake.
 pub(crate) fn selector_of_present(arguments: &[String], pool: &Pool) -> Result<String> {
     let selector = selector_for(arguments, || pool.schemas())?;
     refuse_slips(&selector, &pool.schemas()?, |exists| is_in_pool(pool, exists))?;
@@ -58,7 +58,7 @@ fn is_in_pool(pool: &Pool, selector: &str) -> Result<bool> {
     Ok(pages.next_page()?.is_some_and(|page| !page.is_empty()))
 }
 
-/// Prints what was probably meant otherwise.
+/// Prints the probable mistakes of a selector.
 pub(crate) fn note_slips(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Result<bool>) {
     for slip in slips(selector, schemas, exists) {
         say!("junctura: {}", slip.cause());
@@ -66,7 +66,7 @@ pub(crate) fn note_slips(selector: &str, schemas: &[Arc<Schema>], exists: impl F
 }
 
 /// # Errors
-/// `InvalidSelector` for the first thing that was probably meant otherwise.
+/// `InvalidSelector` for the first probable mistake.
 pub(crate) fn refuse_slips(
     selector: &str,
     schemas: &[Arc<Schema>],
@@ -75,8 +75,8 @@ pub(crate) fn refuse_slips(
     slips(selector, schemas, exists).into_iter().next().map_or(Ok(()), Err)
 }
 
-/// What was probably meant otherwise in a selector. Objects of an open schema may have any attributes with any text, so that such a
-/// selector can be read, and matches nothing.
+/// Returns the probable mistakes of a selector. Objects of an open schema may have any attributes with any text, so a misspelled
+/// selector is valid and matches nothing.
 ///
 /// - Each attribute that no schema declares and no object has, but that resembles a declared one.
 /// - A value that the schema cannot read which declares all attributes of the selector, where no object of an open schema has them.

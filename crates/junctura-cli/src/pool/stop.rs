@@ -71,7 +71,7 @@ fn wait_for_the_end(pool: &Pool, timeout: Option<Duration>) -> Result<()> {
         if ended.wait_within(PATIENCE)?.is_some() {
             return Ok(());
         }
-        // The server may end meanwhile.
+        // The server may end before it answers; the next turn reports that.
         let Ok(stat) = pool.stat() else { continue };
         let left = still_owed(&serde_json::from_str(&stat).unwrap_or_default());
         if left != reported && !left.is_empty() {

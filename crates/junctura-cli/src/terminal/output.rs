@@ -102,7 +102,7 @@ pub(crate) enum WordStyle {
 pub(crate) fn usage(told: &clap::Error) {
     fn print(text: &str, mut stream: impl Write + IsTerminal) {
         let text = sections(text, is_styled(stream.is_terminal()));
-        // Nobody may be there to read it.
+        // A reader that has closed the stream is no failure.
         let _ = VisibleWriter(&mut stream)
             .write_all(text.as_bytes())
             .and_then(|()| stream.flush());
