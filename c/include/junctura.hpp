@@ -2,8 +2,8 @@
  *
  * Rules of all functions:
  * - A call that fails throws junctura::Error, with the number, subject and cause of the error. Destructors do not throw.
- * - An object of these classes owns a handle. It is moved, not copied, and frees the handle at its end. What was moved
- *   from, or closed, may be assigned to and destroyed; any other call throws an Error of JCT_INVALID_ARGUMENT.
+ * - An object of these classes owns a handle. It is moved, not copied, and frees the handle at its end. A moved-from
+ *   or closed object may be assigned to and destroyed; any other call throws an Error of JCT_INVALID_ARGUMENT.
  * - Options are text: "schema=mars,retention=released:3". junctura.h lists the options and the errors of the function of
  *   C that each comment names, and states what blocks.
  * - Timeouts are seconds. `forever` (the default) waits forever, 0 does not wait.

@@ -10,7 +10,7 @@ use crate::elements::ElementChange;
 use crate::product::{self, ListProduct, PeerSource, ProductDim, walk_order};
 use crate::work::CopyWork;
 
-/// What one rank takes from its peers, ready to run many times: made once from a plan of [`PlanSide::To`](junctura_layout::PlanSide::To).
+/// The copies that one rank makes from its peers, prepared once and run many times, from a plan of [`PlanSide::To`](junctura_layout::PlanSide::To).
 #[derive(Clone, Debug)]
 pub struct Gather {
     peers: Vec<u64>,

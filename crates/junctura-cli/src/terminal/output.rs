@@ -31,7 +31,7 @@ macro_rules! say {
     }};
 }
 
-/// Standard output. What was written is there after [`StandardOutput::flush`].
+/// Standard output, buffered until [`StandardOutput::flush`].
 pub(crate) struct StandardOutput {
     stream: BufWriter<Stdout>,
     styled: bool,

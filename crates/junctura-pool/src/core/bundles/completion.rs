@@ -71,7 +71,7 @@ impl Core {
         Ok(())
     }
 
-    /// Nobody has had a bundle open for as long as it stays without.
+    /// Aborts a bundle that no producer has had open for its orphan timeout.
     pub(in crate::core) fn orphan(&mut self, number: u64, fx: &mut impl Effects) {
         if let Some(bundle) = self.exchange.bundles.table.get_mut(&number) {
             bundle.orphaned = None;

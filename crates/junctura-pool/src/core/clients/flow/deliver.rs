@@ -30,7 +30,7 @@ impl ObjectExchange {
         self.asked.count.released += 1;
         let object = &mut self.objects[held.object];
         object.holders -= 1;
-        // Who looked at it before it was visible has not had it.
+        // A client that read the object before it was visible has not consumed it.
         if held.sequence > 0
             && let RetainedUntil::Released(left) = object.until
             && !object.released_by.contains(&client)
@@ -96,7 +96,7 @@ impl ObjectExchange {
 }
 
 impl ClientRequests {
-    /// Whether what is given back does not count as released: nobody has seen it, or a requirement is to be given it again.
+    /// Returns whether a delivery that is given back does not count as released: no client has seen it, or a requirement is redelivered it.
     pub(in crate::core) fn comes_back(&self, holding: &ReleasedHolding, held: &HeldDelivery) -> bool {
         let flags = holding.flags.get();
         let has_claim = || self.interests.still(held.via.and_then(|via| via.requirement)).is_some();
