@@ -26,7 +26,7 @@ from harness import ROOT, TARGET, Contender, Figures, LeftOutError, call, first_
 
 HERE = ROOT / "benches"
 BUILT = TARGET / "benches"
-# What `junctura hammer` goes round in before it uses a slot again.
+# What `junctura load pool` goes round in before it uses a slot again.
 ROTATION_BYTES = 512 << 20
 SHARED_MEMORY = Path("/dev/shm")
 
@@ -63,19 +63,25 @@ class Load:
         return [str(self.payload_bytes), str(self.window), str(self.rate or 0), self.touch, str(slots)]
 
 
-def hammer_command(load: Load, *extra: str) -> list[str]:
+def load_command(load: Load, *extra: str) -> list[str]:
     """Our own load as a command; the first word is looked up when it runs."""
     mode = ["--mode", MODES[load.touch], "--size", str(load.payload_bytes)]
-    command = [str(TARGET / "release/junctura"), "hammer", "--json", *(extra if "--mode" in extra else [*mode, *extra])]
+    command = [
+        str(TARGET / "release/junctura"),
+        "load",
+        "pool",
+        "--json",
+        *(extra if "--mode" in extra else [*mode, *extra]),
+    ]
     command += ["--window", str(load.window), "--warmup", f"{load.warmup_s}s", "--duration", f"{load.seconds}s"]
     return command + (["--rate", str(load.rate)] if load.rate else [])
 
 
-def hammer(command: list[str], limit_s: float) -> Figures:
+def run_load(command: list[str], limit_s: float) -> Figures:
     """Runs our own load."""
     program("junctura")
     figures: Figures = json.loads(call(command, limit_s))
-    return checked(figures, "junctura hammer")
+    return checked(figures, "junctura load pool")
 
 
 def checked(figures: Figures, name: str) -> Figures:
@@ -92,9 +98,9 @@ def ours(load: Load, *extra: str, name: str = "junctura") -> Contender:
     awaited = f"the server's acknowledgement, up to {load.window} outstanding"
     if load.window == 1:
         awaited = "the server's acknowledgement of each"
-    command = hammer_command(load, *extra)
+    command = load_command(load, *extra)
     touched = "a stamp of 64 bytes" if "metadata" in extra else TOUCHED[load.touch]
-    return Contender(name, "us", awaited, touched, command, lambda: hammer(command, load.limit_s))
+    return Contender(name, "us", awaited, touched, command, lambda: run_load(command, load.limit_s))
 
 
 def limit(mode: str, load: Load) -> Contender:

@@ -1,6 +1,6 @@
 """Measures how fast one pair hands over.
 
-One producer, one consumer, separate processes. Ours is measured by ``junctura hammer``; beside it, in the same run
+One producer, one consumer, separate processes. Ours is measured by ``junctura load pool``; beside it, in the same run
 and taking turns, what this machine allows (a ring in shared memory, memcpy, a unix socket) and others that hand objects
 from process to process: Redis streams, Zenoh, iceoryx2. Nobody but us has attributes that are checked, an index, a
 query, or a consumer that may come later.

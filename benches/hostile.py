@@ -89,7 +89,18 @@ class Load:
     levels: int = 10
 
     def command(self, url: str) -> list[str]:
-        words = [command(), "hammer", "--json", "--mode", "touch", "--size", self.payload, "--window", str(self.window)]
+        words = [
+            command(),
+            "load",
+            "pool",
+            "--json",
+            "--mode",
+            "touch",
+            "--size",
+            self.payload,
+            "--window",
+            str(self.window),
+        ]
         words += ["--levels", str(self.levels), "--warmup", f"{WARMUP_S}s", "--duration", f"{self.seconds}s"]
         return [*words, *(["--rate", str(self.pace)] if self.pace else []), "--pool", url]
 
@@ -138,7 +149,16 @@ def on_cores(cores: set[int], *, yields: bool = False) -> Any:
 def served(place: Place) -> Iterator[Served]:
     """A server of its own for a sample."""
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
-        words = [command(), "serve", f"unix:{folder}/pool.sock", "--listen", "tcp://127.0.0.1:0", "--announce"]
+        words = [
+            command(),
+            "pool",
+            "serve",
+            "--pool",
+            f"unix:{folder}/pool.sock",
+            "--listen",
+            "tcp://127.0.0.1:0",
+            "--announce",
+        ]
         words += ["--schema", "free", "--budget", place.budget]
         process = subprocess.Popen(
             words,
@@ -152,7 +172,7 @@ def served(place: Place) -> Iterator[Served]:
             assert process.stdout is not None
             url, gate = process.stdout.readline().strip(), process.stdout.readline().strip()
             if not gate:
-                raise LeftOutError("junctura serve did not begin")
+                raise LeftOutError("junctura pool serve did not begin")
             yield Served(process, gate if place.way == "tcp" else url, gate)
         finally:
             process.kill()

@@ -213,7 +213,7 @@ def sample(prepare: Step, act: Step) -> Figures:
 
 
 def contender(name: str, steps: tuple[Step, Step]) -> Contender:
-    return Contender(name, "us", "its effect", "no payload", [command(), "serve"], lambda: sample(*steps))
+    return Contender(name, "us", "its effect", "no payload", [command(), "pool", "serve"], lambda: sample(*steps))
 
 
 def cases(bench: Bench) -> list[Case]:

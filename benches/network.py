@@ -52,7 +52,15 @@ def served(how: str) -> Iterator[tuple[str, str, dict[str, str]]]:
             call([str(program("junctura")), "token", secrets, "--for", "bench", "--out", token], 60)
             options = ["--security", secrets]
             environment |= {"JUNCTURA_TOKEN_FILE": token, "JUNCTURA_CA_FILE": f"{secrets}/ca.pem"}
-        command = [str(program("junctura")), "serve", f"unix:{folder}/pool.sock", "--listen", "tcp://127.0.0.1:0"]
+        command = [
+            str(program("junctura")),
+            "pool",
+            "serve",
+            "--pool",
+            f"unix:{folder}/pool.sock",
+            "--listen",
+            "tcp://127.0.0.1:0",
+        ]
         command += ["--announce", "--schema", "mars", "--budget", str(MEMORY_BYTES), *options]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
@@ -84,18 +92,18 @@ def weather(kind: str | None, gate: str) -> Iterator[str]:
         one.close()
 
 
-def hammer(how: str, *options: str, kind: str | None = None, streams: int = 1) -> dict[str, Any]:
+def run_load(how: str, *options: str, kind: str | None = None, streams: int = 1) -> dict[str, Any]:
     with served(how) as (near, gate, environment), weather(kind, gate) as far:
         environment["JUNCTURA_STREAMS"] = str(streams)
         words = [f"{name}={value}" for name, value in environment.items()]
-        load = ["hammer", "--pool", near, "--consume-from", far, "--warmup", "3s", "--json", *options]
+        load = ["load", "pool", "--pool", near, "--consume-from", far, "--warmup", "3s", "--json", *options]
         figures: dict[str, Any] = json.loads(call(["env", *words, str(program("junctura")), *load], 120))
     return figures
 
 
 def through_link(how: str, size: str, seconds: float, kind: str | None = None, streams: int = 1) -> Figures:
     load = ["--size", size, "--window", str(WINDOWS[size]), "--duration", f"{seconds}s"]
-    figures = hammer(how, *load, kind=kind, streams=streams)
+    figures = run_load(how, *load, kind=kind, streams=streams)
     rate = figures["objects_per_s"]
     return {"objects_per_s": rate, "gib_per_s": rate * SIZES[size] / 2**30, "lost": figures["lost"]}
 
@@ -128,7 +136,7 @@ def streams_case(how: str, size: str, seconds: float) -> Case:
     contenders = []
     for count in (1, *STREAMS):
         name = "one stream" if count == 1 else f"{count} streams"
-        ours = ["hammer", how, size, f"JUNCTURA_STREAMS={count}"]
+        ours = ["load", "pool", how, size, f"JUNCTURA_STREAMS={count}"]
 
         def link(count: int = count) -> Figures:
             return through_link(how, size, seconds, streams=count)
@@ -151,7 +159,7 @@ def stream_case(how: str, size: str, seconds: float) -> Case:
             "us",
             f"window {WINDOWS[size]}",
             touched,
-            ["hammer", how, size],
+            ["load", "pool", how, size],
             lambda: through_link(how, size, seconds),
         ),
         Contender(
@@ -178,7 +186,9 @@ def weather_case(kind: str, size: str, seconds: float) -> Case:
     window = f"window {WINDOWS[size]}"
     touched = "first and last cache line by the consumer"
     contenders = [
-        Contender(OURS, "us", window, touched, ["hammer", kind], lambda: through_link("tcp", size, seconds, kind)),
+        Contender(
+            OURS, "us", window, touched, ["load", "pool", kind], lambda: through_link("tcp", size, seconds, kind)
+        ),
         Contender(PLAIN, "limit", "nothing", "copied by the kernel", ["plain_stream", kind], beside),
     ]
     did = ", ".join(f"{toxic} {attributes}" for toxic, attributes in WEATHERS[kind]) or "nothing but passing on"
@@ -188,7 +198,7 @@ def weather_case(kind: str, size: str, seconds: float) -> Case:
 def trip_case(how: str, seconds: float) -> Case:
     def ours() -> Figures:
         options = ["--size", "1KiB", "--window", "1", "--rate", "1000", "--duration", f"{seconds}s"]
-        figures = hammer(how, *options)
+        figures = run_load(how, *options)
         return {"trip_us": figures["delivery_us"]["p50"], "delivery_us": figures["delivery_us"]}
 
     def echo() -> Figures:
@@ -196,7 +206,9 @@ def trip_case(how: str, seconds: float) -> Case:
         return {"trip_us": figures["round_trip_us"]["p50"], **figures}
 
     contenders = [
-        Contender("hand-over, offered to received", "us", "each", "read", ["hammer", how, "--rate", "1000"], ours),
+        Contender(
+            "hand-over, offered to received", "us", "each", "read", ["load", "pool", how, "--rate", "1000"], ours
+        ),
         Contender(
             "bare echo, there and back", "limit", "each", "copied by the kernel", ["plain_stream", how, "echo"], echo
         ),

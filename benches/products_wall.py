@@ -49,8 +49,17 @@ def finish(process: subprocess.Popen[bytes], folder: Path) -> None:
 def served(folder: Path, cores: Cores) -> Iterator[str]:
     """A pool of this run's own that keeps what is offered."""
     url = f"unix:{folder}/pool.sock"
-    command = ["taskset", "-c", ",".join(map(str, sorted(cores))), str(program("junctura")), "serve", url]
-    options = ["--schema", "mars", "--budget", "2GiB", "--announce"]
+    command = [
+        "taskset",
+        "-c",
+        ",".join(map(str, sorted(cores))),
+        str(program("junctura")),
+        "pool",
+        "serve",
+        "--pool",
+        url,
+    ]
+    options = ["--pool", url, "--schema", "mars", "--budget", "2GiB", "--announce"]
     server = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert server.stdout is not None

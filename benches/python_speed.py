@@ -25,13 +25,13 @@ LOAD = str(ROOT / "benches/python_load.py")
 def server(place: Path) -> Iterator[str]:
     """A pool of this run's own."""
     url = f"unix:{place / 'pool.sock'}"
-    command = [str(program("junctura")), "serve", url, "--schema", "mars", "--budget", "4GiB"]
+    command = [str(program("junctura")), "pool", "serve", "--pool", url, "--schema", "mars", "--budget", "4GiB"]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         line = process.stderr.readline()
         if "serving" not in line:
-            raise LeftOutError(f"junctura serve: {line.strip()}")
+            raise LeftOutError(f"junctura pool serve: {line.strip()}")
         yield url
     finally:
         process.terminate()

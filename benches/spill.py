@@ -64,7 +64,17 @@ def read_all(url: str, count: int) -> None:
 def through_pool(count: int, budget: int, folder: Path) -> Figures:
     """In by one process and out by another, through a pool with a file tier."""
     url = f"unix:{folder}/pool.sock"
-    command = [str(program("junctura")), "serve", url, "--budget", str(budget), "--spill", str(folder / "spill")]
+    command = [
+        str(program("junctura")),
+        "pool",
+        "serve",
+        "--pool",
+        url,
+        "--budget",
+        str(budget),
+        "--spill",
+        str(folder / "spill"),
+    ]
     server = subprocess.Popen([*command, "--announce"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert server.stdout is not None

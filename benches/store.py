@@ -1,6 +1,6 @@
 """Measures how fast a store takes, finds and gives, beside plain files and the field store of a weather centre.
 
-Writing is measured by ``junctura hammer --store``, which writes the same bytes into plain files just before; listing
+Writing is measured by ``junctura load store``, which writes the same bytes into plain files just before; listing
 and reading by ``crates/junctura-store/examples/store_speed.rs``; the other store through its Python package
 (``benches/rivals/fdb.py``), with the key of each field given and its bytes ready. Everything is read from the page
 cache. Of what was asked for it shows D: field I/O, and efficiency against the limit of the device.
@@ -94,11 +94,11 @@ def last(figures: list[Figures]) -> Figures:
 # Writing
 
 
-def hammered(where: Path, size: int, count: int, every: int, *more: str) -> tuple[list[str], Callable[[], Figures]]:
+def store_load(where: Path, size: int, count: int, every: int, *more: str) -> tuple[list[str], Callable[[], Figures]]:
     """A load of a store, and the plain write before it; its rates are called as all contenders' are."""
     space = ["--members", "10", "--levels", "100", "--params", "10", "--steps", f"{max(1, count // 10_000)}"]
     scale = ["--scale", f"{min(1.0, count / 10_000)}"]
-    command = [str(TARGET / "release/junctura"), "hammer", "--json", "--contended", *space, *scale]
+    command = [str(TARGET / "release/junctura"), "load", "store", "--json", "--contended", *space, *scale]
     command += ["--size", f"{size}", "--every", f"{every}", *more]
 
     def run() -> Figures:
@@ -113,7 +113,7 @@ def hammered(where: Path, size: int, count: int, every: int, *more: str) -> tupl
 def writes(
     name: str, where: Path, size: int, count: int, every: int, checks: list[Check], rival: int, *more: str
 ) -> Case:
-    command, run = hammered(where, size, count, every, *more)
+    command, run = store_load(where, size, count, every, *more)
     before: list[Figures] = []
 
     def ours() -> Figures:
@@ -197,7 +197,7 @@ def side_by_side(bench: Bench) -> Case:
     count = 1000 if bench.quick else 20_000
     contenders = []
     for writers, kind in ((8, "us"), (1, "us")):
-        command, run = hammered(DISK, 1 << 10, count, 1, "--writers", f"{writers}")
+        command, run = store_load(DISK, 1 << 10, count, 1, "--writers", f"{writers}")
         name = f"junctura, {writers} process{'es' if writers > 1 else ''}"
         contenders.append(Contender(name, kind, "a flush after each", WRITTEN, command, run))
     check = Check("junctura, 8 processes", at_least=1.5, times="junctura, 1 process")

@@ -1,6 +1,6 @@
 """Measures a store under the loads of an archive: by how many at once, into one dataset or many, while others read.
 
-Each row is one ``junctura hammer --store``: processes that share nothing but the store, and before them the same bytes
+Each row is one ``junctura load store``: processes that share nothing but the store, and before them the same bytes
 in plain files, appended and synced as often by as many. What is lost or damaged ends a run with an error.
 """
 
@@ -39,7 +39,7 @@ class Load:
 
     @property
     def command(self) -> list[str]:
-        return [PROGRAM, "hammer", "--json", "--store", "FOLDER", *self.options]
+        return [PROGRAM, "load", "store", "--json", "--store", "FOLDER", *self.options]
 
     def run(self) -> Figures:
         program("junctura")

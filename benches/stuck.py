@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from contenders import TOUCHED, Load, hammer, hammer_command
+from contenders import TOUCHED, Load, load_command, run_load
 from harness import RATE, ROOT, Bench, Case, Check, Contender, Figures, LeftOutError, begin, program
 
 import junctura
@@ -53,12 +53,12 @@ def served(budget: str) -> Iterator[str]:
     """A server of its own for a sample; its address."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"unix:{folder}/stuck.sock"
-        command = [str(program("junctura")), "serve", url, "--schema", "mars", "--budget", budget]
+        command = [str(program("junctura")), "pool", "serve", "--pool", url, "--schema", "mars", "--budget", budget]
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
             assert server.stderr is not None
             if "serving" not in server.stderr.readline():
-                raise LeftOutError("junctura serve did not begin")
+                raise LeftOutError("junctura pool serve did not begin")
             yield url
         finally:
             server.kill()
@@ -101,13 +101,13 @@ def slow_ones_lost_nothing(
 
 def beside(name: str, load: Load, budget: str, readers: Sequence[Reader], *extra: str) -> Contender:
     """The load, beside readers that are in the way."""
-    command = hammer_command(load, *extra)
+    command = load_command(load, *extra)
 
     def run() -> Figures:
         with served(budget) as url:
             started = [reader.start(url) for reader in readers]
             try:
-                figures = hammer([*command, "--pool", url], load.limit_s)
+                figures = run_load([*command, "--pool", url], load.limit_s)
                 if readers and readers[0].way == "stuck":
                     stuck_ones_were_told(url, readers, started)
                 else:

@@ -53,7 +53,18 @@ class Forecast:
             _start([str(MODEL), "--pool", pool.url, "--member", str(number), *days], environment)
             for number in range(1, given.members + 1)
         ]
-        command = ["-m", "junctura", "archiver", pool.url, "*", "--store", str(self.store), "--quiet"]
+        command = [
+            "-m",
+            "junctura",
+            "store",
+            "archiver",
+            "--pool",
+            pool.url,
+            "*",
+            "--store",
+            str(self.store),
+            "--quiet",
+        ]
         self.archiver = _start(command, environment)
         self.failed: list[str] = []
         for member in self.members:

@@ -37,7 +37,9 @@ def pool(environment: dict[str, str]) -> Iterator[str]:
     url = "unix:test"
     command = [
         str(BUILT / "junctura"),
+        "pool",
         "serve",
+        "--pool",
         url,
         "--schema",
         "free",

@@ -125,7 +125,7 @@ class Shell:
 
     def serve(self, *arguments: str) -> Process:
         """Starts a server and waits until clients can connect."""
-        server = self.start("serve", self.pool, *arguments)
+        server = self.start("pool", "serve", "--pool", self.pool, *arguments)
         assert "serving" in server.said()
         return server
 
@@ -136,7 +136,7 @@ class Shell:
         return watch
 
     def stat(self) -> Document:
-        document: Document = self.documents("stat", "--json")[0]
+        document: Document = self.documents("pool", "stat", "--json")[0]
         return document
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ class Shell:
         if (self.folder / "junctura").is_dir():
             for socket in (self.folder / "junctura").glob("*.sock"):
                 listing = subprocess.run(
-                    [str(JUNCTURA), "stat", "--json", "--pool", f"unix:{socket}"],
+                    [str(JUNCTURA), "pool", "stat", "--json", "--pool", f"unix:{socket}"],
                     env=self.environment,
                     capture_output=True,
                     check=False,

@@ -15,13 +15,13 @@ READING = [
     ["ls", "--count", "name=a"],
     ["get", "name=a"],
     ["get", "--all", "name=a"],
-    ["stat"],
-    ["group"],
-    ["bundle", "list"],
-    ["wanted", "name=a"],
-    ["withdraw", "name=a"],
-    ["withdraw-all", "*"],
-    ["retract", "worker"],
+    ["pool", "stat"],
+    ["pool", "group"],
+    ["pool", "bundle", "list"],
+    ["pool", "wanted", "name=a"],
+    ["pool", "withdraw", "name=a"],
+    ["pool", "withdraw-all", "*"],
+    ["pool", "retract", "worker"],
 ]
 
 
@@ -104,12 +104,12 @@ def test_a_pool_is_used_from_another_pid_namespace(bare: Shell, tmp_path: Path) 
 def test_a_pool_in_another_pid_namespace_is_used_from_here(bare: Shell) -> None:
     words = apart()
     environment = bare.environment
-    command = [*words, str(JUNCTURA), "serve", "unix:test", "--schema", "free"]
+    command = [*words, str(JUNCTURA), "pool", "serve", "--pool", "unix:test", "--schema", "free"]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         assert "serving" in server.stderr.readline()
         payload = bytes(range(256)) * 4096
         bare.run("put", "-", "--set", "name=x", stdin=payload)
         assert bare.run("get", "name=x", "-o", "-").stdout == payload
-        bare.run("stop", "--now")
+        bare.run("pool", "stop", "--now")
         assert server.wait(timeout=60) == 0

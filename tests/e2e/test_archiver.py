@@ -20,12 +20,12 @@ import junctura.aio
 
 
 def begin(shell: Shell, store: Path, *more: str) -> Process:
-    return shell.start("archiver", "unix:test", "*", "--store", store, "--json", *more)
+    return shell.start("store", "archiver", "--pool", "unix:test", "*", "--store", store, "--json", *more)
 
 
 @pytest.fixture
 def store(shell: Shell, tmp_path: Path) -> Path:
-    shell.run("create", "--store", tmp_path / "store", "--schema", "free", "--quiet")
+    shell.run("store", "create", "--store", tmp_path / "store", "--schema", "free", "--quiet")
     return tmp_path / "store"
 
 
@@ -64,7 +64,7 @@ def test_what_is_there_is_archived_and_no_requirement_is_left(shell: Shell, stor
     for name in "abc":
         pool.offer(name.encode(), name=name, schema="free")
     options = ["--until-live", "--quiet", "--checkpoint-every", "1"]
-    shell.run("archiver", "unix:test", "*", "--store", store, *options)
+    shell.run("store", "archiver", "--pool", "unix:test", "*", "--store", store, *options)
     assert list((store / "checkpoints").glob("*.json"))
     listing = junctura.Store(store).list("")
     assert {found.attributes["name"]: found.read() for found in listing} == {"a": b"a", "b": b"b", "c": b"c"}
@@ -79,7 +79,7 @@ def test_of_groups_that_are_chosen_each_nth_object_is_kept_for_good(
         for space in "abx":
             pool.offer(b"%d" % at, space=space, name=f"{at}", schema="free", retention=junctura.Released(1))
     rules = ("space=a/b", "--every", "3", "--until-live")
-    [summary] = shell.documents("archiver", "unix:test", *rules, "--store", store, "--json")[-1:]
+    [summary] = shell.documents("store", "archiver", "--pool", "unix:test", *rules, "--store", store, "--json")[-1:]
     assert (summary["objects"], summary["left_out"], summary["missed"]) == (6, 8, 0)
     # All that was chosen has left the pool; who offers durably is told what is left out, and why.
     assert {one["space"] for one in pool.list()} == {"x"}
@@ -119,7 +119,7 @@ def test_what_a_killed_archiver_had_is_archived_once_by_the_next(
             pool.offer(b"%d" % at * 9000, name=f"{number}-{at}", schema="free", retention=junctura.Released(1))
         archiver.line()  # It has archived something, and goes on.
         archiver.kill()
-    shell.run("archiver", "unix:test", "*", "--store", store, "--until-live", "--quiet")
+    shell.run("store", "archiver", "--pool", "unix:test", "*", "--store", store, "--until-live", "--quiet")
     everything = junctura.Store(store).list("", all_versions=True)
     found = sorted(one.attributes["name"] for one in everything)
     assert found == sorted(f"{number}-{at}" for number in range(rounds) for at in range(objects))
@@ -147,7 +147,7 @@ def test_programs_that_archive_and_the_command_go_on_where_the_other_was_killed(
         pool.offer(b"", space="a", name="durable", schema="free", durability="durable")
         assert last.ask("stop").split()[1:] == ["0", "0", "0"]
     pool.offer(b"", space="b", name="afterwards", schema="free")
-    rules = ("archiver", "unix:test", "space=a/b", "--store", store, "--until-live", "--json")
+    rules = ("store", "archiver", "--pool", "unix:test", "space=a/b", "--store", store, "--until-live", "--json")
     assert shell.documents(*rules)[-1]["objects"] == 1
     found = sorted((one["space"], one["name"]) for one in junctura.Store(store).list("", all_versions=True))
     offered = [("abx"[at % 3], f"{number}-{at}") for number in range(4) for at in range(objects)]
@@ -160,7 +160,7 @@ def test_a_server_that_is_killed_ends_an_archiver_of_python(
     bare: Shell, tmp_path: Path, program: Callable[..., Process]
 ) -> None:
     server, store = bare.serve(), tmp_path / "store"
-    bare.run("create", "--store", store, "--schema", "free", "--quiet")
+    bare.run("store", "create", "--store", store, "--schema", "free", "--quiet")
     archiver = program("e2e_archiver.py")
     assert archiver.ask(f"begin {store} * 2") == "begun"
     with junctura.Pool(f"unix:{bare.folder}/junctura/test.sock") as pool:
@@ -174,8 +174,10 @@ def test_a_server_that_is_killed_ends_an_archiver_of_python(
 
 
 def test_where_no_store_is_nothing_is_required(shell: Shell, tmp_path: Path) -> None:
-    told = shell.error(3, "archiver", "unix:test", "*", "--store", tmp_path / "nowhere", "--until-live")
-    assert "junctura create" in told
+    told = shell.error(
+        3, "store", "archiver", "--pool", "unix:test", "*", "--store", tmp_path / "nowhere", "--until-live"
+    )
+    assert "junctura store create" in told
     assert shell.stat()["interests"]["named"] == 0
 
 
@@ -211,7 +213,9 @@ def test_many_durable_offers_are_on_their_way_at_once(shell: Shell, store: Path,
 def test_a_bundle_is_archived_with_one_commit(shell: Shell, store: Path, pool: junctura.Pool) -> None:
     """Each commit is of whole bundles, however many come at once and whatever comes between them."""
     pool.require("space!=none", name="archive")
-    archiver = shell.start("archiver", "unix:test", "space!=none", "--store", store, "--json", "--window", "300")
+    archiver = shell.start(
+        "store", "archiver", "--pool", "unix:test", "space!=none", "--store", store, "--json", "--window", "300"
+    )
     lines: list[str] = []
     hearing = threading.Thread(target=lambda: lines.extend(iter(archiver.line, "")))
     hearing.start()
@@ -269,9 +273,9 @@ def test_an_array_in_pieces_is_archived_whole(shell: Shell, store: Path, pool: j
     for rank in range(2):
         mine = np.asfortranarray(everything[:, 3 * rank : 3 * rank + 3])
         pool.offer_piece(mine, halves, rank, name="t", schema="free", retention="released_by:archive")
-    shell.run("archiver", "unix:test", "*", "--store", store, "--until-live", "--quiet")
+    shell.run("store", "archiver", "--pool", "unix:test", "*", "--store", store, "--until-live", "--quiet")
     pool.offer(everything, name="plain", schema="free", retention="released_by:archive")
-    shell.run("archiver", "unix:test", "*", "--store", store, "--until-live", "--quiet")
+    shell.run("store", "archiver", "--pool", "unix:test", "*", "--store", store, "--until-live", "--quiet")
     kept = list(junctura.Store(store).list(""))
     assert {one.attributes["name"] for one in kept} == {"plain", "t"}
     for one in kept:
@@ -286,25 +290,29 @@ def test_what_a_store_cannot_take_stays_for_one_that_can(bare: Shell, tmp_path: 
     other = tmp_path / "other.yaml"
     other.write_text(junctura.Schema.builtin("free").to_yaml().replace("name: free", "name: other"))
     bare.serve("--schema", str(other))
-    bare.run("create", "--store", tmp_path / "without", "--quiet")
-    bare.run("create", "--store", tmp_path / "with", "--schema", other, "--quiet")
+    bare.run("store", "create", "--store", tmp_path / "without", "--quiet")
+    bare.run("store", "create", "--store", tmp_path / "with", "--schema", other, "--quiet")
     url = f"unix:{bare.folder}/junctura/test.sock"
     with junctura.Pool(url) as pool, pool.subscribe(kinds=["unarchived"]) as events:
         pool.require("", name="archive")
         pool.offer(b"kept", name="a", schema="other", retention=junctura.Released(1))
-        told = bare.error(3, "archiver", "unix:test", "*", "--store", tmp_path / "without", "--until-live")
+        told = bare.error(
+            3, "store", "archiver", "--pool", "unix:test", "*", "--store", tmp_path / "without", "--until-live"
+        )
         assert "the store has no such schema" in told
         assert "the store has no such schema" in next(events).reason
-        bare.run("archiver", "unix:test", "*", "--store", tmp_path / "with", "--until-live", "--quiet")
+        bare.run(
+            "store", "archiver", "--pool", "unix:test", "*", "--store", tmp_path / "with", "--until-live", "--quiet"
+        )
     [found] = junctura.Store(tmp_path / "with").list("")
     assert found.read() == b"kept"
 
 
 def test_one_object_that_cannot_be_archived_keeps_no_other_from_it(bare: Shell, tmp_path: Path) -> None:
     store = tmp_path / "store"
-    bare.run("create", "--store", store, "--schema", "free", "--quiet")
+    bare.run("store", "create", "--store", store, "--schema", "free", "--quiet")
     bare.serve("--schema", "free")
-    archive = ("archiver", "unix:test", "*", "--store", store, "--until-live", "--json")
+    archive = ("store", "archiver", "--pool", "unix:test", "*", "--store", store, "--until-live", "--json")
     with junctura.Pool(f"unix:{bare.folder}/junctura/test.sock") as pool:
         pool.offer(b"junctura-array 1\ndtype=<f8\nshape=4 grid=2\n", name="bad")
         # The next archiver, too, passes it over and tells of it.
@@ -328,9 +336,9 @@ def field(at: int) -> bytes:
 def test_a_set_several_times_the_memory_streams_through_a_pool_whose_store_has_it(bare: Shell, tmp_path: Path) -> None:
     """Retained for an hour, without a file tier: what is archived leaves the pool, and is found in the store."""
     store, half, count = tmp_path / "store", 40, 80
-    bare.run("create", "--store", store, "--schema", "free", "--quiet")
+    bare.run("store", "create", "--store", store, "--schema", "free", "--quiet")
     bare.serve("--schema", "free", "--budget", "16MiB")
-    bare.start("archiver", "unix:test", "*", "--store", store, "--quiet")
+    bare.start("store", "archiver", "--pool", "unix:test", "*", "--store", store, "--quiet")
     url = f"unix:{bare.folder}/junctura/test.sock"
 
     def offer(numbers: range) -> None:
@@ -359,5 +367,5 @@ def test_a_set_several_times_the_memory_streams_through_a_pool_whose_store_has_i
     assert totals["dropped_archived"] + stat["objects"]["visible"] == count
     assert (totals["expired"], totals["broken"], stat["spill"]) == (0, 0, None)
     # What was archived after the first question may have left, too, when the second one is answered.
-    shown = re.search(r"(\d+) archived and dropped for room", bare.text("stat"))
+    shown = re.search(r"(\d+) archived and dropped for room", bare.text("pool", "stat"))
     assert shown and totals["dropped_archived"] <= int(shown[1]) <= count

@@ -13,12 +13,12 @@ import junctura.aio
 
 def test_what_has_left_the_pool_is_listed_and_got(shell: Shell, tmp_path: Path) -> None:
     store = tmp_path / "store"
-    shell.run("create", "--store", store, "--schema", "free", "--quiet")
+    shell.run("store", "create", "--store", store, "--schema", "free", "--quiet")
     for name in "abc":
         shell.run("put", "--schema", "free", "--set", f"name={name}", "-", stdin=name.encode())
-    shell.run("archiver", "unix:test", "*", "--store", store, "--until-live", "--quiet")
+    shell.run("store", "archiver", "--pool", "unix:test", "*", "--store", store, "--until-live", "--quiet")
     for name in "ac":
-        shell.run("withdraw", "--schema", "free", f"name={name}")
+        shell.run("pool", "withdraw", "--schema", "free", f"name={name}")
     assert [one["attributes"]["name"] for one in shell.documents("ls", "--json")] == ["b"]
     listed = shell.documents("ls", "--json", "--behind", store)
     assert [(one["attributes"]["name"], one["place"]) for one in listed] == [
@@ -31,22 +31,22 @@ def test_what_has_left_the_pool_is_listed_and_got(shell: Shell, tmp_path: Path) 
     assert shell.run("get", "name=c", "--behind", store).stdout == b"c"
     assert "c" in shell.error(3, "get", "name=c")
     assert "cannot be used with" in shell.error(2, "ls", "--behind", store, "--store", store)
-    assert "junctura create" in shell.error(3, "ls", "--behind", tmp_path / "nowhere")
+    assert "junctura store create" in shell.error(3, "ls", "--behind", tmp_path / "nowhere")
 
 
 def test_a_task_follows_what_leaves_the_pool_before_it_was_given(shell: Shell, tmp_path: Path) -> None:
     """An archiver of its own keeps what is offered; it leaves the pool while a task holds all that it may."""
     store = tmp_path / "store"
-    shell.run("create", "--store", store, "--schema", "free", "--quiet")
+    shell.run("store", "create", "--store", store, "--schema", "free", "--quiet")
     url = f"unix:{shell.folder}/junctura/test.sock"
 
     def offer_and_leave(names: str, *, archives: bool) -> None:
         for name in names:
             shell.run("put", "--schema", "free", "--set", f"name={name}", "-", stdin=name.encode())
         if archives:
-            shell.run("archiver", "unix:test", "*", "--store", store, "--until-live", "--quiet")
+            shell.run("store", "archiver", "--pool", "unix:test", "*", "--store", store, "--until-live", "--quiet")
         for name in names:
-            shell.run("withdraw", "--schema", "free", f"name={name}")
+            shell.run("pool", "withdraw", "--schema", "free", f"name={name}")
 
     def shown(item: object) -> str:
         if isinstance(item, junctura.Object):

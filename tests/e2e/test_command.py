@@ -27,83 +27,104 @@ PRINTING = [
     ["wait-for", "name=one"],
     ["wait-for", "name=one", "--json"],
     ["cp", "unix:test", "unix:other", "name=one", "--verbose"],
-    ["wanted", "--schema", "free", "name=kept"],
-    ["bundle", "open", "a"],
-    ["bundle", "list"],
-    ["bundle", "show", "a"],
-    ["bundle", "abort", "a"],
-    ["require", "name=kept", "--name", "one-more"],
-    ["retract", "one-more"],
-    ["group", "list"],
-    ["groups"],
-    ["group", "show", "workers"],
-    ["withdraw", "--schema", "free", "name=again"],
-    ["withdraw-all", "name=nothing"],
+    ["pool", "wanted", "--schema", "free", "name=kept"],
+    ["pool", "bundle", "open", "a"],
+    ["pool", "bundle", "list"],
+    ["pool", "bundle", "show", "a"],
+    ["pool", "bundle", "abort", "a"],
+    ["pool", "require", "name=kept", "--name", "one-more"],
+    ["pool", "retract", "one-more"],
+    ["pool", "group", "list"],
+    ["pool", "groups"],
+    ["pool", "group", "show", "workers"],
+    ["pool", "withdraw", "--schema", "free", "name=again"],
+    ["pool", "withdraw-all", "name=nothing"],
     ["run", "RECIPE", "--check", "--python", "PYTHON"],
     ["timeline", "RUN", "--python", "PYTHON"],
     ["timeline", "RUN", "--out", "-", "--python", "PYTHON"],
-    ["stat"],
-    ["stat", "--json"],
+    ["pool", "stat"],
+    ["pool", "stat", "--json"],
     ["schema", "list"],
     ["schema", "show", "mars"],
     ["schema", "check", "mars"],
     ["layout", "show", "shape=8 grid=2"],
     ["layout", "plan", "--from", "shape=8 grid=2", "--to", "shape=8", "--rank", "0"],
     ["layout", "draw", "--from", "shape=8 grid=2", "--to", "shape=8"],
-    ["create", "--store", "STORE"],
-    ["archive", "FILE", "--store", "STORE", "--set", "name=one", "--schema", "free", "--verbose"],
-    ["archiver", "unix:test", "name=one", "--store", "STORE", "--until-live"],
+    ["store", "create", "--store", "STORE"],
+    ["store", "archive", "FILE", "--store", "STORE", "--set", "name=one", "--schema", "free", "--verbose"],
+    ["store", "archiver", "--pool", "unix:test", "name=one", "--store", "STORE", "--until-live"],
     ["ls", "--store", "STORE"],
-    ["retrieve", "--store", "STORE", "name=one", "-o", "-"],
-    ["axes", "--store", "STORE"],
-    ["inspect", "--store", "STORE", "name=one"],
-    ["check", "--store", "STORE"],
-    ["stat", "--store", "STORE"],
-    ["compare", "--store", "STORE", "--with", "STORE"],
-    ["compare", "--store", "STORE", "--with", "STORE", "--values", "--python", "PYTHON"],
+    ["store", "retrieve", "--store", "STORE", "name=one", "-o", "-"],
+    ["store", "axes", "--store", "STORE"],
+    ["store", "inspect", "--store", "STORE", "name=one"],
+    ["store", "check", "--store", "STORE"],
+    ["store", "stat", "--store", "STORE"],
+    ["store", "compare", "--store", "STORE", "--with", "STORE"],
+    ["store", "compare", "--store", "STORE", "--with", "STORE", "--values", "--python", "PYTHON"],
     ["wait-for", "--store", "STORE", "name=one"],
     ["watch", "--store", "STORE", "--timeout", "1ms"],
-    ["purge", "--store", "STORE"],
-    ["checkpoint", "--store", "STORE"],
-    ["tier", "--store", "STORE", "cold", "COLD"],
-    ["tier", "--store", "STORE"],
-    ["move", "--store", "STORE", "--to", "data", "name=one"],
-    ["compact", "--store", "STORE", "--gather"],
-    ["wipe", "--store", "STORE", "name=one", "--dry-run"],
+    ["store", "purge", "--store", "STORE"],
+    ["store", "checkpoint", "--store", "STORE"],
+    ["store", "tier", "--store", "STORE", "cold", "COLD"],
+    ["store", "tier", "--store", "STORE"],
+    ["store", "move", "--store", "STORE", "--to", "data", "name=one"],
+    ["store", "compact", "--store", "STORE", "--gather"],
+    ["store", "wipe", "--store", "STORE", "name=one", "--dry-run"],
     ["doctor"],
     ["doctor", "--json"],
-    ["bench", "--time", "10ms"],
-    ["hammer", "--duration", "50ms", "--warmup", "10ms"],
+    ["load", "handover", "--time", "10ms"],
+    ["load", "pool", "--duration", "50ms", "--warmup", "10ms"],
+    ["load", "store", "--scale", "0.001", "--size", "1KiB"],
     ["completions", "bash"],
     ["man"],
     ["token", "SECRETS", "--for", "viewer"],
     ["cert", "SECRETS", "--host", "localhost"],
-    ["group", "remove", "workers"],
-    ["stop"],
+    ["pool", "group", "remove", "workers"],
+    ["pool", "stop"],
 ]
 
 # These work once.
-ONCE = ("put", "stop", "group", "retract", "bundle", "withdraw", "create")
+ONCE_IN = {"pool": ("stop", "group", "retract", "bundle", "withdraw"), "store": ("create",)}
+ONCE = {("put",), *((group, name) for group, names in ONCE_IN.items() for name in names)}
 
 
-def parts() -> list[str]:
-    """Every command, as the help lists them."""
-    said = subprocess.run([str(JUNCTURA), "--help"], capture_output=True, text=True, check=True).stdout
-    lines = said.split("Commands:\n")[1].split("\n\n")[0].splitlines()
-    names = [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("   ")]
-    return [name for name in names if name != "help"]
+# Groups whose commands are listed by their own help; others print, too.
+GROUPS = ("pool", "store", "load")
+
+
+def listed(text: str) -> list[str]:
+    """The commands in a help text."""
+    options = text.index("\nOptions:\n")
+    lines = [line for line in text[:options].splitlines() if line.startswith("  ") and line[2] != " "]
+    return [name for line in lines if (name := line.split()[0]) not in ("help", "-h,")]
+
+
+def parts() -> list[tuple[str, ...]]:
+    """Every command, as the help texts list them."""
+
+    def shown(*command: str) -> list[str]:
+        help_text = [str(JUNCTURA), *command, "--help"]
+        return listed(subprocess.run(help_text, capture_output=True, text=True, check=True).stdout)
+
+    alone = [(name,) for name in shown() if name not in GROUPS]
+    return alone + [(group, name) for group in GROUPS for name in shown(group)]
+
+
+def name_of(command: list[str]) -> tuple[str, ...]:
+    """The words of a command line that are its name."""
+    return tuple(command[: 2 if command[0] in GROUPS else 1])
 
 
 def test_a_reader_that_has_gone_is_no_failure_of_any_command(shell: Shell, tmp_path: Path) -> None:
     # `import` prints what others keep, and needs their packages.
-    silent = {"serve", "import"}
-    assert set(parts()) - silent == {command[0] for command in PRINTING if command[0][0] != "-"} - {"groups"}
+    silent = {("pool", "serve"), ("store", "import")}
+    assert set(parts()) - silent == {name_of(line) for line in PRINTING if line[0][0] != "-"} - {("pool", "groups")}
     (tmp_path / "one").write_text("one")
     secrets = tmp_path / "secrets"
     secrets.mkdir(mode=0o700)
     shell.run("put", tmp_path / "one", "--schema", "free", "--set", "name=one")
-    shell.run("require", "name=kept", "--name", "keeper")
-    shell.run("require", "name=shared", "--name", "workers", "--group")
+    shell.run("pool", "require", "name=kept", "--name", "keeper")
+    shell.run("pool", "require", "name=shared", "--name", "workers", "--group")
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("product: one\nfrom: {param: t, step: 6}\nto: {format: grib2, name: one.grib2}\n")
     run = tmp_path / "run"
@@ -121,7 +142,7 @@ def test_a_reader_that_has_gone_is_no_failure_of_any_command(shell: Shell, tmp_p
     }
     for command in PRINTING:
         for streams in (["stdout"], ["stdout", "stderr"]):
-            if streams[1:] and command[0] in ONCE:
+            if streams[1:] and name_of(command) in ONCE:
                 continue
             reader, writer = os.pipe()
             os.close(reader)
@@ -144,13 +165,13 @@ def test_a_reader_that_has_gone_is_no_failure_of_any_command(shell: Shell, tmp_p
 def test_a_server_whose_messages_nobody_reads_goes_on(bare: Shell) -> None:
     reader, writer = os.pipe()
     process = subprocess.Popen(
-        [str(JUNCTURA), "serve", "--announce"], env=bare.environment, stdout=subprocess.PIPE, stderr=writer
+        [str(JUNCTURA), "pool", "serve", "--announce"], env=bare.environment, stdout=subprocess.PIPE, stderr=writer
     )
     os.close(reader)
     os.close(writer)
     assert process.stdout is not None
     assert process.stdout.readline() == b"unix:test\n"
-    bare.run("stop")
+    bare.run("pool", "stop")
     assert process.wait(timeout=60) == 0
 
 
@@ -165,13 +186,13 @@ def test_the_version_says_what_matters(bare: Shell) -> None:
 def test_every_command_has_a_page_that_renders(bare: Shell, tmp_path: Path) -> None:
     bare.run("man", "--out", tmp_path / "man1")
     pages = {page.stem: page for page in (tmp_path / "man1").iterdir()}
-    assert {"junctura", "junctura-bundle-open", "junctura-schema-check"} <= set(pages)
-    assert {f"junctura-{part}" for part in parts()} <= set(pages)
+    assert {"junctura", "junctura-pool-bundle-open", "junctura-schema-check"} <= set(pages)
+    assert {"-".join(("junctura", *part)) for part in parts()} <= set(pages)
     assert not any("worker" in name or "help" in name for name in pages)
     for name, page in pages.items():
         text = page.read_text()
         assert text.splitlines()[2].startswith(f".TH {name} 1")
-        assert "EXIT STATUS" in text or name.count("-") == 1
+        assert "EXIT STATUS" in text or name.count("-") < 3
     assert bare.text("man") == pages["junctura"].read_text()
     tools = [["mandoc", "-W", "error", "-T", "utf8"], ["man", "--warnings", "-l"]]
     if tool := next((tool for tool in tools if shutil.which(tool[0])), None):
@@ -184,8 +205,8 @@ def test_every_command_has_a_page_that_renders(bare: Shell, tmp_path: Path) -> N
 def test_completions_know_every_command(bare: Shell, tmp_path: Path, name: str) -> None:
     script = bare.text("completions", name)
     for part in parts():
-        assert part in script
-    assert "hammer-worker" not in script
+        assert part[-1] in script
+    assert "load__echo" not in script and "load__subcmd__echo" not in script
     if shutil.which(name):
         path = tmp_path / "script"
         path.write_text(script)
@@ -204,7 +225,7 @@ def test_a_client_is_called_as_one_likes(shell: Shell, tmp_path: Path) -> None:
     assert joined.document()["client"]["name"] == "model"
     shell.run("get", "--schema", "free", "--name", "viewer", "--key", "name=x", "-o", "-")
     assert joined.document()["client"]["name"] == "viewer"
-    shell.run("require", "name=y", "--name", "needs", "--as", "operator")
+    shell.run("pool", "require", "name=y", "--name", "needs", "--as", "operator")
     assert joined.document()["client"]["name"] == "operator"
     shell.run("ls", JUNCTURA_NAME="by-variable")
     assert joined.document()["client"]["name"] == "by-variable"
@@ -232,7 +253,7 @@ def test_a_server_ends_when_commands_of_these_names_have_gone(bare: Shell, tmp_p
 def test_styles_are_for_terminals(shell: Shell, variables: dict[str, str], on_terminal: bool, elsewhere: bool) -> None:
     plain = {key: value for key, value in shell.environment.items() if "COLOR" not in key}
     environment = {**plain, "TERM": "xterm", **variables}
-    for command in (["stat"], ["doctor"], ["--help"]):
+    for command in (["pool", "stat"], ["doctor"], ["--help"]):
         piped = subprocess.run([str(JUNCTURA), *command], env=environment, capture_output=True, check=True)
         assert (b"\x1b[" in piped.stdout) == elsewhere
         ours, theirs = pty.openpty()
@@ -244,19 +265,19 @@ def test_styles_are_for_terminals(shell: Shell, variables: dict[str, str], on_te
 
 
 def test_groups_are_listed_without_a_word_more(shell: Shell) -> None:
-    assert shell.text("groups") == "no groups\n"
-    shell.run("require", "param=t", "--name", "workers", "--group")
-    assert [group["name"] for group in shell.documents("groups", "--json")] == ["workers"]
-    assert shell.text("group") == shell.text("group", "list")
-    shell.run("retract", "workers")
-    assert shell.text("groups") == "no groups\n"
+    assert shell.text("pool", "groups") == "no groups\n"
+    shell.run("pool", "require", "param=t", "--name", "workers", "--group")
+    assert [group["name"] for group in shell.documents("pool", "groups", "--json")] == ["workers"]
+    assert shell.text("pool", "group") == shell.text("pool", "group", "list")
+    shell.run("pool", "retract", "workers")
+    assert shell.text("pool", "groups") == "no groups\n"
 
 
 def test_a_machine_is_measured(bare: Shell) -> None:
-    figures = bare.documents("bench", "--time", "20ms", "--json")[0]
+    figures = bare.documents("load", "handover", "--time", "20ms", "--json")[0]
     for name, value in figures.items():
         for number in value.values() if isinstance(value, dict) else [value]:
             assert number > 0, name
-    said = bare.text("bench", "--time", "20ms")
+    said = bare.text("load", "handover", "--time", "20ms")
     for words in ("through a pool", "the machine itself", "what this means"):
         assert words in said

@@ -28,7 +28,7 @@ LARGE = 3 << 20
 def two(bare: Shell) -> Shell:
     """A shell with two pools that are served: unix:test and unix:other."""
     bare.serve()
-    other = bare.start("serve", "unix:other", "--budget", "64MiB")
+    other = bare.start("pool", "serve", "--pool", "unix:other", "--budget", "64MiB")
     assert "serving" in other.said()
     return bare
 
@@ -96,7 +96,7 @@ def test_what_is_the_same_is_skipped_and_what_differs_is_told(two: Shell) -> Non
 def test_what_was_there_once_is_refused(two: Shell) -> None:
     put(two, "x", b"x")
     put(two, "x", b"x", "unix:other")
-    in_other(two, "withdraw", "--schema", "free", "name=x")
+    in_other(two, "pool", "withdraw", "--schema", "free", "name=x")
     assert "AlreadyExists" in two.error(1, "cp", "unix:test", "unix:other", "name=x")
 
 
@@ -127,10 +127,10 @@ def test_follow_ends_with_its_count_and_with_the_pools(two: Shell) -> None:
     joined = [two.watch("--pool", pool, "--kind", "joined") for pool in ("unix:test", "unix:other")]
     stranded = two.start("cp", "unix:test", "unix:other", "name=d", "--follow", "--as", "stranded")
     assert [watch.document()["client"]["name"] for watch in joined] == ["stranded"] * 2
-    two.run("stop", "unix:other", "--now")
+    two.run("pool", "stop", "--pool", "unix:other", "--now")
     put(two, "d", b"d")
     assert stranded.end()[0] == 5
-    two.run("stop", "--now")
+    two.run("pool", "stop", "--now")
     assert copy.end()[0] == 5
 
 
@@ -155,7 +155,7 @@ def test_more_than_the_other_pool_has_room_for(two: Shell) -> None:
     reader = two.start("get", "--follow", "space=default", "--count", "30", "-o", "/dev/null", "--pool", "unix:other")
     two.run("cp", "unix:test", "unix:other", "*", "--retention", "released:1", "--window", "4")
     assert reader.end()[0] == 0
-    third = two.start("serve", "unix:third", "--budget", "64MiB")
+    third = two.start("pool", "serve", "--pool", "unix:third", "--budget", "64MiB")
     assert "serving" in third.said()
     assert "PoolFull" in two.error(6, "cp", "unix:test", "unix:third", "*", "--timeout", "10ms")
 
@@ -174,7 +174,7 @@ def states(bare: Shell, tmp_path: Path) -> Shell:
     (tmp_path / "states.yaml").write_text(STATES)
     schema = ["--schema", str(tmp_path / "states.yaml"), "--schema", "free"]
     bare.serve(*schema)
-    other = bare.start("serve", "unix:other", "--budget", "8MiB", *schema)
+    other = bare.start("pool", "serve", "--pool", "unix:other", "--budget", "8MiB", *schema)
     assert "serving" in other.said()
     return bare
 
@@ -192,7 +192,7 @@ def test_what_is_replaced_while_it_is_copied_is_not_left_out(states: Shell) -> N
     assert "name=a" in copy.line()
     say_state(states, "c", b"new")
     say_state(states, "d", b"late")
-    in_other(states, "withdraw", "--schema", "free", "name=filler")
+    in_other(states, "pool", "withdraw", "--schema", "free", "name=filler")
     status, out, said = copy.end()
     assert status == 0, said
     assert [line.split("name=")[1].rstrip("}") for line in out.splitlines()[:-1]] == ["b", "c", "d"]
@@ -244,7 +244,7 @@ def test_a_terminal_is_shown_how_far_it_is(two: Shell) -> None:
 
 
 def test_a_group_shares_the_work_and_loses_nothing(two: Shell) -> None:
-    two.run("require", "space=default", "--name", "mirror", "--group")
+    two.run("pool", "require", "space=default", "--name", "mirror", "--group")
     names = [f"n{number}" for number in range(20)]
     for name in names:
         put(two, name, name.encode())
@@ -254,7 +254,7 @@ def test_a_group_shares_the_work_and_loses_nothing(two: Shell) -> None:
     copy.kill()
     two.run(*share)
     assert in_other(two, "ls", "--count") == "20\n"
-    assert two.documents("group", "show", "mirror", "--json")[0]["owed"] == 0
+    assert two.documents("pool", "group", "show", "mirror", "--json")[0]["owed"] == 0
 
 
 def test_pools_that_do_not_agree(two: Shell, bare: Shell, tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_pools_that_do_not_agree(two: Shell, bare: Shell, tmp_path: Path) -> Non
     if "writer" not in (tmp_path / "free.yaml").read_text():
         text = two.text("schema", "show", "rowcol").replace("rowcol", "free")
         (tmp_path / "free.yaml").write_text(text)
-    third = bare.start("serve", "unix:third", "--schema", str(tmp_path / "free.yaml"))
+    third = bare.start("pool", "serve", "--pool", "unix:third", "--schema", str(tmp_path / "free.yaml"))
     assert "serving" in third.said()
     put(two, "x", b"x")
     assert "mean different things" in two.error(1, "cp", "unix:test", "unix:third", "*")
@@ -315,7 +315,7 @@ def damage(payload: bytes, server: object) -> None:
 
 def test_a_damaged_payload_is_named_and_the_rest_is_copied_and_got(bare: Shell, tmp_path: Path) -> None:
     bare.serve("--schema", "free", "--checked")
-    assert "serving" in bare.start("serve", "unix:other", "--schema", "free").said()
+    assert "serving" in bare.start("pool", "serve", "--pool", "unix:other", "--schema", "free").said()
     payload = random.Random(1).randbytes(200_000)
     with junctura.Pool(f"unix:{bare.folder}/junctura/test.sock") as pool:
         for name in ("a", "damaged", "z"):

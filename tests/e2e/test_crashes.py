@@ -51,7 +51,7 @@ def test_a_producer_killed_while_it_fills_leaves_nothing(shell: Shell) -> None:
     put.kill()
     left(watch, put.pid)
     assert shell.text("ls", "--count") == "1\n"
-    shell.run("withdraw-all", "*")
+    shell.run("pool", "withdraw-all", "*")
     memory = shell.stat()["memory"]
     assert memory["occupied_bytes"] == empty["occupied_bytes"] == 0
     shell.run("put", "-", stdin=large)
@@ -89,7 +89,7 @@ def test_events_come_in_order(shell: Shell, file: Path, fields: dict[Field, byte
     human = shell.start("watch", "--kind", "withdrawn", "--count", "1")
     assert "watching" in human.said()
     shell.run("put", file)
-    shell.run("withdraw-all", "param=t")
+    shell.run("pool", "withdraw-all", "param=t")
     half = len(fields) // 2
     events = [watch.document() for _ in range(2 * half)]
     assert [event["event"] for event in events] == ["offered"] * half + ["withdrawn"] * half
@@ -109,7 +109,7 @@ def test_the_first_to_ask_starts_a_server_that_stays_while_it_holds_objects(bare
     assert bare.stat()["server"]["pid"] == server
     # A server of which nobody is the parent here: it has ended when its process is gone.
     gone = os.pidfd_open(server)
-    bare.run("withdraw-all", "*")
+    bare.run("pool", "withdraw-all", "*")
     assert select.select([gone], [], [], 60)[0]
     os.close(gone)
 
@@ -123,7 +123,7 @@ def test_many_that_find_no_server_start_one(bare: Shell, fields: dict[Field, byt
 
 
 def test_of_two_servers_of_one_name_one_serves(bare: Shell) -> None:
-    servers = [bare.start("serve", bare.pool) for _ in range(4)]
+    servers = [bare.start("pool", "serve", "--pool", bare.pool) for _ in range(4)]
     said = [server.said() for server in servers]
     serving = [line for line in said if "serving" in line]
     refused = [line for line in said if "AlreadyExists" in line]
@@ -175,7 +175,7 @@ def test_garbage_ends_the_client_that_sends_it_alone(shell: Shell, file: Path, g
                 pass
         except (BrokenPipeError, ConnectionResetError):
             pass
-    shell.run("withdraw-all", "param=t")
+    shell.run("pool", "withdraw-all", "param=t")
     event = watch.document()
     while event["event"] != "withdrawn":
         event = watch.document()

@@ -199,8 +199,10 @@ def test_what_is_reported_lost_with_a_server_is_what_was_lost(bare: Shell, tmp_p
 def test_a_server_does_not_start_with_requirements_that_are_none(bare: Shell, tmp_path: Path) -> None:
     requirements = tmp_path / "requirements.yaml"
     requirements.write_text('requirements:\n  a: {selector: "name=a"}\n  b: {selector: "name=="}\n')
-    said = bare.error(2, "serve", bare.pool, "--requirements", requirements)
+    said = bare.error(2, "pool", "serve", "--pool", bare.pool, "--requirements", requirements)
     assert "line 3" in said
     assert "InvalidSelector" in said
     requirements.write_text("requirements:\n  a: {}\n")
-    assert "needs the field selector" in bare.error(2, "serve", bare.pool, "--requirements", requirements)
+    assert "needs the field selector" in bare.error(
+        2, "pool", "serve", "--pool", bare.pool, "--requirements", requirements
+    )

@@ -92,9 +92,9 @@ def test_what_is_not_there_has_its_exit_status(full: Shell, tmp_path: Path) -> N
     assert {path.name for path in tmp_path.iterdir()} == {"kept", "ensemble.grib2"}
 
 
-@pytest.mark.parametrize("command", ["get", "ls", "watch", "withdraw-all"])
+@pytest.mark.parametrize("command", ["get", "ls", "watch", "pool withdraw-all"])
 def test_an_error_in_a_selector_points_at_the_character(full: Shell, command: str) -> None:
-    said = full.error(2, command, "param=t,step=0/to").splitlines()
+    said = full.error(2, *command.split(), "param=t,step=0/to").splitlines()
     assert "InvalidSelector" in said[-3]
     assert said[-2] == "  param=t,step=0/to"
     assert said[-1].endswith("^")
@@ -167,7 +167,7 @@ def test_follow_ends_as_it_was_told(shell: Shell, tmp_path: Path) -> None:
     joined = shell.watch("--kind", "joined")
     get = shell.start("get", "--follow", "name=x", "-o", "-")
     joined.document()
-    shell.run("stop", "--now")
+    shell.run("pool", "stop", "--now")
     status, _, said = get.end()
     assert status == 0
     assert "Closed" not in said and "the server has ended in order" in said
@@ -195,7 +195,7 @@ def test_a_newer_version_takes_the_place_of_the_one_before(bare: Shell, tmp_path
     # Another version of what was counted is no other object.
     assert "1 of 2" in bare.error(4, "wait-for", "name=a", "--count", "2", "--timeout", "0s")
     # Copied, each is a version there, too.
-    other = bare.start("serve", "unix:other", "--schema", str(tmp_path / "states.yaml"))
+    other = bare.start("pool", "serve", "--pool", "unix:other", "--schema", str(tmp_path / "states.yaml"))
     assert "serving" in other.said()
     copy = bare.start("cp", "unix:test", "unix:other", "name=a", "--follow", "--count", "2", "--json")
     first = copy.document()["version"]

@@ -20,29 +20,29 @@ def connect(shell: Shell) -> junctura.Pool:
 
 
 def test_a_group_is_made_listed_shown_and_removed(shell: Shell) -> None:
-    assert shell.text("group", "list") == "no groups\n"
-    assert shell.documents("group", "list", "--json") == []
-    shell.run("require", "name=a/b/c", "--name", "workers", "--group", "--ttl", "1h")
-    shell.run("require", "name=a", "--name", "plain")
+    assert shell.text("pool", "group", "list") == "no groups\n"
+    assert shell.documents("pool", "group", "list", "--json") == []
+    shell.run("pool", "require", "name=a/b/c", "--name", "workers", "--group", "--ttl", "1h")
+    shell.run("pool", "require", "name=a", "--name", "plain")
     put(shell, "a", "b", "c")
     with connect(shell) as pool, pool.follow(group="workers", window=2) as follow:
         held = [follow.next(), follow.next()]
-        [group] = shell.documents("group", "list", "--json")
+        [group] = shell.documents("pool", "group", "list", "--json")
         assert (group["name"], group["owed"], group["in_flight"]) == ("workers", 3, 2)
         assert group["group"]["waiting"] == 1
         assert group["group"]["members"][0]["name"] == "a member"
-        assert shell.documents("group", "show", "workers", "--json")[0]["owed"] == 3
-        listed = shell.text("group", "list")
+        assert shell.documents("pool", "group", "show", "workers", "--json")[0]["owed"] == 3
+        listed = shell.text("pool", "group", "list")
         assert "workers" in listed
         assert "plain" not in listed
-        shown = shell.text("group", "show", "workers")
+        shown = shell.text("pool", "group", "show", "workers")
         assert "a member" in shown
-        assert "1 members" in shell.text("stat")
+        assert "1 members" in shell.text("pool", "stat")
         assert len(held) == 2
-    assert "NotFound" in shell.error(3, "group", "show", "plain")
-    assert "NotFound" in shell.error(3, "group", "remove", "plain")
-    assert shell.text("group", "remove", "workers") == "workers removed; it was still owed 3 objects\n"
-    assert shell.text("group", "list") == "no groups\n"
+    assert "NotFound" in shell.error(3, "pool", "group", "show", "plain")
+    assert "NotFound" in shell.error(3, "pool", "group", "remove", "plain")
+    assert shell.text("pool", "group", "remove", "workers") == "workers removed; it was still owed 3 objects\n"
+    assert shell.text("pool", "group", "list") == "no groups\n"
 
 
 def test_get_takes_a_share_and_makes_the_group_if_need_be(shell: Shell, tmp_path: Path) -> None:
@@ -58,13 +58,13 @@ def test_get_takes_a_share_and_makes_the_group_if_need_be(shell: Shell, tmp_path
     shell.run("get", "--all", "--group", "workers", "-o", f"{rest}/", "--template", "{name}")
     assert "Conflict" in shell.error(1, "get", "--all", "name=a", "--group", "workers", "-o", f"{rest}/")
     assert "NotFound" in shell.error(3, "get", "--all", "--group", "none", "-o", f"{rest}/")
-    assert shell.documents("group", "remove", "workers", "--json") == [{"name": "workers", "owed": 0}]
+    assert shell.documents("pool", "group", "remove", "workers", "--json") == [{"name": "workers", "owed": 0}]
 
 
 def test_a_file_says_that_it_is_a_group(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "requirements.yaml"
     file.write_text("requirements:\n  workers: {selector: name=a, group: true}\n")
-    shell.run("require", "-f", str(file))
-    [group] = [json.loads(line) for line in shell.text("group", "list", "--json").splitlines()]
+    shell.run("pool", "require", "-f", str(file))
+    [group] = [json.loads(line) for line in shell.text("pool", "group", "list", "--json").splitlines()]
     assert group["selector"] == "name=a"
     assert group["group"]["member_count"] == 0

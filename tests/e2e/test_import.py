@@ -1,4 +1,4 @@
-"""`junctura import fdb` beside a listing that a script makes up: what FDB itself lists is tested in `tests/fdb`."""
+"""`junctura store import fdb` with a listing that a script makes up: FDB itself is tested in `tests/fdb`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def listing(tmp_path: Path) -> Listing:
 @pytest.fixture
 def command(tmp_path: Path, listing: Listing) -> list[str]:
     python = ["--python", str(listing.program)]
-    return ["import", "fdb", str(tmp_path), *python, "--store", str(tmp_path / "store"), "--create"]
+    return ["store", "import", "fdb", str(tmp_path), *python, "--store", str(tmp_path / "store"), "--create"]
 
 
 def test_what_is_listed_is_kept(bare: Shell, listing: Listing, command: list[str], tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_what_is_listed_is_kept(bare: Shell, listing: Listing, command: list[str
         "{class=rd,stream=efov}{type=pf}{step=1h30m,number=2,param=130}, length=3\n"
         "{class=rd,stream=efov}{type=pf}{step=6,param=130}, length=3\n"
     )
-    assert bare.run("retrieve", "--store", tmp_path / "store", "number=2", "-o", "-").stdout == b"two"
+    assert bare.run("store", "retrieve", "--store", tmp_path / "store", "number=2", "-o", "-").stdout == b"two"
     assert bare.text(*command).endswith(", 2 there already\n")
 
 
@@ -125,10 +125,12 @@ def test_schema_files_of_fdb_wherever_a_schema_is_named(bare: Shell, tmp_path: P
     rules = tmp_path / "fields.rules"
     rules.write_text("step: Step; [ class [ type=tu [ step ]] [ type [ step, number? ]]]")
     store = ["--store", str(tmp_path / "store")]
-    assert "a store for fields-1, fields-2, mars" in bare.run("create", *store, "--schema", rules).stderr.decode()
+    assert (
+        "a store for fields-1, fields-2, mars" in bare.run("store", "create", *store, "--schema", rules).stderr.decode()
+    )
     (tmp_path / "file").write_text("a field")
     key = [word for pair in ("class=rd", "type=x", "step=1d") for word in ("--set", pair)]
-    bare.run("archive", *store, tmp_path / "file", "--schema", "fields-2", *key)
+    bare.run("store", "archive", *store, tmp_path / "file", "--schema", "fields-2", *key)
     assert bare.text("ls", *store, "--style", "fdb") == "{class=rd}{type=x}{step=24}\n"
     assert bare.text("schema", "show", rules).count("\n---\n") == 1
     assert bare.text("schema", "check", rules, "--key", "class=rd", "type=x", "step=1d").startswith(
@@ -136,4 +138,4 @@ def test_schema_files_of_fdb_wherever_a_schema_is_named(bare: Shell, tmp_path: P
     )
     rules.write_text("[ class [ type: Typo [ step ]]]")
     assert "line 1, column 17" in bare.error(2, "schema", "check", rules)
-    assert "column 17" in bare.error(2, "create", "--store", tmp_path / "other", "--schema", rules)
+    assert "column 17" in bare.error(2, "store", "create", "--store", tmp_path / "other", "--schema", rules)

@@ -51,7 +51,7 @@ def test_lesson_16_a_server_needs_no_start_and_no_stop(bare: Shell) -> None:
     bare.run("put", "-", "--schema", "free", "--set", "name=a", stdin=b"payload")
     assert bare.run("get", "name=a").stdout == b"payload"
     server = os.pidfd_open(bare.stat()["server"]["pid"])
-    bare.run("withdraw-all", "name=a")
+    bare.run("pool", "withdraw-all", "name=a")
     assert select.select([server], [], [], 60)[0]
     os.close(server)
 
@@ -63,8 +63,8 @@ UNKNOWN = [
     (3, ["put", "-", "--schema", "frobnicated", "--set", "name=b"]),
     (2, ["put", "-", "--schema", "free", "--format", "frobnicated", "--set", "name=b"]),
     (2, ["ls", "--pool", "frobnicated:there"]),
-    (2, ["serve", "unix:@junctura-frobnicated", "--schema", "frobnicated"]),
-    (3, ["retract", "frobnicated"]),
+    (2, ["pool", "serve", "--pool", "unix:@junctura-frobnicated", "--schema", "frobnicated"]),
+    (3, ["pool", "retract", "frobnicated"]),
 ]
 
 

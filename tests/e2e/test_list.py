@@ -69,26 +69,26 @@ def test_stat_counts_everything(full: Shell, fields: dict[Field, bytes]) -> None
     full.run("get", "--all", "-o", "/dev/null")
     stat = full.stat()
     assert stat["objects"]["visible"] == stat["totals"]["offered"] == stat["totals"]["delivered"] == len(fields)
-    assert stat["clients"][0]["name"] == "junctura stat"
-    text = full.text("stat")
+    assert stat["clients"][0]["name"] == "junctura pool stat"
+    text = full.text("pool", "stat")
     assert f"{len(fields)} visible" in text
     assert "mars, record, rowcol, free" in text
 
 
 def test_withdraw_and_retire(full: Shell, fields: dict[Field, bytes]) -> None:
     key = full.documents("ls", "--json", "param=t", "step=0", "levelist=500", "number=1")[0]["key"]
-    assert full.text("withdraw", key) == "1 version withdrawn\n"
-    assert "Gone" in full.error(3, "withdraw", key)
+    assert full.text("pool", "withdraw", key) == "1 version withdrawn\n"
+    assert "Gone" in full.error(3, "pool", "withdraw", key)
     attributes = ["class=od", "stream=enfo", "date=20260101", "time=0", "domain=g", "type=pf", "levtype=pl", "step=6"]
     assert (
-        full.text("withdraw", "--force", *attributes, "number=1", "levelist=500.0", "param=t")
+        full.text("pool", "withdraw", "--force", *attributes, "number=1", "levelist=500.0", "param=t")
         == "1 version withdrawn\n"
     )
-    assert "NAME=VALUE" in full.error(2, "withdraw", "param")
-    assert full.documents("withdraw-all", "--json", "param=t") == [{"objects": len(fields) // 2 - 2}]
-    assert full.text("withdraw-all", "*") == f"{len(fields) // 2} objects withdrawn\n"
+    assert "NAME=VALUE" in full.error(2, "pool", "withdraw", "param")
+    assert full.documents("pool", "withdraw-all", "--json", "param=t") == [{"objects": len(fields) // 2 - 2}]
+    assert full.text("pool", "withdraw-all", "*") == f"{len(fields) // 2} objects withdrawn\n"
     assert full.text("ls", "--count") == "0\n"
-    assert "required" in full.error(2, "withdraw-all")
+    assert "required" in full.error(2, "pool", "withdraw-all")
 
 
 def test_schemas_are_shown_checked_and_listed(bare: Shell, tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_selectors_are_explained(bare: Shell) -> None:
 
 def test_help_has_examples_and_exit_statuses(bare: Shell) -> None:
     assert "130 interrupted" in bare.text("--help")
-    for command in ("put", "get", "ls", "watch", "stat", "withdraw", "withdraw-all", "schema", "stop"):
-        assert "Examples:" in bare.text(command, "--help")
+    for command in ("put", "get", "ls", "watch", "pool stat", "pool withdraw", "store wipe", "schema", "load"):
+        assert "Examples:" in bare.text(*command.split(), "--help")
     assert "\x1b" not in bare.run("put", "--help", NO_COLOR="1", CLICOLOR_FORCE="").stdout.decode()
 
 
@@ -137,7 +137,7 @@ def test_hidden_characters_are_shown(bare: Shell) -> None:
     with junctura.Pool(f"unix:{bare.folder}/junctura/test.sock", name=f"client {HIDING}") as pool:
         version = pool.offer(b"payload", name=HIDING)
         listed = [bare.text("ls", *options) for options in ((), ("--long",), ("--tree",))]
-        listed.append(bare.text("stat"))
+        listed.append(bare.text("pool", "stat"))
         listed.append(bare.error(3, "get", f'name="x{HIDING}"'))
         for text in listed:
             assert not set(HIDING) & set(text) - set("abcd")
@@ -160,14 +160,14 @@ def test_attributes_that_few_objects_have_get_no_column(bare: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("ls",), ("withdraw-all",), ("cp", "{pool}", "unix:other"), ("ls", "--store", "{store}")]
+    "command", [("ls",), ("pool", "withdraw-all"), ("cp", "{pool}", "unix:other"), ("ls", "--store", "{store}")]
 )
 def test_an_attribute_that_no_object_has_is_named(full: Shell, tmp_path: Path, command: tuple[str, ...]) -> None:
     """One that resembles a declared attribute is refused; any other matches nothing, since an open schema allows it."""
     store = str(tmp_path / "store")
-    full.run("create", "--store", store)
+    full.run("store", "create", "--store", store)
     if command[0] == "cp":
-        assert "serving" in full.start("serve", "unix:other", "--budget", "64MiB").said()
+        assert "serving" in full.start("pool", "serve", "--pool", "unix:other", "--budget", "64MiB").said()
     words = [word.format(pool=full.pool, store=store) for word in command]
     slip = 'InvalidSelector: selector: no object has the attribute "parm"; did you mean param (schema mars)?\n'
     assert slip in full.error(2, *words, "parm=t")
@@ -185,8 +185,14 @@ def test_an_attribute_that_no_object_has_is_named(full: Shell, tmp_path: Path, c
 def test_a_value_that_no_schema_reads_is_refused(full: Shell, tmp_path: Path) -> None:
     """In an open schema it is a text: refused where no object of one has the attribute."""
     store = str(tmp_path / "store")
-    full.run("create", "--store", store)
-    commands = [["ls"], ["ls", "--count"], ["withdraw-all"], ["ls", "--store", store], ["axes", "--store", store]]
+    full.run("store", "create", "--store", store)
+    commands = [
+        ["ls"],
+        ["ls", "--count"],
+        ["pool", "withdraw-all"],
+        ["ls", "--store", store],
+        ["store", "axes", "--store", store],
+    ]
     for command in commands:
         for selector in ("date=2026-13-01", "step=six", "levelist=500hPa", "param=t,step=six"):
             said = full.error(2, *command, selector)

@@ -154,9 +154,9 @@ def test_objects_go_when_their_time_is_over(bare: Shell, tmp_path: Path) -> None
 def test_objects_stay_for_groups_that_are_still_to_come(shell: Shell) -> None:
     put = ("put", "--quiet", "-", "--schema", "free", "--retention", "released_by:archive,products", "--set")
     shell.run(*put, "name=a", stdin=b"payload")
-    shell.run("require", "name=a", "--name", "archive", "--group")
-    assert "products, which no requirement is called yet: 1 objects" in shell.text("stat")
-    shell.run("require", "name=b", "--name", "products")
+    shell.run("pool", "require", "name=a", "--name", "archive", "--group")
+    assert "products, which no requirement is called yet: 1 objects" in shell.text("pool", "stat")
+    shell.run("pool", "require", "name=b", "--name", "products")
     assert shell.stat()["awaited"] == []
     shell.run(*put, "name=b", stdin=b"payload")
     shell.run(*put, "name=c", stdin=b"nobody wants it")

@@ -35,7 +35,7 @@ def test_other_processes_read_what_was_spilled_after_its_producer_has_left(bare:
     spill = bare.stat()["spill"]
     assert spill["objects"] >= 36
     assert spill["limit_bytes"] == 40 << 20
-    assert f"of 40.0 MiB in {tmp_path}/spill" in bare.text("stat")
+    assert f"of 40.0 MiB in {tmp_path}/spill" in bare.text("pool", "stat")
     places = [entry["place"] for entry in bare.documents("ls", "--json")]
     # The server may still be at it.
     assert spill["objects"] <= places.count("file") <= bare.stat()["spill"]["objects"]

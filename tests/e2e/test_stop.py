@@ -28,10 +28,10 @@ def test_a_server_that_owes_nothing_ends_at_once_and_the_next_can_begin(bare: Sh
     for _ in range(3):
         server = bare.serve()
         put(bare, "a")
-        assert "has ended" in bare.run("stop").stderr.decode()
+        assert "has ended" in bare.run("pool", "stop").stderr.decode()
         assert server.end()[0] == 0
-    assert "Unavailable" in bare.error(5, "stop")
-    assert "Unavailable" in bare.error(5, "stop", "unix:@junctura-nobody")
+    assert "Unavailable" in bare.error(5, "pool", "stop")
+    assert "Unavailable" in bare.error(5, "pool", "stop", "--pool", "unix:@junctura-nobody")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -54,10 +54,10 @@ def owing(shell: Shell, *arguments: str) -> tuple[Process, junctura.Pool, junctu
 
 def test_what_is_owed_is_received_first(bare: Shell) -> None:
     server, pool, requirement = owing(bare)
-    stop = bare.start("stop")
+    stop = bare.start("pool", "stop")
     wait_for_the_drain(pool)
     assert bare.stat()["draining"] == {"owed": 1}
-    assert "1 still owed" in bare.text("stat")
+    assert "1 still owed" in bare.text("pool", "stat")
     assert "draining" in bare.error(5, "ls")
     with pytest.raises(junctura.Closed):
         pool.offer(b"", name="b")
@@ -69,12 +69,12 @@ def test_what_is_owed_is_received_first(bare: Shell) -> None:
 
 def test_a_time_or_a_word_ends_it_anyway_and_what_was_left_is_said(bare: Shell) -> None:
     server, _pool, _requirement = owing(bare)
-    assert "left: 1, " in bare.error(4, "stop", "--timeout", "20ms")
+    assert "left: 1, " in bare.error(4, "pool", "stop", "--timeout", "20ms")
     code, _, said = server.end()
     assert code == 0
     assert "left: 1, " in said
     server, _pool, _requirement = owing(bare)
-    said = bare.run("stop", "--now").stderr.decode()
+    said = bare.run("pool", "stop", "--now").stderr.decode()
     assert "left: 1, " in said
     assert "has ended" in said
     assert server.end()[0] == 0
@@ -82,16 +82,16 @@ def test_a_time_or_a_word_ends_it_anyway_and_what_was_left_is_said(bare: Shell) 
 
 def test_a_stop_names_what_it_waits_for(bare: Shell) -> None:
     server = bare.serve()
-    bare.run("require", "name=a", "--name", "workers", "--group")
-    bare.run("require", "name=a", "--name", "viewer")
+    bare.run("pool", "require", "name=a", "--name", "workers", "--group")
+    bare.run("pool", "require", "name=a", "--name", "viewer")
     put(bare, "a")
-    stop = bare.start("stop")
+    stop = bare.start("pool", "stop")
     said = stop.said()
     assert "drains, and waits until consumers have released " in said
     assert "1 of group workers, which has no members" in said
     assert "1 of requirement viewer, which nothing reads" in said
     assert said.endswith("; --now ends it")
-    bare.run("stop", "--now")
+    bare.run("pool", "stop", "--now")
     assert stop.end()[0] == 4
     assert server.end()[0] == 0
 

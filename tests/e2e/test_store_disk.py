@@ -19,10 +19,10 @@ NAMESPACES = (["unshare", "-m"], ["unshare", "-r", "-m"])
 FULL = r"""
 set -eu
 mount -t tmpfs -o size=1m none "$room"
-put() { "$junctura" archive --store "$room/store" --schema free --set "name=$1" "$2" > "$told" 2>&1; }
+put() { "$junctura" store archive --store "$room/store" --schema free --set "name=$1" "$2" > "$told" 2>&1; }
 fails() { if put "$1" "$2"; then echo "$1 was taken"; exit 9; fi; tr '\n' ' ' < "$told"; echo; }
-got() { "$junctura" retrieve --store "$room/store" "name=$1" -o - | cmp - "$2"; }
-"$junctura" create --store "$room/store" --schema free --quiet
+got() { "$junctura" store retrieve --store "$room/store" "name=$1" -o - | cmp - "$2"; }
+"$junctura" store create --store "$room/store" --schema free --quiet
 put one "$small"
 fails large "$large"
 # What the failed archive had written is gone again: something else fills the disk.
@@ -36,7 +36,7 @@ put large "$large"
 got one "$small"
 got two "$small"
 got large "$large"
-"$junctura" check --store "$room/store" --json
+"$junctura" store check --store "$room/store" --json
 """
 
 
@@ -52,10 +52,10 @@ def test_what_may_only_be_read_is_read(
 ) -> None:
     folder = tmp_path / "archive"
     store = ["--store", str(folder)]
-    bare.run("create", *store, "--schema", "mars", "--commits", commits, "--quiet")
-    bare.run("archive", *store, file)
-    bare.run("checkpoint", *store)
-    bare.run("archive", *store, file)
+    bare.run("store", "create", *store, "--schema", "mars", "--commits", commits, "--quiet")
+    bare.run("store", "archive", *store, file)
+    bare.run("store", "checkpoint", *store)
+    bare.run("store", "archive", *store, file)
     (tmp_path / "large").write_bytes(bytes(1 << 20))
     key = "class=od,expver=1,stream=oper,date=20260101,time=0,type=fc,levtype=sfc,step=0,param=2t"
     large = [argument for pair in key.split(",") for argument in ("--set", pair)]
@@ -66,16 +66,16 @@ def test_what_may_only_be_read_is_read(
         assert bound(bare, "ls", *store, "--count").stdout == f"{len(fields)}\n"
         for field, message in list(fields.items())[:3]:
             out = tmp_path / "one"
-            assert bound(bare, "retrieve", *store, field.selector(), "-o", out, "-q").returncode == 0
+            assert bound(bare, "store", "retrieve", *store, field.selector(), "-o", out, "-q").returncode == 0
             assert out.read_bytes() == message
-        assert bound(bare, "check", *store).returncode == 0
+        assert bound(bare, "store", "check", *store).returncode == 0
         commit = "log/00000000000000000001" if commits == "appended" else "commits/"
         refused: list[tuple[list[str], str]] = [
-            (["archive", *store, str(file)], commit),
-            (["archive", *store, "--schema", "mars", *large, str(tmp_path / "large")], "data/"),
-            (["wipe", *store, "--yes", "param=t"], commit),
-            (["compact", *store], "segments/"),
-            (["checkpoint", *store], "segments/"),
+            (["store", "archive", *store, str(file)], commit),
+            (["store", "archive", *store, "--schema", "mars", *large, str(tmp_path / "large")], "data/"),
+            (["store", "wipe", *store, "--yes", "param=t"], commit),
+            (["store", "compact", *store], "segments/"),
+            (["store", "checkpoint", *store], "segments/"),
         ]
         for arguments, named in refused:
             done = bound(bare, *arguments)
@@ -85,7 +85,7 @@ def test_what_may_only_be_read_is_read(
     finally:
         for path in everything:
             path.chmod(0o755 if path.is_dir() else 0o644)
-    bare.run("compact", *store)
+    bare.run("store", "compact", *store)
     assert bare.text("ls", *store, "--all-versions", "--count") == f"{2 * len(fields)}\n"
 
 

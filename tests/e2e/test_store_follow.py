@@ -20,13 +20,13 @@ from e2e_shell import JUNCTURA, Shell, shown_until_its_end
 @pytest.fixture
 def store(bare: Shell, tmp_path: Path) -> list[str]:
     where = ["--store", str(tmp_path / "store")]
-    bare.run("create", *where, "--schema", "free", "-q")
+    bare.run("store", "create", *where, "--schema", "free", "-q")
     return where
 
 
 def archive(bare: Shell, store: list[str], name: str, payload: bytes | None = None, *said: str) -> None:
     payload = name.encode() if payload is None else payload
-    bare.run("archive", *store, "-", "--set", f"name={name}", *said, stdin=payload)
+    bare.run("store", "archive", *store, "-", "--set", f"name={name}", *said, stdin=payload)
 
 
 def test_a_watch_tells_what_is_committed_from_now_on(bare: Shell, store: list[str]) -> None:
@@ -37,7 +37,7 @@ def test_a_watch_tells_what_is_committed_from_now_on(bare: Shell, store: list[st
     archive(bare, store, "a", bytes(100_000))
     archive(bare, store, "other")
     archive(bare, store, "b")
-    lines = bare.documents("inspect", *store, "name=a/b", "--json")
+    lines = bare.documents("store", "inspect", *store, "name=a/b", "--json")
     status, said, _ = watches[0].end()
     assert (status, said.splitlines()) == (
         0,
@@ -84,13 +84,13 @@ def test_what_is_there_and_what_comes_is_waited_for(bare: Shell, store: list[str
 
 def test_a_retrieval_goes_on_until_so_many_came(bare: Shell, store: list[str], tmp_path: Path) -> None:
     archive(bare, store, "a")
-    waits = bare.start("retrieve", *store, "name=a/b/c/d", "--count", "3", "-o", "-")
+    waits = bare.start("store", "retrieve", *store, "name=a/b/c/d", "--count", "3", "-o", "-")
     for name in "bcd":
         archive(bare, store, name)
     assert waits.end()[:2] == (0, "abc")
-    assert bare.run("retrieve", *store, "*", "--count", "2", "-o", "-").stdout == b"ab"
+    assert bare.run("store", "retrieve", *store, "*", "--count", "2", "-o", "-").stdout == b"ab"
     out = tmp_path / "out"
-    said = bare.error(4, "retrieve", *store, "name=a/b", "--count", "3", "--timeout", "1ms", "-o", out)
+    said = bare.error(4, "store", "retrieve", *store, "name=a/b", "--count", "3", "--timeout", "1ms", "-o", out)
     assert "1 more were to come" in said
     assert not out.exists()
 
@@ -98,22 +98,22 @@ def test_a_retrieval_goes_on_until_so_many_came(bare: Shell, store: list[str], t
 def test_masked_versions_are_retrieved_too(bare: Shell, store: list[str], tmp_path: Path) -> None:
     for payload in (b"1", b"2", b"3"):
         archive(bare, store, "a", payload)
-    assert bare.run("retrieve", *store, "name=a", "-o", "-").stdout == b"3"
-    every = ["retrieve", *store, "name=a", "--all-versions"]
+    assert bare.run("store", "retrieve", *store, "name=a", "-o", "-").stdout == b"3"
+    every = ["store", "retrieve", *store, "name=a", "--all-versions"]
     assert bare.run(*every, "-o", "-").stdout == b"123"
     assert bare.run(*every, "--count", "2", "-o", "-").stdout == b"12"
     bare.run(*every, "-o", f"{tmp_path}/each/")
     files = {path.name.rpartition("version=")[2]: path.read_bytes() for path in (tmp_path / "each").iterdir()}
     assert files == {"1": b"1", "2": b"2", "3": b"3"}
-    assert "missing: {name=b}" in bare.error(3, "retrieve", *store, "name=a/b", "--all-versions", "-o", "-")
+    assert "missing: {name=b}" in bare.error(3, "store", "retrieve", *store, "name=a/b", "--all-versions", "-o", "-")
 
 
 def test_a_retrieval_is_ordered(bare: Shell, store: list[str]) -> None:
     for name, rank in (("c", "x"), ("a", "z"), ("b", "y"), ("d", "x")):
         archive(bare, store, name, None, "--set", f"rank={rank}")
     for how, expected in (([], b"cabd"), (["--sort", "name"], b"abcd"), (["--sort", "rank"], b"cdba")):
-        assert bare.run("retrieve", *store, "*", *how, "-o", "-").stdout == expected
-    assert bare.run("retrieve", *store, "*", "--sort", "name", "--count", "4", "-o", "-").stdout == b"abcd"
+        assert bare.run("store", "retrieve", *store, "*", *how, "-o", "-").stdout == expected
+    assert bare.run("store", "retrieve", *store, "*", "--sort", "name", "--count", "4", "-o", "-").stdout == b"abcd"
 
 
 def with_terminal(bare: Shell, *command: str) -> tuple[subprocess.Popen[bytes], int]:
@@ -133,10 +133,10 @@ def with_terminal(bare: Shell, *command: str) -> tuple[subprocess.Popen[bytes], 
 def test_a_terminal_is_shown_how_far_it_is(bare: Shell, store: list[str], tmp_path: Path) -> None:
     for number in range(60):
         (tmp_path / f"n{number}").write_bytes(bytes(100_000))
-    bare.run("archive", *store, *(tmp_path / f"n{number}" for number in range(60)))
+    bare.run("store", "archive", *store, *(tmp_path / f"n{number}" for number in range(60)))
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    retrieval, ours = with_terminal(bare, "retrieve", *store, "*", "-o", str(pipe))
+    retrieval, ours = with_terminal(bare, "store", "retrieve", *store, "*", "-o", str(pipe))
     shown, left = b"", 60 * 100_000
     with pipe.open("rb", buffering=0) as payloads:
         while left > 0:
@@ -156,7 +156,7 @@ def test_a_terminal_is_shown_that_work_goes_on(bare: Shell, store: list[str]) ->
     with logs[-1].open("rb+") as log:
         # Nobody commits as long as another one has the log.
         fcntl.flock(log, fcntl.LOCK_EX)
-        wipe, ours = with_terminal(bare, "wipe", *store, "name=a", "--yes")
+        wipe, ours = with_terminal(bare, "store", "wipe", *store, "name=a", "--yes")
         shown = b""
         while b"removing" not in shown:
             shown += os.read(ours, 65536)

@@ -30,7 +30,7 @@ def test_what_comes_counts_once(shell: Shell) -> None:
     while not shell.stat()["interests"]["standing"]:
         assert wait.popen.poll() is None
     put(shell, "b")
-    shell.run("withdraw", "--schema", "free", "name=b")
+    shell.run("pool", "withdraw", "--schema", "free", "name=b")
     assert wait.popen.poll() is None
     put(shell, "c")
     document = wait.document()
@@ -53,7 +53,7 @@ def test_waits_end_with_ctrl_c_and_with_their_server(shell: Shell) -> None:
         wait = shell.start("wait-for", "name=never")
         joined.document()
         if end is None:
-            shell.run("stop", "--now")
+            shell.run("pool", "stop", "--now")
         else:
             wait.signal(end)
         assert wait.end()[0] == (5 if end is None else 130)

@@ -34,7 +34,7 @@ def served(tmp_path: Path) -> Iterator[str]:
     words = [sys.executable, "-c", "import coupling; print(coupling.SCHEMA)"]
     schema = subprocess.run(words, cwd=EXAMPLE, capture_output=True, text=True, check=True).stdout
     (tmp_path / "coupled.yaml").write_text(schema)
-    serve = ["serve", "tcp://127.0.0.1:0", "--announce", "--schema", str(tmp_path / "coupled.yaml")]
+    serve = ["pool", "serve", "--pool", "tcp://127.0.0.1:0", "--announce", "--schema", str(tmp_path / "coupled.yaml")]
     command = [sys.executable, "-m", "junctura", *serve]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None

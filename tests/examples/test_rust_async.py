@@ -28,7 +28,7 @@ def test_it_serves_itself(service: str) -> None:
 
 @pytest.mark.parametrize("where", ["unix:@rust-async", "tcp://127.0.0.1:0"])
 def test_it_serves_in_a_pool_of_others(service: str, where: str) -> None:
-    command = [sys.executable, "-m", "junctura", "serve", where, "--announce"]
+    command = [sys.executable, "-m", "junctura", "pool", "serve", "--pool", where, "--announce"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         url = server.stdout.readline().strip()

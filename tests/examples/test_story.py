@@ -40,7 +40,7 @@ def address(request: pytest.FixtureRequest, environment: dict[str, str]) -> Iter
         yield []
         return
     wanted = request.param.format(pid=os.getpid())
-    command = [str(JUNCTURA), "serve", wanted, "--announce"]
+    command = [str(JUNCTURA), "pool", "serve", "--pool", wanted, "--announce"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         yield [server.stdout.readline().strip()]

@@ -73,7 +73,7 @@ def to(tmp_path: Path) -> list[str]:
 
 def imported(bare: Shell, fdb: Fdb, *arguments: str | Path) -> dict[str, Any]:
     """Imports everything, or what is asked for; returns the summary."""
-    return bare.documents("import", "fdb", fdb.root, "--python", fdb.python, "--json", *arguments)[-1]
+    return bare.documents("store", "import", "fdb", fdb.root, "--python", fdb.python, "--json", *arguments)[-1]
 
 
 def kept(bare: Shell, to: list[str]) -> dict[str, bytes]:
@@ -94,7 +94,7 @@ def test_everything_is_copied_byte_for_byte(bare: Shell, filled: Fdb, to: list[s
     assert kept(bare, to) == fields
     assert b"and again, which is the newest" in fields.values()
     assert sum(bytes_of_it.startswith(b"GRIB") for bytes_of_it in fields.values()) == 24
-    assert bare.documents("check", *to, "--json")[-1]["damaged"] == 0
+    assert bare.documents("store", "check", *to, "--json")[-1]["damaged"] == 0
 
 
 def test_both_list_the_same_lines(bare: Shell, filled: Fdb, to: list[str]) -> None:
@@ -160,7 +160,7 @@ def test_versions_that_are_masked_come_in_their_order(bare: Shell, fdb: Fdb, to:
 def test_two_fields_that_would_be_one_are_named_with_all_versions(bare: Shell, fdb: Fdb, to: list[str]) -> None:
     (fdb.root / "schema").write_text("number: Integer; [ class [ type [ number ]]]")
     fdb.write(*(field({"class": "rd", "type": "x", "number": number}, number) for number in ("7", "007")))
-    said = bare.error(1, "import", "fdb", fdb.root, "--python", fdb.python, *to, "--create", "--all-versions")
+    said = bare.error(1, "store", "import", "fdb", fdb.root, "--python", fdb.python, *to, "--create", "--all-versions")
     assert "FDB has another field that is {class=rd}{type=x}{number=7} here" in said
 
 
@@ -176,13 +176,13 @@ def test_configurations_of_fdb(bare: Shell, filled: Fdb, to: list[str], tmp_path
     config = tmp_path / "config.yaml"
     config.write_text(json.dumps(filled.config()))
     python = ["--python", str(filled.python)]
-    count = bare.documents("import", "fdb", config, *python, *to, "--create", "--json")[-1]["objects"]
+    count = bare.documents("store", "import", "fdb", config, *python, *to, "--create", "--json")[-1]["objects"]
     assert count == len(filled.fields())
 
     home = tmp_path / "home/etc/fdb"
     home.mkdir(parents=True)
     shutil.copy(config, home)
-    again = bare.documents("import", "fdb", tmp_path / "home", *python, *to, "--json")[-1]
+    again = bare.documents("store", "import", "fdb", tmp_path / "home", *python, *to, "--json")[-1]
     assert (again["objects"], again["there_already"]) == (0, count)
 
 
@@ -197,11 +197,11 @@ def test_the_schemas_are_those_that_fdb_prints(bare: Shell, filled: Fdb, tmp_pat
 def test_what_the_store_has_no_schema_for_is_named(bare: Shell, filled: Fdb, to: list[str], tmp_path: Path) -> None:
     narrow = tmp_path / "narrow"
     narrow.write_text(SCHEMA.replace("reference:First3", "bcmodel"))
-    bare.run("create", *to, "--schema", narrow)
-    said = bare.error(2, "import", "fdb", filled.root, "--python", filled.python, *to)
+    bare.run("store", "create", *to, "--schema", narrow)
+    said = bare.error(2, "store", "import", "fdb", filled.root, "--python", filled.python, *to)
     assert "levtype=pl,reference=abc,type=tu}{param=130,step=6}" in said
     assert "no schema of the store has these attributes in these levels" in said
-    said = bare.error(2, "import", "fdb", filled.root, "--python", filled.python, *to, "--keep-going")
+    said = bare.error(2, "store", "import", "fdb", filled.root, "--python", filled.python, *to, "--keep-going")
     assert "1 failed in all" in said
     assert bare.text("ls", *to, "--count") == f"{len(filled.fields()) - 1}\n"
 
@@ -209,24 +209,24 @@ def test_what_the_store_has_no_schema_for_is_named(bare: Shell, filled: Fdb, to:
 def test_two_fields_that_would_be_one_are_named(bare: Shell, fdb: Fdb, to: list[str]) -> None:
     (fdb.root / "schema").write_text("number: Integer; [ class [ type [ number ]]]")
     fdb.write(*(field({"class": "rd", "type": "x", "number": number}, number) for number in ("7", "007")))
-    said = bare.error(1, "import", "fdb", fdb.root, "--python", fdb.python, *to, "--create")
+    said = bare.error(1, "store", "import", "fdb", fdb.root, "--python", fdb.python, *to, "--create")
     assert "FDB has another field that is {class=rd}{type=x}{number=7} here" in said
 
 
 def test_errors_say_what_is_wrong(bare: Shell, filled: Fdb, to: list[str], tmp_path: Path) -> None:
     python = ["--python", str(filled.python)]
-    assert "junctura create" in bare.error(3, "import", "fdb", filled.root, *python, *to)
-    assert "neither schema nor etc/fdb" in bare.error(3, "import", "fdb", tmp_path / "none", *python, *to)
+    assert "junctura store create" in bare.error(3, "store", "import", "fdb", filled.root, *python, *to)
+    assert "neither schema nor etc/fdb" in bare.error(3, "store", "import", "fdb", tmp_path / "none", *python, *to)
     without = ["--python", sys.executable]
-    assert "pip install 'junctura[fdb]'" in bare.error(1, "import", "fdb", filled.root, *without, *to)
-    assert "--python says" in bare.error(1, "import", "fdb", filled.root, "--python", "no-such-python", *to)
+    assert "pip install 'junctura[fdb]'" in bare.error(1, "store", "import", "fdb", filled.root, *without, *to)
+    assert "--python says" in bare.error(1, "store", "import", "fdb", filled.root, "--python", "no-such-python", *to)
 
     data = next((filled.root / "root").rglob("*.data"))
     data.rename(data.with_suffix(".gone"))
-    said = bare.error(1, "import", "fdb", filled.root, *python, *to, "--create")
+    said = bare.error(1, "store", "import", "fdb", filled.root, *python, *to, "--create")
     assert data.name in said and "No such file" in said
 
     (filled.root / "schema").write_text(SCHEMA + "[ broken ]\n")
-    said = bare.error(2, "import", "fdb", filled.root, *python, "--store", tmp_path / "other", "--create")
+    said = bare.error(2, "store", "import", "fdb", filled.root, *python, "--store", tmp_path / "other", "--create")
     assert "schema line 11, column 1: a rule has three levels" in said
     assert not (tmp_path / "other").exists()

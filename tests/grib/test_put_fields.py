@@ -59,7 +59,7 @@ def several(messages: list[bytes], first: int) -> bytes:
 
 
 def archive(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = ["junctura", "archive", "--create", "--store", str(folder / "store"), *map(str, arguments)]
+    command = ["junctura", "store", "archive", "--create", "--store", str(folder / "store"), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

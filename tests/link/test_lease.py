@@ -33,7 +33,9 @@ def serve(bare: Shell, lease: str) -> str:
 
 
 def start(bare: Shell, lease: str) -> tuple[Process, str]:
-    server = bare.start("serve", "tcp://127.0.0.1:0", "--announce", "--schema", "free", "--lease", lease)
+    server = bare.start(
+        "pool", "serve", "--pool", "tcp://127.0.0.1:0", "--announce", "--schema", "free", "--lease", lease
+    )
     return server, server.line()
 
 
@@ -145,7 +147,7 @@ def test_handshakes_of_strangers_leave_nothing_behind(bare: Shell, tmp_path: Pat
     bare.run("cert", tmp_path / "secrets", "--host", "127.0.0.1")
     bare.run("token", tmp_path / "secrets", "--for", "friend", "--out", tmp_path / "token")
     secrets = ["--security", str(tmp_path / "secrets")]
-    server = bare.start("serve", "tcp://127.0.0.1:0", "--announce", "--schema", "free", *secrets)
+    server = bare.start("pool", "serve", "--pool", "tcp://127.0.0.1:0", "--announce", "--schema", "free", *secrets)
     url = server.line()
     port = int(url.rsplit(":", 1)[1])
 
@@ -185,5 +187,5 @@ def test_handshakes_of_strangers_leave_nothing_behind(bare: Shell, tmp_path: Pat
     assert "none was shown" in refused
     told = {"JUNCTURA_TOKEN_FILE": str(tmp_path / "token"), "JUNCTURA_CA_FILE": str(tmp_path / "secrets/ca.pem")}
     bare.environment |= told
-    stat = bare.text("stat", "--json", "--pool", url)
+    stat = bare.text("pool", "stat", "--json", "--pool", url)
     assert "tcp, TLS from 127.0.0.1" in stat

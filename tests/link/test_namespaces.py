@@ -98,7 +98,19 @@ def served(namespaces: tuple[str, str], tmp_path: Path) -> Iterator[tuple[str, d
     url = f"tcp://{SERVER}:7000"
     environment = {**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     environment |= {"JUNCTURA_CA_FILE": str(secrets / "ca.pem"), "JUNCTURA_TOKEN_FILE": str(tmp_path / "token")}
-    command = ["ip", "netns", "exec", namespaces[0], str(JUNCTURA), "serve", url, "--security", str(secrets)]
+    command = [
+        "ip",
+        "netns",
+        "exec",
+        namespaces[0],
+        str(JUNCTURA),
+        "pool",
+        "serve",
+        "--pool",
+        url,
+        "--security",
+        str(secrets),
+    ]
     server = subprocess.Popen([*command, "--announce"], env=environment, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
@@ -141,17 +153,30 @@ def test_two_machines_with_tls_and_tokens(namespaces: tuple[str, str], tmp_path:
     shell.run("token", secrets, "--for", "viewer", "--out", tmp_path / "token")
     url = f"tcp://{SERVER}:7000"
     plain = {**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
-    refused = within(there, plain, "serve", url)
+    refused = within(there, plain, "pool", "serve", "--pool", url)
     assert (refused.returncode, "TLS and tokens" in refused.stderr) == (1, True), refused.stderr
-    command = ["ip", "netns", "exec", there, str(JUNCTURA), "serve", url, "--security", str(secrets), "--announce"]
+    command = [
+        "ip",
+        "netns",
+        "exec",
+        there,
+        str(JUNCTURA),
+        "pool",
+        "serve",
+        "--pool",
+        url,
+        "--security",
+        str(secrets),
+        "--announce",
+    ]
     server = subprocess.Popen([*command, "--schema", "mars"], env=plain, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
         assert server.stdout.readline() == f"{url}\n"
-        refused = within(here, plain, "stat", "--pool", url)
+        refused = within(here, plain, "pool", "stat", "--pool", url)
         assert "certificate authority" in refused.stderr
         trusting = {**plain, "JUNCTURA_CA_FILE": str(secrets / "ca.pem")}
-        refused = within(here, trusting, "stat", "--pool", url)
+        refused = within(here, trusting, "pool", "stat", "--pool", url)
         assert "none was shown" in refused.stderr, refused.stderr
         # Where they usually are, nothing needs to be said.
         (tmp_path / "config/junctura").mkdir(parents=True)
@@ -164,12 +189,12 @@ def test_two_machines_with_tls_and_tokens(namespaces: tuple[str, str], tmp_path:
         done = within(here, plain, "get", "--pool", url, "name=field", "-o", tmp_path / "back")
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "back").read_bytes() == payload
-        done = within(here, plain, "stat", "--pool", url, "--json")
+        done = within(here, plain, "pool", "stat", "--pool", url, "--json")
         assert f"tcp, TLS from {CLIENT}" in done.stdout
-        load = ["hammer", "--pool", url, *SPACE, "--producers", "2", "--consumers", "2", "--size", "100KiB"]
+        load = ["load", "pool", "--pool", url, *SPACE, "--producers", "2", "--consumers", "2", "--size", "100KiB"]
         done = within(here, plain, *load, "--mode", "verify", "--duration", "2s", "--warmup", "0s", "--window", "16")
         assert done.returncode == 0, done.stderr
-        done = within(here, plain, "stop", url)
+        done = within(here, plain, "pool", "stop", "--pool", url)
         assert done.returncode == 0, done.stderr
         assert server.wait(timeout=60) == 0
     finally:

@@ -126,7 +126,9 @@ def test_what_a_killed_consumer_had_goes_to_another(several: Shell, received: in
 
 
 def test_a_server_that_is_killed_is_disconnected(several: Shell) -> None:
-    server = several.start("serve", "tcp://127.0.0.1:0", "--announce", "--schema", "mars", "--budget", "192MiB")
+    server = several.start(
+        "pool", "serve", "--pool", "tcp://127.0.0.1:0", "--announce", "--schema", "mars", "--budget", "192MiB"
+    )
     far = server.line()
     with running(several, PRODUCER, far, str(BYTES)) as producer:
         lines(producer, 5)
@@ -137,7 +139,7 @@ def test_a_server_that_is_killed_is_disconnected(several: Shell) -> None:
 
 def test_a_server_that_is_stopped_is_given_up_after_its_lease(several: Shell) -> None:
     options = ["--schema", "mars", "--budget", "192MiB", "--lease", "500ms"]
-    server = several.start("serve", "tcp://127.0.0.1:0", "--announce", *options)
+    server = several.start("pool", "serve", "--pool", "tcp://127.0.0.1:0", "--announce", *options)
     far = server.line()
     with running(several, PRODUCER, far, str(BYTES)) as producer:
         lines(producer, 5)
@@ -161,7 +163,7 @@ def near(several: Shell) -> Shell:
 
 def shared(shell: Shell, far: str) -> Process:
     del shell.environment["JUNCTURA_STREAMS"]
-    process = shell.start("serve", "--upstream", far, "--streams", "4", "--announce")
+    process = shell.start("pool", "serve", "--upstream", far, "--streams", "4", "--announce")
     assert process.line().startswith("unix:upstream-")
     return process
 
@@ -225,5 +227,5 @@ def test_a_load_of_large_objects_with_kills(several: Shell, tmp_path: Path, tell
     options = ["--size", "2MiB", "--rate", "60", "--kills", "producers=4,consumers=4,members=8", "--seed", "20261122"]
     figures = end(begin(several, url, tmp_path, *options), tmp_path)
     tell(f"16 killed, {figures['objects_per_s']:.0f} objects/s, {figures['redelivered']} delivered again")
-    refused = several.error(2, "serve", "--upstream", url, "--streams", "9")
+    refused = several.error(2, "pool", "serve", "--upstream", url, "--streams", "9")
     assert "from 1 to 8" in refused

@@ -1,4 +1,4 @@
-"""Processes of one machine that share a link to a pool of another one (``junctura serve --upstream``)."""
+"""Processes of one machine that share a link to a pool of another one (``junctura pool serve --upstream``)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def near(bare: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
 
 
 def upstream(shell: Shell, url: str) -> Process:
-    process = shell.start("serve", "--upstream", url, "--announce")
+    process = shell.start("pool", "serve", "--upstream", url, "--announce")
     assert process.line().startswith("unix:upstream-")
     return process
 
@@ -179,15 +179,15 @@ def test_it_ends_in_order(near: Shell) -> None:
         with pytest.raises(junctura.Disconnected, match="this machine's way to the pool was closed"):
             pool.demand("step=1")
     assert road.end()[0] == 0
-    near.error(5, "serve", "--upstream", "tcp://127.0.0.1:1")
+    near.error(5, "pool", "serve", "--upstream", "tcp://127.0.0.1:1")
 
 
 @pytest.mark.parametrize("size", ["1KiB", "100KiB"])
 def test_a_load_with_kills_goes_by_it(near: Shell, tmp_path: Path, size: str) -> None:
     far = serve(near, "--budget", "96MiB")
-    road = near.start("serve", "--upstream", far, "unix:road", "--announce")
+    road = near.start("pool", "serve", "--upstream", far, "--pool", "unix:road", "--announce")
     assert road.line() == "unix:road"
     kills = ["--kills", "producers=4,consumers=4,members=8", "--seed", "20261121"]
     roads = ["--consume-from", "unix:road", "--offer-to", "unix:road"]
-    command = ["hammer", "--pool", near.pool, *roads, "--json", "--history", str(tmp_path), *LOAD, "--size", size]
+    command = ["load", "pool", "--pool", near.pool, *roads, "--json", "--history", str(tmp_path), *LOAD, "--size", size]
     end(near.start(*command, "--rate", "1000", *kills).popen, tmp_path)

@@ -30,11 +30,11 @@ def as_another_user(*arguments: str, **variables: str) -> subprocess.CompletedPr
 
 
 def test_without_secrets_a_pool_on_loopback_is_its_own_users(bare: Shell, secret: Path) -> None:
-    server = bare.start("serve", "tcp://127.0.0.1:0", "--announce", "--schema", "free")
+    server = bare.start("pool", "serve", "--pool", "tcp://127.0.0.1:0", "--announce", "--schema", "free")
     url = server.line()
     bare.run("put", secret, "--pool", url, "--set", "name=mine")
     for trusted in ({}, {"JUNCTURA_CA_FILE": "none"}):
-        for arguments in (("get", "name=mine", "-o", "-", "--pool", url), ("stop", url, "--now")):
+        for arguments in (("get", "name=mine", "-o", "-", "--pool", url), ("pool", "stop", "--pool", url, "--now")):
             refused = as_another_user(*arguments, **trusted)
             assert refused.returncode != 0
             assert "secret" not in refused.stdout
@@ -44,7 +44,9 @@ def test_without_secrets_a_pool_on_loopback_is_its_own_users(bare: Shell, secret
 
 
 def test_a_pool_on_loopback_is_everybodys_where_that_is_asked_for(bare: Shell, secret: Path) -> None:
-    url = bare.start("serve", "tcp://127.0.0.1:0", "--announce", "--schema", "free", "--security", "none").line()
+    url = bare.start(
+        "pool", "serve", "--pool", "tcp://127.0.0.1:0", "--announce", "--schema", "free", "--security", "none"
+    ).line()
     bare.run("put", secret, "--pool", url, "--set", "name=mine")
     refused = as_another_user("get", "name=mine", "-o", "-", "--pool", url)
     assert "the server runs as user 0" in refused.stderr, refused.stderr
@@ -57,7 +59,15 @@ def test_another_user_needs_a_token_and_the_certificate(bare: Shell, tmp_path: P
     bare.run("cert", tmp_path / "secrets", "--host", "127.0.0.1")
     bare.run("token", tmp_path / "secrets", "--for", "friend", "--out", tmp_path / "token")
     url = bare.start(
-        "serve", "tcp://127.0.0.1:0", "--announce", "--schema", "free", "--security", str(tmp_path / "secrets")
+        "pool",
+        "serve",
+        "--pool",
+        "tcp://127.0.0.1:0",
+        "--announce",
+        "--schema",
+        "free",
+        "--security",
+        str(tmp_path / "secrets"),
     ).line()
     given = Path("/tmp") / f"junctura-{os.getpid()}"
     given.mkdir(mode=0o755)

@@ -31,14 +31,25 @@ WEATHERS: dict[str, list[tuple[str, dict[str, int]]]] = {
 
 def serve(bare: Shell, *options: str) -> str:
     """A server that is also reached over TCP; its URL there."""
-    server = bare.start("serve", bare.pool, "--listen", "tcp://127.0.0.1:0", "--announce", "--schema", "mars", *options)
+    server = bare.start(
+        "pool",
+        "serve",
+        "--pool",
+        bare.pool,
+        "--listen",
+        "tcp://127.0.0.1:0",
+        "--announce",
+        "--schema",
+        "mars",
+        *options,
+    )
     assert server.line() == bare.pool
     return server.line()
 
 
 def begin(bare: Shell, url: str, directory: Path, *options: str) -> subprocess.Popen[bytes]:
     roads = ["--consume-from", url, "--offer-to", url]
-    command = ["hammer", "--pool", bare.pool, *roads, "--json", "--history", str(directory), *LOAD, *options]
+    command = ["load", "pool", "--pool", bare.pool, *roads, "--json", "--history", str(directory), *LOAD, *options]
     return bare.start(*command).popen
 
 

@@ -136,7 +136,18 @@ def heard(process: subprocess.Popen[str]) -> str:
 @contextmanager
 def served() -> Iterator[junctura.Pool]:
     """A pool of another process, with an address of ``tcp:``."""
-    command = [sys.executable, "-m", "junctura", "serve", "tcp://127.0.0.1:0", "--announce", "--schema", "mars"]
+    command = [
+        sys.executable,
+        "-m",
+        "junctura",
+        "pool",
+        "serve",
+        "--pool",
+        "tcp://127.0.0.1:0",
+        "--announce",
+        "--schema",
+        "mars",
+    ]
     options: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, **options, text=True) as process:
         try:

@@ -93,7 +93,19 @@ def test_after_the_server_was_killed_the_rest_is_made_of_what_was_archived(tmp_p
 def archived(url: str, store: Path) -> Iterator[junctura.Pool]:
     """A producer, and an archiver that keeps what it offers, until it goes with the pool."""
     junctura.Store.create(store, schema="mars")
-    command = [sys.executable, "-m", "junctura", "archiver", url, "*", "--store", str(store), "--quiet"]
+    command = [
+        sys.executable,
+        "-m",
+        "junctura",
+        "store",
+        "archiver",
+        "--pool",
+        url,
+        "*",
+        "--store",
+        str(store),
+        "--quiet",
+    ]
     with junctura.Pool(url, name="model") as model:
         # Durable offers need somebody who will keep them, whether it has come already or not.
         model.require("", name="archive")

@@ -327,10 +327,12 @@ def test_the_command_takes_a_store_alone_where_no_pool_is_named(
     assert done.returncode == 0, done.stderr
     # A pool that is named is meant.
     done = command(wanted(), "--behind", kept, "--pool", "unix:nowhere")
-    said = "unix:nowhere: no server runs there: leave --pool out to use the store alone, or start one: junctura serve"
+    said = (
+        "unix:nowhere: no server runs there: leave --pool out to use the store alone, or start one: junctura pool serve"
+    )
     assert done.returncode == 5 and said in done.stderr
     done = command(wanted(), "--pool", "unix:nowhere")
-    said = "unix:nowhere: no server runs there: begin with the producer, or start one: junctura serve unix:nowhere"
+    said = "unix:nowhere: no server runs there: begin with the producer, or start one: junctura pool serve --pool unix:"
     assert done.returncode == 5 and said in done.stderr
     done = command(wanted(), "--behind", str(tmp_path / "nothing"))
     assert done.returncode == 3 and f"store {tmp_path}/nothing: there is no store here" in done.stderr

@@ -501,7 +501,7 @@ def test_one_loop_after_the_other(pool: junctura.Pool) -> None:
 def a_server(tmp_path: Path) -> Any:
     """A server of its own process, which says when it listens."""
     url = f"unix:{tmp_path}/pool"
-    command = [sys.executable, "-m", "junctura", "serve", url, "--schema", "free", "--announce"]
+    command = [sys.executable, "-m", "junctura", "pool", "serve", "--pool", url, "--schema", "free", "--announce"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None

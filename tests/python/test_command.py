@@ -25,7 +25,7 @@ def test_what_it_says_and_how_it_ends(tmp_path: Path) -> None:
     assert told.returncode == 0 and "Exit status" in told.stdout and "Usage: junctura" in told.stdout
     wrong = command("invented")
     assert (wrong.returncode, wrong.stdout) == (2, "") and "invented" in wrong.stderr
-    nobody = command("stat", "--pool", f"unix:{tmp_path}/none")
+    nobody = command("pool", "stat", "--pool", f"unix:{tmp_path}/none")
     assert nobody.returncode == 5 and nobody.stderr.startswith("junctura: Unavailable")
 
 
@@ -66,7 +66,7 @@ def test_a_reader_that_goes_away_is_no_error(pool: junctura.Pool) -> None:
     assert (child.returncode, told) == (0, b"")
 
 
-def test_hammer_starts_its_workers_the_same_way() -> None:
+def test_a_load_starts_its_workers_the_same_way() -> None:
     load = [
         "--members",
         "2",
@@ -84,7 +84,7 @@ def test_hammer_starts_its_workers_the_same_way() -> None:
         "--warmup",
         "0s",
     ]
-    done = command("hammer", *load)
+    done = command("load", "pool", *load)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)
 

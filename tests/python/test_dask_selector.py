@@ -46,7 +46,18 @@ def client() -> Iterator[Any]:
 @pytest.fixture
 def served() -> Iterator[str]:
     """A pool at a port, of fields of MARS."""
-    command = [sys.executable, "-m", "junctura", "serve", "tcp://127.0.0.1:0", "--announce", "--schema", "mars"]
+    command = [
+        sys.executable,
+        "-m",
+        "junctura",
+        "pool",
+        "serve",
+        "--pool",
+        "tcp://127.0.0.1:0",
+        "--announce",
+        "--schema",
+        "mars",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()

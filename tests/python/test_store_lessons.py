@@ -68,7 +68,18 @@ def test_lesson_12_no_disk_is_waited_for_in_the_call_of_the_simulation(
         # All steps are offered, and read by others, before anybody has begun to archive one.
         assert bytes(pool.demand("name=t2")) == b"2"
         assert names(store) == []
-        archiver = [sys.executable, "-m", "junctura", "archiver", pool.url, "*", "--store", str(store.path)]
+        archiver = [
+            sys.executable,
+            "-m",
+            "junctura",
+            "store",
+            "archiver",
+            "--pool",
+            pool.url,
+            "*",
+            "--store",
+            str(store.path),
+        ]
         with subprocess.Popen([*archiver, "--until-live", "--quiet"]):
             told = [next(events) for _ in range(3)]
     assert [event.object and event.object["name"] for event in told] == ["t0", "t1", "t2"]

@@ -67,7 +67,17 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     order, *elsewhere = request.param
     schema = tmp_path / "everything.yaml"
     schema.write_text(SCHEMA)
-    command = ["create", "--quiet", "--store", str(tmp_path / "store"), "--schema", str(schema), "--commits", order]
+    command = [
+        "store",
+        "create",
+        "--quiet",
+        "--store",
+        str(tmp_path / "store"),
+        "--schema",
+        str(schema),
+        "--commits",
+        order,
+    ]
     if elsewhere:
         command += ["--data", str(tmp_path / "large")]
     subprocess.run([sys.executable, "-m", "junctura", *command], check=True)

@@ -111,17 +111,17 @@ def test_every_error_has_its_entry() -> None:
 def test_every_limit_has_its_row() -> None:
     with tempfile.TemporaryDirectory(prefix="site-") as folder:
         environment = {**os.environ, "XDG_RUNTIME_DIR": folder}
-        serve = [str(JUNCTURA), "serve", "unix:limits", "--announce"]
+        serve = [str(JUNCTURA), "pool", "serve", "--pool", "unix:limits", "--announce"]
         with subprocess.Popen(serve, env=environment, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
             assert server.stdout.readline() == "unix:limits\n"
             stat = subprocess.run(
-                [str(JUNCTURA), "stat", "--json", "--pool", "unix:limits"],
+                [str(JUNCTURA), "pool", "stat", "--json", "--pool", "unix:limits"],
                 env=environment,
                 capture_output=True,
                 check=True,
             )
-            subprocess.run([str(JUNCTURA), "stop", "unix:limits"], env=environment, capture_output=True, check=True)
+            subprocess.run([str(JUNCTURA), "pool", "stop", "--pool", "unix:limits"], env=environment, capture_output=True, check=True)
     limits = json.loads(stat.stdout)["limits"]
     page = (GUIDE / "operations.md").read_text()
     rows = {name: int(value) for name, value in re.findall(r"^\| `(\w+)` \| (\d+) \| [^|]+ \|$", page, re.M)}
@@ -129,7 +129,7 @@ def test_every_limit_has_its_row() -> None:
 
 
 def test_the_options_of_a_server_are_those_that_it_has() -> None:
-    said = subprocess.run([str(JUNCTURA), "serve", "--help"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run([str(JUNCTURA), "pool", "serve", "--help"], capture_output=True, text=True, check=True).stdout
     for option in re.findall(r"`(--[\w-]+)", (GUIDE / "operations.md").read_text().partition("## Size it")[0]):
         assert option in said or option == "--quiet", option
 

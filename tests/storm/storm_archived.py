@@ -68,7 +68,7 @@ class Storm:
     def __init__(self, shell: Shell, folder: Path, seed: int, *, kills_servers: bool) -> None:
         self.shell, self.store, self.directory = shell, folder / "store", folder / "history"
         self.directory.mkdir()
-        shell.run("create", "--store", self.store, "--schema", "free", "--quiet")
+        shell.run("store", "create", "--store", self.store, "--schema", "free", "--quiet")
         self.url = f"unix:{shell.folder}/junctura/test.sock"
         self.chance, self.kills_servers = random.Random(seed), kills_servers
         self.environment = {**os.environ, "ARCHIVED_ALL_DURABLE": str(int(kills_servers))}
@@ -99,7 +99,7 @@ class Storm:
 
     def keep(self) -> None:
         options = ("--store", self.store, "--window", "16", "--checkpoint-every", "7", "--quiet")
-        self.archiver = self.shell.start("archiver", "unix:test", "*", *options)
+        self.archiver = self.shell.start("store", "archiver", "--pool", "unix:test", "*", *options)
 
     def start(self, role: str, seed: int | None = None) -> None:
         name, self.count = f"{role[0]}{self.count}", self.count + 1

@@ -1,6 +1,6 @@
 """What the records of a storm have to show, whoever was killed.
 
-`junctura hammer --history DIR` leaves a file a process, one JSON object a line, written before the process goes on; a
+`junctura load pool --history DIR` writes a file for each process, one JSON object a line, before the process goes on; a
 process that was killed has no `end` line, and its last line may be torn. From these:
 
 - nothing is delivered that nobody offered, and what is delivered has the bytes that were offered;

@@ -83,7 +83,7 @@ class Served:
 
     def storm(self, storm: Storm, directory: Path) -> dict[str, Any]:
         """Runs a load to its end; its figures."""
-        command = ["hammer", "--pool", self.url, "--json", "--history", str(directory), *storm.options()]
+        command = ["load", "pool", "--pool", self.url, "--json", "--history", str(directory), *storm.options()]
         load = self.shell.start(*command)
         out, said = load.popen.communicate(timeout=60 + 3 * storm.seconds)
         assert load.popen.returncode == 0, said.decode()

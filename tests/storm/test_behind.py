@@ -52,7 +52,7 @@ class Junction:
     def __init__(self, shell: Shell, folder: Path) -> None:
         self.shell, self.store, self.directory = shell, folder / "store", folder / "history"
         self.directory.mkdir()
-        shell.run("create", "--store", self.store, "--schema", "free", "--quiet")
+        shell.run("store", "create", "--store", self.store, "--schema", "free", "--quiet")
         self.url = f"unix:{shell.folder}/junctura/test.sock"
         self.server: Process | None = None
         self.archiver: Process | None = None
@@ -82,7 +82,7 @@ class Junction:
 
     def keep(self) -> None:
         options = ("--store", self.store, "--window", "16", "--checkpoint-every", "7", self.tells)
-        self.archiver = self.shell.start("archiver", "unix:test", "*", *options)
+        self.archiver = self.shell.start("store", "archiver", "--pool", "unix:test", "*", *options)
 
     def pool(self, name: str, **more: Any) -> junctura.Pool:
         return junctura.Pool(self.url, name=name, **more)

@@ -11,7 +11,7 @@ import pytest
 from run_real import Real, interrupt
 
 HEAD = "workflow: test\npool: {service: server}\ntasks:\n"
-SERVER = "  server:\n    service: [junctura, serve, 'tcp://127.0.0.1:0', --announce, --schema, free]\n"
+SERVER = "  server:\n    service: [junctura, pool, serve, --pool, 'tcp://127.0.0.1:0', --announce, --schema, free]\n"
 SERVICE = "  service:\n    service: [python, serve.py]\n"
 PRODUCER = "  produce:\n    run: [python, produce.py, a, '3']\n"
 
@@ -67,7 +67,10 @@ def test_an_address_where_nobody_is_ends_the_run(tmp_path: Path) -> None:
 def test_the_end_of_the_server_is_the_end_of_the_run(tmp_path: Path) -> None:
     real = Real(
         tmp_path,
-        HEAD + SERVER + "  one:\n    run: [sh, -c, 'junctura stop; exec sleep 1000']\n" + "  two:\n    run: [echo]\n",
+        HEAD
+        + SERVER
+        + "  one:\n    run: [sh, -c, 'junctura pool stop; exec sleep 1000']\n"
+        + "  two:\n    run: [echo]\n",
     )
     assert "the pool has ended" in real.run(1)
     assert real.outcomes()["one"] == "cancelled"

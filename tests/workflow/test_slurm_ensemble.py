@@ -32,7 +32,11 @@ executor: slurm
 pool: {service: server}
 tasks:
   server:
-    service: [sh, -c, 'exec junctura serve "tcp://$(hostname):0" --announce --security "$0"', "{here}/secrets"]
+    service:
+      - sh
+      - -c
+      - exec junctura pool serve --pool "tcp://$(hostname):0" --announce --security "$0"
+      - "{here}/secrets"
 """
 
 

@@ -49,48 +49,31 @@ enum TopCommand {
     Watch(pool::watch::WatchArguments),
     WaitFor(pool::wait_for::WaitForArguments),
     Cp(pool::cp::CpArguments),
-    Wanted(pool::wanted::WantedArguments),
-    Bundle(pool::bundle::BundleArguments),
-    Require(pool::require::RequireArguments),
-    Retract(pool::require::RetractArguments),
-    #[command(visible_alias = "groups")]
-    Group(pool::group::GroupArguments),
-    Withdraw(pool::withdraw::WithdrawArguments),
-    WithdrawAll(pool::withdraw::WithdrawAllArguments),
-    Create(store::create::CreateArguments),
-    Archive(store::archive::ArchiveArguments),
-    Archiver(store::archiver::ArchiverArguments),
-    Import(store::import::ImportArguments),
-    Retrieve(store::query::retrieve::RetrieveArguments),
-    Axes(store::query::axes::AxesArguments),
-    Inspect(store::query::inspect::InspectArguments),
-    Purge(store::maintenance::remove::PurgeArguments),
-    Wipe(store::maintenance::remove::WipeArguments),
-    Tier(store::maintenance::tier::TierArguments),
-    Move(store::maintenance::tier::MoveArguments),
-    Compare(store::query::compare::CompareArguments),
-    Check(store::maintenance::check::CheckArguments),
-    Checkpoint(store::maintenance::compact::CheckpointArguments),
-    Compact(store::maintenance::compact::CompactArguments),
-    Stat(pool::stat::StatArguments),
+    Pool(pool::PoolCommandArguments),
+    Store(store::StoreCommandArguments),
     Run(run::RunArguments),
     Timeline(timeline::TimelineArguments),
     Schema(model::schema::SchemaArguments),
     Layout(model::layout::LayoutArguments),
-    Serve(pool::serve::ServeArguments),
-    Stop(pool::stop::StopArguments),
     Doctor(admin::doctor::DoctorArguments),
-    Bench(admin::bench::BenchArguments),
     Token(admin::token::TokenArguments),
     Cert(admin::cert::CertArguments),
-    Hammer(hammer::HammerArguments),
+    Load(hammer::LoadCommandArguments),
     Completions(admin::completions::CompletionsArguments),
     Man(admin::manual::ManualArguments),
-    #[command(hide = true)]
-    HammerWorker(hammer::HammerWorkerArguments),
-    #[command(hide = true)]
-    BenchWorker(admin::bench::BenchWorkerArguments),
 }
+
+/// The commands in the order of `junctura --help`, by task.
+const TASKS: [(&str, &[&str]); 5] = [
+    ("Objects", &["put", "get", "ls", "watch", "wait-for", "cp"]),
+    ("Pools and stores", &["pool", "store"]),
+    ("Workflows and products", &["run", "timeline"]),
+    ("Schemas and arrays", &["schema", "layout"]),
+    (
+        "This machine",
+        &["doctor", "load", "token", "cert", "completions", "man"],
+    ),
+];
 
 /// Sends what the program has to say of itself to standard error: warnings, or what `JUNCTURA_LOG` asks for. Where something
 /// else has set that up for this process, it stays as it is.
@@ -108,7 +91,7 @@ pub fn log() {
 /// It prints, waits as long as the command does, and never ends the process, but for a second Ctrl-C in a command that has not
 /// yet ended after the first. From its first call on, SIGINT no longer ends this process by itself in commands that wait: a
 /// process that has its own idea of SIGINT (Python) gives that up before. `program` is how this command is started once more,
-/// for the processes of `junctura hammer`.
+/// for the processes of `junctura load pool`.
 #[must_use]
 pub fn run<T: Into<OsString> + Clone>(program: &ProgramWords, arguments: impl IntoIterator<Item = T>) -> u8 {
     let parsed = command().try_get_matches_from(arguments);
@@ -133,19 +116,51 @@ fn command() -> clap::Command {
             .map_or(String::new(), |help| format!("{help}\n\n"));
         command.after_help(format!("{help}{}", exit::STATUSES))
     }
-    CommandArguments::command().mut_subcommands(with_statuses)
+    let whole = CommandArguments::command().mut_subcommands(with_statuses);
+    let template = template(&whole);
+    whole.help_template(template)
+}
+
+/// The help of the whole command: subcommands are listed by task.
+fn template(command: &clap::Command) -> String {
+    let mut text = String::from("{about-section}\n{usage-heading} {usage}\n");
+    for (task, names) in TASKS {
+        text.push_str(&format!("\n{task}:\n"));
+        for name in names {
+            let part = command.find_subcommand(name);
+            let about = part
+                .and_then(clap::Command::get_about)
+                .map_or(String::new(), ToString::to_string);
+            text.push_str(&format!("  {name:<12}{about}\n"));
+        }
+    }
+    text.push_str("\nOptions:\n{options}{after-help}");
+    text
 }
 
 /// The same, without what is hidden: for what a shell or a manual shows.
 fn shown() -> clap::Command {
+    fn without_hidden(all: &clap::Command, bare: clap::Command) -> clap::Command {
+        let parts = all.get_subcommands().filter(|part| !part.is_hide_set());
+        bare.subcommands(parts.map(|part| {
+            if part.get_subcommands().all(|part| !part.is_hide_set()) {
+                return part.clone();
+            }
+            let bare = clap::Command::new(part.get_name().to_owned())
+                .about(part.get_about().cloned().unwrap_or_default())
+                .long_about(part.get_long_about().cloned().unwrap_or_default())
+                .after_help(part.get_after_help().cloned().unwrap_or_default())
+                .subcommand_required(true);
+            without_hidden(part, bare)
+        }))
+    }
     let all = command();
-    let parts = all.get_subcommands().filter(|part| !part.is_hide_set()).cloned();
-    clap::Command::new("junctura")
+    let bare = clap::Command::new("junctura")
         .about(all.get_about().cloned().unwrap_or_default())
         .version(env!("CARGO_PKG_VERSION"))
         .after_help(exit::HELP)
-        .subcommand_required(true)
-        .subcommands(parts)
+        .subcommand_required(true);
+    without_hidden(&all, bare)
 }
 
 fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<()> {
@@ -156,44 +171,18 @@ fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<()> 
         TopCommand::Watch(arguments) => pool::watch::run(&arguments),
         TopCommand::WaitFor(arguments) => pool::wait_for::run(&arguments),
         TopCommand::Cp(arguments) => pool::cp::run(&arguments),
-        TopCommand::Wanted(arguments) => pool::wanted::run(&arguments),
-        TopCommand::Bundle(arguments) => pool::bundle::run(&arguments),
-        TopCommand::Require(arguments) => pool::require::require(&arguments),
-        TopCommand::Retract(arguments) => pool::require::retract(&arguments),
-        TopCommand::Group(arguments) => pool::group::run(&arguments),
-        TopCommand::Withdraw(arguments) => pool::withdraw::withdraw(&arguments),
-        TopCommand::WithdrawAll(arguments) => pool::withdraw::withdraw_all(&arguments),
-        TopCommand::Create(arguments) => store::create::run(&arguments),
-        TopCommand::Archive(arguments) => store::archive::run(&arguments),
-        TopCommand::Archiver(arguments) => store::archiver::run(&arguments),
-        TopCommand::Import(arguments) => store::import::run(&arguments, program),
-        TopCommand::Retrieve(arguments) => store::query::retrieve::run(&arguments),
-        TopCommand::Axes(arguments) => store::query::axes::run(&arguments),
-        TopCommand::Inspect(arguments) => store::query::inspect::run(&arguments),
-        TopCommand::Purge(arguments) => store::maintenance::remove::purge(&arguments),
-        TopCommand::Wipe(arguments) => store::maintenance::remove::wipe(&arguments),
-        TopCommand::Tier(arguments) => store::maintenance::tier::tier(&arguments),
-        TopCommand::Move(arguments) => store::maintenance::tier::move_to(&arguments),
-        TopCommand::Compare(arguments) => store::query::compare::run(&arguments, program),
-        TopCommand::Check(arguments) => store::maintenance::check::run(&arguments),
-        TopCommand::Checkpoint(arguments) => store::maintenance::compact::checkpoint(&arguments),
-        TopCommand::Compact(arguments) => store::maintenance::compact::compact(&arguments),
-        TopCommand::Stat(arguments) => pool::stat::run(&arguments),
+        TopCommand::Pool(arguments) => pool::run(&arguments),
+        TopCommand::Store(arguments) => store::run(&arguments, program),
         TopCommand::Run(arguments) => run::run(&arguments, program),
         TopCommand::Timeline(arguments) => timeline::run(&arguments, program),
         TopCommand::Schema(arguments) => model::schema::run(&arguments),
         TopCommand::Layout(arguments) => model::layout::run(&arguments),
-        TopCommand::Serve(arguments) => pool::serve::run(&arguments),
-        TopCommand::Stop(arguments) => pool::stop::run(&arguments),
         TopCommand::Doctor(arguments) => admin::doctor::run(&arguments),
-        TopCommand::Bench(arguments) => admin::bench::run(&arguments, program),
-        TopCommand::Completions(arguments) => admin::completions::run(&arguments),
-        TopCommand::Man(arguments) => admin::manual::run(&arguments),
-        TopCommand::BenchWorker(arguments) => admin::bench::work(&arguments),
         TopCommand::Token(arguments) => admin::token::run(&arguments),
         TopCommand::Cert(arguments) => admin::cert::run(&arguments),
-        TopCommand::Hammer(arguments) => hammer::run(&arguments, program),
-        TopCommand::HammerWorker(arguments) => hammer::work(&arguments),
+        TopCommand::Load(arguments) => hammer::run(&arguments, program),
+        TopCommand::Completions(arguments) => admin::completions::run(&arguments),
+        TopCommand::Man(arguments) => admin::manual::run(&arguments),
     }
 }
 
@@ -209,13 +198,23 @@ mod tests {
     }
 
     #[test]
+    fn every_command_belongs_to_a_task() {
+        let whole = command();
+        let mut shown: Vec<&str> = whole.get_subcommands().map(clap::Command::get_name).collect();
+        let mut listed: Vec<&str> = TASKS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        shown.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(shown, listed);
+    }
+
+    #[test]
     fn every_command_makes_sense_to_the_parser() {
         command().debug_assert();
     }
 
     #[test]
     fn every_command_says_what_it_does_with_an_example_and_its_statuses() {
-        for part in command().get_subcommands().filter(|part| !part.is_hide_set()) {
+        for part in command().get_subcommands() {
             let help = part.clone().render_long_help().to_string();
             assert!(help.contains("Example"), "{}: no example", part.get_name());
         }
@@ -231,8 +230,7 @@ mod tests {
     fn every_command_that_talks_to_a_pool_can_be_given_a_name() {
         each(&command(), &mut |part| {
             let has = |name: &str| part.get_arguments().any(|argument| argument.get_long() == Some(name));
-            let own_names = ["hammer", "doctor"];
-            let is_client = has("pool") && !own_names.contains(&part.get_name());
+            let is_client = has("pool") && !["pool", "doctor", "serve"].contains(&part.get_name());
             assert!(!is_client || has("as"), "{}: no name", part.get_name());
         });
     }

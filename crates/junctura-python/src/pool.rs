@@ -334,7 +334,7 @@ impl PyPool {
     ///     Offer only if a client wants the object. Otherwise no payload is moved, the result is None, and later
     ///     demands for the key fail with `NotWanted`. Not allowed in a bundle, whose members are offered all or none.
     /// durability : "memory" or "durable", optional
-    ///     With "durable" the call returns only after an archiver of the pool (`junctura archiver`) has written the
+    ///     With "durable" the call returns only after an archiver of the pool (`junctura store archiver`) has written the
     ///     object to a store. The object is visible at once in both cases. Defaults to the durability of the schema.
     /// **keywords
     ///     More attributes. An underscore at the end is removed: `class_="od"`. Attributes with the name of one of the

@@ -282,7 +282,7 @@ impl PoolBuilder {
     /// # writer.archive([("name", "old")], b"payload")?;
     /// # writer.flush()?;
     /// let pool = Pool::builder().url(url).store(path).open()?; // such as "s3://bucket/archive"
-    /// assert_eq!(pool.demand("name=old", None)?.payload(), b"payload"); // which `junctura archiver` has put there
+    /// assert_eq!(pool.demand("name=old", None)?.payload(), b"payload"); // which `junctura store archiver` has put there
     /// # Ok(())
     /// # }
     /// ```

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! The same program uses a shared pool when it opens the pool with [`Pool::connect`]: `"unix:NAME"` on one machine,
-//! `"tcp://HOST:PORT"` over a network. `junctura serve` runs a server; [`PoolBuilder::start`] starts a server if none
+//! `"tcp://HOST:PORT"` over a network. `junctura pool serve` runs a server; [`PoolBuilder::start`] starts a server if none
 //! is running.
 //!
 //! # In five minutes

@@ -109,7 +109,7 @@ fn run(address: &ServerAddress, settings: &ServerSettings, schemas: &[SchemaOrig
         // Another server was started first, which serves the same purpose.
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(failed(format!(
-            "{} did not start a server ({status}); to see why: junctura serve {address}",
+            "{} did not start a server ({status}); to see why: junctura pool serve --pool {address}",
             program.display()
         ))),
         Err(error) => Err(failed(error.to_string())),
@@ -118,7 +118,9 @@ fn run(address: &ServerAddress, settings: &ServerSettings, schemas: &[SchemaOrig
 
 fn arguments(address: &ServerAddress, settings: &ServerSettings, schemas: &[SchemaOrigin]) -> Result<Vec<String>> {
     let mut arguments = vec![
+        "pool".to_owned(),
         "serve".to_owned(),
+        "--pool".to_owned(),
         address.to_string(),
         "--end-when-idle".to_owned(),
         IDLE_TIME.to_owned(),

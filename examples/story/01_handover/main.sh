@@ -15,4 +15,4 @@ for step in 0 6; do
 done
 
 echo "got: $(cat <&3)"
-junctura withdraw-all '*' >/dev/null
+junctura pool withdraw-all '*' >/dev/null

@@ -19,4 +19,4 @@ for expected in there there comes; do
     read -r field <&3
     echo "$expected: $field"
 done
-junctura withdraw-all '*' >/dev/null
+junctura pool withdraw-all '*' >/dev/null

@@ -16,4 +16,4 @@ echo "one of two is staged, $(junctura ls --count step=6) to be seen"
 
 echo "wind" | produce u
 echo "two of two, $(junctura ls --count step=6) to be seen"
-junctura withdraw-all '*' >/dev/null
+junctura pool withdraw-all '*' >/dev/null

@@ -15,11 +15,11 @@ live() {
     junctura get --all --group archive --as archive -o - --quiet | sed "s/^/$1 life: /"
 }
 
-junctura require param=t --name archive --group >/dev/null
+junctura pool require param=t --name archive --group >/dev/null
 offer 0
 live first
 offer 6
 offer 12
 live second
-junctura retract archive | sed 's/.*still owed \([0-9]*\).*/still owed: \1/'
-junctura withdraw-all '*' >/dev/null
+junctura pool retract archive | sed 's/.*still owed \([0-9]*\).*/still owed: \1/'
+junctura pool withdraw-all '*' >/dev/null

@@ -1,4 +1,4 @@
-"""The values of pairs of objects that ``junctura compare --values`` sends: the command reads them, this decodes them.
+"""Decodes the values of pairs of objects, which ``junctura store compare --values`` reads and sends.
 
 ``python -m junctura._store.compare_values RTOL ATOL``, with each pair on standard input: a line of JSON, which has of
 both objects their ``nbytes`` and the attributes ``dtype`` and ``shape`` that they have, and then the bytes of both.

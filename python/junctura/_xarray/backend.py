@@ -265,8 +265,8 @@ class CubeBuilder:
         """Raises InvalidArgument if fields of a variable are known to be on different grids.
 
         It compares the catalogue entries of all fields. If the catalogue lacks the fingerprints of grids, as for
-        objects archived without `junctura archive`, it also compares the headers at the ends of each axis; `_Values`
-        compares each field that is read.
+        objects archived without `junctura store archive`, it also compares the headers at the ends of each axis;
+        `_Values` compares each field that is read.
         """
         if grid.where is None:
             return

@@ -14,7 +14,7 @@ use crate::admin::security::{
 };
 use crate::size;
 
-/// Make the certificate with which a server shows other machines who it is (`junctura serve --security`)
+/// Make the certificate with which a server shows other machines who it is (`junctura pool serve --security`)
 ///
 /// Into DIRECTORY go the server's certificate and private key, server.pem and server.key, and an authority of its own that has
 /// signed it, ca.pem and ca.key. An authority that is there signs again, so clients need nothing new. Clients believe

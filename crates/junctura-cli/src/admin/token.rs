@@ -11,7 +11,7 @@ use crate::admin::security::{TOKEN_KEY, private_directory};
 use crate::size;
 use crate::terminal::output::StandardOutput;
 
-/// Make a token: with it a client may use a pool that is served over TCP (`junctura serve --security`)
+/// Make a token: with it a client may use a pool that is served over TCP (`junctura pool serve --security`)
 ///
 /// The token is made with the key in DIRECTORY/tokens.key, which is made, too, if it is not there yet. Whoever has the token may
 /// do what any client may, until its time is over; a new key ends all tokens. A client takes it from the file that

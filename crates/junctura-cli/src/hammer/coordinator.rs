@@ -10,7 +10,6 @@ use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
 use junctura::{Code, Error, Pool, Result};
 
 use crate::hammer::kills::UnreportedKills;
-use crate::hammer::load::LoadSpace;
 use crate::hammer::memory::MemoryWatch;
 use crate::hammer::messages::{CoordinatorOrder, Word};
 use crate::hammer::plan::{WorkerPlan, WorkerRole};
@@ -18,14 +17,14 @@ use crate::hammer::process::{LoadProcess, ProcessTask, died};
 use crate::hammer::report::{LoadReport, ServerMemory, WorkerFigures};
 use crate::hammer::stamp::{self, now_ns};
 use crate::hammer::workers::producer;
-use crate::hammer::{HammerArguments, RetentionEnd, TouchMode, history};
+use crate::hammer::{PoolLoadArguments, RetentionEnd, TouchMode, history};
 use crate::program::ProgramWords;
 use crate::terminal::output::StandardOutput;
 
 /// Time for every process to hear of the start before it comes.
 const START_DELAY_NS: u64 = 200_000_000;
 
-pub(crate) fn run(arguments: &HammerArguments) -> Result<()> {
+pub(crate) fn run(arguments: &PoolLoadArguments) -> Result<()> {
     let arguments = arguments.checked()?;
     if let Some(directory) = &arguments.history {
         std::fs::create_dir_all(directory).map_err(|error| io(directory, &error))?;
@@ -39,7 +38,7 @@ pub(crate) fn run(arguments: &HammerArguments) -> Result<()> {
         || arguments.pool.clone().unwrap_or_default(),
         |server| server.url.clone(),
     );
-    let pool = Pool::builder().url(&url).name("hammer").open()?;
+    let pool = Pool::builder().url(&url).name("load").open()?;
     let report = LoadRun::new(&arguments, &pool, payload_bytes)?.go(&pool, payload_bytes)?;
     let mut out = StandardOutput::new();
     if arguments.json {
@@ -54,25 +53,26 @@ pub(crate) fn run(arguments: &HammerArguments) -> Result<()> {
             "{} lost, {} twice, {} damaged",
             report.lost, report.duplicates, report.damaged
         );
-        return Err(Error::new(Code::Corrupt, "hammer", cause));
+        return Err(Error::new(Code::Corrupt, "load", cause));
     }
     Ok(())
 }
 
-impl HammerArguments {
+impl PoolLoadArguments {
     /// The arguments, if they make a load: every producer and consumer has a member.
     fn checked(&self) -> Result<Self> {
         let mut arguments = self.clone();
-        arguments.members = arguments
+        arguments.fields.members = arguments
+            .fields
             .members
             .max(arguments.producers)
             .max(arguments.consumers)
             .max(arguments.followers);
         let counts = [
-            ("members", arguments.members),
-            ("steps", arguments.steps),
-            ("levels", arguments.levels),
-            ("params", arguments.params),
+            ("members", arguments.fields.members),
+            ("steps", arguments.fields.steps),
+            ("levels", arguments.fields.levels),
+            ("params", arguments.fields.params),
             ("producers", arguments.producers),
             ("consumers", arguments.consumers),
             ("window", arguments.window),
@@ -134,7 +134,7 @@ impl HammerArguments {
             index,
             // Whoever stays to the end must not lose its way there.
             url: self.url_for(role).filter(|_| !stays).unwrap_or(url).to_owned(),
-            space: self.space(),
+            space: self.fields.space(),
             producers: self.producers,
             producers_in_all: self.producers + self.kills.producers + self.cuts,
             sharers: self.sharers(),
@@ -159,15 +159,6 @@ impl HammerArguments {
         }
     }
 
-    pub(crate) fn space(&self) -> LoadSpace {
-        LoadSpace {
-            members: self.members,
-            steps: self.steps,
-            levels: self.levels,
-            params: self.params,
-        }
-    }
-
     /// Consumers that are in no group.
     fn sharers(&self) -> u32 {
         if self.groups > 0 {
@@ -186,7 +177,7 @@ impl HammerArguments {
         let bytes = match (&self.grib, self.mode) {
             (_, TouchMode::Metadata) => stamp::BYTES_MIN,
             (Some(path), _) => producer::first_message(path)?.len(),
-            (None, _) => self.size as usize,
+            (None, _) => self.fields.size as usize,
         };
         Ok(bytes.max(stamp::BYTES_MIN))
     }
@@ -200,14 +191,23 @@ struct OwnServer {
 }
 
 impl OwnServer {
-    fn start(arguments: &HammerArguments, payload_bytes: usize) -> Result<Self> {
+    fn start(arguments: &PoolLoadArguments, payload_bytes: usize) -> Result<Self> {
         let directory = tempfile::tempdir().map_err(|error| io(Path::new("temporary directory"), &error))?;
-        let url = format!("unix:{}", directory.path().join("hammer.sock").display());
+        let url = format!("unix:{}", directory.path().join("load.sock").display());
         let budget = arguments
             .plan(WorkerRole::Producer, 0, &url, payload_bytes)
             .budget_bytes();
         let mut command = arguments.program.command()?;
-        command.args(["serve", &url, "--schema", "mars", "--budget", &budget.to_string()]);
+        command.args([
+            "pool",
+            "serve",
+            "--pool",
+            &url,
+            "--schema",
+            "mars",
+            "--budget",
+            &budget.to_string(),
+        ]);
         if let Some(bytes) = arguments.inline_max {
             command.args(["--inline-max", &bytes.to_string()]);
         }
@@ -218,7 +218,7 @@ impl OwnServer {
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| io(Path::new("junctura serve"), &error))?;
+            .map_err(|error| io(Path::new("junctura pool serve"), &error))?;
         let mut said = String::new();
         if let Some(stderr) = process.stderr.take() {
             let mut lines = BufReader::new(stderr);
@@ -226,7 +226,11 @@ impl OwnServer {
             std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::stderr()));
         }
         if !said.contains("serving") {
-            return Err(Error::new(Code::Unavailable, "junctura serve", said.trim().to_owned()));
+            return Err(Error::new(
+                Code::Unavailable,
+                "junctura pool serve",
+                said.trim().to_owned(),
+            ));
         }
         Ok(Self {
             process,
@@ -246,7 +250,7 @@ impl Drop for OwnServer {
 
 /// The processes of a run.
 pub(crate) struct LoadRun<'a> {
-    pub(crate) arguments: &'a HammerArguments,
+    pub(crate) arguments: &'a PoolLoadArguments,
     pub(crate) workers: Vec<LoadWorker>,
     words: Receiver<(usize, Option<Word>)>,
     /// For those that are started later.
@@ -266,7 +270,7 @@ pub(crate) struct LoadWorker {
 }
 
 impl<'a> LoadRun<'a> {
-    fn new(arguments: &'a HammerArguments, pool: &Pool, payload_bytes: usize) -> Result<Self> {
+    fn new(arguments: &'a PoolLoadArguments, pool: &Pool, payload_bytes: usize) -> Result<Self> {
         let (url, budget_bytes) = (pool.url(), ServerFigures::of(pool)?.budget_bytes);
         let plan = |role, index| {
             let plan = arguments.plan(role, index, url, payload_bytes);
@@ -557,7 +561,7 @@ impl ServerFigures {
     }
 
     /// Objects of a load that nobody took, or that stayed though those who were to take them did.
-    fn left_since(&self, before: &Self, arguments: &HammerArguments) -> u64 {
+    fn left_since(&self, before: &Self, arguments: &PoolLoadArguments) -> u64 {
         let takes_all = arguments.ends_by_draining() || arguments.retention == RetentionEnd::Group;
         let is_alone = arguments.pool.is_none() && takes_all;
         if is_alone {
@@ -568,10 +572,10 @@ impl ServerFigures {
     }
 }
 
-impl HammerArguments {
+impl PoolLoadArguments {
     fn described(&self, payload_bytes: usize) -> serde_json::Value {
         serde_json::json!({
-            "members": self.members, "steps": self.steps, "levels": self.levels, "params": self.params,
+            "members": self.fields.members, "steps": self.fields.steps, "levels": self.fields.levels, "params": self.fields.params,
             "payload_bytes": payload_bytes, "producers": self.producers, "consumers": self.consumers,
             "groups": self.groups, "followers": self.followers, "kills": self.kills, "cuts": self.cuts, "seed": self.seed,
             "retention": self.retention, "work_us": self.work.as_micros() as u64, "mode": self.mode, "window": self.window, "subscriptions": self.subscriptions, "bundle": self.bundle, "rate": self.rate,

@@ -135,7 +135,7 @@ impl UnreportedKills {
             let event = self.left.next_event()?.ok_or_else(|| {
                 Error::new(
                     Code::Disconnected,
-                    "hammer",
+                    "load",
                     "the pool ended before it had told of every death",
                 )
             })?;

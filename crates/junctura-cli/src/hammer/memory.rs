@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use junctura::{Pool, Result};
 
-use crate::hammer::HammerArguments;
+use crate::hammer::PoolLoadArguments;
 use crate::hammer::coordinator::ServerFigures;
 use crate::hammer::report::{LoadTimes, ServerMemory};
 use crate::hammer::stamp::now_ns;
@@ -20,7 +20,7 @@ pub(crate) struct MemoryWatch<'a> {
 
 impl<'a> MemoryWatch<'a> {
     /// For a load that begins at this time.
-    pub(crate) fn new(pool: &'a Pool, at_ns: u64, arguments: &HammerArguments) -> Self {
+    pub(crate) fn new(pool: &'a Pool, at_ns: u64, arguments: &PoolLoadArguments) -> Self {
         let begin = at_ns + arguments.warmup.as_nanos() as u64;
         let half = arguments.duration.as_nanos() as u64 / 2;
         Self {

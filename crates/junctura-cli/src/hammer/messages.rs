@@ -90,7 +90,7 @@ pub(crate) fn listen(lines: impl Iterator<Item = std::io::Result<String>> + Send
 
 /// The next word.
 pub(crate) fn read<T: for<'a> Deserialize<'a>>(line: Option<std::io::Result<String>>) -> Result<T> {
-    let broken = |cause: String| Error::new(Code::Protocol, "hammer", cause);
+    let broken = |cause: String| Error::new(Code::Protocol, "load", cause);
     let line = line
         .ok_or_else(|| broken("the coordinator is gone".to_owned()))?
         .map_err(|e| broken(e.to_string()))?;
@@ -104,7 +104,7 @@ pub(crate) fn begin<F: Serialize>(lines: &mut impl Iterator<Item = std::io::Resu
         CoordinatorOrder::Start { at_ns } => Ok(at_ns),
         other => {
             let cause = format!("{other:?} before the start");
-            Err(Error::new(Code::Protocol, "hammer", cause))
+            Err(Error::new(Code::Protocol, "load", cause))
         }
     }
 }
@@ -128,7 +128,7 @@ pub(crate) fn sleep(time: Duration) {
 
 /// Says a word to the coordinator.
 pub(crate) fn say<F: Serialize>(word: &WorkerReport<F>) -> Result<()> {
-    let gone = |error: std::io::Error| Error::new(Code::Disconnected, "hammer", error.to_string());
+    let gone = |error: std::io::Error| Error::new(Code::Disconnected, "load", error.to_string());
     let line = serde_json::to_string(word).map_err(|error| gone(error.into()))?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(gone)

@@ -1,4 +1,4 @@
-//! `junctura hammer`: the standard load of this field, in separate processes, with figures.
+//! `junctura load pool`: the standard load of this field, in separate processes, with figures.
 //!
 //! ```text
 //!   coordinator --plan--> producer 0 … P-1 --offers--> pool --deliveries--> consumer 0 … C-1
@@ -29,12 +29,14 @@ mod workers;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use junctura::Result;
 use serde::{Deserialize, Serialize};
 
 use self::kills::KillCounts;
+use self::load::LoadSpace;
 use self::store::StoreLoadArguments;
+use crate::admin::bench::{self, EchoArguments, HandoverArguments};
 use crate::program::ProgramWords;
 use crate::size;
 
@@ -63,29 +65,40 @@ pub(crate) enum RetentionEnd {
 }
 
 const EXAMPLES: &str = "Examples:
-  junctura hammer --mode metadata --window 64            how many objects a second
-  junctura hammer --size 804KiB --mode touch             how many bytes a second, written and read
-  junctura hammer --producers 4 --consumers 4 --groups 2 --json
-  junctura hammer --store --preset ensemble --writers 1,2,4   what a store takes and gives, beside a plain write
-  junctura hammer --store --preset ensemble --scale 0.01 --writers 1,2,4 --threads 1,2 --plot sweep.png
-  junctura hammer --store /data/scratch --pattern b --contended --catalogue checkpoint --threads 1,4 --json";
+  junctura load pool --mode metadata --window 64            how many objects a second
+  junctura load pool --size 804KiB --mode touch             how many bytes a second, written and read
+  junctura load pool --producers 4 --consumers 4 --groups 2 --json";
 
-/// Load a pool as an ensemble forecast does, and measure
+const GROUP_EXAMPLES: &str = "Examples:
+  junctura load handover                        is this machine in order?
+  junctura load pool --size 804KiB --mode touch
+  junctura load store --preset ensemble --writers 1,2,4";
+
+/// Load a pool or a store, and measure
 ///
-/// Producers offer fields of members x steps x levels x parameters, one forecast after the other; each object has one
-/// consumer, which checks and releases it. Without --pool, an own server is started for the run. With --store, a store is loaded.
+/// `handover` measures for some seconds what this machine reaches beside its own limits. `pool` and `store` run loads of separate
+/// processes with the shape that their options give.
+#[derive(Args, Debug)]
+#[command(after_help = GROUP_EXAMPLES)]
+pub(crate) struct LoadCommandArguments {
+    #[command(subcommand)]
+    command: LoadCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum LoadCommand {
+    Handover(HandoverArguments),
+    Pool(Box<PoolLoadArguments>),
+    Store(StoreLoadArguments),
+    #[command(hide = true)]
+    Worker(LoadWorkerArguments),
+    #[command(hide = true)]
+    Echo(EchoArguments),
+}
+
+/// The fields of a load: one object for each member, step, level and parameter.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct HammerArguments {
-    /// The pool to load (default: an own server)
-    #[arg(long, value_name = "URL")]
-    pool: Option<String>,
-    /// Consumers reach the pool by this URL instead, which may lead through a network
-    #[arg(long, value_name = "URL", requires = "pool")]
-    consume_from: Option<String>,
-    /// Producers reach the pool by this URL instead, which may lead through a network
-    #[arg(long, value_name = "URL", requires = "pool")]
-    offer_to: Option<String>,
+pub(crate) struct FieldArguments {
     /// Ensemble members (at least as many as producers and as consumers)
     #[arg(long, default_value_t = 10)]
     members: u32,
@@ -101,6 +114,37 @@ pub(crate) struct HammerArguments {
     /// Bytes of each payload
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, default_value = "804KiB")]
     size: u64,
+}
+
+impl FieldArguments {
+    pub(crate) fn space(&self) -> LoadSpace {
+        LoadSpace {
+            members: self.members,
+            steps: self.steps,
+            levels: self.levels,
+            params: self.params,
+        }
+    }
+}
+
+/// Load a pool as an ensemble forecast does, and measure
+///
+/// Producers offer fields of members x steps x levels x parameters, one forecast after the other; each object has one
+/// consumer, which checks and releases it. Without --pool, an own server is started for the run.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PoolLoadArguments {
+    /// The pool to load (default: an own server)
+    #[arg(long, value_name = "URL")]
+    pool: Option<String>,
+    /// Consumers reach the pool by this URL instead, which may lead through a network
+    #[arg(long, value_name = "URL", requires = "pool")]
+    consume_from: Option<String>,
+    /// Producers reach the pool by this URL instead, which may lead through a network
+    #[arg(long, value_name = "URL", requires = "pool")]
+    offer_to: Option<String>,
+    #[command(flatten)]
+    fields: FieldArguments,
     /// Take the payload from the first message of this GRIB file
     #[arg(long, value_name = "FILE", conflicts_with = "size")]
     grib: Option<PathBuf>,
@@ -163,33 +207,31 @@ pub(crate) struct HammerArguments {
     /// Record what every process did, for a judge of histories
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
-    /// Print the figures as JSON; of a store a line for each row of the table
+    /// Print the figures as JSON
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    store: StoreLoadArguments,
     #[arg(skip)]
     program: ProgramWords,
 }
 
-/// One process of a load; started by `junctura hammer`, with its plan on standard input.
+/// One process of a load; started by `junctura load`, with its plan on standard input.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct HammerWorkerArguments {}
+pub(crate) struct LoadWorkerArguments {}
 
 /// Runs a load and prints what it measured.
-pub(crate) fn run(arguments: &HammerArguments, program: &ProgramWords) -> Result<()> {
+pub(crate) fn run(arguments: &LoadCommandArguments, program: &ProgramWords) -> Result<()> {
     let program = program.clone();
-    let arguments = HammerArguments {
-        program,
-        ..arguments.clone()
-    };
-    if arguments.store.is_wanted() {
-        return store::run(&arguments);
+    match &arguments.command {
+        LoadCommand::Handover(arguments) => bench::run(arguments, &program),
+        LoadCommand::Pool(arguments) => coordinator::run(&PoolLoadArguments {
+            program,
+            ..(**arguments).clone()
+        }),
+        LoadCommand::Store(arguments) => store::run(&StoreLoadArguments {
+            program,
+            ..arguments.clone()
+        }),
+        LoadCommand::Worker(LoadWorkerArguments {}) => workers::work(),
+        LoadCommand::Echo(arguments) => bench::work(arguments),
     }
-    coordinator::run(&arguments)
-}
-
-/// Does one process's part.
-pub(crate) fn work(_: &HammerWorkerArguments) -> Result<()> {
-    workers::work()
 }

@@ -131,10 +131,10 @@ impl WorkerPlan {
 
 /// The name of a group of a load.
 pub(crate) fn group_name(group: u32) -> String {
-    format!("hammer/g{group}")
+    format!("load/g{group}")
 }
 
 /// The name of the group of the consumer that has this share of the members.
 pub(crate) fn own_group_name(share: u32) -> String {
-    format!("hammer/c{share}")
+    format!("load/c{share}")
 }

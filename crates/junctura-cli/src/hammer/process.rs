@@ -40,7 +40,8 @@ impl LoadProcess {
     ) -> Result<Self> {
         let mut command = program.command()?;
         let piped = command
-            .arg("hammer-worker")
+            .arg("load")
+            .arg("worker")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut child = piped.spawn().map_err(|error| failed(&error))?;
@@ -95,7 +96,7 @@ fn write_line(to: &mut ChildStdin, line: &impl Serialize) -> Result<()> {
 }
 
 pub(crate) fn died() -> Error {
-    Error::new(Code::Disconnected, "hammer", "a process of the load died")
+    Error::new(Code::Disconnected, "load", "a process of the load died")
 }
 
 fn failed(error: &std::io::Error) -> Error {

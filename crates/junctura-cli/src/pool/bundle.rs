@@ -1,4 +1,4 @@
-//! `junctura bundle`: objects that become visible together, opened, sealed, aborted and looked at by their paths.
+//! `junctura pool bundle`: objects that become visible together, opened, sealed, aborted and looked at by their paths.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,11 +15,11 @@ use crate::url::PoolArguments;
 use crate::{json, size};
 
 const EXAMPLES: &str = "Examples:
-  junctura bundle open run/step=6 --members 400 --about step=6   for producers that come
+  junctura pool bundle open run/step=6 --members 400 --about step=6   for producers that come
   junctura put --bundle run/step=6 --members 400 part1.grib      a part of it
-  junctura bundle list --tree                                    what is there, and what is lacking
-  junctura bundle list step=6 --json                             by what bundles are about
-  junctura bundle abort run/step=6                               give it up
+  junctura pool bundle list --tree                                    what is there, and what is lacking
+  junctura pool bundle list step=6 --json                             by what bundles are about
+  junctura pool bundle abort run/step=6                               give it up
 What nobody has open is aborted when its orphan timeout is over (a minute, unless the server or `open` says otherwise).";
 
 /// Objects that become visible together: open, seal, abort and look at bundles
@@ -133,7 +133,7 @@ pub(crate) fn run(arguments: &BundleArguments) -> Result<()> {
 
 impl OpenBundle {
     fn run(&self) -> Result<()> {
-        let pool = InterruptFlag::install()?.connect(&self.pool, "junctura bundle open")?;
+        let pool = InterruptFlag::install()?.connect(&self.pool, "junctura pool bundle open")?;
         let bundle = self.terms.open(&pool, &self.path, self.orphan_timeout)?;
         let entry = find(&pool, &self.path)?;
         let mut out = StandardOutput::new();
@@ -149,7 +149,7 @@ impl OpenBundle {
 
 impl NamedBundle {
     fn seal(&self) -> Result<()> {
-        let (bundle, mut out) = self.join("junctura bundle seal")?;
+        let (bundle, mut out) = self.join("junctura pool bundle seal")?;
         let completed = bundle.seal()?;
         let first = completed.first().map(|version| version.to_string());
         if self.json {
@@ -162,7 +162,7 @@ impl NamedBundle {
     }
 
     fn abort(&self) -> Result<()> {
-        let (bundle, mut out) = self.join("junctura bundle abort")?;
+        let (bundle, mut out) = self.join("junctura pool bundle abort")?;
         let freed = bundle.abort()?;
         if self.json {
             out.json(&json!({"path": self.path, "freed": freed}))?;
@@ -174,7 +174,7 @@ impl NamedBundle {
     }
 
     fn show(&self) -> Result<()> {
-        let pool = InterruptFlag::install()?.connect_to_read(&self.pool, "junctura bundle show")?;
+        let pool = InterruptFlag::install()?.connect_to_read(&self.pool, "junctura pool bundle show")?;
         let entry = find(&pool, &self.path)?;
         let mut out = StandardOutput::new();
         if self.json {
@@ -200,7 +200,7 @@ impl NamedBundle {
 
 impl ListBundles {
     fn run(&self) -> Result<()> {
-        let pool = InterruptFlag::install()?.connect_to_read(&self.pool, "junctura bundle list")?;
+        let pool = InterruptFlag::install()?.connect_to_read(&self.pool, "junctura pool bundle list")?;
         let selector = selector(&self.selectors, &pool)?;
         let entries = about_selector(pool.bundles_under(self.under.as_deref(), &selector), &selector)?;
         let mut out = StandardOutput::new();

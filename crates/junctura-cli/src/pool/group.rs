@@ -1,4 +1,4 @@
-//! `junctura group`: consumer groups, listed, looked at and removed.
+//! `junctura pool group`: consumer groups, listed, looked at and removed.
 
 use clap::{Args, Subcommand};
 use junctura::{Code, Error, Pool, Result};
@@ -11,16 +11,16 @@ use crate::terminal::output::StandardOutput;
 use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
-  junctura require param=t/u --name products --group     make one
+  junctura pool require param=t/u --name products --group     make one
   junctura get --all --group products -o fields/         receive a share of it
-  junctura groups                                        list them
-  junctura group show products --json | jq .group.members
-  junctura group remove products";
+  junctura pool groups                                        list them
+  junctura pool group show products --json | jq .group.members
+  junctura pool group remove products";
 
 /// Look at consumer groups, or remove them
 ///
 /// The members of a group share what matches: each object goes to one of them at a time, and is done when that one releases it.
-/// A group is a requirement with a name that many read: `junctura require --group` makes one, and `junctura retract` ends one as
+/// A group is a requirement with a name that many read: `junctura pool require --group` makes one, and `junctura pool retract` ends one as
 /// `remove` does. Without a word more, lists them.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
@@ -168,7 +168,7 @@ fn show(arguments: &ShowArguments) -> Result<()> {
 }
 
 fn remove(arguments: &RemoveArguments) -> Result<()> {
-    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura group remove")?;
+    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura pool group remove")?;
     let mut out = StandardOutput::new();
     for name in &arguments.names {
         find(&pool, name)?;
@@ -184,7 +184,7 @@ fn remove(arguments: &RemoveArguments) -> Result<()> {
 }
 
 fn look(pool: &PoolArguments) -> Result<Pool> {
-    let builder = pool.reader("junctura group").visitor(true);
+    let builder = pool.reader("junctura pool group").visitor(true);
     open_served(&pool.pool, || InterruptFlag::install()?.watch(builder).open())
 }
 

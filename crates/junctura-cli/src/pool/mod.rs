@@ -14,3 +14,53 @@ pub(crate) mod wait_for;
 pub(crate) mod wanted;
 pub(crate) mod watch;
 pub(crate) mod withdraw;
+
+use clap::{Args, Subcommand};
+use junctura::Result;
+
+const EXAMPLES: &str = "Examples:
+  junctura pool serve --pool unix:model --budget 16GiB
+  junctura pool stat --pool unix:model
+  junctura pool require 'param=2t,step=0/to/240/by/6' --name plots
+  junctura pool stop --pool unix:model";
+
+/// Serve pools, look at them, and manage what they keep: requirements, groups, bundles
+///
+/// Objects go into a pool and out of it with `put`, `get`, `ls`, `watch`, `wait-for` and `cp`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PoolCommandArguments {
+    #[command(subcommand)]
+    command: PoolCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum PoolCommand {
+    Serve(Box<serve::ServeArguments>),
+    Stop(stop::StopArguments),
+    Stat(stat::StatArguments),
+    Require(require::RequireArguments),
+    Retract(require::RetractArguments),
+    #[command(visible_alias = "groups")]
+    Group(group::GroupArguments),
+    Bundle(bundle::BundleArguments),
+    Wanted(wanted::WantedArguments),
+    Withdraw(withdraw::WithdrawArguments),
+    WithdrawAll(withdraw::WithdrawAllArguments),
+}
+
+/// Runs a command about a pool.
+pub(crate) fn run(arguments: &PoolCommandArguments) -> Result<()> {
+    match &arguments.command {
+        PoolCommand::Serve(arguments) => serve::run(arguments),
+        PoolCommand::Stop(arguments) => stop::run(arguments),
+        PoolCommand::Stat(arguments) => stat::run(arguments),
+        PoolCommand::Require(arguments) => require::require(arguments),
+        PoolCommand::Retract(arguments) => require::retract(arguments),
+        PoolCommand::Group(arguments) => group::run(arguments),
+        PoolCommand::Bundle(arguments) => bundle::run(arguments),
+        PoolCommand::Wanted(arguments) => wanted::run(arguments),
+        PoolCommand::Withdraw(arguments) => withdraw::withdraw(arguments),
+        PoolCommand::WithdrawAll(arguments) => withdraw::withdraw_all(arguments),
+    }
+}

@@ -1,4 +1,4 @@
-//! `junctura require` and `junctura retract`: what will be wanted, by name, said before anybody is there to read it.
+//! `junctura pool require` and `junctura pool retract`: what will be wanted, by name, said before anybody is there to read it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::terminal::output::StandardOutput;
 use crate::url::PoolArguments;
 
 const REQUIRE_EXAMPLES: &str = "Examples:
-  junctura require param=t/u 'levelist>=500' --name products --ttl 12h
-  junctura require param=t --name viewer --versions newest --on-full break --quota 2GiB
-  junctura require param=t/u --name workers --group
-  junctura require -f requirements.yaml
+  junctura pool require param=t/u 'levelist>=500' --name products --ttl 12h
+  junctura pool require param=t --name viewer --versions newest --on-full break --quota 2GiB
+  junctura pool require param=t/u --name workers --group
+  junctura pool require -f requirements.yaml
 
 A file of requirements:
   requirements:
@@ -29,8 +29,8 @@ A file of requirements:
     workers: {selector: param=t, group: true}";
 
 const RETRACT_EXAMPLES: &str = "Examples:
-  junctura retract products
-  junctura retract viewer archive";
+  junctura pool retract products
+  junctura pool retract viewer archive";
 
 /// Keep what matches until it was read, under a name
 ///
@@ -102,7 +102,7 @@ enum FullAction {
 pub(crate) struct RetractArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// Their names, as `junctura stat` shows them
+    /// Their names, as `junctura pool stat` shows them
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     /// Print a JSON line for each
@@ -113,7 +113,7 @@ pub(crate) struct RetractArguments {
 /// Requires.
 pub(crate) fn require(arguments: &RequireArguments) -> Result<()> {
     let written = arguments.file.as_deref().map(read).transpose()?;
-    let pool = InterruptFlag::install()?.connect(&arguments.pool, "junctura require")?;
+    let pool = InterruptFlag::install()?.connect(&arguments.pool, "junctura pool require")?;
     let mut out = StandardOutput::new();
     match (written, &arguments.file) {
         (Some(written), Some(file)) => {
@@ -195,7 +195,7 @@ fn located(error: &Error, place: &str) -> Error {
 
 /// Retracts.
 pub(crate) fn retract(arguments: &RetractArguments) -> Result<()> {
-    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura retract")?;
+    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura pool retract")?;
     let mut out = StandardOutput::new();
     for name in &arguments.names {
         let owed = pool.retract(name)?;

@@ -1,4 +1,4 @@
-//! `junctura serve`: a pool that other processes share.
+//! `junctura pool serve`: a pool that other processes share.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -19,13 +19,13 @@ use crate::size;
 use crate::terminal::interrupt::survive_file_limit;
 
 const EXAMPLES: &str = "Examples:
-  junctura serve                                             this user's own pool, until Ctrl-C
-  junctura serve unix:model --budget 16GiB --spill /local/tmp
-  junctura serve unix:model --schema mine.yaml --requirements wanted.yaml
-  junctura serve unix:model --until-gone model,viewer        until both have come and gone
-  junctura serve --upstream tcp://node7:7000                 node7's pool, fetched once for all processes of this machine";
+  junctura pool serve                                        this user's own pool, until Ctrl-C
+  junctura pool serve --pool unix:model --budget 16GiB --spill /local/tmp
+  junctura pool serve --pool unix:model --schema mine.yaml --requirements wanted.yaml
+  junctura pool serve --pool unix:model --until-gone model,viewer        until both have come and gone
+  junctura pool serve --upstream tcp://node7:7000                 node7's pool, fetched once for all processes of this machine";
 
-/// Serve a pool until stopped (`junctura stop`, SIGTERM or Ctrl-C)
+/// Serve a pool until stopped (`junctura pool stop`, SIGTERM or Ctrl-C)
 ///
 /// The pool lives in this process's memory: what clients offered is gone when it ends. The first SIGTERM or Ctrl-C makes it
 /// drain: it takes nothing new, and ends when all that requirements are owed was received, or after --drain-timeout. A second
@@ -33,10 +33,9 @@ const EXAMPLES: &str = "Examples:
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArguments {
-    #[arg(
-        help = "Where to listen: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT [default: $JUNCTURA_POOL, else unix:default]"
-    )]
-    address: Option<String>,
+    /// The pool: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT [default: $JUNCTURA_POOL, else unix:default]
+    #[arg(long, value_name = "URL")]
+    pool: Option<String>,
     /// Serve no pool of one's own but the one at tcp://HOST:PORT, to this user's processes of this machine: they share one link
     /// to it, and what several of them are given comes once. They find it by the same URL, or at the address if one is given.
     /// `JUNCTURA_TOKEN_FILE` and `JUNCTURA_CA_FILE` name what is shown there and believed
@@ -93,10 +92,10 @@ pub(crate) struct ServeArguments {
     /// End when nobody is connected and nothing lies in the pool for this long
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     end_when_idle: Option<Duration>,
-    /// End when clients of all these names have come and gone, by whatever end; then drain, as `junctura stop` does
+    /// End when clients of all these names have come and gone, by whatever end; then drain, as `junctura pool stop` does
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     until_gone: Vec<String>,
-    /// Make the requirements of this file, as `junctura require --file` does, before any client can connect
+    /// Make the requirements of this file, as `junctura pool require --file` does, before any client can connect
     #[arg(long, value_name = "FILE")]
     requirements: Option<PathBuf>,
     /// Print the address on standard output once clients can connect; end quietly if another server is there already
@@ -167,7 +166,7 @@ fn open_many_files() {
 impl ServeArguments {
     fn address(&self) -> String {
         let usual = || std::env::var("JUNCTURA_POOL").unwrap_or_else(|_| "unix:default".to_owned());
-        self.address.clone().unwrap_or_else(usual)
+        self.pool.clone().unwrap_or_else(usual)
     }
 
     fn show(&self, url: &str) {
@@ -189,7 +188,7 @@ impl ServeArguments {
         if let Some(streams) = self.streams {
             pool = pool.streams(streams);
         }
-        let upstream = match pool.upstream(self.address.as_deref()) {
+        let upstream = match pool.upstream(self.pool.as_deref()) {
             Err(error) if self.announce && error.code() == Code::AlreadyExists => return Ok(()),
             opened => opened?,
         };

@@ -1,33 +1,28 @@
-//! `junctura stat`: what a pool has done and holds, in numbers; what a store has: `store/query/stat.rs`.
+//! `junctura pool stat`: what a pool has done and holds, in numbers.
 
 use clap::Args;
 use junctura::{Code, Error, Result};
 use serde_json::Value;
 
 use crate::absent::open_served;
+use crate::size;
 use crate::terminal::interrupt::InterruptFlag;
 use crate::terminal::output::StandardOutput;
 use crate::terminal::visible;
 use crate::url::PoolArguments;
-use crate::{size, store};
 
 const EXAMPLES: &str = "Examples:
-  junctura stat
-  junctura stat --json | jq .memory.used_bytes
-  junctura stat --store /data/archive               how much a store has, and what its files take";
+  junctura pool stat
+  junctura pool stat --json | jq .memory.used_bytes";
 
-/// Show what the pool has done and holds, or what a store has
+/// Show what the pool has done and holds
 ///
-/// Objects, memory, who waits for what, requirements with a name, and the clients. With --json everything that the server counts, limits included. Of a store: its objects by
-/// schema, masked versions, its files, and what compaction would remove.
+/// Objects, memory, who waits for what, requirements with a name, and the clients. With --json everything that the server counts, limits included.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// Show what is in this store instead
-    #[arg(long, value_name = "URL")]
-    store: Option<String>,
     /// Print what the server says, as JSON
     #[arg(long)]
     json: bool,
@@ -35,10 +30,7 @@ pub(crate) struct StatArguments {
 
 /// Shows.
 pub(crate) fn run(arguments: &StatArguments) -> Result<()> {
-    if let Some(url) = &arguments.store {
-        return store::query::stat::run(url, arguments.json);
-    }
-    let builder = arguments.pool.reader("junctura stat").visitor(true);
+    let builder = arguments.pool.reader("junctura pool stat").visitor(true);
     let pool = open_served(&arguments.pool.pool, || InterruptFlag::install()?.watch(builder).open())?;
     let text = pool.stat()?;
     let mut out = StandardOutput::new();

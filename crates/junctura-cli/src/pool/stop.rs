@@ -1,4 +1,4 @@
-//! `junctura stop`: the server of a pool ends, in good order.
+//! `junctura pool stop`: the server of a pool ends, in good order.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use crate::size;
 use crate::terminal::interrupt::InterruptFlag;
-use crate::url::ClientArguments;
+use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
-  junctura stop                                when all that was promised has been received
-  junctura stop unix:mine --timeout 30s        but not later than this
-  junctura stop --now";
+  junctura pool stop                                when all that was promised has been received
+  junctura pool stop --pool unix:mine --timeout 30s        but not later than this
+  junctura pool stop --now";
 
 /// Stop the server of a pool
 ///
@@ -22,15 +22,8 @@ const EXAMPLES: &str = "Examples:
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StopArguments {
-    #[arg(
-        help = "The pool: unix:NAME, unix:/path.sock or unix:@abstract",
-        default_value = "unix:default",
-        env = "JUNCTURA_POOL",
-        value_name = "URL"
-    )]
-    pool: String,
     #[command(flatten)]
-    client: ClientArguments,
+    pool: PoolArguments,
     /// End it after this time anyway, and say what was left (exit status 4; default: as long as it takes)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     timeout: Option<Duration>,
@@ -45,10 +38,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Stops.
 pub(crate) fn run(arguments: &StopArguments) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
-    let builder = Pool::builder()
-        .url(&arguments.pool)
-        .name(arguments.client.or("junctura stop"))
-        .visitor(true);
+    let builder = arguments.pool.reader("junctura pool stop").visitor(true);
     let pool = interrupt.watch(builder).open()?;
     let timeout = if arguments.now {
         Some(Duration::ZERO)

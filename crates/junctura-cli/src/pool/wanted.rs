@@ -1,4 +1,4 @@
-//! `junctura wanted`: whether anybody asks for an object, before it is made.
+//! `junctura pool wanted`: whether anybody asks for an object, before it is made.
 
 use clap::Args;
 use junctura::{Code, Error, Result};
@@ -10,8 +10,8 @@ use crate::terminal::output::StandardOutput;
 use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
-  junctura wanted --schema free name=plume
-  junctura wanted --schema free name=plume --quiet && make plume.png";
+  junctura pool wanted --schema free name=plume
+  junctura pool wanted --schema free name=plume --quiet && make plume.png";
 
 /// Say whether anybody wants an object, before it is made
 ///
@@ -38,7 +38,7 @@ pub(crate) struct WantedArguments {
 
 /// Asks.
 pub(crate) fn run(arguments: &WantedArguments) -> Result<()> {
-    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura wanted")?;
+    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura pool wanted")?;
     let count = pool.wanted_with(given(&arguments.attributes), arguments.schema.as_deref())?;
     let mut out = StandardOutput::new();
     if arguments.json {

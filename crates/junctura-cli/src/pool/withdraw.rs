@@ -1,4 +1,4 @@
-//! `junctura withdraw` and `junctura withdraw-all`: objects out of the pool, by key or by selector.
+//! `junctura pool withdraw` and `junctura pool withdraw-all`: objects out of the pool, by key or by selector.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::terminal::output::StandardOutput;
 use crate::url::PoolArguments;
 
 const WITHDRAW_EXAMPLES: &str = "Examples:
-  junctura withdraw --schema free name=plume
-  junctura withdraw \"$(junctura ls --json param=t step=6 number=3 | jq -r .key)\"
-  junctura withdraw --force --schema free name=plume     do not wait for those who are owed it";
+  junctura pool withdraw --schema free name=plume
+  junctura pool withdraw \"$(junctura ls --json param=t step=6 number=3 | jq -r .key)\"
+  junctura pool withdraw --force --schema free name=plume     do not wait for those who are owed it";
 
 const RETIRE_EXAMPLES: &str = "Examples:
-  junctura withdraw-all class=rd expver=test
-  junctura withdraw-all 'step<24' --timeout 10s
-  junctura withdraw-all '*' --force              empty the pool";
+  junctura pool withdraw-all class=rd expver=test
+  junctura pool withdraw-all 'step<24' --timeout 10s
+  junctura pool withdraw-all '*' --force              empty the pool";
 
 /// How to withdraw.
 #[derive(Args, Debug)]
@@ -91,7 +91,7 @@ impl WithdrawMode {
 
 /// Withdraws one object.
 pub(crate) fn withdraw(arguments: &WithdrawArguments) -> Result<()> {
-    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura withdraw")?;
+    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura pool withdraw")?;
     let versions = arguments.withdraw(&pool)?;
     arguments.how.say("version", versions)
 }
@@ -119,7 +119,7 @@ impl WithdrawArguments {
 
 /// Withdraws all that match.
 pub(crate) fn withdraw_all(arguments: &WithdrawAllArguments) -> Result<()> {
-    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura withdraw-all")?;
+    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura pool withdraw-all")?;
     let selector = selector_of_present(&arguments.selectors, &pool)?;
     let objects = about_selector(pool.withdraw_all(&selector, arguments.how.options()), &selector)?;
     if objects == 0 {

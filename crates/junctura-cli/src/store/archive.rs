@@ -1,4 +1,4 @@
-//! `junctura archive`: files become objects that last.
+//! `junctura store archive`: files become objects that last.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::store::StoreArguments;
 use crate::terminal::interrupt::InterruptFlag;
 
 const EXAMPLES: &str = "Examples:
-  junctura archive --store /data/archive forecast.grib          each field by its header
-  junctura archive --store /data/archive --create run/*.grib2   into a new store, if there is none
-  junctura archive --store /data/archive plume.png --schema free --set name=plume
-  ssh cluster cat out.grib | junctura archive --store /data/archive --every 1000 -
+  junctura store archive --store /data/archive forecast.grib          each field by its header
+  junctura store archive --store /data/archive --create run/*.grib2   into a new store, if there is none
+  junctura store archive --store /data/archive plume.png --schema free --set name=plume
+  ssh cluster cat out.grib | junctura store archive --store /data/archive --every 1000 -
 When a file is damaged nothing of this command is visible, but for what --every has flushed before.";
 
 /// Keep files in a store

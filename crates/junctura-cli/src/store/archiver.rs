@@ -1,4 +1,4 @@
-//! `junctura archiver`: from a pool into a store, for as long as the pool lasts, by [`junctura::Archiver`]. Here is what is told of it.
+//! `junctura store archiver`: from a pool into a store, for as long as the pool lasts, by [`junctura::Archiver`]. Here is what is told of it.
 
 use std::time::{Duration, Instant};
 
@@ -11,20 +11,20 @@ use crate::size;
 use crate::store::StoreArguments;
 use crate::terminal::interrupt::InterruptFlag;
 use crate::terminal::output::StandardOutput;
-use crate::url::{ClientArguments, builder};
+use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
-  junctura archiver unix:model '*' --store /data/archive                    until Ctrl-C
-  junctura archiver unix:model 'step=0/to/240/by/6' --store /data/archive   some of it
-  junctura archiver unix:model '*' --store /data/archive --until-live       what is there
-  junctura archiver unix:model 'type=image' --every 10 --store /data/few    one of ten
-  junctura archiver unix:model '*' --store /data/archive --flush-interval 5s   large commits
+  junctura store archiver '*' --pool unix:model --store /data/archive                    until Ctrl-C
+  junctura store archiver 'step=0/to/240/by/6' --pool unix:model --store /data/archive   some of it
+  junctura store archiver '*' --pool unix:model --store /data/archive --until-live       what is there
+  junctura store archiver 'type=image' --pool unix:model --every 10 --store /data/few    one of ten
+  junctura store archiver '*' --pool unix:model --store /data/archive --flush-interval 5s   large commits
 Producers that offer with durability `durable` are answered when their objects are on the disk.";
 
 /// Keep what a pool has in a store
 ///
 /// A requirement with a name (--requirement) keeps what matches in the pool until it is in the store, whoever releases it: also when no
-/// archiver runs. Several may share the work as long as their requirements differ. `junctura retract NAME` ends the requirement. An object
+/// archiver runs. Several may share the work as long as their requirements differ. `junctura pool retract NAME` ends the requirement. An object
 /// that cannot be archived for a reason of its own is named and stays in the pool; all others are archived, and the exit status reports it.
 #[allow(
     clippy::struct_excessive_bools,
@@ -33,16 +33,13 @@ Producers that offer with durability `durable` are answered when their objects a
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ArchiverArguments {
-    /// The pool with the objects
-    #[arg(value_name = "POOL")]
-    pool: String,
+    #[command(flatten)]
+    pool: PoolArguments,
     /// Which objects: each selector must hold; '*' means all
     #[arg(required = true, value_name = "SELECTOR")]
     selectors: Vec<String>,
     #[command(flatten)]
     store: StoreArguments,
-    #[command(flatten)]
-    client: ClientArguments,
     /// The requirement's name
     #[arg(long, value_name = "NAME", default_value = "archive")]
     requirement: String,
@@ -81,8 +78,8 @@ pub(crate) struct ArchiverArguments {
 pub(crate) fn run(arguments: &ArchiverArguments) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
     let store = arguments.store.open()?;
-    let name = arguments.client.or("junctura archiver");
-    let pool = interrupt.watch(builder(&arguments.pool).name(&name)).open()?;
+    let name = "junctura store archiver";
+    let pool = interrupt.watch(arguments.pool.builder(name)).open()?;
     let selector = selector(&arguments.selectors, &pool)?;
     let archiver = Archiver::new(&pool, &store, &selector, &arguments.options());
     let mut archiver = about_selector(archiver, &selector)?;

@@ -1,4 +1,4 @@
-//! `junctura create`: a store where there is none.
+//! `junctura store create`: a store where there is none.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::store::StoreArguments;
 const SCHEMAS_TOLD: usize = 12;
 
 const EXAMPLES: &str = "Examples:
-  junctura create --store /data/archive                      for the built-in schemas, mars before the others
-  junctura create --store /data/archive --schema mine.yaml   mine first
-  junctura create --store scratch --keep-snapshots 1h        room that compaction frees is there soon
-  junctura create --store catalogue --data /big/data         the catalogue on a fast disk, the bytes on a large one
-  junctura create --store scratch --compression 'zstd:9 class=rd' --compression lz4   research packed well, all else quickly
-  junctura create --store 's3://fields/archive?endpoint=https://s3.example.org'   in a bucket that is there";
+  junctura store create --store /data/archive                      for the built-in schemas, mars before the others
+  junctura store create --store /data/archive --schema mine.yaml   mine first
+  junctura store create --store scratch --keep-snapshots 1h        room that compaction frees is there soon
+  junctura store create --store catalogue --data /big/data         the catalogue on a fast disk, the bytes on a large one
+  junctura store create --store scratch --compression 'zstd:9 class=rd' --compression lz4   research packed well, all else quickly
+  junctura store create --store 's3://fields/archive?endpoint=https://s3.example.org'   in a bucket that is there";
 
 /// Make a store
 ///

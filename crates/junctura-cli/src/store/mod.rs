@@ -7,12 +7,71 @@ pub(crate) mod import;
 pub(crate) mod maintenance;
 pub(crate) mod query;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use junctura::{Code, Error, Result};
 use junctura_store::{Listing, Snapshot, Store};
 
 use crate::attributes::{about_selector, note_slips, note_unknown, refuse_slips, selector_for};
+use crate::program::ProgramWords;
 use crate::terminal::progress::SlowWork;
+
+const EXAMPLES: &str = "Examples:
+  junctura store create --store /data/archive --schema mars
+  junctura store archive fields.grib --store /data/archive
+  junctura store retrieve 'param=2t,step=0' --store /data/archive -o 2t.grib
+  junctura store stat --store /data/archive";
+
+/// Make stores, fill them, read them, and keep them in order
+///
+/// `ls`, `watch` and `wait-for` read stores, too, with their option --store.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct StoreCommandArguments {
+    #[command(subcommand)]
+    command: StoreCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum StoreCommand {
+    Create(create::CreateArguments),
+    Archive(archive::ArchiveArguments),
+    Archiver(archiver::ArchiverArguments),
+    Import(import::ImportArguments),
+    Retrieve(query::retrieve::RetrieveArguments),
+    Axes(query::axes::AxesArguments),
+    Inspect(query::inspect::InspectArguments),
+    Stat(query::stat::StatArguments),
+    Compare(query::compare::CompareArguments),
+    Check(maintenance::check::CheckArguments),
+    Purge(maintenance::remove::PurgeArguments),
+    Wipe(maintenance::remove::WipeArguments),
+    Tier(maintenance::tier::TierArguments),
+    Move(maintenance::tier::MoveArguments),
+    Checkpoint(maintenance::compact::CheckpointArguments),
+    Compact(maintenance::compact::CompactArguments),
+}
+
+/// Runs a command about a store.
+pub(crate) fn run(arguments: &StoreCommandArguments, program: &ProgramWords) -> Result<()> {
+    match &arguments.command {
+        StoreCommand::Create(arguments) => create::run(arguments),
+        StoreCommand::Archive(arguments) => archive::run(arguments),
+        StoreCommand::Archiver(arguments) => archiver::run(arguments),
+        StoreCommand::Import(arguments) => import::run(arguments, program),
+        StoreCommand::Retrieve(arguments) => query::retrieve::run(arguments),
+        StoreCommand::Axes(arguments) => query::axes::run(arguments),
+        StoreCommand::Inspect(arguments) => query::inspect::run(arguments),
+        StoreCommand::Stat(arguments) => query::stat::run(arguments),
+        StoreCommand::Compare(arguments) => query::compare::run(arguments, program),
+        StoreCommand::Check(arguments) => maintenance::check::run(arguments),
+        StoreCommand::Purge(arguments) => maintenance::remove::purge(arguments),
+        StoreCommand::Wipe(arguments) => maintenance::remove::wipe(arguments),
+        StoreCommand::Tier(arguments) => maintenance::tier::tier(arguments),
+        StoreCommand::Move(arguments) => maintenance::tier::move_to(arguments),
+        StoreCommand::Checkpoint(arguments) => maintenance::compact::checkpoint(arguments),
+        StoreCommand::Compact(arguments) => maintenance::compact::compact(arguments),
+    }
+}
 
 /// Which store a command is about.
 #[derive(Args, Clone, Debug)]
@@ -91,7 +150,7 @@ pub(crate) fn open(url: &str) -> Result<Store> {
         if error.code() != Code::NotFound {
             return Error::new(error.code(), format!("store {url}: {}", error.subject()), error.cause());
         }
-        let cause = format!("there is no store here; `junctura create --store {url}` makes one");
+        let cause = format!("there is no store here; `junctura store create --store {url}` makes one");
         Error::new(Code::NotFound, format!("store {url}"), cause)
     })
 }
@@ -129,7 +188,7 @@ mod tests {
         let url = folder.path().display().to_string();
         let error = open(&url).unwrap_err();
         assert_eq!(error.code(), Code::NotFound);
-        assert!(error.cause().contains("junctura create"), "{error}");
+        assert!(error.cause().contains("junctura store create"), "{error}");
     }
 
     #[test]

@@ -108,8 +108,14 @@ pub(crate) fn usage(told: &clap::Error) {
             .and_then(|()| stream.flush());
     }
     let mut text = told.render().to_string();
-    if let Some(tip) = tip_for_command(told) {
-        text = text.replacen("\n\nUsage:", &format!("\n\n  tip: {tip}\n\nUsage:"), 1);
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    if let Some(tip) = tip_for_command(told).or_else(|| tip_for_pool(told)) {
+        // In place of a name that only looks alike.
+        let (error, usage) = text.split_once("\n\nUsage:").unwrap_or((&text, ""));
+        let error = error.split("\n\n").next().unwrap_or(error);
+        text = format!("{error}\n\n  tip: {tip}\n\nUsage:{usage}");
     }
     if told.use_stderr() {
         print(&text, io::stderr());
@@ -122,7 +128,7 @@ pub(crate) fn usage(told: &clap::Error) {
 const OTHER_COMMANDS: [(&[&str], &str); 6] = [
     (
         &["rm", "del", "delete", "remove", "unlink"],
-        "`withdraw` removes one object of a pool, `withdraw-all` all that match, `wipe` those of a store",
+        "`pool withdraw` removes one object, `pool withdraw-all` all that match, `store wipe` those of a store",
     ),
     (
         &["cat", "read", "demand"],
@@ -134,19 +140,40 @@ const OTHER_COMMANDS: [(&[&str], &str); 6] = [
     ),
     (
         &["publish", "pub", "offer", "add", "write"],
-        "`put` puts files into a pool, `archive` into a store",
+        "`put` puts files into a pool, `store archive` into a store",
     ),
-    (&["start", "server", "daemon"], "`serve` serves a pool"),
-    (&["status", "info", "top"], "`stat` shows what a pool or a store has"),
+    (&["start", "server", "daemon"], "`pool serve` serves a pool"),
+    (
+        &["status", "info", "top"],
+        "`pool stat` shows what a pool has, `store stat` what a store has",
+    ),
 ];
 
-/// Names the command that does what an unknown one is for elsewhere.
-fn tip_for_command(told: &clap::Error) -> Option<&'static str> {
+/// Names the command that does what an unknown one is for elsewhere, or the group that an unknown one belongs to.
+fn tip_for_command(told: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(unknown)) = told.get(ContextKind::InvalidSubcommand) else {
         return None;
     };
     let known = |(words, _): &&(&[&str], &str)| words.contains(&unknown.as_str());
-    OTHER_COMMANDS.iter().find(known).map(|(_, tip)| *tip)
+    if let Some((_, tip)) = OTHER_COMMANDS.iter().find(known) {
+        return Some((*tip).to_owned());
+    }
+    let whole = crate::command();
+    let groups: Vec<String> = whole
+        .get_subcommands()
+        .filter(|group| group.find_subcommand(unknown).is_some_and(|part| !part.is_hide_set()))
+        .map(|group| format!("`junctura {} {unknown}`", group.get_name()))
+        .collect();
+    (!groups.is_empty()).then(|| format!("there is {}", groups.join(" and ")))
+}
+
+/// The option of a pool's address that was given alone.
+fn tip_for_pool(told: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(unknown)) = told.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let is_address = unknown.starts_with("unix:") || unknown.starts_with("tcp:");
+    is_address.then(|| format!("--pool {unknown} names the pool"))
 }
 
 /// A help text with styled titles of its sections: what precedes the colon of a line that is not indented. Controls become
@@ -164,7 +191,9 @@ fn sections(text: &str, styled: bool) -> String {
         return text;
     }
     let style = |line: &str| match line.split_once(':') {
-        Some((title, rest)) if TITLES.contains(&title) => format!("\x1b[1m{title}:\x1b[0m{rest}"),
+        Some((title, rest)) if TITLES.contains(&title) || crate::TASKS.iter().any(|(task, _)| *task == title) => {
+            format!("\x1b[1m{title}:\x1b[0m{rest}")
+        }
         _ => line.to_owned(),
     };
     text.split('\n').map(style).collect::<Vec<_>>().join("\n")

@@ -290,7 +290,7 @@ impl PySnapshot {
     /// stats()
     /// --
     ///
-    /// Returns the size of the store, as `junctura stat --store --json` prints it: objects and superseded versions, by
+    /// Returns the size of the store, as `junctura store stat --store --json` prints it: objects and superseded versions, by
     /// schema; data files, commits and segments, with their bytes; and the files that a compaction would remove now.
     /// Queries the size of each file.
     ///

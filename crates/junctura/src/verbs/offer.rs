@@ -35,7 +35,7 @@ pub struct OfferOptions<'a> {
     pub if_wanted: bool,
     /// The state that is guaranteed when the offer returns; `None`: as its schema defines. [`Durability::Durable`]
     /// waits until a consumer that requires the object has archived it in a store and has acknowledged that
-    /// ([`Requirement::archived`](crate::Requirement::archived); `junctura archive --from` does so). The object is
+    /// ([`Requirement::archived`](crate::Requirement::archived); `junctura store archive --from` does so). The object is
     /// visible at once in any case. A member of a bundle is staged when its offer returns, and becomes durable with the
     /// bundle: see [`Bundle::seal`](crate::Bundle::seal).
     pub durability: Option<Durability>,

@@ -68,7 +68,7 @@ class ServedPool:
         options += ["--end-when-idle", "60s", "--announce"]
         # The broker handles Ctrl-C.
         self._process: subprocess.Popen[str] = subprocess.Popen(
-            [*_JUNCTURA, "serve", where, *options],
+            [*_JUNCTURA, "pool", "serve", "--pool", where, *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=(folder / "said").open("w"),

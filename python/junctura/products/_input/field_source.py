@@ -98,7 +98,9 @@ def _served(url: str, store: str | None, name: str, *, start: bool) -> junctura.
         if not url.startswith("unix:"):
             raise
         remedy = "leave --pool out to use the store alone, or" if store else "begin with the producer, or"
-        raise Unavailable(error.subject, f"{error.cause}: {remedy} start one: junctura serve {url}") from None
+        raise Unavailable(
+            error.subject, f"{error.cause}: {remedy} start one: junctura pool serve --pool {url}"
+        ) from None
 
 
 def _kept(store: str) -> junctura.Store:
@@ -120,7 +122,7 @@ def _check(pool: junctura.Pool, store: str, kept: junctura.Store, selectors: Ite
             cause = f'{store} has such fields of the schema "{name}", which the pool at {pool.url} does not have'
             remedy = (
                 f"leave --pool out to use the store alone, or serve a pool with that schema: junctura schema show "
-                f"{name} --store {store} > {name}.yaml; junctura serve URL --schema {name}.yaml"
+                f"{name} --store {store} > {name}.yaml; junctura pool serve URL --schema {name}.yaml"
             )
             pool.close()
             raise InvalidArgument("--behind", f"{cause}: {remedy}")

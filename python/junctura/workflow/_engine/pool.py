@@ -59,7 +59,7 @@ class Server:
             raise Unavailable("the run's own pool", f"cannot be served: {self._said() or self._cause}")
 
     def _job(self, wanted: PoolWanted, folder: Path) -> Job:
-        options = [self.url, "--announce", "--drain-timeout", "0s"]
+        options = ["--pool", self.url, "--announce", "--drain-timeout", "0s"]
         for option, value in (
             ("--schema", wanted.schema),
             ("--budget", wanted.memory_bytes),
@@ -68,7 +68,18 @@ class Server:
             options += [option, str(value)] if value is not None else []
         # Its report arrives here, whatever process starts the server; other output is written to its log.
         pipe = f"/proc/{os.getpid()}/fd/{self._writing}"
-        announcing = ("/bin/sh", "-c", 'exec "$@" >"$0"', pipe, sys.executable, "-m", "junctura", "serve", *options)
+        announcing = (
+            "/bin/sh",
+            "-c",
+            'exec "$@" >"$0"',
+            pipe,
+            sys.executable,
+            "-m",
+            "junctura",
+            "pool",
+            "serve",
+            *options,
+        )
         return Job("pool", announcing, folder, self._log)
 
     def _on_end(self, ended: Ended) -> None:

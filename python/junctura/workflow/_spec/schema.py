@@ -105,7 +105,9 @@ POOL = Either(
                 "schema": Text("mars, free, another that is built in, or a file beside this one", length_max=4000),
                 "memory": _size("For payloads; by default a quarter of the machine's"),
                 "spill": Text("A folder for what memory has no room for", length_max=4000),
-                "service": Text("The task that serves it, and says where: junctura serve --announce", length_max=1000),
+                "service": Text(
+                    "The task that serves it and prints its address: junctura pool serve --announce", length_max=1000
+                ),
             }
         ),
     ),

@@ -72,7 +72,7 @@ pub(super) fn thread_round_trips(time: Duration) -> Result<LatencySpread> {
 
 /// Two processes wake each other through pipes.
 pub(super) fn process_round_trips(time: Duration, program: &ProgramWords) -> Result<LatencySpread> {
-    let mut other = EchoProcess::start(program, &["bench-worker", "echo"])?;
+    let mut other = EchoProcess::start(program, &["load", "echo", "echo"])?;
     let mut byte = [7u8];
     spread(time, || {
         other.write(&byte)?;

@@ -1,6 +1,6 @@
-//! `junctura bench`: what a hand-over costs on this machine, beside what this machine's own means cost.
+//! `junctura load handover`: what a hand-over costs on this machine, beside what this machine's own means cost.
 //!
-//! Some seconds, no arguments needed: it tells whether a machine is in order, not which release is faster (`junctura hammer` and
+//! Some seconds, no arguments needed: it tells whether a machine is in order, not which release is faster (`junctura load pool` and
 //! the benches of the repository do that).
 
 mod machine;
@@ -19,18 +19,18 @@ use crate::terminal::interrupt::InterruptFlag;
 use crate::terminal::output::{StandardOutput, is_terminal};
 
 const EXAMPLES: &str = "Examples:
-  junctura bench                     some ten seconds, a table, and what it means
-  junctura bench --json > node7.json
-  junctura bench --time 100ms        a first look";
+  junctura load handover                     some ten seconds, a table, and what it means
+  junctura load handover --json > node7.json
+  junctura load handover --time 100ms        a first look";
 
 /// Measure what a hand-over costs on this machine, beside the machine's own limits
 ///
 /// Small and large objects through a pool, there and back between two processes; and beside them one copy in memory, a bare
 /// wake-up between two threads and two processes, and the same bytes through files. The ratios say whether a pool is as fast as
-/// this machine lets it be. For loads of your own: `junctura hammer`.
+/// this machine lets it be. For loads of your own: `junctura load pool`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct BenchArguments {
+pub(crate) struct HandoverArguments {
     /// How long to measure each thing
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "1s")]
     time: Duration,
@@ -39,9 +39,9 @@ pub(crate) struct BenchArguments {
     json: bool,
 }
 
-/// The other process of a measurement; started by `junctura bench`.
+/// The other process of a measurement; started by `junctura load handover`.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct BenchWorkerArguments {
+pub(crate) struct EchoArguments {
     task: BenchTask,
     /// The pool, where the task needs one
     #[arg(long)]
@@ -97,7 +97,7 @@ struct BenchRatios {
 }
 
 /// Measures.
-pub(crate) fn run(arguments: &BenchArguments, program: &ProgramWords) -> Result<()> {
+pub(crate) fn run(arguments: &HandoverArguments, program: &ProgramWords) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
     let figures = measure(arguments.time, program, &interrupt)?;
     let mut out = StandardOutput::new();
@@ -155,7 +155,7 @@ fn measure(time: Duration, program: &ProgramWords, interrupt: &InterruptFlag) ->
 }
 
 /// Does the other process's part.
-pub(crate) fn work(arguments: &BenchWorkerArguments) -> Result<()> {
+pub(crate) fn work(arguments: &EchoArguments) -> Result<()> {
     match arguments.task {
         BenchTask::Echo => machine::echo(),
         BenchTask::Answer => pool::answer(arguments.pool.as_deref().unwrap_or_default()),

@@ -44,7 +44,8 @@ fn rate(time: Duration, program: &ProgramWords, arguments: &[&str]) -> Result<Op
     let done = program
         .command()?
         .args([
-            "hammer",
+            "load",
+            "pool",
             "--json",
             "--window",
             "64",
@@ -67,10 +68,10 @@ fn failed(cause: impl Into<String>) -> Error {
 
 /// An object there, an object back: two processes and the server between them.
 pub(super) fn round_trips(time: Duration, program: &ProgramWords, interrupt: &InterruptFlag) -> Result<LatencySpread> {
-    let builder = Pool::builder().schema("free").name("junctura bench");
+    let builder = Pool::builder().schema("free").name("junctura load handover");
     let pool = interrupt.watch(builder).open()?;
     let mut answers = pool.follow("space=answer")?;
-    let mut other = EchoProcess::start(program, &["bench-worker", "answer", "--pool", pool.url()])?;
+    let mut other = EchoProcess::start(program, &["load", "echo", "answer", "--pool", pool.url()])?;
     other.read(&mut [0u8])?;
     let mut number = 0u64;
     spread(time, || {

@@ -1,4 +1,4 @@
-//! What `junctura hammer --store` can be told.
+//! Arguments of `junctura load store`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,100 +7,77 @@ use clap::{Args, ValueEnum};
 use junctura::{Code, Error, Result};
 use serde::Serialize;
 
-use crate::hammer::HammerArguments;
+use crate::hammer::FieldArguments;
 use crate::hammer::load::LoadSpace;
 use crate::hammer::stamp::BYTES_MIN;
+use crate::program::ProgramWords;
 
 /// Objects of a load, unless it is said what part of it is wanted.
 const OBJECTS: f64 = 1000.0;
 /// Processes, and threads of each.
 const LANES_MAX: u32 = 1024;
 
-/// Options that only a store's load has.
+const EXAMPLES: &str = "Examples:
+  junctura load store --preset ensemble --writers 1,2,4   what a store takes and gives, beside a plain write
+  junctura load store --preset ensemble --scale 0.01 --writers 1,2,4 --threads 1,2 --plot sweep.png
+  junctura load store --store /data/scratch --pattern b --contended --catalogue checkpoint --threads 1,4 --json";
+
+/// Load a store as an archive of forecasts does, and measure
+///
+/// Processes write fields of members x steps x levels x parameters and read them, beside a plain write of the same bytes. Without
+/// --store, each row of the table has a store of its own in the system's temporary folder.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Loads of a store")]
+#[command(after_help = EXAMPLES)]
 pub(in crate::hammer) struct StoreLoadArguments {
-    /// Load a store instead of a pool: the one in this folder or bucket, made where there is none, which keeps what is written
-    /// (default: one for each row of the table, in the system's temporary folder, removed afterwards). The plain files beside it lie
-    /// with its data, or in the temporary folder where these lie in a bucket
-    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = OF_POOLS)]
+    /// The store to load, a folder or bucket, made where there is none, which keeps what is written
+    /// (default: one for each row of the table, in the system's temporary folder, removed afterwards). The plain files beside it are
+    /// written next to its data, or in the temporary folder where the data is in a bucket
+    #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
+    #[command(flatten)]
+    pub(crate) fields: FieldArguments,
     /// What is done
-    #[arg(long, value_enum, default_value_t = AccessPattern::A, requires = "store")]
+    #[arg(long, value_enum, default_value_t = AccessPattern::A)]
     pub(crate) pattern: AccessPattern,
     /// All writers write into one dataset; without it, each has one of its own
-    #[arg(long, requires = "store")]
+    #[arg(long)]
     pub(crate) contended: bool,
     /// From what readers learn what is there
-    #[arg(long, value_enum, value_name = "FROM", default_value_t = CatalogueSource::Log, requires = "store")]
+    #[arg(long, value_enum, value_name = "FROM", default_value_t = CatalogueSource::Log)]
     pub(crate) catalogue: CatalogueSource,
     /// A load that is well known
-    #[arg(long, value_enum, requires = "store", conflicts_with_all = ["members", "steps", "levels", "params", "size", "read_back"])]
+    #[arg(long, value_enum, conflicts_with_all = ["members", "steps", "levels", "params", "size", "read_back"])]
     pub(crate) preset: Option<LoadPreset>,
     /// Only this part of the objects: 0.01 is the first hundredth (default: 1,000 objects)
-    #[arg(long, value_name = "PART", requires = "store")]
+    #[arg(long, value_name = "PART")]
     pub(crate) scale: Option<f64>,
     /// Pattern a: as many readers as writers read this share of the objects back while they are written
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "store")]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub(crate) read_back: f64,
     /// Pattern b: how often each object is re-written
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "store", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rewrites: u64,
     /// A writer flushes after each N objects
-    #[arg(long, value_name = "N", default_value_t = 100, requires = "store", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) every: u64,
     /// Processes that write, and as many that read; several numbers make a row of the table each
-    #[arg(
-        long,
-        value_name = "N,…",
-        default_value = "1",
-        value_delimiter = ',',
-        requires = "store"
-    )]
+    #[arg(long, value_name = "N,…", default_value = "1", value_delimiter = ',')]
     pub(crate) writers: Vec<u32>,
     /// Threads of each of them, likewise
-    #[arg(
-        long,
-        value_name = "N,…",
-        default_value = "1",
-        value_delimiter = ',',
-        requires = "store"
-    )]
+    #[arg(long, value_name = "N,…", default_value = "1", value_delimiter = ',')]
     pub(crate) threads: Vec<u32>,
     /// Draw the rows of the table, too: a PNG, or whatever else matplotlib makes of the name's ending
-    #[arg(long, value_name = "FILE", requires = "store")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
     /// The Python that has matplotlib, for --plot (default: the one that runs this command, else python3)
     #[arg(long, value_name = "PROGRAM", requires = "plot")]
     pub(crate) python: Option<OsString>,
+    /// Print a line of JSON for each row of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[arg(skip)]
+    pub(crate) program: ProgramWords,
 }
-
-/// Options that say nothing about a store.
-const OF_POOLS: [&str; 23] = [
-    "pool",
-    "consume_from",
-    "offer_to",
-    "grib",
-    "producers",
-    "consumers",
-    "groups",
-    "followers",
-    "retention",
-    "kills",
-    "cuts",
-    "seed",
-    "mode",
-    "window",
-    "bundle",
-    "subscriptions",
-    "rate",
-    "work",
-    "duration",
-    "warmup",
-    "inline_max",
-    "spin",
-    "history",
-];
 
 /// What is done with the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -142,10 +119,9 @@ pub(crate) struct StoreLoad {
 impl StoreLoad {
     /// # Errors
     /// `InvalidArgument` for arguments that make none.
-    pub(crate) fn of(arguments: &HammerArguments) -> Result<Self> {
-        let options = &arguments.store;
+    pub(crate) fn of(options: &StoreLoadArguments) -> Result<Self> {
         let (space, bytes, read_back) = match options.preset {
-            None => (arguments.space(), arguments.size, options.read_back),
+            None => (options.fields.space(), options.fields.size, options.read_back),
             Some(LoadPreset::Ensemble) => (ENSEMBLE, 803 << 10, 0.7),
         };
         let whole = space.objects();
@@ -212,11 +188,6 @@ impl StoreLoadArguments {
         let of_writers = |&writers| self.threads.iter().map(move |&threads| (writers, threads));
         self.writers.iter().flat_map(of_writers)
     }
-
-    /// Whether it is a store that is loaded.
-    pub(in crate::hammer) fn is_wanted(&self) -> bool {
-        self.store.is_some()
-    }
 }
 
 fn invalid(subject: &str, cause: &str) -> Error {
@@ -230,44 +201,39 @@ mod tests {
     use super::*;
 
     fn load(words: &[&str]) -> std::result::Result<StoreLoad, String> {
-        let command = HammerArguments::augment_args(Command::new("hammer"));
-        let matches = command.try_get_matches_from([&["hammer"], words].concat());
-        let arguments = matches.and_then(|matches| HammerArguments::from_arg_matches(&matches));
+        let command = StoreLoadArguments::augment_args(Command::new("store"));
+        let matches = command.try_get_matches_from([&["store"], words].concat());
+        let arguments = matches.and_then(|matches| StoreLoadArguments::from_arg_matches(&matches));
         let arguments = arguments.map_err(|error| error.to_string())?;
         StoreLoad::of(&arguments).map_err(|error| error.to_string())
     }
 
     #[test]
     fn a_preset_says_what_the_load_is() {
-        let ensemble = load(&["--store", "--preset", "ensemble", "--scale", "1"]).unwrap();
+        let ensemble = load(&["--preset", "ensemble", "--scale", "1"]).unwrap();
         assert_eq!((ensemble.count, ensemble.payload_bytes), (110_000, 822_272));
         assert!((ensemble.read_back - 0.7).abs() < 1e-9);
-        let part = load(&["--store", "--preset", "ensemble", "--scale", "0.01"]).unwrap();
+        let part = load(&["--preset", "ensemble", "--scale", "0.01"]).unwrap();
         assert_eq!(part.count, 1100);
-        assert_eq!(load(&["--store"]).unwrap().count, 1000);
+        assert_eq!(load(&[]).unwrap().count, 1000);
     }
 
     #[test]
     fn what_makes_no_load_is_refused() {
         for (words, cause) in [
-            (&["--store", "--pool", "unix:x"][..], "cannot be used with"),
-            (
-                &["--store", "--preset", "ensemble", "--steps", "3"],
-                "cannot be used with",
-            ),
-            (&["--pattern", "b"], "--store"),
-            (&["--plot", "a.png"], "--store"),
-            (&["--store", "--python", "python3"], "--plot"),
-            (&["--store", "--scale", "0"], "--scale"),
-            (&["--store", "--scale", "1.5"], "--scale"),
-            (&["--store", "--scale", "nan"], "--scale"),
-            (&["--store", "--read-back", "1.5"], "--read-back"),
-            (&["--store", "--read-back", "0.5", "--pattern", "b"], "--read-back"),
-            (&["--store", "--rewrites", "2"], "--rewrites"),
-            (&["--store", "--writers", "0"], "--writers"),
-            (&["--store", "--threads", "2,0"], "--threads"),
-            (&["--store", "--levels", "0"], "at least one"),
-            (&["--store", "--scale", "0.0001", "--writers", "2"], "share 1 objects"),
+            (&["--pool", "unix:x"][..], "unexpected argument"),
+            (&["--preset", "ensemble", "--steps", "3"], "cannot be used with"),
+            (&["--python", "python3"], "--plot"),
+            (&["--scale", "0"], "--scale"),
+            (&["--scale", "1.5"], "--scale"),
+            (&["--scale", "nan"], "--scale"),
+            (&["--read-back", "1.5"], "--read-back"),
+            (&["--read-back", "0.5", "--pattern", "b"], "--read-back"),
+            (&["--rewrites", "2"], "--rewrites"),
+            (&["--writers", "0"], "--writers"),
+            (&["--threads", "2,0"], "--threads"),
+            (&["--levels", "0"], "at least one"),
+            (&["--scale", "0.0001", "--writers", "2"], "share 1 objects"),
         ] {
             let error = load(words).unwrap_err();
             assert!(error.contains(cause), "{words:?}: {error}");

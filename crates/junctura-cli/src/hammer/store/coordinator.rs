@@ -9,13 +9,12 @@ use junctura::{Code, Error, Result, Schema};
 use junctura_store::{Store, StoreLayout};
 use tempfile::TempDir;
 
-use super::arguments::{AccessPattern, CatalogueSource, StoreLoad};
+use super::arguments::{AccessPattern, CatalogueSource, StoreLoad, StoreLoadArguments};
 use super::crew::{WorkerGroup, WorkerResults};
 use super::objects::{RowObjects, SCHEMA};
 use super::plot::RatePlot;
 use super::row::{RateRow, RowFigures, RowSubject};
 use super::{StorePlan, StoreRole};
-use crate::hammer::HammerArguments;
 use crate::model::schema_files;
 use crate::terminal::interrupt::InterruptFlag;
 use crate::terminal::output::StandardOutput;
@@ -24,7 +23,7 @@ const TOUCHED: &str =
     "bytes are there before; of each object first and last are stamped, and all are written, read and verified";
 
 /// Loads a store and prints what was measured, a line for each number of writers and threads.
-pub(in crate::hammer) fn run(arguments: &HammerArguments) -> Result<()> {
+pub(in crate::hammer) fn run(arguments: &StoreLoadArguments) -> Result<()> {
     let load = StoreLoad::of(arguments)?;
     let interrupt = InterruptFlag::install()?;
     let mut plot = plot(arguments)?;
@@ -34,7 +33,7 @@ pub(in crate::hammer) fn run(arguments: &HammerArguments) -> Result<()> {
         out.flush()?;
     }
     let (mut lost, mut damaged) = (0, 0);
-    for (at, (writers, threads)) in arguments.store.rows().enumerate() {
+    for (at, (writers, threads)) in arguments.rows().enumerate() {
         let row = LoadedStore::open(arguments, &load, &interrupt, at, writers, threads)?.row()?;
         if arguments.json {
             out.json(&serde_json::to_value(&row).unwrap_or_default())?;
@@ -50,24 +49,24 @@ pub(in crate::hammer) fn run(arguments: &HammerArguments) -> Result<()> {
     let drawn = plot.map_or(Ok(()), RatePlot::draw);
     if lost + damaged > 0 {
         let cause = format!("{lost} lost, {damaged} damaged");
-        return Err(Error::new(Code::Corrupt, "hammer", cause));
+        return Err(Error::new(Code::Corrupt, "load", cause));
     }
     drawn
 }
 
 /// The picture, if one is wanted.
-fn plot(arguments: &HammerArguments) -> Result<Option<RatePlot>> {
-    let Some(file) = &arguments.store.plot else {
+fn plot(arguments: &StoreLoadArguments) -> Result<Option<RatePlot>> {
+    let Some(file) = &arguments.plot else {
         return Ok(None);
     };
-    let python = arguments.store.python.clone();
+    let python = arguments.python.clone();
     let python = python.unwrap_or_else(|| arguments.program.python());
     RatePlot::begin(file, &python).map(Some)
 }
 
 /// A store while it is loaded by so many.
 struct LoadedStore<'a> {
-    arguments: &'a HammerArguments,
+    arguments: &'a StoreLoadArguments,
     load: &'a StoreLoad,
     interrupt: &'a InterruptFlag,
     writers: u32,
@@ -84,14 +83,14 @@ struct LoadedStore<'a> {
 
 impl<'a> LoadedStore<'a> {
     fn open(
-        arguments: &'a HammerArguments,
+        arguments: &'a StoreLoadArguments,
         load: &'a StoreLoad,
         interrupt: &'a InterruptFlag,
         at: usize,
         writers: u32,
         threads: u32,
     ) -> Result<Self> {
-        let own = arguments.store.store.as_deref().filter(|url| !url.is_empty());
+        let own = arguments.store.as_deref();
         let folder = if own.is_none() {
             Some(temporary(&std::env::temp_dir())?)
         } else {
@@ -108,13 +107,13 @@ impl<'a> LoadedStore<'a> {
                 space: load.space,
                 count: load.count,
                 payload_bytes: load.payload_bytes,
-                every: arguments.store.every,
+                every: arguments.every,
                 lanes: u64::from(writers) * u64::from(threads),
-                is_contended: arguments.store.contended,
+                is_contended: arguments.contended,
                 row: at as u64,
                 run: random()?,
             },
-            progress: progress(arguments.json, at, arguments.store.rows().count()),
+            progress: progress(arguments.json, at, arguments.rows().count()),
             arguments,
             load,
             interrupt,
@@ -134,7 +133,7 @@ impl<'a> LoadedStore<'a> {
                 .unwrap_or_default(),
             ..RowFigures::default()
         };
-        match self.arguments.store.pattern {
+        match self.arguments.pattern {
             AccessPattern::A => self.write_then_read(&mut done)?,
             AccessPattern::B => self.write_while_reading(&mut done)?,
         }
@@ -159,7 +158,7 @@ impl<'a> LoadedStore<'a> {
     fn write_while_reading(&self, done: &mut RowFigures) -> Result<()> {
         self.together("fill", &[StoreRole::Writer], 0..1)?;
         done.checkpoint_s = self.checkpoint()?;
-        let versions = 1..self.arguments.store.rewrites + 1;
+        let versions = 1..self.arguments.rewrites + 1;
         let figures = self.together(
             "re-write and read",
             &[StoreRole::Writer, StoreRole::ReaderAgain],
@@ -192,7 +191,7 @@ impl<'a> LoadedStore<'a> {
 
     /// Makes the index, where one is wanted; says how long that took.
     fn checkpoint(&self) -> Result<Option<f64>> {
-        if self.arguments.store.catalogue == CatalogueSource::Log {
+        if self.arguments.catalogue == CatalogueSource::Log {
             return Ok(None);
         }
         self.progress.set_message("checkpoint");
@@ -202,7 +201,7 @@ impl<'a> LoadedStore<'a> {
     }
 
     fn about(&self) -> RowSubject {
-        let options = &self.arguments.store;
+        let options = self.arguments;
         RowSubject {
             pattern: options.pattern,
             contended: options.contended,

@@ -1,4 +1,4 @@
-//! `junctura hammer --store`: the load of an archive, in separate processes, beside a plain write of the same bytes.
+//! `junctura load store`: the load of an archive, in separate processes, beside a plain write of the same bytes.
 //!
 //! ```text
 //!            limit ──► write ─► (checkpoint) ─► read              pattern a: what is written is then read, each object once
@@ -156,7 +156,7 @@ pub(crate) fn work(
             .iter_mut()
             .map(|lane| scope.spawn(move || lane.run(start)))
             .collect();
-        let panicked = || Error::new(Code::Protocol, "hammer", "a thread of the load has panicked");
+        let panicked = || Error::new(Code::Protocol, "load", "a thread of the load has panicked");
         let outcome = |lane: std::thread::ScopedJoinHandle<'_, _>| lane.join().unwrap_or_else(|_| Err(panicked()));
         lanes.into_iter().map(outcome).collect()
     });

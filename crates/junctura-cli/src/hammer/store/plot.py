@@ -1,4 +1,4 @@
-"""Draws what ``junctura hammer --store`` has measured: ``--plot FILE``.
+"""Draws what ``junctura load store`` has measured: ``--plot FILE``.
 
 ``plot.py FILE``, with a line of JSON for each row of the table on standard input, as ``--json`` prints them. The
 bandwidth of writing and reading beside that of a plain write, and how fast everything was listed, over the number of

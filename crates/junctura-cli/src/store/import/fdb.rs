@@ -1,4 +1,4 @@
-//! `junctura import fdb`: the fields of an FDB, byte for byte.
+//! `junctura store import fdb`: the fields of an FDB, byte for byte.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -22,10 +22,10 @@ use crate::store::{self, StoreArguments};
 use crate::terminal::interrupt::InterruptFlag;
 
 const EXAMPLES: &str = "Examples:
-  junctura import fdb /fdb --store /data/archive --create             everything, under the schema of the FDB
-  junctura import fdb /fdb/config.yaml --store /data/archive class=od,date=20261120
-  junctura import fdb /fdb --store /data/archive --dry-run -v         what would be copied
-  junctura import fdb /fdb --store /data/archive --all-versions       and what was re-written, as long as FDB keeps it
+  junctura store import fdb /fdb --store /data/archive --create             everything, under the schema of the FDB
+  junctura store import fdb /fdb/config.yaml --store /data/archive class=od,date=20261120
+  junctura store import fdb /fdb --store /data/archive --dry-run -v         what would be copied
+  junctura store import fdb /fdb --store /data/archive --all-versions       and what was re-written, as long as FDB keeps it
 Again, it copies what is new or has changed: what the store has already, it compares by its checksum.";
 
 /// Copy what an FDB has

@@ -1,4 +1,4 @@
-//! `junctura import`: what others have kept, into a store.
+//! `junctura store import`: what others have kept, into a store.
 
 mod fdb;
 mod fields;
@@ -11,9 +11,9 @@ use junctura::Result;
 use crate::program::ProgramWords;
 
 const EXAMPLES: &str = "Examples:
-  junctura import fdb /fdb --store /data/archive --create             everything, under the schema of the FDB
-  junctura import fdb /fdb/config.yaml --store /data/archive class=od,date=20261120
-  junctura import fdb /fdb --store /data/archive --dry-run            what would be copied";
+  junctura store import fdb /fdb --store /data/archive --create             everything, under the schema of the FDB
+  junctura store import fdb /fdb/config.yaml --store /data/archive class=od,date=20261120
+  junctura store import fdb /fdb --store /data/archive --dry-run            what would be copied";
 
 /// Copy what other libraries keep into a store
 #[derive(Args, Debug)]

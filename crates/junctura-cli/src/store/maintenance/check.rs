@@ -1,4 +1,4 @@
-//! `junctura check`: whether everything in a store is there, and as it was.
+//! `junctura store check`: whether everything in a store is there, and as it was.
 
 use clap::Args;
 use junctura::{Code, Error, Result};
@@ -12,14 +12,14 @@ use crate::terminal::output::StandardOutput;
 use crate::terminal::progress::WorkProgress;
 
 const EXAMPLES: &str = "Examples:
-  junctura check --store /data/archive                     all of it
-  junctura check --store /data/archive date=20261120       a part
-  junctura check --store /data/archive --sample 1000       a thousand of them, other ones each time";
+  junctura store check --store /data/archive                     all of it
+  junctura store check --store /data/archive date=20261120       a part
+  junctura store check --store /data/archive --sample 1000       a thousand of them, other ones each time";
 
 /// Verify what a store has
 ///
 /// Reads every object that matches, masked versions too, and compares it with the checksum that it was archived with. What is
-/// damaged is named (exit status 1); so are data files that no commit names, which `junctura compact` removes in time.
+/// damaged is named (exit status 1); so are data files that no commit names, which `junctura store compact` removes in time.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CheckArguments {

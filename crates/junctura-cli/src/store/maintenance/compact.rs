@@ -1,4 +1,4 @@
-//! `junctura checkpoint` and `junctura compact`: the catalogue as files that anybody reads, and what nobody needs, removed.
+//! `junctura store checkpoint` and `junctura store compact`: the catalogue as files that anybody reads, and what nobody needs, removed.
 
 use clap::Args;
 use junctura::Result;
@@ -10,15 +10,15 @@ use crate::terminal::output::StandardOutput;
 use crate::terminal::progress::timed;
 
 const CHECKPOINT_EXAMPLES: &str = "Examples:
-  junctura checkpoint --store /data/archive
+  junctura store checkpoint --store /data/archive
   duckdb -c \"set variable files = (select ['/data/archive/' || file for file in files]
                 from read_json('/data/archive/checkpoints/*.json') order by commit desc limit 1);
              select param, count(*) from read_parquet(getvariable('files'), union_by_name = true) group by param\"
 Only the files that the newest list names: others in segments/ may have the same rows.";
 const COMPACT_EXAMPLES: &str = "Examples:
-  junctura compact --store /data/archive
-  junctura compact --store /data/archive --dry-run    what would go
-  junctura compact --store /data/archive --gather     the room between what was purged, too, after the next ones";
+  junctura store compact --store /data/archive
+  junctura store compact --store /data/archive --dry-run    what would go
+  junctura store compact --store /data/archive --gather     the room between what was purged, too, after the next ones";
 
 /// Write the catalogue of a store as Parquet files
 ///

@@ -1,4 +1,4 @@
-//! `junctura purge` and `junctura wipe`: objects out of a store.
+//! `junctura store purge` and `junctura store wipe`: objects out of a store.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -14,13 +14,13 @@ use crate::terminal::output::StandardOutput;
 use crate::terminal::progress::timed;
 
 const PURGE_EXAMPLES: &str = "Examples:
-  junctura purge --store /data/archive                       everything that is masked
-  junctura purge --store /data/archive class=rd --dry-run    what would go
-The room is there again after `junctura compact`, when no reader can need it any more.";
+  junctura store purge --store /data/archive                       everything that is masked
+  junctura store purge --store /data/archive class=rd --dry-run    what would go
+The room is there again after `junctura store compact`, when no reader can need it any more.";
 const WIPE_EXAMPLES: &str = "Examples:
-  junctura wipe --store /data/archive class=rd,expver=test --dry-run   what would go
-  junctura wipe --store /data/archive class=rd,expver=test --yes       without a question
-The room is there again after `junctura compact`, when no reader can need it any more.";
+  junctura store wipe --store /data/archive class=rd,expver=test --dry-run   what would go
+  junctura store wipe --store /data/archive class=rd,expver=test --yes       without a question
+The room is there again after `junctura store compact`, when no reader can need it any more.";
 
 /// Remove masked versions from a store
 ///

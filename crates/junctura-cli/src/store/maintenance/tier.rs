@@ -1,4 +1,4 @@
-//! `junctura tier` and `junctura move`: other places for the objects of a store.
+//! `junctura store tier` and `junctura store move`: other places for the objects of a store.
 
 use clap::Args;
 use junctura::{Code, Error, Result};
@@ -13,19 +13,19 @@ use crate::terminal::output::StandardOutput;
 use crate::terminal::progress::WorkProgress;
 
 const TIER_EXAMPLES: &str = "Examples:
-  junctura tier --store /data/archive                                 the tiers that there are
-  junctura tier --store /data/archive cold /big/slow/disk             one more, for everybody
-  junctura tier --store /data/archive tape 's3://fields/cold?endpoint=https://s3.example.org'
-  junctura tier --store /new/archive --adopt                          this folder is the store now, not the one it was copied from";
+  junctura store tier --store /data/archive                                 the tiers that there are
+  junctura store tier --store /data/archive cold /big/slow/disk             one more, for everybody
+  junctura store tier --store /data/archive tape 's3://fields/cold?endpoint=https://s3.example.org'
+  junctura store tier --store /new/archive --adopt                          this folder is the store now, not the one it was copied from";
 const MOVE_EXAMPLES: &str = "Examples:
-  junctura move --store /data/archive --to cold date=2025-01-01/to/2025-12-31
-  junctura move --store /data/archive --to cold class=rd --dry-run       what would be moved
-  junctura move --store /data/archive --to data class=rd                 and back
-The room is there again after `junctura compact`, when no reader can need it any more.";
+  junctura store move --store /data/archive --to cold date=2025-01-01/to/2025-12-31
+  junctura store move --store /data/archive --to cold class=rd --dry-run       what would be moved
+  junctura store move --store /data/archive --to data class=rd                 and back
+The room is there again after `junctura store compact`, when no reader can need it any more.";
 
 /// Name another place for objects of a store, or show them
 ///
-/// A tier is a folder or a part of an object store to which `junctura move` brings objects: slower and larger, most of the time.
+/// A tier is a folder or a part of an object store to which `junctura store move` brings objects: slower and larger, most of the time.
 /// What is said here holds for everybody who uses the store, and stays.
 #[derive(Args, Debug)]
 #[command(after_help = TIER_EXAMPLES)]
@@ -59,7 +59,7 @@ pub(crate) struct TierArguments {
 pub(crate) struct MoveArguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// Where: the name of a tier (`junctura tier` shows them), or data, where objects lie that were not moved
+    /// Where: the name of a tier (`junctura store tier` shows them), or data, where objects lie that were not moved
     #[arg(long, value_name = "TIER")]
     to: String,
     /// What
@@ -128,7 +128,7 @@ pub(crate) fn would_gather(store: &Store, as_json: bool) -> Result<()> {
     out.flush()
 }
 
-/// Gathers, for `junctura compact`: what goes wrong with objects is no reason not to compact.
+/// Gathers, for `junctura store compact`: what goes wrong with objects is no reason not to compact.
 pub(crate) fn gather(store: &Store, as_json: bool, url: &str) -> Result<Result<()>> {
     let gathered = with_progress(None, |progress| store.gather(progress))?;
     Ok(tell(&gathered, "gathered", as_json, url, &mut StandardOutput::new()))

@@ -1,4 +1,4 @@
-//! `junctura axes`: the cube that objects of a store fill.
+//! `junctura store axes`: the cube that objects of a store fill.
 
 use clap::Args;
 use junctura::Result;
@@ -10,9 +10,9 @@ use crate::store::StoreArguments;
 use crate::terminal::output::StandardOutput;
 
 const EXAMPLES: &str = "Examples:
-  junctura axes --store /data/archive                       of everything
-  junctura axes --store /data/archive class=od,date=20261120
-  junctura axes --store /data/archive param=t --json | jq -r '.step[]'";
+  junctura store axes --store /data/archive                       of everything
+  junctura store axes --store /data/archive class=od,date=20261120
+  junctura store axes --store /data/archive param=t --json | jq -r '.step[]'";
 
 /// Show the values that objects in a store have
 ///

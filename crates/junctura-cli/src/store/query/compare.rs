@@ -1,4 +1,4 @@
-//! `junctura compare`: what two stores, or two experiments in one, do not have in common.
+//! `junctura store compare`: what two stores, or two experiments in one, do not have in common.
 
 use clap::Args;
 use junctura::{Code, Error, Result};
@@ -14,10 +14,10 @@ use crate::terminal::output::StandardOutput;
 use crate::terminal::progress::WorkProgress;
 
 const EXAMPLES: &str = "Examples:
-  junctura compare --store /data/archive --with /backup/archive                   two stores
-  junctura compare --store /data/archive --with /backup/archive date=20261120     a part of them
-  junctura compare --store /data/archive expver=0001 --to expver=0002 --ignore expver   two experiments in one
-  junctura compare --store /data/archive --with /new/archive --rtol 1e-6          other bytes with the same values are no difference
+  junctura store compare --store /data/archive --with /backup/archive                   two stores
+  junctura store compare --store /data/archive --with /backup/archive date=20261120     a part of them
+  junctura store compare --store /data/archive expver=0001 --to expver=0002 --ignore expver   two experiments in one
+  junctura store compare --store /data/archive --with /new/archive --rtol 1e-6          other bytes with the same values are no difference
 Bytes are compared by length and checksum, and not read: values that are coded otherwise are other bytes, unless --values, --atol or
 --rtol says to look at them.";
 

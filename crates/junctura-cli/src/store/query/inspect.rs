@@ -1,4 +1,4 @@
-//! `junctura inspect`: where the bytes of each object lie.
+//! `junctura store inspect`: where the bytes of each object lie.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::terminal::interrupt::InterruptFlag;
 use crate::terminal::output::StandardOutput;
 
 const EXAMPLES: &str = "Examples:
-  junctura inspect --store /data/archive param=t,step=6
-  junctura inspect --store /data/archive --after 41              what commits after the 41st have brought
-  junctura inspect --store /data/archive --after 41 --follow     and what all later ones will bring, until Ctrl-C
-  junctura inspect --store /data/archive --json class=od | jq -r '[.uri, .offset, .bytes] | @tsv'";
+  junctura store inspect --store /data/archive param=t,step=6
+  junctura store inspect --store /data/archive --after 41              what commits after the 41st have brought
+  junctura store inspect --store /data/archive --after 41 --follow     and what all later ones will bring, until Ctrl-C
+  junctura store inspect --store /data/archive --json class=od | jq -r '[.uri, .offset, .bytes] | @tsv'";
 
 /// Show where objects of a store lie
 ///

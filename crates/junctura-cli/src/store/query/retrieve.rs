@@ -1,4 +1,4 @@
-//! `junctura retrieve`: payloads out of a store, all that a selector asks for.
+//! `junctura store retrieve`: payloads out of a store, all that a selector asks for.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ use crate::terminal::progress::WorkProgress;
 const NAMED_MAX: usize = 20;
 
 const EXAMPLES: &str = "Examples:
-  junctura retrieve --store /data/archive param=t/u/v levelist=500 step=0/to/24/by/6 -o winds.grib
-  junctura retrieve --store /data/archive 'levelist>=500' -o fields/ --template '{step}/{param}{ext}'
-  junctura retrieve --store /data/archive step=0/to/240/by/6 param=t --timeout 2h -o t.grib   when all are there
-  junctura retrieve --store /data/archive --partial step=0/6/12 -o some.grib   those that are there
-  junctura retrieve --store /data/archive param=msl --count 50 --timeout 10m -o -   those that are there, then those that come
-  junctura retrieve --store /data/archive name=plume --all-versions -o plumes/      those that newer ones mask, too
+  junctura store retrieve --store /data/archive param=t/u/v levelist=500 step=0/to/24/by/6 -o winds.grib
+  junctura store retrieve --store /data/archive 'levelist>=500' -o fields/ --template '{step}/{param}{ext}'
+  junctura store retrieve --store /data/archive step=0/to/240/by/6 param=t --timeout 2h -o t.grib   when all are there
+  junctura store retrieve --store /data/archive --partial step=0/6/12 -o some.grib   those that are there
+  junctura store retrieve --store /data/archive param=msl --count 50 --timeout 10m -o -   those that are there, then those that come
+  junctura store retrieve --store /data/archive name=plume --all-versions -o plumes/      those that newer ones mask, too
 What a selector names value by value is expected in every combination.";
 
 /// Get payloads from a store

@@ -1,25 +1,44 @@
-//! `junctura stat --store`: how much a store has, and what its files take.
+//! `junctura store stat`: how much a store has, and what its files take.
 
+use clap::Args;
 use junctura::Result;
 use junctura_store::{ObjectAmount, StoreStats};
 use serde_json::{Value, json};
 
 use crate::size;
+use crate::store::StoreArguments;
 use crate::terminal::output::StandardOutput;
 
+const EXAMPLES: &str = "Examples:
+  junctura store stat --store /data/archive               how much a store has, and the size of its files
+  junctura store stat --store /data/archive --json | jq .objects";
+
+/// Show what a store has
+///
+/// Objects by schema, masked versions, files, and what a compaction would remove.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct StatArguments {
+    #[command(flatten)]
+    store: StoreArguments,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
 /// Shows.
-pub(crate) fn run(url: &str, as_json: bool) -> Result<()> {
-    let stats = crate::store::open(url)?.snapshot()?.stats()?;
+pub(crate) fn run(arguments: &StatArguments) -> Result<()> {
+    let stats = arguments.store.open()?.snapshot()?.stats()?;
     let mut out = StandardOutput::new();
-    if as_json {
+    if arguments.json {
         out.json(&document(&stats))?;
     } else {
-        write(url, &stats, &mut out)?;
+        write(arguments.store.url(), &stats, &mut out)?;
     }
     out.flush()
 }
 
-/// What `junctura stat --store --json` says.
+/// The document of `junctura store stat --json`.
 #[must_use]
 pub fn document(stats: &StoreStats) -> Value {
     let schemas = stats.schemas.iter().map(|schema| {

@@ -22,9 +22,9 @@ def place(tmp_path: Path) -> list[str]:
     return ["--store", str(tmp_path / "store")]
 
 
-def hammer(bare: Shell, *arguments: str) -> list[Document]:
+def run_load(bare: Shell, *arguments: str) -> list[Document]:
     """Rows of a small load, in which everything is found."""
-    rows = bare.documents("hammer", *SMALL, *arguments)
+    rows = bare.documents("load", "store", *SMALL, *arguments)
     for row in rows:
         assert (row["lost"], row["damaged"]) == (0, 0)
         assert all(row[rate] > 0 for rate in RATES), row
@@ -40,44 +40,44 @@ def test_all_that_was_written_is_found(
 ) -> None:
     """D: field I/O patterns A and B, with and without contention on one index."""
     load = [*place, "--pattern", pattern, *contended, "--catalogue", catalogue, "--size", size, "--writers", "2"]
-    (row,) = hammer(bare, *load, "--threads", "2")
+    (row,) = run_load(bare, *load, "--threads", "2")
     assert (row["writers"], row["threads"], row["run"]["objects"]) == (2, 2, OBJECTS)
     assert (row["checkpoint_s"] is not None) == (catalogue == "checkpoint")
     versions = 1 if pattern == "a" else 2
     assert bare.text("ls", *place, "--count", "--all-versions") == f"{OBJECTS * versions}\n"
     assert bare.text("ls", *place, "--count") == f"{OBJECTS}\n"
-    (axes,) = bare.documents("axes", *place, "--json")
+    (axes,) = bare.documents("store", "axes", *place, "--json")
     assert len(axes["expver"]) == (1 if contended else 4)
-    bare.run("check", *place)
+    bare.run("store", "check", *place)
 
 
 def test_what_is_read_back_is_a_share(bare: Shell, place: list[str]) -> None:
-    (row,) = hammer(bare, *place, "--read-back", "0.7", "--size", "10KiB", "--writers", "2")
+    (row,) = run_load(bare, *place, "--read-back", "0.7", "--size", "10KiB", "--writers", "2")
     assert row["read_back_per_s"] > 0
     assert row["run"]["read_back"] == 0.7
 
 
 def test_the_ensemble_is_scaled(bare: Shell, place: list[str]) -> None:
-    (row,) = bare.documents("hammer", *place, "--preset", "ensemble", "--scale", "0.0003", "--json")
+    (row,) = bare.documents("load", "store", *place, "--preset", "ensemble", "--scale", "0.0003", "--json")
     assert (row["run"]["objects"], row["run"]["payload_bytes"], row["run"]["read_back"]) == (33, 803 << 10, 0.7)
     assert (row["lost"], row["run"]["preset"]) == (0, "ensemble")
 
 
 def test_a_sweep_has_a_row_for_each_and_a_picture(bare: Shell, place: list[str], tmp_path: Path) -> None:
     """D: so many I/O servers by so many threads."""
-    rows = hammer(bare, *place, "--writers", "1,2,3", "--threads", "1,2", "--size", "1KiB")
+    rows = run_load(bare, *place, "--writers", "1,2,3", "--threads", "1,2", "--size", "1KiB")
     assert [(row["writers"], row["threads"]) for row in rows] == [(w, t) for w in (1, 2, 3) for t in (1, 2)]
     assert bare.text("ls", *place, "--count") == f"{6 * OBJECTS}\n", "each has objects of its own"
     picture = tmp_path / "sweep.png"
     drawn = ["--plot", str(picture), "--python", sys.executable]
-    hammer(bare, *place, "--writers", "1,2", "--threads", "1,2", "--size", "1KiB", *drawn)
+    run_load(bare, *place, "--writers", "1,2", "--threads", "1,2", "--size", "1KiB", *drawn)
     assert picture.read_bytes().startswith(b"\x89PNG\r\n")
     assert picture.stat().st_size > 5000
 
 
 def test_a_picture_that_cannot_be_is_refused_before_the_load(bare: Shell, place: list[str], tmp_path: Path) -> None:
     def refused(status: int, picture: Path, python: str) -> str:
-        return bare.error(status, "hammer", *place, *SMALL, "--plot", picture, "--python", python)
+        return bare.error(status, "load", "store", *place, *SMALL, "--plot", picture, "--python", python)
 
     assert "there is no folder" in refused(2, tmp_path / "none/sweep.png", sys.executable)
     assert ".png" in refused(2, tmp_path / "sweep.xyz", sys.executable)
@@ -95,7 +95,7 @@ def test_a_picture_that_dies_does_not_end_the_load(bare: Shell, place: list[str]
         python.write_text(f"#!/bin/sh\ncd {tmp_path}; {behaviour}\n")
         python.chmod(0o755)
         drawn = ["--plot", str(tmp_path / "sweep.png"), "--python", str(python)]
-        load = bare.run("hammer", *SMALL, *place, "--writers", "1,2", "--size", "1KiB", *drawn, status=1)
+        load = bare.run("load", "store", *SMALL, *place, "--writers", "1,2", "--size", "1KiB", *drawn, status=1)
         rows = [json.loads(line) for line in load.stdout.splitlines()]
         assert [(row["writers"], row["lost"]) for row in rows] == [(1, 0), (2, 0)]
         assert load.stderr.decode().count(cause) == 1
@@ -104,23 +104,23 @@ def test_a_picture_that_dies_does_not_end_the_load(bare: Shell, place: list[str]
 
 def test_people_get_a_table(bare: Shell, place: list[str]) -> None:
     load = [word for word in SMALL if word != "--json"]
-    heading, *lines = bare.text("hammer", *place, *load, "--size", "1KiB", "--threads", "1,2").splitlines()
+    heading, *lines = bare.text("load", "store", *place, *load, "--size", "1KiB", "--threads", "1,2").splitlines()
     assert "list/s" in heading
     assert [line.split()[:2] for line in lines] == [["1", "1"], ["1", "2"]]
 
 
 def test_without_a_place_nothing_is_left(bare: Shell, tmp_path: Path) -> None:
     bare.environment["TMPDIR"] = str(tmp_path)
-    (row,) = hammer(bare, "--store", "--size", "100KiB")
+    (row,) = run_load(bare, "--size", "100KiB")
     assert row["run"]["store"].startswith(f"file://{tmp_path}/")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_was_there_stays(bare: Shell, place: list[str], file: Path) -> None:
-    bare.run("archive", *place, "--create", file)
+    bare.run("store", "archive", *place, "--create", file)
     before = int(bare.text("ls", *place, "--count"))
-    hammer(bare, *place, "--size", "1KiB")
-    hammer(bare, *place, "--size", "1KiB", "--pattern", "b")
+    run_load(bare, *place, "--size", "1KiB")
+    run_load(bare, *place, "--size", "1KiB", "--pattern", "b")
     assert int(bare.text("ls", *place, "--count")) == before + OBJECTS, "later runs mask earlier ones"
     left = {path.name for path in Path(place[1]).iterdir()}
     assert left <= {"store.json", "log", "data", "segments", "checkpoints"}
@@ -128,19 +128,18 @@ def test_what_was_there_stays(bare: Shell, place: list[str], file: Path) -> None
 
 def test_what_makes_no_load_is_refused(bare: Shell, place: list[str]) -> None:
     for words, cause in (
-        (["--pool", "unix:x"], "cannot be used with"),
+        (["--pool", "unix:x"], "unexpected argument"),
         (["--scale", "2"], "--scale"),
         (["--writers", "200", "--threads", "10"], "each needs one"),
     ):
-        assert cause in bare.error(2, "hammer", *place, *words)
-    assert "they need a folder or a bucket" in bare.error(2, "hammer", "--store", "memory:x")
-    assert "--store" in bare.error(2, "hammer", "--contended")
+        assert cause in bare.error(2, "load", "store", *place, *words)
+    assert "they need a folder or a bucket" in bare.error(2, "load", "store", "--store", "memory:x")
 
 
 def begun(bare: Shell, folder: Path) -> Process:
     """A load that takes a while, in a folder for what is temporary; it has said the heading of its table."""
     bare.environment["TMPDIR"] = str(folder)
-    load = bare.start("hammer", "--store", "--scale", "1", "--every", "1", "--size", "1KiB", "--writers", "2")
+    load = bare.start("load", "store", "--scale", "1", "--every", "1", "--size", "1KiB", "--writers", "2")
     assert "writers threads" in load.line()
     return load
 
@@ -165,11 +164,11 @@ def test_a_process_that_dies_ends_the_load(bare: Shell, tmp_path: Path) -> None:
 
 def test_what_is_no_folder_is_refused(bare: Shell, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    assert "file" in bare.error(1, "hammer", "--store", tmp_path / "file", *SMALL)
+    assert "file" in bare.error(1, "load", "store", "--store", tmp_path / "file", *SMALL)
 
 
 def test_figures_name_what_is_missing(bare: Shell, place: list[str]) -> None:
     """Every figure that a program may look for."""
-    (row,) = hammer(bare, *place, "--size", "1KiB")
+    (row,) = run_load(bare, *place, "--size", "1KiB")
     names = set(chain(RATES, ("limit_write_per_s", "lost", "damaged", "writers", "threads", "run")))
     assert names <= set(row)

@@ -14,9 +14,9 @@ JUDGE = ROOT.parent / "shared/check/history.py"
 SMALL = ["--members", "4", "--steps", "3", "--levels", "3", "--params", "3", "--warmup", "0s", "--json"]
 
 
-def hammer(shell: Shell, *arguments: str) -> dict[str, object]:
+def run_load(shell: Shell, *arguments: str) -> dict[str, object]:
     """Runs a short load, which must lose nothing; gives its figures."""
-    figures: dict[str, object] = json.loads(shell.run("hammer", *SMALL, *arguments).stdout)
+    figures: dict[str, object] = json.loads(shell.run("load", "pool", *SMALL, *arguments).stdout)
     assert figures["lost"] == figures["duplicates"] == figures["damaged"] == figures["gaps"] == 0
     assert figures["objects"]
     return figures
@@ -25,7 +25,7 @@ def hammer(shell: Shell, *arguments: str) -> dict[str, object]:
 @pytest.mark.parametrize("mode", ["metadata", "transfer", "touch", "verify"])
 @pytest.mark.parametrize("size", ["1KiB", "100KiB"])
 def test_every_mode_hands_all_over(bare: Shell, mode: str, size: str) -> None:
-    figures = hammer(bare, "--mode", mode, "--size", size, "--duration", "300ms", "--window", "16")
+    figures = run_load(bare, "--mode", mode, "--size", size, "--duration", "300ms", "--window", "16")
     for name in ("objects_per_s", "gib_per_s", "server_cpu_us_per_object", "peak_rss_mib"):
         assert isinstance(figures[name], float)
     for name in ("offer_us", "delivery_us"):
@@ -36,7 +36,7 @@ def test_every_mode_hands_all_over(bare: Shell, mode: str, size: str) -> None:
 def test_what_a_group_of_each_consumer_has_released_is_gone(bare: Shell, producers: int, consumers: int) -> None:
     """Whoever is lost or left behind would be in `lost`, too."""
     people = ["--producers", str(producers), "--consumers", str(consumers), "--retention", "group"]
-    figures = hammer(bare, *people, "--size", "10KiB", "--mode", "verify", "--duration", "300ms", "--window", "16")
+    figures = run_load(bare, *people, "--size", "10KiB", "--mode", "verify", "--duration", "300ms", "--window", "16")
     assert figures["redelivered"] == 0
     assert figures["run"]["retention"] == "group"  # type: ignore[index]
     memory: dict[str, dict[str, float]] = figures["memory"]  # type: ignore[assignment]
@@ -45,7 +45,7 @@ def test_what_a_group_of_each_consumer_has_released_is_gone(bare: Shell, produce
 
 
 def test_subscriptions_of_others_change_nothing(bare: Shell) -> None:
-    figures = hammer(bare, "--size", "1KiB", "--duration", "300ms", "--subscriptions", "2000")
+    figures = run_load(bare, "--size", "1KiB", "--duration", "300ms", "--subscriptions", "2000")
     assert figures["run"]["subscriptions"] == 2000  # type: ignore[index]
 
 
@@ -55,7 +55,7 @@ def test_the_judge_finds_nothing(
     bare: Shell, tmp_path: Path, producers: int, consumers: int, size: str, bundle: list[str]
 ) -> None:
     counts = ["--producers", str(producers), "--consumers", str(consumers), "--size", size, *bundle]
-    hammer(bare, *counts, "--mode", "verify", "--duration", "500ms", "--rate", "1000", "--history", str(tmp_path))
+    run_load(bare, *counts, "--mode", "verify", "--duration", "500ms", "--rate", "1000", "--history", str(tmp_path))
     records = sorted(path.name for path in tmp_path.iterdir())
     names = [f"c{i}.jsonl" for i in range(consumers)] + [f"p{i}.jsonl" for i in range(producers)]
     assert records == names
@@ -79,7 +79,7 @@ def test_groups_complete_everything_once_though_members_are_killed(
 ) -> None:
     counts = ["--producers", "2", "--consumers", str(consumers), "--groups", str(groups), "--kills", str(kills)]
     load = ["--size", "1KiB", "--mode", "verify", "--duration", "1s", "--rate", "500"]
-    figures = hammer(bare, *counts, *load, "--history", str(tmp_path))
+    figures = run_load(bare, *counts, *load, "--history", str(tmp_path))
     assert figures["run"]["kills"] == {"producers": 0, "consumers": 0, "members": kills}  # type: ignore[index]
     assert len(list(tmp_path.glob("c*.jsonl"))) == consumers + kills
     verdict = judge(tmp_path)
@@ -102,4 +102,4 @@ def test_wrong_arguments_are_refused(bare: Shell) -> None:
         ["--levels", "0"],
         ["--bundle", "0"],
     ):
-        bare.error(2, "hammer", *wrong)
+        bare.error(2, "load", "pool", *wrong)
