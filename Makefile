@@ -25,7 +25,7 @@ PYTHON_CRATE := $(wildcard crates/junctura-python/Cargo.toml)
 BENCHES := handover subscriptions pairs list bundles spill stuck hostile hostile_turns network python_speed python_store store store_scale store_packing store_commits store_load arrays products_transforms products_packing products products_wall products_files fields workflow
 SCRIPTS := $(shell find .ci tools fuzz tests benches examples -type f \( -name '*.sh' -o -path .ci/run \) -not -path '*/target/*' 2>/dev/null)
 # Each folder is type-checked by itself, since scripts of different folders may share names; in tests types are optional.
-TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py examples/story/*/*.py benches/*.py tools/*.py fortran/*.py crates/junctura-cli/src/*/*/*.py)))))
+TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py examples/story/*/*.py benches/*.py tools/*.py fortran/*.py crates/junctura-load/src/*/*.py)))))
 TESTS := $(patsubst %/,%/*.py,$(sort $(dir $(wildcard tests/*.py tests/*/*.py))))
 LAX := --allow-untyped-defs --allow-incomplete-defs --allow-untyped-calls --allow-any-generics --no-check-untyped-defs
 # The Python extension is tested from Python; it does not link into a test program of Rust's.

@@ -55,4 +55,4 @@ def test_an_array_keeps_its_bits_through_all_languages(
     assert payload.read_bytes() == EXPECTED.tobytes()
     run("junctura", "put", payload, "--pool", pool, "--set", "name=of_rust")
     assert run(middle, pool, "of_rust", "back_by_fortran", "bytes") == "done\n"
-    assert run(ends, pool, "store", "check", "back_by_fortran") == "done\n"
+    assert run(ends, pool, "check", "back_by_fortran") == "done\n"

@@ -11,12 +11,11 @@ use std::time::{Duration, Instant};
 
 use junctura::{Code, Error, Pool, Result};
 use junctura_model::nearest;
+use junctura_terminal::interrupt::InterruptFlag;
 use junctura_transport::ServerAddress;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::read;
-
-use crate::terminal::interrupt::InterruptFlag;
 
 /// How often a command looks whether the server has begun, if it notices no change.
 const LOOKED_EVERY: Duration = Duration::from_millis(100);

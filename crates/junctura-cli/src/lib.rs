@@ -6,31 +6,29 @@
 //! The program `junctura` is [`log`] and [`run`] and nothing else. Others can be the same command: the Python package is one.
 
 #[macro_use]
-mod terminal;
+extern crate junctura_terminal;
 
 mod absent;
 mod admin;
 mod attributes;
 mod exit;
-mod hammer;
 mod json;
 mod model;
 mod pool;
-mod program;
 mod run;
-mod size;
 mod store;
 mod timeline;
 mod today;
 mod url;
+mod usage;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+pub use junctura_terminal::program::ProgramWords;
 pub use pool::put::{FileCounts, FileOptions, each_message};
-pub use program::ProgramWords;
 pub use store::query::stat::document as stats_document;
 
 /// Hand scientific data over by meaning.
@@ -58,7 +56,7 @@ enum TopCommand {
     Doctor(admin::doctor::DoctorArguments),
     Token(admin::token::TokenArguments),
     Cert(admin::cert::CertArguments),
-    Load(hammer::LoadCommandArguments),
+    Load(junctura_load::LoadCommandArguments),
     Completions(admin::completions::CompletionsArguments),
     Man(admin::manual::ManualArguments),
 }
@@ -81,8 +79,8 @@ pub fn log() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("JUNCTURA_LOG").unwrap_or_else(|_| "warn".into());
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(terminal::output::is_styled(std::io::stderr().is_terminal()))
-        .with_writer(|| terminal::visible::VisibleWriter(std::io::stderr()))
+        .with_ansi(junctura_terminal::output::is_styled(std::io::stderr().is_terminal()))
+        .with_writer(|| junctura_terminal::visible::VisibleWriter(std::io::stderr()))
         .try_init();
 }
 
@@ -98,11 +96,11 @@ pub fn run<T: Into<OsString> + Clone>(program: &ProgramWords, arguments: impl In
     let command = match parsed.and_then(|matches| CommandArguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments.command,
         Err(told) => {
-            terminal::output::usage(&told);
+            usage::usage(&told);
             return told.exit_code() as u8;
         }
     };
-    exit::status(terminal::output::quietly(perform(command, program)))
+    exit::status(junctura_terminal::output::quietly(perform(command, program)))
 }
 
 /// The whole command line, with what every part of it says about exit statuses.
@@ -123,19 +121,13 @@ fn command() -> clap::Command {
 
 /// The help of the whole command: subcommands are listed by task.
 fn template(command: &clap::Command) -> String {
-    let mut text = String::from("{about-section}\n{usage-heading} {usage}\n");
-    for (task, names) in TASKS {
-        text.push_str(&format!("\n{task}:\n"));
-        for name in names {
-            let part = command.find_subcommand(name);
-            let about = part
-                .and_then(clap::Command::get_about)
-                .map_or(String::new(), ToString::to_string);
-            text.push_str(&format!("  {name:<12}{about}\n"));
-        }
-    }
-    text.push_str("\nOptions:\n{options}{after-help}");
-    text
+    let line = |name: &&str| {
+        let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+        format!("  {name:<12}{}\n", about.map_or(String::new(), ToString::to_string))
+    };
+    let tasks = TASKS.map(|(task, names)| format!("\n{task}:\n{}", names.iter().map(line).collect::<String>()));
+    let head = "{about-section}\n{usage-heading} {usage}\n";
+    format!("{head}{}\nOptions:\n{{options}}{{after-help}}", tasks.concat())
 }
 
 /// The same, without what is hidden: for what a shell or a manual shows.
@@ -180,7 +172,7 @@ fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<()> 
         TopCommand::Doctor(arguments) => admin::doctor::run(&arguments),
         TopCommand::Token(arguments) => admin::token::run(&arguments),
         TopCommand::Cert(arguments) => admin::cert::run(&arguments),
-        TopCommand::Load(arguments) => hammer::run(&arguments, program),
+        TopCommand::Load(arguments) => junctura_load::run(&arguments, program),
         TopCommand::Completions(arguments) => admin::completions::run(&arguments),
         TopCommand::Man(arguments) => admin::manual::run(&arguments),
     }

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::PossibleValue;
 use junctura::Result;
-
-use crate::program::ProgramWords;
+use junctura_terminal::program::ProgramWords;
 
 const EXAMPLES: &str = "Examples:
   junctura run workflow.yaml --check                             validate it, and draw its dependencies

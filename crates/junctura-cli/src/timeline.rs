@@ -4,8 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use junctura::Result;
-
-use crate::program::ProgramWords;
+use junctura_terminal::program::ProgramWords;
 
 const EXAMPLES: &str = "Examples:
   junctura timeline runs/ensemble/latest                     into runs/ensemble/latest/timeline.html

@@ -1,9 +1,13 @@
 //! Which pool a command talks to.
 
+use std::time::Instant;
+
 use clap::Args;
 use junctura::{Pool, PoolBuilder, Result};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::progress::SlowWork;
 
-use crate::absent::open_served;
+use crate::absent::{open_served, open_when_served};
 
 /// Arguments of every command that talks to a pool.
 #[derive(Args, Clone, Debug)]
@@ -73,6 +77,45 @@ impl PoolArguments {
     /// A builder for the pool; `unix:NAME` is started if nobody serves it yet.
     pub(crate) fn builder(&self, name: &str) -> PoolBuilder {
         builder(&self.pool).name(self.client.or(name))
+    }
+
+    /// Connects to the pool, and starts its server if none runs; waits there end with Ctrl-C.
+    pub(crate) fn connect(&self, interrupt: &InterruptFlag, name: &str) -> Result<Pool> {
+        interrupt.watch(self.builder(name)).open()
+    }
+
+    /// Connects to a pool that is served.
+    ///
+    /// # Errors
+    /// `NotFound` where `unix:NAME` has no server.
+    pub(crate) fn connect_to_read(&self, interrupt: &InterruptFlag, name: &str) -> Result<Pool> {
+        open_served(&self.pool, || interrupt.watch(self.reader(name)).open())
+    }
+
+    /// As [`Self::connect_to_read`], with a store behind the pool.
+    pub(crate) fn connect_with(&self, interrupt: &InterruptFlag, behind: &BehindArguments, name: &str) -> Result<Pool> {
+        open_served(&self.pool, || self.open_with(interrupt, behind, name))
+    }
+
+    /// As [`Self::connect_with`], and waits until the pool is served, at most until the deadline.
+    ///
+    /// # Errors
+    /// `Timeout` where it is not served then.
+    pub(crate) fn connect_and_wait(
+        &self,
+        interrupt: &InterruptFlag,
+        behind: &BehindArguments,
+        name: &str,
+        deadline: Option<Instant>,
+    ) -> Result<Pool> {
+        open_when_served(&self.pool, deadline, interrupt, || {
+            self.open_with(interrupt, behind, name)
+        })
+    }
+
+    fn open_with(&self, interrupt: &InterruptFlag, behind: &BehindArguments, name: &str) -> Result<Pool> {
+        let _slow = behind.url().map(SlowWork::store);
+        interrupt.watch(behind.put_behind(self.reader(name))).open()
     }
 
     /// A builder for a pool that is served.

@@ -3,13 +3,15 @@
 use crate::tree::{Package, Tree};
 
 /// The floors of the house, lowest first. A crate may use crates of lower floors only.
-const FLOORS: [&[&str]; 9] = [
+const FLOORS: [&[&str]; 11] = [
     &["junctura-model", "junctura-grib", "junctura-values"],
     &["junctura-wire", "junctura-layout", "junctura-remap"],
     &["junctura-memory", "junctura-copy"],
     &["junctura-transport", "junctura-store"],
     &["junctura-pool", "junctura-link"],
     &["junctura", "junctura-sim"],
+    &["junctura-terminal"],
+    &["junctura-load"],
     &["junctura-cli"],
     &["junctura-python", "junctura-c"],
     &["xtask"],

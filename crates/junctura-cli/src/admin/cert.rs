@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use junctura::{Code, Error, Result};
+use junctura_terminal::size;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
@@ -12,7 +13,6 @@ use rcgen::{
 use crate::admin::security::{
     AUTHORITY, AUTHORITY_KEY, CERTIFICATE, PRIVATE_KEY, private_directory, write_private, write_public,
 };
-use crate::size;
 
 /// Make the certificate with which a server shows other machines who it is (`junctura pool serve --security`)
 ///

@@ -3,8 +3,7 @@
 use clap::Args;
 use clap_complete::Shell;
 use junctura::Result;
-
-use crate::terminal::output::StandardOutput;
+use junctura_terminal::output::StandardOutput;
 
 const EXAMPLES: &str = "Examples:
   junctura completions bash > ~/.local/share/bash-completion/completions/junctura

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use junctura::{Code, Error, Result};
-
-use crate::terminal::output::StandardOutput;
+use junctura_terminal::output::StandardOutput;
 
 const EXAMPLES: &str = "Examples:
   junctura man --out ~/.local/share/man/man1     then: man junctura-put

@@ -1,6 +1,5 @@
 //! The commands about this machine and this program: checks, benchmarks, secrets, manual pages.
 
-pub(crate) mod bench;
 pub(crate) mod cert;
 pub(crate) mod completions;
 pub(crate) mod doctor;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use clap::Args;
 use junctura::{Code, Result};
 use junctura_link::TokenKey;
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::size;
 
 use crate::admin::security::{TOKEN_KEY, private_directory};
-use crate::size;
-use crate::terminal::output::StandardOutput;
 
 /// Make a token: with it a client may use a pool that is served over TCP (`junctura pool serve --security`)
 ///

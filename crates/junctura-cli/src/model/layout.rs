@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand, ValueEnum};
 use junctura::{Code, Error, Result};
 use junctura_layout::{Element, Layout, Plan, PlanPartner, PlanSide, draw};
+use junctura_terminal::output::StandardOutput;
 use junctura_transport::read_text_of;
 use serde_json::json;
-
-use crate::terminal::output::StandardOutput;
 
 const EXAMPLES: &str = "Examples:
   junctura layout show 'shape=8192x8192 grid=2x2 block=256x256'

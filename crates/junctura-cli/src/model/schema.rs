@@ -7,12 +7,12 @@ use clap::{Args, Subcommand};
 use junctura::{Code, Error, Result, Schema};
 use junctura_model::selector::{Selector, SelectorContext};
 use junctura_model::{Attribute, RecordRef};
+use junctura_terminal::output::StandardOutput;
 use serde_json::json;
 
 use crate::attributes::{AttributePair, given, pair, pictured};
 use crate::model::schema_files;
 use crate::store::{self, StoreArguments};
-use crate::terminal::output::StandardOutput;
 use crate::today::today;
 use crate::url::ClientArguments;
 

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use junctura::{Bundle, BundleEntry, BundleOptions, BundleState, Code, Described, Error, Pool, Result};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::size;
 use serde_json::{Value, json};
 
 use crate::attributes::{AttributePair, about_selector, given, pair, selector};
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::output::StandardOutput;
+use crate::json;
 use crate::url::PoolArguments;
-use crate::{json, size};
 
 const EXAMPLES: &str = "Examples:
   junctura pool bundle open run/step=6 --members 400 --about step=6   for producers that come
@@ -133,7 +134,9 @@ pub(crate) fn run(arguments: &BundleArguments) -> Result<()> {
 
 impl OpenBundle {
     fn run(&self) -> Result<()> {
-        let pool = InterruptFlag::install()?.connect(&self.pool, "junctura pool bundle open")?;
+        let pool = self
+            .pool
+            .connect(&InterruptFlag::install()?, "junctura pool bundle open")?;
         let bundle = self.terms.open(&pool, &self.path, self.orphan_timeout)?;
         let entry = find(&pool, &self.path)?;
         let mut out = StandardOutput::new();
@@ -174,7 +177,9 @@ impl NamedBundle {
     }
 
     fn show(&self) -> Result<()> {
-        let pool = InterruptFlag::install()?.connect_to_read(&self.pool, "junctura pool bundle show")?;
+        let pool = self
+            .pool
+            .connect_to_read(&InterruptFlag::install()?, "junctura pool bundle show")?;
         let entry = find(&pool, &self.path)?;
         let mut out = StandardOutput::new();
         if self.json {
@@ -190,7 +195,7 @@ impl NamedBundle {
 
     /// Joins those who have it open; to open it anew is not what is meant.
     fn join(&self, program: &str) -> Result<(Bundle, StandardOutput)> {
-        let pool = InterruptFlag::install()?.connect_to_read(&self.pool, program)?;
+        let pool = self.pool.connect_to_read(&InterruptFlag::install()?, program)?;
         find(&pool, &self.path)?;
         let nothing: [(&str, &str); 0] = [];
         let bundle = pool.open_bundle(&self.path, nothing, BundleOptions::default())?;
@@ -200,7 +205,9 @@ impl NamedBundle {
 
 impl ListBundles {
     fn run(&self) -> Result<()> {
-        let pool = InterruptFlag::install()?.connect_to_read(&self.pool, "junctura pool bundle list")?;
+        let pool = self
+            .pool
+            .connect_to_read(&InterruptFlag::install()?, "junctura pool bundle list")?;
         let selector = selector(&self.selectors, &pool)?;
         let entries = about_selector(pool.bundles_under(self.under.as_deref(), &selector), &selector)?;
         let mut out = StandardOutput::new();

@@ -2,12 +2,12 @@
 
 use clap::{Args, Subcommand};
 use junctura::{Code, Error, Pool, Result};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::output::StandardOutput;
 use serde_json::{Value, json};
 
 use crate::absent::open_served;
 use crate::pool::stat::{ago, array, bytes, number, printable};
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::output::StandardOutput;
 use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
@@ -168,7 +168,9 @@ fn show(arguments: &ShowArguments) -> Result<()> {
 }
 
 fn remove(arguments: &RemoveArguments) -> Result<()> {
-    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura pool group remove")?;
+    let pool = arguments
+        .pool
+        .connect_to_read(&InterruptFlag::install()?, "junctura pool group remove")?;
     let mut out = StandardOutput::new();
     for name in &arguments.names {
         find(&pool, name)?;

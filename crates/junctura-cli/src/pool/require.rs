@@ -6,12 +6,12 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use junctura::{Code, Error, OnFull, Pool, RequireOptions, Result, Versions};
 use junctura_model::requirements::{self, WrittenRequirement};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::size;
 use serde_json::json;
 
 use crate::attributes::{about_selector, selector};
-use crate::size;
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::output::StandardOutput;
 use crate::url::PoolArguments;
 
 const REQUIRE_EXAMPLES: &str = "Examples:
@@ -113,7 +113,9 @@ pub(crate) struct RetractArguments {
 /// Requires.
 pub(crate) fn require(arguments: &RequireArguments) -> Result<()> {
     let written = arguments.file.as_deref().map(read).transpose()?;
-    let pool = InterruptFlag::install()?.connect(&arguments.pool, "junctura pool require")?;
+    let pool = arguments
+        .pool
+        .connect(&InterruptFlag::install()?, "junctura pool require")?;
     let mut out = StandardOutput::new();
     match (written, &arguments.file) {
         (Some(written), Some(file)) => {
@@ -195,7 +197,9 @@ fn located(error: &Error, place: &str) -> Error {
 
 /// Retracts.
 pub(crate) fn retract(arguments: &RetractArguments) -> Result<()> {
-    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura pool retract")?;
+    let pool = arguments
+        .pool
+        .connect_to_read(&InterruptFlag::install()?, "junctura pool retract")?;
     let mut out = StandardOutput::new();
     for name in &arguments.names {
         let owed = pool.retract(name)?;

@@ -9,14 +9,14 @@ use junctura::{Code, Error, Pool, Result};
 use junctura_link::{Endpoint, Gate, GateOptions, LoopbackUsers, ServerIdentity};
 use junctura_pool::server::{Server, ServerOptions, private_address};
 use junctura_pool::{PoolConfig, SpillConfig};
+use junctura_terminal::interrupt::survive_file_limit;
+use junctura_terminal::size;
 use junctura_transport::ServerAddress;
 
 use crate::admin::doctor;
 use crate::admin::security;
 use crate::model::schema_files;
 use crate::pool::require::read;
-use crate::size;
-use crate::terminal::interrupt::survive_file_limit;
 
 const EXAMPLES: &str = "Examples:
   junctura pool serve                                        this user's own pool, until Ctrl-C
@@ -33,8 +33,11 @@ const EXAMPLES: &str = "Examples:
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArguments {
-    /// The pool: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT [default: $JUNCTURA_POOL, else unix:default]
-    #[arg(long, value_name = "URL")]
+    #[arg(
+        help = "The pool: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT [default: $JUNCTURA_POOL, else unix:default]",
+        long,
+        value_name = "URL"
+    )]
     pool: Option<String>,
     /// Serve no pool of one's own but the one at tcp://HOST:PORT, to this user's processes of this machine: they share one link
     /// to it, and what several of them are given comes once. They find it by the same URL, or at the address if one is given.

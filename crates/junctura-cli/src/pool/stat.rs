@@ -2,13 +2,13 @@
 
 use clap::Args;
 use junctura::{Code, Error, Result};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::size;
+use junctura_terminal::visible;
 use serde_json::Value;
 
 use crate::absent::open_served;
-use crate::size;
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::output::StandardOutput;
-use crate::terminal::visible;
 use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use clap::Args;
 use junctura::{Code, Pool, Result};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::size;
 use serde_json::Value;
 
-use crate::size;
-use crate::terminal::interrupt::InterruptFlag;
 use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use junctura::{Code, Described, Error, EventKind, ListOptions, Result};
 use junctura_store::Store;
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::size;
 use serde_json::json;
 
 use crate::attributes::{about_selector, selector};
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::output::StandardOutput;
+use crate::store;
 use crate::url::{BehindArguments, PoolArguments};
-use crate::{size, store};
 
 const EXAMPLES: &str = "Examples:
   junctura wait-for step=24 --count 400 --timeout 1h && ./products.sh
@@ -68,7 +69,10 @@ pub(crate) fn run(arguments: &WaitForArguments) -> Result<()> {
 impl WaitForArguments {
     fn wait_for_pool(&self, deadline: Option<Instant>, interrupt: &InterruptFlag) -> Result<(String, u64)> {
         let behind = BehindArguments::default();
-        let pool = match interrupt.connect_and_wait(&self.pool, &behind, "junctura wait-for", deadline) {
+        let pool = match self
+            .pool
+            .connect_and_wait(interrupt, &behind, "junctura wait-for", deadline)
+        {
             Err(error) if error.code() == Code::Timeout => {
                 say!("junctura: {}: {}", error.subject(), error.cause());
                 return Ok((self.selectors.join(","), 0));

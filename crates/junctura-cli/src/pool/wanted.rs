@@ -2,11 +2,11 @@
 
 use clap::Args;
 use junctura::{Code, Error, Result};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::output::StandardOutput;
 use serde_json::json;
 
 use crate::attributes::{AttributePair, given, pair};
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::output::StandardOutput;
 use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
@@ -38,7 +38,9 @@ pub(crate) struct WantedArguments {
 
 /// Asks.
 pub(crate) fn run(arguments: &WantedArguments) -> Result<()> {
-    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura pool wanted")?;
+    let pool = arguments
+        .pool
+        .connect_to_read(&InterruptFlag::install()?, "junctura pool wanted")?;
     let count = pool.wanted_with(given(&arguments.attributes), arguments.schema.as_deref())?;
     let mut out = StandardOutput::new();
     if arguments.json {

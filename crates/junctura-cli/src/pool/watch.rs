@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use junctura::{Code, EventKind, Pool, PoolEvent, Result};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::size;
+use junctura_terminal::visible::printable;
 use serde_json::{Map, Value, json};
 
 use crate::attributes::{about_selector, selector};
 use crate::store::query::following::FollowEnd;
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::output::StandardOutput;
-use crate::terminal::visible::printable;
 use crate::url::{BehindArguments, PoolArguments};
-use crate::{json, size, store};
+use crate::{json, store};
 
 const EXAMPLES: &str = "Examples:
   junctura watch                                    everything, until Ctrl-C
@@ -67,7 +68,9 @@ pub(crate) fn run(arguments: &WatchArguments) -> Result<()> {
     let deadline = arguments
         .timeout
         .and_then(|timeout| Instant::now().checked_add(timeout));
-    let pool = interrupt.connect_and_wait(&arguments.pool, &BehindArguments::default(), "junctura watch", deadline);
+    let pool = arguments
+        .pool
+        .connect_and_wait(&interrupt, &BehindArguments::default(), "junctura watch", deadline);
     let pool = match pool {
         Err(error) if error.code() == Code::Timeout && arguments.count.is_none() => return Ok(()),
         pool => pool?,

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use clap::Args;
 use junctura::{Code, Error, Pool, Result, Target, WithdrawOptions};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::size;
 use serde_json::json;
 
 use crate::attributes::{about_selector, given, note_unknown_in, pair, selector_of_present};
-use crate::size;
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::output::StandardOutput;
 use crate::url::PoolArguments;
 
 const WITHDRAW_EXAMPLES: &str = "Examples:
@@ -91,7 +91,9 @@ impl WithdrawMode {
 
 /// Withdraws one object.
 pub(crate) fn withdraw(arguments: &WithdrawArguments) -> Result<()> {
-    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura pool withdraw")?;
+    let pool = arguments
+        .pool
+        .connect_to_read(&InterruptFlag::install()?, "junctura pool withdraw")?;
     let versions = arguments.withdraw(&pool)?;
     arguments.how.say("version", versions)
 }
@@ -119,7 +121,9 @@ impl WithdrawArguments {
 
 /// Withdraws all that match.
 pub(crate) fn withdraw_all(arguments: &WithdrawAllArguments) -> Result<()> {
-    let pool = InterruptFlag::install()?.connect_to_read(&arguments.pool, "junctura pool withdraw-all")?;
+    let pool = arguments
+        .pool
+        .connect_to_read(&InterruptFlag::install()?, "junctura pool withdraw-all")?;
     let selector = selector_of_present(&arguments.selectors, &pool)?;
     let objects = about_selector(pool.withdraw_all(&selector, arguments.how.options()), &selector)?;
     if objects == 0 {

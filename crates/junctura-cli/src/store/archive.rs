@@ -5,13 +5,13 @@ use std::sync::Arc;
 use clap::Args;
 use junctura::{Code, Error, Given, Result, Schema};
 use junctura_store::{Store, StoreLayout, StoreWriter};
+use junctura_terminal::interrupt::InterruptFlag;
 
 use crate::model::schema_files;
 use crate::pool::put::files::{FilePayload, FileTarget, FilesArguments, InputPosition, zeros};
 use crate::pool::put::tally::{OfferOrigin, PutTally, TellArguments};
 use crate::pool::serve::half_of_memory;
 use crate::store::StoreArguments;
-use crate::terminal::interrupt::InterruptFlag;
 
 const EXAMPLES: &str = "Examples:
   junctura store archive --store /data/archive forecast.grib          each field by its header

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use junctura::{Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, Gap, Object, Result};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::size;
 use serde_json::json;
 
 use crate::attributes::{about_selector, selector};
-use crate::size;
 use crate::store::StoreArguments;
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::output::StandardOutput;
 use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:

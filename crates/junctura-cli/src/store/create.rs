@@ -5,9 +5,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use junctura::Result;
 use junctura_store::{Commits, PackingRule, RetentionAges, Store, StoreLayout};
+use junctura_terminal::size;
 
 use crate::model::schema_files;
-use crate::size;
 use crate::store::StoreArguments;
 
 /// Schemas that are named one by one.

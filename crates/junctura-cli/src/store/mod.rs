@@ -10,10 +10,10 @@ pub(crate) mod query;
 use clap::{Args, Subcommand};
 use junctura::{Code, Error, Result};
 use junctura_store::{Listing, Snapshot, Store};
+use junctura_terminal::program::ProgramWords;
+use junctura_terminal::progress::SlowWork;
 
 use crate::attributes::{about_selector, note_slips, note_unknown, refuse_slips, selector_for};
-use crate::program::ProgramWords;
-use crate::terminal::progress::SlowWork;
 
 const EXAMPLES: &str = "Examples:
   junctura store create --store /data/archive --schema mars

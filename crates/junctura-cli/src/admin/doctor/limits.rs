@@ -1,9 +1,9 @@
 //! What this process may have at most.
 
+use junctura_terminal::size;
 use rustix::process::{Resource, Rlimit, getrlimit};
 
 use super::{DoctorFinding, MachineView};
-use crate::size;
 
 /// A server opens this many for itself, and four for each client.
 const DESCRIPTORS_NEEDED: u64 = 64;

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use junctura_terminal::size;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 
 use super::{DoctorFinding, MachineView};
 use crate::pool::serve;
-use crate::size;
 
 /// Below this no pool is of use.
 const NEEDED_BYTES: u64 = 64 << 20;

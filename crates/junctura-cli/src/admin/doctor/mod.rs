@@ -13,11 +13,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use junctura::{Code, Error, Result};
+use junctura_terminal::interrupt::survive_file_limit;
+use junctura_terminal::output::{StandardOutput, WordStyle};
 use junctura_transport::ServerAddress;
 use serde_json::json;
-
-use crate::terminal::interrupt::survive_file_limit;
-use crate::terminal::output::{StandardOutput, WordStyle};
 
 const EXAMPLES: &str = "Examples:
   junctura doctor

@@ -8,11 +8,10 @@ use junctura::{
     Ack, Code, Error, Gap, Object, OfferOptions, Pipeline, Pool, Result, Retention, Schema, Target, Version, WholeArray,
 };
 use junctura_model::with_given;
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::progress::WorkProgress;
+use junctura_terminal::size;
 use serde_json::json;
-
-use crate::size;
-use crate::terminal::output::StandardOutput;
-use crate::terminal::progress::WorkProgress;
 
 /// Failures that say nothing about the next object.
 const OF_ONE_OBJECT: [Code; 6] = [

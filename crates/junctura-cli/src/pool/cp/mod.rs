@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use clap::Args;
 use junctura::{Code, Error, FollowOptions, Item, ListOptions, Pool, Result, Retention};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::progress;
+use junctura_terminal::size;
 use serde_json::Value;
 
 use crate::absent::open_served;
 use crate::attributes::{about_selector, selector, selector_of_present};
-use crate::size;
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::progress;
 use crate::url::{ClientArguments, builder};
 use copier::{CopyNotice, PoolCopier};
 use pace::ByteRate;

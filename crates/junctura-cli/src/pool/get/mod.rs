@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use clap::{ArgGroup, Args};
 use junctura::{Code, Error, FollowOptions, Item, Object, Pool, Result, Target};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::size;
 
 use crate::attributes::{AttributePair, about_selector, given, pair, selector};
-use crate::size;
-use crate::terminal::interrupt::InterruptFlag;
 use crate::url::{BehindArguments, PoolArguments};
 use taker::{IntoArguments, PayloadTaker};
 
@@ -146,9 +146,9 @@ impl GetArguments {
     fn connect(&self, interrupt: &InterruptFlag, deadline: Option<Instant>) -> Result<Pool> {
         const NAME: &str = "junctura get";
         if self.wait || self.follow || self.count.is_some() || deadline.is_some() {
-            interrupt.connect_and_wait(&self.pool, &self.behind, NAME, deadline)
+            self.pool.connect_and_wait(interrupt, &self.behind, NAME, deadline)
         } else {
-            interrupt.connect_with(&self.pool, &self.behind, NAME)
+            self.pool.connect_with(interrupt, &self.behind, NAME)
         }
     }
 

@@ -9,11 +9,11 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use junctura::{Code, Error, Result};
+use junctura_terminal::output::{self, StandardOutput};
 use tempfile::{Builder, NamedTempFile};
 
 use super::got::ReceivedObject;
 use super::template::{self, NameTemplate};
-use crate::terminal::output::{self, StandardOutput};
 
 /// Where payloads go.
 pub(crate) enum PayloadSink {

@@ -5,13 +5,14 @@ use std::time::Instant;
 
 use clap::Args;
 use junctura::{Code, Error, Gap, Result};
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::size;
 use serde_json::json;
 
 use super::got::ReceivedObject;
 use super::sink::{self, PayloadSink, WrittenPayload};
 use super::template::{self, NameTemplate};
-use crate::terminal::output::StandardOutput;
-use crate::{json, size};
+use crate::json;
 
 /// So many objects that are not written are named one by one.
 const UNWRITTEN_TOLD_MAX: u64 = 100;

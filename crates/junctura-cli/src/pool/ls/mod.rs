@@ -8,15 +8,16 @@ use clap::{Args, ValueEnum};
 use junctura::{Code, Error, ListOptions, Result};
 use junctura_model::schema::fdb_key;
 use junctura_store::Store;
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::output::{self, StandardOutput};
+use junctura_terminal::progress::SlowWork;
+use junctura_terminal::size;
 use serde_json::json;
 
 use crate::attributes::{about_selector, note_unknown_in, selector_of_present};
+use crate::store;
 use crate::store::query::order::{OrderedObject, order};
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::output::{self, StandardOutput};
-use crate::terminal::progress::SlowWork;
 use crate::url::{BehindArguments, PoolArguments};
-use crate::{size, store};
 use shown::{ListedObject, VisibleSince};
 use table::ListTable;
 use tree::ObjectTree;
@@ -126,7 +127,7 @@ pub(crate) fn run(arguments: &LsArguments) -> Result<()> {
 impl LsArguments {
     fn list_pool(&self, interrupt: &InterruptFlag, list: &mut ListOutput<'_>) -> Result<()> {
         self.versions.are_of_no_pool()?;
-        let pool = interrupt.connect_with(&self.pool, &self.behind, "junctura ls")?;
+        let pool = self.pool.connect_with(interrupt, &self.behind, "junctura ls")?;
         let selector = selector_of_present(&self.selectors, &pool)?;
         let options = ListOptions {
             order_by: self.sort.as_deref(),

@@ -6,11 +6,11 @@
 
 use hashbrown::HashMap;
 use junctura::{Result, Schema};
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::size;
+use junctura_terminal::visible::printable;
 
 use super::shown::ListedObject;
-use crate::size;
-use crate::terminal::output::StandardOutput;
-use crate::terminal::visible::printable;
 
 /// Columns that are no attributes; their names could not be an attribute's.
 const SIZE: &str = "<size>";

@@ -12,10 +12,10 @@ use std::fmt::Write;
 
 use junctura::{Described, Result, Schema};
 use junctura_model::text::quote;
+use junctura_terminal::output::StandardOutput;
 use serde_json::json;
 
 use super::ListTotal;
-use crate::terminal::output::StandardOutput;
 
 /// Values of an attribute that are shown; of more, the first and how many.
 const SHOWN: usize = 12;
@@ -94,7 +94,12 @@ impl ObjectTree {
                 };
                 writeln!(out, "{branch}{}  {}", named(text), collocation.total)?;
                 for (element, bytes) in &collocation.elements {
-                    writeln!(out, "{trunk}    {}  {}", named(element), crate::size::bytes(*bytes))?;
+                    writeln!(
+                        out,
+                        "{trunk}    {}  {}",
+                        named(element),
+                        junctura_terminal::size::bytes(*bytes)
+                    )?;
                 }
                 if !collocation.axes.is_empty() {
                     let axes: Vec<String> = collocation.axes.iter().map(AxisValues::text).collect();

@@ -10,13 +10,13 @@ use clap::{Args, ValueEnum};
 use junctura::{Code, Error, Given, Result, Schema};
 use junctura_grib::{GribError, Message};
 use junctura_model::{KeyHash, RecordRef};
+use junctura_terminal::interrupt::InterruptFlag;
 
 use super::foreign;
 use super::grib::{self, MessageSplitter, NextMessage};
 use super::header;
 use super::input::InputSource;
 use crate::attributes::{AttributePair, pair};
-use crate::terminal::interrupt::InterruptFlag;
 
 /// What is asked of a pipe at first.
 const PIPE_BYTES: usize = 1 << 20;

@@ -218,7 +218,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::terminal::interrupt::InterruptFlag;
+    use junctura_terminal::interrupt::InterruptFlag;
 
     /// A message of edition 1 that is as long as asked: sound sections around a data section of any bytes.
     fn message(bytes: usize) -> Vec<u8> {

@@ -13,9 +13,8 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use junctura::{Code, Error, Result};
+use junctura_terminal::interrupt::InterruptFlag;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use crate::terminal::interrupt::InterruptFlag;
 
 /// So many of the first bytes are kept, to name what a file is.
 const HEAD: usize = 64;

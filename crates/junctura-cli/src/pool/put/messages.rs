@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use junctura::{Error, Given, Result, Schema};
+use junctura_terminal::interrupt::InterruptFlag;
 
 use super::files::{FilePayload, FileTarget, FilesArguments, InputPosition, MessageArguments, zeros};
 use crate::attributes::AttributePair;
 use crate::pool::serve::half_of_memory;
-use crate::terminal::interrupt::InterruptFlag;
 
 /// Is told the schema, what a message is, and its bytes.
 type Take<'a> = &'a mut dyn FnMut(&Schema, &[(&str, Given<'_>)], &[u8]) -> Result<()>;

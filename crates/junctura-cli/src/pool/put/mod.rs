@@ -17,10 +17,10 @@ use std::time::Duration;
 
 use clap::Args;
 use junctura::{Bundle, Code, Error, Pool, Result, Retention};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::size;
 
 use crate::pool::bundle::TermsArguments;
-use crate::size;
-use crate::terminal::interrupt::InterruptFlag;
 use crate::url::PoolArguments;
 use feed::{BundleEnding, OfferFeed};
 use files::FilesArguments;

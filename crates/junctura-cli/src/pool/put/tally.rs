@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use clap::Args;
 use junctura::{Code, Error, Given, Result, Schema};
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::progress::WorkProgress;
+use junctura_terminal::size;
 use serde_json::{Value, json};
 
 use super::files::InputPosition;
-use crate::size;
-use crate::terminal::output::StandardOutput;
-use crate::terminal::progress::WorkProgress;
 
 /// Failures that are told one by one when others go on.
 const FAILURES_TOLD: u64 = 10;

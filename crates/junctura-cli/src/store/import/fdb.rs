@@ -9,6 +9,8 @@ use clap::Args;
 use junctura::{Code, Error, Result, Schema};
 use junctura_model::{KeyHash, SelectorSet};
 use junctura_store::{Store, StoreLayout, StoreWriter};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::program::ProgramWords;
 
 use super::fields::{DataFiles, FdbField, FieldListing, FieldLocation, SchemaFile};
 use super::placing::place;
@@ -17,9 +19,7 @@ use crate::attributes::about_selector;
 use crate::model::schema_files;
 use crate::pool::put::files::InputPosition;
 use crate::pool::put::tally::{OfferOrigin, PutTally, TellArguments};
-use crate::program::ProgramWords;
 use crate::store::{self, StoreArguments};
-use crate::terminal::interrupt::InterruptFlag;
 
 const EXAMPLES: &str = "Examples:
   junctura store import fdb /fdb --store /data/archive --create             everything, under the schema of the FDB

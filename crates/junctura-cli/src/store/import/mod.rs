@@ -7,8 +7,7 @@ mod versions;
 
 use clap::{Args, Subcommand};
 use junctura::Result;
-
-use crate::program::ProgramWords;
+use junctura_terminal::program::ProgramWords;
 
 const EXAMPLES: &str = "Examples:
   junctura store import fdb /fdb --store /data/archive --create             everything, under the schema of the FDB

@@ -2,14 +2,14 @@
 
 use clap::Args;
 use junctura::{Code, Error, Result};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::progress::WorkProgress;
+use junctura_terminal::size;
 use serde_json::json;
 
 use crate::attributes::about_selector;
-use crate::size;
 use crate::store::StoreArguments;
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::output::StandardOutput;
-use crate::terminal::progress::WorkProgress;
 
 const EXAMPLES: &str = "Examples:
   junctura store check --store /data/archive                     all of it

@@ -3,11 +3,11 @@
 use clap::Args;
 use junctura::Result;
 use junctura_store::Checkpointed;
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::progress::timed;
 use serde_json::{Value, json};
 
 use crate::store::StoreArguments;
-use crate::terminal::output::StandardOutput;
-use crate::terminal::progress::timed;
 
 const CHECKPOINT_EXAMPLES: &str = "Examples:
   junctura store checkpoint --store /data/archive

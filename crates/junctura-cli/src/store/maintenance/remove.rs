@@ -5,13 +5,13 @@ use std::io::{BufRead, IsTerminal};
 use clap::Args;
 use junctura::{Code, Error, Result};
 use junctura_store::{Listing, Store};
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::progress::timed;
+use junctura_terminal::size;
 use serde_json::json;
 
 use crate::attributes::about_selector;
-use crate::size;
 use crate::store::StoreArguments;
-use crate::terminal::output::StandardOutput;
-use crate::terminal::progress::timed;
 
 const PURGE_EXAMPLES: &str = "Examples:
   junctura store purge --store /data/archive                       everything that is masked

@@ -3,11 +3,11 @@
 use clap::Args;
 use junctura::Result;
 use junctura_model::text::quote;
+use junctura_terminal::output::StandardOutput;
 use serde_json::{Map, Value};
 
 use crate::attributes::about_selector;
 use crate::store::StoreArguments;
-use crate::terminal::output::StandardOutput;
 
 const EXAMPLES: &str = "Examples:
   junctura store axes --store /data/archive                       of everything

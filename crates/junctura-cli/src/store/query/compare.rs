@@ -3,15 +3,15 @@
 use clap::Args;
 use junctura::{Code, Error, Result};
 use junctura_store::{ComparedObjects, DifferenceKind, Listing, ObjectDifference, StoredObject};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::program::ProgramWords;
+use junctura_terminal::progress::WorkProgress;
 use serde_json::{Value, json};
 
 use crate::attributes::about_selector;
-use crate::program::ProgramWords;
 use crate::store::StoreArguments;
 use crate::store::query::values::ValuesArguments;
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::output::StandardOutput;
-use crate::terminal::progress::WorkProgress;
 
 const EXAMPLES: &str = "Examples:
   junctura store compare --store /data/archive --with /backup/archive                   two stores

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use junctura::{Code, Error, Result};
 use junctura_store::{Listing, Store, StoredObject};
+use junctura_terminal::interrupt::InterruptFlag;
 
 use crate::attributes::about_selector;
-use crate::terminal::interrupt::InterruptFlag;
 
 /// What ends it.
 #[derive(Clone, Copy, Debug)]

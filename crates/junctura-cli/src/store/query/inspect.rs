@@ -5,13 +5,13 @@ use std::time::Duration;
 use clap::Args;
 use junctura::{Code, Error, Result};
 use junctura_store::{PayloadCodec, StoredObject};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::size;
 use serde_json::json;
 
-use crate::size;
 use crate::store::query::following::{FollowEnd, FollowedStep, follow};
 use crate::store::{StoreArguments, VersionsArguments};
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::output::StandardOutput;
 
 const EXAMPLES: &str = "Examples:
   junctura store inspect --store /data/archive param=t,step=6

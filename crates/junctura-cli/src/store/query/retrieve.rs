@@ -5,16 +5,16 @@ use std::time::Duration;
 use clap::Args;
 use junctura::{Code, Error, Result};
 use junctura_store::{Listing, Store, StoredObject};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::progress::WorkProgress;
+use junctura_terminal::size;
 
 use crate::attributes::about_selector;
 use crate::pool::get::got::RetrievedObject;
 use crate::pool::get::taker::{IntoArguments, PayloadTaker};
-use crate::size;
 use crate::store::StoreArguments;
 use crate::store::query::following::{FollowEnd, FollowedStep, follow};
 use crate::store::query::order::{OrderedObject, order};
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::progress::WorkProgress;
 
 /// Missing objects that are named one by one.
 const NAMED_MAX: usize = 20;

@@ -3,11 +3,11 @@
 use clap::Args;
 use junctura::Result;
 use junctura_store::{ObjectAmount, StoreStats};
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::size;
 use serde_json::{Value, json};
 
-use crate::size;
 use crate::store::StoreArguments;
-use crate::terminal::output::StandardOutput;
 
 const EXAMPLES: &str = "Examples:
   junctura store stat --store /data/archive               how much a store has, and the size of its files

@@ -10,9 +10,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use clap::Args;
 use junctura::{Code, Error, Result};
 use junctura_store::StoredObject;
+use junctura_terminal::program::{ProgramWords, no_python};
 use serde_json::{Value, json};
-
-use crate::program::{ProgramWords, no_python};
 
 const MODULE: &str = "junctura._store.compare_values";
 

@@ -2,12 +2,13 @@
 
 use junctura::Result;
 use junctura_store::{PayloadCodec, StoredObject};
+use junctura_terminal::interrupt::InterruptFlag;
+use junctura_terminal::output::StandardOutput;
+use junctura_terminal::size;
 use serde_json::json;
 
+use crate::json;
 use crate::store::query::following::{FollowEnd, FollowedStep, follow};
-use crate::terminal::interrupt::InterruptFlag;
-use crate::terminal::output::StandardOutput;
-use crate::{json, size};
 
 /// Prints each object as it is committed.
 pub(crate) fn watch(

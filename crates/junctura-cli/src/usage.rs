@@ -1,0 +1,135 @@
+//! Help texts and errors about the command line, with tips for words that other programs use.
+
+use std::io::{self, IsTerminal, Write};
+
+use clap::error::{ContextKind, ContextValue};
+use junctura_terminal::output::is_styled;
+use junctura_terminal::visible::VisibleWriter;
+
+/// Titles in help texts, and in errors about the command line.
+const TITLES: [&str; 7] = [
+    "error",
+    "Usage",
+    "Commands",
+    "Arguments",
+    "Options",
+    "Examples",
+    "Exit status",
+];
+
+/// Prints a help text, or an error about the command line, to the stream that it belongs to.
+pub(crate) fn usage(told: &clap::Error) {
+    fn print(text: &str, mut stream: impl Write + IsTerminal) {
+        let text = sections(text, is_styled(stream.is_terminal()));
+        // A reader that has closed the stream is no failure.
+        let _ = VisibleWriter(&mut stream)
+            .write_all(text.as_bytes())
+            .and_then(|()| stream.flush());
+    }
+    let mut text = told.render().to_string();
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    if let Some(tip) = tip_for_command(told).or_else(|| tip_for_pool(told)) {
+        // In place of a name that only looks alike.
+        let (error, usage) = text.split_once("\n\nUsage:").unwrap_or((&text, ""));
+        let error = error.split("\n\n").next().unwrap_or(error);
+        text = format!("{error}\n\n  tip: {tip}\n\nUsage:{usage}");
+    }
+    if told.use_stderr() {
+        print(&text, io::stderr());
+    } else {
+        print(&text, io::stdout());
+    }
+}
+
+/// Commands that people try first, and what does it here.
+const OTHER_COMMANDS: [(&[&str], &str); 6] = [
+    (
+        &["rm", "del", "delete", "remove", "unlink"],
+        "`pool withdraw` removes one object, `pool withdraw-all` all that match, `store wipe` those of a store",
+    ),
+    (
+        &["cat", "read", "demand"],
+        "`get SELECTOR -o -` writes a payload to standard output",
+    ),
+    (
+        &["subscribe", "sub", "follow", "monitor"],
+        "`get --follow` gets objects as they come, `watch` shows events alone",
+    ),
+    (
+        &["publish", "pub", "offer", "add", "write"],
+        "`put` puts files into a pool, `store archive` into a store",
+    ),
+    (&["start", "server", "daemon"], "`pool serve` serves a pool"),
+    (
+        &["status", "info", "top"],
+        "`pool stat` shows what a pool has, `store stat` what a store has",
+    ),
+];
+
+/// Names the command that does what an unknown one is for elsewhere, or the group that an unknown one belongs to.
+fn tip_for_command(told: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(unknown)) = told.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let known = |(words, _): &&(&[&str], &str)| words.contains(&unknown.as_str());
+    if let Some((_, tip)) = OTHER_COMMANDS.iter().find(known) {
+        return Some((*tip).to_owned());
+    }
+    let whole = crate::command();
+    let groups: Vec<String> = whole
+        .get_subcommands()
+        .filter(|group| group.find_subcommand(unknown).is_some_and(|part| !part.is_hide_set()))
+        .map(|group| format!("`junctura {} {unknown}`", group.get_name()))
+        .collect();
+    (!groups.is_empty()).then(|| format!("there is {}", groups.join(" and ")))
+}
+
+/// The option of a pool's address that was given alone.
+fn tip_for_pool(told: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(unknown)) = told.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let is_address = unknown.starts_with("unix:") || unknown.starts_with("tcp:");
+    is_address.then(|| format!("--pool {unknown} names the pool"))
+}
+
+/// A help text with styled titles of its sections: what precedes the colon of a line that is not indented. Controls become
+/// U+FFFD: an error cites arguments.
+fn sections(text: &str, styled: bool) -> String {
+    let visible = |letter: char| {
+        if letter.is_control() && letter != '\n' && letter != '\t' {
+            '\u{fffd}'
+        } else {
+            letter
+        }
+    };
+    let text: String = text.chars().map(visible).collect();
+    if !styled {
+        return text;
+    }
+    let style = |line: &str| match line.split_once(':') {
+        Some((title, rest)) if TITLES.contains(&title) || crate::TASKS.iter().any(|(task, _)| *task == title) => {
+            format!("\x1b[1m{title}:\x1b[0m{rest}")
+        }
+        _ => line.to_owned(),
+    };
+    text.split('\n').map(style).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_of_help_are_styled_and_controls_are_not_repeated() {
+        let text = "About: a pool\n\nUsage: junctura put\n\nOptions:\n      --pool <URL>\n\terror: no\x1b[2J\u{9b}";
+        let plain = text.replace(['\x1b', '\u{9b}'], "\u{fffd}");
+        assert_eq!(sections(text, false), plain);
+        let styled = plain
+            .replace("Usage:", "\x1b[1mUsage:\x1b[0m")
+            .replace("Options:", "\x1b[1mOptions:\x1b[0m");
+        assert_eq!(sections(text, true), styled);
+    }
+}

@@ -1,0 +1,38 @@
+//! The end of a load in which processes come and go: everyone leaves but those that then take what is left.
+
+use indicatif::ProgressBar;
+use junctura::{Pool, Result};
+
+use crate::messages::CoordinatorOrder;
+use crate::pool::RetentionEnd;
+use crate::pool::coordinator::{LoadRun, LoadWorker};
+use crate::pool::plan::{WorkerRole, group_name, own_group_name};
+
+impl LoadRun<'_> {
+    /// Everything is offered: members leave but the one of each group that closes it; then these take what is left, and at
+    /// last the consumers in no group, which thus find nothing that is going while they look.
+    pub(crate) fn drain(&mut self, progress: &ProgressBar) -> Result<()> {
+        self.await_deaths()?;
+        let leaves = |worker: &LoadWorker| worker.plan.role == WorkerRole::Consumer && !worker.plan.closes;
+        let enough = CoordinatorOrder::Expect {
+            by_producer: Vec::new(),
+        };
+        let closes_group = |worker: &LoadWorker| worker.plan.closes && worker.plan.group.is_some();
+        for part in [leaves, closes_group] {
+            self.tell(|_, worker| part(worker), &enough)?;
+            self.await_reports(part, progress)?;
+        }
+        self.tell(|_, worker| worker.plan.closes, &enough)
+    }
+
+    /// Removes the groups; gives the number of objects that they were still owed.
+    pub(crate) fn end_groups(&self, pool: &Pool) -> Result<u64> {
+        let shared = (0..self.arguments.groups).map(group_name);
+        let alone = match self.arguments.retention {
+            RetentionEnd::Count => 0,
+            RetentionEnd::Group => self.arguments.consumers,
+        };
+        let names = shared.chain((0..alone).map(own_group_name));
+        names.map(|name| pool.retract(&name)).sum()
+    }
+}

@@ -1,0 +1,105 @@
+//! A process of a load, as its coordinator has it.
+
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::Sender;
+
+use junctura::{Code, Error, Result};
+use junctura_terminal::program::ProgramWords;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::messages::{CoordinatorOrder, WorkerReport};
+use crate::pool::plan;
+use crate::store;
+
+const SUBJECT: &str = "a process of the load";
+
+/// What a process is told first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum ProcessTask {
+    Pool(plan::WorkerPlan),
+    Store(store::StorePlan),
+}
+
+/// A word, by whom; none is the last.
+pub(crate) type Heard<F> = (usize, Option<WorkerReport<F>>);
+
+/// Killed with its last handle, if it has not ended.
+pub(crate) struct LoadProcess {
+    child: Child,
+    orders: ChildStdin,
+}
+
+impl LoadProcess {
+    /// Starts one; what it says goes to `words`, under the number `at`.
+    pub(crate) fn start<F: DeserializeOwned + Send + 'static>(
+        program: &ProgramWords,
+        at: usize,
+        task: &ProcessTask,
+        words: &Sender<Heard<F>>,
+    ) -> Result<Self> {
+        let mut command = program.command()?;
+        let piped = command
+            .arg("load")
+            .arg("worker")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = piped.spawn().map_err(|error| failed(&error))?;
+        let missing = || Error::new(Code::Io, SUBJECT, "it has no pipes");
+        let mut orders = child.stdin.take().ok_or_else(missing)?;
+        let lines = BufReader::new(child.stdout.take().ok_or_else(missing)?).lines();
+        let words = words.clone();
+        std::thread::spawn(move || {
+            for line in lines.map_while(std::result::Result::ok) {
+                if let Ok(word) = serde_json::from_str(&line) {
+                    let _ = words.send((at, Some(word)));
+                }
+            }
+            let _ = words.send((at, None));
+        });
+        write_line(&mut orders, task)?;
+        Ok(Self { child, orders })
+    }
+
+    pub(crate) fn obey(&mut self, order: &CoordinatorOrder) -> Result<()> {
+        write_line(&mut self.orders, order)
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it, and waits until it is gone.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        let killed = self.child.kill().and_then(|()| self.child.wait());
+        killed.map(drop).map_err(|error| failed(&error))
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn wait(&mut self) {
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for LoadProcess {
+    fn drop(&mut self) {
+        let _ = self.kill();
+    }
+}
+
+fn write_line(to: &mut ChildStdin, line: &impl Serialize) -> Result<()> {
+    let line = serde_json::to_string(line).unwrap_or_default();
+    writeln!(to, "{line}").map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => died(),
+        _ => failed(&error),
+    })
+}
+
+pub(crate) fn died() -> Error {
+    Error::new(Code::Disconnected, "load", "a process of the load died")
+}
+
+fn failed(error: &std::io::Error) -> Error {
+    Error::new(Code::Io, SUBJECT, error.to_string())
+}

@@ -1,0 +1,154 @@
+//! Text of others, as it reaches a terminal: characters that draw nothing, or that turn what follows around, are written as escapes.
+//!
+//! Names and values may have any character. A right-to-left override makes one name look like another, a line separator begins a line that nobody
+//! has written. So all text of this command goes through [`VisibleWriter`]; payloads do not. In JSON the escapes are those of JSON, and the value
+//! stays the same; in a quoted key or selector `\u{hex}` is read back, too.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// The characters of the Unicode categories Cf, Zl and Zp (Unicode 17), and controls beyond ASCII, as ranges.
+const HIDDEN: [(u32, u32); 22] = [
+    (0x80, 0x9f),
+    (0xad, 0xad),
+    (0x600, 0x605),
+    (0x61c, 0x61c),
+    (0x6dd, 0x6dd),
+    (0x70f, 0x70f),
+    (0x890, 0x891),
+    (0x8e2, 0x8e2),
+    (0x180e, 0x180e),
+    (0x200b, 0x200f),
+    (0x2028, 0x202e),
+    (0x2060, 0x2064),
+    (0x2066, 0x206f),
+    (0xfeff, 0xfeff),
+    (0xfff9, 0xfffb),
+    (0x110bd, 0x110bd),
+    (0x110cd, 0x110cd),
+    (0x13430, 0x1343f),
+    (0x1bca0, 0x1bca3),
+    (0x1d173, 0x1d17a),
+    (0xe0001, 0xe0001),
+    (0xe0020, 0xe007f),
+];
+
+fn is_hidden(letter: char) -> bool {
+    let code = u32::from(letter);
+    let at = HIDDEN.partition_point(|&(_, last)| last < code);
+    code >= 0x80 && HIDDEN.get(at).is_some_and(|&(first, _)| first <= code)
+}
+
+fn has_hidden(text: &str) -> bool {
+    !text.is_ascii() && text.contains(is_hidden)
+}
+
+/// A value on one line: controls become U+FFFD, hidden characters escapes.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            _ if letter.is_control() => shown.push('\u{fffd}'),
+            _ if is_hidden(letter) => push_escape(letter, &mut shown),
+            _ => shown.push(letter),
+        }
+    }
+    shown
+}
+
+/// A JSON document without hidden characters, of the same value: they stand in its texts alone.
+#[must_use]
+pub fn json(document: String) -> String {
+    if !has_hidden(&document) {
+        return document;
+    }
+    let mut shown = String::with_capacity(document.len());
+    for letter in document.chars() {
+        if is_hidden(letter) {
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
+}
+
+fn push_escape(letter: char, shown: &mut String) {
+    let _ = write!(shown, "\\u{{{:x}}}", u32::from(letter));
+}
+
+/// Writes text, with escapes in place of hidden characters. Controls of ASCII pass: lines and styles are made of them.
+pub struct VisibleWriter<W>(pub W);
+
+impl<W: Write> Write for VisibleWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let hidden = std::str::from_utf8(bytes).ok().filter(|text| has_hidden(text));
+        let Some(text) = hidden else {
+            self.0.write_all(bytes)?;
+            return Ok(bytes.len());
+        };
+        let mut shown = String::with_capacity(text.len());
+        for letter in text.chars() {
+            if is_hidden(letter) {
+                push_escape(letter, &mut shown);
+            } else {
+                shown.push(letter);
+            }
+        }
+        self.0.write_all(shown.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HIDING: &str = "a\u{202e}b\u{2028}c\u{200b}d\u{feff}e\u{e0041}f\u{85}g";
+
+    fn written(text: &str) -> String {
+        let mut out = Vec::new();
+        write!(VisibleWriter(&mut out), "{text}").unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn hidden_characters_are_written_as_escapes() {
+        assert_eq!(
+            written(HIDING),
+            "a\\u{202e}b\\u{2028}c\\u{200b}d\\u{feff}e\\u{e0041}f\\u{85}g"
+        );
+        for text in [
+            "",
+            "plain\n",
+            "Größe, 風, \u{1f600}\u{fffd}",
+            "\u{1b}[1mstyled\u{1b}[0m",
+        ] {
+            assert_eq!(written(text), text);
+        }
+        assert_eq!(printable("a\x1b[31m\nb"), "a\u{fffd}[31m\u{fffd}b");
+        assert_eq!(printable("x\u{202e}y\u{85}"), "x\\u{202e}y\u{fffd}");
+    }
+
+    #[test]
+    fn a_json_document_keeps_its_value() {
+        let value = serde_json::json!({ "name": HIDING, "plain": "Größe" });
+        let document = json(value.to_string());
+        assert!(!has_hidden(&document));
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&document).unwrap(), value);
+        assert_eq!(json("{}".to_owned()), "{}");
+    }
+
+    #[test]
+    fn ranges_are_in_order() {
+        assert!(HIDDEN.is_sorted_by(|one, next| one.1 < next.0));
+        assert!(HIDDEN.iter().all(|(first, last)| first <= last));
+    }
+}
