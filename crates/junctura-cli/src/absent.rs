@@ -1,6 +1,6 @@
-//! A pool without a server: a command that only reads fails, or waits for the server, and names the pools that are served.
+//! Pools without a server: a command that only reads fails, or waits for the server, and names the pools that are served.
 //!
-//! A command that started a server to read from it would hide a mistyped name.
+//! If such a command started a server, a mistyped name would be hidden.
 
 use std::io::ErrorKind;
 use std::mem::MaybeUninit;
@@ -17,17 +17,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::read;
 
-/// How often a command looks whether the server has begun, if it notices no change.
+/// Interval at which a command checks for a server if it notices no change.
 const LOOKED_EVERY: Duration = Duration::from_millis(100);
-/// After this long a command reports that it waits for a server.
+/// Delay after which a command reports that it waits for a server.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Pools named in a message, at most.
+/// Maximum number of pools named in a message.
 const NAMED_MAX: usize = 8;
 
 /// Opens a pool to read from it.
 ///
 /// # Errors
-/// `NotFound` where `unix:NAME` has no server; what `open` returns.
+/// `NotFound` if `unix:NAME` has no server; errors of `open`.
 pub(crate) fn open_served(url: &str, open: impl FnOnce() -> Result<Pool>) -> Result<Pool> {
     open().map_err(|error| match AbsentServer::of(url, &error) {
         Some(absent) => Error::new(Code::NotFound, url, absent.cause()),
@@ -38,7 +38,7 @@ pub(crate) fn open_served(url: &str, open: impl FnOnce() -> Result<Pool>) -> Res
 /// Opens a pool to read from it, and waits until `unix:NAME` has a server.
 ///
 /// # Errors
-/// `Timeout` where it has none at the deadline; `Interrupted`; what `open` returns.
+/// `Timeout` if there is none at the deadline; `Interrupted`; errors of `open`.
 pub(crate) fn open_when_served(
     url: &str,
     deadline: Option<Instant>,
@@ -69,7 +69,7 @@ pub(crate) fn open_when_served(
     }
 }
 
-/// Waits until something may have begun to listen in a folder.
+/// Waits until a server may have begun to listen in a folder.
 struct Changes(Option<OwnedFd>);
 
 impl Changes {
@@ -88,7 +88,7 @@ impl Changes {
         let mut waited: Vec<PollFd<'_>> = self.0.iter().map(|watch| PollFd::new(watch, PollFlags::IN)).collect();
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let timeout = LOOKED_EVERY.min(left.unwrap_or(LOOKED_EVERY));
-        // Ctrl-C ends it, too; less than `LOOKED_EVERY` fits.
+        // Ctrl-C ends the wait, too.
         let _ = poll(&mut waited, Timespec::try_from(timeout).ok().as_ref());
         let mut events = [MaybeUninit::uninit(); 1024];
         if let Some(watch) = &self.0 {
@@ -97,7 +97,7 @@ impl Changes {
     }
 }
 
-/// A name of this user's without a server, and the names that have one.
+/// A name of this user without a server, and the names that have one.
 #[derive(Debug)]
 struct AbsentServer {
     name: String,
@@ -105,7 +105,7 @@ struct AbsentServer {
 }
 
 impl AbsentServer {
-    /// None where the error has another reason.
+    /// Returns none for an error with another reason.
     fn of(url: &str, error: &Error) -> Option<Self> {
         let (Code::Unavailable, Ok(address @ ServerAddress::Named(_))) = (error.code(), url.parse()) else {
             return None;
@@ -119,7 +119,7 @@ impl AbsentServer {
         })
     }
 
-    /// The text of an error, or of a message.
+    /// Returns the text for an error or a message.
     fn cause(&self) -> String {
         let near = nearest(self.served.iter().map(String::as_str), &self.name);
         let meant = near.map_or_else(String::new, |near| format!("; did you mean unix:{near}?"));
@@ -134,13 +134,13 @@ impl AbsentServer {
     }
 }
 
-/// Whether a server takes connections at this socket.
+/// Whether a server accepts connections at this socket.
 fn is_served(socket: &Path) -> bool {
     !matches!(UnixStream::connect(socket), Err(error)
         if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused))
 }
 
-/// The names in this folder that are served, in the order of the alphabet.
+/// Returns the names in this folder that are served, in alphabetical order.
 fn served_in(folder: &Path) -> Vec<String> {
     let Ok(entries) = folder.read_dir() else {
         return Vec::new();

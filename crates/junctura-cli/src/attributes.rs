@@ -1,4 +1,4 @@
-//! Attributes as they are given on a command line, and selectors made of several arguments.
+//! Attributes of a command line, and selectors made of several arguments.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(crate) struct AttributePair {
     pub(crate) value: String,
 }
 
-/// Reads one `NAME=VALUE`; the value is everything after the first `=`.
+/// Parses one `NAME=VALUE`; the value is everything after the first `=`.
 pub(crate) fn pair(text: &str) -> std::result::Result<AttributePair, String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => Ok(AttributePair {
@@ -26,12 +26,12 @@ pub(crate) fn pair(text: &str) -> std::result::Result<AttributePair, String> {
     }
 }
 
-/// As an offer or a key takes them.
+/// Returns the attributes in the form of an offer or a key.
 pub(crate) fn given(pairs: &[AttributePair]) -> impl Iterator<Item = (&str, Given<'_>)> {
     pairs.iter().map(|pair| (pair.name.as_str(), Given::Text(&pair.value)))
 }
 
-/// One selector of all arguments: each must hold. A MARS request, which may count from today, becomes a selector here.
+/// Returns one selector of all arguments, which must all match. A MARS request, with dates relative to today, becomes a selector here.
 /// Prints probable mistakes: matching objects of an open schema may still be offered.
 ///
 /// # Errors
@@ -42,7 +42,7 @@ pub(crate) fn selector(arguments: &[String], pool: &Pool) -> Result<String> {
     Ok(selector)
 }
 
-/// As [`selector`], of a command about the objects that are there now.
+/// As [`selector`], for a command about existing objects.
 ///
 /// # Errors
 /// `InvalidSelector` also for a probable mistake.
@@ -52,7 +52,7 @@ pub(crate) fn selector_of_present(arguments: &[String], pool: &Pool) -> Result<S
     Ok(selector)
 }
 
-/// Whether the pool, or the store behind it, has an object of this selector.
+/// Whether the pool, or the store behind it, has an object that matches.
 fn is_in_pool(pool: &Pool, selector: &str) -> Result<bool> {
     let mut pages = pool.list_with(selector, ListOptions::default())?;
     Ok(pages.next_page()?.is_some_and(|page| !page.is_empty()))
@@ -97,7 +97,7 @@ fn slips(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Resul
     slips
 }
 
-/// The error of the schema that declares all attributes of a selector and cannot read it, where only objects of open schemas could
+/// Returns the error of the schema that declares all attributes of a selector but cannot read it, if only objects of open schemas could
 /// match and none has these attributes.
 fn misread(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Result<bool>) -> Option<Error> {
     let names = undeclared_by(selector, schemas, &[]);
@@ -116,7 +116,7 @@ fn misread(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Res
         }
     }
     let (schema, error) = unreadable?;
-    // Each object of this schema has it; objects of open schemas have not.
+    // Each object of this schema has the attribute; objects of open schemas have not.
     let own = schema.attributes().iter().find(|attribute| !attribute.optional)?;
     let is_absent = |name: &String| {
         matches!(
@@ -132,7 +132,7 @@ fn misread(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Res
     Some(Error::new(Code::InvalidSelector, pictured.subject(), cause))
 }
 
-/// As [`note_slips`], of the attributes that resemble none that is declared: where nothing has been found.
+/// As [`note_slips`], for attributes that resemble no declared one, after a search without a result.
 pub(crate) fn note_unknown(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Result<bool>) {
     for name in undeclared(selector, schemas) {
         let is_near = schemas.iter().any(|schema| schema.nearest_name(&name).is_some());
@@ -142,18 +142,18 @@ pub(crate) fn note_unknown(selector: &str, schemas: &[Arc<Schema>], exists: impl
     }
 }
 
-/// As [`note_unknown`], of a pool.
+/// As [`note_unknown`], for a pool.
 pub(crate) fn note_unknown_in(pool: &Pool, selector: &str) -> Result<()> {
     note_unknown(selector, &pool.schemas()?, |exists| is_in_pool(pool, exists));
     Ok(())
 }
 
-/// The attributes of a selector that no schema declares; none where it cannot be read, which its use reports.
+/// Returns the attributes of a selector that no schema declares; none if it cannot be parsed, which its use reports.
 fn undeclared(selector: &str, schemas: &[Arc<Schema>]) -> Vec<String> {
     undeclared_by(selector, schemas, schemas)
 }
 
-/// The attributes that a selector has for objects of open schemas, without those that `declaring` declare.
+/// Returns the attributes of a selector for objects of open schemas, without those that `declaring` declare.
 fn undeclared_by(selector: &str, schemas: &[Arc<Schema>], declaring: &[Arc<Schema>]) -> Vec<String> {
     let context = SelectorContext { today: today() };
     let Ok(set) = SelectorSet::parse_with(selector, schemas, &context) else {
@@ -162,7 +162,7 @@ fn undeclared_by(selector: &str, schemas: &[Arc<Schema>], declaring: &[Arc<Schem
     set.undeclared(declaring).into_iter().map(str::to_owned).collect()
 }
 
-/// The same for what has these schemas.
+/// The same for these schemas.
 ///
 /// # Errors
 /// `InvalidSelector` for a request that none of the schemas can read.
@@ -181,7 +181,7 @@ pub(crate) fn selector_for(arguments: &[String], schemas: impl FnOnce() -> Resul
     first_error.map_or(Ok(text.clone()), |error| Err(pictured(&error, &text)))
 }
 
-/// An error about a text, with a picture of the place in it.
+/// Returns an error about a text, with a picture of the position.
 pub(crate) fn pictured(error: &Error, text: &str) -> Error {
     match explain_error(text, error).split_once('\n') {
         Some((_, picture)) => {
@@ -196,7 +196,7 @@ pub(crate) fn pictured(error: &Error, text: &str) -> Error {
     }
 }
 
-/// As [`pictured`], for errors that are about a selector.
+/// As [`pictured`], for errors about a selector.
 pub(crate) fn about_selector<T>(outcome: Result<T>, selector: &str) -> Result<T> {
     outcome.map_err(|error| {
         if error.code() == Code::InvalidSelector {

@@ -2,19 +2,19 @@
 
 use junctura::{Code, Result};
 
-/// What exit statuses mean, as every help says.
+/// Meanings of the exit statuses, for every help text.
 pub(crate) const STATUSES: &str =
     "Exit status: 0 done; 1 failed; 2 wrong arguments or input; 3 nothing there (not found, gone);
 4 timed out; 5 the pool cannot be reached; 6 the pool is full or a limit was reached; 130 interrupted.";
 
-/// What `junctura --help` says in the end.
+/// The end of `junctura --help`.
 pub(crate) const HELP: &str =
     "Exit status: 0 done; 1 failed; 2 wrong arguments or input; 3 nothing there (not found, gone);
 4 timed out; 5 the pool cannot be reached; 6 the pool is full or a limit was reached; 130 interrupted.
 The pool is the one that --pool or JUNCTURA_POOL names (default: unix:default).
 Is something wrong with this machine? `junctura doctor` looks.";
 
-/// Prints an error, if there is one, and gives the status that stands for it.
+/// Prints an error, if there is one, and returns its exit status.
 pub(crate) fn status(outcome: Result<()>) -> u8 {
     let Err(error) = outcome else { return 0 };
     say!("junctura: {error}");

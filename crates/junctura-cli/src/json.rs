@@ -24,7 +24,7 @@ fn value(kind: Option<Kind>, text: &str) -> Value {
 fn one(scalar: Type, text: &str) -> Value {
     let number = match scalar {
         Type::Integer => text.parse::<i64>().map(Value::from).ok(),
-        // Decimals of more digits than a double holds are exact in the key.
+        // Decimals with more digits than a double are exact in the key.
         Type::Decimal | Type::Float => text
             .parse::<i64>()
             .map(Value::from)

@@ -1,9 +1,9 @@
-//! The `junctura` command, as a library: a pool from the shell.
+//! The `junctura` command, as a library.
 //!
-//! Each subcommand is a module of its own: its arguments, with their help, and a `run` that does it. Results go to standard
-//! output, everything else to standard error; with `--json` the output is for programs. The exit status says what happened.
+//! Each subcommand is a module: its arguments, with their help, and a `run`. Results are written to standard output, everything
+//! else to standard error; with `--json` the output is for programs. The exit status reports the outcome.
 //!
-//! The program `junctura` is [`log`] and [`run`] and nothing else. Others can be the same command: the Python package is one.
+//! The program `junctura` calls only [`log`] and [`run`]. Other programs can be the same command: the Python package is one.
 
 #[macro_use]
 extern crate junctura_terminal;
@@ -84,12 +84,12 @@ pub fn log() {
         .try_init();
 }
 
-/// Does what a command line says, and returns the exit status. The first argument is the name of the program.
+/// Runs a command line and returns the exit status. The first argument is the name of the program.
 ///
-/// It prints, waits as long as the command does, and never ends the process, but for a second Ctrl-C in a command that has not
-/// yet ended after the first. From its first call on, SIGINT no longer ends this process by itself in commands that wait: a
-/// process that has its own idea of SIGINT (Python) gives that up before. `program` is how this command is started once more,
-/// for the processes of `junctura load pool`.
+/// Prints and blocks as the command does. Never ends the process, except at a second Ctrl-C if the command did not
+/// end after the first one. After the first call, SIGINT no longer ends this process during commands that wait: a
+/// process that handles SIGINT itself (Python) removes its handler before. `program` starts this command again,
+/// for the processes of `junctura load`.
 #[must_use]
 pub fn run<T: Into<OsString> + Clone>(program: &ProgramWords, arguments: impl IntoIterator<Item = T>) -> u8 {
     let parsed = command().try_get_matches_from(arguments);
@@ -103,7 +103,7 @@ pub fn run<T: Into<OsString> + Clone>(program: &ProgramWords, arguments: impl In
     exit::status(junctura_terminal::output::quietly(perform(command, program)))
 }
 
-/// The whole command line, with what every part of it says about exit statuses.
+/// Returns the whole command line, with the exit statuses in the help of every part.
 fn command() -> clap::Command {
     fn with_statuses(command: clap::Command) -> clap::Command {
         if command.has_subcommands() {
@@ -119,7 +119,7 @@ fn command() -> clap::Command {
     whole.help_template(template)
 }
 
-/// The help of the whole command: subcommands are listed by task.
+/// Returns the help template of the whole command: subcommands are listed by task.
 fn template(command: &clap::Command) -> String {
     let line = |name: &&str| {
         let about = command.find_subcommand(name).and_then(clap::Command::get_about);
@@ -130,7 +130,7 @@ fn template(command: &clap::Command) -> String {
     format!("{head}{}\nOptions:\n{{options}}{{after-help}}", tasks.concat())
 }
 
-/// The same, without what is hidden: for what a shell or a manual shows.
+/// Returns the command line without hidden parts, for completions and manual pages.
 fn shown() -> clap::Command {
     fn without_hidden(all: &clap::Command, bare: clap::Command) -> clap::Command {
         let parts = all.get_subcommands().filter(|part| !part.is_hide_set());

@@ -1,4 +1,4 @@
-//! `junctura timeline`: what happened in a run of a workflow, as a picture. The Python package draws it; this becomes it.
+//! `junctura timeline` draws the timeline of a workflow run. The Python package does it; this process becomes it.
 
 use std::ffi::OsString;
 
@@ -8,20 +8,20 @@ use junctura_terminal::program::ProgramWords;
 
 const EXAMPLES: &str = "Examples:
   junctura timeline runs/ensemble/latest                     into runs/ensemble/latest/timeline.html
-  junctura timeline runs/ensemble/latest --out - > now.html  of a run that goes on
+  junctura timeline runs/ensemble/latest --out - > now.html  of a run in progress
 Needs Python with the package: pip install junctura.";
 
-/// Draw what happened in a run of a workflow
+/// Draw the timeline of a workflow run
 ///
-/// One file of HTML, which needs no other and no network: when each task waited and ran, why it started, how it ended, what came into the
-/// pool, and which chain of tasks and waits decided how long the run took. `junctura run` draws it at the end.
+/// Writes one HTML file without external resources: when each task waited and ran, why it started, how it ended, which objects became visible,
+/// and the critical path of the run. `junctura run` draws the timeline at the end of a run.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TimelineArguments {
-    /// The folder of the run
+    /// Folder of the run
     #[arg(value_name = "RUN")]
     run: OsString,
-    /// Where the page goes (default: RUN/timeline.html); - is standard output
+    /// The file (default: RUN/timeline.html); - means standard output
     #[arg(long, value_name = "FILE")]
     out: Option<OsString>,
     /// The Python that has the package (default: the one that runs this command, else python3)

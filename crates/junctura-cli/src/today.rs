@@ -1,14 +1,14 @@
-//! Today's date, for requests that count from it (`date=-1`).
+//! Today's date, for requests with relative dates (`date=-1`).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Today in UTC, as the number `YYYYMMDD`, for dates such as -1.
+/// Returns today's date in UTC as the number `YYYYMMDD`.
 pub(crate) fn today() -> Option<u32> {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
     Some(date(seconds / 86_400))
 }
 
-/// The date of a day counted from 1970-01-01, in the Gregorian calendar: years of 400 that begin in March.
+/// Returns the date of a day counted from 1970-01-01, in the Gregorian calendar: years of 400 that begin in March.
 fn date(days: u64) -> u32 {
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);

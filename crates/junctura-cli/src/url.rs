@@ -1,4 +1,4 @@
-//! Which pool a command talks to.
+//! The pool of a command.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use junctura_terminal::progress::SlowWork;
 
 use crate::absent::{open_served, open_when_served};
 
-/// Arguments of every command that talks to a pool.
+/// Options of every command that connects to a pool.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PoolArguments {
     #[arg(
@@ -24,12 +24,12 @@ pub(crate) struct PoolArguments {
     pub(crate) client: ClientArguments,
 }
 
-/// What a command calls itself.
+/// The client name of a command.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ClientArguments {
     #[arg(
         id = "client_name",
-        help = "What this command calls itself in the pool, for events, counters and `serve --until-gone` [default: junctura and the command]",
+        help = "The name of this client in the pool, for events, counters and `pool serve --until-gone` [default: junctura and the command]",
         long = "as",
         visible_alias = "name",
         env = "JUNCTURA_NAME",
@@ -40,13 +40,13 @@ pub(crate) struct ClientArguments {
 }
 
 impl ClientArguments {
-    /// The name, or else this one.
+    /// Returns the name, or else this one.
     pub(crate) fn or(&self, name: &str) -> String {
         let given = self.name.as_deref().filter(|given| !given.is_empty());
         given.unwrap_or(name).to_owned()
     }
 
-    /// Connects to look at schemas.
+    /// Connects to read schemas.
     pub(crate) fn connect(&self, url: &str) -> Result<Pool> {
         open_served(url, || Pool::builder().url(url).name(self.or("junctura schema")).open())
     }
@@ -55,7 +55,7 @@ impl ClientArguments {
 /// The store behind the pool.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BehindArguments {
-    /// Also look into this store for what has left the pool
+    /// Also search this store for objects that have left the pool
     #[arg(long, value_name = "URL")]
     behind: Option<String>,
 }
@@ -74,7 +74,7 @@ impl BehindArguments {
 }
 
 impl PoolArguments {
-    /// A builder for the pool; `unix:NAME` is started if nobody serves it yet.
+    /// Returns a builder for the pool; a server of `unix:NAME` is started if none runs.
     pub(crate) fn builder(&self, name: &str) -> PoolBuilder {
         builder(&self.pool).name(self.client.or(name))
     }
@@ -118,13 +118,13 @@ impl PoolArguments {
         interrupt.watch(behind.put_behind(self.reader(name))).open()
     }
 
-    /// A builder for a pool that is served.
+    /// Returns a builder for a pool that is served.
     pub(crate) fn reader(&self, name: &str) -> PoolBuilder {
         Pool::builder().url(&self.pool).name(self.client.or(name))
     }
 }
 
-/// A builder for the pool at a URL; `unix:NAME` is started if nobody serves it yet.
+/// Returns a builder for the pool at a URL; a server of `unix:NAME` is started if none runs.
 pub(crate) fn builder(url: &str) -> PoolBuilder {
     Pool::builder()
         .url(url)

@@ -1,4 +1,4 @@
-//! `junctura load`: loads of pools and stores in separate processes, with figures, and what a hand-over costs on this machine.
+//! `junctura load` loads pools and stores from separate processes and measures them, and the cost of a hand-over on this machine.
 
 mod handover;
 mod history;
@@ -26,8 +26,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Load a pool or a store, and measure
 ///
-/// `handover` measures for some seconds what this machine reaches beside its own limits. `pool` and `store` run loads of separate
-/// processes with the shape that their options give.
+/// `handover` measures this machine and its limits for some seconds. `pool` and `store` run loads of separate processes; options set
+/// the number of processes and objects.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct LoadCommandArguments {

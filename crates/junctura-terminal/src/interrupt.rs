@@ -1,7 +1,7 @@
-//! Ctrl-C, as an error that is returned like any other.
+//! Ctrl-C as an error.
 //!
-//! The first one makes every wait and every long loop return `Interrupted`, so that files are cleaned up and the connection
-//! ends in order; a second one ends the process at once, should it be stuck where nobody asks.
+//! The first Ctrl-C makes every wait and every long loop return `Interrupted`, so that files are cleaned up and the connection
+//! ends in order. A second one ends the process at once, in case it is stuck.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use junctura::{Code, Error, Result};
 use signal_hook::SigId;
 use signal_hook::consts::SIGINT;
 
-/// The exit status of a command that a second Ctrl-C ends.
+/// Exit status of a command that a second Ctrl-C ends.
 const STATUS: i32 = 130;
 
-/// Whether Ctrl-C was pressed. Clones are about the same; with the last one the process is as it was.
+/// Whether Ctrl-C was pressed. Clones share the flag; dropping the last one restores the handlers of the process.
 #[derive(Clone, Debug)]
 pub struct InterruptFlag(Arc<InterruptError>);
 
@@ -21,11 +21,11 @@ pub struct InterruptFlag(Arc<InterruptError>);
 struct InterruptError {
     flag: Arc<AtomicBool>,
     handlers: Vec<SigId>,
-    /// Who else is asked.
+    /// An additional check.
     ask: Option<Ask>,
 }
 
-/// An error ends what is done.
+/// A check whose error ends the work.
 pub type Ask = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
 impl std::fmt::Debug for InterruptError {
@@ -43,10 +43,10 @@ impl Drop for InterruptError {
 }
 
 impl InterruptFlag {
-    /// Begins to take Ctrl-C.
+    /// Installs the handlers.
     pub fn install() -> Result<InterruptFlag> {
         let mut pressed = InterruptError::default();
-        // In this order: the first press finds the flag down.
+        // In this order, the first press finds the flag unset.
         let ends = signal_hook::flag::register_conditional_shutdown(SIGINT, STATUS, Arc::clone(&pressed.flag));
         pressed.handlers.push(ends.map_err(|error| failed(&error))?);
         let tells = signal_hook::flag::register(SIGINT, Arc::clone(&pressed.flag));
@@ -54,13 +54,13 @@ impl InterruptFlag {
         Ok(InterruptFlag(Arc::new(pressed)))
     }
 
-    /// One that nobody presses.
+    /// Returns a flag that is never set.
     #[must_use]
     pub fn never() -> InterruptFlag {
         InterruptFlag(Arc::default())
     }
 
-    /// One that somebody else says: in a process that has its own idea of Ctrl-C.
+    /// Returns a flag of a process that handles Ctrl-C itself.
     #[must_use]
     pub fn asking(ask: Ask) -> InterruptFlag {
         let mut pressed = InterruptError::default();
@@ -68,7 +68,7 @@ impl InterruptFlag {
         InterruptFlag(Arc::new(pressed))
     }
 
-    /// `Interrupted` after Ctrl-C.
+    /// Returns `Interrupted` after Ctrl-C.
     pub fn check(&self) -> Result<()> {
         if self.0.flag.load(Ordering::Relaxed) {
             Err(Error::new(Code::Interrupted, "Ctrl-C", ""))
@@ -77,7 +77,7 @@ impl InterruptFlag {
         }
     }
 
-    /// Makes a pool's waits end with Ctrl-C.
+    /// Makes the waits of a pool end with Ctrl-C.
     #[must_use]
     pub fn watch(&self, builder: junctura::PoolBuilder) -> junctura::PoolBuilder {
         let interrupt = self.clone();
@@ -85,7 +85,7 @@ impl InterruptFlag {
     }
 }
 
-/// From now on a file that may not grow any more (`ulimit -f`) is an error of the write, and not the end of the process.
+/// Makes a write beyond the limit of the file size (`ulimit -f`) return an error, instead of ending the process.
 pub fn survive_file_limit() -> Result<()> {
     let told = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     told.map(drop).map_err(|error| failed(&error))
@@ -105,7 +105,7 @@ mod tests {
         assert!(interrupt.check().is_ok());
         signal_hook::low_level::raise(SIGINT).unwrap();
         assert_eq!(interrupt.check().unwrap_err().code(), Code::Interrupted);
-        // The next command of this process has a first press of its own.
+        // The next command of this process has its own first press.
         drop(interrupt);
         let next = InterruptFlag::install().unwrap();
         signal_hook::low_level::raise(SIGINT).unwrap();

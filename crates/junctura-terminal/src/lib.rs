@@ -1,4 +1,4 @@
-//! What programs on a terminal share: output, progress, text that is safe to show, Ctrl-C, sizes and times as people write them.
+//! Shared parts of programs on a terminal: output, progress, visible text, Ctrl-C, sizes and durations.
 
 pub mod interrupt;
 #[macro_use]

@@ -1,4 +1,4 @@
-//! Standard output: buffered, and quiet when its reader has had enough (`junctura ls | head -1`).
+//! Standard output: buffered, and without an error if its reader closes the pipe (`junctura ls | head -1`).
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::visible::{self, VisibleWriter};
 /// The subject of errors about standard output.
 const SUBJECT: &str = "standard output";
 
-/// A line on standard error, without hidden characters. Unlike `eprintln!` it does not mind that nobody is there to read it.
+/// Prints a line to standard error, with hidden characters escaped. Unlike `eprintln!` it ignores a closed stream.
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => {{
@@ -42,7 +42,7 @@ impl StandardOutput {
         }
     }
 
-    /// For `write!` and `writeln!`.
+    /// Implements `write!` and `writeln!`.
     pub fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> Result<()> {
         VisibleWriter(&mut self.stream)
             .write_fmt(text)
@@ -54,19 +54,19 @@ impl StandardOutput {
         self.stream.write_all(bytes).map_err(|error| failed(&error))
     }
 
-    /// One JSON document, on a line of its own.
+    /// Writes one JSON document on its own line.
     pub fn json(&mut self, document: &serde_json::Value) -> Result<()> {
         self.bytes(visible::json(document.to_string()).as_bytes())?;
         self.bytes(b"\n")
     }
 
-    /// A line that stands out where styles are wanted.
+    /// Writes a line in bold, if styles are enabled.
     pub fn heading(&mut self, text: &str) -> Result<()> {
         let text = self.styled(WordStyle::Heading, text);
         writeln!(self, "{text}")
     }
 
-    /// A word that stands out where styles are wanted.
+    /// Returns a styled word, if styles are enabled.
     #[must_use]
     pub fn styled(&self, style: WordStyle, text: &str) -> String {
         let code = match style {
@@ -88,7 +88,7 @@ impl StandardOutput {
     }
 }
 
-/// How a word stands out.
+/// Style of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordStyle {
     /// Bold.
@@ -101,8 +101,8 @@ pub enum WordStyle {
     Bad,
 }
 
-/// Whether a stream gets styles: on a terminal, unless `NO_COLOR` or `CLICOLOR=0` says otherwise, and elsewhere if
-/// `CLICOLOR_FORCE` does.
+/// Whether a stream gets styles: on a terminal, unless `NO_COLOR` or `CLICOLOR=0` disables them, and elsewhere if
+/// `CLICOLOR_FORCE` enables them.
 #[must_use]
 pub fn is_styled(on_terminal: bool) -> bool {
     let variable = |name: &str| std::env::var_os(name);
@@ -124,7 +124,7 @@ fn choose(on_terminal: bool, no_color: Option<&OsStr>, color: Option<&OsStr>, fo
     on_terminal && color.is_none_or(|value| value != "0")
 }
 
-/// Whether a person reads standard output.
+/// Whether standard output is a terminal.
 #[must_use]
 pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
@@ -139,7 +139,7 @@ fn failed(error: &io::Error) -> Error {
     Error::new(code, SUBJECT, error.to_string())
 }
 
-/// A reader of our output who has gone is no failure.
+/// Ignores the error of a closed standard output.
 pub fn quietly(outcome: Result<()>) -> Result<()> {
     match outcome {
         Err(error) if error.code() == Code::Closed && error.subject() == SUBJECT => Ok(()),

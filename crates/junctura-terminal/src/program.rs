@@ -1,4 +1,4 @@
-//! How this command is started once more.
+//! The command line that starts this command again.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,21 +7,21 @@ use std::process::Command;
 
 use junctura::{Code, Error, Result};
 
-/// The words that start this command: a program, and what comes before the arguments (`python -m junctura`).
+/// The words that start this command: a program and its first arguments (`python -m junctura`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramWords {
-    /// None: the file that this process runs.
+    /// Empty: the executable of this process.
     words: Vec<OsString>,
 }
 
 impl ProgramWords {
-    /// The file that this process runs.
+    /// Returns the executable of this process.
     #[must_use]
     pub fn this() -> ProgramWords {
         ProgramWords::default()
     }
 
-    /// These words. Without any, as [`ProgramWords::this`].
+    /// Returns these words. Without any, the same as [`ProgramWords::this`].
     #[must_use]
     pub fn of(words: impl IntoIterator<Item = impl Into<OsString>>) -> ProgramWords {
         ProgramWords {
@@ -29,7 +29,7 @@ impl ProgramWords {
         }
     }
 
-    /// The Python that runs this command, else the one that is found by its usual name.
+    /// Returns the Python that runs this command, else `python3`.
     #[must_use]
     pub fn python(&self) -> OsString {
         match &self.words[..] {
@@ -38,7 +38,7 @@ impl ProgramWords {
         }
     }
 
-    /// A program of the Python package, yet without arguments: of this Python, else of [`ProgramWords::python`].
+    /// Returns the command of a module of the Python package, for this Python, else for that of [`ProgramWords::python`].
     #[must_use]
     pub fn module(&self, module: &str, python: Option<&OsString>) -> Command {
         let mut command = Command::new(python.cloned().unwrap_or_else(|| self.python()));
@@ -46,14 +46,14 @@ impl ProgramWords {
         command
     }
 
-    /// Becomes a program of the Python package, with its output and exit status; comes back only with what is in the way.
+    /// Replaces this process by a module of the Python package, with its output and exit status. Returns only an error.
     #[must_use]
     pub fn become_module(&self, module: &str, words: Vec<OsString>, python: Option<&OsString>) -> Error {
         let mut command = self.module(module, python);
         no_python(&command.args(words).exec(), &command)
     }
 
-    /// The command, yet without arguments.
+    /// Returns the command without arguments.
     pub fn command(&self) -> Result<Command> {
         if let Some((program, before)) = self.words.split_first() {
             let mut command = Command::new(program);
@@ -66,7 +66,7 @@ impl ProgramWords {
     }
 }
 
-/// A Python that does not begin.
+/// Returns the error of a Python that cannot be started.
 #[must_use]
 pub fn no_python(error: &io::Error, command: &Command) -> Error {
     let cause = format!("{error}; the Python package does this: --python says which Python has it");

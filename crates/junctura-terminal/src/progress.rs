@@ -1,4 +1,4 @@
-//! How far long work has come, on a terminal; and that a command waits.
+//! Progress of long work on a terminal, and reports of waits.
 
 use std::io::IsTerminal;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Work that takes longer than this gets a progress bar.
+/// Work that takes longer gets a progress bar.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How often what turns is drawn.
+/// Interval between redraws.
 const TURN: Duration = Duration::from_millis(100);
 
-/// A bar on long work, when a person looks.
+/// A bar for long work on a terminal.
 pub struct WorkProgress {
     began: Instant,
     total: Option<u64>,
@@ -19,13 +19,13 @@ pub struct WorkProgress {
     wanted: bool,
 }
 
-/// Whether a person looks.
+/// Whether standard error is a terminal.
 #[must_use]
 pub fn is_watched() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Does what cannot say how far it has come, and shows how long that takes.
+/// Runs work without a measurable progress, and shows its duration.
 pub fn timed<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
     if !is_watched() {
         return work();
@@ -36,7 +36,7 @@ pub fn timed<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
             if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 let bar = with_template(ProgressBar::no_length(), "{spinner} {msg} {elapsed}").with_message(what);
                 bar.enable_steady_tick(TURN);
-                // Nothing is sent: its end is.
+                // The channel has no messages; its end is the signal.
                 let _ = ended.recv();
                 bar.finish_and_clear();
             }
@@ -72,12 +72,12 @@ impl WorkProgress {
         }
     }
 
-    /// Says how many bytes there are in all, where that is known.
+    /// Sets the total number of bytes, if it is known.
     pub fn expect(&mut self, bytes: Option<u64>) {
         self.total = bytes;
     }
 
-    /// Shows how far the work has come.
+    /// Shows the progress.
     pub fn show(&mut self, position: u64, objects: u64) {
         if !self.wanted || self.began.elapsed() < PATIENCE {
             return;
@@ -102,7 +102,7 @@ impl WorkProgress {
         with_template(bar, template)
     }
 
-    /// Says something beside the bar.
+    /// Prints beside the bar.
     pub fn suspend(&self, say: impl FnOnce()) {
         match &self.bar {
             Some(bar) => bar.suspend(say),
@@ -121,12 +121,12 @@ impl WorkProgress {
 /// The longest wait that is not reported.
 const SLOW: Duration = Duration::from_secs(5);
 
-/// Something that may take long, until it is dropped: a line on standard error, so that a command that waits is not silent.
+/// Reports a wait on standard error, unless dropped before, so that a waiting command is not silent.
 #[derive(Debug)]
 pub struct SlowWork(#[expect(dead_code, reason = "its end is what the thread waits for")] Sender<()>);
 
 impl SlowWork {
-    /// Prints that the command waits for this store, if it still does after five seconds.
+    /// Reports that the command waits for this store, after five seconds.
     #[must_use]
     pub fn store(url: &str) -> SlowWork {
         let text = format!("junctura: waiting for the store {url}, which has not answered for 5 s");
@@ -140,7 +140,7 @@ impl SlowWork {
                 tell();
             }
         };
-        // Without a thread there is no line.
+        // Without a thread there is no report.
         let _ = std::thread::Builder::new().name("slow".into()).spawn(watch);
         SlowWork(sender)
     }
@@ -161,7 +161,7 @@ mod tests {
         drop(slow);
         let quick = SlowWork::after(Duration::from_hours(1), move || told.send("quick").unwrap());
         drop(quick);
-        // Its thread ends without a word, and with it the last sender.
+        // The thread ends without a message, and so does the last sender.
         assert!(heard.recv().is_err());
     }
 }

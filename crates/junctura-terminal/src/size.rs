@@ -1,11 +1,11 @@
-//! Sizes and durations as people write them.
+//! Sizes and durations in human-readable form.
 
 use std::time::Duration;
 
 pub use junctura_model::size::parse_bytes;
 use junctura_model::size::split;
 
-/// Reads `20s`, `500ms`, `2m`, `1h`, `30`: a time, in seconds without a unit.
+/// Parses `20s`, `500ms`, `2m`, `1h` or `30`: a time, in seconds without a unit.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text)?;
     let seconds: f64 = match unit {
@@ -20,7 +20,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
 }
 
-/// Prints bytes for people.
+/// Formats bytes with a unit.
 #[must_use]
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];

@@ -1,8 +1,8 @@
-//! Text of others, as it reaches a terminal: characters that draw nothing, or that turn what follows around, are written as escapes.
+//! Text of other users on a terminal: characters that are invisible or reorder the text are written as escapes.
 //!
-//! Names and values may have any character. A right-to-left override makes one name look like another, a line separator begins a line that nobody
-//! has written. So all text of this command goes through [`VisibleWriter`]; payloads do not. In JSON the escapes are those of JSON, and the value
-//! stays the same; in a quoted key or selector `\u{hex}` is read back, too.
+//! Names and values can have any character. A right-to-left override makes one name look like another, and a line separator fakes a line.
+//! So all text of this command passes through [`VisibleWriter`]; payloads do not. In JSON the escapes are those of JSON, and the value
+//! is unchanged; in a quoted key or selector `\u{hex}` is parsed, too.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -43,7 +43,7 @@ fn has_hidden(text: &str) -> bool {
     !text.is_ascii() && text.contains(is_hidden)
 }
 
-/// A value on one line: controls become U+FFFD, hidden characters escapes.
+/// Returns a value on one line: controls become U+FFFD, hidden characters escapes.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -57,7 +57,7 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// A JSON document without hidden characters, of the same value: they stand in its texts alone.
+/// Returns a JSON document without hidden characters, with the same value: they occur only in its texts.
 #[must_use]
 pub fn json(document: String) -> String {
     if !has_hidden(&document) {
@@ -80,7 +80,7 @@ fn push_escape(letter: char, shown: &mut String) {
     let _ = write!(shown, "\\u{{{:x}}}", u32::from(letter));
 }
 
-/// Writes text, with escapes in place of hidden characters. Controls of ASCII pass: lines and styles are made of them.
+/// Writes text with hidden characters escaped. ASCII controls are unchanged: lines and styles use them.
 pub struct VisibleWriter<W>(pub W);
 
 impl<W: Write> Write for VisibleWriter<W> {

@@ -1,4 +1,4 @@
-//! `junctura completions`: what a shell needs to complete command lines.
+//! `junctura completions` prints the completions of command lines for a shell.
 
 use clap::Args;
 use clap_complete::Shell;
@@ -12,7 +12,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Print completions for a shell
 ///
-/// They are made from the same description as the help, so they know every command and option of this version.
+/// They are generated from the same definitions as the help, for this version.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompletionsArguments {
@@ -21,7 +21,7 @@ pub(crate) struct CompletionsArguments {
     shell: Shell,
 }
 
-/// Prints.
+/// Runs the command.
 pub(crate) fn run(arguments: &CompletionsArguments) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut crate::shown(), "junctura", &mut script);

@@ -1,4 +1,4 @@
-//! `junctura man`: manual pages, from the same description as the help.
+//! `junctura man` writes manual pages, from the same definitions as the help.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -27,12 +27,12 @@ const COMMON_VARIABLES: [(&str, &str); 2] = [
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ManualArguments {
-    /// Write all pages into this folder, which is made if it is not there (default: print the page of the whole command)
+    /// Write all pages to this folder, which is created if it does not exist (default: print the page of the whole command)
     #[arg(short, long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 }
 
-/// Writes.
+/// Runs the command.
 pub(crate) fn run(arguments: &ManualArguments) -> Result<()> {
     let mut command = crate::shown();
     command.build();
@@ -65,7 +65,7 @@ fn page(command: &clap::Command, name: &str) -> Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Writes the sections in the order of man-pages(7). Those of `clap_mangen` come first; it would fill the lines of examples.
+/// Writes the sections in the order of man-pages(7). Those of `clap_mangen` are first, except the examples, whose lines it would fill.
 fn write_page(command: &clap::Command, name: &str, page: &mut Vec<u8>) -> std::io::Result<()> {
     let (examples, other) = sections(command);
     let named = command
@@ -97,7 +97,7 @@ fn write_page(command: &clap::Command, name: &str, page: &mut Vec<u8>) -> std::i
     write_references(command, name, page)
 }
 
-/// The lines of the examples below the help, and its other paragraphs.
+/// Returns the lines of the examples in the help, and its other paragraphs.
 fn sections(command: &clap::Command) -> (String, Vec<String>) {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let (mut examples, mut other) = (String::new(), Vec::new());
@@ -124,7 +124,7 @@ fn write_environment(command: &clap::Command, page: &mut Vec<u8>) -> std::io::Re
     Ok(())
 }
 
-/// The page of the whole command, and those of parts.
+/// Refers to the page of the whole command and to those of its parts.
 fn write_references(command: &clap::Command, name: &str, page: &mut Vec<u8>) -> std::io::Result<()> {
     let parts = command
         .get_subcommands()
@@ -142,7 +142,7 @@ fn write_references(command: &clap::Command, name: &str, page: &mut Vec<u8>) -> 
     write!(page, ".SH SEE ALSO\n{}\n", pages.join(",\n"))
 }
 
-/// A text in which nothing is a request of roff's.
+/// Returns the text with requests of roff escaped.
 fn escaped(text: &str) -> String {
     let line = |line: &str| {
         let line = line.replace('\\', "\\e").replace('-', "\\-");

@@ -1,4 +1,4 @@
-//! The commands about this machine and this program: checks, benchmarks, secrets, manual pages.
+//! Commands for this machine and this program: checks, secrets, manual pages.
 
 pub(crate) mod cert;
 pub(crate) mod completions;

@@ -1,8 +1,8 @@
-//! What `junctura --version` says: what one needs to know of a build before one compares or reports anything.
+//! The text of `junctura --version`: the properties of a build that comparisons and reports need.
 
 use junctura_model::Schema;
 
-/// Several lines.
+/// Returns several lines.
 pub(crate) fn long() -> String {
     let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
     format!(

@@ -1,4 +1,4 @@
-//! `junctura layout`: how arrays lie over ranks, and who gives what to whom when one layout becomes another.
+//! `junctura layout` shows how arrays are distributed over ranks, and how one layout is redistributed to another.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ A LAYOUT is NAME=VALUE and so on, or a file that says the same in YAML:
   ranks=C order=C    how ranks are numbered, and elements lie: C (row-major) or F (column-major)
   storage=packed     block behind block; strides=64x1: elements from one index to the next";
 
-/// Arrays that are split over ranks: look at layouts, and at who gives what to whom
+/// Show layouts of arrays that are distributed over ranks, and plan redistributions
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LayoutArguments {
@@ -41,7 +41,7 @@ enum LayoutCommand {
     Draw(DrawLayouts),
 }
 
-/// Show what each rank has, and check that nothing of the array is missing or doubled
+/// Show the part of each rank, and check that the ranks cover the array exactly once
 #[derive(Args, Debug)]
 struct ShowLayout {
     /// The layout
@@ -54,10 +54,10 @@ struct ShowLayout {
 
 #[derive(Args, Debug)]
 struct LayoutPair {
-    /// The layout of those who have the array
+    /// Layout of the ranks that send
     #[arg(long, value_name = "LAYOUT|FILE")]
     from: String,
-    /// The layout of those who want it
+    /// Layout of the ranks that receive
     #[arg(long, value_name = "LAYOUT|FILE")]
     to: String,
 }
@@ -68,7 +68,7 @@ enum RankChoice {
     To,
 }
 
-/// Plan for one rank what it shares with whom, and say how long planning took
+/// Plan the messages of one rank, and measure the time for planning
 #[derive(Args, Debug)]
 struct PlanArguments {
     #[command(flatten)]
@@ -76,10 +76,10 @@ struct PlanArguments {
     /// The rank
     #[arg(long, value_name = "RANK")]
     rank: u64,
-    /// Of which layout it is: one that gives, or one that takes
+    /// The layout of the rank: the sending or the receiving one
     #[arg(long, value_name = "SIDE", default_value = "from")]
     side: RankChoice,
-    /// What an element is, as `NumPy` names it
+    /// Type of an element, as `NumPy` names it
     #[arg(long = "type", value_name = "TYPE", default_value = "f8")]
     element: Element,
     /// Print JSON
@@ -87,17 +87,17 @@ struct PlanArguments {
     json: bool,
 }
 
-/// Draw who has what in both layouts, and how much each rank shares with each other: SVG, of one or two dimensions
+/// Draw both layouts, and the amount that each pair of ranks shares: SVG, in one or two dimensions
 #[derive(Args, Debug)]
 struct DrawLayouts {
     #[command(flatten)]
     both: LayoutPair,
-    /// Write it into this file instead of to standard output
+    /// Write to this file instead of to standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
-/// Looks.
+/// Runs the command.
 pub(crate) fn run(arguments: &LayoutArguments) -> Result<()> {
     let mut out = StandardOutput::new();
     match &arguments.command {
@@ -108,10 +108,10 @@ pub(crate) fn run(arguments: &LayoutArguments) -> Result<()> {
     out.flush()
 }
 
-/// A file of a layout has no more bytes: slabs are listed one by one.
+/// Maximum size of a layout file, in which slabs are listed one by one.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// What is no `NAME=VALUE` is a file.
+/// An argument without `NAME=VALUE` is a file.
 fn read(said: &str) -> Result<Arc<Layout>> {
     if said.contains('=') || said.trim().is_empty() {
         return Ok(Arc::new(said.parse()?));
@@ -151,7 +151,7 @@ impl ShowLayout {
     }
 }
 
-/// `8192x4096`
+/// Parses `8192x4096`.
 fn times(extents: &[u64]) -> String {
     let extents: Vec<String> = extents.iter().map(u64::to_string).collect();
     extents.join("x")
@@ -193,7 +193,7 @@ impl PlanArguments {
     }
 }
 
-/// Does something for some milliseconds again and again, and says how long the quickest took.
+/// Repeats an action for some milliseconds, and returns the shortest time.
 fn best_of<T>(plan: impl Fn() -> Result<T>) -> Result<(T, Duration)> {
     const ALL: Duration = Duration::from_millis(20);
     let began = Instant::now();

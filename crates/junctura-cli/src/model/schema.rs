@@ -1,5 +1,5 @@
-//! `junctura schema`: what objects are described by; looks at files, at what is built in, at a pool's and a store's, and gives a
-//! store new ones.
+//! `junctura schema` shows and checks schemas: files, built-in ones, and those of a pool or a store; it also changes those of a
+//! store.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use crate::url::ClientArguments;
 
 const EXAMPLES: &str = "Examples:
   junctura schema list
-  junctura schema show mars > my.yaml                                         a file to begin with
+  junctura schema show mars > my.yaml                                         a template
   junctura schema check my.yaml
-  junctura schema show /fdb/etc/fdb/schema                                    what rules of FDB's are here
+  junctura schema show /fdb/etc/fdb/schema                                    rules of FDB as schemas
   junctura schema check mars --key class=od stream=oper date=2026-11-20 time=12 type=fc levtype=sfc param=2t
   junctura schema check mars --selector 'step=0/to/12/by/6,param=t' --explain
   junctura schema check mars --selector 'retrieve,class=od,date=-1,param=T'   a MARS request
-  junctura schema show results --store /data/archive > results.yaml           one of a store's
-  junctura schema set results.yaml --store /data/archive                      with an attribute more, say";
+  junctura schema show results --store /data/archive > results.yaml           a schema of a store
+  junctura schema set results.yaml --store /data/archive                      for example with an additional attribute";
 
-/// Look at schemas: check a file, a key or a selector; change those of a store
+/// Show schemas; check a file, a key or a selector; change the schemas of a store
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SchemaArguments {
@@ -43,13 +43,13 @@ enum SchemaCommand {
     Set(SetSchema),
 }
 
-/// Check a schema file, and what keys and selectors mean in it
+/// Check a schema file, or keys and selectors with a schema
 ///
-/// A file is YAML, or has rules in the language of FDB: each way through them is a schema.
+/// A file is YAML, or has rules in the language of FDB: each path through the rules is a schema.
 #[derive(Args, Debug)]
 struct CheckSchema {
-    /// A file, or the name of a built-in schema; of a file of FDB's with several rules all are meant, and the first that can
-    /// answers
+    /// A file, or the name of a built-in schema. For a file of FDB with several rules, the first one that accepts the
+    /// arguments applies
     #[arg(value_name = "FILE|NAME")]
     schema: String,
     /// Print the canonical key of these attributes, and its hash
@@ -58,7 +58,7 @@ struct CheckSchema {
     /// Print the canonical form of a selector or a MARS request
     #[arg(long, value_name = "TEXT")]
     selector: Option<String>,
-    /// Print the selector with its ranges written out, too
+    /// Also print the selector with its ranges expanded
     #[arg(long, requires = "selector")]
     explain: bool,
     /// Print JSON
@@ -66,16 +66,16 @@ struct CheckSchema {
     json: bool,
 }
 
-/// Show a schema as YAML; of a file of FDB's each rule, one after the other
+/// Print a schema as YAML; for a file of FDB, each rule
 #[derive(Args, Debug)]
 struct ShowSchema {
-    /// The name of a built-in schema or of one of the pool's or store's, or a file
+    /// The name of a schema, built-in or of the pool or store, or a file
     #[arg(value_name = "NAME|FILE")]
     schema: String,
-    /// Look for it in this pool
+    /// Search this pool
     #[arg(long, value_name = "URL")]
     pool: Option<String>,
-    /// Look for it in this store
+    /// Search this store
     #[arg(long, value_name = "URL", conflicts_with = "pool")]
     store: Option<String>,
     #[command(flatten)]
@@ -85,37 +85,37 @@ struct ShowSchema {
 /// List the built-in schemas, or those of a pool or a store
 #[derive(Args, Debug)]
 struct ListSchemas {
-    /// Those of this pool; the first is its default
+    /// Schemas of this pool; the first is its default
     #[arg(long, value_name = "URL")]
     pool: Option<String>,
-    /// Those of this store; the first is its default
+    /// Schemas of this store; the first is its default
     #[arg(long, value_name = "URL", conflicts_with = "pool")]
     store: Option<String>,
     #[command(flatten)]
     client: ClientArguments,
-    /// Print a JSON line for each
+    /// Print a JSON line for each schema
     #[arg(long)]
     json: bool,
 }
 
-/// Give a store a schema, or let one of its schemas gain attributes
+/// Add a schema to a store, or add attributes to one of its schemas
 ///
-/// Nothing that lies there is moved or written. A schema that the store has already may gain attributes outside its key, behind those that it
-/// has, and say otherwise which values are allowed. Who has the store open goes on with what it knows, until it meets what
-/// that does not have (`SchemaMismatch`).
+/// No existing object is moved or rewritten. An existing schema can get attributes outside its key, after those that it
+/// has, and other sets of allowed values. Clients that have the store open use the old schema until they read an object that
+/// it does not fit (`SchemaMismatch`).
 #[derive(Args, Debug)]
 struct SetSchema {
-    /// A file, or the name of a built-in schema; of a file of FDB's each rule is one
+    /// A file, or the name of a built-in schema; each rule of a file of FDB is a schema
     #[arg(value_name = "FILE|NAME")]
     schema: String,
     #[command(flatten)]
     store: StoreArguments,
-    /// Say nothing
+    /// Print nothing
     #[arg(short, long)]
     quiet: bool,
 }
 
-/// Looks.
+/// Runs the command.
 pub(crate) fn run(arguments: &SchemaArguments) -> Result<()> {
     let mut out = StandardOutput::new();
     match &arguments.command {
@@ -216,7 +216,7 @@ impl SetSchema {
     }
 }
 
-/// What the first of several gives that can; the error of the first where none can.
+/// Returns the first success of several schemas, or else the error of the first one.
 fn first_of<T>(schemas: &[Arc<Schema>], give: impl Fn(&Schema) -> Result<T>) -> Result<T> {
     let mut failed = None;
     for schema in schemas {
@@ -266,7 +266,7 @@ fn describe(schema: &Schema, out: &mut StandardOutput) -> Result<()> {
     writeln!(out, "fingerprint  {}", schema.fingerprint())
 }
 
-/// As the key of a schema file names it.
+/// Returns the type as a schema file names it.
 fn name(attribute: &Attribute) -> String {
     let mark = if attribute.level.is_some() && attribute.optional && attribute.default.is_none() {
         "?"

@@ -1,4 +1,4 @@
-//! Schemas as command lines name them: the name of a built-in one, or a file.
+//! Schemas of command lines: the name of a built-in one, or a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use junctura::{Code, Error, Result, Schema};
 use junctura_pool::PoolConfig;
 use junctura_transport::read_text;
 
-/// The schemas that were asked for, then the built-in ones that were not.
+/// Returns the requested schemas, then the other built-in ones.
 pub(crate) fn with_builtin(asked: &[String]) -> Result<Vec<Arc<Schema>>> {
     let mut schemas = Vec::new();
     for name in asked {
@@ -16,7 +16,7 @@ pub(crate) fn with_builtin(asked: &[String]) -> Result<Vec<Arc<Schema>>> {
     Ok(and_builtin(schemas))
 }
 
-/// These, then the built-in ones that are not among them.
+/// Returns these schemas, then the other built-in ones.
 pub(crate) fn and_builtin(mut schemas: Vec<Arc<Schema>>) -> Vec<Arc<Schema>> {
     for builtin in PoolConfig::default().schemas {
         if schemas.iter().all(|schema| schema.name() != builtin.name()) {
@@ -26,7 +26,7 @@ pub(crate) fn and_builtin(mut schemas: Vec<Arc<Schema>>) -> Vec<Arc<Schema>> {
     schemas
 }
 
-/// A built-in schema, or those of a file: one, or as many as a file of FDB's has rules. An error shows the place in the file.
+/// Returns a built-in schema, or those of a file: one, or one for each rule of a file of FDB. An error shows the position in the file.
 pub(crate) fn read(name: &str) -> Result<Vec<Arc<Schema>>> {
     if let Some(schema) = Schema::builtin(name) {
         return Ok(vec![schema]);
@@ -41,13 +41,13 @@ pub(crate) fn read(name: &str) -> Result<Vec<Arc<Schema>>> {
     parse(&text, name)
 }
 
-/// The schemas of a text that was read from a file.
+/// Parses the schemas in a text of a file.
 pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Arc<Schema>>> {
     let schemas = Schema::parse_file(text, file).map_err(|error| with_line(&error, file, text))?;
     Ok(schemas.into_iter().map(Arc::new).collect())
 }
 
-/// The error with the line of the file that it is about.
+/// Returns the error with the line of the file.
 fn with_line(error: &Error, file: &str, text: &str) -> Error {
     let number = error
         .subject()

@@ -1,4 +1,4 @@
-//! `junctura pool bundle`: objects that become visible together, opened, sealed, aborted and looked at by their paths.
+//! `junctura pool bundle` opens, seals, aborts and shows bundles, objects that become visible together, by their paths.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,14 +16,14 @@ use crate::json;
 use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
-  junctura pool bundle open run/step=6 --members 400 --about step=6   for producers that come
-  junctura put --bundle run/step=6 --members 400 part1.grib      a part of it
-  junctura pool bundle list --tree                                    what is there, and what is lacking
-  junctura pool bundle list step=6 --json                             by what bundles are about
-  junctura pool bundle abort run/step=6                               give it up
+  junctura pool bundle open run/step=6 --members 400 --about step=6   before its producers start
+  junctura put --bundle run/step=6 --members 400 part1.grib      some of its members
+  junctura pool bundle list --tree                                    bundles and their missing members
+  junctura pool bundle list step=6 --json                             by attributes of bundles
+  junctura pool bundle abort run/step=6                               discard it
 What nobody has open is aborted when its orphan timeout is over (a minute, unless the server or `open` says otherwise).";
 
-/// Objects that become visible together: open, seal, abort and look at bundles
+/// Open, seal, abort and show bundles: objects that become visible together
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct BundleArguments {
@@ -34,27 +34,27 @@ pub(crate) struct BundleArguments {
 #[derive(Subcommand, Debug)]
 enum BundleCommand {
     Open(OpenBundle),
-    /// Say that a bundle has all its members: it becomes visible
+    /// Seal a bundle: it has all its members and becomes visible
     Seal(NamedBundle),
-    /// Give a bundle up: its members are freed, and nobody has seen them
+    /// Abort a bundle: its members are freed and never become visible
     Abort(NamedBundle),
     List(ListBundles),
-    /// Show where a bundle stands, and what it is about
+    /// Show the state and the attributes of a bundle
     Show(NamedBundle),
 }
 
-/// Open a bundle for producers that come
+/// Open a bundle before its producers start
 ///
-/// It stays for its orphan timeout, until a producer opens it. One that is open already must agree.
+/// The bundle exists for its orphan timeout, until a producer opens it. If it is open already, the terms must be equal.
 #[derive(Args, Debug)]
 struct OpenBundle {
     #[command(flatten)]
     pool: PoolArguments,
-    /// Its path: parts between slashes, each of ASCII letters, digits and ._+:-=,@
+    /// The path: parts between slashes, each of ASCII letters, digits and ._+:-=,@
     path: String,
     #[command(flatten)]
     terms: TermsArguments,
-    /// How long it stays when no producer has it open (default: as the server says)
+    /// Time until a bundle that no producer has open is aborted (default: that of the server)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     orphan_timeout: Option<Duration>,
     /// Print JSON
@@ -62,13 +62,13 @@ struct OpenBundle {
     json: bool,
 }
 
-/// What is said of a bundle when it is opened.
+/// Terms of a bundle when it is opened.
 #[derive(Args, Debug)]
 pub(crate) struct TermsArguments {
-    /// How many members make the bundle complete: objects, and bundles nested in it
+    /// Number of members of the complete bundle: objects and nested bundles
     #[arg(long, value_name = "N")]
     pub(crate) members: Option<u64>,
-    /// An attribute of the bundle, to find it by
+    /// An attribute of the bundle, for selectors
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) about: Vec<AttributePair>,
 }
@@ -77,35 +77,34 @@ pub(crate) struct TermsArguments {
 struct NamedBundle {
     #[command(flatten)]
     pool: PoolArguments,
-    /// Its path
+    /// The path
     path: String,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// List bundles: those that are not complete, and those that are remembered
+/// List incomplete and remembered bundles
 #[derive(Args, Debug)]
 struct ListBundles {
     #[command(flatten)]
     pool: PoolArguments,
-    /// What they are about: each selector must hold
+    /// Selects bundles by their attributes: all selectors must match
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
-    /// Only this path and what is nested in it
+    /// Only this path and nested ones
     #[arg(long, value_name = "PATH")]
     under: Option<String>,
     /// Show the paths as a tree
     #[arg(short, long)]
     tree: bool,
-    /// Print a JSON line for each
+    /// Print a JSON line for each bundle
     #[arg(long, conflicts_with = "tree")]
     json: bool,
 }
 
 impl TermsArguments {
-    /// Opens the bundle of a path on these terms. Its attributes are of the schema that takes them, the pool's first if it
-    /// does.
+    /// Opens the bundle of a path on these terms. Its attributes belong to the first schema of the pool that accepts them.
     pub(crate) fn open(&self, pool: &Pool, path: &str, orphan_timeout: Option<Duration>) -> Result<Bundle> {
         let mut record = Vec::new();
         let schemas = pool.schemas()?;
@@ -121,7 +120,7 @@ impl TermsArguments {
     }
 }
 
-/// Does what is asked.
+/// Runs a command about bundles.
 pub(crate) fn run(arguments: &BundleArguments) -> Result<()> {
     match &arguments.command {
         BundleCommand::Open(open) => open.run(),
@@ -193,7 +192,7 @@ impl NamedBundle {
         out.flush()
     }
 
-    /// Joins those who have it open; to open it anew is not what is meant.
+    /// Joins an open bundle; a new one is not created.
     fn join(&self, program: &str) -> Result<(Bundle, StandardOutput)> {
         let pool = self.pool.connect_to_read(&InterruptFlag::install()?, program)?;
         find(&pool, &self.path)?;
@@ -240,7 +239,7 @@ fn line(entry: &BundleEntry) -> String {
     format!("{path}  {}", state(entry))
 }
 
-/// Where it stands, in words.
+/// Returns the state as text.
 fn state(entry: &BundleEntry) -> String {
     let mut text = format!("{}, {}", entry.state.name(), entry.members);
     if let Some(declared) = entry.declared.filter(|&declared| declared != entry.members) {
@@ -284,7 +283,7 @@ fn document(entry: &BundleEntry) -> Value {
     })
 }
 
-/// Paths as a tree: a part that is no bundle itself stands as a line of its own.
+/// Returns the paths as a tree; a part that is not a bundle has its own line.
 fn tree(entries: &[BundleEntry]) -> String {
     let mut nodes: BTreeMap<Vec<&str>, Option<&BundleEntry>> = BTreeMap::new();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! `junctura pool group`: consumer groups, listed, looked at and removed.
+//! `junctura pool group` lists, shows and removes consumer groups.
 
 use clap::{Args, Subcommand};
 use junctura::{Code, Error, Pool, Result};
@@ -11,17 +11,17 @@ use crate::pool::stat::{ago, array, bytes, number, printable};
 use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
-  junctura pool require param=t/u --name products --group     make one
-  junctura get --all --group products -o fields/         receive a share of it
+  junctura pool require param=t/u --name products --group     create one
+  junctura get --all --group products -o fields/         receive a share of its objects
   junctura pool groups                                        list them
   junctura pool group show products --json | jq .group.members
   junctura pool group remove products";
 
-/// Look at consumer groups, or remove them
+/// List, show or remove consumer groups
 ///
-/// The members of a group share what matches: each object goes to one of them at a time, and is done when that one releases it.
-/// A group is a requirement with a name that many read: `junctura pool require --group` makes one, and `junctura pool retract` ends one as
-/// `remove` does. Without a word more, lists them.
+/// The members of a group share the matching objects: each object is delivered to one member at a time, and is done when that
+/// member releases it. A group is a named requirement with several readers: `junctura pool require --group` creates one, and `junctura pool retract`
+/// ends one as `remove` does. Without a subcommand, lists the groups.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct GroupArguments {
@@ -38,12 +38,12 @@ enum GroupCommand {
     Remove(RemoveArguments),
 }
 
-/// List the groups: what they are owed, and who shares it
+/// List the groups, the objects that they are owed, and their members
 #[derive(Args, Debug)]
 struct ListArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// Print a JSON line for each
+    /// Print a JSON line for each group
     #[arg(long)]
     json: bool,
 }
@@ -53,28 +53,28 @@ struct ListArguments {
 struct ShowArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// Its name
+    /// The name
     #[arg(value_name = "NAME")]
     name: String,
-    /// Print what the server says of it, as JSON
+    /// Print the server's data about the group, as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// End groups, by their names: what only they kept may go, and their members are told
+/// Remove groups by name: objects that only they retained may be removed, and their members get an error
 #[derive(Args, Debug)]
 struct RemoveArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// Their names
+    /// The names
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Print a JSON line for each
+    /// Print a JSON line for each group
     #[arg(long)]
     json: bool,
 }
 
-/// Does it.
+/// Runs a command about groups.
 pub(crate) fn run(arguments: &GroupArguments) -> Result<()> {
     match &arguments.what {
         None => list(&arguments.list),

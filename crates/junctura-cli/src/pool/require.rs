@@ -1,4 +1,4 @@
-//! `junctura pool require` and `junctura pool retract`: what will be wanted, by name, said before anybody is there to read it.
+//! `junctura pool require` and `junctura pool retract` make and end named requirements, which retain objects for later readers.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -32,57 +32,57 @@ const RETRACT_EXAMPLES: &str = "Examples:
   junctura pool retract products
   junctura pool retract viewer archive";
 
-/// Keep what matches until it was read, under a name
+/// Retain matching objects under a name until they were received
 ///
-/// What matches, from now on, stays in the pool until somebody received it through the requirement of this name and released
-/// it. The requirement outlives this command: it stands until it is retracted, or until nobody has used it for its time to
-/// live. The same name and terms again change nothing; other terms are refused. One that keeps others waiting for memory is
-/// broken when its readers have released nothing for --stuck-after, or at its quota with --on-full break: its readers are told
-/// what they will not get, and so is everyone who watches.
+/// Each object that matches from now on stays in the pool until a reader of the requirement with this name has received and released
+/// it. The requirement outlives this command: it ends when it is retracted, or when no client has used it for its time to live.
+/// Repeating the command with the same name and terms changes nothing; other terms are refused. If the readers of a requirement
+/// release nothing for --stuck-after while other clients wait for memory, or with --on-full break at its quota, the requirement is
+/// broken: its readers get a gap, and `watch` reports it.
 #[derive(Args, Debug)]
 #[command(after_help = REQUIRE_EXAMPLES, group(ArgGroup::new("what").required(true)),
     mut_arg("client_name", |arg| arg.visible_alias(None)))]
 pub(crate) struct RequireArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// What to keep: each selector must hold; '*' means all
+    /// Selects objects to retain: all selectors must match; '*' means all objects
     #[arg(value_name = "SELECTOR", group = "what", requires = "name")]
     selectors: Vec<String>,
     /// The name: ASCII letters, digits and ._+:-/
     #[arg(long, value_name = "NAME", conflicts_with = "file")]
     name: Option<String>,
-    /// How long it stands while nobody uses it (default: until it is retracted)
+    /// Time after which an unused requirement ends (default: no limit)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, conflicts_with = "file")]
     ttl: Option<Duration>,
-    /// Which versions of each object to keep
+    /// Versions of each object to retain
     #[arg(long, value_name = "WHICH", default_value = "all", conflicts_with = "file")]
     versions: RequirementChoice,
-    /// What happens when there is no room for what it keeps
+    /// Behavior when memory for its objects is full
     #[arg(long, value_name = "WHAT", default_value = "wait", conflicts_with = "file")]
     on_full: FullAction,
-    /// What one that breaks may keep though nothing else does (default: any, until memory is full)
+    /// With --on-full break: maximum bytes that only this requirement retains (default: no limit until memory is full)
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, conflicts_with = "file")]
     quota: Option<u64>,
-    /// How long its readers may release nothing while others wait for memory, before it is broken (default: as the server
-    /// says, usually 60s)
+    /// Time without a release, while other clients wait for memory, after which the requirement is broken (default: that of the
+    /// server, usually 60s)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, conflicts_with = "file")]
     stuck_after: Option<Duration>,
-    /// Let the members of a group share it: each object goes to one of those that follow by this name
+    /// Make a consumer group: each object is delivered to one of the members that follow by this name
     #[arg(long, conflicts_with = "file")]
     group: bool,
-    /// Take them from a YAML file
+    /// Read requirements from a YAML file
     #[arg(short, long, value_name = "FILE", group = "what")]
     file: Option<PathBuf>,
-    /// Print a JSON line for each
+    /// Print a JSON line for each requirement
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RequirementChoice {
-    /// Every one
+    /// Every version
     All,
-    /// One until a newer one comes
+    /// The newest version
     Newest,
 }
 
@@ -90,27 +90,27 @@ enum RequirementChoice {
 enum FullAction {
     /// Offers wait for its readers
     Wait,
-    /// It is broken: its readers are told what they will not get
+    /// The requirement is broken: its readers get a gap
     Break,
 }
 
-/// End requirements, by their names
+/// End requirements by name
 ///
-/// What only they kept may go. Whoever reads through one is told that it has ended.
+/// Objects that only these requirements retained may be removed. Their readers get an error.
 #[derive(Args, Debug)]
 #[command(after_help = RETRACT_EXAMPLES)]
 pub(crate) struct RetractArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// Their names, as `junctura pool stat` shows them
+    /// The names, as `junctura pool stat` shows them
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Print a JSON line for each
+    /// Print a JSON line for each requirement
     #[arg(long)]
     json: bool,
 }
 
-/// Requires.
+/// Runs `require`.
 pub(crate) fn require(arguments: &RequireArguments) -> Result<()> {
     let written = arguments.file.as_deref().map(read).transpose()?;
     let pool = arguments
@@ -190,12 +190,12 @@ fn terms(written: &WrittenRequirement) -> Result<RequireOptions> {
     })
 }
 
-/// An error about a part of a file.
+/// Returns an error about a part of a file.
 fn located(error: &Error, place: &str) -> Error {
     Error::new(error.code(), format!("{place}: {}", error.subject()), error.cause())
 }
 
-/// Retracts.
+/// Runs `retract`.
 pub(crate) fn retract(arguments: &RetractArguments) -> Result<()> {
     let pool = arguments
         .pool

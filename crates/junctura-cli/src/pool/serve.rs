@@ -1,4 +1,4 @@
-//! `junctura pool serve`: a pool that other processes share.
+//! `junctura pool serve` serves a pool to other processes.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -22,14 +22,14 @@ const EXAMPLES: &str = "Examples:
   junctura pool serve                                        this user's own pool, until Ctrl-C
   junctura pool serve --pool unix:model --budget 16GiB --spill /local/tmp
   junctura pool serve --pool unix:model --schema mine.yaml --requirements wanted.yaml
-  junctura pool serve --pool unix:model --until-gone model,viewer        until both have come and gone
+  junctura pool serve --pool unix:model --until-gone model,viewer        until both have disconnected
   junctura pool serve --upstream tcp://node7:7000                 node7's pool, fetched once for all processes of this machine";
 
 /// Serve a pool until stopped (`junctura pool stop`, SIGTERM or Ctrl-C)
 ///
-/// The pool lives in this process's memory: what clients offered is gone when it ends. The first SIGTERM or Ctrl-C makes it
-/// drain: it takes nothing new, and ends when all that requirements are owed was received, or after --drain-timeout. A second
-/// one ends it at once.
+/// The pool is in the memory of this process: objects are lost when it ends. After the first SIGTERM or Ctrl-C the server drains: it
+/// refuses new offers and clients, and exits when all objects that requirements are owed were received, or after --drain-timeout.
+/// A second signal ends it at once.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArguments {
@@ -39,80 +39,80 @@ pub(crate) struct ServeArguments {
         value_name = "URL"
     )]
     pool: Option<String>,
-    /// Serve no pool of one's own but the one at tcp://HOST:PORT, to this user's processes of this machine: they share one link
-    /// to it, and what several of them are given comes once. They find it by the same URL, or at the address if one is given.
-    /// `JUNCTURA_TOKEN_FILE` and `JUNCTURA_CA_FILE` name what is shown there and believed
+    /// Serve the pool at tcp://HOST:PORT to this user's processes on this machine. They share one link to it, and an object for several
+    /// of them is transferred once. Clients use the same URL, or the address of --pool if it is given. `JUNCTURA_TOKEN_FILE` and
+    /// `JUNCTURA_CA_FILE` name the token and the certificate authority for the link
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
-    /// With --upstream: how much is kept at most of what nobody holds (default: 1GiB, or a quarter of this machine's memory)
+    /// With --upstream: maximum cache for objects that no client holds (default: 1GiB, or a quarter of this machine's memory)
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, requires = "upstream")]
     mirror: Option<u64>,
-    /// With --upstream: how many streams the link has, from 1 to 8; large payloads go over all of them at once (default:
+    /// With --upstream: number of streams of the link, from 1 to 8; a large payload uses all of them (default:
     /// `JUNCTURA_STREAMS`, or one)
     #[arg(long, value_name = "NUMBER", requires = "upstream")]
     streams: Option<usize>,
-    /// Listen here, too, for clients of other machines: tcp://HOST:PORT (port 0: any that is free). May be given several times
+    /// Also listen here for clients of other machines: tcp://HOST:PORT (port 0: any free one). Can be given several times
     #[arg(long, value_name = "URL")]
     listen: Vec<String>,
-    /// The directory of the certificate and the key for tokens, as `junctura cert` and `junctura token` make them. Required
-    /// beyond loopback; with it, clients on loopback need a token, too. Without it, only processes of this user can connect
+    /// Directory of the certificate and of the key for tokens, as `junctura cert` and `junctura token` create them. Required
+    /// beyond loopback; with it, clients on loopback also need a token. Without it, only processes of this user can connect
     /// over loopback. `none`: every user of this host can connect over loopback, and read, write and stop the pool
     #[arg(long, value_name = "DIRECTORY|none")]
     security: Option<PathBuf>,
-    /// A client of another machine that is not heard of for so long is given up
+    /// Disconnect a client of another machine that was silent for this time
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "10s")]
     lease: Duration,
-    /// A schema of the pool: the name of a built-in one or a file, in YAML or with rules of FDB's; the first given is the default, the built-in ones
+    /// A schema of the pool: the name of a built-in one or a file, in YAML or with rules of FDB. The first one is the default; the built-in ones
     /// follow
     #[arg(long, value_name = "NAME|FILE")]
     schema: Vec<String>,
-    /// Memory for payloads (default: a quarter of what this process may have: of the machine's, or of its control group's)
+    /// Memory for payloads (default: a quarter of the memory of the machine or of its control group)
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
     budget: Option<u64>,
-    /// Where payloads go that memory has no room for: a directory on a local disk. Nothing is seen of them there, and nothing
-    /// is left when the server ends, however it ends
+    /// A directory on a local disk for payloads that do not fit in memory. The files are invisible, and none remains when the server
+    /// ends, also if it is killed
     #[arg(long, value_name = "DIRECTORY")]
     spill: Option<PathBuf>,
-    /// How much may go there (default: four times --budget)
+    /// Maximum size of these payloads (default: four times --budget)
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, requires = "spill")]
     spill_size: Option<u64>,
-    /// Payloads of at most this size travel inside the message (default: 4KiB)
+    /// Payloads of at most this size are part of the message (default: 4KiB)
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
     inline_max: Option<u64>,
-    /// Give every payload a checksum, verified when it is received
+    /// Add a checksum to every payload; readers verify it
     #[arg(long)]
     checked: bool,
-    /// How long keys that are gone are remembered (default: 10min)
+    /// How long the keys of removed objects are remembered (default: 10min)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     tombstone_age: Option<Duration>,
-    /// How long a requirement's readers may release nothing while others wait for memory that it keeps, before it is broken; and a client
-    /// keep leased memory empty, before it is disconnected
+    /// Time without a release, while other clients wait for memory, after which a requirement is broken; and without a write, after which a
+    /// client with leased memory is disconnected
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "60s")]
     stuck_after: Duration,
-    /// How long a bundle that is not complete stays when no producer has it open, before it is aborted (default: 1min)
+    /// Time until an incomplete bundle that no producer has open is aborted (default: 1min)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     orphan_timeout: Option<Duration>,
-    /// End when nobody is connected and nothing lies in the pool for this long
+    /// Exit when no client was connected and the pool was empty for this time
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     end_when_idle: Option<Duration>,
-    /// End when clients of all these names have come and gone, by whatever end; then drain, as `junctura pool stop` does
+    /// Drain and exit when clients of all these names have connected and disconnected, normally or killed
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     until_gone: Vec<String>,
-    /// Make the requirements of this file, as `junctura pool require --file` does, before any client can connect
+    /// Create the requirements of this file, as `junctura pool require --file` does, before any client can connect
     #[arg(long, value_name = "FILE")]
     requirements: Option<PathBuf>,
-    /// Print the address on standard output once clients can connect; end quietly if another server is there already
+    /// Print the address to standard output once clients can connect; exit silently if another server runs there already
     #[arg(long)]
     announce: bool,
-    /// Look for work this long before sleeping, where that pays: lower latency for a core that is busy so much longer
+    /// Poll for work this long before sleeping, if that pays: lower latency for more processor time
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "20us")]
     spin: Duration,
-    /// After SIGTERM or Ctrl-C, how long to wait for those who are still owed something
+    /// After SIGTERM or Ctrl-C: maximum wait for readers that are owed objects
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "8s")]
     drain_timeout: Duration,
 }
 
-/// Serves.
+/// Runs the server.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<()> {
     if let Some(url) = &arguments.upstream {
         return arguments.serve_upstream(url);
@@ -146,17 +146,17 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<()> {
     server.run()
 }
 
-/// The signals that end a server.
+/// Returns the signals that end a server.
 fn ends() -> Result<signal_hook::iterator::Signals> {
     signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT])
         .map_err(|error| Error::new(Code::Io, "signals", error.to_string()))
 }
 
-/// A client takes four descriptors, and the limit is often 1,024 unless one asks for more.
+/// Raises the limit of open files: a client uses four descriptors, and the default limit is often 1,024.
 fn open_many_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // Where that is refused, the server turns clients away when it can open no more.
+    // If that is refused, the server refuses clients for which it has no descriptors.
     let _ = setrlimit(
         Resource::Nofile,
         Rlimit {
@@ -174,7 +174,7 @@ impl ServeArguments {
 
     fn show(&self, url: &str) {
         if self.announce {
-            // Whoever was to read it may be gone; others come.
+            // The reader of the pipe may have ended; other clients can still connect.
             let _ = writeln!(std::io::stdout(), "{url}");
         } else {
             say!("junctura: serving {url}");
@@ -202,8 +202,8 @@ impl ServeArguments {
         Ok(())
     }
 
-    /// The server's own address, and where else it is to be found. One that is asked for on a network alone has one that only
-    /// its clients on this machine are told.
+    /// Returns the server's own address and its other endpoints. A server that is requested on a network alone has a private address, which
+    /// only its clients on this machine receive.
     fn addresses(&self) -> Result<(ServerAddress, Vec<Endpoint>)> {
         let mut endpoints = self.listen.iter().map(|url| url.parse()).collect::<Result<Vec<_>>>()?;
         let address = self.address();
@@ -269,13 +269,13 @@ impl ServeArguments {
     }
 }
 
-/// The smallest memory of a server: with less, hardly an object fits.
+/// The smallest memory of a server: less has no room for an object.
 const BUDGET_BYTES_MIN: u64 = 1 << 20;
 
 /// Returns the budget.
 ///
 /// # Errors
-/// `InvalidArgument` for less than [`BUDGET_BYTES_MIN`], and for more than there is.
+/// `InvalidArgument` for less than [`BUDGET_BYTES_MIN`], and for more than is available.
 fn check_budget(bytes: u64, available_bytes: u64) -> Result<u64> {
     let cause = if bytes < BUDGET_BYTES_MIN {
         format!(
@@ -299,17 +299,17 @@ pub(crate) fn default_budget_bytes() -> u64 {
     (available_bytes() / 4).max(64 << 20)
 }
 
-/// Half of what this process may have.
+/// Returns half of the memory that this process may use.
 pub(crate) fn half_of_memory() -> u64 {
     available_bytes() / 2
 }
 
-/// The memory that this process may have: that of the machine, or of its control group.
+/// Returns the memory that this process may use: that of the machine or of its control group.
 fn available_bytes() -> u64 {
     memory_bytes().min(doctor::group_limit_bytes().unwrap_or(u64::MAX))
 }
 
-/// The machine's memory.
+/// Returns the memory of the machine.
 fn memory_bytes() -> u64 {
     let info = rustix::system::sysinfo();
     info.totalram as u64 * u64::from(info.mem_unit.max(1))

@@ -1,4 +1,4 @@
-//! `junctura pool stat`: what a pool has done and holds, in numbers.
+//! `junctura pool stat` shows the activity and contents of a pool in numbers.
 
 use clap::Args;
 use junctura::{Code, Error, Result};
@@ -15,20 +15,20 @@ const EXAMPLES: &str = "Examples:
   junctura pool stat
   junctura pool stat --json | jq .memory.used_bytes";
 
-/// Show what the pool has done and holds
+/// Show the activity and contents of the pool
 ///
-/// Objects, memory, who waits for what, requirements with a name, and the clients. With --json everything that the server counts, limits included.
+/// Shows objects, memory, waiting clients, named requirements, and all clients. --json prints all counters and limits of the server.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// Print what the server says, as JSON
+    /// Print all counters of the server, as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Shows.
+/// Runs the command.
 pub(crate) fn run(arguments: &StatArguments) -> Result<()> {
     let builder = arguments.pool.reader("junctura pool stat").visitor(true);
     let pool = open_served(&arguments.pool.pool, || InterruptFlag::install()?.watch(builder).open())?;
@@ -223,7 +223,7 @@ fn write_requirements(stat: &Value, out: &mut StandardOutput) -> Result<()> {
     Ok(())
 }
 
-/// Who keeps nobody waiting any more.
+/// Requirements that block no client any more.
 fn write_broken(stat: &Value, out: &mut StandardOutput) -> Result<()> {
     let broken = array(&stat["broken_requirements"]);
     if broken.is_empty() {
@@ -254,7 +254,7 @@ fn write_broken(stat: &Value, out: &mut StandardOutput) -> Result<()> {
     Ok(())
 }
 
-/// A time in the unit in which people think of it; `-` for one that is not there.
+/// Returns a time in a readable unit; `-` for none.
 pub(crate) fn ago(seconds: &Value) -> String {
     match seconds.as_f64() {
         None => "-".to_owned(),
@@ -299,7 +299,7 @@ pub(crate) fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A count; a server of another version may not have it.
+/// Returns a count; a server of another version may lack it.
 pub(crate) fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `junctura pool stop`: the server of a pool ends, in good order.
+//! `junctura pool stop` shuts the server of a pool down in order.
 
 use std::time::Duration;
 
@@ -11,31 +11,31 @@ use serde_json::Value;
 use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
-  junctura pool stop                                when all that was promised has been received
-  junctura pool stop --pool unix:mine --timeout 30s        but not later than this
+  junctura pool stop                                when all objects that requirements are owed were received
+  junctura pool stop --pool unix:mine --timeout 30s        but after at most 30 seconds
   junctura pool stop --now";
 
 /// Stop the server of a pool
 ///
-/// It takes nothing new (no offers, no clients), and ends when everything that requirements are owed was received. What its
-/// memory held is gone then. Waits for the end; Ctrl-C ends the waiting, but the server goes on to its end.
+/// The server refuses new offers and clients, and exits when everything that requirements are owed was received. All objects in its
+/// memory are lost then. The command waits for the exit; after Ctrl-C it ends, and the server continues to drain.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StopArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// End it after this time anyway, and say what was left (exit status 4; default: as long as it takes)
+    /// Exit after this time in any case, and report the remaining objects (exit status 4; default: no limit)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     timeout: Option<Duration>,
-    /// End it at once, and say what was left
+    /// Exit at once, and report the remaining objects
     #[arg(long, conflicts_with = "timeout")]
     now: bool,
 }
 
-/// After this long, and then as often, a command looks what the server waits for.
+/// Interval at which the command checks what the server waits for.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Stops.
+/// Runs the command.
 pub(crate) fn run(arguments: &StopArguments) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
     let builder = arguments.pool.reader("junctura pool stop").visitor(true);
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &StopArguments) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the server has ended, and prints what it waits for after [`PATIENCE`] and at each change.
+/// Waits until the server has ended. Prints what the server waits for after [`PATIENCE`] and at each change.
 fn wait_for_the_end(pool: &Pool, timeout: Option<Duration>) -> Result<()> {
     let mut ended = pool.begin_stop(timeout)?;
     let mut reported = String::new();
@@ -61,7 +61,7 @@ fn wait_for_the_end(pool: &Pool, timeout: Option<Duration>) -> Result<()> {
         if ended.wait_within(PATIENCE)?.is_some() {
             return Ok(());
         }
-        // The server may end before it answers; the next turn reports that.
+        // The server may exit before it answers; the next turn reports that.
         let Ok(stat) = pool.stat() else { continue };
         let left = still_owed(&serde_json::from_str(&stat).unwrap_or_default());
         if left != reported && !left.is_empty() {
@@ -74,7 +74,7 @@ fn wait_for_the_end(pool: &Pool, timeout: Option<Duration>) -> Result<()> {
     }
 }
 
-/// The objects that requirements are owed, by the figures of a server; empty: none.
+/// Returns the objects that requirements are owed, by the counters of a server; empty: none.
 fn still_owed(stat: &Value) -> String {
     let count = |one: &Value, name: &str| one[name].as_u64().unwrap_or_default();
     let mut named = 0;

@@ -1,7 +1,7 @@
-//! `junctura wait-for`: until so many objects are there. No payload moves, and nothing counts as received.
+//! `junctura wait-for` waits until a number of objects is visible. It transfers no payload and receives nothing.
 //!
-//! Events and list overlap, so that nothing falls between them: the events begin first. What both tell is counted once, by its
-//! key; a newer version of an object is not another one.
+//! The subscription to events begins before the list, so no object is missed. An object in both is counted once, by its
+//! key; a newer version of an object is not counted again.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -20,33 +20,33 @@ use crate::url::{BehindArguments, PoolArguments};
 
 const EXAMPLES: &str = "Examples:
   junctura wait-for step=24 --count 400 --timeout 1h && ./products.sh
-  junctura wait-for name=plume                                    until there is one
+  junctura wait-for name=plume                                    until it exists
   junctura wait-for class=od step=0/6/12 --count 1200 --timeout 0s --quiet || echo not yet
-  junctura wait-for --store /data/archive step=24 --count 400     until so many are kept in a store";
+  junctura wait-for --store /data/archive step=24 --count 400     until a store has 400";
 
-/// Wait until so many objects are there, in the pool or in a store
+/// Wait until a number of objects is visible, in the pool or in a store
 ///
-/// Counts what is visible now and what becomes visible from now on, each key once; what has been counted counts even if it goes
-/// again meanwhile. No payload moves, and nothing counts as received. The exit status says whether there were enough: 0, or 4
-/// when the time was over.
+/// Counts objects that are visible now or become visible later, each key once; an object counts even if it is removed again.
+/// The command transfers no payload and receives nothing. The exit status is 0 if the number was reached, and 4 after the
+/// timeout.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WaitForArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// Wait for what is committed to this store instead
+    /// Wait for objects of this store
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// Which objects: param=t, 'levelist>=500'; each must hold
+    /// Selects objects: param=t, 'levelist>=500'; all must match
     #[arg(required = true, value_name = "SELECTOR")]
     selectors: Vec<String>,
-    /// How many
+    /// Number of objects
     #[arg(long, value_name = "N", default_value_t = 1)]
     count: u64,
-    /// How long to wait (default: as long as it takes; 0s: only look)
+    /// Maximum wait (default: no limit; 0s: check once)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     timeout: Option<Duration>,
-    /// Say nothing when there were enough
+    /// Print nothing if the number was reached
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
     /// Print JSON
@@ -117,7 +117,7 @@ impl WaitForArguments {
         Ok((selector, seen.count()))
     }
 
-    /// The newest version of each key that is there, and then what is committed.
+    /// Counts the newest version of each key, then new commits.
     fn wait_for_store(
         &self,
         store: &Store,
@@ -157,7 +157,7 @@ impl WaitForArguments {
     }
 }
 
-/// The keys that were seen.
+/// The keys so far.
 #[derive(Default)]
 struct SeenKeys(HashSet<(String, String)>);
 

@@ -1,4 +1,4 @@
-//! `junctura pool wanted`: whether anybody asks for an object, before it is made.
+//! `junctura pool wanted` reports whether any client wants an object, before it is computed.
 
 use clap::Args;
 use junctura::{Code, Error, Result};
@@ -13,22 +13,22 @@ const EXAMPLES: &str = "Examples:
   junctura pool wanted --schema free name=plume
   junctura pool wanted --schema free name=plume --quiet && make plume.png";
 
-/// Say whether anybody wants an object, before it is made
+/// Report whether any client wants an object, before it is computed
 ///
-/// Counts those who would be given an object with these attributes, were it put now: follows, requirements and demands that
-/// wait. The exit status is 0 if there are any, and 3 if there are none.
+/// Counts the follows, requirements and waiting demands that would receive an object with these attributes if it were offered now.
+/// The exit status is 0 if there are any, and 3 if there are none.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WantedArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// The object's attributes
+    /// Attributes of the object
     #[arg(required = true, value_name = "NAME=VALUE", value_parser = pair)]
     attributes: Vec<AttributePair>,
-    /// The schema that describes it (default: the pool's first)
+    /// The schema of the object (default: the pool's first)
     #[arg(long, value_name = "NAME")]
     schema: Option<String>,
-    /// Print nothing where it is wanted
+    /// Print nothing if the object is wanted
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
     /// Print JSON
@@ -36,7 +36,7 @@ pub(crate) struct WantedArguments {
     json: bool,
 }
 
-/// Asks.
+/// Runs the command.
 pub(crate) fn run(arguments: &WantedArguments) -> Result<()> {
     let pool = arguments
         .pool

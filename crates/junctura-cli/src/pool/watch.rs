@@ -1,4 +1,4 @@
-//! `junctura watch`: what happens in the pool, a line for each event, while it happens.
+//! `junctura watch` prints a line for each event in the pool.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -20,37 +20,36 @@ use crate::{json, store};
 const EXAMPLES: &str = "Examples:
   junctura watch                                    everything, until Ctrl-C
   junctura watch param=t --kind offered             new fields of one parameter
-  junctura watch --kind left --json                 clients that leave, and why
-  junctura watch --kind offered --count 10 class=od until ten have come
-  junctura watch --store /data/archive param=t      what is kept in a store, as it is committed";
+  junctura watch --kind left --json                 clients that disconnect, with the reason
+  junctura watch --kind offered --count 10 class=od until ten were offered
+  junctura watch --store /data/archive param=t      objects of a store when they are committed";
 
 /// Watch what happens in the pool, or in a store
 ///
-/// Objects that were offered, withdrawn, expired or superseded, if they match the selectors; clients that joined or left; and
-/// requirements with a name that were made (required), retracted, or came to the end of their time to live (lapsed), and
-/// requirements that were broken since they kept others waiting; and, of objects that match, those that were not offered since
-/// nothing wanted them (declined), and demands for such (missed).
-/// Of a store: objects as they are committed (archived), with their commit and where they lie.
-/// No payload moves. It says on standard error when it begins: what happens after that is told.
+/// Events of matching objects: offered, withdrawn, expired, superseded; not offered because no client wanted them (declined), and
+/// demands for those (missed). Events of clients: joined, left. Events of named requirements: required, retracted, lapsed at the
+/// end of their time to live, and broken because they blocked other clients.
+/// With --store: objects when they are committed (archived), with commit and location.
+/// No payload is transferred. The command prints to standard error when it begins; it reports all later events.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WatchArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// Watch this store instead
+    /// Watch this store
     #[arg(long, value_name = "URL", conflicts_with = "kinds")]
     store: Option<String>,
-    /// Which objects: param=t, 'levelist>=500'; each must hold
+    /// Selects objects: param=t, 'levelist>=500'; all must match
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
-    /// Which kinds of events, separated by commas (default: all)
+    /// Kinds of events, separated by commas (default: all)
     #[arg(long = "kind", visible_alias = "kinds", value_name = "KIND", value_delimiter = ',',
         value_parser = PossibleValuesParser::new(EventKind::ALL.map(EventKind::name)))]
     kinds: Vec<String>,
-    /// End after this many events
+    /// Stop after this many events
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// End after this time: as done, or as timed out (exit status 4) when --count events have not come
+    /// Stop after this time: with exit status 0, or 4 if fewer than --count events occurred
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     timeout: Option<Duration>,
     /// Print a JSON line for each event
@@ -77,7 +76,7 @@ pub(crate) fn run(arguments: &WatchArguments) -> Result<()> {
     };
     let mut out = StandardOutput::new();
     match write_events(arguments, &pool, deadline, &interrupt, &mut out) {
-        // The server has ended in order: nothing else is to come.
+        // The server was stopped in order: there are no more events.
         Err(error) if error.code() == Code::Closed && arguments.count.is_none() => {
             say!("junctura: {}: {}", error.subject(), error.cause());
         }

@@ -1,4 +1,4 @@
-//! `junctura pool withdraw` and `junctura pool withdraw-all`: objects out of the pool, by key or by selector.
+//! `junctura pool withdraw` and `junctura pool withdraw-all` remove objects by key or by selector.
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use crate::url::PoolArguments;
 const WITHDRAW_EXAMPLES: &str = "Examples:
   junctura pool withdraw --schema free name=plume
   junctura pool withdraw \"$(junctura ls --json param=t step=6 number=3 | jq -r .key)\"
-  junctura pool withdraw --force --schema free name=plume     do not wait for those who are owed it";
+  junctura pool withdraw --force --schema free name=plume     do not wait for readers that are owed it";
 
 const RETIRE_EXAMPLES: &str = "Examples:
   junctura pool withdraw-all class=rd expver=test
   junctura pool withdraw-all 'step<24' --timeout 10s
   junctura pool withdraw-all '*' --force              empty the pool";
 
-/// How to withdraw.
+/// Options of both commands.
 #[derive(Args, Debug)]
 struct WithdrawMode {
-    /// Wait this long for requirements that are owed an object (exit status 4; default: as long as it takes)
+    /// Maximum wait for requirements that are owed an object (then exit status 4; default: no limit)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, conflicts_with = "force")]
     timeout: Option<Duration>,
-    /// Do not wait: who is owed an object is told that it is gone
+    /// Do not wait: readers that are owed an object get a gap
     #[arg(long)]
     force: bool,
     /// Print JSON
@@ -38,7 +38,7 @@ struct WithdrawMode {
 
 /// Withdraw one object, by its key
 ///
-/// Every version of it goes. Waits until every requirement that was owed it has had it.
+/// Removes all versions of the object. Waits until every requirement that is owed the object has received it.
 #[derive(Args, Debug)]
 #[command(after_help = WITHDRAW_EXAMPLES)]
 pub(crate) struct WithdrawArguments {
@@ -54,15 +54,15 @@ pub(crate) struct WithdrawArguments {
     how: WithdrawMode,
 }
 
-/// Withdraw every object that matches
+/// Withdraw every matching object
 ///
-/// Waits until every requirement that was owed one of them has had it.
+/// Waits until every requirement that is owed one of the objects has received it.
 #[derive(Args, Debug)]
 #[command(after_help = RETIRE_EXAMPLES)]
 pub(crate) struct WithdrawAllArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// Which objects: each selector must hold; '*' means all
+    /// Selects objects: all selectors must match; '*' means all objects
     #[arg(required = true, value_name = "SELECTOR")]
     selectors: Vec<String>,
     #[command(flatten)]
@@ -119,7 +119,7 @@ impl WithdrawArguments {
     }
 }
 
-/// Withdraws all that match.
+/// Withdraws all matching objects.
 pub(crate) fn withdraw_all(arguments: &WithdrawAllArguments) -> Result<()> {
     let pool = arguments
         .pool

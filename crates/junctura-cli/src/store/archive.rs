@@ -1,4 +1,4 @@
-//! `junctura store archive`: files become objects that last.
+//! `junctura store archive` writes files to a store as objects.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ const EXAMPLES: &str = "Examples:
   ssh cluster cat out.grib | junctura store archive --store /data/archive --every 1000 -
 When a file is damaged nothing of this command is visible, but for what --every has flushed before.";
 
-/// Keep files in a store
+/// Write files to a store
 ///
-/// Each field of a GRIB file (edition 1 or 2, recognised by its content) becomes an object of the `mars` schema, with the
-/// attributes that its header gives. Any other file becomes one object with the attributes given by --set; where `name` is
-/// part of the key and not given, it is the file's name. All of them become visible at once, when all of them are on the disk.
+/// Each field of a GRIB file (edition 1 or 2, recognized by its content) becomes an object of the `mars` schema, with the
+/// attributes of its header. Any other file becomes one object with the attributes given by --set. If `name` is part of the key and
+/// not given, it is the name of the file. All objects become visible at once, when all are on disk.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ArchiveArguments {
@@ -32,17 +32,17 @@ pub(crate) struct ArchiveArguments {
     store: StoreArguments,
     #[command(flatten)]
     files: FilesArguments,
-    /// Make the store, if there is none
+    /// Create the store if it does not exist
     #[arg(long)]
     create: bool,
-    /// Make visible what is there after each so many objects, instead of everything in the end
+    /// Make objects visible after each N, instead of all at the end
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     every: Option<u64>,
     #[command(flatten)]
     tell: TellArguments,
 }
 
-/// Archives.
+/// Runs the command.
 pub(crate) fn run(arguments: &ArchiveArguments) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
     let tally = PutTally::new(arguments.tell, arguments.files.total_bytes());
@@ -76,7 +76,7 @@ impl ArchiveArguments {
     }
 }
 
-/// A store that takes objects.
+/// A store as a destination of objects.
 struct ArchiveStore {
     store: Store,
     writer: StoreWriter,
@@ -98,7 +98,7 @@ impl ArchiveStore {
         self.tally.flush()
     }
 
-    /// What the writer has forgotten is not archived by the next flush; one of it is counted with the error.
+    /// Objects that the writer has dropped are not part of the next flush; one of them is counted with the error.
     fn forget(&mut self, error: Error) -> Error {
         if self.writer.pending() == 0 {
             let others = self.unflushed.len().saturating_sub(1);
@@ -119,7 +119,7 @@ impl FileTarget for ArchiveStore {
         zeros(bytes, "payload")
     }
 
-    /// A store takes whatever there is memory for.
+    /// A store accepts any size that fits in memory.
     fn payload_bytes_max(&self) -> Result<u64> {
         Ok(half_of_memory())
     }
@@ -146,7 +146,7 @@ impl FileTarget for ArchiveStore {
         Ok(())
     }
 
-    /// What is not complete stays unseen.
+    /// Incomplete objects stay invisible.
     fn idle(&mut self) -> Result<()> {
         self.tally.flush()
     }
@@ -203,14 +203,14 @@ mod tests {
         for name in ["a", "b", "c"] {
             take(&mut goal, name);
         }
-        // As a flush leaves it that is larger than a commit may be.
+        // As after a flush that exceeds the maximum size of a commit.
         goal.writer = goal.store.writer().unwrap();
         let error = goal.forget(Error::new(Code::TooLarge, "3 objects", "more than a commit has"));
         goal.failed(error).unwrap();
         take(&mut goal, "d");
         goal.flush().unwrap();
         assert_eq!(goal.tally.counts(), [1, 3]);
-        // A flush that can be tried again has them still.
+        // After an error that allows a retry, the writer still has them.
         take(&mut goal, "e");
         goal.forget(Error::new(Code::Io, "disk", "full"));
         goal.flush().unwrap();

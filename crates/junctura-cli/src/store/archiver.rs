@@ -1,4 +1,4 @@
-//! `junctura store archiver`: from a pool into a store, for as long as the pool lasts, by [`junctura::Archiver`]. Here is what is told of it.
+//! `junctura store archiver` archives the objects of a pool in a store, by [`junctura::Archiver`]. This module prints its reports.
 
 use std::time::{Duration, Instant};
 
@@ -15,17 +15,17 @@ use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
   junctura store archiver '*' --pool unix:model --store /data/archive                    until Ctrl-C
-  junctura store archiver 'step=0/to/240/by/6' --pool unix:model --store /data/archive   some of it
-  junctura store archiver '*' --pool unix:model --store /data/archive --until-live       what is there
+  junctura store archiver 'step=0/to/240/by/6' --pool unix:model --store /data/archive   some objects
+  junctura store archiver '*' --pool unix:model --store /data/archive --until-live       existing objects
   junctura store archiver 'type=image' --pool unix:model --every 10 --store /data/few    one of ten
   junctura store archiver '*' --pool unix:model --store /data/archive --flush-interval 5s   large commits
 Producers that offer with durability `durable` are answered when their objects are on the disk.";
 
-/// Keep what a pool has in a store
+/// Archive the objects of a pool in a store
 ///
-/// A requirement with a name (--requirement) keeps what matches in the pool until it is in the store, whoever releases it: also when no
-/// archiver runs. Several may share the work as long as their requirements differ. `junctura pool retract NAME` ends the requirement. An object
-/// that cannot be archived for a reason of its own is named and stays in the pool; all others are archived, and the exit status reports it.
+/// A named requirement (--requirement) retains matching objects in the pool until they are archived, whichever client releases them, also when no
+/// archiver runs. Several archivers can share the work if their requirements differ. `junctura pool retract NAME` ends the requirement. An object
+/// that cannot be archived because of its own content is reported and stays in the pool. All others are archived, and the exit status reports it.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "switches of a command line are independent"
@@ -35,32 +35,32 @@ Producers that offer with durability `durable` are answered when their objects a
 pub(crate) struct ArchiverArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// Which objects: each selector must hold; '*' means all
+    /// Selects objects: all selectors must match; '*' means all objects
     #[arg(required = true, value_name = "SELECTOR")]
     selectors: Vec<String>,
     #[command(flatten)]
     store: StoreArguments,
-    /// The requirement's name
+    /// The name of the requirement
     #[arg(long, value_name = "NAME", default_value = "archive")]
     requirement: String,
-    /// Archive one of so many objects that match, the first of each, and release the others. Counted by collocation: of the objects
-    /// whose keys have all but the last level in common
+    /// Archive one of N matching objects, the first of each N, and release the others. Counted for each collocation: objects
+    /// whose keys are equal in all levels but the last
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
-    /// Flush at the latest when so many objects are held; without it as many as come together, up to the window
+    /// Flush at the latest when N objects are pending; default: those that became visible together, up to the window
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     flush_every: Option<u64>,
-    /// Hold objects for so long, that more become visible together; without it until nothing more has come. What is held stays in the
-    /// pool's memory, and who offers durably waits for it
+    /// Collect objects for this time before a flush; default: until no more objects are ready. Pending objects stay in the
+    /// pool's memory, and durable offers wait for the flush
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     flush_interval: Option<Duration>,
-    /// End when all that is there is archived, and leave no requirement behind
+    /// Exit when all existing objects are archived, and remove the requirement
     #[arg(long)]
     until_live: bool,
-    /// Write the catalogue as Parquet files after each so many commits, so that who opens the store has little to read; 0: never
+    /// Write the catalogue as Parquet files after each N commits, so that opening the store reads less; 0: never
     #[arg(long, value_name = "N", default_value_t = 1000)]
     checkpoint_every: u64,
-    /// How many objects may be held at once. A bundle of so many, or fewer, is archived with one commit
+    /// Maximum number of pending objects. A bundle with at most so many is archived in one commit
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     window: u32,
     /// Print version, key and commit of each object once it is archived
@@ -74,7 +74,7 @@ pub(crate) struct ArchiverArguments {
     quiet: bool,
 }
 
-/// Archives.
+/// Runs the command.
 pub(crate) fn run(arguments: &ArchiverArguments) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
     let store = arguments.store.open()?;
@@ -104,7 +104,7 @@ impl ArchiverArguments {
     }
 }
 
-/// Says what is done.
+/// Prints the reports of an archiver.
 struct ArchiverOutput<'a> {
     arguments: &'a ArchiverArguments,
     out: StandardOutput,

@@ -1,4 +1,4 @@
-//! `junctura store create`: a store where there is none.
+//! `junctura store create` creates a store.
 
 use std::time::Duration;
 
@@ -10,53 +10,53 @@ use junctura_terminal::size;
 use crate::model::schema_files;
 use crate::store::StoreArguments;
 
-/// Schemas that are named one by one.
+/// Maximum number of schemas that are named one by one.
 const SCHEMAS_TOLD: usize = 12;
 
 const EXAMPLES: &str = "Examples:
   junctura store create --store /data/archive                      for the built-in schemas, mars before the others
-  junctura store create --store /data/archive --schema mine.yaml   mine first
-  junctura store create --store scratch --keep-snapshots 1h        room that compaction frees is there soon
+  junctura store create --store /data/archive --schema mine.yaml   mine is the default
+  junctura store create --store scratch --keep-snapshots 1h        compaction frees space soon
   junctura store create --store catalogue --data /big/data         the catalogue on a fast disk, the bytes on a large one
-  junctura store create --store scratch --compression 'zstd:9 class=rd' --compression lz4   research packed well, all else quickly
-  junctura store create --store 's3://fields/archive?endpoint=https://s3.example.org'   in a bucket that is there";
+  junctura store create --store scratch --compression 'zstd:9 class=rd' --compression lz4   strong compression for research, fast for the rest
+  junctura store create --store 's3://fields/archive?endpoint=https://s3.example.org'   in an existing bucket";
 
-/// Make a store
+/// Create a store
 ///
-/// A store is a folder, or two: --data. Or it is a part of an object store, which is asked first whether it keeps what the order
-/// of commits needs: that of several who create one object at once exactly one is told that it did. What is said here holds for everybody who uses it, and stays.
+/// A store is a folder, or two with --data, or a prefix of an object store. An object store must support conditional puts, which the order
+/// of commits needs: this is checked first. The options are properties of the store: they apply to all its clients, permanently.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CreateArguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// A schema of what it keeps: the name of a built-in one or a file, in YAML or with rules of FDB's; the first given is the default, the built-in ones
-    /// are there in any case
+    /// A schema of the store: the name of a built-in one or a file, in YAML or with rules of FDB. The first one is the default; the built-in ones
+    /// follow
     #[arg(long, value_name = "NAME|FILE")]
     schema: Vec<String>,
-    /// How long what a reader has found stays readable, whatever is written, purged and compacted meanwhile
+    /// Time for which an object that a reader has found stays readable, during writes, purges and compactions
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = size::parse_duration)]
     keep_snapshots: Duration,
-    /// How long what was archived may wait for its flush
+    /// Maximum time between archiving an object and its flush
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = size::parse_duration)]
     keep_unflushed: Duration,
-    /// Another place for the bytes of large flushes, which holds no catalogue: an absolute path, or a URL of an object store
+    /// Another location for the bytes of large flushes, without a catalogue: an absolute path, or a URL of an object store
     #[arg(long, value_name = "URL")]
     data: Option<String>,
-    /// How writers agree on an order: by the lock of one file (the default in a folder), or by names that are given once, for file
-    /// systems without locks and object stores
+    /// How writers agree on the order of commits: by a lock on one file (the default in a folder), or by exclusively created files, for file
+    /// systems without reliable locks and for object stores
     #[arg(long, value_name = "HOW")]
     commits: Option<CommitsOption>,
-    /// Pack objects, without loss and so that no reader notices: zstd, zstd:LEVEL (1 to 19) or lz4, and behind a blank a selector of
-    /// datasets, which asks for nothing but attributes of the first level of a key; of several that match, the first
+    /// Compress objects without loss, transparently for readers: zstd, zstd:LEVEL (1 to 19) or lz4, optionally followed by a blank and a
+    /// selector of datasets with attributes of the first key level; the first selector that matches applies
     #[arg(long, value_name = "CODEC [SELECTOR]", value_parser = packing)]
     compression: Vec<PackingRule>,
-    /// Say nothing
+    /// Print nothing
     #[arg(short, long)]
     quiet: bool,
 }
 
-/// `CODEC`, or `CODEC SELECTOR`.
+/// A `CODEC`, or `CODEC SELECTOR`.
 fn packing(text: &str) -> Result<PackingRule> {
     let (codec, datasets) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
     Ok(PackingRule {
@@ -65,14 +65,14 @@ fn packing(text: &str) -> Result<PackingRule> {
     })
 }
 
-/// [`Commits`], on a command line.
+/// [`Commits`], as an option.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum CommitsOption {
     Appended,
     Exclusive,
 }
 
-/// Creates.
+/// Runs the command.
 pub(crate) fn run(arguments: &CreateArguments) -> Result<()> {
     let layout = StoreLayout {
         ages: RetentionAges {

@@ -1,4 +1,4 @@
-//! The commands about what lasts: a store, in the words of [`junctura_store`].
+//! The commands about stores, in the terms of [`junctura_store`].
 
 pub(crate) mod archive;
 pub(crate) mod archiver;
@@ -21,9 +21,9 @@ const EXAMPLES: &str = "Examples:
   junctura store retrieve 'param=2t,step=0' --store /data/archive -o 2t.grib
   junctura store stat --store /data/archive";
 
-/// Make stores, fill them, read them, and keep them in order
+/// Create, fill, read and maintain stores
 ///
-/// `ls`, `watch` and `wait-for` read stores, too, with their option --store.
+/// `ls`, `watch` and `wait-for` also read stores, with their option --store.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StoreCommandArguments {
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &StoreCommandArguments, program: &ProgramWords) -> 
     }
 }
 
-/// Which store a command is about.
+/// The store of a command.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StoreArguments {
     #[arg(
@@ -96,13 +96,13 @@ impl StoreArguments {
     }
 }
 
-/// Which versions of a store's objects.
+/// Versions of a store's objects.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct VersionsArguments {
-    /// Show the versions that are masked by newer ones, too (of a store)
+    /// Also show versions that newer ones mask (of a store)
     #[arg(long)]
     all_versions: bool,
-    /// Only what came with a later commit than this one (of a store)
+    /// Only objects of later commits than this one (of a store)
     #[arg(long, value_name = "COMMIT")]
     after: Option<u64>,
 }
@@ -118,13 +118,13 @@ impl VersionsArguments {
         about_selector(listing, selector)
     }
 
-    /// Only what came with a later commit than this one.
+    /// Returns the commit after which objects are shown.
     pub(crate) fn after(self) -> Option<u64> {
         self.after
     }
 
     /// # Errors
-    /// `InvalidArgument` where a pool is asked.
+    /// `InvalidArgument` for a pool.
     pub(crate) fn are_of_no_pool(self) -> Result<()> {
         let cause = "it is about a store: a pool has one version of each key, and no commits";
         let refused = |name: &str| Err(Error::new(Code::InvalidArgument, name, cause));
@@ -139,12 +139,12 @@ impl VersionsArguments {
 /// Opens a store.
 ///
 /// # Errors
-/// `NotFound` that says how one is made, where there is none; `Corrupt`, `Unsupported`, `Denied` for what cannot be opened.
+/// `NotFound` with the command that creates the store; `Corrupt`, `Unsupported`, `Denied` if it cannot be opened.
 pub(crate) fn open(url: &str) -> Result<Store> {
     let _slow = SlowWork::store(url);
     Store::open_url(url).map_err(|error| {
         if error.code() == Code::InvalidArgument {
-            // What it does not repeat may be a secret.
+            // The error does not repeat the URL, which may contain a secret.
             return error;
         }
         if error.code() != Code::NotFound {
@@ -155,21 +155,21 @@ pub(crate) fn open(url: &str) -> Result<Store> {
     })
 }
 
-/// One selector of all arguments, as [`crate::attributes::selector_of_present`] of a pool.
+/// Returns one selector of all arguments, as [`crate::attributes::selector_of_present`] for a pool.
 pub(crate) fn selector(arguments: &[String], store: &Store) -> Result<String> {
     let selector = selector_for(arguments, || Ok(store.schemas().to_vec()))?;
     refuse_slips(&selector, store.schemas(), |exists| is_in_store(store, exists))?;
     Ok(selector)
 }
 
-/// One selector of all arguments for what is committed from now on, as [`crate::attributes::selector`] of a pool.
+/// Returns one selector of all arguments for future commits, as [`crate::attributes::selector`] for a pool.
 pub(crate) fn selector_of_coming(arguments: &[String], store: &Store) -> Result<String> {
     let selector = selector_for(arguments, || Ok(store.schemas().to_vec()))?;
     note_slips(&selector, store.schemas(), |exists| is_in_store(store, exists));
     Ok(selector)
 }
 
-/// As [`note_unknown`], of a store.
+/// As [`note_unknown`], for a store.
 pub(crate) fn note_unknown_in(store: &Store, selector: &str) {
     note_unknown(selector, store.schemas(), |exists| is_in_store(store, exists));
 }

@@ -1,7 +1,7 @@
-//! `junctura load handover`: what a hand-over costs on this machine, beside what this machine's own means cost.
+//! `junctura load handover` measures the cost of a hand-over on this machine, compared with the machine's own means.
 //!
-//! Some seconds, no arguments needed: it tells whether a machine is in order, not which release is faster (`junctura load pool` and
-//! the benches of the repository do that).
+//! It takes some seconds and no arguments, and shows whether a machine works as expected. To compare releases, use `junctura load pool` and
+//! the benches of the repository.
 
 mod machine;
 mod pool;
@@ -23,15 +23,15 @@ const EXAMPLES: &str = "Examples:
   junctura load handover --json > node7.json
   junctura load handover --time 100ms        a first look";
 
-/// Measure what a hand-over costs on this machine, beside the machine's own limits
+/// Measure the cost of a hand-over on this machine, compared with its limits
 ///
-/// Small and large objects through a pool, there and back between two processes; and beside them one copy in memory, a bare
-/// wake-up between two threads and two processes, and the same bytes through files. The ratios say whether a pool is as fast as
-/// this machine lets it be. For loads of your own: `junctura load pool`.
+/// Measures small and large objects through a pool, and a round trip between two processes; for comparison, one copy in memory, a bare
+/// wake-up between two threads and two processes, and the same bytes through files. The ratios show whether a pool is as fast as
+/// this machine permits. For other loads: `junctura load pool`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct HandoverArguments {
-    /// How long to measure each thing
+    /// Time for each measurement
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "1s")]
     time: Duration,
     /// Print JSON
@@ -43,23 +43,23 @@ pub(crate) struct HandoverArguments {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct EchoArguments {
     task: BenchTask,
-    /// The pool, where the task needs one
+    /// The pool, if the task needs one
     #[arg(long)]
     pool: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum BenchTask {
-    /// Writes every byte that it reads
+    /// Echo every byte
     Echo,
-    /// Offers an object for each that it receives
+    /// Offer an object for each received one
     Answer,
 }
 
-/// Bytes of a large object: a field of 0.5 degrees in double precision, nearly.
+/// Size of a large object: almost a field of 0.5 degrees in double precision.
 const LARGE_BYTES: usize = 804 << 10;
 
-/// What was measured. Times are in microseconds.
+/// Measured values. Times are in microseconds.
 #[derive(Clone, Debug, Serialize)]
 struct BenchFigures {
     small_objects_per_s: f64,
@@ -76,27 +76,27 @@ struct BenchFigures {
     ratios: BenchRatios,
 }
 
-/// The middle, and what one of a hundred exceeds.
+/// Median and 99th percentile.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct LatencySpread {
     p50: f64,
     p99: f64,
 }
 
-/// A pool beside the machine's own means.
+/// Ratios of a pool to the machine's own means.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct BenchRatios {
-    /// Of a large object through the pool, beside copying it once.
+    /// Rate of large objects, relative to one copy.
     large_to_memcpy: f64,
-    /// The same, beside writing it to a file and reading it.
+    /// The same, relative to writing and reading a file.
     large_to_file: f64,
-    /// Of a small object's time, beside a wake-up of another process.
+    /// Time of a small object, relative to a wake-up of another process.
     small_to_process_wake: f64,
-    /// Of a round trip's time, beside a bare one.
+    /// Time of a round trip, relative to a bare one.
     round_trip_to_process_wake: f64,
 }
 
-/// Measures.
+/// Runs the measurements.
 pub(crate) fn run(arguments: &HandoverArguments, program: &ProgramWords) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
     let figures = measure(arguments.time, program, &interrupt)?;
@@ -154,7 +154,7 @@ fn measure(time: Duration, program: &ProgramWords, interrupt: &InterruptFlag) ->
     })
 }
 
-/// Does the other process's part.
+/// Runs the other process.
 pub(crate) fn work(arguments: &EchoArguments) -> Result<()> {
     match arguments.task {
         BenchTask::Echo => machine::echo(),

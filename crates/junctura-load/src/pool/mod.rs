@@ -1,16 +1,16 @@
-//! `junctura load pool`: the standard load of this field, in separate processes, with figures.
+//! `junctura load pool` runs the standard load of an ensemble forecast in separate processes.
 //!
 //! ```text
 //!   coordinator --plan--> producer 0 … P-1 --offers--> pool --deliveries--> consumer 0 … C-1
 //!               <-------- a line of JSON each half second, a report at the end ----------'
 //! ```
-//! Members are dealt out: producer `p` offers those with `member % P == p`, and each object has exactly one consumer,
-//! `member % C`. An object stays until that consumer has released it. The coordinator offers and receives nothing.
+//! Members are distributed: producer `p` offers those with `member % P == p`, and each object has exactly one consumer,
+//! `member % C`. An object is retained until that consumer has released it. The coordinator offers and receives nothing.
 //!
-//! With `--groups N` consumers are members of N consumer groups, each of which gets everything; `--followers` are in none, and
-//! each object has one of them. Processes may be killed and replaced meanwhile (`kills.rs`). The first of each group stays to
-//! the end, and takes what is left when all others are gone. With `--retention group` each consumer is a group of its own,
-//! and what is offered to it stays until this group has released it.
+//! With `--groups N` consumers are members of N consumer groups, each of which receives every object; `--followers` are in no group, and
+//! each object has one of them. Processes can be killed and replaced during the load (`kills.rs`). The first member of each group runs to
+//! the end, and receives the remaining objects when all others have ended. With `--retention group` each consumer is its own group,
+//! and its objects are retained until this group has released them.
 
 mod coordinator;
 mod drain;
@@ -33,27 +33,27 @@ use self::kills::KillCounts;
 pub(crate) use self::workers::work;
 use crate::FieldArguments;
 
-/// How much of each payload is touched.
+/// Part of each payload that is read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TouchMode {
-    /// Attributes only: a stamp of 64 bytes is all there is
+    /// Attributes and a stamp of 64 bytes only
     Metadata,
-    /// Payload pages are resident; first and last cache line are stamped by the producer and checked by the consumer
+    /// Payload pages are resident; the producer stamps the first and last cache line, and the consumer checks them
     Transfer,
-    /// Every byte is written by the producer and read by the consumer
+    /// The producer writes every byte, and the consumer reads it
     Touch,
-    /// Every byte is written, and its checksum compared by the consumer
+    /// The producer writes every byte, and the consumer compares a checksum
     Verify,
 }
 
-/// Until when the objects of a load stay.
+/// Retention of the objects of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RetentionEnd {
-    /// As many have released the object as are to receive it
+    /// Until all receivers have released the object
     Count,
-    /// The group of its consumer has released it: each consumer is a group of its own
+    /// Until the group of its consumer has released it: each consumer is its own group
     Group,
 }
 
@@ -65,17 +65,17 @@ const EXAMPLES: &str = "Examples:
 /// Load a pool as an ensemble forecast does, and measure
 ///
 /// Producers offer fields of members x steps x levels x parameters, one forecast after the other; each object has one
-/// consumer, which checks and releases it. Without --pool, an own server is started for the run.
+/// consumer, which checks and releases it. Without --pool, the command starts its own server.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PoolLoadArguments {
-    /// The pool to load (default: an own server)
+    /// The pool to load (default: its own server)
     #[arg(long, value_name = "URL")]
     pool: Option<String>,
-    /// Consumers reach the pool by this URL instead, which may lead through a network
+    /// URL of the pool for consumers, for example over a network
     #[arg(long, value_name = "URL", requires = "pool")]
     consume_from: Option<String>,
-    /// Producers reach the pool by this URL instead, which may lead through a network
+    /// URL of the pool for producers, for example over a network
     #[arg(long, value_name = "URL", requires = "pool")]
     offer_to: Option<String>,
     #[command(flatten)]
@@ -89,60 +89,60 @@ pub(crate) struct PoolLoadArguments {
     /// Consumer processes
     #[arg(long, default_value_t = 1)]
     consumers: u32,
-    /// Consumer groups that the consumers share in, each of which gets everything (default: each object has one consumer)
+    /// Number of consumer groups, each of which receives every object (default: each object has one consumer)
     #[arg(long, value_name = "N", default_value_t = 0)]
     groups: u32,
-    /// With --groups: consumers besides, who are in no group; each object goes to one of them
+    /// With --groups: number of consumers outside all groups; each object goes to one of them
     #[arg(long, value_name = "N", default_value_t = 0)]
     followers: u32,
-    /// Until when an object stays: until so many have released it as are to receive it, or until the group has to which its
-    /// consumer belongs alone
+    /// Retention of an object: until all receivers have released it, or until the group of its only
+    /// consumer has
     #[arg(long, value_enum, default_value_t = RetentionEnd::Count)]
     retention: RetentionEnd,
-    /// Kill so many processes during the run (SIGKILL), each replaced by another: producers=3,consumers=3,members=10, where
-    /// consumers are those in no group; a number alone: members of groups
+    /// Number of processes that are killed during the run (SIGKILL) and replaced: producers=3,consumers=3,members=10, where
+    /// consumers are those outside groups; a number alone: members of groups
     #[arg(long, value_name = "WHAT", default_value = "0")]
     kills: KillCounts,
-    /// So many processes may lose their connection during the run, each replaced by another that connects anew
+    /// Number of processes that may lose their connection during the run; each is replaced by one that reconnects
     #[arg(long, value_name = "N", default_value_t = 0)]
     cuts: u32,
-    /// What is killed, and when, is drawn from this number
+    /// Seed of the times and victims of kills
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// How much of each payload is touched
     #[arg(long, value_enum, default_value_t = TouchMode::Transfer)]
     mode: TouchMode,
-    /// Offers of a producer that are not acknowledged yet; 1: each is awaited
+    /// Maximum number of unacknowledged offers of a producer; 1: wait for each
     #[arg(long, default_value_t = 64)]
     window: u32,
-    /// Each producer's objects become visible in bundles of so many
+    /// Number of a producer's objects that become visible together, in a bundle
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     bundle: Option<u64>,
-    /// Standing subscriptions of other clients
+    /// Number of standing subscriptions of other clients
     #[arg(long, default_value_t = 0)]
     subscriptions: u32,
-    /// Objects per second and producer (default: as many as possible)
+    /// Objects per second and producer (default: no limit)
     #[arg(long)]
     rate: Option<f64>,
-    /// How long a consumer holds each object before it releases it
+    /// Time for which a consumer holds each object before it releases it
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "0s")]
     work: Duration,
-    /// How long to measure
+    /// Time of the measurement
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "20s")]
     duration: Duration,
-    /// How long to run before measuring
+    /// Time before the measurement
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "1s")]
     warmup: Duration,
-    /// Payloads of at most this size travel inside the message (own server only)
+    /// Payloads of at most this size are part of the message (own server only)
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes)]
     inline_max: Option<u64>,
-    /// Let the own server look for work this long before it sleeps
+    /// Time for which the own server polls before it sleeps
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     spin: Option<Duration>,
-    /// Record what every process did, for a judge of histories
+    /// Record the actions of every process, for a judge of histories
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
-    /// Print the figures as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[arg(skip)]

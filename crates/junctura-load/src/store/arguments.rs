@@ -12,9 +12,9 @@ use crate::FieldArguments;
 use crate::load::LoadSpace;
 use crate::stamp::BYTES_MIN;
 
-/// Objects of a load, unless it is said what part of it is wanted.
+/// Default number of objects of a load.
 const OBJECTS: f64 = 1000.0;
-/// Processes, and threads of each.
+/// Maximum number of processes, and of threads of each.
 const LANES_MAX: u32 = 1024;
 
 const EXAMPLES: &str = "Examples:
@@ -25,89 +25,89 @@ const EXAMPLES: &str = "Examples:
 /// Load a store as an archive of forecasts does, and measure
 ///
 /// Processes write fields of members x steps x levels x parameters and read them, beside a plain write of the same bytes. Without
-/// --store, each row of the table has a store of its own in the system's temporary folder.
+/// --store, each row of the table has its own store in the temporary folder of the system.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StoreLoadArguments {
-    /// The store to load, a folder or bucket, made where there is none, which keeps what is written
-    /// (default: one for each row of the table, in the system's temporary folder, removed afterwards). The plain files beside it are
-    /// written next to its data, or in the temporary folder where the data is in a bucket
+    /// The store to load, a folder or bucket, which is created if it does not exist and keeps the objects
+    /// (default: one for each row of the table, in the temporary folder of the system, removed afterwards). The plain files for comparison
+    /// are written next to its data, or in the temporary folder if the data is in a bucket
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
     #[command(flatten)]
     pub(crate) fields: FieldArguments,
-    /// What is done
+    /// Access pattern
     #[arg(long, value_enum, default_value_t = AccessPattern::A)]
     pub(crate) pattern: AccessPattern,
-    /// All writers write into one dataset; without it, each has one of its own
+    /// All writers write to one dataset; default: each writes to its own
     #[arg(long)]
     pub(crate) contended: bool,
-    /// From what readers learn what is there
+    /// Source of the catalogue for readers
     #[arg(long, value_enum, value_name = "FROM", default_value_t = CatalogueSource::Log)]
     pub(crate) catalogue: CatalogueSource,
-    /// A load that is well known
+    /// A standard load
     #[arg(long, value_enum, conflicts_with_all = ["members", "steps", "levels", "params", "size", "read_back"])]
     pub(crate) preset: Option<LoadPreset>,
-    /// Only this part of the objects: 0.01 is the first hundredth (default: 1,000 objects)
+    /// Fraction of the objects: 0.01 is the first hundredth (default: 1,000 objects)
     #[arg(long, value_name = "PART")]
     pub(crate) scale: Option<f64>,
-    /// Pattern a: as many readers as writers read this share of the objects back while they are written
+    /// Pattern a: as many readers as writers read this share of the objects during the write
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub(crate) read_back: f64,
-    /// Pattern b: how often each object is re-written
+    /// Pattern b: number of rewrites of each object
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rewrites: u64,
-    /// A writer flushes after each N objects
+    /// Number of objects between flushes of a writer
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) every: u64,
-    /// Processes that write, and as many that read; several numbers make a row of the table each
+    /// Number of writing processes, and of reading ones; several numbers make a row of the table each
     #[arg(long, value_name = "N,…", default_value = "1", value_delimiter = ',')]
     pub(crate) writers: Vec<u32>,
-    /// Threads of each of them, likewise
+    /// Number of threads of each process, likewise
     #[arg(long, value_name = "N,…", default_value = "1", value_delimiter = ',')]
     pub(crate) threads: Vec<u32>,
-    /// Draw the rows of the table, too: a PNG, or whatever else matplotlib makes of the name's ending
+    /// Plot the rows of the table: PNG, or another format of matplotlib by the extension of the name
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
     /// The Python that has matplotlib, for --plot (default: the one that runs this command, else python3)
     #[arg(long, value_name = "PROGRAM", requires = "plot")]
     pub(crate) python: Option<OsString>,
-    /// Print a line of JSON for each row of the table
+    /// Print a JSON line for each row of the table
     #[arg(long)]
     pub(crate) json: bool,
     #[arg(skip)]
     pub(crate) program: ProgramWords,
 }
 
-/// What is done with the objects.
+/// Access pattern of the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AccessPattern {
-    /// All are written, then all are read
+    /// All objects are written, then all are read
     A,
-    /// All are re-written while they are read
+    /// All objects are rewritten while they are read
     B,
 }
 
-/// From what readers learn what is there.
+/// Source of the catalogue for readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CatalogueSource {
     /// The commit log alone
     Log,
-    /// A checkpoint, an index that is made before they begin, and what came after it
+    /// A checkpoint, an index that is created before they start, and later commits
     Checkpoint,
 }
 
-/// A load that is well known.
+/// A standard load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LoadPreset {
-    /// 5 members x 10 steps x 200 levels x 11 parameters of 803 KiB; 70 % are read back while they are written
+    /// 5 members x 10 steps x 200 levels x 11 parameters of 803 KiB; 70 % are read during the write
     Ensemble,
 }
 
-/// A load, as the arguments mean it.
+/// A load with its arguments resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreLoad {
     pub(crate) space: LoadSpace,
@@ -118,7 +118,7 @@ pub(crate) struct StoreLoad {
 
 impl StoreLoad {
     /// # Errors
-    /// `InvalidArgument` for arguments that make none.
+    /// `InvalidArgument` for arguments that contradict each other.
     pub(crate) fn of(options: &StoreLoadArguments) -> Result<Self> {
         let (space, bytes, read_back) = match options.preset {
             None => (options.fields.space(), options.fields.size, options.read_back),
@@ -183,7 +183,7 @@ const ENSEMBLE: LoadSpace = LoadSpace {
 };
 
 impl StoreLoadArguments {
-    /// Writers, and threads of each, of all rows of the table.
+    /// Returns the numbers of writers and threads of all rows.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let of_writers = |&writers| self.threads.iter().map(move |&threads| (writers, threads));
         self.writers.iter().flat_map(of_writers)

@@ -1,10 +1,10 @@
-//! `junctura cp`: objects from one pool into another, as they are.
+//! `junctura cp` copies objects from one pool to another, unchanged.
 //!
 //! ```text
 //!  FROM --follow, a window of objects--> held here --one copy, into TO's own memory--> acknowledged --> released
 //! ```
-//! No payload is kept in memory of this process: it goes from the pages of one pool into those of the other. An object is
-//! released to FROM when TO has it, so what a copy through a group had and did not finish goes to the next one.
+//! No payload is buffered in this process: it is copied from the pages of one pool to those of the other. An object is
+//! released in FROM when TO has acknowledged it, so unfinished objects of a copy in a group are redelivered to the next member.
 
 mod copier;
 mod pace;
@@ -25,17 +25,17 @@ use copier::{CopyNotice, PoolCopier};
 use pace::ByteRate;
 
 const EXAMPLES: &str = "Examples:
-  junctura cp unix:model unix:archive 'step<24'             what is there
-  junctura cp unix:model unix:viewer param=t --follow       what is there, then all that comes, until Ctrl-C
+  junctura cp unix:model unix:archive 'step<24'             existing objects
+  junctura cp unix:model unix:viewer param=t --follow       existing objects, then all new ones, until Ctrl-C
   junctura cp unix:model unix:viewer '*' --follow --rate 50MiB
   junctura cp unix:model unix:products '*' --follow --group products --keep-going
 What TO has already is skipped where key, attributes and payload are the same, and is an error where they differ.";
 
 /// Copy objects from one pool into another
 ///
-/// Without --follow: those that are there, and what comes until FROM has been caught up with. They keep their attributes and schema, which TO must know, and get versions of their own there; how long they stay is as TO's
-/// schema or --retention says. A copy is a reader of FROM like any other. Where the schema lets a newer version supersede, each
-/// copy is a version.
+/// Without --follow: the objects that exist, and those that become visible until the copy has caught up with FROM. Copies keep
+/// attributes and schema, which TO must have, and get versions of TO. Their retention is that of TO's schema, or --retention. The
+/// command is a normal reader of FROM. If the schema supersedes older versions, each copy is a version.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "switches of a command line are independent"
@@ -43,39 +43,39 @@ What TO has already is skipped where key, attributes and payload are the same, a
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CpArguments {
-    /// The pool with the objects
+    /// Source pool
     #[arg(value_name = "FROM")]
     from: String,
-    /// The pool that gets them
+    /// Target pool
     #[arg(value_name = "TO")]
     to: String,
-    /// Which objects: each selector must hold; '*' means all
+    /// Selects objects: all selectors must match; '*' means all objects
     #[arg(required = true, value_name = "SELECTOR")]
     selectors: Vec<String>,
     #[command(flatten)]
     client: ClientArguments,
-    /// Go on with what comes, until Ctrl-C, --count, or the end of FROM
+    /// Continue with new objects, until Ctrl-C, --count, or the end of FROM's server
     #[arg(long)]
     follow: bool,
-    /// End when this many were taken from FROM
+    /// Stop after this many objects of FROM
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// At most this many bytes a second
+    /// Limit of the throughput, in bytes per second
     #[arg(long, value_name = "SIZE", value_parser = rate)]
     rate: Option<u64>,
-    /// Take a share of this group, which is made if it does not stand: what a copy that dies had goes to another
+    /// Receive a share of this group, which is created if it does not exist; objects of a copy that crashes are redelivered
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
-    /// How long the copies stay (default: as TO's schema says)
+    /// Retention of the copies (default: that of TO's schema)
     #[arg(long, visible_alias = "retain", value_name = "withdrawn|archived|released:N|released_by:NAME,...|TIME", value_parser = retention)]
     retention: Option<Retention>,
-    /// How many objects may be on their way at once
+    /// Maximum number of objects in flight
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     window: u32,
-    /// How long to wait for memory when TO is full
+    /// Maximum wait for memory when TO is full
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = size::parse_duration)]
     timeout: Duration,
-    /// Go on after an object that TO refuses; the exit status still tells
+    /// Continue after an object that TO refuses; the exit status still reports it
     #[arg(long)]
     keep_going: bool,
     /// Print both versions and the key of each object once TO has it
@@ -104,7 +104,7 @@ fn retention(text: &str) -> std::result::Result<Retention, String> {
 pub(crate) fn run(arguments: &CpArguments) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
     let name = arguments.client.or("junctura cp");
-    // A pool to copy from that is not there has nothing; to start it would hide a mistyped name.
+    // A server that is started here has no objects; starting one would hide a mistyped name.
     let from = interrupt.watch(Pool::builder().url(&arguments.from).name(&name));
     let from = open_served(&arguments.from, || from.open())?;
     let to = builder(&arguments.to)
@@ -158,14 +158,14 @@ impl CpArguments {
             interrupt.check()?;
             let next = match follow.try_next() {
                 Ok(None) if !follow.is_over() => {
-                    // What was taken is acknowledged and released before there is a wait: FROM may have no room without.
+                    // Received objects are acknowledged and released before a wait: FROM may need their memory.
                     copier.flush()?;
                     follow.next_item()
                 }
                 next => next,
             };
             let item = match next {
-                // A group would give it here again.
+                // A group would redeliver it here.
                 Err(error) if self.group.is_none() && copier.passes_over(&error) => continue,
                 next => next?,
             };

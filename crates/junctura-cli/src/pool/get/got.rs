@@ -1,8 +1,8 @@
-//! An object that was got, and its payload, from wherever.
+//! A received object with its payload, from a pool or a store.
 
 use junctura::{Described, Schema};
 
-/// See the module.
+/// A received object.
 pub(crate) trait ReceivedObject {
     fn schema(&self) -> &Schema;
     fn key(&self) -> &str;
@@ -38,7 +38,7 @@ impl ReceivedObject for junctura::Object {
     }
 }
 
-/// One out of a store.
+/// An object of a store.
 pub(crate) struct RetrievedObject<'p> {
     pub(crate) object: Described,
     pub(crate) commit: u64,

@@ -1,4 +1,4 @@
-//! `junctura get`: payloads out of the pool, one or all that match, into files or down a pipe.
+//! `junctura get` writes payloads of the pool to files or a pipe: one object, or all that match.
 
 pub(crate) mod got;
 mod sink;
@@ -20,19 +20,19 @@ const EXAMPLES: &str = "Examples:
   junctura get param=t levelist=500 step=6 number=3 -o t500.grib   one field (the newest that matches)
   junctura get --all param=t/u/v 'levelist>=500' -o winds.grib     all that match, in one file
   junctura get --all param=t -o fields/ --template '{step}/{number}{ext}'
-  junctura get --all --group products -o fields/                   a share of what a group is owed
-  junctura get name=plume --wait > plume.png                       wait until it is there
-  junctura get --all param=msl --count 50 --timeout 10m -o -       those that are there, then those that come
-  junctura get --follow param=t -o fields/                         those that are there, then all that come, until Ctrl-C
-  junctura get --all --behind /data/archive param=t -o t.grib      those too that are only in the store by now
-  junctura get --schema free --key name=plume                      by the key: it says why what was there is gone
+  junctura get --all --group products -o fields/                   a share of the objects that a group is owed
+  junctura get name=plume --wait > plume.png                       wait until it exists
+  junctura get --all param=msl --count 50 --timeout 10m -o -       existing objects, then new ones
+  junctura get --follow param=t -o fields/                         existing objects, then all new ones, until Ctrl-C
+  junctura get --all --behind /data/archive param=t -o t.grib      also objects that only the store still has
+  junctura get --schema free --key name=plume                      by key: the error states why an object was removed
 A template may use every attribute, and {key}, {hash}, {version} and {ext} (.grib for GRIB).";
 
 /// Get payloads from the pool
 ///
-/// Without --all: the newest object that matches, at once; nothing that matches is an error (exit status 3) unless told to
-/// wait. With --all: every object that matches now, ordered by key, then what came while those were got. Several selectors must
-/// all hold. A file is there whole or not at all.
+/// Without --all: the newest matching object, at once. If none matches, the command fails with exit status 3, unless it waits
+/// (--wait, --timeout). With --all: every object that matches now, ordered by key, then those that became visible meanwhile. All
+/// selectors must match. A file appears complete or not at all.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "switches of a command line are independent"
@@ -44,10 +44,10 @@ pub(crate) struct GetArguments {
     pool: PoolArguments,
     #[command(flatten)]
     behind: BehindArguments,
-    /// What to get: param=t, step=0/to/24/by/6, 'levelist>=500', or a key as `ls --json` prints it
+    /// Selects objects: param=t, step=0/to/24/by/6, 'levelist>=500', or a key as `ls --json` prints it
     #[arg(value_name = "SELECTOR", group = "what")]
     selectors: Vec<String>,
-    /// Get the object with exactly this key
+    /// Get the object with this key
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, group = "what", num_args = 1..,
         conflicts_with_all = ["selectors", "all"])]
     key: Vec<AttributePair>,
@@ -57,26 +57,26 @@ pub(crate) struct GetArguments {
     /// Get every object that matches
     #[arg(long, group = "what")]
     all: bool,
-    /// Get every object that matches, then all that come, each at once, until Ctrl-C, --count or --timeout. What was missed is told
-    /// at once
+    /// Get every matching object, then each new one immediately, until Ctrl-C, --count or --timeout. Missed objects are reported
+    /// immediately
     #[arg(long, group = "what", conflicts_with_all = ["all", "wait", "key"])]
     follow: bool,
-    /// Go on after what is there until this many were got
+    /// Continue with new objects until this many were received
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Order what is there by this attribute instead of by key
+    /// Order existing objects by this attribute instead of by key
     #[arg(long, value_name = "ATTRIBUTE")]
     sort: Option<String>,
-    /// Receive a share of this group. With a selector it is made if it does not stand. An object is done when it is
-    /// written; what another member loses comes here
+    /// Receive a share of this group. With a selector the group is created if it does not exist. An object is released when it is
+    /// written; objects of a member that crashes are redelivered
     #[arg(long, value_name = "NAME", conflicts_with = "sort")]
     group: Option<String>,
     #[command(flatten)]
     into: IntoArguments,
-    /// Wait until there is an object
+    /// Wait until an object matches
     #[arg(long, conflicts_with_all = ["timeout", "all"])]
     wait: bool,
-    /// Wait, but no longer than this (exit status 4; with --follow and without --count it is a good end)
+    /// Wait at most this long (then exit status 4; with --follow and without --count, 0)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     timeout: Option<Duration>,
 }
@@ -128,12 +128,12 @@ impl GetArguments {
         self.timeout.and_then(|timeout| Instant::now().checked_add(timeout))
     }
 
-    /// Whether the command succeeds when its time is over.
+    /// Whether the command succeeds at its deadline.
     fn is_good_at_its_deadline(&self) -> bool {
         self.follow && self.count.is_none()
     }
 
-    /// Whether the command succeeds since the server has ended in order, and nothing else is to come.
+    /// Whether the command succeeds because the server was stopped in order.
     fn ends_with_the_pool(&self, error: &Error) -> bool {
         let ends = error.code() == Code::Closed && self.is_good_at_its_deadline();
         if ends {
@@ -154,7 +154,7 @@ impl GetArguments {
 
     fn get_one(&self, pool: &Pool, deadline: Option<Instant>) -> Result<Object> {
         let timeout = match deadline {
-            // With a timeout of 0 an object that is not there is not found; with any other it is late.
+            // With a timeout of 0 a missing object is NotFound, with any other Timeout.
             Some(_) if self.timeout == Some(Duration::ZERO) => Some(Duration::ZERO),
             Some(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());
@@ -208,7 +208,7 @@ impl GetArguments {
                 (Ok(Some(item)), _) => Some(item),
                 (Ok(None), _) if follow.is_over() => None,
                 (Ok(None), _) => {
-                    // What is there is not kept back from its reader while nothing comes.
+                    // Output is flushed before a wait.
                     taker.flush()?;
                     let next = match deadline {
                         Some(deadline) => follow.next_within(deadline.saturating_duration_since(Instant::now())),
@@ -224,7 +224,7 @@ impl GetArguments {
             match next {
                 Some(Item::Object(object)) => {
                     if let Err(error) = taker.take(&object) {
-                        // Another member may fare better.
+                        // Another member may be able to write it.
                         object.give_back()?;
                         return Err(error);
                     }
@@ -234,7 +234,7 @@ impl GetArguments {
                 None => break,
             }
         }
-        // A group whose other members have everything is in good order.
+        // The other members of the group may have received everything.
         let is_enough = self.follow || self.count == Some(0) || self.group.is_some();
         if taker.objects() == 0 && !taker.has_missed() && !taker.has_unwritten() && !is_enough {
             return Err(Error::new(Code::NotFound, selector, "nothing matches"));

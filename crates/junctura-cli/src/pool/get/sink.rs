@@ -1,6 +1,6 @@
-//! Where payloads go: standard output, one file, or a file each.
+//! Destinations of payloads: standard output, one file, or a file for each object.
 //!
-//! A file is there whole or not at all: it is written beside its place and then moved there.
+//! A file appears complete or not at all: it is written to a temporary name and then renamed.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -15,14 +15,14 @@ use tempfile::{Builder, NamedTempFile};
 use super::got::ReceivedObject;
 use super::template::{self, NameTemplate};
 
-/// Where payloads go.
+/// A destination of payloads.
 pub(crate) enum PayloadSink {
     Standard(StandardOutput),
     One {
         path: PathBuf,
         file: BufWriter<NamedTempFile>,
     },
-    /// Something that is no regular file and cannot be replaced, such as a named pipe.
+    /// A special file that cannot be replaced, such as a named pipe.
     Special {
         path: PathBuf,
         file: BufWriter<File>,
@@ -30,22 +30,22 @@ pub(crate) enum PayloadSink {
     Each {
         folder: PathBuf,
         template: NameTemplate,
-        /// Which key each name was given to, both as hashes: a follow may go on for months.
+        /// The key of each name, both as hashes: a follow can last for months.
         names: HashMap<u64, u64>,
     },
 }
 
-/// What became of a payload.
+/// Outcome of a write.
 #[derive(Debug)]
 pub(crate) enum WrittenPayload {
-    /// It is written: to the file of this name, if it has one.
+    /// The payload was written, to the file of this name if it has one.
     There(Option<PathBuf>),
-    /// No file can have the object's name, or another object has it. Others may have one.
+    /// No file can have the object's name, or another object has it. Other objects may still be written.
     Nameless(Error),
 }
 
 impl PayloadSink {
-    /// Decides by what was asked for.
+    /// Selects the destination by the options.
     pub(crate) fn open(output: Option<&Path>, template: Option<&NameTemplate>) -> Result<PayloadSink> {
         match (output, template) {
             (None, None) if output::is_terminal() => {
@@ -112,7 +112,7 @@ impl PayloadSink {
                     Ok(name) => folder.join(name),
                     Err(error) => return Ok(WrittenPayload::Nameless(error)),
                 };
-                // A newer version of an object takes the place of the one before.
+                // A newer version of an object replaces the older one.
                 let key = hash(&(object.schema().name(), object.key()));
                 if *names.entry(hash(&path)).or_insert(key) != key {
                     let cause = format!(
@@ -131,7 +131,7 @@ impl PayloadSink {
         }
     }
 
-    /// What was written so far can be read, where that is possible before the end.
+    /// Flushes the output so far, if it is readable before the end.
     pub(crate) fn flush(&mut self) -> Result<()> {
         match self {
             PayloadSink::Standard(out) => out.flush(),
@@ -140,7 +140,7 @@ impl PayloadSink {
         }
     }
 
-    /// Puts what was written into its place.
+    /// Renames the written file to its name.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.flush()?;
         if let PayloadSink::One { path, file } = self {
@@ -157,17 +157,17 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// A folder, or meant to be one.
+/// Whether the path is a folder, or must become one.
 pub(super) fn is_folder(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
-/// A regular file, or meant to be one.
+/// Whether the path is a regular file, or must become one.
 pub(crate) fn is_regular(path: &Path) -> bool {
     path.as_os_str() != "-" && !is_folder(path) && fs::metadata(path).map_or(true, |about| about.is_file())
 }
 
-/// A file that will be moved to this path: with the permissions that a new file gets.
+/// Creates a file that will be renamed to this path, with the permissions of a new file.
 fn beside(path: &Path) -> std::io::Result<NamedTempFile> {
     use std::os::unix::fs::PermissionsExt;
     let folder = path
@@ -190,7 +190,7 @@ fn write_whole(path: &Path, payload: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether a name is the reason, and not the folder or the disk.
+/// Whether the name is the reason of an error, and not the folder or the disk.
 fn is_of_name(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{
         AlreadyExists, DirectoryNotEmpty, InvalidFilename, InvalidInput, IsADirectory, NotADirectory,

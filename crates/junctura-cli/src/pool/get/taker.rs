@@ -1,4 +1,4 @@
-//! Where payloads go that were got, and what is told of them.
+//! Writes received payloads and reports them.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -14,16 +14,16 @@ use super::sink::{self, PayloadSink, WrittenPayload};
 use super::template::{self, NameTemplate};
 use crate::json;
 
-/// So many objects that are not written are named one by one.
+/// Maximum number of unwritten objects that are reported one by one.
 const UNWRITTEN_TOLD_MAX: u64 = 100;
 
-/// Where payloads go.
+/// Destination of payloads.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct IntoArguments {
-    /// A file, a folder for a file each, or - for standard output (the default when it is no terminal)
+    /// A file, a folder for one file per object, or - for standard output (the default if it is not a terminal)
     #[arg(short, long, value_name = "FILE|FOLDER|-")]
     output: Option<PathBuf>,
-    /// Write each object to a file of its own with this name [default: {key}{ext}]
+    /// Write each object to its own file with this name [default: {key}{ext}]
     #[arg(long, value_name = "NAME", value_parser = NameTemplate::parse)]
     template: Option<NameTemplate>,
     /// Print a JSON line for each object, then a summary; needs -o FILE or FOLDER
@@ -39,7 +39,7 @@ impl IntoArguments {
         self.template.is_none() && self.output.as_deref().is_some_and(sink::is_regular)
     }
 
-    /// The same where several versions of a key come: of files of their own, each is to have a name.
+    /// The same for several versions of a key: each version has its own file.
     pub(crate) fn of_versions(&self) -> Self {
         let mut into = self.clone();
         if into.template.is_none() && into.output.as_deref().is_some_and(sink::is_folder) {
@@ -59,17 +59,17 @@ impl IntoArguments {
     }
 }
 
-/// Takes payloads and counts them.
+/// Writes payloads and counts them.
 pub(crate) struct PayloadTaker {
     sink: PayloadSink,
     report: Option<StandardOutput>,
-    /// Whether what was missed is told when it is.
+    /// Whether missed objects are reported immediately.
     at_once: bool,
     began: Instant,
     objects: u64,
     bytes: u64,
     missed: Vec<String>,
-    /// How many are not written, and why the first is not.
+    /// Number of objects that were not written, with the first reason.
     unwritten: u64,
     first: Option<Error>,
     goes_on: bool,
@@ -77,7 +77,7 @@ pub(crate) struct PayloadTaker {
 }
 
 impl PayloadTaker {
-    /// Opens what payloads go into. What is missed is told in the end, or at once.
+    /// Opens the destination. Missed objects are reported at the end, or immediately.
     pub(crate) fn open(arguments: &IntoArguments, at_once: bool) -> Result<PayloadTaker> {
         arguments.check()?;
         Ok(PayloadTaker {
@@ -95,7 +95,7 @@ impl PayloadTaker {
         })
     }
 
-    /// An object that no file can be named after is an error at once: somebody else may write it.
+    /// Returns an error for an object that no file can be named after: another member may write it.
     pub(super) fn leave_to_others(&mut self) {
         self.goes_on = false;
     }
@@ -116,7 +116,7 @@ impl PayloadTaker {
         !self.missed.is_empty()
     }
 
-    /// Writes a payload, and tells of it. An object that no file can be named after is named, and the next one may come.
+    /// Writes a payload and reports it. An object that no file can be named after is reported, and the next one may follow.
     pub(crate) fn take(&mut self, object: &impl ReceivedObject) -> Result<()> {
         let file = match self.sink.write(object)? {
             WrittenPayload::There(file) => file,
@@ -144,8 +144,8 @@ impl PayloadTaker {
         self.note_unwritten(&about, error);
     }
 
-    /// Whether an error is that of one payload, which was changed after its offer, or which there is no memory for: then it is named, and the
-    /// next object may come.
+    /// Whether an error concerns one payload only: it was changed after its offer, or there is no memory for it. Then it is reported, and the
+    /// next object may follow.
     pub(super) fn passes_over(&mut self, error: &Error) -> bool {
         let is_of_payload = self.goes_on && matches!(error.code(), Code::Corrupt | Code::TooLarge);
         if is_of_payload {
@@ -180,7 +180,7 @@ impl PayloadTaker {
         self.report.as_mut().map_or(Ok(()), StandardOutput::flush)
     }
 
-    /// Puts files into their places, and says what was done; what was missed is an error.
+    /// Renames files, and prints the summary; missed objects are an error.
     pub(crate) fn finish(self) -> Result<()> {
         self.sink.finish()?;
         let seconds = self.began.elapsed().as_secs_f64();

@@ -1,7 +1,7 @@
-//! Names of files made from attributes: `{param}_{levelist}_{step}{ext}`.
+//! File names from attributes: `{param}_{levelist}_{step}{ext}`.
 //!
-//! Attributes come from other users and may hold anything; what they put into a name can neither leave the folder nor hide
-//! the file: `/`, control characters, `%` and a leading dot are written `%XX`. Only the template itself makes folders.
+//! Attributes come from other users and can have any text; in a name they can neither leave the folder nor hide
+//! the file: `/`, control characters, `%` and a leading dot become `%XX`. Only the template itself creates folders.
 
 use std::fmt::Write;
 
@@ -9,14 +9,14 @@ use junctura::{Code, Error, Result};
 
 use super::got::ReceivedObject;
 
-/// A name that tells all objects apart.
+/// A name that differs for all objects.
 pub(crate) const DEFAULT: &str = "{key}{ext}";
-/// One that tells all versions of them apart, too.
+/// A name that also differs for all versions.
 pub(crate) const OF_VERSIONS: &str = "{key},version={version}{ext}";
-/// What a file system takes as one name.
+/// Maximum length of a file name.
 const NAME_BYTES_MAX: usize = 255;
 
-/// A template, read.
+/// A parsed template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NameTemplate(Vec<TemplatePart>);
 
@@ -27,7 +27,7 @@ enum TemplatePart {
 }
 
 impl NameTemplate {
-    /// Reads a template; `{{` and `}}` stand for braces.
+    /// Parses a template; `{{` and `}}` are literal braces.
     pub(crate) fn parse(text: &str) -> std::result::Result<NameTemplate, String> {
         let mut parts = Vec::new();
         let mut plain = String::new();
@@ -62,10 +62,10 @@ impl NameTemplate {
         Ok(NameTemplate(parts))
     }
 
-    /// The name for an object. An attribute that it does not have leaves nothing.
+    /// Returns the name of an object. A missing attribute becomes an empty text.
     ///
     /// # Errors
-    /// `InvalidArgument` for a name that its schema does not know.
+    /// `InvalidArgument` for an attribute that the object's schema does not have.
     pub(crate) fn name(&self, object: &impl ReceivedObject) -> Result<String> {
         self.render(&mut |name, out| value_of(object, name, out))
     }
@@ -107,7 +107,7 @@ fn value_of(object: &impl ReceivedObject, name: &str, out: &mut String) -> Resul
     Ok(())
 }
 
-/// The attributes of the key as one name, or its hash where that would be too long.
+/// Returns the attributes of the key as one name, or the hash of the key if that is too long.
 fn append_key(object: &impl ReceivedObject, out: &mut String) {
     let schema = object.schema();
     let in_key = |name: &str| schema.find(name).is_some_and(|id| id.index() < schema.key_len());
@@ -130,7 +130,7 @@ fn extension(payload: &[u8]) -> &'static str {
     if payload.starts_with(b"GRIB") { ".grib" } else { "" }
 }
 
-/// Appends a value, with everything written `%XX` that a file system, or whoever reads the name, would take for something else.
+/// Appends a value; characters that a file system or a reader could misinterpret become `%XX`.
 fn escape(text: &str, more: &[char], out: &mut String) {
     for letter in text.chars() {
         let hides = letter == '.' && (out.is_empty() || out.ends_with('/'));

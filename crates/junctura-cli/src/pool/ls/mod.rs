@@ -1,4 +1,4 @@
-//! `junctura ls`: what is visible, as a table, a tree, JSON lines or a count. No payload moves.
+//! `junctura ls` lists visible objects as a table, a tree, JSON lines or a count. It transfers no payload.
 
 mod shown;
 mod table;
@@ -22,24 +22,24 @@ use shown::{ListedObject, VisibleSince};
 use table::ListTable;
 use tree::ObjectTree;
 
-/// Objects that are written at once.
+/// Objects per page of output.
 const PAGE: usize = 1000;
 
 const EXAMPLES: &str = "Examples:
   junctura ls                                      everything
-  junctura ls param=t 'levelist>=500' --sort step  what matches both, by step
-  junctura ls --tree                               how much there is of what
-  junctura ls --count class=od                     how many, and nothing else
-  junctura ls --bundle run/step=6                  what came together
+  junctura ls param=t 'levelist>=500' --sort step  both selectors, ordered by step
+  junctura ls --tree                               numbers and sizes by key
+  junctura ls --count class=od                     only the number
+  junctura ls --bundle run/step=6                  the members of a bundle
   junctura ls --json param=t | jq -r .key          for programs
-  junctura ls --store /data/archive param=t        what is kept in a store
-  junctura ls --behind /data/archive param=t       what is in the pool, and what is kept there
+  junctura ls --store /data/archive param=t        the objects in a store
+  junctura ls --behind /data/archive param=t       the objects in the pool and in the store behind it
   junctura ls --store /data/archive --style fdb    the same lines as fdb-list --porcelain";
 
 /// List the objects in the pool, or in a store
 ///
-/// A line for each object: the attributes of its key, and its size. Several selectors must all hold; without one,
-/// everything is listed. A key has three levels, which --tree shows with counts and sizes: dataset, collocation, element.
+/// Prints a line for each object: the attributes of its key, and its size. All selectors must match; without a selector, all
+/// objects are listed. A key has three levels, which --tree shows with counts and sizes: dataset, collocation, element.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "switches of a command line are independent"
@@ -49,35 +49,35 @@ const EXAMPLES: &str = "Examples:
 pub(crate) struct LsArguments {
     #[command(flatten)]
     pool: PoolArguments,
-    /// List what is in this store instead
+    /// List the objects in this store
     #[arg(long, value_name = "URL", conflicts_with = "behind")]
     store: Option<String>,
     #[command(flatten)]
     behind: BehindArguments,
     #[command(flatten)]
     versions: store::VersionsArguments,
-    /// What to list: param=t, step=0/to/24/by/6, 'levelist>=500'
+    /// Selects objects: param=t, step=0/to/24/by/6, 'levelist>=500'
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
-    /// Show versions, where payloads lie and the attributes outside the key, too; in a tree, every element
+    /// Also show versions, locations of payloads and the attributes outside the key; in a tree, every element
     #[arg(short, long)]
     long: bool,
-    /// Show datasets and collocations with counts and sizes, and what their elements range over
+    /// Show datasets and collocations with counts and sizes, and the ranges of their elements
     #[arg(short, long)]
     tree: bool,
-    /// Print how many objects there are, and nothing else
+    /// Print only the number of objects
     #[arg(short, long, conflicts_with_all = ["tree", "long"])]
     count: bool,
     /// Order by this attribute instead of by key
     #[arg(long, value_name = "ATTRIBUTE", conflicts_with_all = ["tree", "count"])]
     sort: Option<String>,
-    /// Show members of bundles that are not complete, too
+    /// Also show members of incomplete bundles
     #[arg(long)]
     incomplete: bool,
-    /// Only what belongs to the bundle of this path, or to one nested in it
+    /// Only members of the bundle of this path, or of one nested in it
     #[arg(long, value_name = "PATH")]
     bundle: Option<String>,
-    /// Print lines as another program does: fdb, those of `fdb-list --porcelain`, a key each; with --long, of
+    /// Print lines in the style of another program: fdb prints those of `fdb-list --porcelain`, a key each; with --long, those of
     /// `--porcelain --length`
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["tree", "count", "json"])]
     style: Option<ListStyle>,
@@ -86,13 +86,13 @@ pub(crate) struct LsArguments {
     json: bool,
 }
 
-/// Whose lines are printed.
+/// A program whose lines are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ListStyle {
     Fdb,
 }
 
-/// What there is, in numbers.
+/// Number and size of the listed objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ListTotal {
     objects: u64,
@@ -192,7 +192,7 @@ impl<'a> From<&'a OrderedObject<'_>> for ListedObject<'a> {
     }
 }
 
-/// A list that is being written.
+/// A list during its output.
 struct ListOutput<'a> {
     arguments: &'a LsArguments,
     out: StandardOutput,

@@ -1,4 +1,4 @@
-//! Files, read from front to back, and what they have as objects: of a GRIB file each field, of any other file its bytes.
+//! Reads files sequentially as objects: each field of a GRIB file, and the bytes of any other file.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -18,22 +18,22 @@ use super::header;
 use super::input::InputSource;
 use crate::attributes::{AttributePair, pair};
 
-/// What is asked of a pipe at first.
+/// Bytes of the first read from a pipe.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// Files, and what is said of them.
+/// Files and the attributes of their objects.
 #[derive(Args, Debug)]
 pub(crate) struct FilesArguments {
-    /// Files to read; - is standard input
+    /// Files to read; - means standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// An attribute for each object, whatever the header says
+    /// An attribute of each object; it overrides the header
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = pair)]
     set: Vec<AttributePair>,
-    /// The schema that describes the objects (default: mars for GRIB, else the first one)
+    /// Schema of the objects (default: mars for GRIB, else the first schema)
     #[arg(long, value_name = "NAME")]
     schema: Option<String>,
-    /// What the files are
+    /// Format of the files
     #[arg(long, value_enum, default_value_t = FileFormat::Auto)]
     format: FileFormat,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub(crate) struct FilesArguments {
 /// Options for the messages of a GRIB file.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct MessageArguments {
-    /// Fail where a field has the key of an earlier field of the same file, instead of replacing it
+    /// Fail if a field has the key of an earlier field of the same file, instead of replacing that field
     #[arg(long)]
     pub(crate) strict: bool,
     /// Keep a message of several fields as one object, described by its first field, instead of an object for each field
@@ -53,15 +53,15 @@ pub(crate) struct MessageArguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FileFormat {
-    /// Look at the first bytes
+    /// Detect the format from the first bytes
     Auto,
     /// GRIB messages
     Grib,
-    /// One object, whatever the bytes are
+    /// One object with the bytes of the file
     Bytes,
 }
 
-/// Where the objects go.
+/// A destination of objects: a pool or a store.
 pub(crate) trait FileTarget {
     /// Memory for a payload.
     type Room: DerefMut<Target = [u8]>;
@@ -70,10 +70,10 @@ pub(crate) trait FileTarget {
 
     fn rooms(&self) -> Self::Rooms;
     fn allocate(rooms: Self::Rooms, bytes: u64) -> Result<Self::Room>;
-    /// Bytes of the largest payload that it takes.
+    /// Returns the size of the largest payload that it accepts, in bytes.
     fn payload_bytes_max(&self) -> Result<u64>;
     fn schemas(&self) -> Result<Vec<Arc<Schema>>>;
-    /// Takes one object.
+    /// Writes one object.
     fn take(
         &mut self,
         place: &InputPosition,
@@ -81,11 +81,11 @@ pub(crate) trait FileTarget {
         attributes: &[(&str, Given<'_>)],
         payload: FilePayload<'_, Self::Room>,
     ) -> Result<()>;
-    /// Before a read that may take for ever.
+    /// Prepares for a read without a time limit.
     fn idle(&mut self) -> Result<()>;
-    /// Takes note of what is wrong with one object: an error, unless the others are to go on.
+    /// Records the failure of one object. Returns it as an error, unless the other objects shall continue.
     fn failed(&mut self, error: Error) -> Result<()>;
-    /// How far the reading has come, in bytes.
+    /// Reports how many bytes were read.
     fn show(&mut self, position: u64);
     /// Counts an object that has the key of an earlier one of the same file.
     fn repeated(&mut self, schema: &Schema);
@@ -93,7 +93,7 @@ pub(crate) trait FileTarget {
     fn hid(&mut self, fields: u32);
 }
 
-/// What the payload is.
+/// The source of a payload.
 pub(crate) enum FilePayload<'p, R> {
     Bytes(&'p [u8]),
     Placed(R),
@@ -112,9 +112,9 @@ impl<R: DerefMut<Target = [u8]>> FilePayload<'_, R> {
 #[derive(Clone, Debug)]
 pub(crate) struct InputPosition {
     pub(crate) file: Arc<str>,
-    /// Which message of it.
+    /// Number of the message in the file.
     pub(crate) message: Option<u64>,
-    /// Which field of a message of several.
+    /// Number of the field in a message with several fields.
     pub(crate) field: Option<u32>,
 }
 
@@ -125,7 +125,7 @@ impl InputPosition {
         message + &field
     }
 
-    /// An error about this place.
+    /// Returns the error with this position.
     pub(crate) fn error(&self, error: &Error) -> Error {
         let message = self
             .message
@@ -164,7 +164,7 @@ impl FilesArguments {
     /// Reads all files.
     ///
     /// # Errors
-    /// What the files, and the goal, say.
+    /// Errors of the files and of the destination.
     pub(crate) fn read<G: FileTarget>(&self, goal: &mut G, interrupt: &InterruptFlag) -> Result<()> {
         let mut before = 0;
         for path in &self.files {
@@ -190,7 +190,7 @@ impl FilesArguments {
         Ok(())
     }
 
-    /// How much there is to read, if all of it is in files.
+    /// Returns the total size of the files, if none is a pipe.
     pub(crate) fn total_bytes(&self) -> Option<u64> {
         self.files
             .iter()
@@ -285,7 +285,7 @@ impl FilesArguments {
         Ok(())
     }
 
-    /// Takes a message: each of its fields as an object, or all as one.
+    /// Writes a message: one object for each field, or one for all.
     fn put_fields<G: FileTarget>(
         &self,
         goal: &mut G,
@@ -375,13 +375,13 @@ impl FilesArguments {
     }
 }
 
-/// So many keys of a file are compared, some 80 MB: a pipe may have no end. With `--strict`, all are.
+/// Maximum number of keys of a file that are compared, about 80 MB, since a pipe can be endless. With `--strict`, all are.
 const KEYS_MAX: usize = 1 << 20;
 
-/// The schema of a file's objects, and which keys it has had.
+/// The schema of a file's objects, and the keys so far.
 type Known<'a> = (&'a Schema, &'a mut FileObjects);
 
-/// The keys of the objects of one file, and the places that they are from.
+/// The keys of the objects of one file, with their positions.
 #[derive(Default)]
 struct FileObjects {
     places: HashMap<KeyHash, InputPosition>,
@@ -390,7 +390,7 @@ struct FileObjects {
 }
 
 impl FileObjects {
-    /// Notes a key; returns the place that has it already, in words.
+    /// Records a key. Returns the position of an earlier object with the same key, as text.
     fn note(&mut self, schema: &Schema, given: &[(&str, Given<'_>)], place: &InputPosition) -> Result<Option<String>> {
         schema
             .record(given.iter().copied(), &mut self.record)
@@ -401,10 +401,10 @@ impl FileObjects {
     }
 }
 
-/// All that comes from a pipe; how much it is, only its end tells.
+/// Reads a pipe to its end.
 ///
 /// # Errors
-/// `TooLarge` for more than the goal takes, of which no more is read.
+/// `TooLarge` if it has more than the destination accepts; the rest is not read.
 fn read_all<'i, G: FileTarget>(input: &'i mut InputSource, goal: &mut G) -> Result<&'i [u8]> {
     let bytes_max = goal.payload_bytes_max()?;
     let enough = usize::try_from(bytes_max).map_or(usize::MAX, |bytes| bytes.saturating_add(1));
@@ -419,10 +419,10 @@ fn read_all<'i, G: FileTarget>(input: &'i mut InputSource, goal: &mut G) -> Resu
     Ok(input.buffered())
 }
 
-/// Memory of zeros. The system provides it when it is written to: so a size that is only claimed costs nothing.
+/// Returns zeroed memory. The system provides pages when they are written, so a size that is only claimed costs nothing.
 ///
 /// # Errors
-/// `TooLarge` where there is not so much.
+/// `TooLarge` if that much memory cannot be reserved.
 pub(crate) fn zeros(bytes: u64, what: &str) -> Result<Vec<u8>> {
     let too_large = || Error::new(Code::TooLarge, what, format!("{bytes} bytes do not fit into memory"));
     let length = usize::try_from(bytes).map_err(|_| too_large())?;
@@ -434,7 +434,7 @@ fn corrupt(file: &str, error: &junctura_grib::GribError) -> Error {
     Error::new(Code::Corrupt, file, error.to_string())
 }
 
-/// The file's name, where the key has a name and nobody gave one.
+/// Returns the file's name as the attribute `name`, if the key has one and the user gave none.
 fn default_name(schema: &Schema, set: &[AttributePair], path: &Path) -> Option<AttributePair> {
     let id = schema.find("name").filter(|id| id.index() < schema.key_len())?;
     let is_given = set.iter().any(|pair| schema.find(&pair.name) == Some(id));
@@ -445,7 +445,7 @@ fn default_name(schema: &Schema, set: &[AttributePair], path: &Path) -> Option<A
     })
 }
 
-/// Says where any attributes would do, to whom did not choose a schema.
+/// Names a schema that accepts any attributes, if the user chose no schema.
 fn hint(error: &Error, schemas: &[Arc<Schema>], chosen: bool) -> Error {
     let open = schemas.iter().find(|schema| schema.is_open());
     match open {

@@ -1,8 +1,8 @@
-//! `junctura put`: files become objects.
+//! `junctura put` offers files as objects.
 //!
-//! Of a GRIB file each field is an object, described by its own header. Any other file is one object, described by the
-//! user. Files are read from front to back with bounded memory: small messages through a buffer, large ones straight into
-//! the pool; offers are not awaited one by one.
+//! Each field of a GRIB file is an object, described by its own header. Any other file is one object, described by the
+//! user. Files are read sequentially with bounded memory: small messages through a buffer, large ones directly into
+//! the pool. Offers are pipelined.
 
 mod feed;
 pub(crate) mod files;
@@ -33,18 +33,18 @@ const EXAMPLES: &str = "Examples:
   junctura put --set class=rd --set expver=test run/*.grib2    the same, partly renamed
   junctura put plume.png --schema free --set name=plume        any file, described here
   ssh cluster cat out.grib | junctura put -                    from a pipe, while it comes
-  junctura put step24.grib --retention released:2              gone when two consumers have had it
-  junctura put step24.grib --retention released_by:products    gone when the group products has had it
-  junctura put step24.grib --retention archived                gone when an archiver has it in its store
-  junctura put step24.grib --retain 10min                      gone after ten minutes
-  junctura put --bundle run/step=24 part?.grib                 all of them visible at one point
+  junctura put step24.grib --retention released:2              removed when two consumers have released it
+  junctura put step24.grib --retention released_by:products    removed when the group products has released it
+  junctura put step24.grib --retention archived                removed when an archiver has stored it
+  junctura put step24.grib --retain 10min                      removed after ten minutes
+  junctura put --bundle run/step=24 part?.grib                 all become visible together
 When a file is damaged, what was good before it is in the pool, and the error names the file, the message and the byte.";
 
 /// Put files into the pool
 ///
-/// Each field of a GRIB file (edition 1 or 2, recognised by its content) becomes an object of the `mars` schema, with the
-/// attributes that its header gives: class, stream, date, time, step, levelist, param and so on. Any other file becomes one
-/// object with the attributes given by --set; where `name` is part of the key and not given, it is the file's name.
+/// Each field of a GRIB file (edition 1 or 2, recognized by its content) becomes an object of the `mars` schema, with the
+/// attributes of its header: class, stream, date, time, step, levelist, param and so on. Any other file becomes one
+/// object with the attributes given by --set. If `name` is part of the key and not given, it is the name of the file.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "switches of a command line are independent"
@@ -56,26 +56,26 @@ pub(crate) struct PutArguments {
     pool: PoolArguments,
     #[command(flatten)]
     files: FilesArguments,
-    /// How long the objects stay: until withdrawn, until archived, until released by N consumers, or for a time such as 10min or 1h30m
-    /// (default: as the schema says)
+    /// Retention of the objects: until withdrawn, until archived, until released by N consumers, or for a time such as 10min or 1h30m
+    /// (default: that of the schema)
     #[arg(long, visible_alias = "retain", value_name = "withdrawn|archived|released:N|released_by:NAME,...|TIME", value_parser = retention)]
     retention: Option<Retention>,
-    /// Put only what somebody wants: follows it, requires it or waits for it
+    /// Put an object only if a client wants it: a follow, a requirement or a waiting demand matches it
     #[arg(long, conflicts_with = "bundle")]
     if_wanted: bool,
-    /// Put them into the bundle of this path: all become visible together. At the end it is sealed, unless --members or --open
-    /// is given, or something failed
+    /// Put the objects into the bundle of this path: all become visible together. The bundle is sealed at the end, unless --members
+    /// or --open is given, or an object failed
     #[arg(long, value_name = "PATH")]
     bundle: Option<String>,
     #[command(flatten)]
     terms: TermsArguments,
-    /// Leave the bundle open for others
+    /// Leave the bundle open for other producers
     #[arg(long, requires = "bundle", conflicts_with_all = ["members", "wait"])]
     open: bool,
-    /// Wait until the bundle is visible, whoever brings the rest of its members
+    /// Wait until the bundle is visible, also if other producers offer the remaining members
     #[arg(long, requires_all = ["bundle", "members"])]
     wait: bool,
-    /// How long to wait for memory when the pool is full
+    /// Maximum wait for memory when the pool is full
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = size::parse_duration)]
     timeout: Duration,
     /// How many offers may be unacknowledged
@@ -117,7 +117,7 @@ impl PutArguments {
         bundle.transpose()
     }
 
-    /// What is done with the bundle in the end.
+    /// Returns how the bundle ends: sealed, left open or aborted.
     fn ending(&self) -> BundleEnding {
         match (self.open || self.terms.members.is_some(), self.wait) {
             (_, true) => BundleEnding::Wait,

@@ -1,4 +1,4 @@
-//! What came of the objects that files had: counted, told one by one where that is wanted, and summed up in the end.
+//! Counts the objects of files, reports each if requested, and prints the summary.
 
 use std::fmt::Display;
 use std::time::Instant;
@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::files::InputPosition;
 
-/// Failures that are told one by one when others go on.
+/// Maximum number of failures that are reported one by one while the others continue.
 const FAILURES_TOLD: u64 = 10;
-/// Failures that say nothing about the next object.
+/// Codes of failures that concern one object only.
 const OF_ONE_OBJECT: [Code; 6] = [
     Code::AlreadyExists,
     Code::SchemaMismatch,
@@ -24,20 +24,20 @@ const OF_ONE_OBJECT: [Code; 6] = [
     Code::Corrupt,
 ];
 
-/// What is told, and what is only counted.
+/// Selects the reports: single objects, or only counts.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "switches of a command line are independent"
 )]
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct TellArguments {
-    /// Go on after a damaged message or an object that is refused; the exit status still tells
+    /// Continue after a damaged message or an object that is refused; the exit status still reports it
     #[arg(long)]
     keep_going: bool,
-    /// Print version and key of each object once it is there
+    /// Print version and key of each object once it is visible
     #[arg(short, long, conflicts_with = "json")]
     verbose: bool,
-    /// Print JSON: a line for each object once it is there, then a summary
+    /// Print JSON: a line for each object once it is visible, then a summary
     #[arg(long)]
     json: bool,
     /// Print no summary
@@ -45,7 +45,7 @@ pub(crate) struct TellArguments {
     quiet: bool,
 }
 
-/// An object whose end is awaited.
+/// An object whose acknowledgment is pending.
 pub(crate) struct OfferOrigin {
     pub(crate) place: InputPosition,
     bytes: u64,
@@ -65,7 +65,7 @@ impl TellArguments {
     }
 }
 
-/// See the module.
+/// Counts and reports objects.
 pub(crate) struct PutTally {
     arguments: TellArguments,
     began: Instant,
@@ -80,7 +80,7 @@ pub(crate) struct PutTally {
 }
 
 impl PutTally {
-    /// Begins; of so many bytes in all, where that is known.
+    /// Begins, with the total size if it is known.
     pub(crate) fn new(arguments: TellArguments, expected_bytes: Option<u64>) -> PutTally {
         let mut progress = WorkProgress::new();
         progress.expect(expected_bytes);
@@ -98,22 +98,22 @@ impl PutTally {
         }
     }
 
-    /// Whether something has gone wrong with some objects.
+    /// Whether some objects failed.
     pub(crate) fn has_failures(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// Whether objects are told one by one.
+    /// Whether objects are reported one by one.
     pub(crate) fn tells(&self) -> bool {
         self.arguments.verbose || self.arguments.json
     }
 
-    /// Says something beside the progress bar.
+    /// Prints a line without disturbing the progress bar.
     pub(crate) fn say(&self, text: &dyn Display) {
         self.progress.suspend(|| say!("junctura: {text}"));
     }
 
-    /// An object on its way.
+    /// Adds a pending object.
     pub(crate) fn origin(
         &self,
         place: &InputPosition,
@@ -129,13 +129,13 @@ impl PutTally {
         Ok(OfferOrigin::new(place, bytes as u64, key))
     }
 
-    /// It has come.
+    /// Counts an acknowledged object.
     pub(crate) fn count(&mut self, origin: &OfferOrigin) {
         self.objects += 1;
         self.bytes += origin.bytes;
     }
 
-    /// Takes note of a failure: an error, unless only this object is concerned and the others are to go on.
+    /// Records a failure. Returns it as an error, unless only this object is concerned and the others shall continue.
     pub(crate) fn failed(&mut self, error: Error) -> Result<()> {
         self.failed += 1;
         if !self.arguments.keep_going || !OF_ONE_OBJECT.contains(&error.code()) {
@@ -150,7 +150,7 @@ impl PutTally {
         Ok(())
     }
 
-    /// Counts objects that failed together with one that is told of.
+    /// Counts objects that failed together with a reported one.
     pub(crate) fn miss(&mut self, objects: u64) {
         self.failed += objects;
     }
@@ -165,18 +165,18 @@ impl PutTally {
         self.hidden += u64::from(fields);
     }
 
-    /// Objects that are there, and that failed.
+    /// Numbers of visible and of failed objects.
     #[cfg(test)]
     pub(crate) fn counts(&self) -> [u64; 2] {
         [self.objects, self.failed]
     }
 
-    /// Shows how far the reading has come.
+    /// Shows the progress of reading.
     pub(crate) fn show(&mut self, position: u64) {
         self.progress.show(position, self.objects);
     }
 
-    /// Tells of one object, with its version where it has one.
+    /// Reports one object, with its version if it has one.
     pub(crate) fn tell(&mut self, origin: &OfferOrigin, version: Option<&str>) -> Result<()> {
         if self.arguments.json {
             return self.out.json(&json!({
@@ -190,12 +190,12 @@ impl PutTally {
         Ok(())
     }
 
-    /// What was told is there to be read.
+    /// Flushes the reports.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.out.flush()
     }
 
-    /// Says what was done, with numbers of what else there was; returns what went wrong.
+    /// Prints the summary; returns the first failure.
     pub(crate) fn finish(mut self, outcome: Result<()>, besides: &[(&str, u64)]) -> Result<()> {
         self.progress.end();
         let seconds = self.began.elapsed().as_secs_f64();

@@ -1,4 +1,4 @@
-//! `junctura store import fdb`: the fields of an FDB, byte for byte.
+//! `junctura store import fdb` copies the fields of an FDB, byte for byte.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -25,36 +25,36 @@ const EXAMPLES: &str = "Examples:
   junctura store import fdb /fdb --store /data/archive --create             everything, under the schema of the FDB
   junctura store import fdb /fdb/config.yaml --store /data/archive class=od,date=20261120
   junctura store import fdb /fdb --store /data/archive --dry-run -v         what would be copied
-  junctura store import fdb /fdb --store /data/archive --all-versions       and what was re-written, as long as FDB keeps it
+  junctura store import fdb /fdb --store /data/archive --all-versions       also masked versions, as long as FDB has them
 Again, it copies what is new or has changed: what the store has already, it compares by its checksum.";
 
-/// Copy what an FDB has
+/// Copy the fields of an FDB
 ///
-/// Of each field the newest version, or all that FDB still has (--all-versions), under the key that FDB lists, byte for byte. FDB is read with its own Python package
+/// Copies the newest version of each field, or all that FDB still has (--all-versions), under the key that FDB lists, byte for byte. The command reads FDB with FDB's own Python package
 /// (pip install 'junctura[fdb]'). ROOT is a configuration file of FDB; or a folder with etc/fdb/config.yaml; or one with the
-/// file schema, and the data beside it or in the folder root. A field goes under the first schema of the store that has its
+/// file schema, and the data beside it or in the folder root. A field is written under the first schema of the store that has its
 /// attributes in the same levels.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FdbArguments {
-    /// Where the FDB is
+    /// Location of the FDB
     #[arg(value_name = "ROOT")]
     root: PathBuf,
-    /// What to copy: each selector must hold; all without one
+    /// Selects fields: all selectors must match; default: all fields
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
     #[command(flatten)]
     store: StoreArguments,
-    /// Make the store, if there is none: for the schema file of the FDB, and the built-in schemas
+    /// Create the store if it does not exist, with the schema file of the FDB and the built-in schemas
     #[arg(long)]
     create: bool,
-    /// Copy the versions that newer ones mask, too, oldest first; all keys are listed before the first one is copied
+    /// Also copy masked versions, the oldest first; all keys are listed before the first copy
     #[arg(long)]
     all_versions: bool,
-    /// Say what would be copied, and change nothing
+    /// Report what would be copied, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Make visible what is there after each so many objects
+    /// Make fields visible after each N
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
     /// The Python that has FDB's package (default: the one that runs this command, else python3)
@@ -64,7 +64,7 @@ pub(crate) struct FdbArguments {
     tell: TellArguments,
 }
 
-/// Imports.
+/// Runs the command.
 pub(crate) fn run(arguments: &FdbArguments, program: &ProgramWords) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
     let python = arguments.python.clone().unwrap_or_else(|| program.python());
@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &FdbArguments, program: &ProgramWords) -> Result<()
 }
 
 impl FdbArguments {
-    /// The store; for a rehearsal without one, one like it in memory.
+    /// The store; in a dry run without one, an equal store in memory.
     fn open(&self, schema: &SchemaFile) -> Result<Store> {
         match self.store.open() {
             Err(error) if error.code() == Code::NotFound && self.create => {}
@@ -117,7 +117,7 @@ impl FdbArguments {
     }
 }
 
-/// Length and checksum of what the store has, in the order of commits.
+/// Length and checksum of the store's objects, in the order of commits.
 fn known(store: &Store, selector: &str, all_versions: bool) -> Result<HashMap<KeyHash, Vec<Content>>> {
     let snapshot = store.snapshot()?;
     let listing = if all_versions {
@@ -133,24 +133,24 @@ fn known(store: &Store, selector: &str, all_versions: bool) -> Result<HashMap<Ke
     Ok(known)
 }
 
-/// An import on its way.
+/// A running import.
 struct FdbImport {
     writer: StoreWriter,
     schemas: Vec<Arc<Schema>>,
     chosen: SelectorSet,
     dry_run: bool,
     every: u64,
-    /// What the store had before.
+    /// Objects of the store before the import.
     known: HashMap<KeyHash, Vec<Content>>,
-    /// What this import has come across.
+    /// Keys that this import has read.
     met: HashSet<KeyHash>,
     files: DataFiles,
-    /// The field at hand.
+    /// The current field.
     bytes: Vec<u8>,
     unflushed: Vec<OfferOrigin>,
     /// Bytes of all fields so far.
     passed: u64,
-    /// Fields that the store has as they are.
+    /// Number of fields that the store already has.
     same: u64,
     tally: PutTally,
 }
@@ -171,7 +171,7 @@ impl FdbImport {
         }
     }
 
-    /// As [`Self::all`]; FDB gives the newest first, and what is archived last masks the others.
+    /// As [`Self::all`]. FDB lists the newest version first; in a store the version that was archived last masks the others.
     fn all_versions(&mut self, fields: &mut FieldListing, interrupt: &InterruptFlag) -> Result<()> {
         let mut listed = ListedVersions::default();
         loop {
@@ -198,13 +198,13 @@ impl FdbImport {
                     self.tally.failed(error)?;
                 }
             }
-            // Whoever looks, or goes on after an end in between, finds of each key the newest version in front, or none.
+            // A reader, and an import that is resumed, find the newest version of each key as the current one, or none.
             self.flush_if_due()?;
         }
         Ok(())
     }
 
-    /// How many versions of a key need not be copied.
+    /// Number of versions of a key that are not copied.
     fn there(&mut self, versions: &OfKey) -> Result<usize> {
         let Some(ours) = self.known.get(&versions.found.hash) else {
             return Ok(0);
@@ -217,7 +217,7 @@ impl FdbImport {
         Ok(versions::there(&theirs, ours))
     }
 
-    /// What a field is here, if it was asked for.
+    /// Returns the attributes of a field here, if it was selected.
     fn chosen(&self, field: &FdbField) -> Result<Option<FieldState>> {
         let (schema, record) = place(field, &self.schemas)?;
         let chosen = self.chosen.of(schema);
@@ -251,7 +251,7 @@ impl FdbImport {
         self.archive(&found, &field.bytes)
     }
 
-    /// What was read just now.
+    /// The bytes of the last read.
     fn archive(&mut self, found: &FieldState, bytes: &FieldLocation) -> Result<()> {
         if !self.dry_run {
             self.writer

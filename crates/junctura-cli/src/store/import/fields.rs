@@ -5,8 +5,8 @@
 //!     └──reads──> data files of FDB           │
 //!     <────────── a JSON line for each field ─┘
 //! ```
-//! How FDB's catalogue lies on the disk is FDB's affair, and changes. Where the bytes of a field are is told by FDB: a file, an
-//! offset, a length.
+//! The format of FDB's catalogue on disk is internal to FDB and changes. FDB returns the location of each field: a file, an
+//! offset, and a length.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -21,12 +21,12 @@ use junctura::{Code, Error, Result};
 use serde::Deserialize;
 
 const PROGRAM: &str = include_str!("fdb_listing.py");
-/// Of what the process says when it dies, so much is told.
+/// Maximum length of the messages of a process that are repeated when it ends.
 const LAST_WORDS_MAX: usize = 400;
-/// Data files that are open at once.
+/// Maximum number of open data files.
 const FILES_MAX: usize = 64;
 
-/// One field: its key in three levels, and where its bytes are.
+/// One field: its key in three levels, and the location of its bytes.
 #[derive(Debug, Deserialize)]
 pub(super) struct FdbField {
     pub(super) key: [BTreeMap<String, String>; 3],
@@ -34,7 +34,7 @@ pub(super) struct FdbField {
     pub(super) bytes: FieldLocation,
 }
 
-/// Where the bytes of a field are.
+/// Location of the bytes of a field.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct FieldLocation {
     scheme: String,
@@ -44,7 +44,7 @@ pub(super) struct FieldLocation {
 }
 
 impl FdbField {
-    /// The attributes that it has, with the level of each: FDB gives those that it leaves out an empty text.
+    /// Returns the attributes with their levels: FDB lists omitted ones with an empty text.
     pub(super) fn attributes(&self) -> impl Iterator<Item = (usize, &str, &str)> {
         let levels = self.key.iter().enumerate();
         let all = levels.flat_map(|(level, of_level)| of_level.iter().map(move |(name, text)| (level, name, text)));
@@ -52,7 +52,7 @@ impl FdbField {
         given.map(|(level, name, text)| (level, name.as_str(), text.as_str()))
     }
 
-    /// For messages.
+    /// Returns the name for messages.
     pub(super) fn name(&self) -> String {
         let of_level = |level: usize| {
             let given = self.attributes().filter(|(at, ..)| *at == level);
@@ -65,12 +65,12 @@ impl FdbField {
     }
 }
 
-/// The schema file that an FDB works with.
+/// The schema file of an FDB.
 #[derive(Debug, Deserialize)]
 pub(super) struct SchemaFile {
     pub(super) file: String,
     pub(super) text: String,
-    /// Why it could not be read.
+    /// The reason if it could not be read.
     pub(super) error: Option<String>,
 }
 
@@ -83,7 +83,7 @@ enum ListingLine {
     End,
 }
 
-/// A listing that is being read. Dropped, it ends the process.
+/// A listing during its output. Dropping it ends the process.
 pub(super) struct FieldListing {
     child: Child,
     told: BufReader<ChildStdout>,
@@ -92,10 +92,10 @@ pub(super) struct FieldListing {
 }
 
 impl FieldListing {
-    /// Begins to list, with this Python, of each field the newest version, or all of them, newest first; the schema comes first.
+    /// Starts to list, with this Python, the newest version of each field, or all versions, newest first; the schema is first.
     ///
     /// # Errors
-    /// `Unsupported` without Python or FDB's package; `NotFound` where no FDB is.
+    /// `Unsupported` without Python or FDB's package; `NotFound` if there is no FDB.
     pub(super) fn of(root: &Path, python: &OsStr, all_versions: bool) -> Result<(SchemaFile, FieldListing)> {
         let mut command = Command::new(python);
         let versions = if all_versions { "all" } else { "newest" };
@@ -127,7 +127,7 @@ impl FieldListing {
         }
     }
 
-    /// The next field, if there is one.
+    /// Returns the next field, if there is one.
     pub(super) fn next(&mut self) -> Result<Option<FdbField>> {
         match self.told()? {
             ListingLine::Field(field) => Ok(Some(field)),
@@ -153,7 +153,7 @@ impl FieldListing {
         }
     }
 
-    /// Why there is no line where one has to be.
+    /// Returns the reason for a missing line.
     fn died(&mut self) -> Error {
         let ended = self
             .child
@@ -167,13 +167,13 @@ impl FieldListing {
 
 impl Drop for FieldListing {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What a process says in the end, all else forgotten.
+/// Keeps the last messages of a process.
 fn last_words(mut noise: ChildStderr) -> String {
     let (mut kept, mut read) = (Vec::new(), [0; 4096]);
     while let Ok(count @ 1..) = noise.read(&mut read) {
@@ -190,10 +190,10 @@ pub(super) struct DataFiles {
 }
 
 impl DataFiles {
-    /// Reads the bytes of a field of this name.
+    /// Reads the bytes of a field.
     ///
     /// # Errors
-    /// `Unsupported` for what lies in no file; what the system refuses.
+    /// `Unsupported` for a field outside a file; errors of the system.
     pub(super) fn read(&mut self, name: &str, field: &FieldLocation, bytes: &mut Vec<u8>) -> Result<()> {
         if !matches!(field.scheme.as_str(), "" | "file") {
             let cause = format!(

@@ -1,4 +1,4 @@
-//! `junctura store import`: what others have kept, into a store.
+//! `junctura store import` copies the contents of other libraries into a store.
 
 mod fdb;
 mod fields;
@@ -14,7 +14,7 @@ const EXAMPLES: &str = "Examples:
   junctura store import fdb /fdb/config.yaml --store /data/archive class=od,date=20261120
   junctura store import fdb /fdb --store /data/archive --dry-run            what would be copied";
 
-/// Copy what other libraries keep into a store
+/// Copy the contents of other libraries into a store
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ImportArguments {
@@ -27,7 +27,7 @@ enum ImportSource {
     Fdb(fdb::FdbArguments),
 }
 
-/// Imports.
+/// Runs the command.
 pub(crate) fn run(arguments: &ImportArguments, program: &ProgramWords) -> Result<()> {
     match &arguments.from {
         ImportSource::Fdb(arguments) => fdb::run(arguments, program),

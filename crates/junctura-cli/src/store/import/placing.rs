@@ -1,4 +1,4 @@
-//! Which schema of a store a field of FDB's belongs to, and as what.
+//! Selects the schema of a store for a field of FDB.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use junctura_model::schema::fdb_value;
 
 use super::fields::FdbField;
 
-/// The first schema that takes a field, in the levels in which FDB has its attributes, and the field's record there.
+/// Returns the first schema that accepts a field, in the levels of FDB's attributes, and the field's record there.
 ///
 /// # Errors
-/// `SchemaMismatch` or `TypeMismatch` when none does.
+/// `SchemaMismatch` or `TypeMismatch` if none does.
 pub(super) fn place(field: &FdbField, schemas: &[Arc<Schema>]) -> Result<(usize, Record)> {
     let mut refused = None;
     for (at, schema) in schemas
@@ -21,7 +21,7 @@ pub(super) fn place(field: &FdbField, schemas: &[Arc<Schema>]) -> Result<(usize,
     {
         match record(field, schema) {
             Ok(record) => return Ok((at, record)),
-            // Rules that take more come later: what the last one says is closest.
+            // More general rules are later: the error of the last one is the most helpful.
             Err(error) => refused = Some(error),
         }
     }
@@ -43,7 +43,7 @@ pub(super) fn place(field: &FdbField, schemas: &[Arc<Schema>]) -> Result<(usize,
     ))
 }
 
-/// Does the schema have all attributes of the field, each in the level of the key where the field has it?
+/// Whether the schema has all attributes of the field, each in the same level of the key.
 fn has_levels(field: &FdbField, schema: &Schema) -> bool {
     let level_of = |name: &str| schema.find(name).and_then(|id| schema.attribute(id).level);
     field.attributes().all(|(level, name, _)| level_of(name) == Some(level))

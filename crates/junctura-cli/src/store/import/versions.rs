@@ -1,7 +1,7 @@
-//! All versions of each field, in the order in which they have to come.
+//! All versions of each field, in the order of their archiving.
 //!
-//! FDB lists the newest version of a key before those that it masks; a store lets the one that was archived last mask the others. So all
-//! is listed first, key by key, and turned round.
+//! FDB lists the newest version of a key before those that it masks; in a store the version that was archived last masks the others. So all
+//! versions are listed first, key by key, and reversed.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use super::fields::{FdbField, FieldLocation};
 /// Length and checksum.
 pub(super) type Content = (u64, u32);
 
-/// What a field is in the store.
+/// A field in the store.
 #[derive(Debug)]
 pub(super) struct FieldState {
-    /// Which of the store's schemas.
+    /// Index of the store's schema.
     pub(super) schema: usize,
     pub(super) record: Record,
     pub(super) key: String,
@@ -27,12 +27,12 @@ pub(super) struct FieldState {
 #[derive(Debug)]
 pub(super) struct OfKey {
     pub(super) found: FieldState,
-    /// As FDB prints it.
+    /// The key as FDB prints it.
     pub(super) name: String,
     pub(super) oldest_first: Vec<FieldLocation>,
 }
 
-/// What FDB has told, newest first.
+/// The listing of FDB, newest first.
 #[derive(Debug, Default)]
 pub(super) struct ListedVersions {
     keys: Vec<OfKey>,
@@ -41,7 +41,7 @@ pub(super) struct ListedVersions {
 
 impl ListedVersions {
     /// # Errors
-    /// `AlreadyExists` where another key of FDB's is this one here.
+    /// `AlreadyExists` if two keys of FDB are the same key here.
     pub(super) fn add(&mut self, found: FieldState, field: FdbField) -> Result<()> {
         let name = field.name();
         match self.places.get(&found.hash) {
@@ -75,8 +75,8 @@ pub(super) fn two_in_one(name: &str, key: &str) -> Error {
     Error::new(Code::AlreadyExists, name, cause)
 }
 
-/// How many of their versions need not be copied, so that ours have all of them in their order, and the newest of both is the same.
-/// Both are oldest first.
+/// Returns how many of FDB's versions need no copy, so that the store has all of them in their order, and the newest version of both is equal.
+/// Both lists begin with the oldest.
 pub(super) fn there(theirs: &[Content], ours: &[Content]) -> usize {
     let mut left = ours.iter();
     let there = theirs

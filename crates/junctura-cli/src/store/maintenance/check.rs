@@ -1,4 +1,4 @@
-//! `junctura store check`: whether everything in a store is there, and as it was.
+//! `junctura store check` verifies the contents of a store.
 
 use clap::Args;
 use junctura::{Code, Error, Result};
@@ -12,23 +12,23 @@ use crate::attributes::about_selector;
 use crate::store::StoreArguments;
 
 const EXAMPLES: &str = "Examples:
-  junctura store check --store /data/archive                     all of it
+  junctura store check --store /data/archive                     everything
   junctura store check --store /data/archive date=20261120       a part
-  junctura store check --store /data/archive --sample 1000       a thousand of them, other ones each time";
+  junctura store check --store /data/archive --sample 1000       a random thousand";
 
-/// Verify what a store has
+/// Verify the objects of a store
 ///
-/// Reads every object that matches, masked versions too, and compares it with the checksum that it was archived with. What is
-/// damaged is named (exit status 1); so are data files that no commit names, which `junctura store compact` removes in time.
+/// Reads every matching object, including masked versions, and compares it with its checksum. Damaged objects are reported (exit
+/// status 1), and so are data files that no commit refers to, which `junctura store compact` removes later.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CheckArguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// What to check
+    /// Selects objects: all selectors must match; default: all objects
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
-    /// Read so many of them only
+    /// Read only N of them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
     /// Print JSON: a line for each damaged object, then a summary
@@ -36,7 +36,7 @@ pub(crate) struct CheckArguments {
     json: bool,
 }
 
-/// Checks.
+/// Runs the command.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
     let store = arguments.store.open()?;

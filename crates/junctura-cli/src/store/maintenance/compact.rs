@@ -1,4 +1,4 @@
-//! `junctura store checkpoint` and `junctura store compact`: the catalogue as files that anybody reads, and what nobody needs, removed.
+//! `junctura store checkpoint` and `junctura store compact` write the catalogue as Parquet files and remove unneeded files.
 
 use clap::Args;
 use junctura::Result;
@@ -17,13 +17,13 @@ const CHECKPOINT_EXAMPLES: &str = "Examples:
 Only the files that the newest list names: others in segments/ may have the same rows.";
 const COMPACT_EXAMPLES: &str = "Examples:
   junctura store compact --store /data/archive
-  junctura store compact --store /data/archive --dry-run    what would go
-  junctura store compact --store /data/archive --gather     the room between what was purged, too, after the next ones";
+  junctura store compact --store /data/archive --dry-run    report only
+  junctura store compact --store /data/archive --gather     also free the space of purged objects in data files";
 
 /// Write the catalogue of a store as Parquet files
 ///
-/// Everything that is visible now is in the files that the newest list in checkpoints/ names, each version once. Who opens the
-/// store next begins there. Others may write meanwhile.
+/// The newest list in checkpoints/ names files with every visible object, each version once. The next client that opens the store
+/// starts from there. Other clients can write meanwhile.
 #[derive(Args, Debug)]
 #[command(after_help = CHECKPOINT_EXAMPLES)]
 pub(crate) struct CheckpointArguments {
@@ -34,20 +34,20 @@ pub(crate) struct CheckpointArguments {
     json: bool,
 }
 
-/// Remove what nobody needs in a store
+/// Remove unneeded files of a store
 ///
-/// Makes a checkpoint, in which small files are joined, and removes files that were superseded, or that a writer left that died
-/// before its flush. What a reader may still need stays as long as the store promises. Others may read and write meanwhile.
-/// A file goes when nothing of it is left: --gather moves what is left of mostly empty ones.
+/// Writes a checkpoint, which merges small files, and removes files that were superseded, or left by a writer that crashed
+/// before its flush. Files that a reader may still need stay for the snapshot age of the store. Other clients can read and write
+/// meanwhile. A data file is removed when it has no object any more: --gather moves the objects of mostly empty files.
 #[derive(Args, Debug)]
 #[command(after_help = COMPACT_EXAMPLES)]
 pub(crate) struct CompactArguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// First move what is left in data files of which less than half is used, and in old commits, into new ones: the old ones go as soon as no reader can need them
+    /// First move the objects of data files that are less than half used, and of old commits, to new files; the old files are removed as soon as no reader can need them
     #[arg(long)]
     gather: bool,
-    /// Say what would be removed, and change nothing
+    /// Report what would be removed, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Print JSON
@@ -55,7 +55,7 @@ pub(crate) struct CompactArguments {
     json: bool,
 }
 
-/// Makes a checkpoint.
+/// Runs `checkpoint`.
 pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> Result<()> {
     let store = arguments.store.open()?;
     let checkpoint = timed("making a checkpoint", || store.checkpoint())?;
@@ -68,7 +68,7 @@ pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> Result<()> {
     out.flush()
 }
 
-/// Compacts.
+/// Runs `compact`.
 pub(crate) fn compact(arguments: &CompactArguments) -> Result<()> {
     let store = arguments.store.open()?;
     let mut gathered = Ok(());

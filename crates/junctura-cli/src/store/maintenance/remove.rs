@@ -1,4 +1,4 @@
-//! `junctura store purge` and `junctura store wipe`: objects out of a store.
+//! `junctura store purge` and `junctura store wipe` remove objects from a store.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -14,24 +14,24 @@ use crate::attributes::about_selector;
 use crate::store::StoreArguments;
 
 const PURGE_EXAMPLES: &str = "Examples:
-  junctura store purge --store /data/archive                       everything that is masked
-  junctura store purge --store /data/archive class=rd --dry-run    what would go
+  junctura store purge --store /data/archive                       all masked versions
+  junctura store purge --store /data/archive class=rd --dry-run    report only
 The room is there again after `junctura store compact`, when no reader can need it any more.";
 const WIPE_EXAMPLES: &str = "Examples:
-  junctura store wipe --store /data/archive class=rd,expver=test --dry-run   what would go
-  junctura store wipe --store /data/archive class=rd,expver=test --yes       without a question
+  junctura store wipe --store /data/archive class=rd,expver=test --dry-run   report only
+  junctura store wipe --store /data/archive class=rd,expver=test --yes       without a confirmation
 The room is there again after `junctura store compact`, when no reader can need it any more.";
 
 /// Remove masked versions from a store
 ///
-/// Of everything that matches the versions that newer ones mask: nobody sees them afterwards, but for readers that have found them
-/// before.
+/// Removes the masked versions of all matching objects. Readers that have found them before can still read them for the snapshot
+/// age of the store.
 #[derive(Args, Debug)]
 #[command(after_help = PURGE_EXAMPLES)]
 pub(crate) struct PurgeArguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// Of what
+    /// Selects objects: all selectors must match; default: all objects
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
     #[command(flatten)]
@@ -40,14 +40,14 @@ pub(crate) struct PurgeArguments {
 
 /// Remove objects from a store
 ///
-/// Everything that matches, with all its versions: nobody sees it afterwards, but for readers that have found it before. Says what
-/// that is, and asks.
+/// Removes all versions of all matching objects. Readers that have found them before can still read them for the snapshot age of
+/// the store. The command shows the objects and asks for a confirmation.
 #[derive(Args, Debug)]
 #[command(after_help = WIPE_EXAMPLES)]
 pub(crate) struct WipeArguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// What
+    /// Selects objects: all selectors must match
     #[arg(required = true, value_name = "SELECTOR")]
     selectors: Vec<String>,
     /// Do not ask
@@ -59,7 +59,7 @@ pub(crate) struct WipeArguments {
 
 #[derive(Args, Clone, Copy, Debug)]
 struct HowArguments {
-    /// Say what would be removed, and change nothing
+    /// Report what would be removed, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Print the key of each object
@@ -70,7 +70,7 @@ struct HowArguments {
     json: bool,
 }
 
-/// Purges.
+/// Runs `purge`.
 pub(crate) fn purge(arguments: &PurgeArguments) -> Result<()> {
     let store = arguments.store.open()?;
     let selector = crate::store::selector(&arguments.selectors, &store)?;
@@ -79,7 +79,7 @@ pub(crate) fn purge(arguments: &PurgeArguments) -> Result<()> {
     arguments.how.remove(&store, &listing, || Ok(()))
 }
 
-/// Wipes.
+/// Runs `wipe`.
 pub(crate) fn wipe(arguments: &WipeArguments) -> Result<()> {
     let store = arguments.store.open()?;
     let selector = crate::store::selector(&arguments.selectors, &store)?;
@@ -129,7 +129,7 @@ fn amount(listing: &Listing) -> String {
     format!("{} object{s}, {}", listing.len(), size::bytes(listing.bytes()))
 }
 
-/// Somebody who sits there has to say yes.
+/// Asks for a confirmation on a terminal.
 fn ask(listing: &Listing, url: &str) -> Result<()> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         let cause = format!(

@@ -1,4 +1,4 @@
-//! `junctura store tier` and `junctura store move`: other places for the objects of a store.
+//! `junctura store tier` and `junctura store move` manage other locations for the objects of a store.
 
 use clap::Args;
 use junctura::{Code, Error, Result};
@@ -13,59 +13,59 @@ use crate::attributes::about_selector;
 use crate::store::StoreArguments;
 
 const TIER_EXAMPLES: &str = "Examples:
-  junctura store tier --store /data/archive                                 the tiers that there are
-  junctura store tier --store /data/archive cold /big/slow/disk             one more, for everybody
+  junctura store tier --store /data/archive                                 list the tiers
+  junctura store tier --store /data/archive cold /big/slow/disk             add a tier
   junctura store tier --store /data/archive tape 's3://fields/cold?endpoint=https://s3.example.org'
-  junctura store tier --store /new/archive --adopt                          this folder is the store now, not the one it was copied from";
+  junctura store tier --store /new/archive --adopt                          this copy is the store now, not the original";
 const MOVE_EXAMPLES: &str = "Examples:
   junctura store move --store /data/archive --to cold date=2025-01-01/to/2025-12-31
   junctura store move --store /data/archive --to cold class=rd --dry-run       what would be moved
   junctura store move --store /data/archive --to data class=rd                 and back
 The room is there again after `junctura store compact`, when no reader can need it any more.";
 
-/// Name another place for objects of a store, or show them
+/// Add a location for objects of a store, or list the locations
 ///
-/// A tier is a folder or a part of an object store to which `junctura store move` brings objects: slower and larger, most of the time.
-/// What is said here holds for everybody who uses the store, and stays.
+/// A tier is a folder or a prefix of an object store to which `junctura store move` moves objects, usually slower and larger.
+/// It is a property of the store: it applies to all clients, permanently.
 #[derive(Args, Debug)]
 #[command(after_help = TIER_EXAMPLES)]
 pub(crate) struct TierArguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// The name of a new one: a-z, 0-9, - and _
+    /// Name of a new tier: a-z, 0-9, - and _
     #[arg(requires = "place")]
     name: Option<String>,
-    /// Where it is: an absolute path, or a URL of an object store
+    /// Its location: an absolute path, or a URL of an object store
     #[arg(value_name = "URL")]
     place: Option<String>,
     /// State that this folder is the store from now on
     ///
-    /// The data that lie elsewhere, the tiers, and the folders behind links in it are of this folder then, and no longer of the one that it was
-    /// copied or restored from: that one is read from then on, and can neither archive there nor compact. For a copy that is only a
-    /// backup or a test, do not do this: it would remove what the original has.
+    /// Data outside the folder, its tiers, and folders behind links in it then belong to this folder, and no longer to the one that it was
+    /// copied or restored from. The original becomes read-only: it can neither archive there nor compact. Do not do this for a copy that is only a
+    /// backup or a test: it would remove data of the original.
     #[arg(long, conflicts_with_all = ["name", "place"])]
     adopt: bool,
-    /// Print JSON: a line for each
+    /// Print a JSON line for each tier
     #[arg(long)]
     json: bool,
 }
 
 /// Move objects of a store to another place
 ///
-/// Everything that matches, masked versions too: copied, verified on its way, and found there by everybody from then on. It may be stopped at any time,
-/// and begun again; what is there already stays.
+/// Copies and verifies all matching objects, including masked versions; all clients find them there afterwards. The command can be interrupted
+/// and repeated: objects that are there already are skipped.
 #[derive(Args, Debug)]
 #[command(after_help = MOVE_EXAMPLES)]
 pub(crate) struct MoveArguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// Where: the name of a tier (`junctura store tier` shows them), or data, where objects lie that were not moved
+    /// The target: the name of a tier (`junctura store tier` lists them), or data, the original location
     #[arg(long, value_name = "TIER")]
     to: String,
-    /// What
+    /// Selects objects: all selectors must match
     #[arg(required = true, value_name = "SELECTOR")]
     selectors: Vec<String>,
-    /// Say what would be moved, and change nothing
+    /// Report what would be moved, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Print JSON: a line for each damaged object, then a summary
@@ -73,7 +73,7 @@ pub(crate) struct MoveArguments {
     json: bool,
 }
 
-/// Shows tiers, or names one.
+/// Runs `tier`.
 pub(crate) fn tier(arguments: &TierArguments) -> Result<()> {
     let store = arguments.store.open()?;
     if let (Some(name), Some(place)) = (&arguments.name, &arguments.place) {
@@ -93,7 +93,7 @@ pub(crate) fn tier(arguments: &TierArguments) -> Result<()> {
     out.flush()
 }
 
-/// Moves.
+/// Runs `move`.
 pub(crate) fn move_to(arguments: &MoveArguments) -> Result<()> {
     let store = arguments.store.open()?;
     let selector = crate::store::selector(&arguments.selectors, &store)?;
@@ -108,7 +108,7 @@ pub(crate) fn move_to(arguments: &MoveArguments) -> Result<()> {
         }
         return out.flush();
     }
-    // What it is to be is asked once more, so that nothing is moved that somebody has moved meanwhile.
+    // The selection is repeated, so that objects that another client has moved meanwhile are not moved again.
     drop(movable);
     let moved = with_progress(Some(bytes), |progress| {
         store.move_to(&selector, &arguments.to, progress)
@@ -116,7 +116,7 @@ pub(crate) fn move_to(arguments: &MoveArguments) -> Result<()> {
     tell(&moved, "moved", arguments.json, arguments.store.url(), &mut out)
 }
 
-/// Says what [`gather`] would do.
+/// Reports what [`gather`] would do.
 pub(crate) fn would_gather(store: &Store, as_json: bool) -> Result<()> {
     let (objects, bytes) = store.scattered()?;
     let mut out = StandardOutput::new();
@@ -128,7 +128,7 @@ pub(crate) fn would_gather(store: &Store, as_json: bool) -> Result<()> {
     out.flush()
 }
 
-/// Gathers, for `junctura store compact`: what goes wrong with objects is no reason not to compact.
+/// Gathers, for `junctura store compact`: damaged objects do not stop the compaction.
 pub(crate) fn gather(store: &Store, as_json: bool, url: &str) -> Result<Result<()>> {
     let gathered = with_progress(None, |progress| store.gather(progress))?;
     Ok(tell(&gathered, "gathered", as_json, url, &mut StandardOutput::new()))

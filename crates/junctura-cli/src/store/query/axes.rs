@@ -1,4 +1,4 @@
-//! `junctura store axes`: the cube that objects of a store fill.
+//! `junctura store axes` shows the axes that the objects of a store span.
 
 use clap::Args;
 use junctura::Result;
@@ -10,19 +10,19 @@ use crate::attributes::about_selector;
 use crate::store::StoreArguments;
 
 const EXAMPLES: &str = "Examples:
-  junctura store axes --store /data/archive                       of everything
+  junctura store axes --store /data/archive                       of all objects
   junctura store axes --store /data/archive class=od,date=20261120
   junctura store axes --store /data/archive param=t --json | jq -r '.step[]'";
 
-/// Show the values that objects in a store have
+/// List the values of each attribute in a store
 ///
-/// A line for each attribute, with all its values in the objects that match, in the order of its type.
+/// Prints a line for each attribute with its values in all matching objects, in the order of its type.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AxesArguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// Of what
+    /// Selects objects: all selectors must match; default: all objects
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
     /// Print JSON: a list of values for each attribute
@@ -30,7 +30,7 @@ pub(crate) struct AxesArguments {
     json: bool,
 }
 
-/// Shows axes.
+/// Runs the command.
 pub(crate) fn run(arguments: &AxesArguments) -> Result<()> {
     let store = arguments.store.open()?;
     let selector = crate::store::selector(&arguments.selectors, &store)?;

@@ -1,4 +1,4 @@
-//! `junctura store compare`: what two stores, or two experiments in one, do not have in common.
+//! `junctura store compare` reports the differences between two stores, or between two experiments in one.
 
 use clap::Args;
 use junctura::{Code, Error, Result};
@@ -15,36 +15,36 @@ use crate::store::query::values::ValuesArguments;
 
 const EXAMPLES: &str = "Examples:
   junctura store compare --store /data/archive --with /backup/archive                   two stores
-  junctura store compare --store /data/archive --with /backup/archive date=20261120     a part of them
+  junctura store compare --store /data/archive --with /backup/archive date=20261120     some of their objects
   junctura store compare --store /data/archive expver=0001 --to expver=0002 --ignore expver   two experiments in one
-  junctura store compare --store /data/archive --with /new/archive --rtol 1e-6          other bytes with the same values are no difference
+  junctura store compare --store /data/archive --with /new/archive --rtol 1e-6          equal values in different packings are no difference
 Bytes are compared by length and checksum, and not read: values that are coded otherwise are other bytes, unless --values, --atol or
 --rtol says to look at them.";
 
 /// Compare two stores, or two experiments
 ///
-/// The newest version of each key: whether both have it, with the same attributes outside the key, and the same bytes. A line for
-/// each difference (exit status 1); the first store is meant by `<`, the second by `>`.
+/// Compares the newest version of each key: whether both stores have it, with equal attributes outside the key, and equal bytes. Prints
+/// a line for each difference (exit status 1); `<` marks the first store, `>` the second.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompareArguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// The store to compare it with; the same one without it
+    /// The second store; default: the same store
     #[arg(long, value_name = "URL", required_unless_present = "to")]
     with: Option<String>,
-    /// What to compare
+    /// Selects objects: all selectors must match; default: all objects
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
-    /// What to compare it with, where that is not the same selector
+    /// Selects objects of the second store, if its selector differs
     #[arg(long, value_name = "SELECTOR")]
     to: Option<String>,
-    /// Leave this attribute out, of keys too; several are separated by commas
+    /// Ignore this attribute, also in keys; several are separated by commas
     #[arg(long, value_name = "ATTRIBUTE", value_delimiter = ',')]
     ignore: Vec<String>,
     #[command(flatten)]
     values: ValuesArguments,
-    /// Say how many differences there are, and not which
+    /// Print only the number of differences
     #[arg(short, long)]
     quiet: bool,
     /// Print JSON: a line for each difference, then a summary
@@ -52,7 +52,7 @@ pub(crate) struct CompareArguments {
     json: bool,
 }
 
-/// Compares.
+/// Runs the command.
 pub(crate) fn run(arguments: &CompareArguments, program: &ProgramWords) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
     let mut values = arguments.values.begin(program)?;
@@ -121,7 +121,7 @@ impl CompareArguments {
     }
 }
 
-/// With the largest difference of values, where these were compared.
+/// Returns the summary, with the largest difference of values if they were compared.
 fn tell(difference: &ObjectDifference<'_>, apart: Option<f64>, out: &mut StandardOutput) -> Result<()> {
     let key = difference.key;
     let bytes = |object: &StoredObject<'_>| format!("{} bytes, {:08x}", object.bytes(), object.checksum());
@@ -156,7 +156,7 @@ fn document(difference: &ObjectDifference<'_>, apart: Option<f64>) -> Value {
         DifferenceKind::Bytes(first, second) => {
             let mut said = json!({"key": key, "difference": "bytes", "first": bytes(first), "second": bytes(second)});
             if let Some(by) = apart {
-                // Infinite ones are null: JSON has no such number.
+                // Infinite differences are null: JSON has no such number.
                 said["difference"] = "values".into();
                 said["apart"] = by.into();
             }

@@ -1,4 +1,4 @@
-//! Objects of a store as they are committed: the loop of all commands that follow one.
+//! Follows the commits of a store: the loop of all commands that do so.
 
 use std::time::{Duration, Instant};
 
@@ -8,27 +8,27 @@ use junctura_terminal::interrupt::InterruptFlag;
 
 use crate::attributes::about_selector;
 
-/// What ends it.
+/// The end of a follow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FollowEnd {
-    /// So many objects.
+    /// A number of objects.
     pub(crate) count: Option<u64>,
-    /// This moment: it is a good end where no count is asked for.
+    /// A time: a normal end if no count was requested.
     pub(crate) deadline: Option<Instant>,
 }
 
 impl FollowEnd {
-    /// So many objects, or a time from now on.
+    /// Returns the end for a number of objects, or a time from now on.
     pub(crate) fn new(count: Option<u64>, timeout: Option<Duration>) -> Self {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         Self { count, deadline }
     }
 }
 
-/// Tells what is there, or what came after a commit, and then what comes.
+/// Delivers existing objects, or those after a commit, and then new ones.
 ///
 /// # Errors
-/// `Timeout` when the count was not reached in time; those of a follow, and what `take` says.
+/// `Timeout` if the count was not reached in time; errors of a follow and of `take`.
 pub(crate) fn follow(
     store: &Store,
     selector: &str,
@@ -65,10 +65,10 @@ pub(crate) fn follow(
     take(FollowedStep::Wait)
 }
 
-/// What happens in a follow.
+/// An event of a follow.
 pub(crate) enum FollowedStep<'a> {
-    /// It waits, or ends: what was written is not kept back.
+    /// The follow waits or ends: output is flushed.
     Wait,
-    /// These objects of this listing are new.
+    /// These objects of the listing are new.
     New(&'a Listing, &'a [StoredObject<'a>]),
 }

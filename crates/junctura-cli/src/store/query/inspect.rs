@@ -1,4 +1,4 @@
-//! `junctura store inspect`: where the bytes of each object lie.
+//! `junctura store inspect` shows the location of the bytes of each object.
 
 use std::time::Duration;
 
@@ -15,32 +15,32 @@ use crate::store::{StoreArguments, VersionsArguments};
 
 const EXAMPLES: &str = "Examples:
   junctura store inspect --store /data/archive param=t,step=6
-  junctura store inspect --store /data/archive --after 41              what commits after the 41st have brought
-  junctura store inspect --store /data/archive --after 41 --follow     and what all later ones will bring, until Ctrl-C
+  junctura store inspect --store /data/archive --after 41              objects of commits after the 41st
+  junctura store inspect --store /data/archive --after 41 --follow     and of new commits, until Ctrl-C
   junctura store inspect --store /data/archive --json class=od | jq -r '[.uri, .offset, .bytes] | @tsv'";
 
-/// Show where objects of a store lie
+/// Show the locations of objects in a store
 ///
-/// A line for each object: the URI of its file, its first byte there, how many bytes it has, and its key. Other programs can
-/// read it there, as long as the store keeps what a reader has found. Where it lies packed, the codec stands behind the number, and its
-/// tools unpack what lies there.
+/// Prints a line for each object: the URI of its file, the first byte, the number of bytes, and the key. Other programs can read the
+/// bytes there for the snapshot age of the store. For a compressed object, the codec follows the number; its tools
+/// decompress the bytes.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InspectArguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// What to look for
+    /// Selects objects: all selectors must match; default: all objects
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
     #[command(flatten)]
     versions: VersionsArguments,
-    /// Go on with what is committed, as it is: first what is there, or with --after every version since that commit
+    /// Continue with new commits: first existing objects, or with --after every version since that commit
     #[arg(long, conflicts_with = "all_versions")]
     follow: bool,
-    /// End after this many objects
+    /// Stop after this many objects
     #[arg(long, value_name = "N", requires = "follow")]
     count: Option<u64>,
-    /// End after this time: as done, or as timed out (exit status 4) when --count objects have not come
+    /// Stop after this time: with exit status 0, or 4 if fewer than --count objects were committed
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, requires = "follow")]
     timeout: Option<Duration>,
     /// Print JSON: a line for each object
@@ -48,7 +48,7 @@ pub(crate) struct InspectArguments {
     json: bool,
 }
 
-/// Inspects.
+/// Runs the command.
 pub(crate) fn run(arguments: &InspectArguments) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
     let store = arguments.store.open()?;

@@ -1,4 +1,4 @@
-//! Commands that look at a store: what it has, how much, and what two have in common.
+//! Commands that read a store: its contents, its size, and the differences between two.
 
 pub(crate) mod axes;
 pub(crate) mod compare;

@@ -3,13 +3,13 @@
 use junctura::{Code, Described, Error, Result, Schema};
 use junctura_store::StoredObject;
 
-/// An object of a store, and what it is.
+/// An object of a store with its attributes.
 pub(crate) struct OrderedObject<'a>(pub(crate) Described, pub(crate) StoredObject<'a>);
 
-/// By an attribute, where one is asked for; then by key and commit.
+/// Sorts by an attribute, if one was requested; then by key and commit.
 ///
 /// # Errors
-/// `InvalidArgument` for an attribute that no schema here has.
+/// `InvalidArgument` for an attribute that no schema of the store has.
 pub(crate) fn order(rows: &mut [OrderedObject<'_>], by: Option<&str>) -> Result<()> {
     if let Some(name) = by
         && !rows.is_empty()
@@ -33,7 +33,7 @@ pub(crate) fn order(rows: &mut [OrderedObject<'_>], by: Option<&str>) -> Result<
     Ok(())
 }
 
-/// Where a value stands among others of its attribute, if they have an order beside that of their texts.
+/// Returns the position of a value among others of its attribute, if they have an order other than that of their texts.
 fn rank(schema: &Schema, name: &str, text: &str) -> Option<i128> {
     let id = schema.find(name)?;
     schema.attribute(id).kind.scalar.order(text)

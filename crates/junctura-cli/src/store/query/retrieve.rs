@@ -1,4 +1,4 @@
-//! `junctura store retrieve`: payloads out of a store, all that a selector asks for.
+//! `junctura store retrieve` reads the payloads of a store that a selector requests.
 
 use std::time::Duration;
 
@@ -16,53 +16,53 @@ use crate::store::StoreArguments;
 use crate::store::query::following::{FollowEnd, FollowedStep, follow};
 use crate::store::query::order::{OrderedObject, order};
 
-/// Missing objects that are named one by one.
+/// Maximum number of missing objects that are named one by one.
 const NAMED_MAX: usize = 20;
 
 const EXAMPLES: &str = "Examples:
   junctura store retrieve --store /data/archive param=t/u/v levelist=500 step=0/to/24/by/6 -o winds.grib
   junctura store retrieve --store /data/archive 'levelist>=500' -o fields/ --template '{step}/{param}{ext}'
-  junctura store retrieve --store /data/archive step=0/to/240/by/6 param=t --timeout 2h -o t.grib   when all are there
-  junctura store retrieve --store /data/archive --partial step=0/6/12 -o some.grib   those that are there
-  junctura store retrieve --store /data/archive param=msl --count 50 --timeout 10m -o -   those that are there, then those that come
-  junctura store retrieve --store /data/archive name=plume --all-versions -o plumes/      those that newer ones mask, too
+  junctura store retrieve --store /data/archive step=0/to/240/by/6 param=t --timeout 2h -o t.grib   when all exist
+  junctura store retrieve --store /data/archive --partial step=0/6/12 -o some.grib   those that exist
+  junctura store retrieve --store /data/archive param=msl --count 50 --timeout 10m -o -   existing objects, then new ones
+  junctura store retrieve --store /data/archive name=plume --all-versions -o plumes/      also masked versions
 What a selector names value by value is expected in every combination.";
 
 /// Get payloads from a store
 ///
-/// The newest version of everything that matches, as it was at one moment. What is asked for and not there is an error that names
-/// it (exit status 3), and then no file is written. Several selectors must all hold.
+/// Retrieves the newest version of every matching object, as of one commit. If a requested object is missing, the command names it,
+/// fails with exit status 3, and writes no file. All selectors must match.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RetrieveArguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// What to retrieve: param=t, step=0/to/24/by/6, 'levelist>=500', a MARS request, or a key as `ls --json` prints it
+    /// Selects objects: param=t, step=0/to/24/by/6, 'levelist>=500', a MARS request, or a key as `ls --json` prints it
     #[arg(required = true, value_name = "SELECTOR")]
     selectors: Vec<String>,
-    /// Retrieve the versions that are masked by newer ones, too; files of their own are called by key and version (the commit)
+    /// Also retrieve versions that newer ones mask; separate files are named by key and version (the commit)
     #[arg(long)]
     all_versions: bool,
-    /// Retrieve what is there, and then what is committed, until this many were retrieved; nothing else is expected
+    /// Retrieve existing objects, then new ones, until this many were retrieved; no other objects are required
     #[arg(long, value_name = "N", conflicts_with_all = ["partial", "wait"])]
     count: Option<u64>,
-    /// Order what is there by this attribute, then by key
+    /// Order existing objects by this attribute, then by key
     #[arg(long, value_name = "ATTRIBUTE")]
     sort: Option<String>,
-    /// Retrieve what is there, and say what is missing
+    /// Retrieve existing objects, and report the missing ones
     #[arg(long)]
     partial: bool,
-    /// Wait until nothing is missing
+    /// Wait until no object is missing
     #[arg(long, conflicts_with = "timeout")]
     wait: bool,
-    /// Wait until nothing is missing, but no longer than this (exit status 4)
+    /// Wait until no object is missing, at most this long (then exit status 4)
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     timeout: Option<Duration>,
     #[command(flatten)]
     into: IntoArguments,
 }
 
-/// Retrieves.
+/// Runs the command.
 pub(crate) fn run(arguments: &RetrieveArguments) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
     let store = arguments.store.open()?;
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &RetrieveArguments) -> Result<()> {
 }
 
 impl RetrieveArguments {
-    /// All that was asked for, at one moment.
+    /// Retrieves all requested objects as of one commit.
     fn find(&self, store: &Store, selector: &str, interrupt: &InterruptFlag) -> Result<Listing> {
         let waits = self.wait || self.timeout.is_some();
         let snapshot = store.snapshot()?;
@@ -111,7 +111,7 @@ impl RetrieveArguments {
         }
     }
 
-    /// Those that are there, then those that come.
+    /// Retrieves existing objects, then new ones.
     fn retrieve_count(&self, store: &Store, selector: &str, interrupt: &InterruptFlag) -> Result<()> {
         let until = FollowEnd::new(self.count, self.timeout);
         let after = self.all_versions.then_some(0);
@@ -124,7 +124,7 @@ impl RetrieveArguments {
     }
 }
 
-/// Payloads on their way out of a store.
+/// Payloads of a store on their way to files.
 struct PayloadRetrieval<'a> {
     arguments: &'a RetrieveArguments,
     interrupt: &'a InterruptFlag,

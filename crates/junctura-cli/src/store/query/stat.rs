@@ -1,4 +1,4 @@
-//! `junctura store stat`: how much a store has, and what its files take.
+//! `junctura store stat` shows the size of a store.
 
 use clap::Args;
 use junctura::Result;
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use crate::store::StoreArguments;
 
 const EXAMPLES: &str = "Examples:
-  junctura store stat --store /data/archive               how much a store has, and the size of its files
+  junctura store stat --store /data/archive               objects, and the size of the files
   junctura store stat --store /data/archive --json | jq .objects";
 
-/// Show what a store has
+/// Show the size of a store
 ///
-/// Objects by schema, masked versions, files, and what a compaction would remove.
+/// Shows objects by schema, masked versions, files, and the files that a compaction would remove.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatArguments {
@@ -26,7 +26,7 @@ pub(crate) struct StatArguments {
     json: bool,
 }
 
-/// Shows.
+/// Runs the command.
 pub(crate) fn run(arguments: &StatArguments) -> Result<()> {
     let stats = arguments.store.open()?.snapshot()?.stats()?;
     let mut out = StandardOutput::new();

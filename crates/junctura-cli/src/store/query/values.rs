@@ -1,7 +1,7 @@
-//! The values of objects whose bytes are not the same, which Python decodes (`python/junctura/_store/compare_values.py`): what fields and arrays mean is
-//! known there.
+//! Compares the values of objects whose bytes differ. Python decodes them (`python/junctura/_store/compare_values.py`): it knows what fields
+//! and arrays mean.
 //!
-//! The program is there before anything is compared: nobody reads two stores to hear that there is no package.
+//! The Python program is started before the comparison, so a missing package is reported immediately.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
@@ -15,19 +15,19 @@ use serde_json::{Value, json};
 
 const MODULE: &str = "junctura._store.compare_values";
 
-/// Whether values are compared, and when they are the same.
+/// Whether values are compared, and the tolerance.
 #[derive(Args, Debug)]
 pub(crate) struct ValuesArguments {
-    /// Where bytes differ, compare values: of GRIB messages, and of arrays with a dtype. Python does it: pip install 'junctura[grib]'
+    /// If bytes differ, compare values: of GRIB messages, and of arrays with a dtype. This needs Python: pip install 'junctura[grib]'
     #[arg(long)]
     values: bool,
-    /// Take values for the same that differ by no more than this (with --rtol Y: than X + Y * abs(second)); implies --values
+    /// Values are equal if they differ by at most X (with --rtol Y: X + Y * abs(second)); implies --values
     #[arg(long, value_name = "X", value_parser = tolerance)]
     atol: Option<f64>,
-    /// Take values for the same that differ by no more than this part of the second one; implies --values
+    /// Values are equal if they differ by at most this part of the second one; implies --values
     #[arg(long, value_name = "Y", value_parser = tolerance)]
     rtol: Option<f64>,
-    /// The Python that has the package, for values (default: the one that runs this command, else python3)
+    /// The Python that has the package, for --values (default: the one that runs this command, else python3)
     #[arg(long, value_name = "PROGRAM")]
     python: Option<OsString>,
 }
@@ -41,7 +41,7 @@ fn tolerance(text: &str) -> std::result::Result<f64, String> {
 }
 
 impl ValuesArguments {
-    /// Begins to compare values, if they are to be.
+    /// Starts the comparison of values, if requested.
     ///
     /// # Errors
     /// `Unsupported` without Python or the package.
@@ -79,7 +79,7 @@ impl ValuesArguments {
     }
 }
 
-/// A program that decodes.
+/// A program that decodes values.
 pub(crate) struct ValueDecoder {
     child: Child,
     pairs: Option<ChildStdin>,
@@ -87,10 +87,10 @@ pub(crate) struct ValueDecoder {
 }
 
 impl ValueDecoder {
-    /// By how much the values of two objects differ: 0 within the tolerance, infinite where they are not as many, or none.
+    /// Returns the difference of the values of two objects: 0 within the tolerance, infinite if their numbers differ or there are none.
     ///
     /// # Errors
-    /// Those of [`StoredObject::read`]; `Unsupported` where Python has nothing that decodes them.
+    /// Those of [`StoredObject::read`]; `Unsupported` if Python cannot decode them.
     pub(crate) fn apart(&mut self, first: &StoredObject<'_>, second: &StoredObject<'_>) -> Result<f64> {
         let payloads = [first.read()?, second.read()?];
         let pair = json!([said(first), said(second)]);
@@ -121,14 +121,14 @@ impl ValueDecoder {
 
 impl Drop for ValueDecoder {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         self.pairs = None;
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What its attributes say of the array that it is.
+/// Returns the attributes that describe an array.
 fn said(object: &StoredObject<'_>) -> Value {
     let described = object.describe();
     json!({"nbytes": object.bytes(), "dtype": described.get("dtype"), "shape": described.get("shape")})

@@ -1,4 +1,4 @@
-//! `junctura watch --store`: what is committed to a store from now on.
+//! `junctura watch --store` prints new commits of a store.
 
 use junctura::Result;
 use junctura_store::{PayloadCodec, StoredObject};
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::json;
 use crate::store::query::following::{FollowEnd, FollowedStep, follow};
 
-/// Prints each object as it is committed.
+/// Prints each object when it is committed.
 pub(crate) fn watch(
     url: &str,
     selectors: &[String],
