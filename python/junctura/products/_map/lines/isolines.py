@@ -16,8 +16,8 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFilter
 
 from junctura._native import _isolines
-from junctura.products._map.ink import HALO, Inks
 from junctura.products._map.lettering import text, width
+from junctura.products._map.lines.ink import HALO, Inks
 from junctura.products._regrid.floats import Floats
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]

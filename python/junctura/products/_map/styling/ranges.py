@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from junctura.products._input.decoded_field import Field
-from junctura.products._map.scale import ends
-from junctura.products._map.styles import Style, can_convert, style_of
+from junctura.products._map.styling.scale import ends
+from junctura.products._map.styling.styles import Style, can_convert, style_of
 from junctura.products._operations import Compute, Crop, Ensemble, ToGrid, Units, Winds
 from junctura.products._outputs._output import Output
 from junctura.products._outputs._parameters import units_of

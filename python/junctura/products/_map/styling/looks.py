@@ -9,9 +9,9 @@ import numpy as np
 
 from junctura.products._input.decoded_field import Field
 from junctura.products._input.header_keys import STATED
-from junctura.products._map import colours
-from junctura.products._map.scale import Scale, scale
-from junctura.products._map.styles import Style, can_convert, style_of
+from junctura.products._map.styling import colours
+from junctura.products._map.styling.scale import Scale, scale
+from junctura.products._map.styling.styles import Style, can_convert, style_of
 from junctura.products._outputs._meaning import Meaning
 from junctura.products._outputs._output import Output
 from junctura.products._outputs._parameters import parameter

@@ -16,7 +16,7 @@ from typing import Any
 from junctura._document.located_yaml import Document, Wrong, at, documents, read
 from junctura._document.validation import Either, KnownMapping, ListOf, Number, Spec, Text, Word
 from junctura.errors import InvalidArgument
-from junctura.products._map.colours import NAMES
+from junctura.products._map.styling.colours import NAMES
 from junctura.products._outputs._output import SCALES, no_distance, not_upwards
 from junctura.products._units import conversion, unit
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw
 
 from junctura._native import _blend
-from junctura.products._map.coast import Line, Scale, borders, coastlines
+from junctura.products._map.lines.coast import Line, Scale, borders, coastlines
 from junctura.products._map.projection import View
 from junctura.products._workers.cache import Bounded
 
