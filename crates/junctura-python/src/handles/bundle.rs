@@ -31,7 +31,7 @@ struct BundleBlock {
 /// The bundle in whose block this thread is: its offers in this pool become members of the bundle.
 pub(crate) fn current(py: Python<'_>, pool: &Pool) -> Option<Arc<junctura::Bundle>> {
     BLOCKS.with_borrow_mut(|blocks| {
-        while let Some(at) = blocks.iter().rposition(|block| block.pool.is_same(pool)) {
+        while let Some(at) = blocks.iter().rposition(|block| block.pool == *pool) {
             if let Some(bundle) = blocks[at].bundle(py) {
                 return Some(bundle);
             }

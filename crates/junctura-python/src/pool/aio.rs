@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use junctura::binding::{self, TaskPlace};
-use junctura::{DemandOptions, EventKind, FollowOptions, Pending, WaitSource, WithdrawOptions};
+use junctura::{DemandOptions, EventKind, FollowOptions, Pending, WaitSource, WantedOptions, WithdrawOptions};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -183,7 +183,8 @@ impl PyPool {
     /// Payloads of at most so many bytes travel inside the message.
     #[getter]
     fn _inline_max(&self, py: Python<'_>) -> PyResult<u64> {
-        self.inner.inline_bytes_max().or_raise(py)
+        let rules = self.inner.payload_rules().or_raise(py)?;
+        Ok(rules.inline_bytes_max)
     }
 
     #[pyo3(signature = (target, timeout, schema, requirement, incomplete, key))]
@@ -259,14 +260,8 @@ impl PyPool {
         declines: bool,
     ) -> PyResult<PyAnswer> {
         let attributes = GivenAttributes::read(attributes, keywords)?;
-        let asked = attributes.ask(py, |given| {
-            let given = given.iter().copied();
-            if declines {
-                binding::begin_probe(&self.inner, given, schema)
-            } else {
-                self.inner.begin_wanted(given, schema)
-            }
-        });
+        let options = WantedOptions { schema, declines };
+        let asked = attributes.ask(py, |given| self.inner.begin_wanted(given.iter().copied(), options));
         asked.map(PyAnswer::count)
     }
 
@@ -377,7 +372,7 @@ impl PyPool {
         versions: &str,
         time_to_live: Option<f64>,
     ) -> PyResult<PyAnswer> {
-        let (group, joins) = crate::pool::reading::group_of(py, selector, group, versions, time_to_live)?;
+        let (group, join) = crate::pool::reading::group_of(py, selector, group, versions, time_to_live)?;
         let options = FollowOptions {
             window,
             order_by,
@@ -386,13 +381,11 @@ impl PyPool {
             until_live,
             requirement,
             group,
+            join,
         };
         let selector = selector.unwrap_or_default();
         let (shown, options) = FollowArguments { options, gaps, live }.shown(py)?;
-        let begun = py.detach(|| match &joins {
-            Some(group) => self.inner.begin_join(group, options),
-            None => self.inner.begin_follow(selector, options),
-        });
+        let begun = py.detach(|| self.inner.begin_follow(selector, options));
         Ok(follow_of(begun.or_raise_about(py, selector)?, shown, selector))
     }
 

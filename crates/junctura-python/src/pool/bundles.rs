@@ -151,7 +151,7 @@ impl PyPool {
     /// list of BundleEntry
     #[pyo3(signature = (selector="", *, under=None))]
     fn bundles(&self, py: Python<'_>, selector: &str, under: Option<&str>) -> PyResult<Vec<PyBundleEntry>> {
-        let entries = py.detach(|| self.inner.bundles_under(under, selector));
+        let entries = py.detach(|| self.inner.bundles(selector, under));
         let entries = entries.or_raise_about(py, selector)?;
         entries.into_iter().map(|entry| PyBundleEntry::new(py, entry)).collect()
     }

@@ -106,7 +106,7 @@ impl PyPool {
         versions: &str,
         time_to_live: Option<f64>,
     ) -> PyResult<PyFollow> {
-        let (group, joins) = group_of(py, selector, group, versions, time_to_live)?;
+        let (group, join) = group_of(py, selector, group, versions, time_to_live)?;
         let options = FollowOptions {
             window,
             order_by,
@@ -115,15 +115,13 @@ impl PyPool {
             until_live,
             requirement,
             group,
+            join,
         };
         let selector = selector.unwrap_or_default();
         PyFollow::new(
             py,
             FollowArguments { options, gaps, live },
-            |options| match &joins {
-                Some(group) => self.inner.join_with(group, options),
-                None => self.inner.follow_with(selector, options),
-            },
+            |options| self.inner.follow_with(selector, options),
             selector,
         )
     }

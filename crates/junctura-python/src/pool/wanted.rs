@@ -1,5 +1,6 @@
 //! Queries for demand.
 
+use junctura::WantedOptions;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -40,6 +41,10 @@ impl PyPool {
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<u64> {
         let attributes = GivenAttributes::read(attributes, keywords)?;
-        attributes.ask(py, |given| self.inner.wanted_with(given.iter().copied(), schema))
+        let options = WantedOptions {
+            schema,
+            ..WantedOptions::default()
+        };
+        attributes.ask(py, |given| self.inner.wanted_with(given.iter().copied(), options))
     }
 }
