@@ -1,7 +1,7 @@
 //! The pool handle: cheap to clone, shared by threads, usable after a fork.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use junctura_model::{Result, Schema};
 
@@ -9,6 +9,7 @@ use crate::array::{OpenArrays, PlanCache};
 use crate::builder::PoolBuilder;
 use crate::connection::PoolConnection;
 use crate::connection::address::PoolAddress;
+use crate::connection::after_fork::ProcessConnection;
 use crate::connection::handshake::{ClientIntroduction, Home, connect};
 use crate::pending::Pending;
 use crate::store_fallback::StoreReader;
@@ -58,11 +59,7 @@ struct SharedPool {
     depot: Option<Arc<StoreReader>>,
     arrays: OpenArrays,
     plans: PlanCache,
-    /// The connection of the process that opened the pool.
-    connection: Arc<PoolConnection>,
-    /// The connection of a forked child. The process that opened the pool never locks it, so a fork never finds it
-    /// locked.
-    anew: Mutex<Option<Arc<PoolConnection>>>,
+    connection: ProcessConnection,
 }
 
 impl Pool {
@@ -145,8 +142,7 @@ impl Pool {
                 depot,
                 arrays: OpenArrays::default(),
                 plans: PlanCache::default(),
-                connection,
-                anew: Mutex::new(None),
+                connection: ProcessConnection::new(connection),
             }),
         })
     }
@@ -364,19 +360,11 @@ impl Pool {
     /// The connection of this process.
     pub(crate) fn connection(&self) -> Result<Arc<PoolConnection>> {
         let shared = &*self.shared;
-        if !shared.connection.is_inherited() {
-            return Ok(Arc::clone(&shared.connection));
-        }
-        let mut anew = shared.anew.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(connection) = &*anew
-            && !connection.is_inherited()
-        {
-            return Ok(Arc::clone(connection));
-        }
-        let connection = Arc::new(connect(&shared.place, &shared.introduction, &Arc::new(None))?);
-        connection.put_before(self.depot());
-        *anew = Some(Arc::clone(&connection));
-        Ok(connection)
+        shared.connection.get(|| {
+            let connection = Arc::new(connect(&shared.place, &shared.introduction, &Arc::new(None))?);
+            connection.put_before(self.depot());
+            Ok(connection)
+        })
     }
 }
 
