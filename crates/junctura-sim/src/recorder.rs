@@ -100,11 +100,12 @@ impl Recorder {
         })
     }
 
-    /// Whether a request was answered so since the last [`Recorder::begin`].
+    /// Whether a lease was granted since the last [`Recorder::begin`].
     #[must_use]
-    pub fn has_said(&self, (client, request): (u32, u64), answer: &Said) -> bool {
-        let is_it = |(to, of, said): &(u32, u64, Rc<Said>)| (*to, *of) == (client, request) && **said == *answer;
-        self.said.iter().any(is_it)
+    pub fn has_granted(&self, (client, request): (u32, u64)) -> bool {
+        let grants = |said: &Said| matches!(said, Said::Segment(head) if head.writable.get() != 0);
+        let mut said = self.said.iter();
+        said.any(|(to, about, said)| (*to, *about) == (client, request) && grants(said))
     }
 
     /// Some requirement was broken since the last [`Recorder::begin`].

@@ -355,6 +355,7 @@ impl World {
         }
         self.model.note_departing(departing);
         self.model.note_unfinished(unfinished);
+        self.model.note_first_lease(self.core.first_lease_blocks());
         self.model.judge(self.now, cause, &self.recorder)?;
         self.twin.follow(input, self.now, &self.recorder.tape, &self.core)?;
         self.shares.see(cause, &self.recorder, &self.model, &self.terms)?;

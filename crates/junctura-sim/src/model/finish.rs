@@ -51,7 +51,7 @@ impl Model {
 
     /// Nobody waits for what is there.
     fn check_waiting(&mut self) -> Checked {
-        self.put_first_lease_last(true);
+        self.put_first_lease_last(self.passing.is_over);
         let in_vain = self.leases.iter().find(|lease| {
             matches!(self.going.get(lease), Some(&Going::Lease { bytes, staged: true, .. })
                 if self.is_in_vain(bytes, self.pinned_bytes()))

@@ -20,6 +20,12 @@ pub(super) enum Verdict {
 }
 
 impl Model {
+    /// Whether no lease may pass the first one that waits, after the event that is judged. It matters only at the very time at which that
+    /// ends: the core may have put the first lease last already, or may not.
+    pub fn note_first_lease(&mut self, blocks: bool) {
+        self.passing.is_over = blocks;
+    }
+
     /// Segments that a client does not lease.
     #[must_use]
     pub fn segments_of_others(&self, client: u32) -> Vec<u32> {
@@ -279,9 +285,7 @@ impl Model {
         if bytes > self.rules.budget_bytes {
             return self.fail(client, number, Some(Code::TooLarge));
         }
-        // At the very time, the core may have put the first lease last already, or may not: a refusal shows that it has not.
-        let is_refused = recorder.has_said((client, number), &Said::Failed(Some(Code::PoolFull)));
-        self.put_first_lease_last(is_refused);
+        self.put_first_lease_last(self.passing.is_over && !recorder.has_granted((client, number)));
         if self.first_lease().is_none_or(|first| self.may_pass(first)) {
             if bytes == 0 {
                 return self.fail(client, number, Some(Code::InvalidArgument));
@@ -398,6 +402,7 @@ impl Model {
     /// Whether others that fit pass the first lease.
     pub(super) fn may_pass(&self, first: Number) -> bool {
         let bytes = self
+            .passing
             .passed
             .filter(|passed| passed.lease == first)
             .map_or(0, |passed| passed.bytes);
@@ -410,8 +415,8 @@ impl Model {
         if !self.may_pass(first) {
             return;
         }
-        let before = self.passed.filter(|passed| passed.lease == first);
-        self.passed = Some(super::Passed {
+        let before = self.passing.passed.filter(|passed| passed.lease == first);
+        self.passing.passed = Some(super::Passed {
             lease: first,
             bytes: before.map_or(0, |passed| passed.bytes) + bytes,
             since: self.now,
@@ -424,12 +429,13 @@ impl Model {
             return;
         };
         let until = self
+            .passing
             .passed
             .map_or(0, |passed| passed.since.saturating_add(self.rules.lease_first_for_ns));
         if until < self.now || !surely && until == self.now {
             self.leases.retain(|&lease| lease != first);
             self.leases.push_back(first);
-            self.passed = None;
+            self.passing.passed = None;
         }
     }
 
@@ -444,7 +450,7 @@ impl Model {
             return Err("it is not this lease's turn".to_owned());
         }
         if self.first_lease() == Some(lease) {
-            self.passed = None;
+            self.passing.passed = None;
         } else {
             self.note_passing(bytes);
         }

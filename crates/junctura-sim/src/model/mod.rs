@@ -104,6 +104,14 @@ struct Passed {
     since: u64,
 }
 
+/// Leases that pass the first one that waits.
+#[derive(Clone, Copy, Debug, Default)]
+struct Passing {
+    passed: Option<Passed>,
+    /// The core lets none pass any more, after the event that is judged.
+    is_over: bool,
+}
+
 /// What became of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -384,8 +392,7 @@ pub struct Model {
     newest_segment: u32,
     inline_bytes: u64,
     leases: VecDeque<Number>,
-    /// What has passed the first of them.
-    passed: Option<Passed>,
+    passing: Passing,
     disk: spill::Disk,
     draining: Option<drain::Draining>,
     departing: departing::Departings,
@@ -467,7 +474,7 @@ impl Model {
             newest_segment: 0,
             inline_bytes: 0,
             leases: VecDeque::new(),
-            passed: None,
+            passing: Passing::default(),
             disk: spill::Disk::default(),
             draining: None,
             departing: departing::Departings::default(),

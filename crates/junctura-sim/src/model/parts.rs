@@ -131,7 +131,10 @@ impl Model {
         if all.len() <= self.rules.changed_at_once {
             return None;
         }
-        let told = self.parts.told.iter().find(|one| one.change == *change).cloned();
+        let mut told = self.parts.told.iter().find(|one| one.change == *change).cloned();
+        if let Some(one) = &mut told {
+            name_those_gone(&mut one.left, all);
+        }
         let left = told
             .as_ref()
             .map(|one| one.left.iter().copied().collect::<BTreeSet<u64>>());
@@ -503,5 +506,15 @@ impl Model {
         self.parts.coming.retain(|number, _| is_told(number));
         self.parts.turns = told.iter().map(|one| (one.number, one.turns)).collect();
         Ok(())
+    }
+}
+
+/// Objects that left in the very event that began the change are 0 in what the core has left: they get their numbers. Their order does
+/// not matter, since nothing is done with them.
+fn name_those_gone(left: &mut [u64], all: &BTreeSet<u64>) {
+    let there: BTreeSet<u64> = left.iter().copied().collect();
+    let mut gone = all.difference(&there);
+    for place in left.iter_mut().filter(|place| **place == 0) {
+        *place = gone.next().copied().unwrap_or(0);
     }
 }
