@@ -5,7 +5,7 @@ use junctura_pool::core::PoolStat;
 
 use super::memory::Verdict;
 use super::{Checked, Fate, Going, Model, Number};
-use crate::recorder::Recorder;
+use crate::world::recorder::Recorder;
 
 impl Model {
     pub(super) fn finish(&mut self, recorder: &Recorder) -> Checked {
