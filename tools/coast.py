@@ -3,7 +3,7 @@
 Run by hand when these change:
 ```text
   npm pack world-atlas@2.0.2 && tar xzf world-atlas-2.0.2.tgz
-  python tools/coast.py package python/junctura/products/_map/coast.npz
+  python tools/coast.py package python/junctura/products/_map/lines/coast.npz
 ```
 TopoJSON has arcs of points on a grid of whole numbers, each by its distance from the one before. They stay so, as
 int16:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from junctura.products._map.sampling import Samples
-from junctura.products._map.scale import Scale
+from junctura.products._map.styling.scale import Scale
 
 Singles = npt.NDArray[np.float32]
 

@@ -18,7 +18,7 @@ from witness import Witness
 
 import junctura
 from junctura.products._input.decoding import decode
-from junctura.products._map.themes import THEMES
+from junctura.products._map.styling.themes import THEMES
 from junctura.products._regrid.grids import regular_ll
 from junctura.products._regrid.interpolate import to_grid
 from junctura.products._workers.make_product import is_there

@@ -16,9 +16,10 @@ from broker_runs import broker, client, grid_message, in_background, offer, reci
 from outputs_fields import field
 
 import junctura
-from junctura.products._map import ink, sampling
+from junctura.products._map import sampling
+from junctura.products._map.lines import ink
 from junctura.products._map.picture import picture
-from junctura.products._map.ranges import prepare
+from junctura.products._map.styling.ranges import prepare
 from junctura.products._outputs import Output
 from junctura.products._tasks.task_messages import BrokerJob
 from junctura.products._workers import fork_server

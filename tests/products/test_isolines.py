@@ -11,11 +11,12 @@ from scipy import ndimage
 
 from junctura import errors
 from junctura._native import _blend, _isolines
-from junctura.products._map import colours, isolines
-from junctura.products._map.coast import coastlines
-from junctura.products._map.ink import BRIGHT, DARK, Ink, _around, _pieces, inks_on
 from junctura.products._map.lettering import width
+from junctura.products._map.lines import isolines
+from junctura.products._map.lines.coast import coastlines
+from junctura.products._map.lines.ink import BRIGHT, DARK, Ink, _around, _pieces, inks_on
 from junctura.products._map.projection import View
+from junctura.products._map.styling import colours
 
 LEVELS = tuple(np.arange(-3.0, 3.1, 0.5))
 UNEVEN = (-2.0, -1.9, 0.0, 0.3, 2.5)

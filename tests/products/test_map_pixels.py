@@ -11,10 +11,10 @@ from outputs_fields import field
 
 from junctura import errors
 from junctura._native import _dim, _sample, _shade
-from junctura.products._map import colours
 from junctura.products._map.projection import View
 from junctura.products._map.sampling import Samples, samples
-from junctura.products._map.scale import scale
+from junctura.products._map.styling import colours
+from junctura.products._map.styling.scale import scale
 
 GRIDS = ("2/2", "2/2@72/-24/36/44", "2/2@10/350/-10/368", "F24", "N32", "O24")
 VIEWS = (

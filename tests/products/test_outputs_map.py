@@ -16,18 +16,19 @@ from PIL import Image
 
 import junctura
 from junctura.products._input.decoded_field import Field
-from junctura.products._map import colours, ink
-from junctura.products._map.coast import borders, coastlines
-from junctura.products._map.ink import BRIGHT, DARK, Ink
 from junctura.products._map.lettering import fitted, width
+from junctura.products._map.lines import ink
+from junctura.products._map.lines.coast import borders, coastlines
+from junctura.products._map.lines.ink import BRIGHT, DARK, Ink
 from junctura.products._map.page import Page
 from junctura.products._map.picture import picture
 from junctura.products._map.projection import View
 from junctura.products._map.sampling import samples
-from junctura.products._map.scale import scale
 from junctura.products._map.seen import view_of
 from junctura.products._map.sheet import sheet
-from junctura.products._map.themes import THEMES
+from junctura.products._map.styling import colours
+from junctura.products._map.styling.scale import scale
+from junctura.products._map.styling.themes import THEMES
 from junctura.products._map.words import title
 from junctura.products._outputs import Output, meaning
 from junctura.products._outputs.png import encoded

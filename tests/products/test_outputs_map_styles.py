@@ -16,16 +16,17 @@ from PIL import Image
 import junctura
 from junctura.products import Field, load_all
 from junctura.products.__main__ import _in_words, document, main
-from junctura.products._map import colours, isolines, styles
-from junctura.products._map.ink import BRIGHT, DARK
 from junctura.products._map.lettering import width
-from junctura.products._map.looks import Look, look_of
+from junctura.products._map.lines import isolines
+from junctura.products._map.lines.ink import BRIGHT, DARK
 from junctura.products._map.page import Page, samples_of
 from junctura.products._map.picture import picture
 from junctura.products._map.projection import View
-from junctura.products._map.scale import printed, scale
 from junctura.products._map.seen import view_of
-from junctura.products._map.themes import THEMES
+from junctura.products._map.styling import colours, styles
+from junctura.products._map.styling.looks import Look, look_of
+from junctura.products._map.styling.scale import printed, scale
+from junctura.products._map.styling.themes import THEMES
 from junctura.products._map.words import title, when
 from junctura.products._operations import Units
 from junctura.products._outputs import Output, meaning

@@ -2,7 +2,7 @@
 //!
 //! A type with hundreds of methods, a folder with dozens of files and a name that several types share make code hard to find,
 //! although each file is short. The measures are taken from the text of product code, formatted by rustfmt: all Rust sources of
-//! the crates, without tests and the simulation. `cargo xtask tidy` compares them with [`crate::tidy`]'s limits.
+//! the crates, without tests and the simulation; folders of all sources but tests. `cargo xtask tidy` compares them with [`crate::tidy`]'s limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ pub(crate) struct Measures {
     types: BTreeMap<String, usize>,
     /// Inherent methods by crate and type, and the files they are in.
     methods: BTreeMap<(String, String), (usize, BTreeSet<String>)>,
-    /// Sources in each folder.
+    /// Sources in each folder, except those of tests.
     folders: BTreeMap<String, usize>,
 }
 
@@ -43,7 +43,7 @@ impl Measures {
     /// Measures the product code of a tree.
     pub(crate) fn of(tree: &Tree) -> Self {
         let mut measures = Self::default();
-        for (path, _) in tree.texts(&[".rs", ".py"]).filter(|(path, _)| is_product(path)) {
+        for (path, _) in tree.texts(&[".rs", ".py"]).filter(|(path, _)| !is_test(path)) {
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
             *measures.folders.entry(folder.to_owned()).or_default() += 1;
         }
@@ -144,8 +144,13 @@ pub(crate) fn run() -> ExitCode {
 
 fn is_product(path: &str) -> bool {
     let is_source = (path.starts_with("crates/") && path.contains("/src/")) || path.starts_with("python/junctura/");
-    let is_test = path.contains("/tests/") || path.ends_with("tests.rs") || path.ends_with("_test.rs");
-    is_source && !is_test && !JUDGES.iter().any(|folder| path.starts_with(folder))
+    is_source && !is_test(path) && !JUDGES.iter().any(|folder| path.starts_with(folder))
+}
+
+/// Tests and benchmarks: their folders may have more files.
+fn is_test(path: &str) -> bool {
+    let has_own_folder = ["tests/", "benches/"].iter().any(|folder| path.starts_with(folder));
+    has_own_folder || path.contains("/tests/") || path.ends_with("tests.rs") || path.ends_with("_test.rs")
 }
 
 /// A file up to its own tests, which are its last item.

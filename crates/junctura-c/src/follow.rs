@@ -126,9 +126,12 @@ pub unsafe extern "C" fn jct_join(
         unsafe {
             handle::create_in(out, || {
                 let (pool, mut words) = (pool::of(pool)?, OptionWords::read(options)?);
-                let options = follow_options(&mut words)?;
+                let options = FollowOptions {
+                    join: Some(text("group", group)?.to_owned()),
+                    ..follow_options(&mut words)?
+                };
                 words.finish()?;
-                pool.join_with(text("group", group)?, options).map(FollowState::new)
+                pool.follow_with("", options).map(FollowState::new)
             })
         }
     })
@@ -156,8 +159,7 @@ pub(crate) fn follow_options(words: &mut OptionWords<'_>) -> Result<FollowOption
         cursor: words.text("cursor")?.filter(|text| !text.is_empty()).map(str::to_owned),
         only_new: words.flag("only_new")?,
         until_live: words.flag("until_live")?,
-        requirement: None,
-        group: None,
+        ..FollowOptions::default()
     })
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
-use junctura::{Allocation, Result};
+use junctura::{Allocation, Result, WantedOptions};
 
 use crate::attributes::{self, AttributesHandle};
 use crate::bundle::BundleHandle;
@@ -175,7 +175,11 @@ pub unsafe extern "C" fn jct_wanted(
         unsafe {
             place("readers", readers, 0)?;
             let (pool, schema) = (pool::of(pool)?, schema_option(options)?);
-            let count = attributes::lend(attributes, |given| pool.wanted_with(given.iter().copied(), schema))?;
+            let options = WantedOptions {
+                schema,
+                ..WantedOptions::default()
+            };
+            let count = attributes::lend(attributes, |given| pool.wanted_with(given.iter().copied(), options))?;
             put(readers, count);
         }
         Ok(())

@@ -13,7 +13,7 @@ fn runs() -> u64 {
 const STEPS: u64 = 400;
 
 /// Seeds that found something once.
-const ONCE_FAILED: [u64; 20] = [
+const ONCE_FAILED: [u64; 28] = [
     770_020_516,
     77_122_184,
     2_946_289,
@@ -34,6 +34,14 @@ const ONCE_FAILED: [u64; 20] = [
     1_030,
     311_482,
     326_949,
+    7_112_901_356,
+    7_112_902_578,
+    7_112_912_705,
+    7_112_922_579,
+    7_112_930_525,
+    7_112_939_197,
+    7_112_960_216,
+    7_112_964_840,
 ];
 
 fn judge(seeds: impl Iterator<Item = u64>) {

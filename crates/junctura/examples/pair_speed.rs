@@ -89,7 +89,7 @@ fn produce(url: &str, objects: usize, bytes: usize, window: usize) -> Result<()>
     };
     let mut pipeline = pool.pipeline(window)?;
     let mut payload = vec![0; bytes];
-    let inline = pool.inline_bytes_max()? >= bytes as u64;
+    let inline = pool.payload_rules()?.inline_bytes_max >= bytes as u64;
     for i in 0..objects {
         let attributes = [
             ("class", Given::Text("od")),

@@ -7,12 +7,11 @@
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use junctura_model::{IntoGiven, Result};
+use junctura_model::Result;
 
 use crate::awaiting::WaitSource;
 pub use crate::builder::read_text;
 pub use crate::connection::TaskPlace;
-use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::verbs::allocation::Allocation;
 pub use crate::verbs::allocation::KeepMapped;
@@ -109,19 +108,6 @@ pub fn take_event(events: &mut Subscription) -> Result<Option<PoolEvent>> {
 /// `Closed` if it was aborted, or left by this handle.
 pub fn take_completed(bundle: &Bundle) -> Result<Option<Completed>> {
     bundle.take_completed()
-}
-
-/// As [`Pool::begin_wanted`]; if no consumer wants the object, the pool remembers that it was declined, as an offer
-/// with [`OfferOptions::if_wanted`](crate::OfferOptions::if_wanted) does.
-///
-/// # Errors
-/// As [`Pool::begin_wanted`].
-pub fn begin_probe<'a, V: IntoGiven<'a>>(
-    pool: &Pool,
-    attributes: impl IntoIterator<Item = (&'a str, V)>,
-    schema: Option<&str>,
-) -> Result<Pending<u64>> {
-    pool.begin_probe(attributes, schema, true)
 }
 
 /// Keeps the memory of an allocation mapped after its offer, for views of other languages. `None` if it is not shared

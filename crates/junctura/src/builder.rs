@@ -104,7 +104,7 @@ pub(crate) struct ServerSettings {
 ///     .orphan_timeout(Duration::from_secs(10))
 ///     .offer_timeout(Some(Duration::from_secs(5)))
 ///     .open()?;
-/// assert!(pool.is_checked()?);
+/// assert!(pool.payload_rules()?.checked);
 /// # Ok(())
 /// # }
 /// ```
@@ -618,13 +618,13 @@ impl PoolBuilder {
             {
                 let embedded = Server::start_embedded(self.server.options(&me.schemas))?;
                 let address = embedded.address().clone();
-                return Pool::open(PoolAddress::Here(address), me, store, Some(embedded));
+                return Pool::open(PoolAddress::Here(address), me, store, &Arc::new(Some(embedded)));
             }
             #[cfg(not(feature = "embedded"))]
             return Err(lacks_feature("pool in this process", "embedded"));
         };
         let place = PoolAddress::read(&url, &self.remote)?;
-        let open = || Pool::open(place.clone(), me.clone(), store, None);
+        let open = || Pool::open(place.clone(), me.clone(), store, &Arc::new(None));
         #[cfg(feature = "embedded")]
         if let (true, PoolAddress::Here(address)) = (self.start, &place) {
             return match open() {

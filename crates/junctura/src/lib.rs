@@ -54,7 +54,7 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | share work among processes: each object is completed once, and the objects of a failed worker are redelivered | [`FollowOptions::group`], [`Pool::join`] |
+//! | share work among processes: each object is completed once, and the objects of a failed worker are redelivered | [`FollowOptions::group`], [`FollowOptions::join`] |
 //! | make many objects visible atomically | [`Pool::bundle`], [`Pool::open_bundle`] |
 //! | offer many small objects | [`Pool::pipeline`] |
 //! | offer an array that is distributed over many ranks, and read it in another layout | [`Pool::offer_piece`], [`Pool::demand_array`], [`Exchange`] |
@@ -147,7 +147,7 @@ pub use junctura_model::{
 pub use junctura_remap as remap;
 pub use object::{Object, Transport};
 pub use pending::Pending;
-pub use pool::Pool;
+pub use pool::{PayloadRules, Pool};
 pub use target::Target;
 pub use verbs::allocation::Allocation;
 pub use verbs::bundle::{Bundle, BundleOptions, Completed, Staged};
@@ -159,5 +159,6 @@ pub use verbs::offer::OfferOptions;
 pub use verbs::pipeline::{Ack, Pipeline};
 pub use verbs::require::{ArchivedLocation, OnFull, RequireOptions, Requirement, Versions};
 pub use verbs::subscribe::{BundleNotice, EventKind, Peer, PoolEvent, Subscription};
+pub use verbs::wanted::WantedOptions;
 pub use verbs::withdraw::WithdrawOptions;
 pub use wait::{PoolDescriptor, Timer};

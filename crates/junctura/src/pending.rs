@@ -86,7 +86,7 @@ type Finish<T> = Box<dyn FnOnce(&Arc<PoolConnection>, u64, RequestOutcome) -> Re
 /// With the feature `async` it is also a [future](std::future::Future): see the module `aio`. In your own event loop,
 /// [`Pool::descriptor`](crate::Pool::descriptor) becomes readable when a message has arrived; then poll each request:
 /// ```
-/// # use junctura::{BundleOptions, DemandOptions, FollowOptions, ListOptions, OfferOptions, Pending, Pool, RequireOptions, WithdrawOptions};
+/// # use junctura::{BundleOptions, DemandOptions, FollowOptions, ListOptions, OfferOptions, Pending, Pool, RequireOptions, WantedOptions, WithdrawOptions};
 /// use rustix::event::{PollFd, PollFlags, poll};
 ///
 /// # fn main() -> junctura::Result<()> {
@@ -103,18 +103,19 @@ type Finish<T> = Box<dyn FnOnce(&Arc<PoolConnection>, u64, RequestOutcome) -> Re
 /// }
 /// let none: [(&str, &str); 0] = [];
 /// let requirement = answer(&pool, pool.begin_require("name=a", RequireOptions::default())?)?;
-/// assert_eq!(answer(&pool, pool.begin_wanted([("name", "a")], None)?)?, 1);
+/// assert_eq!(answer(&pool, pool.begin_wanted([("name", "a")], WantedOptions::default())?)?, 1);
 /// let follow = answer(&pool, pool.begin_follow("", FollowOptions::default())?)?;
 /// let bundle = answer(&pool, pool.begin_open_bundle("steps/6", none, BundleOptions::default())?)?;
 /// let events = answer(&pool, pool.begin_subscribe("", &[])?)?;
 /// let mut pages = answer(&pool, pool.begin_list("", ListOptions::default())?)?;
-/// assert_eq!(answer(&pool, pool.begin_bundles(None, "")?)?.len(), 1);
+/// assert_eq!(answer(&pool, pool.begin_bundles("", None)?)?.len(), 1);
 /// answer(&pool, pool.begin_offer([("name", "a")], b"payload", OfferOptions::default())?)?;
 /// assert!(answer(&pool, pool.begin_stat()?)?.contains("clients"));
 /// assert_eq!(answer(&pool, pool.begin_withdraw_all("name=b", WithdrawOptions::default())?)?, 0);
 /// let missing = answer(&pool, pool.begin_withdraw("{space=default}{}{name=b}", WithdrawOptions::default())?);
 /// assert!(missing.is_err() && answer(&pool, pool.begin_retract("nobody")?).is_err());
-/// assert!(answer(&pool, pool.begin_join("nobody", FollowOptions::default())?).is_err());
+/// let joins = FollowOptions { join: Some("nobody".to_owned()), ..Default::default() };
+/// assert!(answer(&pool, pool.begin_follow("", joins)?).is_err());
 /// answer(&pool, pool.begin_flush()?)?;
 /// answer(&pool, pool.begin_sync()?)?;
 /// # drop((requirement, follow, bundle, events, pages));

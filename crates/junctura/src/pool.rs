@@ -1,7 +1,7 @@
 //! The pool handle: cheap to clone, shared by threads, usable after a fork.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use junctura_model::{Result, Schema};
 
@@ -9,6 +9,7 @@ use crate::array::{OpenArrays, PlanCache};
 use crate::builder::PoolBuilder;
 use crate::connection::PoolConnection;
 use crate::connection::address::PoolAddress;
+use crate::connection::after_fork::ProcessConnection;
 use crate::connection::handshake::{ClientIntroduction, Home, connect};
 use crate::pending::Pending;
 use crate::store_fallback::StoreReader;
@@ -28,13 +29,27 @@ use crate::target::find_schema;
 /// println!("{} by {}, client {}", pool.url(), pool.route()?, pool.client()?);
 /// assert_eq!(pool.offer([("name", "a")], b"")?.incarnation, pool.incarnation()?);
 /// assert_eq!(pool.schema(None)?.name(), pool.schemas()?[0].name());
-/// assert!(pool.inline_bytes_max()? > 0 && !pool.is_checked()?);
+///
+/// assert!(pool.clone() == pool); // one pool
+/// assert!(Pool::connect(pool.url())? != pool); // another client
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
 pub struct Pool {
     shared: Arc<SharedPool>,
+}
+
+/// How a server treats payloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PayloadRules {
+    /// The largest payload that the pool accepts, in bytes. A larger offer fails with `TooLarge`.
+    pub bytes_max: u64,
+    /// The size in bytes up to which a payload travels inside the message.
+    pub inline_bytes_max: u64,
+    /// Payloads carry checksums (mode `checked`).
+    pub checked: bool,
 }
 
 struct SharedPool {
@@ -44,11 +59,7 @@ struct SharedPool {
     depot: Option<Arc<StoreReader>>,
     arrays: OpenArrays,
     plans: PlanCache,
-    /// The connection of the process that opened the pool.
-    connection: Arc<PoolConnection>,
-    /// The connection of a forked child. The process that opened the pool never locks it, so a fork never finds it
-    /// locked.
-    anew: Mutex<Option<Arc<PoolConnection>>>,
+    connection: ProcessConnection,
 }
 
 impl Pool {
@@ -116,15 +127,6 @@ impl Pool {
         place: PoolAddress,
         introduction: ClientIntroduction,
         store: Option<&str>,
-        home: Home,
-    ) -> Result<Pool> {
-        Self::open_with(place, introduction, store, &Arc::new(home))
-    }
-
-    fn open_with(
-        place: PoolAddress,
-        introduction: ClientIntroduction,
-        store: Option<&str>,
         home: &Arc<Home>,
     ) -> Result<Pool> {
         let connection = Arc::new(connect(&place, &introduction, home)?);
@@ -140,8 +142,7 @@ impl Pool {
                 depot,
                 arrays: OpenArrays::default(),
                 plans: PlanCache::default(),
-                connection,
-                anew: Mutex::new(None),
+                connection: ProcessConnection::new(connection),
             }),
         })
     }
@@ -158,29 +159,7 @@ impl Pool {
             ..shared.introduction.clone()
         };
         let home = self.connection()?.home();
-        Self::open_with(shared.place.clone(), introduction, None, &home)
-    }
-
-    /// Calls the interrupt hook and returns its result.
-    #[cfg(feature = "store")]
-    pub(crate) fn ask_hook(&self) -> Result<()> {
-        self.connection()?.ask_hook()
-    }
-
-    /// Returns whether both are clones of one pool.
-    ///
-    /// ```
-    /// # use junctura::Pool;
-    /// # fn main() -> junctura::Result<()> {
-    /// # let pool = Pool::builder().schema("free").open()?;
-    /// assert!(pool.clone().is_same(&pool));
-    /// assert!(!Pool::connect(pool.url())?.is_same(&pool)); // another client
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn is_same(&self, other: &Pool) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
+        Self::open(shared.place.clone(), introduction, None, &home)
     }
 
     /// Returns the URL that other processes, including children, pass to [`Pool::connect`].
@@ -214,21 +193,27 @@ impl Pool {
         Ok(self.connection()?.greeting.client)
     }
 
-    /// Returns the largest payload that the pool accepts, in bytes. A larger offer fails with `TooLarge`.
+    /// Returns how the server treats payloads: limits, and whether they carry checksums.
     ///
     /// ```
     /// # use junctura::Pool;
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
-    /// assert!(pool.payload_bytes_max()? >= 1 << 20);
+    /// let rules = pool.payload_rules()?;
+    /// assert!(rules.bytes_max >= 1 << 20 && rules.inline_bytes_max < rules.bytes_max && !rules.checked);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     /// Only in a forked child, which reconnects: those of [`Pool::connect`].
-    pub fn payload_bytes_max(&self) -> Result<u64> {
-        Ok(self.connection()?.greeting.payload_bytes_max)
+    pub fn payload_rules(&self) -> Result<PayloadRules> {
+        let connection = self.connection()?;
+        Ok(PayloadRules {
+            bytes_max: connection.greeting.payload_bytes_max,
+            inline_bytes_max: connection.greeting.inline_bytes_max,
+            checked: connection.greeting.checked,
+        })
     }
 
     /// Returns the pool's schemas, except the internal one for pieces of arrays.
@@ -252,22 +237,6 @@ impl Pool {
             Some(name) => find_schema(&connection.greeting.schemas, name)?,
         };
         Ok(Arc::clone(connection.schema(number)))
-    }
-
-    /// Returns the size in bytes up to which a payload travels inside the message.
-    ///
-    /// # Errors
-    /// Only in a forked child, which reconnects: those of [`Pool::connect`].
-    pub fn inline_bytes_max(&self) -> Result<u64> {
-        Ok(self.connection()?.greeting.inline_bytes_max)
-    }
-
-    /// Returns whether payloads carry checksums (mode `checked`).
-    ///
-    /// # Errors
-    /// Only in a forked child, which reconnects: those of [`Pool::connect`].
-    pub fn is_checked(&self) -> Result<bool> {
-        Ok(self.connection()?.greeting.checked)
     }
 
     /// Returns the server's counters as a JSON document. Blocks until the server answers.
@@ -391,21 +360,22 @@ impl Pool {
     /// The connection of this process.
     pub(crate) fn connection(&self) -> Result<Arc<PoolConnection>> {
         let shared = &*self.shared;
-        if !shared.connection.is_inherited() {
-            return Ok(Arc::clone(&shared.connection));
-        }
-        let mut anew = shared.anew.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(connection) = &*anew
-            && !connection.is_inherited()
-        {
-            return Ok(Arc::clone(connection));
-        }
-        let connection = Arc::new(connect(&shared.place, &shared.introduction, &Arc::new(None))?);
-        connection.put_before(self.depot());
-        *anew = Some(Arc::clone(&connection));
-        Ok(connection)
+        shared.connection.get(|| {
+            let connection = Arc::new(connect(&shared.place, &shared.introduction, &Arc::new(None))?);
+            connection.put_before(self.depot());
+            Ok(connection)
+        })
     }
 }
+
+/// Clones of one pool are equal. Two pools that were opened separately differ: they are two clients.
+impl PartialEq for Pool {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+}
+
+impl Eq for Pool {}
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -17,7 +17,8 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use junctura::{
     ArrayPart, ArrayPiece, BundleOptions, Code, Consumers, DemandOptions, EventKind, FollowOptions, Item, Layout,
-    ListOptions, OfferOptions, Pool, PoolBuilder, RequireOptions, Retention, Target, WithdrawOptions, binding,
+    ListOptions, OfferOptions, Pool, PoolBuilder, RequireOptions, Retention, Target, WantedOptions, WithdrawOptions,
+    binding,
 };
 use runtime::{Reactor, block_on};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -123,9 +124,15 @@ fn each_verb_is_awaited() {
 
         let names = listed(&pool).await;
         assert_eq!(names.iter().map(junctura::Entry::bytes).sum::<u64>(), 10 + LARGE as u64);
-        assert_eq!(pool.begin_wanted([("name", "c")], None).unwrap().await.unwrap(), 0);
+        assert_eq!(
+            pool.begin_wanted([("name", "c")], WantedOptions::default())
+                .unwrap()
+                .await
+                .unwrap(),
+            0
+        );
         let bundle = pool.begin_bundle().unwrap().await.unwrap();
-        assert_eq!(pool.begin_bundles(None, "").unwrap().await.unwrap().len(), 1);
+        assert_eq!(pool.begin_bundles("", None).unwrap().await.unwrap().len(), 1);
         bundle.begin_leave().unwrap().await.unwrap();
         assert_eq!(bundle.begin_wait().await.unwrap_err().code(), Code::Closed);
 
@@ -265,11 +272,12 @@ fn a_member_that_is_cancelled_leaves_its_share_to_others() {
             ..FollowOptions::default()
         };
         let mut first = pool.begin_follow("", one.clone()).unwrap().await.unwrap();
-        let mut second = pool
-            .begin_join("workers", FollowOptions { group: None, ..one })
-            .unwrap()
-            .await
-            .unwrap();
+        let joins = FollowOptions {
+            group: None,
+            join: Some("workers".to_owned()),
+            ..one
+        };
+        let mut second = pool.begin_follow("", joins).unwrap().await.unwrap();
         assert!(matches!(first.begin_next().await.unwrap(), Some(Item::Live)));
         assert!(matches!(second.begin_next().await.unwrap(), Some(Item::Live)));
         sleeps(pin!(first.begin_next()));
@@ -325,7 +333,7 @@ fn what_is_given_up_leaves_nothing() {
         drop(pool.begin_bundle().unwrap().await.unwrap());
         assert_eq!(standing(&pool).await, "0");
         assert!(
-            pool.begin_bundles(None, "")
+            pool.begin_bundles("", None)
                 .unwrap()
                 .await
                 .unwrap()

@@ -203,7 +203,7 @@ fn an_orphan_is_aborted_and_the_event_says_what_was_missing() {
         (name.path.as_deref(), name.members, name.declared),
         (Some("b"), 1, Some(5))
     );
-    assert!(pool.bundles("").unwrap().is_empty());
+    assert!(pool.bundles("", None).unwrap().is_empty());
 }
 
 #[test]
@@ -215,11 +215,11 @@ fn bundles_are_found_by_what_they_are_about() {
     let _nine = pool.open_bundle("step/9", [("space", "nine")], shared(7)).unwrap();
     six.offer([("name", "t")], b"12345").unwrap();
     pool.offer([("name", "plain")], b"").unwrap();
-    let found = pool.bundles("space=nine").unwrap();
+    let found = pool.bundles("space=nine", None).unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].path.as_deref(), found[0].declared), (Some("step/9"), Some(7)));
     assert_eq!(found[0].attributes.as_ref().unwrap().get("space"), Some("nine"));
-    let all = pool.bundles_under(Some("step"), "").unwrap();
+    let all = pool.bundles("", Some("step")).unwrap();
     assert_eq!(
         (all.len(), all[0].members, all[0].staged_bytes, all[0].openers),
         (2, 1, 5, 1)
@@ -256,7 +256,10 @@ fn bundles_are_found_by_what_they_are_about() {
     };
     let entries = pool.list_with("", of_bundle).unwrap().next_page().unwrap().unwrap();
     assert_eq!((entries.len(), entries[0].staged_in()), (1, None));
-    assert_eq!(pool.bundles("space=six").unwrap()[0].first, Some(entries[0].version()));
+    assert_eq!(
+        pool.bundles("space=six", None).unwrap()[0].first,
+        Some(entries[0].version())
+    );
 }
 
 #[test]

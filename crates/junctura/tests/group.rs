@@ -27,6 +27,14 @@ fn member(group: impl Into<Group>) -> FollowOptions {
     }
 }
 
+fn joins(group: &str, window: Option<u32>) -> FollowOptions {
+    FollowOptions {
+        join: Some(group.to_owned()),
+        window,
+        ..FollowOptions::default()
+    }
+}
+
 /// The next object; marks on the way are passed over.
 fn next(follow: &mut Follow) -> Object {
     loop {
@@ -53,10 +61,10 @@ fn owed(pool: &Pool) -> u64 {
 fn members_share_and_groups_each_get_all() {
     let pool = pool();
     let mut one = pool.follow_with("", member("g")).unwrap();
-    let mut two = pool.join_with("g", member("g")).unwrap();
+    let mut two = pool.follow_with("", joins("g", Some(1))).unwrap();
     let mut alone = pool.follow_with("", member("h")).unwrap();
     assert_eq!(one.window(), 1);
-    assert_eq!(pool.join("g").unwrap().window(), 8);
+    assert_eq!(pool.follow_with("", joins("g", None)).unwrap().window(), 8);
     offer_all(&pool, "abcd");
     for (first, second) in [("a", "b"), ("c", "d")] {
         let (here, there) = (next(&mut one), next(&mut two));
@@ -132,7 +140,7 @@ fn who_stops_gives_back_what_it_has_not_seen() {
     let mut one = pool.follow_with("", options).unwrap();
     offer_all(&pool, "abc");
     let first = next(&mut one);
-    let mut two = pool.join("g").unwrap();
+    let mut two = pool.follow_with("", joins("g", None)).unwrap();
     one.stop().unwrap();
     drop(first);
     for expected in ["b", "c"] {
@@ -163,9 +171,9 @@ fn until_live_takes_what_is_left() {
     offer_all(&pool, "ab");
     let until_live = FollowOptions {
         until_live: true,
-        ..FollowOptions::default()
+        ..joins("g", None)
     };
-    let drained = pool.join_with("g", until_live).unwrap();
+    let drained = pool.follow_with("", until_live).unwrap();
     assert_eq!(
         drained
             .into_iter()
@@ -189,7 +197,10 @@ fn until_live_takes_what_is_left() {
 #[test]
 fn what_makes_no_member_is_refused() {
     let pool = pool();
-    assert_eq!(pool.join("g").unwrap_err().code(), Code::NotFound);
+    assert_eq!(
+        pool.follow_with("", joins("g", None)).unwrap_err().code(),
+        Code::NotFound
+    );
     drop(pool.follow_with("", member("g")).unwrap());
     let chooses = FollowOptions {
         only_new: true,
@@ -256,4 +267,20 @@ fn an_object_stays_until_the_groups_that_it_names_have_had_it() {
     let event = events.next_event().unwrap().unwrap();
     assert_eq!(event.object.unwrap().0.get("name"), Some("a"));
     assert_eq!(pool.list("").unwrap().len(), 2);
+}
+
+#[test]
+fn joining_takes_neither_a_selector_nor_terms() {
+    let pool = pool();
+    let _one = pool.follow_with("", member("g")).unwrap();
+    let selects = pool.follow_with("name=a", joins("g", None));
+    assert_eq!(selects.unwrap_err().code(), Code::Unsupported);
+    let on_terms = FollowOptions {
+        join: Some("g".to_owned()),
+        ..member("g")
+    };
+    assert_eq!(
+        pool.follow_with("", on_terms).unwrap_err().code(),
+        Code::InvalidArgument
+    );
 }

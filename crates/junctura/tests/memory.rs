@@ -166,7 +166,7 @@ fn waiting_for_memory_ends_when_somebody_releases() {
 #[test]
 fn checked_payloads_are_verified() {
     let pool = builder().checked(true).open().unwrap();
-    assert!(pool.is_checked().unwrap());
+    assert!(pool.payload_rules().unwrap().checked);
     for bytes in [0, 10, 100_000] {
         let name = bytes.to_string();
         pool.offer([("name", name.as_str())], &vec![3; bytes]).unwrap();

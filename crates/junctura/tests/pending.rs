@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use junctura::{
     Awaited, BundleOptions, Code, DemandOptions, Error, EventKind, FollowOptions, Item, OfferOptions, Pending, Pool,
-    RequireOptions, Result, Retention, Target, WithdrawOptions, binding,
+    RequireOptions, Result, Retention, Target, WantedOptions, WithdrawOptions, binding,
 };
 use junctura_transport::PollInterest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -65,7 +65,11 @@ fn each_question_has_its_answer() {
     assert_eq!(until(&pool, || binding::take_event(&mut events)).unwrap().bytes, 10);
     assert!(answer(&pool, pool.begin_stat().unwrap()).unwrap().contains("objects"));
     assert_eq!(
-        answer(&pool, pool.begin_wanted([("name", "c")], None).unwrap()).unwrap(),
+        answer(
+            &pool,
+            pool.begin_wanted([("name", "c")], WantedOptions::default()).unwrap()
+        )
+        .unwrap(),
         1
     );
     answer(&pool, follow.begin_stop().unwrap()).unwrap();

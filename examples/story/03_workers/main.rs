@@ -8,11 +8,12 @@ use junctura::{FollowOptions, Item, Pool, RequireOptions};
 /// Takes fields until the group is owed nothing any more.
 fn work(pool: &Pool) -> junctura::Result<Vec<u32>> {
     let options = FollowOptions {
+        join: Some("workers".to_owned()),
         until_live: true,
         ..FollowOptions::default()
     };
     let mut done = Vec::new();
-    for item in pool.join_with("workers", options)? {
+    for item in pool.follow_with("", options)? {
         // Done when it is dropped; in a panic it would go to another worker.
         if let Item::Object(field) = item? {
             done.extend(field.get("step").and_then(|step| step.parse::<u32>().ok()));

@@ -22,10 +22,11 @@ fn offer(pool: &Pool, step: &str) -> junctura::Result<()> {
 fn live(url: &str, which: &str) -> junctura::Result<()> {
     let pool = Pool::builder().url(url).name("archive").open()?;
     let options = FollowOptions {
+        join: Some("archive".to_owned()),
         until_live: true,
         ..FollowOptions::default()
     };
-    for item in pool.join_with("archive", options)? {
+    for item in pool.follow_with("", options)? {
         if let Item::Object(field) = item? {
             println!("{which} life: {}", String::from_utf8_lossy(&field));
         }

@@ -24,7 +24,7 @@ from junctura.errors import Error, InvalidArgument
 from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, load_all, run
 from junctura.products._input.field_source import is_served
 from junctura.products._input.patience import END_S
-from junctura.products._map.ranges import doubts, has_range, prepare, range_of
+from junctura.products._map.styling.ranges import doubts, has_range, prepare, range_of
 from junctura.products._outputs._parameters import is_known
 from junctura.products._plan import plan_of
 from junctura.products._recipe.definitions import UNKNOWN

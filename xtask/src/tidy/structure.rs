@@ -1,19 +1,12 @@
 //! Limits of the [measures](crate::measures): how many methods a type has, how many files a folder, and how many types share a name.
 //!
-//! Each exception is what there was when the limit came. It may only fall: lower it when the measure does.
+//! The percentages may only fall: lower them when the measures do.
 
 use crate::measures::{FOLDER_FILES, Measures};
 use crate::tree::Tree;
 
 /// Inherent methods that a type may have.
 const METHODS: usize = 80;
-/// Types with more.
-const LARGE_TYPES: [(&str, usize); 1] = [("junctura Pool", 96)];
-/// Folders with more than [`FOLDER_FILES`] sources.
-const FULL_FOLDERS: [(&str, usize); 2] = [
-    ("crates/junctura-python/src", 39),
-    ("python/junctura/products/_map", 18),
-];
 /// Types whose name is one word, in percent.
 const ONE_WORD_PERCENT: usize = 7;
 /// Types whose name another type has, too, in percent.
@@ -21,9 +14,7 @@ const SHARED_PERCENT: usize = 2;
 
 pub(super) fn types_are_small(tree: &Tree) -> Vec<String> {
     let largest = Measures::of(tree).largest(usize::MAX);
-    let above = largest
-        .iter()
-        .filter(|one| one.methods > limit(&LARGE_TYPES, &one.name, METHODS));
+    let above = largest.iter().filter(|one| one.methods > METHODS);
     above
         .map(|one| {
             format!(
@@ -38,7 +29,6 @@ pub(super) fn folders_are_small(tree: &Tree) -> Vec<String> {
     let measures = Measures::of(tree);
     let full = measures.folders_above(FOLDER_FILES);
     full.into_iter()
-        .filter(|&(folder, files)| files > limit(&FULL_FOLDERS, folder, FOLDER_FILES))
         .map(|(folder, files)| format!("{folder}: {files} files; put those that belong together into a folder"))
         .collect()
 }
@@ -56,11 +46,6 @@ pub(super) fn names_identify(tree: &Tree) -> Vec<String> {
         "share their name with another",
     );
     one_word.into_iter().chain(shared).collect()
-}
-
-fn limit(exceptions: &[(&str, usize)], name: &str, usual: usize) -> usize {
-    let exception = exceptions.iter().find(|(exception, _)| *exception == name);
-    exception.map_or(usual, |(_, limit)| *limit)
 }
 
 #[cfg(test)]

@@ -208,7 +208,7 @@ impl ListBundles {
             .pool
             .connect_to_read(&InterruptFlag::install()?, "junctura pool bundle list")?;
         let selector = selector(&self.selectors, &pool)?;
-        let entries = about_selector(pool.bundles_under(self.under.as_deref(), &selector), &selector)?;
+        let entries = about_selector(pool.bundles(&selector, self.under.as_deref()), &selector)?;
         let mut out = StandardOutput::new();
         if self.tree {
             write!(out, "{}", tree(&entries))?;
@@ -226,7 +226,7 @@ impl ListBundles {
 }
 
 fn find(pool: &Pool, path: &str) -> Result<BundleEntry> {
-    let entries = pool.bundles_under(Some(path), "")?;
+    let entries = pool.bundles("", Some(path))?;
     let found = entries.into_iter().find(|entry| entry.path.as_deref() == Some(path));
     found.ok_or_else(|| {
         let cause = "there is none of this path, or it is forgotten";

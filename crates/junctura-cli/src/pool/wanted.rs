@@ -1,7 +1,7 @@
 //! `junctura pool wanted` reports whether any client wants an object, before it is computed.
 
 use clap::Args;
-use junctura::{Code, Error, Result};
+use junctura::{Code, Error, Result, WantedOptions};
 use junctura_terminal::interrupt::InterruptFlag;
 use junctura_terminal::output::StandardOutput;
 use serde_json::json;
@@ -41,7 +41,11 @@ pub(crate) fn run(arguments: &WantedArguments) -> Result<()> {
     let pool = arguments
         .pool
         .connect_to_read(&InterruptFlag::install()?, "junctura pool wanted")?;
-    let count = pool.wanted_with(given(&arguments.attributes), arguments.schema.as_deref())?;
+    let options = WantedOptions {
+        schema: arguments.schema.as_deref(),
+        ..WantedOptions::default()
+    };
+    let count = pool.wanted_with(given(&arguments.attributes), options)?;
     let mut out = StandardOutput::new();
     if arguments.json {
         out.json(&json!({"wanted": count}))?;

@@ -36,8 +36,8 @@ struct MirrorCopy {
 #[derive(Debug)]
 pub(crate) struct MirrorIndex {
     copies: HashMap<MirrorSlot, MirrorCopy>,
-    /// By channel and number.
-    holdings: HashMap<(u32, u32), MirrorSlot>,
+    /// By channel and number, with the number of the object.
+    holdings: HashMap<(u32, u32), (MirrorSlot, u64)>,
     /// What nobody holds, with the stamp that it had then.
     idle: VecDeque<(MirrorSlot, u64)>,
     bytes: u64,
@@ -63,7 +63,7 @@ impl MirrorIndex {
     pub(crate) fn delivered(&mut self, channel: u32, head: &DeliveredHead) -> bool {
         let place = place(head);
         let (sequence, length) = (head.sequence.get(), head.length.get());
-        self.holdings.insert((channel, head.holding.get()), place);
+        self.holdings.insert((channel, head.holding.get()), (place, sequence));
         // What is staged has no number by which it could be known again.
         let is_numbered = head.flags.get() & STAGED == 0;
         if let Some(copy) = self.copies.get_mut(&place) {
@@ -87,9 +87,13 @@ impl MirrorIndex {
         true
     }
 
-    /// A delivery was given back.
-    pub(crate) fn released(&mut self, channel: u32, holding: u32) {
-        if let Some(place) = self.holdings.remove(&(channel, holding)) {
+    /// A delivery was given back. Without effect if the holding is of another object: the server refuses it, too.
+    pub(crate) fn released(&mut self, channel: u32, holding: u32, sequence: u64) {
+        let key = (channel, holding);
+        if let Some(&(place, held)) = self.holdings.get(&key)
+            && held == sequence
+        {
+            self.holdings.remove(&key);
             self.let_go(place);
         }
     }
@@ -97,7 +101,7 @@ impl MirrorIndex {
     /// A channel is gone, and holds nothing any more.
     pub(crate) fn left(&mut self, channel: u32) {
         let held: Vec<_> = self.holdings.extract_if(|(whose, _), _| *whose == channel).collect();
-        for (_, place) in held {
+        for (_, (place, _)) in held {
             self.let_go(place);
         }
     }
@@ -201,8 +205,8 @@ mod tests {
         let mut shadow = MirrorIndex::new(1000);
         assert!(shadow.delivered(0, &delivery(0, 5, 1)));
         assert!(!shadow.delivered(0, &delivery(1, 5, 1)));
-        shadow.released(0, 0);
-        shadow.released(0, 1);
+        shadow.released(0, 0, 1);
+        shadow.released(0, 1, 1);
         assert!(!shadow.delivered(0, &delivery(0, 5, 1)), "given back, and still there");
         assert!(
             shadow.delivered(0, &delivery(1, 5, 2)),
@@ -233,7 +237,7 @@ mod tests {
         }
         assert_eq!(shadow.overdue(), None, "all are held");
         for holding in [2, 0, 3] {
-            shadow.released(0, holding);
+            shadow.released(0, holding, u64::from(holding) + 1);
         }
         // Held again: it stays, although it was the first.
         assert!(!shadow.delivered(0, &delivery(9, 2, 3)));
@@ -249,7 +253,7 @@ mod tests {
         let mut shadow = MirrorIndex::new(100);
         assert!(shadow.delivered(1, &delivery(0, 5, 1)));
         assert!(!shadow.delivered(2, &delivery(0, 5, 1)));
-        shadow.released(1, 0);
+        shadow.released(1, 0, 1);
         assert!(shadow.delivered(3, &delivery(0, 6, 2)));
         shadow.left(3);
         let forgotten: Vec<_> = std::iter::from_fn(|| shadow.overdue()).map(|(at, _)| at.slot).collect();
@@ -268,10 +272,20 @@ mod tests {
         }
         assert_eq!(shadow.overdue(), None, "all are held");
         for holding in 0..4 {
-            shadow.released(0, holding);
+            shadow.released(0, holding, u64::from(holding) + 1);
         }
         let forgotten: Vec<_> = std::iter::from_fn(|| shadow.overdue()).map(|(at, _)| at.slot).collect();
         assert_eq!(forgotten, [0, 1]);
+    }
+
+    #[test]
+    fn a_release_of_another_object_changes_nothing() {
+        let mut shadow = MirrorIndex::new(0);
+        assert!(shadow.delivered(0, &delivery(0, 5, 1)));
+        shadow.released(0, 0, 1_000_003);
+        assert_eq!(shadow.overdue(), None, "it is held");
+        shadow.released(0, 0, 1);
+        assert_eq!(shadow.overdue().map(|(at, _)| at.slot), Some(5));
     }
 
     #[test]
@@ -279,7 +293,7 @@ mod tests {
         let mut shadow = MirrorIndex::new(1 << 40);
         for _ in 0..10_000 {
             shadow.delivered(0, &delivery(0, 5, 1));
-            shadow.released(0, 0);
+            shadow.released(0, 0, 1);
             shadow.overdue();
         }
         assert!(shadow.idle.len() < 100);

@@ -620,7 +620,9 @@ impl RelayChannel {
             Some(FrameKind::Release) => {
                 if let Ok(released) = <[ReleasedHolding]>::ref_from_bytes(frame.body) {
                     for one in released {
-                        common.shadow.released(self.number, one.holding.get());
+                        common
+                            .shadow
+                            .released(self.number, one.holding.get(), one.sequence.get());
                     }
                     common.forget_overdue();
                 }

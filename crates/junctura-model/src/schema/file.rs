@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::{Attribute, Durability, LEVELS, Retention, SameKey, Schema, SchemaParts, is_name, retaining};
+use super::{Attribute, Durability, LEVELS, Retention, SameKey, Schema, SchemaParts, default_retention, is_name};
 use crate::error::{Code, Error, Result};
 use crate::limits::{ALIASES_MAX, ALLOWED_VALUES_MAX, ATTRIBUTES_MAX, SCHEMA_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::value::{Given, Kind, Type};
@@ -64,14 +64,14 @@ fn schema(root: &YamlNode) -> Read<Schema> {
             .unwrap_or(Durability::Memory),
         retention: fields
             .get("retention")
-            .map_or(Ok(Retention::UntilWithdrawn), retaining::retention)?,
+            .map_or(Ok(Retention::UntilWithdrawn), default_retention::retention)?,
         attributes,
         level_ends,
     };
     let twice = |name: String| YamlFault::new(root.line, format!("{name} names two attributes"));
     let mut schema = Schema::of(parts).map_err(twice)?;
     if let Some(node) = fields.get("retention_by_dataset") {
-        schema.retention_rules = retaining::rules(node, &schema)?;
+        schema.retention_rules = default_retention::rules(node, &schema)?;
     }
     Ok(schema)
 }

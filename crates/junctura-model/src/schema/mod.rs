@@ -9,13 +9,13 @@
 
 mod builtin;
 mod compatible;
+mod default_retention;
 mod fdb;
 mod file;
 mod names;
 mod order;
 mod parts;
 mod print;
-mod retaining;
 mod retention;
 
 use std::fmt;
@@ -189,7 +189,7 @@ pub struct Schema {
     same_key: SameKey,
     retention: Retention,
     /// Retention rules for datasets, which take precedence: the first matching rule applies.
-    retention_rules: Vec<retaining::RetentionRule>,
+    retention_rules: Vec<default_retention::RetentionRule>,
     durability: Durability,
     attributes: Vec<Attribute>,
     level_ends: [usize; 3],

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Attribute, Durability, LEVELS, SameKey, Schema, retaining};
+use super::{Attribute, Durability, LEVELS, SameKey, Schema, default_retention};
 
 impl Schema {
     /// Returns the schema as a file; [`Schema::parse_yaml`] parses it to an equal schema.
@@ -30,12 +30,12 @@ impl Schema {
             Durability::Durable => "durable",
         };
         writeln!(out, "same_key: {same_key}\ndurability: {durability}")?;
-        writeln!(out, "retention: {}", retaining::in_a_file(&self.retention))?;
+        writeln!(out, "retention: {}", default_retention::in_a_file(&self.retention))?;
         if !self.retention_rules.is_empty() {
             writeln!(out, "retention_by_dataset:")?;
         }
         for rule in &self.retention_rules {
-            let (which, stays) = (rule.selector.to_string(), retaining::in_a_file(&rule.retention));
+            let (which, stays) = (rule.selector.to_string(), default_retention::in_a_file(&rule.retention));
             writeln!(out, "  - {{where: {}, retention: {stays}}}", quoted(&which))?;
         }
         writeln!(out, "key:")?;

@@ -4,13 +4,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::PyLayout;
-use crate::error::OrRaise;
-use crate::given::GivenAttributes;
-use crate::interpreter::module;
-use crate::options::timeout as read_timeout;
+use crate::conversion::given::GivenAttributes;
+use crate::conversion::options::timeout as read_timeout;
+use crate::conversion::target::PyTarget;
+use crate::conversion::values;
 use crate::pool::PyPool;
-use crate::target::PyTarget;
-use crate::values;
+use crate::runtime::error::OrRaise;
+use crate::runtime::interpreter::module;
 
 #[pymethods]
 impl PyPool {

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::error::{OrRaise, invalid};
+use crate::runtime::error::{OrRaise, invalid};
 
 /// A layout: the decomposition of an array over ranks, and the order of elements in the memory of each rank.
 ///
@@ -98,7 +98,7 @@ impl PyLayout {
         let indices = indices.ok_or_else(|| invalid(py, "rank", format!("rank {rank} has not one slab")))?;
         let arrays = indices
             .into_iter()
-            .map(|one| crate::data::arrays(py)?.call_method1("numbers", (one,)));
+            .map(|one| crate::conversion::data::arrays(py)?.call_method1("numbers", (one,)));
         PyTuple::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
     }
 

@@ -8,13 +8,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::layout;
-use crate::allocation::{FilledPayload, PyAllocation};
-use crate::buffer::LentBuffer;
-use crate::data::arrays;
-use crate::error::{OrRaise, invalid};
-use crate::given::GivenAttributes;
-use crate::options::offer_options;
+use crate::conversion::buffer::LentBuffer;
+use crate::conversion::data::arrays;
+use crate::conversion::given::GivenAttributes;
+use crate::conversion::options::offer_options;
+use crate::handles::allocation::{FilledPayload, PyAllocation};
 use crate::pool::PyPool;
+use crate::runtime::error::{OrRaise, invalid};
 
 #[pymethods]
 impl PyPool {

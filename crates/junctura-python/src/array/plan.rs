@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::layout::{PyLayout, known, read};
-use crate::error::{OrRaise, invalid};
+use crate::runtime::error::{OrRaise, invalid};
 
 /// A box for Python: the peer, the first indices, and those after the last.
 type Shared<'py> = (u64, Bound<'py, PyTuple>, Bound<'py, PyTuple>);

@@ -8,12 +8,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::layout;
-use crate::buffer::LentMut;
-use crate::data::arrays;
-use crate::error::{OrRaise, invalid};
-use crate::options::timeout as read_timeout;
+use crate::conversion::buffer::LentMut;
+use crate::conversion::data::arrays;
+use crate::conversion::options::timeout as read_timeout;
+use crate::conversion::target::PyTarget;
 use crate::pool::PyPool;
-use crate::target::PyTarget;
+use crate::runtime::error::{OrRaise, invalid};
 
 /// The requested part of an array.
 struct WantedArray {

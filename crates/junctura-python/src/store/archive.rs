@@ -14,10 +14,10 @@ use pyo3::types::PyDict;
 
 use super::process_store::ProcessStore;
 use super::{PyFlushed, PyStore};
-use crate::data::{CopyRoom, PreparedData};
-use crate::error::{OrRaise, invalid, raise};
-use crate::given::{GivenAttributes, type_name};
-use crate::interrupt;
+use crate::conversion::data::{CopyRoom, PreparedData};
+use crate::conversion::given::{GivenAttributes, type_name};
+use crate::runtime::error::{OrRaise, invalid, raise};
+use crate::runtime::interrupt;
 
 /// Number of objects and bytes per batch, for which the interpreter lock is released once.
 const BATCH: usize = 256;

@@ -7,10 +7,10 @@ use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 
 use super::PyStore;
-use crate::error::{OrRaise, invalid};
-use crate::interrupt;
-use crate::options::{length_of_time, timeout as read_timeout};
+use crate::conversion::options::{length_of_time, timeout as read_timeout};
 use crate::pool::PyPool;
+use crate::runtime::error::{OrRaise, invalid};
+use crate::runtime::interrupt;
 
 /// Maximum interval between checks for Python's signals.
 const ROUND: Duration = Duration::from_millis(200);
@@ -274,7 +274,7 @@ impl PyArchiver {
 impl Drop for PyArchiver {
     /// It ends by itself, and its error is not reported.
     fn drop(&mut self) {
-        if self.inner.is_over() || crate::ending::is_ending() {
+        if self.inner.is_over() || crate::runtime::ending::is_ending() {
             return;
         }
         Python::try_attach(|py| {

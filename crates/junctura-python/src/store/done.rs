@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use crate::error::raise;
+use crate::runtime::error::raise;
 
 /// The result of a flush.
 #[pyclass(module = "junctura", name = "Flushed", frozen, get_all, eq)]

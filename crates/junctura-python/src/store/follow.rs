@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 
 use super::place::StorePlace;
 use super::{PyListing, PyStored};
-use crate::error::OrRaise;
-use crate::interrupt;
+use crate::runtime::error::OrRaise;
+use crate::runtime::interrupt;
 
 /// An iterator over commits as they occur: `Store.follow`.
 #[pyclass(module = "junctura", name = "_Following")]

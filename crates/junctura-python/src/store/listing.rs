@@ -14,12 +14,12 @@ use super::payload::PyPayload;
 use super::payloads::own_bytes;
 use super::place::StorePlace;
 use super::{PyPayloads, PyStored};
-use crate::error::OrRaise;
-use crate::interpreter::{called, module};
-use crate::interrupt;
-use crate::options::size;
-use crate::schema::PySchema;
-use crate::values;
+use crate::conversion::options::size;
+use crate::conversion::values;
+use crate::model::schema::PySchema;
+use crate::runtime::error::OrRaise;
+use crate::runtime::interpreter::{called, module};
+use crate::runtime::interrupt;
 
 /// Default number of bytes that `payloads` reads at once.
 const RUN_BYTES_MAX: u64 = 64 << 20;

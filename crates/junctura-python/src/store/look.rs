@@ -6,9 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::{PyChecked, PyCheckpointed, PyCompacted, PyFollowing, PyListing, PyRemoved, PySnapshot, PyStore};
-use crate::error::OrRaise;
-use crate::interrupt;
-use crate::options;
+use crate::conversion::options;
+use crate::runtime::error::OrRaise;
+use crate::runtime::interrupt;
 
 /// The duration of a wait.
 #[derive(FromPyObject)]

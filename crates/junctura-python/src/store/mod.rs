@@ -26,9 +26,9 @@ use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{OrRaise, invalid};
-use crate::options::{length_of_time, sources};
-use crate::schema::PySchema;
+use crate::conversion::options::{length_of_time, sources};
+use crate::model::schema::PySchema;
+use crate::runtime::error::{OrRaise, invalid};
 
 pub(crate) use archiver::{PyArchiver, PyArchiverCounts};
 pub(crate) use done::{PyChecked, PyCheckpointed, PyCompacted, PyFlushed, PyMoved, PyRemoved};

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::buffer::ViewCount;
+use crate::conversion::buffer::ViewCount;
 
 /// The payload of an object, verified: read, or mapped in place.
 #[pyclass(module = "junctura", name = "_Payload", frozen)]

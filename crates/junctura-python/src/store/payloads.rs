@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::{PyListing, PyStored};
-use crate::error::OrRaise;
-use crate::interrupt;
+use crate::runtime::error::OrRaise;
+use crate::runtime::interrupt;
 
 /// An iterator over objects and their payloads: `Listing.payloads`. It reads runs of objects, each after the previous
 /// run has been yielded.

@@ -10,7 +10,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::error::invalid;
+use crate::runtime::error::invalid;
 
 /// See the module. In any process it identifies the same store.
 #[derive(Clone, Debug)]

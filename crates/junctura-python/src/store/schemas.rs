@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 
 use super::PyStore;
-use crate::error::OrRaise;
-use crate::options::sources;
+use crate::conversion::options::sources;
+use crate::runtime::error::OrRaise;
 
 #[pymethods]
 impl PyStore {

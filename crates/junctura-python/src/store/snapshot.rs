@@ -6,9 +6,9 @@ use pyo3::types::{PyDict, PyList};
 use super::look::owners;
 use super::place::StorePlace;
 use super::{PyChecked, PyListing};
-use crate::error::OrRaise;
-use crate::interrupt;
-use crate::values;
+use crate::conversion::values;
+use crate::runtime::error::OrRaise;
+use crate::runtime::interrupt;
 
 /// A snapshot of a store: its listings and payloads do not change, whatever other processes write or remove. It is
 /// readable for the maximum age of snapshots (`Store.snapshot_max_age`), and raises `Expired` afterwards.

@@ -10,13 +10,13 @@ use pyo3::types::{PyBytes, PyDict, PyMemoryView};
 
 use super::payloads::LARGE_BYTES;
 use super::{PyListing, PyPayload};
-use crate::data::arrays;
-use crate::error::OrRaise;
-use crate::interpreter::called;
-use crate::object::{PayloadForm, no_attribute};
-use crate::schema::PySchema;
-use crate::values;
-use crate::version::PyVersion;
+use crate::conversion::data::arrays;
+use crate::conversion::values;
+use crate::handles::object::{PayloadForm, no_attribute};
+use crate::model::schema::PySchema;
+use crate::model::version::PyVersion;
+use crate::runtime::error::OrRaise;
+use crate::runtime::interpreter::called;
 
 /// An object of a listing: its attributes, and its payload, which is read on demand.
 ///

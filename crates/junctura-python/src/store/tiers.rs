@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use pyo3::prelude::*;
 
 use super::{PyMoved, PyStore, StorePlace};
-use crate::error::OrRaise;
-use crate::interrupt;
+use crate::runtime::error::OrRaise;
+use crate::runtime::interrupt;
 
 #[pymethods]
 impl PyStore {

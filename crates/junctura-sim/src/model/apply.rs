@@ -7,10 +7,10 @@ use junctura_wire::body::events;
 
 use super::memory::Verdict;
 use super::{Fate, Following, Going, Model, Number, WaitingOffer, Want};
-use crate::ask::{Aim, Ask, Back, Offer, Resume};
-use crate::recorder::Recorder;
-use crate::said::Said;
-use crate::universe::{Order, Query};
+use crate::clients::replies::Said;
+use crate::clients::requests::{Aim, Ask, Back, Offer, Resume};
+use crate::run::universe::{Order, Query};
+use crate::world::recorder::Recorder;
 
 impl Model {
     pub(super) fn apply(&mut self, client: u32, number: u64, ask: &Ask, recorder: &Recorder) {

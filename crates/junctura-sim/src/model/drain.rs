@@ -3,8 +3,8 @@
 use junctura_model::Code;
 
 use super::{Going, Model, Number, Want};
-use crate::ask::Ask;
-use crate::recorder::Recorder;
+use crate::clients::requests::Ask;
+use crate::world::recorder::Recorder;
 
 /// A pool that drains.
 #[derive(Clone, Debug)]

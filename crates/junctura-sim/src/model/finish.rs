@@ -5,7 +5,7 @@ use junctura_pool::core::PoolStat;
 
 use super::memory::Verdict;
 use super::{Checked, Fate, Going, Model, Number};
-use crate::recorder::Recorder;
+use crate::world::recorder::Recorder;
 
 impl Model {
     pub(super) fn finish(&mut self, recorder: &Recorder) -> Checked {
@@ -51,7 +51,7 @@ impl Model {
 
     /// Nobody waits for what is there.
     fn check_waiting(&mut self) -> Checked {
-        self.put_first_lease_last(true);
+        self.put_first_lease_last(self.passing.is_over);
         let in_vain = self.leases.iter().find(|lease| {
             matches!(self.going.get(lease), Some(&Going::Lease { bytes, staged: true, .. })
                 if self.is_in_vain(bytes, self.pinned_bytes()))

@@ -14,36 +14,24 @@
 //! names), the model takes what was said as the answer.
 
 mod apply;
-mod archive;
-mod awaited;
-mod broken;
-mod bundle;
-mod departing;
 mod drain;
 mod finish;
-mod group;
-mod interest;
-mod lasting;
 mod memory;
-mod named;
 mod objects;
 mod observe;
-mod parts;
-mod room;
-mod spill;
+mod readers;
 mod sync;
-mod wanted;
 
-pub use spill::DISK_PAUSE;
+pub use memory::spill::DISK_PAUSE;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use junctura_model::Code;
 
-use crate::ask::{Ask, Offer, Place, Terms};
-use crate::recorder::{Job, Recorder};
-use crate::universe::{Key, Order, Query, Universe};
+use crate::clients::requests::{Ask, Offer, Place, Terms};
+use crate::run::universe::{Key, Order, Query, Universe};
+use crate::world::recorder::{Job, Recorder};
 
 /// A client and the number of one of its requests.
 pub type Number = (u32, u64);
@@ -102,6 +90,14 @@ struct Passed {
     bytes: u64,
     /// When the last one passed it.
     since: u64,
+}
+
+/// Leases that pass the first one that waits.
+#[derive(Clone, Copy, Debug, Default)]
+struct Passing {
+    passed: Option<Passed>,
+    /// The core lets none pass any more, after the event that is judged.
+    is_over: bool,
 }
 
 /// What became of a version.
@@ -256,7 +252,7 @@ struct Requirement {
     /// When it ends, if nobody uses it until then; and the event in which that was settled.
     lapses: Option<(u64, u64)>,
     /// It has yet to be owed what was there when it was made.
-    beginning: Option<parts::LateBeginning>,
+    beginning: Option<objects::unfinished::LateBeginning>,
 }
 
 /// No client has this number: a requirement with a name goes on under it and the place of its name.
@@ -266,7 +262,7 @@ const NOBODY: u32 = 0;
 #[derive(Clone, Debug)]
 enum Going {
     Demand {
-        aim: crate::ask::Aim,
+        aim: crate::clients::requests::Aim,
         requirement: Option<Number>,
         deadline: Option<u64>,
     },
@@ -283,7 +279,7 @@ enum Going {
         /// The event in which it came.
         began: u64,
         /// It has yet to look at some objects.
-        retiring: Option<parts::LateRetire>,
+        retiring: Option<objects::unfinished::LateRetire>,
     },
     List {
         rest: VecDeque<u64>,
@@ -384,16 +380,15 @@ pub struct Model {
     newest_segment: u32,
     inline_bytes: u64,
     leases: VecDeque<Number>,
-    /// What has passed the first of them.
-    passed: Option<Passed>,
-    disk: spill::Disk,
+    passing: Passing,
+    disk: memory::spill::Disk,
     draining: Option<drain::Draining>,
-    departing: departing::Departings,
-    parts: parts::UnfinishedParts,
-    leaving_early: room::Leaving,
+    departing: objects::deferred_removal::Departings,
+    parts: objects::unfinished::UnfinishedParts,
+    leaving_early: memory::eviction::Leaving,
     /// Programs that have come.
     came: BTreeSet<usize>,
-    bundles: BTreeMap<u64, bundle::Bundle>,
+    bundles: BTreeMap<u64, objects::bundles::Bundle>,
     bundles_made: u64,
     /// The most that was pinned by staged members in this event.
     pinned_most: u64,
@@ -415,7 +410,7 @@ pub struct Model {
     /// Somebody waited for memory when the event began.
     somebody_waited: bool,
     /// Trees of bundles that are visible and not archived, by their roots.
-    lasting: BTreeMap<u64, lasting::Lasting>,
+    lasting: BTreeMap<u64, objects::durable_bundles::Lasting>,
     /// Versions that nobody archived, as the core said in this event.
     forsaken: Vec<u64>,
     /// How many requests of each client have gone on in this event, at most: some may end in it after one was refused.
@@ -467,12 +462,12 @@ impl Model {
             newest_segment: 0,
             inline_bytes: 0,
             leases: VecDeque::new(),
-            passed: None,
-            disk: spill::Disk::default(),
+            passing: Passing::default(),
+            disk: memory::spill::Disk::default(),
             draining: None,
-            departing: departing::Departings::default(),
-            parts: parts::UnfinishedParts::default(),
-            leaving_early: room::Leaving::default(),
+            departing: objects::deferred_removal::Departings::default(),
+            parts: objects::unfinished::UnfinishedParts::default(),
+            leaving_early: memory::eviction::Leaving::default(),
             came: BTreeSet::new(),
             bundles: BTreeMap::new(),
             bundles_made: 0,
@@ -524,7 +519,7 @@ impl Model {
         self.disowned.clear();
         self.unrequired.clear();
         self.came_back.clear();
-        let delivery = |(client, request, said): &(u32, u64, Rc<crate::said::Said>)| {
+        let delivery = |(client, request, said): &(u32, u64, Rc<crate::clients::replies::Said>)| {
             said.delivers().map(|sequence| ((*client, *request), sequence))
         };
         self.arriving = recorder.said.iter().filter_map(delivery).collect();

@@ -5,9 +5,9 @@ use junctura_wire::body::events;
 use junctura_wire::fixed;
 
 use super::{Checked, Fate, Going, Held, Model, Number, Want};
-use crate::ask::{Place, payload_bytes, requirement_name};
-use crate::recorder::Recorder;
-use crate::said::{Delivered, Named, Said};
+use crate::clients::replies::{Delivered, Named, Said};
+use crate::clients::requests::{Place, payload_bytes, requirement_name};
+use crate::world::recorder::Recorder;
 use crate::world::spilled_checksum;
 
 fn expect(holds: bool, otherwise: &str) -> Checked {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Checked, Going, Model, Number, Want};
-use crate::recorder::Recorder;
+use crate::world::recorder::Recorder;
 
 impl Model {
     pub(super) fn sync(&mut self, client: u32, number: u64) {

@@ -9,10 +9,10 @@ mod witness;
 
 use std::rc::Rc;
 
-use crate::ask::{Aim, Ask, Offer, Place, Share, Stays, Terms};
-use crate::client::Doing;
-use crate::rng::Rng;
-use crate::universe::{AGAIN, ONCE, Query, Universe};
+use crate::clients::client::Doing;
+use crate::clients::requests::{Aim, Ask, Offer, Place, Share, Stays, Terms};
+use crate::run::rng::Rng;
+use crate::run::universe::{AGAIN, ONCE, Query, Universe};
 use crate::world::{Checked, World, own_fault};
 
 use witness::Witness;
@@ -185,7 +185,7 @@ struct Race<'a> {
 
 impl<'a> Race<'a> {
     fn new(scene: &'a Scene, universe: &Rc<Universe>) -> Result<Self, String> {
-        let plan = crate::plan::Plan::calm(scene.scripts.len());
+        let plan = crate::run::plan::Plan::calm(scene.scripts.len());
         let world = World::of(plan, Rc::clone(universe), vec![scene.terms()], false);
         Ok(Self {
             scene,

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::Scene;
-use crate::ask::Ask;
-use crate::said::Said;
+use crate::clients::replies::Said;
+use crate::clients::requests::Ask;
 use crate::world::{Checked, World};
 
 /// A requirement: of a client's request, or of the name, in one of its lives.
@@ -206,9 +206,9 @@ mod tests {
     use std::rc::Rc;
 
     use super::super::{Owner, Race, Scene};
-    use crate::ask::Ask;
-    use crate::said::Said;
-    use crate::universe::Universe;
+    use crate::clients::replies::Said;
+    use crate::clients::requests::Ask;
+    use crate::run::universe::Universe;
     use crate::world::{Checked, own_fault};
 
     const REQUIREMENT: (u32, u64) = (1, 2);

@@ -48,14 +48,14 @@ impl Pool {
         if let Some(names) = self.connection()?.begin_unknown_names(&options)? {
             names.await?;
         }
-        let offering = self.offering(options, piece, attributes)?;
-        let Some(bundle) = self.begin_array_bundle(&offering, mine).await? else {
+        let offering = PieceOffer::new(self, piece, attributes, options)?;
+        let Some(bundle) = offering.begin_bundle(mine).await? else {
             return Ok(());
         };
         if offering.has_elements() {
             let (terms, record) = offering.as_object()?;
             match stage(&bundle, terms, &record, mine).await {
-                Err(error) if is_second(&error) => self.begin_compare(&offering, mine).await?,
+                Err(error) if is_second(&error) => offering.begin_compare(mine).await?,
                 staged => staged?,
             }
         }
@@ -64,34 +64,36 @@ impl Pool {
         };
         unless_complete(stage(&bundle, terms, record, text.as_bytes()).await)
     }
+}
 
-    /// `None`: the array is complete with this piece.
-    async fn begin_array_bundle(&self, offering: &PieceOffer<'_>, mine: &[u8]) -> Result<Option<Arc<Bundle>>> {
-        let about = offering.about();
-        if let Some(bundle) = self.open_array(offering, &about)? {
+impl PieceOffer<'_> {
+    /// Async version of [`PieceOffer::bundle`].
+    async fn begin_bundle(&self, mine: &[u8]) -> Result<Option<Arc<Bundle>>> {
+        let about = self.about();
+        if let Some(bundle) = self.open(&about)? {
             return Ok(Some(bundle));
         }
-        let path = offering.path()?;
+        let path = self.path()?;
         let attributes = about.iter().map(|(name, value)| (*name, value.as_str()));
-        let pending = self.begin_open_bundle(&path, attributes, offering.bundle_options())?;
+        let pending = self.pool.begin_open_bundle(&path, attributes, self.bundle_options())?;
         match pending.await {
-            Ok(bundle) => Ok(Some(self.keep_array(bundle, about))),
+            Ok(bundle) => Ok(Some(self.keep(bundle, about))),
             Err(error) => {
-                if offering.is_late(error)? {
-                    self.begin_compare(offering, mine).await?;
+                if self.is_late(error)? {
+                    self.begin_compare(mine).await?;
                 }
                 Ok(None)
             }
         }
     }
 
-    async fn begin_compare(&self, offering: &PieceOffer<'_>, mine: &[u8]) -> Result<()> {
-        let first = offering.with_key(|key| self.begin_demand(key, first_piece()));
+    async fn begin_compare(&self, mine: &[u8]) -> Result<()> {
+        let first = self.with_key(|key| self.pool.begin_demand(key, first_piece()));
         let first = match first {
             Ok(pending) => pending.await,
             Err(error) => Err(error),
         };
-        offering.is_the_same(mine, first)
+        self.is_the_same(mine, first)
     }
 }
 

@@ -228,7 +228,7 @@ impl Archiver {
     /// stop.
     fn next(&mut self, follow: &mut Follow, told: &mut Told<'_>) -> Result<Option<Item>> {
         loop {
-            self.pool.ask_hook()?;
+            self.pool.connection()?.ask_hook()?;
             if self.progress.is_to_stop() {
                 return Ok(None);
             }
@@ -576,7 +576,7 @@ impl Archiver {
     fn pause(&self) -> Result<()> {
         let until = Instant::now() + PAUSE;
         while Instant::now() < until && !self.progress.is_to_stop() {
-            self.pool.ask_hook()?;
+            self.pool.connection()?.ask_hook()?;
             std::thread::park_timeout(LOOK);
         }
         Ok(())

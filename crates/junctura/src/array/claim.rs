@@ -16,7 +16,7 @@ use junctura_model::selector::quoted;
 use junctura_model::{Code, Error, Result};
 
 use crate::pool::Pool;
-use crate::verbs::list::{Entry, ListOptions};
+use crate::verbs::list::{Entry, ListOptions, begin_list};
 
 /// Number of elements whose owners are looked up.
 const SAMPLED: u64 = 16;
@@ -56,7 +56,8 @@ pub(super) fn check(
     let ranks: Vec<String> = owners.keys().map(ToString::to_string).collect();
     let epoch = epoch.map_or(String::new(), |epoch| format!(",epoch={epoch}"));
     let selector = format!("piece_of={},rank={}{epoch}", quoted(piece_of), ranks.join("/"));
-    for page in pool.list_served(&selector, ListOptions::default())? {
+    let served = begin_list(&pool.connection()?, &selector, ListOptions::default())?;
+    for page in served.wait()? {
         for piece in page? {
             let Some(rank) = rank_of(&piece) else { continue };
             if let Some(is_there) = owners.get_mut(&rank) {

@@ -27,7 +27,7 @@ pub(super) fn named(pool: &Pool, target: &body::TargetBody<'_>, error: &Error, w
 }
 
 fn lacks(pool: &Pool, target: &body::TargetBody<'_>, error: &Error, waited: Duration) -> Result<Option<Error>> {
-    for bundle in pool.bundles(ARRAYS)? {
+    for bundle in pool.bundles(ARRAYS, None)? {
         let Some(mut lacking) = IncompleteArray::of(pool, target, &bundle)? else {
             continue;
         };

@@ -128,6 +128,7 @@ impl fmt::Debug for OpenArrays {
 
 /// A piece, and its array.
 pub(crate) struct PieceOffer<'p> {
+    pub(crate) pool: &'p Pool,
     connection: Arc<PoolConnection>,
     piece: ArrayPiece<'p>,
     head: ArrayHead,
@@ -192,13 +193,13 @@ impl Pool {
         options: OfferOptions<'_>,
     ) -> Result<()> {
         piece.check(mine.len())?;
-        let offering = self.offering(options, piece, attributes)?;
-        let Some(bundle) = self.array_bundle(&offering, mine)? else {
+        let offering = PieceOffer::new(self, piece, attributes, options)?;
+        let Some(bundle) = offering.bundle(mine)? else {
             return Ok(());
         };
         if offering.has_elements() {
             match offering.stage_copy(&bundle, mine) {
-                Err(error) if is_second(&error) => offering.must_be_the_same(self, mine)?,
+                Err(error) if is_second(&error) => offering.must_be_the_same(mine)?,
                 staged => staged?,
             }
         }
@@ -232,9 +233,9 @@ impl Pool {
         options: OfferOptions<'_>,
     ) -> Result<()> {
         piece.check(mine.len())?;
-        let offering = self.offering(options, piece, attributes)?;
+        let offering = PieceOffer::new(self, piece, attributes, options)?;
         mine.must_be_of(&offering.connection)?;
-        let Some(bundle) = self.array_bundle(&offering, &mine)? else {
+        let Some(bundle) = offering.bundle(&mine)? else {
             return Ok(());
         };
         if offering.has_elements() {
@@ -243,14 +244,17 @@ impl Pool {
         }
         offering.stage_head(&bundle)
     }
+}
 
-    pub(crate) fn offering<'p, 'a, V: IntoGiven<'a>>(
-        &self,
-        options: OfferOptions<'_>,
+impl<'p> PieceOffer<'p> {
+    /// Checks a piece and describes its array. Does not block.
+    pub(crate) fn new<'a, V: IntoGiven<'a>>(
+        pool: &'p Pool,
         piece: &ArrayPiece<'p>,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
-    ) -> Result<PieceOffer<'p>> {
-        let connection = self.connection()?;
+        options: OfferOptions<'_>,
+    ) -> Result<Self> {
+        let connection = pool.connection()?;
         has_pieces(&connection)?;
         // Every rank gets this error, not only the one that describes the layout.
         if options.if_wanted {
@@ -267,7 +271,8 @@ impl Pool {
         let schema = connection.schema(terms.schema());
         let key = schema.key_text(RecordRef::trusted(&record));
         check_epoch(schema, &key, piece.epoch)?;
-        Ok(PieceOffer {
+        Ok(Self {
+            pool,
             piece_of: piece_of(schema.name(), &key)?,
             head: ArrayHead {
                 layout: Arc::clone(piece.layout),
@@ -282,40 +287,40 @@ impl Pool {
         })
     }
 
-    /// Returns the bundle of an array; `None` if the array is complete with this piece.
-    fn array_bundle(&self, offering: &PieceOffer<'_>, mine: &[u8]) -> Result<Option<Arc<Bundle>>> {
-        let about = offering.about();
-        if let Some(bundle) = self.open_array(offering, &about)? {
+    /// Returns the bundle of the array; `None` if the array is complete with this piece. Blocks.
+    fn bundle(&self, mine: &[u8]) -> Result<Option<Arc<Bundle>>> {
+        let about = self.about();
+        if let Some(bundle) = self.open(&about)? {
             return Ok(Some(bundle));
         }
         let attributes = about.iter().map(|(name, value)| (*name, value.as_str()));
-        match self.open_bundle(&offering.path()?, attributes, offering.bundle_options()) {
-            Ok(bundle) => Ok(Some(self.keep_array(bundle, about))),
+        match self.pool.open_bundle(&self.path()?, attributes, self.bundle_options()) {
+            Ok(bundle) => Ok(Some(self.keep(bundle, about))),
             Err(error) => {
-                if offering.is_late(error)? {
-                    offering.must_be_the_same(self, mine)?;
+                if self.is_late(error)? {
+                    self.must_be_the_same(mine)?;
                 }
                 Ok(None)
             }
         }
     }
 
-    /// Returns the bundle of an array, if this pool has it open.
+    /// Returns the bundle of the array, if this pool has it open.
     ///
     /// # Errors
     /// `Conflict` if other ranks describe the array differently; an invalid layout, for the rank that would open it.
-    pub(crate) fn open_array(&self, offering: &PieceOffer<'_>, about: &About) -> Result<Option<Arc<Bundle>>> {
-        match self.arrays().find(&offering.connection, &offering.path()?) {
+    pub(crate) fn open(&self, about: &About) -> Result<Option<Arc<Bundle>>> {
+        match self.pool.arrays().find(&self.connection, &self.path()?) {
             Some(open) if open.about == *about => Ok(Some(open.bundle)),
-            Some(_) => Err(offering.differs()),
-            None => offering.piece.layout.check_cover().map(|()| None),
+            Some(_) => Err(self.differs()),
+            None => self.piece.layout.check_cover().map(|()| None),
         }
     }
 
     /// Keeps the bundle open until it is complete: other ranks may offer pieces.
-    pub(crate) fn keep_array(&self, bundle: Bundle, about: About) -> Arc<Bundle> {
+    pub(crate) fn keep(&self, bundle: Bundle, about: About) -> Arc<Bundle> {
         let bundle = Arc::new(bundle);
-        self.arrays().keep(OpenArray {
+        self.pool.arrays().keep(OpenArray {
             bundle: Arc::clone(&bundle),
             about,
         });
@@ -430,9 +435,9 @@ impl PieceOffer<'_> {
     }
 
     /// Accepts a piece that was rejected as a second one, if it has the same bytes as the first.
-    fn must_be_the_same(&self, pool: &Pool, mine: &[u8]) -> Result<()> {
+    fn must_be_the_same(&self, mine: &[u8]) -> Result<()> {
         let attributes = self.attributes();
-        self.is_the_same(mine, pool.demand_with(key_of(&attributes), first_piece()))
+        self.is_the_same(mine, self.pool.demand_with(key_of(&attributes), first_piece()))
     }
 
     /// Calls `call` with the key of this rank's piece.

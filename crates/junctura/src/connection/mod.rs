@@ -10,6 +10,7 @@
 //! connection: every send and every wait checks the process first.
 
 pub(crate) mod address;
+pub(crate) mod after_fork;
 mod conversation;
 mod dispatch;
 pub(crate) mod handshake;

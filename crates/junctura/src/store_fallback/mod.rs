@@ -12,6 +12,7 @@
     allow(clippy::zero_sized_map_values, reason = "rows have no values then")
 )]
 
+mod demand;
 mod follow;
 mod lookup;
 mod order;
@@ -24,6 +25,7 @@ mod store_reader;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
+pub(crate) use demand::StoreDemand;
 pub(crate) use follow::{FollowTurn, ReadAhead, StoreReplay, StoreRequest};
 pub(crate) use lookup::{LookupResult, StoreLookup};
 pub(crate) use order::{MergeOrder, SortPosition};

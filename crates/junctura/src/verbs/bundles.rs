@@ -22,9 +22,9 @@ use crate::pool::Pool;
 /// # let pool = Pool::builder().schema("free").open()?;
 /// let bundle = pool.open_bundle("step/6", [("space", "forecast")], BundleOptions::default())?;
 /// bundle.offer([("name", "t")], b"...")?;
-/// assert_eq!(pool.bundles("")?[0].state, BundleState::Open);
+/// assert_eq!(pool.bundles("", None)?[0].state, BundleState::Open);
 /// bundle.seal()?;
-/// assert_eq!(pool.bundles("")?[0].state.name(), "visible");
+/// assert_eq!(pool.bundles("", None)?[0].state.name(), "visible");
 /// # Ok(())
 /// # }
 /// ```
@@ -83,8 +83,8 @@ pub struct BundleEntry {
 
 impl Pool {
     /// Returns the bundles whose attributes match a selector, in the order in which they were opened: incomplete
-    /// bundles and remembered ones. A bundle without attributes matches a selector that requires none. Blocks until the
-    /// server has answered.
+    /// bundles and remembered ones. A bundle without attributes matches a selector that requires none. With a path
+    /// `under`, returns only the bundle at this path and those nested in it. Blocks until the server has answered.
     ///
     /// ```
     /// # use junctura::{BundleOptions, Pool};
@@ -92,44 +92,25 @@ impl Pool {
     /// let pool = Pool::builder().schema("free").open()?;
     /// let bundle = pool.open_bundle("step/6", [("space", "forecast")], BundleOptions::default())?;
     /// bundle.offer([("name", "t")], b"...")?;
-    /// let bundles = pool.bundles("space=forecast")?;
+    /// let bundles = pool.bundles("space=forecast", None)?;
     /// assert_eq!((bundles[0].path.as_deref(), bundles[0].members), (Some("step/6"), 1));
+    /// assert_eq!(pool.bundles("", Some("step/6"))?.len(), 1);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     /// `InvalidSelector`, with the position of the invalid character.
-    pub fn bundles(&self, selector: &str) -> Result<Vec<BundleEntry>> {
-        self.bundles_under(None, selector)
+    pub fn bundles(&self, selector: &str, under: Option<&str>) -> Result<Vec<BundleEntry>> {
+        self.begin_bundles(selector, under)?.wait()
     }
 
-    /// As [`Pool::bundles`], for one path and the bundles nested in it.
-    ///
-    /// ```
-    /// # use junctura::{BundleOptions, Pool};
-    /// # fn main() -> junctura::Result<()> {
-    /// # let pool = Pool::builder().schema("free").open()?;
-    /// # let bundle = pool.open_bundle("step/6", [("space", "forecast")], BundleOptions::default())?;
-    /// let of_step_6 = pool.bundles_under(Some("step/6"), "")?;
-    /// assert_eq!(of_step_6[0].path.as_deref(), Some("step/6"));
-    /// # drop(bundle);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Pool::bundles`].
-    pub fn bundles_under(&self, path: Option<&str>, selector: &str) -> Result<Vec<BundleEntry>> {
-        self.begin_bundles(path, selector)?.wait()
-    }
-
-    /// Non-blocking version of [`Pool::bundles_under`]. See [`Pending`].
+    /// Non-blocking version of [`Pool::bundles`]. See [`Pending`].
     ///
     /// # Errors
     /// Errors that this client detects; the server's errors arrive with the answer.
-    pub fn begin_bundles(&self, path: Option<&str>, selector: &str) -> Result<Pending<Vec<BundleEntry>>> {
-        begin_page(&self.connection()?, path, selector, Vec::new())
+    pub fn begin_bundles(&self, selector: &str, under: Option<&str>) -> Result<Pending<Vec<BundleEntry>>> {
+        begin_page(&self.connection()?, under, selector, Vec::new())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use junctura_model::{Code, Error, Result};
+use junctura_model::Result;
 use junctura_wire::Request;
 use junctura_wire::body::{self, DemandRequest};
 
@@ -13,6 +13,7 @@ use crate::connection::{PoolConnection, unexpected};
 use crate::object::{Object, ObjectOrigin};
 use crate::pending::{Pending, RequestOutcome};
 use crate::pool::Pool;
+use crate::store_fallback::StoreDemand;
 use crate::target::{Target, owned};
 
 impl Pool {
@@ -79,7 +80,7 @@ impl Pool {
     /// Also `NotFound` if there is no requirement with this name, and those of reading a store: `Corrupt`, `Expired`,
     /// errors of system calls.
     pub fn demand_with<'a>(&self, target: impl Into<Target<'a>>, options: DemandOptions<'_>) -> Result<Object> {
-        if self.looks_behind(&options) {
+        if options.asks_store(self.depot().is_some()) {
             return self.begin_demand(target, options)?.wait();
         }
         demand(&self.connection()?, &target.into(), options.timeout, &options.through())
@@ -107,16 +108,19 @@ impl Pool {
         options: DemandOptions<'_>,
     ) -> Result<Pending<Object>> {
         let (connection, target) = (self.connection()?, target.into());
-        if !self.looks_behind(&options) {
+        if !options.asks_store(self.depot().is_some()) {
             return begin_demand(&connection, &target, options.timeout, &options.through());
         }
-        let target = owned(connection.resolve(&target)?);
-        if options.source == DemandSource::Store {
-            let missing = || Error::new(Code::NotFound, "demand", "the store behind the pool does not have it");
-            let found = self.begin_archived(&connection, target);
-            return Ok(found.map(move |found| found?.ok_or_else(missing)));
+        let demand = StoreDemand {
+            target: owned(connection.resolve(&target)?),
+            timeout: options.timeout,
+            depot: self.depot().map(Arc::clone),
+            connection,
+        };
+        match options.source {
+            DemandSource::Store => Ok(demand.begin_in_store()),
+            DemandSource::PoolThenStore | DemandSource::Pool => demand.begin(),
         }
-        self.begin_demand_behind(&connection, target, options.timeout)
     }
 }
 
@@ -147,6 +151,17 @@ pub enum DemandSource {
 }
 
 impl<'a> DemandOptions<'a> {
+    /// Returns whether the demand may need a store.
+    fn asks_store(&self, has_store: bool) -> bool {
+        let is_plain = !self.incomplete && self.requirement.is_none();
+        is_plain
+            && match self.source {
+                DemandSource::PoolThenStore => has_store,
+                DemandSource::Pool => false,
+                DemandSource::Store => true,
+            }
+    }
+
     fn through(&self) -> DemandThrough<'a> {
         match self.requirement {
             Some(name) => DemandThrough::Name(name),
@@ -177,97 +192,9 @@ pub(crate) fn demand(
     object(connection, answer)
 }
 
-impl Pool {
-    /// Returns whether a demand must query a store.
-    fn looks_behind(&self, options: &DemandOptions<'_>) -> bool {
-        let is_plain = !options.incomplete && options.requirement.is_none();
-        is_plain
-            && match options.source {
-                DemandSource::PoolThenStore => self.depot().is_some(),
-                DemandSource::Pool => false,
-                DemandSource::Store => true,
-            }
-    }
-
-    /// Demands an object from the pool, else from the store behind it, else waits for the pool.
-    ///
-    /// The wait in the pool begins before the store is read: an object that enters the pool and is removed in between
-    /// is found.
-    fn begin_demand_behind(
-        &self,
-        connection: &Arc<PoolConnection>,
-        target: body::TargetBody<'static>,
-        timeout: Option<Duration>,
-    ) -> Result<Pending<Object>> {
-        let (pool, there) = (self.clone(), Arc::clone(connection));
-        let probe = begin(
-            connection,
-            target.clone(),
-            Some(Duration::ZERO),
-            &DemandThrough::Nothing,
-        )?;
-        Ok(probe.then(move |answer| match answer {
-            Err(missing) if is_missing(&missing) => pool.begin_archived_or_later(&there, target, timeout, missing),
-            answer => Ok(Pending::known(&there, answer)),
-        }))
-    }
-
-    fn begin_archived_or_later(
-        &self,
-        connection: &Arc<PoolConnection>,
-        target: body::TargetBody<'static>,
-        timeout: Option<Duration>,
-        missing: Error,
-    ) -> Result<Pending<Object>> {
-        let waits = timeout != Some(Duration::ZERO);
-        let begin_later = || begin(connection, target.clone(), timeout, &DemandThrough::Nothing);
-        let later = waits.then(begin_later).transpose()?;
-        let found = self.begin_archived(connection, target.clone());
-        let (pool, connection) = (self.clone(), Arc::clone(connection));
-        Ok(found.then(move |found| match (found?, later) {
-            (Some(object), _) => Ok(Pending::known(&connection, Ok(object))),
-            (None, None) => Err(missing),
-            (None, Some(later)) => Ok(later.then(move |answer| match answer {
-                // The object was removed from the pool in between.
-                Err(gone) if gone.code() == Code::Gone => {
-                    let found = pool.begin_archived(&connection, target);
-                    Ok(found.map(|found| found?.ok_or(gone)))
-                }
-                answer => Ok(Pending::known(&connection, answer)),
-            })),
-        }))
-    }
-
-    /// Demands the newest version in the store behind the pool.
-    fn begin_archived(
-        &self,
-        connection: &Arc<PoolConnection>,
-        target: body::TargetBody<'static>,
-    ) -> Pending<Option<Object>> {
-        let Some(depot) = self.depot().map(Arc::clone) else {
-            return Pending::known(connection, Ok(None));
-        };
-        let there = Arc::clone(connection);
-        let look = move || {
-            let row = depot.find(&target, &there.greeting.schemas)?;
-            row.map(|row| Object::new(&origin(&there), row.read(false)?))
-                .transpose()
-        };
-        Pending::work(connection, look, |found| found.into_iter().for_each(give_back))
-    }
-}
-
 /// Gives an object back that no caller waits for any more, as if it had never been received.
-fn give_back(mut object: Object) {
+pub(crate) fn give_back(mut object: Object) {
     object.leave_undone();
-}
-
-/// Returns whether an error means that the pool does not have an object.
-fn is_missing(error: &Error) -> bool {
-    matches!(
-        error.code(),
-        Code::NotFound | Code::Gone | Code::NotWanted | Code::Closed
-    )
 }
 
 pub(crate) fn begin_demand(
@@ -279,7 +206,7 @@ pub(crate) fn begin_demand(
     begin(connection, connection.resolve(target)?, timeout, through)
 }
 
-fn begin(
+pub(crate) fn begin(
     connection: &Arc<PoolConnection>,
     target: body::TargetBody<'_>,
     timeout: Option<Duration>,
@@ -320,6 +247,6 @@ fn object(connection: &Arc<PoolConnection>, answer: ServerMessage) -> Result<Obj
     Object::new(&origin(connection), arrived)
 }
 
-fn origin(connection: &Arc<PoolConnection>) -> Arc<ObjectOrigin> {
+pub(crate) fn origin(connection: &Arc<PoolConnection>) -> Arc<ObjectOrigin> {
     Arc::new(ObjectOrigin::new(connection, 0, None))
 }

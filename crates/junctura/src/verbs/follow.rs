@@ -55,6 +55,9 @@ pub struct FollowOptions {
     pub requirement: Option<String>,
     /// Receives as a member of this group, which is created if it does not exist.
     pub group: Option<Group>,
+    /// Receives as an additional member of the existing group with this name, on the terms of the group. Such a follow
+    /// has no selector of its own.
+    pub join: Option<String>,
 }
 
 /// A consumer group: its members share the matching objects; each object is delivered to one member at a time.
@@ -216,50 +219,15 @@ impl Pool {
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// - `Expired` for a cursor of another incarnation of the server, whose position is lost
-    /// - `NotFound` if there is no requirement with the given name
-    /// - `Conflict` if another follow reads the requirement, or the group exists with other terms
-    /// - `InvalidArgument` for options that exclude each other
-    /// - `Unsupported` for a selector together with the name of a requirement
-    /// - those of [`Pool::follow`]
-    pub fn follow_with(&self, selector: &str, options: FollowOptions) -> Result<Follow> {
-        self.begin_follow(selector, options)?.wait()
-    }
-
-    /// Non-blocking version of [`Pool::follow_with`]. See [`Pending`].
-    ///
-    /// # Errors
-    /// Errors that this client detects; the server's errors arrive with the answer.
-    #[allow(
-        clippy::needless_pass_by_value,
-        reason = "options come last, by value, with every verb"
-    )]
-    pub fn begin_follow(&self, selector: &str, options: FollowOptions) -> Result<Pending<Follow>> {
-        if options.requirement.is_some() && !selector.is_empty() {
-            return Err(takes_no_selector(selector));
-        }
-        let connection = self.connection()?;
-        let Some(depot) = self.depot().filter(|_| options.is_plain()) else {
-            return begin_follow(&connection, &options, selector, &options.through());
-        };
-        let behind = StoreFollow::new(depot, &connection, &options, selector)?;
-        let follow = begin_follow(&connection, &behind.of_pool, selector, &FollowThrough::Nothing)?;
-        Ok(follow.then(|follow| follow?.begin_behind(behind)))
-    }
-
-    /// Follows as an additional member of an existing group, on the terms of the group.
-    ///
+    /// The members of a group share the objects:
     /// ```
     /// # use junctura::{FollowOptions, Item, Pool};
     /// # fn main() -> junctura::Result<()> {
-    /// let pool = Pool::builder().schema("free").open()?;
-    /// let options = FollowOptions {
-    ///     group: Some("workers".into()),
-    ///     ..FollowOptions::default()
-    /// };
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let options = FollowOptions { group: Some("workers".into()), ..FollowOptions::default() };
     /// let mut first = pool.follow_with("space=demo", options)?;
-    /// let mut second = pool.join("workers")?;
+    /// let joins = FollowOptions { join: Some("workers".to_owned()), ..FollowOptions::default() };
+    /// let mut second = pool.follow_with("", joins)?;
     /// pool.offer([("space", "demo"), ("name", "one")], b"")?;
     /// pool.offer([("space", "demo"), ("name", "two")], b"")?;
     ///
@@ -278,32 +246,18 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NotFound` if there is none with this name; `Conflict` if the name is that of a requirement for one reader.
-    pub fn join(&self, group: &str) -> Result<Follow> {
-        self.join_with(group, FollowOptions::default())
+    /// - `Expired` for a cursor of another incarnation of the server, whose position is lost
+    /// - `NotFound` if there is no requirement or group with the given name
+    /// - `Conflict` if another follow reads the requirement, the group exists with other terms, or the name of a group
+    ///   to join is that of a requirement for one reader
+    /// - `InvalidArgument` for options that exclude each other
+    /// - `Unsupported` for a selector together with the name of a requirement, or of a group to join
+    /// - those of [`Pool::follow`]
+    pub fn follow_with(&self, selector: &str, options: FollowOptions) -> Result<Follow> {
+        self.begin_follow(selector, options)?.wait()
     }
 
-    /// As [`Pool::join`], with options.
-    ///
-    /// ```
-    /// # use junctura::{FollowOptions, Pool, RequireOptions};
-    /// # fn main() -> junctura::Result<()> {
-    /// # let pool = Pool::builder().schema("free").open()?;
-    /// let group = RequireOptions { name: Some("workers".to_owned()), group: true, ..RequireOptions::default() };
-    /// pool.require_with("space=work", group)?;
-    /// let one_at_a_time = FollowOptions { window: Some(1), ..FollowOptions::default() };
-    /// assert_eq!(pool.join_with("workers", one_at_a_time)?.window(), 1);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// Also `InvalidArgument` for options that select or order objects.
-    pub fn join_with(&self, group: &str, options: FollowOptions) -> Result<Follow> {
-        self.begin_join(group, options)?.wait()
-    }
-
-    /// Non-blocking version of [`Pool::join_with`]. See [`Pending`].
+    /// Non-blocking version of [`Pool::follow_with`]. See [`Pending`].
     ///
     /// # Errors
     /// Errors that this client detects; the server's errors arrive with the answer.
@@ -311,21 +265,40 @@ impl Pool {
         clippy::needless_pass_by_value,
         reason = "options come last, by value, with every verb"
     )]
-    pub fn begin_join(&self, group: &str, options: FollowOptions) -> Result<Pending<Follow>> {
-        begin_follow(&self.connection()?, &options, "", &FollowThrough::Group(group, None))
+    pub fn begin_follow(&self, selector: &str, options: FollowOptions) -> Result<Pending<Follow>> {
+        options.check(selector)?;
+        let connection = self.connection()?;
+        let Some(depot) = self.depot().filter(|_| options.is_plain()) else {
+            return begin_follow(&connection, &options, selector, &options.through());
+        };
+        let behind = StoreFollow::new(depot, &connection, &options, selector)?;
+        let follow = begin_follow(&connection, &behind.of_pool, selector, &FollowThrough::Nothing)?;
+        Ok(follow.then(|follow| follow?.begin_behind(behind)))
     }
 }
 
 impl FollowOptions {
     /// Returns whether it uses neither a requirement nor a group, which retain outstanding objects.
     fn is_plain(&self) -> bool {
-        self.requirement.is_none() && self.group.is_none()
+        self.requirement.is_none() && self.group.is_none() && self.join.is_none()
+    }
+
+    fn check(&self, selector: &str) -> Result<()> {
+        if self.group.is_some() && self.join.is_some() {
+            let cause = "a follow either names the terms of a group or joins an existing one";
+            return Err(Error::new(Code::InvalidArgument, "follow", cause));
+        }
+        if (self.requirement.is_some() || self.join.is_some()) && !selector.is_empty() {
+            return Err(takes_no_selector(selector));
+        }
+        Ok(())
     }
 
     fn through(&self) -> FollowThrough<'_> {
-        match &self.group {
-            Some(group) => FollowThrough::Group(&group.name, Some(group)),
-            None => FollowThrough::Nothing,
+        match (&self.group, &self.join) {
+            (Some(group), _) => FollowThrough::Group(&group.name, Some(group)),
+            (None, Some(name)) => FollowThrough::Group(name, None),
+            (None, None) => FollowThrough::Nothing,
         }
     }
 }

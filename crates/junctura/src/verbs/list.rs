@@ -181,15 +181,6 @@ impl Pool {
         self.begin_list(selector, options)?.wait()
     }
 
-    /// As [`Pool::list_with`], without objects that only the store behind the pool has.
-    pub(crate) fn list_served(&self, selector: &str, options: ListOptions<'_>) -> Result<Pages> {
-        let connection = self.connection()?;
-        let served = connection.begin_stream(&options.request(selector), |connection, stream, _| {
-            Pages::of(connection, stream)
-        });
-        served?.wait()
-    }
-
     /// Non-blocking version of [`Pool::list_with`]. See [`Pending`].
     ///
     /// # Errors
@@ -198,9 +189,7 @@ impl Pool {
         let connection = self.connection()?;
         // Only the pool has the members of a bundle.
         let Some(depot) = self.depot().filter(|_| options.bundle.is_none()) else {
-            return connection.begin_stream(&options.request(selector), |connection, stream, _| {
-                Pages::of(connection, stream)
-            });
+            return begin_list(&connection, selector, options);
         };
         let sorting = MergeOrder::new(&connection.greeting.schemas, options.order_by)?;
         let served = connection.begin_stream(&options.request(selector), |connection, stream, began| {
@@ -219,6 +208,17 @@ impl Pool {
             Ok(Pending::work(&connection, look, drop))
         }))
     }
+}
+
+/// Lists without objects that only the store behind the pool has.
+pub(crate) fn begin_list(
+    connection: &Arc<PoolConnection>,
+    selector: &str,
+    options: ListOptions<'_>,
+) -> Result<Pending<Pages>> {
+    connection.begin_stream(&options.request(selector), |connection, stream, _| {
+        Pages::of(connection, stream)
+    })
 }
 
 impl ListOptions<'_> {

@@ -32,17 +32,20 @@ impl Pool {
     /// `SchemaMismatch`, `TypeMismatch` and `TooLarge` for attributes that the pool's default schema does not accept;
     /// `Closed` while the server drains.
     pub fn wanted<'a, V: IntoGiven<'a>>(&self, attributes: impl IntoIterator<Item = (&'a str, V)>) -> Result<u64> {
-        self.wanted_with(attributes, None)
+        self.wanted_with(attributes, WantedOptions::default())
     }
 
-    /// As [`Pool::wanted`], for an object that this schema describes.
+    /// As [`Pool::wanted`], with options.
     ///
     /// ```
-    /// # use junctura::Pool;
+    /// # use junctura::{Code, Pool, WantedOptions};
+    /// # use std::time::Duration;
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
-    /// let _requirement = pool.require("name=a")?;
-    /// assert_eq!(pool.wanted_with([("name", "a")], Some("free"))?, 1);
+    /// let declines = WantedOptions { declines: true, ..WantedOptions::default() };
+    /// assert_eq!(pool.wanted_with([("name", "a")], declines)?, 0);
+    /// let declined = pool.demand(junctura::Target::key([("name", "a")]), Some(Duration::ZERO));
+    /// assert_eq!(declined.unwrap_err().code(), Code::NotWanted);
     /// # Ok(())
     /// # }
     /// ```
@@ -52,9 +55,9 @@ impl Pool {
     pub fn wanted_with<'a, V: IntoGiven<'a>>(
         &self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
-        schema: Option<&str>,
+        options: WantedOptions<'_>,
     ) -> Result<u64> {
-        self.begin_wanted(attributes, schema)?.wait()
+        self.begin_wanted(attributes, options)?.wait()
     }
 
     /// Non-blocking version of [`Pool::wanted_with`]. See [`Pending`].
@@ -64,25 +67,25 @@ impl Pool {
     pub fn begin_wanted<'a, V: IntoGiven<'a>>(
         &self,
         attributes: impl IntoIterator<Item = (&'a str, V)>,
-        schema: Option<&str>,
-    ) -> Result<Pending<u64>> {
-        self.begin_probe(attributes, schema, false)
-    }
-
-    /// As [`Pool::begin_wanted`]. With `declines`, if no consumer wants the object, the pool remembers that it was
-    /// declined, as an offer with [`OfferOptions::if_wanted`](crate::OfferOptions::if_wanted) does.
-    pub(crate) fn begin_probe<'a, V: IntoGiven<'a>>(
-        &self,
-        attributes: impl IntoIterator<Item = (&'a str, V)>,
-        schema: Option<&str>,
-        declines: bool,
+        options: WantedOptions<'_>,
     ) -> Result<Pending<u64>> {
         let connection = self.connection()?;
-        let schema = connection.schema_number(schema)?;
+        let schema = connection.schema_number(options.schema)?;
         let mut record = Vec::new();
         connection.record_of(schema, attributes, &mut record)?;
-        connection.begin_count(&probe(schema, &record, declines))
+        connection.begin_count(&probe(schema, &record, options.declines))
     }
+}
+
+/// Options of a check whether an object is wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WantedOptions<'a> {
+    /// The schema that describes the object; `None`: the pool's default.
+    pub schema: Option<&'a str>,
+    /// If no consumer wants the object, the pool remembers that it was declined, as an offer with
+    /// [`OfferOptions::if_wanted`](crate::OfferOptions::if_wanted) does: a later demand of its key fails with
+    /// `NotWanted`.
+    pub declines: bool,
 }
 
 impl PoolConnection {

@@ -34,9 +34,10 @@ fn other() {
             "works and dies" => {
                 let one = FollowOptions {
                     window: Some(1),
+                    join: Some("workers".to_owned()),
                     ..FollowOptions::default()
                 };
-                let mut share = pool.begin_join("workers", one).unwrap().await.unwrap();
+                let mut share = pool.begin_follow("", one).unwrap().await.unwrap();
                 drop(next_object(&mut share).await);
                 pool.begin_sync().unwrap().await.unwrap();
                 rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
@@ -106,11 +107,11 @@ fn what_was_released_before_a_sync_is_done() {
         for _ in 0..2 {
             assert!(!start(&pool, "works and dies").wait().unwrap().success());
         }
-        let mut share = pool
-            .begin_join("workers", FollowOptions::default())
-            .unwrap()
-            .await
-            .unwrap();
+        let joins = FollowOptions {
+            join: Some("workers".to_owned()),
+            ..FollowOptions::default()
+        };
+        let mut share = pool.begin_follow("", joins).unwrap().await.unwrap();
         assert_eq!(next_object(&mut share).await.get("name"), Some("3"));
     });
 }

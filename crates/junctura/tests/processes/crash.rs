@@ -157,7 +157,7 @@ fn victim() {
         }
         part if part.starts_with("shares") => {
             let count = part["shares ".len()..].parse().unwrap();
-            let mut follow = pool.join_with("shared", window(8)).unwrap();
+            let mut follow = pool.follow_with("", joins("shared", 8)).unwrap();
             let objects = follow.iter_mut().filter_map(|item| as_object(item.unwrap()));
             let mut received: Vec<_> = objects.take(count).collect();
             drop(received.remove(0));
@@ -166,7 +166,7 @@ fn victim() {
             die_with((follow, received))
         }
         "works" => {
-            let share = pool.join_with("workers", window(1)).unwrap();
+            let share = pool.follow_with("", joins("workers", 1)).unwrap();
             let object = share.into_iter().find_map(|item| as_object(item.unwrap())).unwrap();
             let name = object.get("name").unwrap().to_owned();
             drop(object);
@@ -457,6 +457,13 @@ fn what_a_killed_reader_held_of_a_named_requirement_goes_to_the_next() {
     assert_eq!(pool.retract("kept").unwrap(), 0);
     for figure in ["visible", "kept", "held", "requirements", "slots_occupied"] {
         assert_eq!(stat(&pool, figure), 0, "{figure}");
+    }
+}
+
+fn joins(group: &str, size: u32) -> FollowOptions {
+    FollowOptions {
+        join: Some(group.to_owned()),
+        ..window(size)
     }
 }
 

@@ -23,11 +23,11 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-from junctura.products._map import ink
 from junctura.products._map.lettering import fitted, lines_of, text, width
+from junctura.products._map.lines import ink
 from junctura.products._map.projection import View
-from junctura.products._map.scale import Scale
-from junctura.products._map.themes import Colours
+from junctura.products._map.styling.scale import Scale
+from junctura.products._map.styling.themes import Colours
 
 # Of the smallest letters: in units, and in pixels at least.
 _SMALLEST, _LEGIBLE_PX = 12.5, 11.0

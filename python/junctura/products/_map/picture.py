@@ -14,15 +14,15 @@ from PIL import Image, ImageDraw
 
 from junctura._native import _dim, _shade
 from junctura.products._input.decoded_field import Field
-from junctura.products._map import colours as tables
-from junctura.products._map import ink, isolines
-from junctura.products._map.looks import Look, look_of
+from junctura.products._map.lines import ink, isolines
 from junctura.products._map.page import Page, draw_bar, letter_edges, letter_head, samples_of
 from junctura.products._map.projection import View
 from junctura.products._map.sampling import samples
-from junctura.products._map.scale import Scale
 from junctura.products._map.seen import view_of
-from junctura.products._map.themes import THEMES
+from junctura.products._map.styling import colours as tables
+from junctura.products._map.styling.looks import Look, look_of
+from junctura.products._map.styling.scale import Scale
+from junctura.products._map.styling.themes import THEMES
 from junctura.products._map.words import legend, title, when
 from junctura.products._outputs._meaning import meaning
 from junctura.products._outputs._output import Output, Theme

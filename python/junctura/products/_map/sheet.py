@@ -8,7 +8,7 @@ from PIL import Image, ImageDraw
 
 from junctura.errors import InvalidArgument
 from junctura.products._map.lettering import fitted, text
-from junctura.products._map.themes import THEMES
+from junctura.products._map.styling.themes import THEMES
 
 _THEME = THEMES["dark"]
 # Of the width.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from junctura.products._input.decoded_field import Field
-from junctura.products._map.scale import Scale, printed
+from junctura.products._map.styling.scale import Scale, printed
 from junctura.products._outputs._meaning import Meaning, step_text
 from junctura.products._outputs._parameters import parameter
 

@@ -60,10 +60,11 @@ class Output:
         Latitude and longitude in the middle of a map; by default the middle of the grid's area. Robinson's projection,
         and the cylindrical one for global grids, use only the longitude.
     colours
-        The name of a table of colours (see `junctura.products._map.colours`); by default the parameter's.
+        The name of a table of colours (see `junctura.products._map.styling.colours`); by default the parameter's.
     range
         The values at the ends of the color bar, in `units` if these are stated, else in the field's. By default the
-        style's (see `junctura.products._map.styles`), and without one round numbers around the values of the field.
+        style's (see `junctura.products._map.styling.styles`), and without one round numbers around the values of the
+        field.
     levels
         Boundaries between colors, in increasing order, in units as `range`; by default the style's.
     middle
@@ -76,7 +77,7 @@ class Output:
         The distance of lines, their values, or False for none; by default the style's. True: the style's, or those of
         the color bar's numbers.
     styles
-        A user's table of styles, as `junctura.products._map.styles.load` returns it.
+        A user's table of styles, as `junctura.products._map.styling.styles.load` returns it.
     theme
         ``dark`` or ``light``.
     part

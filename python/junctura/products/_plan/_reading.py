@@ -11,7 +11,7 @@ from typing import Any
 import junctura
 from junctura._document.located_yaml import WRONG_MAX, Document, Step, Wrong, at, raise_all, read
 from junctura.errors import Error, InvalidArgument
-from junctura.products._map.styles import load
+from junctura.products._map.styling.styles import load
 from junctura.products._operations import READERS, Compute, FollowingSteps, ToGrid
 from junctura.products._outputs import Output
 from junctura.products._plan._actions import (

@@ -12,7 +12,7 @@ from typing import Any
 from junctura._document.located_yaml import Document, Wrong, at, nearest, read
 from junctura.errors import Error, InvalidArgument
 from junctura.products._map.seen import view_of
-from junctura.products._map.styles import load
+from junctura.products._map.styling.styles import load
 from junctura.products._operations import READERS, Crop, Ensemble, Operation, Periods, Statistics, ToGrid, Turn, Winds
 from junctura.products._outputs._output import Output as Map
 from junctura.products._recipe.definitions import OPEN_WORDS, UNKNOWN, Recipe, Target

@@ -25,7 +25,7 @@ from junctura._document.validation import (
     Text,
     Word,
 )
-from junctura.products._map.colours import NAMES
+from junctura.products._map.styling.colours import NAMES
 from junctura.products._outputs._output import PARTS, SCALES, THEMES
 
 # Attributes that distinguish files, in the schema `mars`, in the order of selectors.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from junctura.errors import InvalidArgument
 from junctura.products._input.decoded_field import Field
 from junctura.products._input.grid_coordinates import located_by
-from junctura.products._map.ranges import extremes, has_range
+from junctura.products._map.styling.ranges import extremes, has_range
 from junctura.products._operations import Ensemble, Transform
 from junctura.products._outputs import Output, is_made, write
 from junctura.products._outputs._meaning import SPREAD

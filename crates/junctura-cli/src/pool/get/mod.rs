@@ -187,16 +187,13 @@ impl GetArguments {
             order_by: self.sort.clone(),
             ..FollowOptions::default()
         };
-        let mut follow = match &self.group {
-            Some(group) if self.selectors.is_empty() => pool.join_with(group, options)?,
-            group => {
-                let options = FollowOptions {
-                    group: group.as_deref().map(Into::into),
-                    ..options
-                };
-                about_selector(pool.follow_with(&selector, options), &selector)?
-            }
+        let joins = self.selectors.is_empty();
+        let options = FollowOptions {
+            group: self.group.as_deref().filter(|_| !joins).map(Into::into),
+            join: self.group.clone().filter(|_| joins),
+            ..options
         };
+        let mut follow = about_selector(pool.follow_with(&selector, options), &selector)?;
         if self.group.is_some() {
             taker.leave_to_others();
         }

@@ -159,7 +159,7 @@ impl<'a> FileTarget for OfferFeed<'a> {
     }
 
     fn payload_bytes_max(&self) -> Result<u64> {
-        self.room.pool.payload_bytes_max()
+        Ok(self.room.pool.payload_rules()?.bytes_max)
     }
 
     fn schemas(&self) -> Result<Vec<Arc<Schema>>> {

@@ -107,14 +107,14 @@ impl<'a> LoadConsumer<'a> {
 
     /// Takes what is left: of the group, now that all others have left, or of what only this consumer is to get.
     fn close(&mut self) -> Result<()> {
+        let join = self.plan.group_name();
+        let selector = if join.is_some() { "" } else { &self.selector };
         let options = FollowOptions {
             until_live: true,
+            join,
             ..FollowOptions::default()
         };
-        let mut follow = match self.plan.group_name() {
-            Some(group) => self.pool.join_with(&group, options)?,
-            None => self.pool.follow_with(&self.selector, options)?,
-        };
+        let mut follow = self.pool.follow_with(selector, options)?;
         self.note_beginning(&follow)?;
         while let Some(item) = follow.next_item()? {
             match item {

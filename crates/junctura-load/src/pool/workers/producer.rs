@@ -80,7 +80,8 @@ impl<'a> LoadProducer<'a> {
             LoadBundles::new(pool, plan.window as usize, size, move |ack| notes.staged(ack))
         });
         let grib = plan.grib.as_ref().map(|path| first_message(path)).transpose()?;
-        let in_slots = plan.mode != TouchMode::Metadata && plan.payload_bytes as u64 > pool.inline_bytes_max()?;
+        let inline_bytes_max = pool.payload_rules()?.inline_bytes_max;
+        let in_slots = plan.mode != TouchMode::Metadata && plan.payload_bytes as u64 > inline_bytes_max;
         let mut producer = Self {
             plan,
             pipeline,

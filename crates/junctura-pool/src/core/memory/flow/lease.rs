@@ -19,6 +19,12 @@ use crate::core::memory::payload::PayloadMemory;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
+    /// Whether no lease may pass the first one that waits; for those who check.
+    #[must_use]
+    pub fn first_lease_blocks(&self) -> bool {
+        !self.exchange.memory.waiting_leases.may_be_passed()
+    }
+
     /// Memory may have come free: leases and offers that wait are served in their order; smaller leases pass one that there is no memory for.
     pub(in crate::core) fn serve_waiting(&mut self, fx: &mut impl Effects) {
         self.exchange.memory.refuse_leases_in_vain(

@@ -1,0 +1,64 @@
+//! The target of a demand or a withdrawal in Python: a text, or attributes of a key.
+
+use junctura::Given;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::conversion::given::GivenAttributes;
+use crate::runtime::error::{OrRaise, invalid};
+
+/// One object, or what a selector matches.
+pub(crate) struct PyTarget<'py, 'a> {
+    text: Option<Bound<'py, PyString>>,
+    attributes: GivenAttributes<'py>,
+    schema: Option<&'a str>,
+}
+
+impl<'py, 'a> PyTarget<'py, 'a> {
+    pub(crate) fn read(
+        py: Python<'py>,
+        target: Option<&Bound<'py, PyAny>>,
+        key: Option<&Bound<'py, PyDict>>,
+        schema: Option<&'a str>,
+    ) -> PyResult<Self> {
+        let text = target.and_then(|target| target.cast::<PyString>().ok()).cloned();
+        let attributes = GivenAttributes::read(target.filter(|_| text.is_none()), key)?;
+        match (&text, attributes.is_empty()) {
+            (Some(_), false) => Err(invalid(py, "target", "either a text or attributes of a key, not both")),
+            (None, true) => Err(invalid(
+                py,
+                "target",
+                "a selector, a key or attributes of a key are expected",
+            )),
+            _ => Ok(Self {
+                text,
+                attributes,
+                schema,
+            }),
+        }
+    }
+
+    fn in_schema<'t>(&self, target: junctura::Target<'t>) -> junctura::Target<'t> {
+        match self.schema {
+            Some(schema) => target.in_schema(schema.to_owned()),
+            None => target,
+        }
+    }
+
+    /// Makes a request with it, while other Python threads run.
+    pub(crate) fn ask<R: Send>(
+        &self,
+        py: Python<'py>,
+        ask: impl FnOnce(junctura::Target<'_>) -> junctura::Result<R> + Send,
+    ) -> PyResult<R> {
+        if let Some(text) = &self.text {
+            let text = text.to_str()?;
+            let target = self.in_schema(junctura::Target::from(text));
+            return py.detach(|| ask(target)).or_raise_about(py, text);
+        }
+        let lists = self.attributes.lists(py)?;
+        let given: Vec<(&str, Given<'_>)> = self.attributes.given(py, &lists)?;
+        let target = self.in_schema(junctura::Target::key(given));
+        py.detach(|| ask(target)).or_raise(py)
+    }
+}

@@ -1,0 +1,174 @@
+//! What an event let go and the server leaves for later: so many objects go at once, the others in their turns.
+//!
+//! The design leaves it to the server which go when. So the model is told what has yet to go, and checks that it is to go, that
+//! nobody sees it, that some of it goes whenever time is given to it, and that what it was promised with comes in the end.
+
+use std::collections::BTreeSet;
+
+use junctura_pool::core::DepartingObject;
+
+use crate::model::{Checked, Fate, Model, Want};
+
+/// See the module's page.
+#[derive(Clone, Debug, Default)]
+pub(in crate::model) struct Departings {
+    /// What has yet to go now, in the order of its turns.
+    left: Vec<DepartingObject>,
+    /// The same when the event began: nobody sees it.
+    before: Vec<DepartingObject>,
+    /// Of that, what somebody took out.
+    withdrawn: BTreeSet<u64>,
+    /// Answers that may come when all has gone.
+    late: Vec<(u32, u64, u64)>,
+}
+
+impl Departings {
+    /// Its time may be over, and was not noticed.
+    pub(in crate::model) fn has_time(&self, sequence: u64) -> bool {
+        self.left.contains(&DepartingObject::Time(sequence))
+    }
+
+    /// It is out of sight, and has yet to go.
+    pub(in crate::model) fn has_object(&self, sequence: u64) -> bool {
+        self.left.contains(&DepartingObject::Object(sequence))
+    }
+
+    /// It has gone, and its payload has yet to be given back.
+    pub(in crate::model) fn has_payload(&self, sequence: u64) -> bool {
+        self.left.contains(&DepartingObject::Payload(sequence))
+    }
+
+    /// What has yet to go now.
+    pub(in crate::model) fn left(&self) -> &[DepartingObject] {
+        &self.left
+    }
+
+    /// What had yet to go when the event began.
+    pub(in crate::model) fn before(&self) -> &[DepartingObject] {
+        &self.before
+    }
+
+    /// The event is over.
+    pub(in crate::model) fn see_all(&mut self) {
+        self.before.clone_from(&self.left);
+    }
+}
+
+impl Model {
+    /// What the core has yet to let go, in the order of its turns, after the event that is to be judged.
+    pub fn note_departing(&mut self, left: Vec<DepartingObject>) {
+        self.departing.left = left;
+    }
+
+    /// Something has yet to go.
+    pub(in crate::model) fn is_behind(&self) -> bool {
+        !self.departing.left.is_empty()
+    }
+
+    /// Whether a visible object is seen by nobody.
+    pub(in crate::model) fn is_out_of_sight(&self, sequence: u64) -> bool {
+        let object = self.object(sequence);
+        let before = &self.departing.before;
+        let is_over = object.owed == 0 && before.contains(&DepartingObject::Time(sequence));
+        object.fate == Fate::Visible && (is_over || before.contains(&DepartingObject::Object(sequence)))
+    }
+
+    /// What will have become of it.
+    pub(in crate::model) fn end_of(&self, sequence: u64) -> Fate {
+        match self.object(sequence).fate {
+            Fate::Visible if !self.is_out_of_sight(sequence) => Fate::Visible,
+            Fate::Visible if self.departing.withdrawn.contains(&sequence) => Fate::Withdrawn,
+            Fate::Visible => Fate::Expired,
+            fate => fate,
+        }
+    }
+
+    /// An object is taken out, and has yet to go.
+    pub(in crate::model) fn takes_out_later(&mut self, sequence: u64) -> bool {
+        let later = self.departing.has_object(sequence) && self.object(sequence).fate == Fate::Visible;
+        let object = self.object(sequence);
+        let is_over = object.releases_left == Some(0) && object.owed == 0;
+        if later && !is_over && !self.departing.before.contains(&DepartingObject::Object(sequence)) {
+            self.departing.withdrawn.insert(sequence);
+        }
+        later
+    }
+
+    /// What was left for later and has gone since goes first of all.
+    pub(in crate::model) fn catch_up(&mut self, is_tick: bool) -> Checked {
+        let before = std::mem::take(&mut self.departing.before);
+        let is_gone = |one: &&DepartingObject| match one {
+            DepartingObject::Part(number) => is_tick && self.parts.has_gone_on(*number),
+            _ => !self.departing.left.contains(one),
+        };
+        let gone: Vec<DepartingObject> = before.iter().filter(is_gone).copied().collect();
+        self.departing.before = before;
+        if is_tick && gone.is_empty() && !self.departing.before.is_empty() {
+            return Err("nothing goes, and something has yet to go".to_owned());
+        }
+        for one in gone {
+            match one {
+                DepartingObject::Object(sequence) | DepartingObject::Time(sequence)
+                    if self.object(sequence).fate != Fate::Visible => {}
+                DepartingObject::Object(sequence) => {
+                    let is_withdrawn = self.departing.withdrawn.remove(&sequence);
+                    self.remove(sequence, if is_withdrawn { Fate::Withdrawn } else { Fate::Expired });
+                }
+                DepartingObject::Time(sequence) => self.end_time(sequence),
+                DepartingObject::Payload(_) => {}
+                DepartingObject::Part(number) => self.take_turns(number),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an answer was one that had to wait for what has gone.
+    pub(in crate::model) fn was_late(&mut self, client: u32, request: u64, count: u64) -> bool {
+        let late = &mut self.departing.late;
+        let at = late.iter().position(|&one| one == (client, request, count));
+        at.map(|at| late.swap_remove(at)).is_some()
+    }
+
+    /// Answers may wait until all has gone; then they are due.
+    pub(in crate::model) fn put_answers_off(&mut self) -> Checked {
+        if self.is_behind() {
+            for (client, request, want) in &self.wants {
+                if let Want::Done(count) = want {
+                    self.departing.late.push((*client, *request, *count));
+                }
+            }
+            self.wants.retain(|(_, _, want)| !matches!(want, Want::Done(_)));
+        }
+        let (clients, leaving) = (&self.clients, &self.leaving);
+        let is_there = |client: &u32| clients.contains_key(client) && !leaving.contains(client);
+        self.departing.late.retain(|(client, ..)| is_there(client));
+        match self.departing.late.first() {
+            Some(late) if !self.is_behind() => Err(format!("{late:?} is due, and nothing has yet to go")),
+            _ => Ok(()),
+        }
+    }
+
+    /// What has yet to go is to go.
+    pub(in crate::model) fn check_departing(&self) -> Checked {
+        let stays = |one: &&DepartingObject| match **one {
+            DepartingObject::Object(sequence) => {
+                let object = self.object(sequence);
+                let is_over = object.releases_left == Some(0) && object.owed == 0;
+                object.fate != Fate::Visible || !is_over && !self.departing.withdrawn.contains(&sequence)
+            }
+            DepartingObject::Time(sequence) => {
+                let object = self.object(sequence);
+                object.fate != Fate::Visible || object.until.is_none_or(|until| until > self.now)
+            }
+            DepartingObject::Part(_) => false,
+            DepartingObject::Payload(sequence) => {
+                let object = self.object(sequence);
+                object.fate == Fate::Visible || object.owed > 0 || object.holders > 0 || object.freed
+            }
+        };
+        match self.departing.left.iter().find(stays) {
+            Some(one) => Err(format!("{one:?} is about to go, and should stay")),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Requirements that keep others waiting for memory are broken; and come back.
+
+use junctura_wire::body::events;
+
+use crate::clients::requests::requirement_name;
+use crate::model::{Checked, Fate, Going, Model, NOBODY, Number, Requirement, Want};
+
+/// A requirement that is stuck is broken within this time of when it could be, in nanoseconds.
+const PATIENCE: u64 = 1_000_000_000;
+
+impl Model {
+    /// Bytes of what a requirement is owed and retention keeps no longer.
+    fn kept_by(&self, one: &Requirement) -> u64 {
+        let objects = one.owed.keys().map(|&sequence| self.object(sequence));
+        let only_owed = objects.filter(|object| object.fate != Fate::Visible || object.releases_left == Some(0));
+        only_owed.map(|object| object.offer.length).sum()
+    }
+
+    pub(in crate::model) fn somebody_waits(&self) -> bool {
+        self.clients.values().any(|state| !state.waiting.is_empty())
+            || self.going.values().any(|going| matches!(going, Going::Lease { .. }))
+    }
+
+    /// Whether somebody has waited in this event while nothing was on its way to the file tier.
+    fn may_wait_in_vain(&self) -> bool {
+        (self.somebody_waited || self.somebody_waits()) && !self.disk.was_at_work
+    }
+
+    fn is_again(&self, number: Number, sequence: u64) -> bool {
+        matches!(self.going.get(&number), Some(Going::Require(one)) if one.again.contains(&sequence))
+    }
+
+    fn is_stuck(&self, one: &Requirement) -> bool {
+        let after = one
+            .terms
+            .stuck_after_ms
+            .map_or(self.rules.stuck_after_ns, |ms| ms * 1_000_000);
+        !one.broken && !one.owed.is_empty() && one.progress + after <= self.now
+    }
+
+    /// Whether a requirement may be broken.
+    fn is_breakable(&self, one: &Requirement, is_waited_for: bool) -> bool {
+        let kept = self.kept_by(one);
+        let may = match (one.terms.breaks_on_full, one.terms.quota) {
+            (true, Some(quota)) if kept > quota => true,
+            (true, None) if is_waited_for => true,
+            _ => self.is_stuck(one) && is_waited_for,
+        };
+        may && kept > 0 && !one.broken
+    }
+
+    fn number_of(&self, name: &str) -> Result<Number, String> {
+        let names = self.names().into_iter().chain(self.lapsed.iter().copied());
+        let is_it = |number: &Number| requirement_name(number.1 as usize) == name;
+        names
+            .into_iter()
+            .find(is_it)
+            .ok_or_else(|| format!("no requirement has the name {name}"))
+    }
+
+    pub(in crate::model) fn may_be_broken(&self, of: Number, name: Option<&str>) -> bool {
+        let number = name.map_or(Ok(of), |name| self.number_of(name));
+        match number.ok().and_then(|number| self.going.get(&number)) {
+            Some(Going::Require(one)) => self.is_breakable(one, self.may_wait_in_vain()),
+            _ => false,
+        }
+    }
+
+    /// The core has broken a requirement.
+    pub(in crate::model) fn broken(&mut self, of: Number, name: Option<&str>) -> Checked {
+        let number = match name {
+            None => of,
+            Some(name) => self.number_of(name)?,
+        };
+        self.totals.broken += 1;
+        // What earlier steps of the event gave up has had its consequences.
+        self.disowned.clear();
+        if self.lapsed.contains(&number) {
+            self.tell_of_requirement(events::BROKEN, None, number);
+            return Ok(());
+        }
+        self.end_beginning(number);
+        let Some(Going::Require(one)) = self.going.get(&number) else {
+            return Err(format!("requirement {number:?} is broken; there is none"));
+        };
+        if !self.is_breakable(one, self.may_wait_in_vain()) {
+            return Err(format!(
+                "requirement {number:?} is broken without need: it keeps {}",
+                self.kept_by(one)
+            ));
+        }
+        let reader = self.hearer_of(one);
+        let (mut held, mut waiting) = (Vec::new(), Vec::new());
+        for (&sequence, &in_flight) in &one.owed {
+            if in_flight > 0 || self.arrives_through(number, one, sequence) {
+                held.push((sequence, in_flight));
+            } else {
+                waiting.push(sequence);
+            }
+        }
+        let told = reader.unwrap_or(number).0;
+        self.tell_of_requirement(events::BROKEN, (told != NOBODY).then_some(told), number);
+        for (sequence, in_flight) in held {
+            let is_again = self.is_again(number, sequence);
+            self.disown(number, sequence);
+            if let Some(Going::Require(one)) = self.going.get_mut(&number) {
+                one.forfeited.insert(sequence, in_flight);
+                if is_again {
+                    // It may have been given out in this very event, with its mark.
+                    one.again.insert(sequence);
+                }
+            }
+        }
+        for sequence in waiting {
+            self.let_down(number, reader, sequence, "broken");
+        }
+        if let Some(Going::Require(one)) = self.going.get_mut(&number) {
+            one.broken = true;
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// Follows were ended: from then on they want nothing, and read nothing.
+    pub(in crate::model) fn note_all_over(&mut self, ended: &mut Vec<Number>) {
+        for number in ended.drain(..) {
+            if let Some(Going::Follow(follow)) = self.going.get_mut(&number) {
+                follow.is_over = true;
+            }
+        }
+    }
+
+    /// Who hears what is to be said of a requirement, among those who have not just been ended.
+    fn hearer_of(&self, one: &Requirement) -> Option<Number> {
+        let is_over = |reader: &Number| matches!(self.going.get(reader), Some(Going::Follow(follow)) if follow.is_over);
+        one.reader
+            .iter()
+            .chain(&one.members)
+            .copied()
+            .find(|reader| !is_over(reader))
+    }
+
+    /// Somebody who reads a requirement does something.
+    pub(in crate::model) fn go_forward(&mut self, requirement: Number) {
+        let now = self.now;
+        let Some(Going::Require(one)) = self.going.get_mut(&requirement) else {
+            return;
+        };
+        one.progress = now;
+        if std::mem::take(&mut one.broken) {
+            self.tell_lost(requirement);
+        }
+    }
+
+    /// A client has released something: what it reads may go on.
+    pub(in crate::model) fn readers_have_room(&mut self, client: u32) {
+        let follows = self.going.range((client, 0)..=(client, u64::MAX));
+        let through: Vec<Number> = follows
+            .filter_map(|(_, going)| match going {
+                Going::Follow(follow) => follow.via,
+                _ => None,
+            })
+            .collect();
+        for requirement in through {
+            self.go_on_if_free(requirement);
+        }
+    }
+
+    /// A broken requirement is whole again when nobody holds any of it and somebody reads it.
+    fn go_on_if_free(&mut self, requirement: Number) {
+        if let Some(Going::Require(one)) = self.going.get(&requirement)
+            && one.broken
+            && one.forfeited.is_empty()
+            && one.hears().is_some()
+        {
+            self.go_forward(requirement);
+        }
+    }
+
+    /// What was lost while nobody was told is told, if somebody is there to hear it.
+    pub(in crate::model) fn tell_lost(&mut self, requirement: Number) {
+        let Some(Going::Require(one)) = self.going.get_mut(&requirement) else {
+            return;
+        };
+        let told = one.hears().unwrap_or(requirement);
+        if told.0 == NOBODY {
+            return;
+        }
+        for (sequence, why) in std::mem::take(&mut one.lost) {
+            self.want(told.0, told.1, Want::Gap(sequence, why));
+        }
+    }
+
+    /// A delivery of a forfeited version is over; true where it was the last.
+    pub(in crate::model) fn no_longer_forfeited(&mut self, requirement: Number, sequence: u64) -> bool {
+        let Some(Going::Require(one)) = self.going.get_mut(&requirement) else {
+            return false;
+        };
+        let Some(deliveries) = one.forfeited.get_mut(&sequence) else {
+            return false;
+        };
+        *deliveries -= 1;
+        let was_last = *deliveries == 0;
+        if was_last {
+            one.forfeited.remove(&sequence);
+            one.again.remove(&sequence);
+        }
+        was_last
+    }
+
+    /// Who held what a broken requirement gave is gone without a release.
+    pub(in crate::model) fn lose_forfeited(&mut self, requirement: Number, sequence: u64) {
+        if !self.no_longer_forfeited(requirement, sequence) {
+            return;
+        }
+        if let Some(Going::Require(one)) = self.going.get(&requirement) {
+            self.let_down(requirement, one.hears(), sequence, "broken");
+        }
+        self.go_on_if_free(requirement);
+    }
+
+    /// Nobody waits for a requirement that is to be broken.
+    pub(in crate::model) fn check_patience(&mut self) -> Checked {
+        let now = self.now;
+        let numbers: Vec<Number> = self.going.keys().copied().collect();
+        for number in numbers {
+            let Some(Going::Require(one)) = self.going.get(&number) else {
+                continue;
+            };
+            let is_breakable = self.is_breakable(
+                one,
+                self.somebody_waits() && !self.disk.is_at_work() && !self.is_behind() && !self.has_spare(),
+            );
+            // What is about to go does not count on it any more.
+            if is_breakable && one.terms.breaks_on_full && !self.is_stuck(one) && !self.is_behind() {
+                return Err(format!("requirement {number:?} should be broken on full"));
+            }
+            let Some(Going::Require(one)) = self.going.get_mut(&number) else {
+                continue;
+            };
+            one.stuck_since = is_breakable.then(|| one.stuck_since.unwrap_or(now));
+            if one.stuck_since.is_some_and(|since| since + PATIENCE < now) {
+                return Err(format!("requirement {number:?} should be broken as stuck"));
+            }
+        }
+        Ok(())
+    }
+}
