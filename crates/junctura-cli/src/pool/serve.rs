@@ -52,7 +52,7 @@ pub(crate) struct ServeArguments {
     /// Listen here, too, for clients of other machines: tcp://HOST:PORT (port 0: any that is free). May be given several times
     #[arg(long, value_name = "URL")]
     listen: Vec<String>,
-    /// The directory of the certificate and the key for tokens, as `junctura cert` and `junctura token` make them. Required
+    /// The directory of the certificate and the key for tokens, as `junctura cert` and `junctura token make` make them. Required
     /// beyond loopback; with it, clients on loopback need a token, too. Without it, only processes of this user can connect
     /// over loopback. `none`: every user of this host can connect over loopback, and read, write and stop the pool
     #[arg(long, value_name = "DIRECTORY|none")]
@@ -218,17 +218,17 @@ impl ServeArguments {
             incarnation: server.incarnation(),
         };
         let open = |endpoint| {
-            let (tls, key, users) = match self.security.as_deref() {
+            let (tls, tokens, users) = match self.security.as_deref() {
                 None => (None, None, LoopbackUsers::Own),
                 Some(none) if none.as_os_str() == security::NONE => (None, None, LoopbackUsers::Any),
                 Some(directory) => {
-                    let (tls, key) = security::read(directory)?;
-                    (Some(tls), Some(key), LoopbackUsers::Own)
+                    let (tls, tokens) = security::read(directory)?;
+                    (Some(tls), Some(tokens), LoopbackUsers::Own)
                 }
             };
             Gate::open(GateOptions {
                 tls,
-                key,
+                tokens,
                 users,
                 lease: self.lease,
                 ..GateOptions::new(endpoint, server.address().clone(), identity)
