@@ -32,6 +32,8 @@ mod stream;
 mod streams;
 mod upstream;
 
+#[cfg(feature = "tls")]
+pub use auth::certificate::CertificateTimes;
 pub use auth::handshake::{LocalOffer, ServerIdentity};
 pub use auth::peer_user::LoopbackUsers;
 #[cfg(not(feature = "tls"))]

@@ -3,6 +3,8 @@
 //! A `handshake` has a `token` and names; `token_authority` makes, checks and revokes tokens, with a `token_key` and a
 //! `token_list` in a `token_file`; `tls` proves the server, with a `certificate`. On loopback, `peer_user` finds the user of the other end.
 
+#[cfg(feature = "tls")]
+pub(crate) mod certificate;
 pub(crate) mod handshake;
 pub(crate) mod peer_user;
 #[cfg(feature = "tls")]
