@@ -49,7 +49,21 @@ def served(how: str) -> Iterator[tuple[str, str, dict[str, str]]]:
         if how == "tls":
             secrets, token = f"{folder}/secrets", f"{folder}/token"
             call([str(program("junctura")), "cert", secrets, "--host", "127.0.0.1"], 60)
-            call([str(program("junctura")), "token", secrets, "--for", "bench", "--out", token], 60)
+            call(
+                [
+                    str(program("junctura")),
+                    "token",
+                    "make",
+                    secrets,
+                    "--for",
+                    "bench",
+                    "--rights",
+                    "admin",
+                    "--out",
+                    token,
+                ],
+                60,
+            )
             options = ["--security", secrets]
             environment |= {"JUNCTURA_TOKEN_FILE": token, "JUNCTURA_CA_FILE": f"{secrets}/ca.pem"}
         command = [

@@ -1,5 +1,5 @@
 //! What comes over a network before anybody is believed, and the records behind it: reading never panics, and a record that is
-//! read is written back as it was. So is a token, before decryption; cryptography itself is left out of this build.
+//! read is written back as it was. So are a token, before decryption, and a list of tokens; cryptography itself is left out of this build.
 
 #![no_main]
 

@@ -145,7 +145,7 @@ def test_a_server_that_goes_on_before_the_lease_is_over_has_lost_nothing(bare: S
 
 def test_handshakes_of_strangers_leave_nothing_behind(bare: Shell, tmp_path: Path) -> None:
     bare.run("cert", tmp_path / "secrets", "--host", "127.0.0.1")
-    bare.run("token", tmp_path / "secrets", "--for", "friend", "--out", tmp_path / "token")
+    bare.run("token", "make", tmp_path / "secrets", "--for", "friend", "--rights", "admin", "--out", tmp_path / "token")
     secrets = ["--security", str(tmp_path / "secrets")]
     server = bare.start("pool", "serve", "--pool", "tcp://127.0.0.1:0", "--announce", "--schema", "free", *secrets)
     url = server.line()

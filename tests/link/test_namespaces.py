@@ -93,7 +93,7 @@ def served(namespaces: tuple[str, str], tmp_path: Path) -> Iterator[tuple[str, d
     shell = Shell()
     secrets = tmp_path / "secrets"
     shell.run("cert", secrets, "--host", SERVER)
-    shell.run("token", secrets, "--for", "viewer", "--out", tmp_path / "token")
+    shell.run("token", "make", secrets, "--for", "viewer", "--rights", "admin", "--out", tmp_path / "token")
     shell.close()
     url = f"tcp://{SERVER}:7000"
     environment = {**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
@@ -150,7 +150,7 @@ def test_two_machines_with_tls_and_tokens(namespaces: tuple[str, str], tmp_path:
     shell = Shell()
     secrets = tmp_path / "secrets"
     shell.run("cert", secrets, "--host", SERVER)
-    shell.run("token", secrets, "--for", "viewer", "--out", tmp_path / "token")
+    shell.run("token", "make", secrets, "--for", "viewer", "--rights", "admin", "--out", tmp_path / "token")
     url = f"tcp://{SERVER}:7000"
     plain = {**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     refused = within(there, plain, "pool", "serve", "--pool", url)
@@ -177,7 +177,7 @@ def test_two_machines_with_tls_and_tokens(namespaces: tuple[str, str], tmp_path:
         assert "certificate authority" in refused.stderr
         trusting = {**plain, "JUNCTURA_CA_FILE": str(secrets / "ca.pem")}
         refused = within(here, trusting, "pool", "stat", "--pool", url)
-        assert "none was shown" in refused.stderr, refused.stderr
+        assert "has shown none" in refused.stderr, refused.stderr
         # Where they usually are, nothing needs to be said.
         (tmp_path / "config/junctura").mkdir(parents=True)
         shutil.copy(secrets / "ca.pem", tmp_path / "config/junctura/ca.pem")

@@ -57,7 +57,7 @@ def test_a_pool_on_loopback_is_everybodys_where_that_is_asked_for(bare: Shell, s
 @pytest.mark.usefixtures("secret")
 def test_another_user_needs_a_token_and_the_certificate(bare: Shell, tmp_path: Path) -> None:
     bare.run("cert", tmp_path / "secrets", "--host", "127.0.0.1")
-    bare.run("token", tmp_path / "secrets", "--for", "friend", "--out", tmp_path / "token")
+    bare.run("token", "make", tmp_path / "secrets", "--for", "friend", "--rights", "admin", "--out", tmp_path / "token")
     url = bare.start(
         "pool",
         "serve",

@@ -11,13 +11,13 @@
 //! other end's *mirror* of that segment. So the frame that arrives says what is true there, too.
 //!
 //! Promises: what a client may do is not more than what a process of the server's machine may; nothing listens beyond
-//! loopback without TLS and tokens ([`Gate::open`]); on loopback both ends refuse a peer of another user, unless a token or TLS
+//! loopback without TLS and tokens ([`Gate::open`]); a token's client has the rights of its token, which the server enforces; on loopback both ends refuse a peer of another user, unless a token or TLS
 //! proves more ([`LoopbackUsers`]); who is not heard of for the time of its lease is given up, who ends
 //! is gone at once; memory on either side is bounded, whatever the other one says. [`record`] is the format of the stream;
 //! `docs/formats/link.md` is its page.
 //!
 //! Without the feature `tls` (default) there is neither TLS nor a key for tokens: links carry plain TCP on loopback only, and
-//! [`ServerTls`], [`ClientTls`] and [`TokenKey`] have no values. Fuzz targets are built so.
+//! [`ServerTls`], [`ClientTls`] and [`TokenAuthority`] have no values. Fuzz targets are built so.
 
 mod auth;
 mod endpoint;
@@ -32,16 +32,19 @@ mod stream;
 mod streams;
 mod upstream;
 
+#[cfg(feature = "tls")]
+pub use auth::certificate::CertificateTimes;
 pub use auth::handshake::{LocalOffer, ServerIdentity};
 pub use auth::peer_user::LoopbackUsers;
 #[cfg(not(feature = "tls"))]
-pub use auth::tls::TokenKey;
+pub use auth::tls::TokenAuthority;
 pub use auth::tls::{ClientTls, ServerTls};
-pub use auth::token::ClientToken;
+pub use auth::token::{ClientToken, TokenClaims};
 #[cfg(feature = "tls")]
-pub use auth::token_key::TokenKey;
+pub use auth::token_authority::TokenAuthority;
 pub use endpoint::Endpoint;
 pub use gate::{Gate, GateOptions};
+pub use junctura_wire::rights::{AccessRight, AccessRights};
 pub use link::{DialOptions, DialedGate, RelayThread};
 pub use streams::STREAMS_MAX;
 pub use upstream::{UpstreamOptions, UpstreamProxy};
@@ -61,8 +64,8 @@ pub fn read_greeting(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// For fuzzing: reads a token as a gate reads it before it decrypts, and its claims as a gate reads them afterwards. Returns
-/// the canonical text of the token.
+/// For fuzzing: reads a token as a gate reads it before it decrypts, its claims as a gate reads them afterwards, and a list of
+/// tokens. Returns the canonical text of the token.
 ///
 /// # Errors
 /// As a gate refuses it.
@@ -70,6 +73,9 @@ pub fn read_greeting(bytes: &[u8]) -> Result<()> {
 pub fn read_token(text: &str, plain: &[u8]) -> Result<String> {
     if let Ok(claims) = auth::token::TokenClaims::read(plain) {
         assert_eq!(claims.to_bytes(), plain);
+    }
+    if let Ok(listed) = auth::token_list::parse(text) {
+        assert_eq!(auth::token_list::to_text(&listed), text);
     }
     auth::token::SealedToken::parse(text).map(|sealed| sealed.to_text())
 }

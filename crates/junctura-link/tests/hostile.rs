@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::secrets::Secrets;
 use junctura_link::{
-    ClientTls, ClientToken, DialOptions, DialedGate, Endpoint, Gate, GateOptions, LoopbackUsers, ServerIdentity,
-    TokenKey,
+    AccessRights, ClientTls, ClientToken, DialOptions, DialedGate, Endpoint, Gate, GateOptions, LoopbackUsers,
+    ServerIdentity, TokenAuthority,
 };
 use junctura_model::{Code, Error, Result};
 use junctura_transport::{ServerAddress, ServerListener};
@@ -17,7 +17,7 @@ const HOUR: Duration = Duration::from_hours(1);
 /// A gate that asks for tokens, before a pool at which nobody is served.
 struct Guarded {
     gate: Gate,
-    key: TokenKey,
+    tokens: TokenAuthority,
     authority: ClientTls,
     listener: ServerListener,
     _directory: tempfile::TempDir,
@@ -30,17 +30,16 @@ impl Guarded {
         let secrets = Secrets::new();
         let pool = ServerAddress::Path(path("pool.sock"));
         let listener = ServerListener::bind(&pool).unwrap();
-        let key = TokenKey::generate().unwrap();
-        key.write(&path("tokens.key")).unwrap();
+        let tokens = TokenAuthority::read_or_create(&path("secrets")).unwrap();
         let endpoint = "tcp://127.0.0.1:0".parse().unwrap();
         let options = GateOptions {
             tls: Some(secrets.server()),
-            key: Some(TokenKey::read(&path("tokens.key")).unwrap()),
+            tokens: Some(TokenAuthority::read(&path("secrets")).unwrap()),
             ..GateOptions::new(endpoint, pool, ServerIdentity::default())
         };
         Self {
             gate: Gate::open(options).unwrap(),
-            key,
+            tokens,
             authority: secrets.authority(),
             listener,
             _directory: directory,
@@ -65,10 +64,20 @@ impl Guarded {
 
     /// Whoever has a good token still comes in.
     fn is_well(&self) {
-        let token = self.key.token("friend", HOUR).unwrap();
+        let token = make(&self.tokens, "friend", HOUR);
         self.dial(Some(&token), Some(&self.authority)).unwrap();
         self.dial(Some(&token), None).unwrap();
     }
+}
+
+fn make(tokens: &TokenAuthority, name: &str, time: Duration) -> ClientToken {
+    tokens.make(name, AccessRights::ALL, time).unwrap().0
+}
+
+/// A token of another pool.
+fn stranger(name: &str) -> ClientToken {
+    let directory = tempfile::tempdir().unwrap();
+    make(&TokenAuthority::read_or_create(directory.path()).unwrap(), name, HOUR)
 }
 
 fn refused(outcome: Result<DialedGate>) -> Error {
@@ -88,14 +97,14 @@ fn rest(mut socket: TcpStream) -> Vec<u8> {
 #[test]
 fn only_a_good_token_opens() {
     let mut guarded = Guarded::open();
-    let stranger = TokenKey::generate().unwrap().token("stranger", HOUR).unwrap();
-    let good = guarded.key.token("friend", HOUR).unwrap();
-    let brief = guarded.key.token("friend", Duration::from_secs(1)).unwrap();
+    let other = stranger("stranger");
+    let good = make(&guarded.tokens, "friend", HOUR);
+    let brief = make(&guarded.tokens, "friend", Duration::from_secs(1));
     let torn = ClientToken::new(&good.reveal()[..good.reveal().len() - 3]);
-    let long = ClientToken::new("v4.local.".to_owned() + &"A".repeat(4000));
+    let long = ClientToken::new("junctura-token-2.".to_owned() + &"A".repeat(4000));
     for token in [
         None,
-        Some(&stranger),
+        Some(&other),
         Some(&torn),
         Some(&ClientToken::new("")),
         Some(&long),
@@ -103,7 +112,7 @@ fn only_a_good_token_opens() {
         for tls in [None, Some(&guarded.authority)] {
             let error = refused(guarded.dial(token, tls));
             assert_eq!(error.code(), Code::Denied, "{error}");
-            assert!(!error.to_string().contains("v4.local"), "{error}");
+            assert!(!error.to_string().contains("junctura-token-2"), "{error}");
         }
     }
     // The token expires while a client connects again and again. The pool accepts all of it, so that its backlog is never full.
@@ -192,7 +201,7 @@ fn a_server_of_another_user_is_sent_nothing_in_the_clear() {
         return;
     };
     let endpoint: Endpoint = listener.local_addr().unwrap().into();
-    let token = TokenKey::generate().unwrap().token("friend", HOUR).unwrap();
+    let token = stranger("friend");
     for token in [None, Some(&token)] {
         let error = refused(dial_in_the_clear(&endpoint, LoopbackUsers::Own, token));
         assert_eq!(error.code(), Code::Denied, "{error}");
@@ -204,7 +213,7 @@ fn a_server_of_another_user_is_sent_nothing_in_the_clear() {
 #[test]
 fn a_server_that_cannot_show_who_it_is_is_not_believed() {
     let (guarded, other) = (Guarded::open(), Guarded::open());
-    let token = guarded.key.token("friend", HOUR).unwrap();
+    let token = make(&guarded.tokens, "friend", HOUR);
     let error = refused(guarded.dial(Some(&token), Some(&other.authority)));
     assert_eq!(error.code(), Code::Denied, "{error}");
     guarded.is_well();
@@ -212,12 +221,13 @@ fn a_server_that_cannot_show_who_it_is_is_not_believed() {
 
 #[test]
 fn a_gate_beyond_loopback_needs_both() {
+    let secrets = tempfile::tempdir().unwrap();
     let nowhere = || ServerAddress::Path("/nowhere".into());
     for endpoint in ["tcp://0.0.0.0:0", "tcp://[::]:0", "tcp://192.0.2.1:0"] {
         let options = GateOptions::new(endpoint.parse().unwrap(), nowhere(), ServerIdentity::default());
         assert_eq!(Gate::open(options).err().unwrap().code(), Code::Denied);
         let options = GateOptions {
-            key: Some(TokenKey::generate().unwrap()),
+            tokens: Some(TokenAuthority::read_or_create(secrets.path()).unwrap()),
             ..GateOptions::new(endpoint.parse().unwrap(), nowhere(), ServerIdentity::default())
         };
         assert_eq!(Gate::open(options).err().unwrap().code(), Code::Denied);
@@ -307,7 +317,7 @@ fn who_comes_in_great_numbers_keeps_nobody_out() {
 #[test]
 fn a_recorded_conversation_is_worth_nothing() {
     let guarded = Guarded::open();
-    let token = guarded.key.token("friend", HOUR).unwrap();
+    let token = make(&guarded.tokens, "friend", HOUR);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let between = listener.local_addr().unwrap();
     let gate = guarded.socket();

@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn texts_of_strangers_are_read_or_refused(text in r"v4\.local\.[A-Za-z0-9_-]{0,200}(\.[A-Za-z0-9_-]{0,40})?|tcp://.{0,40}|\PC{0,60}") {
+    fn texts_of_strangers_are_read_or_refused(text in r"junctura-token-[12]\.([0-9a-f][0-9a-f]){0,120}|junctura-tokens-1\n([0-9a-f]{8} (read|read,offer|admin) [0-9]{1,20} [0-9]{1,20} \PC{0,20}\n){0,3}|tcp://.{0,40}|\PC{0,60}") {
         LIMITS.hold(text.len(), || {
             let _ = read_token(&text, text.as_bytes());
             let _ = text.parse::<Endpoint>();

@@ -35,6 +35,12 @@ pub struct Hello<'a> {
     /// By which way it comes, and why; shown to others.
     #[n(8)]
     pub route: Option<Cow<'a, str>>,
+    /// Its rights, as [`crate::rights::AccessRights::bits`]; `None`: all. Set by the gate that checked its token.
+    #[n(9)]
+    pub rights: Option<u8>,
+    /// The id of its token; `None`: it has none. Set by the gate that checked it.
+    #[n(10)]
+    pub token: Option<u32>,
 }
 
 /// What a client needs to know of its server.

@@ -14,6 +14,7 @@ pub mod fixed;
 pub mod frame;
 mod reply;
 mod request;
+pub mod rights;
 pub mod shape;
 
 pub use frame::{FrameHeader, FrameKind, WireFrame};

@@ -7,3 +7,4 @@ mod golden;
 #[path = "../../../fuzz/src/limits.rs"]
 mod limits;
 mod properties;
+mod rights;

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use junctura::{Code, Error, Result};
-use junctura_link::{ServerTls, TokenKey};
+use junctura_link::{ServerTls, TokenAuthority};
 
 /// In place of a directory: no security, so that every user of this host can connect over loopback.
 pub(crate) const NONE: &str = "none";
@@ -14,21 +14,20 @@ pub(crate) const CERTIFICATE: &str = "server.pem";
 pub(crate) const PRIVATE_KEY: &str = "server.key";
 pub(crate) const AUTHORITY: &str = "ca.pem";
 pub(crate) const AUTHORITY_KEY: &str = "ca.key";
-pub(crate) const TOKEN_KEY: &str = "tokens.key";
 
 /// What a server takes from the directory.
 ///
 /// # Errors
 /// What is missing, with what makes it; `Denied` when others may read what is secret.
-pub(crate) fn read(directory: &Path) -> Result<(ServerTls, TokenKey)> {
+pub(crate) fn read(directory: &Path) -> Result<(ServerTls, TokenAuthority)> {
     let (certificate, private) = (directory.join(CERTIFICATE), directory.join(PRIVATE_KEY));
     must_be_private(&private)?;
     let tls = ServerTls::read(&certificate, &private)?;
-    let key = TokenKey::read(&directory.join(TOKEN_KEY)).map_err(|error| match error.code() {
-        Code::NotFound => made_by(&error, "token"),
+    let tokens = TokenAuthority::read(directory).map_err(|error| match error.code() {
+        Code::NotFound => made_by(&error, "token make"),
         _ => error,
     })?;
-    Ok((tls, key))
+    Ok((tls, tokens))
 }
 
 fn must_be_private(path: &Path) -> Result<()> {
@@ -44,7 +43,7 @@ fn must_be_private(path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn made_by(error: &Error, command: &str) -> Error {
+pub(crate) fn made_by(error: &Error, command: &str) -> Error {
     let cause = format!("{}; `junctura {command}` makes it", error.cause());
     Error::new(error.code(), error.subject(), cause)
 }

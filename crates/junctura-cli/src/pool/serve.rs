@@ -54,8 +54,8 @@ pub(crate) struct ServeArguments {
     /// Also listen here for clients of other machines: tcp://HOST:PORT (port 0: any free one). Can be given several times
     #[arg(long, value_name = "URL")]
     listen: Vec<String>,
-    /// Directory of the certificate and of the key for tokens, as `junctura cert` and `junctura token` create them. Required
-    /// beyond loopback; with it, clients on loopback also need a token. Without it, only processes of this user can connect
+    /// The directory of the certificate and the key for tokens, as `junctura cert` and `junctura token make` make them. Required
+    /// beyond loopback; with it, clients on loopback need a token, too. Without it, only processes of this user can connect
     /// over loopback. `none`: every user of this host can connect over loopback, and read, write and stop the pool
     #[arg(long, value_name = "DIRECTORY|none")]
     security: Option<PathBuf>,
@@ -220,17 +220,17 @@ impl ServeArguments {
             incarnation: server.incarnation(),
         };
         let open = |endpoint| {
-            let (tls, key, users) = match self.security.as_deref() {
+            let (tls, tokens, users) = match self.security.as_deref() {
                 None => (None, None, LoopbackUsers::Own),
                 Some(none) if none.as_os_str() == security::NONE => (None, None, LoopbackUsers::Any),
                 Some(directory) => {
-                    let (tls, key) = security::read(directory)?;
-                    (Some(tls), Some(key), LoopbackUsers::Own)
+                    let (tls, tokens) = security::read(directory)?;
+                    (Some(tls), Some(tokens), LoopbackUsers::Own)
                 }
             };
             Gate::open(GateOptions {
                 tls,
-                key,
+                tokens,
                 users,
                 lease: self.lease,
                 ..GateOptions::new(endpoint, server.address().clone(), identity)

@@ -1,8 +1,10 @@
 //! Authentication: what each end of a link proves before the first frame.
 //!
-//! A `handshake` has a `token` and names; `token_key` makes and verifies tokens, `tls` proves the server. On loopback,
-//! `peer_user` finds the user of the other end.
+//! A `handshake` has a `token` and names; `token_authority` makes, checks and revokes tokens, with a `token_key` and a
+//! `token_list` in a `token_file`; `tls` proves the server, with a `certificate`. On loopback, `peer_user` finds the user of the other end.
 
+#[cfg(feature = "tls")]
+pub(crate) mod certificate;
 pub(crate) mod handshake;
 pub(crate) mod peer_user;
 #[cfg(feature = "tls")]
@@ -12,4 +14,9 @@ pub(crate) mod tls;
 pub(crate) mod tls;
 pub(crate) mod token;
 #[cfg(feature = "tls")]
+pub(crate) mod token_authority;
+#[cfg(feature = "tls")]
+pub(crate) mod token_file;
+#[cfg(feature = "tls")]
 pub(crate) mod token_key;
+pub(crate) mod token_list;

@@ -156,7 +156,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let text = read_bytes(path)?;
     let found: Vec<_> = CertificateDer::pem_slice_iter(&text)
         .collect::<std::result::Result<_, _>>()

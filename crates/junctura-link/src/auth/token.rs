@@ -1,8 +1,8 @@
 //! Tokens as text, and the files that hold secrets.
 //!
-//! A token grants the use of a pool from another machine for a limited time. It is a prefix with the version of the format,
+//! A token grants rights in a pool to clients of other machines, for a limited time. It is a prefix with the version of the format,
 //! then a nonce and sealed [`TokenClaims`] in lower-case hexadecimal; `docs/formats/link.md` describes it. Nothing here encrypts:
-//! [`TokenKey`](crate::TokenKey) does. Parsed text and files are untrusted: lengths are limited before anything is allocated,
+//! [`TokenAuthority`](crate::TokenAuthority) does. Parsed text and files are untrusted: lengths are limited before anything is allocated,
 //! and each token has exactly one text.
 //!
 //! Errors contain nothing of a token or a key, and the memory of both is overwritten when it is freed.
@@ -13,20 +13,21 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use junctura_model::{Code, Error, Result};
+use junctura_wire::rights::AccessRights;
 use zeroize::Zeroizing;
 
 /// The prefix of a token.
-const PREFIX: &str = "junctura-token-1.";
-/// The prefix of tokens that earlier versions made (PASETO).
-const OLD_PREFIX: &str = "v4.local.";
+const PREFIX: &str = "junctura-token-2.";
+/// The prefix of tokens that earlier versions made. They state no rights.
+const OLD_PREFIX: &str = "junctura-token-1.";
 /// The maximum length of a token's text, in bytes.
 pub(crate) const TOKEN_BYTES_MAX: usize = 2 << 10;
 /// The maximum length of a file with a token or a key, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 10;
 pub(crate) const NONCE_BYTES: usize = 12;
 pub(crate) const TAG_BYTES: usize = 16;
-/// Two times in front of the name.
-const TIMES_BYTES: usize = 16;
+/// Two times, the id and the rights in front of the name.
+const FIXED_BYTES: usize = 21;
 /// The maximum length of the name in a token, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 512;
 
@@ -41,14 +42,19 @@ pub(crate) struct SealedToken {
     pub(crate) claims: Vec<u8>,
 }
 
-/// The claims of a token: who may use the pool, and when.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TokenClaims<'a> {
+/// The claims of a token: the rights that it grants, and when. They contain no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenClaims {
+    /// Its number among the tokens of a pool.
+    pub id: u32,
+    /// The rights of its clients.
+    pub rights: AccessRights,
     /// The first second at which it is valid, since the Unix epoch.
-    pub(crate) from: u64,
+    pub from: u64,
     /// The first second at which it is expired.
-    pub(crate) until: u64,
-    pub(crate) name: &'a str,
+    pub until: u64,
+    /// The label that it was made with.
+    pub name: String,
 }
 
 impl ClientToken {
@@ -97,15 +103,15 @@ impl SealedToken {
             return Err(denied("it is too long"));
         }
         if text.starts_with(OLD_PREFIX) {
-            let cause = "an earlier version of Junctura made it, in a format that is no longer supported; \
-                         make a new one with `junctura token`";
+            let cause = "an earlier version of Junctura made it, in a format without rights that is no longer supported; \
+                         make a new one with `junctura token make`";
             return Err(denied(cause));
         }
         let no_token = || denied("it is no token");
         let digits = text.strip_prefix(PREFIX).ok_or_else(no_token)?;
         let bytes = from_hex(digits).ok_or_else(no_token)?;
         let (nonce, claims) = bytes.split_first_chunk().ok_or_else(no_token)?;
-        let lengths = TIMES_BYTES + TAG_BYTES..=TIMES_BYTES + NAME_BYTES_MAX + TAG_BYTES;
+        let lengths = FIXED_BYTES + TAG_BYTES..=FIXED_BYTES + NAME_BYTES_MAX + TAG_BYTES;
         if !lengths.contains(&claims.len()) {
             return Err(no_token());
         }
@@ -124,33 +130,58 @@ impl SealedToken {
     }
 }
 
-impl<'a> TokenClaims<'a> {
+impl TokenClaims {
     /// Reads decrypted claims.
     ///
     /// # Errors
     /// `Denied` where they are not as this version writes them.
-    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self> {
         let read = || {
             let (from, rest) = bytes.split_first_chunk()?;
-            let (until, name) = rest.split_first_chunk()?;
+            let (until, rest) = rest.split_first_chunk()?;
+            let (id, rest) = rest.split_first_chunk()?;
+            let (&rights, name) = rest.split_first()?;
             let name = std::str::from_utf8(name).ok()?;
-            (name.len() <= NAME_BYTES_MAX).then(|| Self {
+            is_name(name).then_some(Self {
+                id: u32::from_le_bytes(*id),
+                rights: AccessRights::from_bits(rights)?,
                 from: u64::from_le_bytes(*from),
                 until: u64::from_le_bytes(*until),
-                name,
+                name: name.to_owned(),
             })
         };
         read().ok_or_else(|| denied("its claims cannot be read"))
     }
 
+    /// Checks that the token is valid at a second since the Unix epoch.
+    ///
+    /// # Errors
+    /// `Denied` before its time and after it.
+    pub(crate) fn check_time(&self, now: u64) -> Result<()> {
+        if now < self.from {
+            return Err(denied("it is not valid yet"));
+        }
+        if now >= self.until {
+            return Err(denied("its time to live has expired"));
+        }
+        Ok(())
+    }
+
     /// The claims as bytes to be encrypted.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(TIMES_BYTES + self.name.len() + TAG_BYTES);
+        let mut bytes = Vec::with_capacity(FIXED_BYTES + self.name.len() + TAG_BYTES);
         bytes.extend(self.from.to_le_bytes());
         bytes.extend(self.until.to_le_bytes());
+        bytes.extend(self.id.to_le_bytes());
+        bytes.push(self.rights.bits());
         bytes.extend(self.name.as_bytes());
         bytes
     }
+}
+
+/// Whether a text may be the name in a token: it is shown in lists and logs, on one line.
+pub(crate) fn is_name(text: &str) -> bool {
+    text.len() <= NAME_BYTES_MAX && !text.chars().any(char::is_control)
 }
 
 /// A token is refused; `cause` says why, and nothing of the token.
@@ -184,8 +215,13 @@ pub(crate) fn from_hex(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     Some(bytes)
 }
 
-/// Reads a file that only its owner may read, without white space at its ends.
+/// Reads a file with a token or a key, without white space at its ends.
 pub(crate) fn read_secret(path: &Path) -> Result<Zeroizing<String>> {
+    read_private(path, FILE_BYTES_MAX).map(|text| Zeroizing::new(text.trim().to_owned()))
+}
+
+/// Reads a file that only its owner may read, of at most so many bytes.
+pub(crate) fn read_private(path: &Path, bytes_max: u64) -> Result<Zeroizing<String>> {
     let named = |code, cause: String| Error::new(code, path.display().to_string(), cause);
     let io = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => named(Code::NotFound, "there is no such file".to_owned()),
@@ -197,14 +233,14 @@ pub(crate) fn read_secret(path: &Path) -> Result<Zeroizing<String>> {
         let cause = format!("others than its owner may read it (mode {mode:03o}); to mend it: chmod 600");
         return Err(named(Code::Denied, cause));
     }
-    // With room for all of it: a buffer that grows leaves copies behind.
+    // With room for all of a secret: a buffer that grows leaves copies behind.
     let mut text = Zeroizing::new(String::with_capacity(FILE_BYTES_MAX as usize + 64));
-    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(io)?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        let cause = format!("it is longer than {FILE_BYTES_MAX} bytes: it holds no secret of a pool");
+    file.take(bytes_max + 1).read_to_string(&mut text).map_err(io)?;
+    if text.len() as u64 > bytes_max {
+        let cause = format!("it is longer than {bytes_max} bytes: it is not a file of tokens");
         return Err(named(Code::Corrupt, cause));
     }
-    Ok(Zeroizing::new(text.trim().to_owned()))
+    Ok(text)
 }
 
 /// Writes a new file of mode 600.
@@ -240,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_token_has_one_text() {
-        for claims in [32, 33, 32 + NAME_BYTES_MAX] {
+        for claims in [37, 38, 37 + NAME_BYTES_MAX] {
             let text = text(claims);
             let sealed = SealedToken::parse(&text).unwrap();
             assert_eq!((sealed.nonce, sealed.claims.len()), ([7; NONCE_BYTES], claims));
@@ -257,15 +293,15 @@ mod tests {
             PREFIX.to_owned(),
             good[..good.len() - 1].to_owned(),
             good.to_uppercase(),
-            good.replace("junctura-token-1", "junctura-token-2"),
+            good.replace("junctura-token-2", "junctura-token-3"),
             good.replace("junctura-token", "junctura-key"),
             good.replace("ab", "AB"),
             good.replacen("ab", "é", 1),
             format!(" {good}"),
             format!("{good}\n"),
             format!("{good}+f"),
-            text(31),
-            text(33 + NAME_BYTES_MAX),
+            text(36),
+            text(38 + NAME_BYTES_MAX),
             text(TOKEN_BYTES_MAX),
             format!("{PREFIX}{}", "0".repeat(TOKEN_BYTES_MAX)),
         ];
@@ -278,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_token_of_the_old_format_is_named_as_such() {
-        let error = SealedToken::parse("v4.local.AAAAAAAA").map(drop).unwrap_err();
+        let error = SealedToken::parse("junctura-token-1.AAAAAAAA").map(drop).unwrap_err();
         assert_eq!(error.code(), Code::Denied);
         assert!(error.cause().contains("earlier version") && error.cause().contains("junctura token"));
     }
@@ -288,14 +324,32 @@ mod tests {
         let longest = "n".repeat(NAME_BYTES_MAX);
         for name in ["", "viewer", "Größe", longest.as_str()] {
             let claims = TokenClaims {
+                id: 0x1a2b_3c4d,
+                rights: AccessRights::READ,
                 from: 1,
                 until: u64::MAX,
-                name,
+                name: name.to_owned(),
             };
             assert_eq!(TokenClaims::read(&claims.to_bytes()).unwrap(), claims);
         }
-        let long = [b'n'; TIMES_BYTES + NAME_BYTES_MAX + 1];
-        for bad in [&[][..], &[0; TIMES_BYTES - 1], &[0xff; TIMES_BYTES + 1], &long] {
+        let good = [&[0; FIXED_BYTES - 1][..], &[3], b"n"].concat();
+        let long = [&good[..FIXED_BYTES], &[b'n'; NAME_BYTES_MAX + 1]].concat();
+        assert!(TokenClaims::read(&good).is_ok());
+        let with = |at: usize, byte| {
+            let mut bytes = good.clone();
+            bytes[at] = byte;
+            bytes
+        };
+        let others = [
+            with(FIXED_BYTES, b'\n'),
+            with(FIXED_BYTES, 0xff),
+            with(FIXED_BYTES - 1, 4),
+            with(FIXED_BYTES - 1, 0),
+        ];
+        for bad in [&[][..], &good[..FIXED_BYTES - 1], &long]
+            .into_iter()
+            .chain(others.iter().map(Vec::as_slice))
+        {
             assert_eq!(TokenClaims::read(bad).unwrap_err().code(), Code::Denied);
         }
     }

@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
 use junctura_model::{Code, Error, Result};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
@@ -14,8 +13,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use zeroize::Zeroizing;
 
 use crate::auth::token::{
-    ClientToken, NAME_BYTES_MAX, NONCE_BYTES, SealedToken, TAG_BYTES, TokenClaims, denied, from_hex, read_secret,
-    to_hex, write_secret,
+    ClientToken, NONCE_BYTES, SealedToken, TAG_BYTES, TokenClaims, denied, from_hex, read_secret, to_hex, write_secret,
 };
 
 /// The prefix of a key's text.
@@ -25,18 +23,16 @@ const OLD_PREFIX: &str = "k4.local.";
 const KEY_BYTES: usize = 32;
 /// The purpose to which every token is bound: a token for another purpose is refused.
 const PURPOSE: &[u8] = b"junctura-link-1";
-/// The longest time that a token may be valid for.
-const TIME_MAX: Duration = Duration::from_hours(10 * 366 * 24);
 
-/// Makes tokens and tells whether one is good.
-pub struct TokenKey(Zeroizing<[u8; KEY_BYTES]>);
+/// Seals tokens and opens them.
+pub(crate) struct TokenKey(Zeroizing<[u8; KEY_BYTES]>);
 
 impl TokenKey {
     /// A new key.
     ///
     /// # Errors
     /// `Io` when the system gives no random numbers.
-    pub fn generate() -> Result<Self> {
+    pub(crate) fn generate() -> Result<Self> {
         let mut key = Self(Zeroizing::new([0; KEY_BYTES]));
         random(&mut *key.0)?;
         Ok(key)
@@ -47,12 +43,12 @@ impl TokenKey {
     /// # Errors
     /// `NotFound`; `Denied` when others may read the file; `Corrupt` when no key is in it; `Unsupported` for a key of an earlier
     /// version.
-    pub fn read(path: &Path) -> Result<Self> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let text = read_secret(path)?;
         let named = |code, cause| Error::new(code, path.display().to_string(), cause);
         if text.starts_with(OLD_PREFIX) {
             let cause = "an earlier version of Junctura wrote this key, in a format that is no longer supported; \
-                         remove the file and make a new key and new tokens with `junctura token`";
+                         remove the file and make a new key and new tokens with `junctura token make`";
             return Err(named(Code::Unsupported, cause));
         }
         let no_key = || named(Code::Corrupt, "it holds no key for tokens");
@@ -69,42 +65,23 @@ impl TokenKey {
     ///
     /// # Errors
     /// `AlreadyExists` when the file is there; `Io` otherwise.
-    pub fn write(&self, path: &Path) -> Result<()> {
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let mut text = Zeroizing::new(String::with_capacity(PREFIX.len() + 2 * KEY_BYTES));
         text.push_str(PREFIX);
         to_hex(&*self.0, &mut text);
         write_secret(path, &text)
     }
 
-    /// A token for `name`, valid from now on for `time`.
+    /// Makes the token of these claims.
     ///
     /// # Errors
-    /// `InvalidArgument` for no time, or more than ten years, or a name of more than 512 bytes; `Io` when the system gives no
-    /// random numbers.
-    pub fn token(&self, name: &str, time: Duration) -> Result<ClientToken> {
-        self.token_from(name, SystemTime::now(), time)
-    }
-
-    fn token_from(&self, name: &str, from: SystemTime, time: Duration) -> Result<ClientToken> {
-        let invalid = |cause: &str| Error::new(Code::InvalidArgument, "token", cause);
-        if time.is_zero() || time > TIME_MAX {
-            return Err(invalid("it is valid for more than no time, and at most ten years"));
-        }
-        if name.len() > NAME_BYTES_MAX {
-            return Err(invalid("its name has more than 512 bytes"));
-        }
-        let from = since_epoch(from);
-        let end = from + time;
-        let claims = TokenClaims {
-            from: from.as_secs(),
-            until: end.as_secs() + u64::from(end.subsec_nanos() > 0),
-            name,
-        };
-        self.seal(PURPOSE, claims.to_bytes())
+    /// `Io` when the system gives no random numbers.
+    pub(crate) fn seal(&self, claims: &TokenClaims) -> Result<ClientToken> {
+        self.seal_for(PURPOSE, claims.to_bytes())
             .map(|sealed| ClientToken::new(sealed.to_text()))
     }
 
-    fn seal(&self, purpose: &[u8], mut claims: Vec<u8>) -> Result<SealedToken> {
+    fn seal_for(&self, purpose: &[u8], mut claims: Vec<u8>) -> Result<SealedToken> {
         let mut nonce = [0; NONCE_BYTES];
         random(&mut nonce)?;
         let sealing = Nonce::assume_unique_for_key(nonce);
@@ -114,30 +91,18 @@ impl TokenKey {
         Ok(SealedToken { nonce, claims })
     }
 
-    /// The user of the token.
+    /// Returns the claims of a token that this key has made. Checks no times.
     ///
     /// # Errors
     /// `Denied`; the error says why, and nothing of the token.
-    pub fn check(&self, token: &str) -> Result<String> {
-        self.check_at(token, SystemTime::now())
-    }
-
-    fn check_at(&self, token: &str, now: SystemTime) -> Result<String> {
+    pub(crate) fn open(&self, token: &str) -> Result<TokenClaims> {
         let SealedToken { nonce, claims } = SealedToken::parse(token)?;
         let mut claims = Zeroizing::new(claims);
         let plain = self
             .cipher()?
             .open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(PURPOSE), &mut claims)
             .map_err(|_| denied("it was not made with the key of this pool"))?;
-        let claims = TokenClaims::read(plain)?;
-        let now = since_epoch(now).as_secs();
-        if now < claims.from {
-            return Err(denied("it is not valid yet"));
-        }
-        if now >= claims.until {
-            return Err(denied("its time to live has expired"));
-        }
-        Ok(claims.name.to_owned())
+        TokenClaims::read(plain)
     }
 
     fn cipher(&self) -> Result<LessSafeKey> {
@@ -157,26 +122,32 @@ impl fmt::Debug for TokenKey {
 // What `token.rs` allows for is what the cipher appends and takes.
 const _: () = assert!(NONCE_BYTES == ring::aead::NONCE_LEN && TAG_BYTES == 16);
 
-fn random(bytes: &mut [u8]) -> Result<()> {
+pub(crate) fn random(bytes: &mut [u8]) -> Result<()> {
     SystemRandom::new()
         .fill(bytes)
         .map_err(|_| Error::new(Code::Io, "random numbers", "the system gives none"))
-}
-
-fn since_epoch(time: SystemTime) -> Duration {
-    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use junctura_wire::rights::AccessRights;
+
     use super::*;
 
-    const HOUR: Duration = Duration::from_hours(1);
+    fn claims(name: &str) -> TokenClaims {
+        TokenClaims {
+            id: 7,
+            rights: AccessRights::READ,
+            from: 0,
+            until: u64::MAX,
+            name: name.to_owned(),
+        }
+    }
 
     fn refusal(key: &TokenKey, token: &str) -> String {
-        let error = key.check(token).unwrap_err();
+        let error = key.open(token).unwrap_err();
         assert_eq!(error.code(), Code::Denied);
         assert!(token.len() < 16 || !error.to_string().contains(token));
         error.cause().to_owned()
@@ -186,37 +157,21 @@ mod tests {
     fn a_token_names_its_owner_to_its_key_alone() {
         let (key, other) = (TokenKey::generate().unwrap(), TokenKey::generate().unwrap());
         for name in ["viewer", "", "Größe", "n".repeat(512).as_str()] {
-            let token = key.token(name, HOUR).unwrap();
-            assert_eq!(key.check(token.reveal()).unwrap(), name);
+            let token = key.seal(&claims(name)).unwrap();
+            assert_eq!(key.open(token.reveal()).unwrap(), claims(name));
             assert!(refusal(&other, token.reveal()).contains("not made with the key"));
         }
-        let twice = [key.token("viewer", HOUR).unwrap(), key.token("viewer", HOUR).unwrap()];
+        let twice = [
+            key.seal(&claims("viewer")).unwrap(),
+            key.seal(&claims("viewer")).unwrap(),
+        ];
         assert_ne!(twice[0].reveal(), twice[1].reveal());
-    }
-
-    #[test]
-    fn a_token_is_valid_for_its_time() {
-        let key = TokenKey::generate().unwrap();
-        let begin = SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_305_600_500);
-        let token = key.token_from("viewer", begin, Duration::from_secs(10)).unwrap();
-        let at = |seconds: u64| {
-            let now = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-            key.check_at(token.reveal(), now)
-                .map_err(|error| error.cause().to_owned())
-        };
-        assert_eq!(at(1_795_305_599), Err("it is not valid yet".to_owned()));
-        assert_eq!(at(1_795_305_600), Ok("viewer".to_owned()));
-        assert_eq!(at(1_795_305_610), Ok("viewer".to_owned()));
-        assert_eq!(at(1_795_305_611), Err("its time to live has expired".to_owned()));
-        assert!(key.check_at(token.reveal(), SystemTime::UNIX_EPOCH - HOUR).is_err());
-        let early = key.token_from("viewer", SystemTime::now() + HOUR, HOUR).unwrap();
-        assert!(refusal(&key, early.reveal()).contains("not valid yet"));
     }
 
     #[test]
     fn a_token_that_was_changed_anywhere_is_refused() {
         let key = TokenKey::generate().unwrap();
-        let token = key.token("viewer", HOUR).unwrap();
+        let token = key.seal(&claims("viewer")).unwrap();
         let text = token.reveal();
         for at in 0..text.len() {
             let mut bytes = text.as_bytes().to_vec();
@@ -225,35 +180,19 @@ mod tests {
             refusal(&key, &text[..at]);
         }
         refusal(&key, &format!("{text}00"));
-        refusal(&key, "v4.local.AAAA");
+        refusal(&key, "junctura-token-1.AAAA");
     }
 
     #[test]
     fn a_token_for_another_purpose_or_with_other_claims_is_refused() {
         let key = TokenKey::generate().unwrap();
-        let claims = |until| {
-            TokenClaims {
-                from: 0,
-                until,
-                name: "viewer",
-            }
-            .to_bytes()
-        };
-        let for_purpose = |purpose: &[u8], claims| key.seal(purpose, claims).unwrap().to_text();
-        assert_eq!(key.check(&for_purpose(PURPOSE, claims(u64::MAX))).unwrap(), "viewer");
-        let other = for_purpose(b"junctura-link-2", claims(u64::MAX));
+        let for_purpose = |purpose: &[u8], claims| key.seal_for(purpose, claims).unwrap().to_text();
+        let good = claims("viewer");
+        assert_eq!(key.open(&for_purpose(PURPOSE, good.to_bytes())).unwrap(), good);
+        let other = for_purpose(b"junctura-link-2", good.to_bytes());
         assert!(refusal(&key, &other).contains("not made with the key"));
-        let not_text = [&[0; 8][..], &[0xff; 9]].concat();
+        let not_text = [0xff; 30].to_vec();
         assert!(refusal(&key, &for_purpose(PURPOSE, not_text)).contains("cannot be read"));
-    }
-
-    #[test]
-    fn names_and_times_have_limits() {
-        let key = TokenKey::generate().unwrap();
-        let refused = |name: &str, time| key.token(name, time).unwrap_err().code() == Code::InvalidArgument;
-        assert!(refused("viewer", Duration::ZERO) && refused("viewer", TIME_MAX + Duration::from_nanos(1)));
-        assert!(refused(&"n".repeat(513), HOUR));
-        assert!(key.token("viewer", TIME_MAX).is_ok() && key.token("viewer", Duration::from_nanos(1)).is_ok());
     }
 
     #[test]
@@ -263,8 +202,8 @@ mod tests {
         let key = TokenKey::generate().unwrap();
         key.write(&path).unwrap();
         assert_eq!(key.write(&path).unwrap_err().code(), Code::AlreadyExists);
-        let token = key.token("viewer", HOUR).unwrap();
-        assert!(TokenKey::read(&path).unwrap().check(token.reveal()).is_ok());
+        let token = key.seal(&claims("viewer")).unwrap();
+        assert!(TokenKey::read(&path).unwrap().open(token.reveal()).is_ok());
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         assert_eq!(TokenKey::read(&path).unwrap_err().code(), Code::Denied);
         let none = ClientToken::read(&directory.path().join("none"));

@@ -1,4 +1,4 @@
-//! Stands in for TLS and for the key of tokens in a build without the feature `tls`: types that have no values.
+//! Stands in for TLS and for tokens in a build without the feature `tls`: types that have no values.
 //!
 //! Gates and links are then compiled without cryptography. A gate cannot be given a certificate, so it opens on loopback only.
 
@@ -6,6 +6,7 @@ use std::io::{IoSlice, IoSliceMut};
 
 use junctura_model::Result;
 
+use crate::auth::token::TokenClaims;
 use crate::stream::{ReadOutcome, StreamSocket};
 
 /// The certificate of a server. Without the feature `tls` it has no values.
@@ -16,9 +17,13 @@ pub enum ServerTls {}
 #[derive(Clone, Debug)]
 pub enum ClientTls {}
 
-/// The key that makes and verifies tokens. Without the feature `tls` it has no values.
+/// The tokens of a pool. Without the feature `tls` it has no values.
 #[derive(Debug)]
-pub enum TokenKey {}
+pub enum TokenAuthority {}
+
+/// Which list of tokens there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListVersion {}
 
 /// One end of a connection within TLS.
 pub(crate) enum TlsSession {}
@@ -35,8 +40,20 @@ impl ClientTls {
     }
 }
 
-impl TokenKey {
-    pub(crate) fn check(&self, _token: &str) -> Result<String> {
+impl TokenAuthority {
+    /// Returns the listed tokens.
+    ///
+    /// # Errors
+    /// It has no values.
+    pub fn list(&self) -> Result<Vec<TokenClaims>> {
+        match *self {}
+    }
+
+    pub(crate) fn check(&self, _token: &str) -> Result<TokenClaims> {
+        match *self {}
+    }
+
+    pub(crate) fn version(&self) -> Option<ListVersion> {
         match *self {}
     }
 }

@@ -9,8 +9,11 @@
 //!
 //! A client that asks for several streams is told what its link is called, and dials again for each. A further stream is let in
 //! when it names a link that lasts and lacks it, shows the same token, and comes as the first one did, in the clear or within TLS.
+//!
+//! The links of a token end when it is revoked or expires ([`tokens`]).
 
 pub(crate) mod newcomers;
+mod tokens;
 
 use std::collections::HashMap;
 use std::io::IoSlice;
@@ -27,15 +30,16 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use crate::auth::handshake::{
     self, ClientProof, HandshakeAnswer, LinkId, LinkJoin, LocalOffer, ServerIdentity, TimedExchange,
 };
-use crate::auth::peer_user::AskingSide;
 use crate::gate::newcomers::{GateNewcomers, NewcomerFate};
+use crate::gate::tokens::{OpenLink, TokenWatch};
 use crate::relay::StreamRelay;
 use crate::relay::channel::LinkSide;
 use crate::relay::channel_source::ChannelSource;
+use crate::relay::link_origin::LinkOrigin;
 use crate::stream::LinkStream;
 use crate::streams::stream_worker::StreamWorker;
 use crate::streams::{STREAMS_MAX, SideStreams, StreamsGuard};
-use crate::{Endpoint, LoopbackUsers, ServerTls, TokenKey, refused};
+use crate::{Endpoint, LoopbackUsers, ServerTls, TokenAuthority, refused};
 
 /// Connections altogether; of a link of several streams, each counts.
 const LINKS_MAX: usize = 8192;
@@ -60,9 +64,9 @@ pub struct GateOptions {
     pub identity: ServerIdentity,
     /// How it shows who it is; needed beyond loopback.
     pub tls: Option<ServerTls>,
-    /// The key of the tokens that clients must show. Without it only clients on loopback are let in, those of `users`.
-    pub key: Option<TokenKey>,
-    /// The users of this host that are let in where there is no key.
+    /// The tokens that clients must show. Without them only clients on loopback are let in, those of `users`.
+    pub tokens: Option<TokenAuthority>,
+    /// The users of this host that are let in where no tokens are asked for.
     pub users: LoopbackUsers,
     /// Who is not heard of for so long is given up.
     pub lease: Duration,
@@ -80,7 +84,7 @@ impl GateOptions {
             pool,
             identity,
             tls: None,
-            key: None,
+            tokens: None,
             users: LoopbackUsers::Own,
             lease: Self::LEASE,
         }
@@ -89,9 +93,9 @@ impl GateOptions {
     /// Nothing is open to other machines that does not say who it is and ask who comes.
     fn check(&self, addresses: &[SocketAddr]) -> Result<()> {
         let beyond = addresses.iter().any(|address| !address.ip().is_loopback());
-        if beyond && (self.tls.is_none() || self.key.is_none()) {
-            let cause = "beyond loopback a pool is served with TLS and tokens alone: `junctura cert` and `junctura token` make \
-                         what is needed";
+        if beyond && (self.tls.is_none() || self.tokens.is_none()) {
+            let cause = "beyond loopback a pool is served with TLS and tokens alone: `junctura cert` and `junctura token make` \
+                         make what is needed";
             return Err(Error::new(Code::Denied, self.endpoint.to_string(), cause));
         }
         if self.lease < Duration::from_millis(100) || self.lease > Duration::from_hours(24) {
@@ -126,7 +130,8 @@ struct GateState {
     /// Refusals since then.
     refused: u64,
     telling_since: Option<Instant>,
-    links: Vec<(u64, Arc<TcpStream>)>,
+    links: Vec<OpenLink>,
+    watch: TokenWatch,
     /// Given up for a moment when this process can open no more descriptors, so that a client can be accepted and told.
     spare: Option<OwnedFd>,
     /// Links of several streams.
@@ -139,8 +144,8 @@ struct SharedLink {
     sides: Arc<SideStreams>,
     /// Which of them have not come.
     lacks: Vec<u8>,
-    /// Whose it is.
-    name: String,
+    /// The id of its token.
+    token: Option<u32>,
     is_secret: bool,
 }
 
@@ -235,9 +240,12 @@ impl GateShared {
         self.keep_spare(stop);
         loop {
             let mut both = [PollFd::new(listener, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
-            match poll(&mut both, None) {
+            match poll(&mut both, self.pause().as_ref()) {
                 Ok(_) if !both[1].revents().is_empty() => return,
-                Ok(_) | Err(rustix::io::Errno::INTR) => self.accept_all(listener, stop),
+                Ok(_) | Err(rustix::io::Errno::INTR) => {
+                    self.accept_all(listener, stop);
+                    self.end_invalid();
+                }
                 Err(errno) => {
                     tracing::error!(%errno, "the gate is closed");
                     return;
@@ -310,7 +318,7 @@ impl GateShared {
                 ));
             }
             state.wake(place);
-            state.links.push((number, Arc::clone(&socket)));
+            state.links.push(OpenLink::new(number, Arc::clone(&socket)));
             number
         };
         let shared = Arc::clone(self);
@@ -412,7 +420,6 @@ impl GateShared {
     ) -> Result<AdmittedClient<'a>> {
         let options = &self.options;
         let is_secret = stream.is_secret();
-        let origin = format!("tcp{} from {peer}", if is_secret { ", TLS" } else { "" });
         let mut talk = TimedExchange {
             stream: &mut stream,
             until,
@@ -431,12 +438,15 @@ impl GateShared {
         let shown: ClientProof<'_> = handshake::decode(&heard)?;
         let checked = self
             .check(&shown, talk.stream)
-            .and_then(|name| newcomer.leave().map(|()| name));
+            .and_then(|token| newcomer.leave().map(|()| token));
+        if let Ok(Some(token)) = &checked {
+            self.note_token(newcomer.number, token);
+        }
         if checked.is_ok() {
             talk.stream.widen();
         }
         if let Some(joins) = shown.joins {
-            let joined = checked.and_then(|name| self.join(joins, &name, is_secret));
+            let joined = checked.and_then(|token| self.join(joins, token.map(|token| token.id), is_secret));
             let answer = HandshakeAnswer {
                 failure: joined.as_ref().err().map(Into::into),
                 lease_ms: options.lease.as_millis() as u64,
@@ -447,16 +457,22 @@ impl GateShared {
             return Ok(AdmittedClient::Side(Box::new(porter)));
         }
         let mut joinable = None;
-        let local = checked.and_then(|name| {
-            tracing::debug!(%peer, name, "a link begins");
+        let mut origin = LinkOrigin::new(peer, is_secret);
+        let local = checked.and_then(|token| {
+            let (id, name) = token
+                .as_ref()
+                .map_or((None, ""), |token| (Some(token.id), token.name.as_str()));
+            tracing::debug!(%peer, id, name, "a link begins");
             let local = UnixCarrier::connect(&options.pool).map_err(|error| for_clients(&error))?;
-            joinable = self.expect(shown.streams.unwrap_or(1), name, is_secret)?;
+            joinable = self.expect(shown.streams.unwrap_or(1), id, is_secret)?;
+            origin.token = token;
             Ok(local)
         });
         let answer = HandshakeAnswer {
             failure: local.as_ref().err().map(Into::into),
             lease_ms: options.lease.as_millis() as u64,
-            offered: local.is_ok().then(|| LocalOffer {
+            // There every client has all rights.
+            offered: (local.is_ok() && origin.has_all_rights()).then(|| LocalOffer {
                 address: options.pool.to_string(),
                 machine: handshake::machine(),
                 identity: options.identity,
@@ -491,7 +507,7 @@ impl GateShared {
     fn expect(
         &self,
         streams: u8,
-        name: String,
+        token: Option<u32>,
         is_secret: bool,
     ) -> Result<Option<(JoinableLink<'_>, StreamsGuard, u8)>> {
         let streams = streams.min(STREAMS_MAX);
@@ -502,7 +518,7 @@ impl GateShared {
         let several = SharedLink {
             sides: Arc::clone(&lead.0),
             lacks: (1..streams).collect(),
-            name,
+            token,
             is_secret,
         };
         self.state().several.insert(link, several);
@@ -510,11 +526,11 @@ impl GateShared {
     }
 
     /// What one more stream has in common with the others of its link.
-    fn join(&self, joins: LinkJoin, name: &str, is_secret: bool) -> Result<Arc<SideStreams>> {
+    fn join(&self, joins: LinkJoin, token: Option<u32>, is_secret: bool) -> Result<Arc<SideStreams>> {
         let mut state = self.state();
         let found = state.several.get_mut(&joins.link).and_then(|several| {
             let place = several.lacks.iter().position(|number| *number == joins.number)?;
-            if several.name != name || several.is_secret != is_secret {
+            if several.token != token || several.is_secret != is_secret {
                 return None;
             }
             several.lacks.swap_remove(place);
@@ -522,20 +538,6 @@ impl GateShared {
         });
         // Who guesses does not learn what was wrong.
         found.ok_or_else(|| Error::new(Code::Denied, "stream of a link", "no link lacks it"))
-    }
-
-    /// The name of a client that may use the pool. Nothing else that a client asks for is done before.
-    fn check(&self, shown: &ClientProof<'_>, stream: &LinkStream) -> Result<String> {
-        match (&self.options.key, &shown.token) {
-            (None, _) if self.options.users == LoopbackUsers::Any => Ok(String::new()),
-            (None, _) => stream.peer_must_be_own(AskingSide::Acceptor).map(|()| String::new()),
-            (Some(key), Some(token)) => key.check(token),
-            (Some(_), None) => Err(Error::new(
-                Code::Denied,
-                "token",
-                "this pool asks for one, and none was shown",
-            )),
-        }
     }
 
     /// A newcomer is none any more. False: it was evicted.
@@ -550,7 +552,7 @@ impl GateShared {
     }
 
     fn end(&self, number: u64) {
-        self.state().links.retain(|(link, _)| *link != number);
+        self.state().links.retain(|link| link.number != number);
         self.ended.notify_all();
     }
 
@@ -561,9 +563,7 @@ impl GateShared {
         while !state.links.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                for (_, socket) in &state.links {
-                    let _ = socket.shutdown(std::net::Shutdown::Both);
-                }
+                state.links.iter().for_each(OpenLink::end);
                 return;
             }
             state = self
@@ -579,9 +579,8 @@ impl GateState {
     /// Wakes the thread of a newcomer that was evicted. It can still send.
     fn wake(&self, place: NewcomerFate) {
         let NewcomerFate::Of(evicted) = place else { return };
-        let mut links = self.links.iter();
-        if let Some((_, socket)) = links.find(|(number, _)| *number == evicted) {
-            let _ = socket.shutdown(std::net::Shutdown::Read);
+        if let Some(link) = self.links.iter().find(|link| link.number == evicted) {
+            link.end_reading();
         }
     }
 }

@@ -9,13 +9,13 @@ use super::*;
 use crate::auth::handshake::MAGIC;
 use crate::gate::newcomers::PER_ADDRESS_MAX;
 use crate::stream::ReadOutcome;
-use crate::{ClientToken, DialOptions, DialedGate};
+use crate::{AccessRights, ClientToken, DialOptions, DialedGate};
 
 const HOUR: Duration = Duration::from_hours(1);
 
 struct Guarded {
     gate: Gate,
-    key: TokenKey,
+    tokens: TokenAuthority,
     _listener: ServerListener,
     _directory: tempfile::TempDir,
 }
@@ -25,24 +25,23 @@ impl Guarded {
         let directory = tempfile::tempdir().unwrap();
         let pool = ServerAddress::Path(directory.path().join("pool.sock"));
         let listener = ServerListener::bind(&pool).unwrap();
-        let key = TokenKey::generate().unwrap();
-        let file = directory.path().join("tokens.key");
-        key.write(&file).unwrap();
+        let secrets = directory.path().join("secrets");
+        let tokens = TokenAuthority::read_or_create(&secrets).unwrap();
         let options = GateOptions::new("tcp://127.0.0.1:0".parse().unwrap(), pool, ServerIdentity::default());
         let options = GateOptions {
-            key: Some(TokenKey::read(&file).unwrap()),
+            tokens: Some(TokenAuthority::read(&secrets).unwrap()),
             ..options
         };
         Self {
             gate: Gate::open(options).unwrap(),
-            key,
+            tokens,
             _listener: listener,
             _directory: directory,
         }
     }
 
     fn token(&self, name: &str) -> ClientToken {
-        self.key.token(name, HOUR).unwrap()
+        self.tokens.make(name, AccessRights::ALL, HOUR).unwrap().0
     }
 
     fn dial(&self, token: &ClientToken, streams: u8) -> Result<DialedGate> {
@@ -145,7 +144,10 @@ fn a_link_is_joined_by_who_was_told_its_name() {
     for number in [0, 3, 255] {
         guarded.refuses(&friend, link, number);
     }
-    let error = guarded.join(&ClientToken::new("v4.local.none"), link, 1).err().unwrap();
+    let error = guarded
+        .join(&ClientToken::new("junctura-token-2.00"), link, 1)
+        .err()
+        .unwrap();
     assert_eq!(error.code(), Code::Denied);
     assert!(
         !error.cause().contains("no link"),
@@ -163,6 +165,87 @@ fn a_link_is_joined_by_who_was_told_its_name() {
     drop(dialed);
     ends(first);
     ends(second);
+}
+
+/// A link of three streams with this token.
+fn link_of_three(guarded: &Guarded, token: &ClientToken) -> Vec<LinkStream> {
+    let shown = ClientProof {
+        token: Some(token.reveal().into()),
+        streams: Some(3),
+        ..ClientProof::default()
+    };
+    let (link, _, first) = guarded.greet(&shown).unwrap();
+    let sides = [1, 2].map(|number| guarded.join(token, link.unwrap(), number).unwrap());
+    std::iter::once(first).chain(sides).collect()
+}
+
+#[test]
+fn the_links_of_a_revoked_token_end_and_others_last() {
+    let guarded = Guarded::open();
+    let (token, claims) = guarded.tokens.make("lost", AccessRights::READ, HOUR).unwrap();
+    let kept = guarded.token("kept");
+    let mut lasts = link_of_three(&guarded, &kept);
+    let streams = link_of_three(&guarded, &token);
+    guarded.tokens.revoke(&[claims.id]).unwrap();
+    streams.into_iter().for_each(ends);
+    let error = guarded.dial(&token, 1).unwrap_err();
+    assert_eq!(error.code(), Code::Denied);
+    assert!(error.cause().contains("revoked"), "{error}");
+    for stream in &mut lasts {
+        let heard = stream.read(&mut [IoSliceMut::new(&mut [0; 100])]).unwrap();
+        assert!(!matches!(heard, ReadOutcome::End), "its token is listed");
+    }
+}
+
+#[test]
+fn the_links_of_an_expired_token_end() {
+    let guarded = Guarded::open();
+    let brief = Duration::from_secs(1);
+    let (token, claims) = guarded.tokens.make("brief", AccessRights::READ, brief).unwrap();
+    let shown = ClientProof {
+        token: Some(token.reveal().into()),
+        ..ClientProof::default()
+    };
+    if let Ok((.., stream)) = guarded.greet(&shown) {
+        ends(stream);
+    }
+    let error = guarded.dial(&token, 1).unwrap_err();
+    assert!(error.cause().contains("expired"), "{error}");
+    assert_eq!(
+        guarded.tokens.list().unwrap(),
+        [claims],
+        "nothing was changed meanwhile"
+    );
+}
+
+#[test]
+fn a_token_revoked_while_its_client_is_let_in_ends_the_link() {
+    let guarded = Guarded::open();
+    let shared = &guarded.gate.shared;
+    let (near, far) = (TcpListener::bind("127.0.0.1:0").unwrap(), 1 << 40);
+    let mut socket = TcpStream::connect(near.local_addr().unwrap()).unwrap();
+    let (_, claims) = guarded.tokens.make("lost", AccessRights::READ, HOUR).unwrap();
+    guarded.tokens.revoke(&[claims.id]).unwrap();
+    // The list was compared after the revocation, and before the link had its token.
+    let kept = guarded.token("kept");
+    let _links = link_of_three(&guarded, &kept);
+    let link = OpenLink::new(far, Arc::new(near.accept().unwrap().0));
+    shared.state().links.push(link);
+    shared.note_token(far, &claims);
+    assert_eq!(std::io::Read::read(&mut socket, &mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn a_client_with_fewer_rights_is_not_led_around_the_gate() {
+    let guarded = Guarded::open();
+    let offered = |rights: &str| {
+        let (token, _) = guarded.tokens.make("n", rights.parse().unwrap(), HOUR).unwrap();
+        guarded.dial(&token, 1).unwrap().nearby().is_some()
+    };
+    assert_eq!(
+        (offered("read"), offered("read,offer"), offered("admin")),
+        (false, false, true)
+    );
 }
 
 #[test]
@@ -191,14 +274,15 @@ fn a_link_that_is_over_lacks_nothing() {
 fn who_comes_within_tls_is_not_joined_in_the_clear() {
     let guarded = Guarded::open();
     let shared = &guarded.gate.shared;
-    let (joinable, _lead, _) = shared.expect(2, "friend".to_owned(), true).unwrap().unwrap();
-    guarded.refuses(&guarded.token("friend"), joinable.link, 1);
+    let (token, friend) = guarded.tokens.make("friend", AccessRights::ALL, HOUR).unwrap();
+    let (joinable, _lead, _) = shared.expect(2, Some(friend.id), true).unwrap().unwrap();
+    guarded.refuses(&token, joinable.link, 1);
     let joins = LinkJoin {
         link: joinable.link,
         number: 1,
     };
-    assert!(shared.join(joins, "friend", true).is_ok());
-    assert!(shared.join(joins, "friend", true).is_err());
+    assert!(shared.join(joins, Some(friend.id), true).is_ok());
+    assert!(shared.join(joins, Some(friend.id), true).is_err());
 }
 
 #[test]

@@ -20,6 +20,7 @@ use crate::mirror::LinkMemory;
 use crate::mirror::gather::{ChannelPacking, LinkPacking, PackStep};
 use crate::mirror::mirror_index::{self, MirrorIndex};
 use crate::record::{LinkRecord, PayloadOffset};
+use crate::relay::link_origin::LinkOrigin;
 use crate::relay::queue::SendQueue;
 use crate::stream::LinkStream;
 
@@ -44,7 +45,7 @@ pub(crate) enum LinkSide {
 pub(crate) struct ChannelShared {
     pub(crate) side: LinkSide,
     /// Where the clients come from, as the server's end sees it.
-    pub(crate) origin: String,
+    pub(crate) origin: Option<LinkOrigin>,
     pub(crate) queue: SendQueue,
     pub(crate) memory: LinkMemory,
     pub(crate) shadow: MirrorIndex,
@@ -60,7 +61,7 @@ impl ChannelShared {
     pub(crate) fn new(side: LinkSide, mirror_bytes: u64) -> Self {
         Self {
             side,
-            origin: String::new(),
+            origin: None,
             queue: SendQueue::default(),
             memory: LinkMemory::default(),
             shadow: MirrorIndex::new(mirror_bytes),
@@ -593,7 +594,9 @@ impl RelayChannel {
             Some(FrameKind::Hello) => {
                 if let Request::Hello(mut hello) = Request::decode(frame)? {
                     hello.ring_bytes = Some(RING_BYTES as u32);
-                    hello.route = Some(common.origin.as_str().into());
+                    if let Some(origin) = &common.origin {
+                        origin.state_in(&mut hello)?;
+                    }
                     self.is_introduced = true;
                     return self.outbox.push(|out| Request::Hello(hello).encode(frame.request, out));
                 }

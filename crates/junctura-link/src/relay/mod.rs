@@ -14,6 +14,7 @@
 mod admission;
 pub(crate) mod channel;
 pub(crate) mod channel_source;
+pub(crate) mod link_origin;
 pub(crate) mod queue;
 
 use std::io::IoSliceMut;
@@ -32,6 +33,7 @@ use crate::record::{HEADER_BYTES, LinkRecord, PayloadOffset};
 use crate::refused;
 use crate::relay::channel::{ChannelShared, LinkSide, RelayChannel};
 use crate::relay::channel_source::ChannelSource;
+use crate::relay::link_origin::LinkOrigin;
 use crate::stream::{LinkStream, ReadOutcome};
 use crate::streams::StreamsGuard;
 
@@ -163,9 +165,9 @@ impl StreamRelay {
         }
     }
 
-    /// Says where the client comes from; the server shows it to others.
-    pub(crate) fn with_origin(mut self, origin: String) -> Self {
-        self.common.origin = origin;
+    /// Says where the client comes from, and with which token.
+    pub(crate) fn with_origin(mut self, origin: LinkOrigin) -> Self {
+        self.common.origin = Some(origin);
         self
     }
 

@@ -316,6 +316,8 @@ impl Ask {
                 ring_bytes: None,
                 visits: *visits,
                 route: None,
+                rights: None,
+                token: None,
             }),
             Self::Offer(offer) => {
                 encode_offer(offer, None, number, universe, &mut out);

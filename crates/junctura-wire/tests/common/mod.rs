@@ -179,6 +179,8 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 ring_bytes: words.flags[0].then_some(words.ints[0]),
                 visits: words.flags[1],
                 route: words.flags[1].then(|| words.text(0)),
+                rights: words.flags[0].then_some(words.ints[1] as u8),
+                token: words.flags[0].then_some(words.ints[2]),
             }),
         ),
         (

@@ -1,6 +1,7 @@
 //! The location of a pool, and the route by which it is reached.
 
 #[cfg(feature = "net")]
+mod credential_files;
 mod remote;
 
 use std::fmt;

@@ -121,6 +121,7 @@ fn greet(reached: ReachedPool, server: &str, me: &ClientIntroduction, home: Arc<
         ring_bytes: wants_rings().then_some(RING_BYTES as u32),
         visits: me.visitor,
         route: Some(beside.route().into()),
+        ..Hello::default()
     });
     outbox.push(|out| hello.encode(0, out))?;
     let mut inbox = Inbox::new();

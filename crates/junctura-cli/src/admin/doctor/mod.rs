@@ -7,6 +7,7 @@ mod files;
 mod kernel;
 mod limits;
 mod memory;
+mod secrets;
 mod sockets;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use serde_json::json;
 
 const EXAMPLES: &str = "Examples:
   junctura doctor
+  junctura doctor --security ~/pool-security     also the secrets of a server
   junctura doctor --json | jq 'select(.level != \"ok\")'
   srun junctura doctor                         what a job finds is not what a login node has
 The exit status is 0 if nothing has failed, and 1 otherwise; a warning is no failure.";
@@ -39,6 +41,9 @@ pub(crate) struct DoctorArguments {
         value_name = "URL"
     )]
     pool: String,
+    /// The directory with the secrets of a server (`junctura pool serve --security`): check its files, too
+    #[arg(long, value_name = "DIRECTORY")]
+    security: Option<PathBuf>,
     /// Show only what is not in order
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
@@ -53,6 +58,7 @@ struct MachineView {
     proc: PathBuf,
     cgroups: PathBuf,
     pool: String,
+    security: Option<PathBuf>,
 }
 
 impl MachineView {
@@ -61,6 +67,7 @@ impl MachineView {
             proc: "/proc".into(),
             cgroups: "/sys/fs/cgroup".into(),
             pool: pool.to_owned(),
+            security: None,
         }
     }
 }
@@ -139,7 +146,7 @@ impl DoctorFinding {
 
 type Check = fn(&MachineView) -> Vec<DoctorFinding>;
 
-const CHECKS: [Check; 16] = [
+const CHECKS: [Check; 19] = [
     kernel::version,
     kernel::clock,
     kernel::wakeups,
@@ -156,12 +163,18 @@ const CHECKS: [Check; 16] = [
     sockets::left_behind,
     sockets::loopback,
     sockets::elsewhere,
+    secrets::directory,
+    secrets::certificate,
+    secrets::tokens,
 ];
 
 /// Looks.
 pub(crate) fn run(arguments: &DoctorArguments) -> Result<()> {
     survive_file_limit()?;
-    let machine = MachineView::this(&arguments.pool);
+    let machine = MachineView {
+        security: arguments.security.clone(),
+        ..MachineView::this(&arguments.pool)
+    };
     let mut findings: Vec<DoctorFinding> = CHECKS.iter().flat_map(|check| check(&machine)).collect();
     findings.push(sockets::hand_over());
     let mut out = StandardOutput::new();
@@ -219,6 +232,7 @@ mod testing {
             proc: folder.path().join("proc"),
             cgroups: folder.path().join("cgroup"),
             pool: format!("unix:{}", folder.path().join("run/pool.sock").display()),
+            security: None,
         };
         for (path, text) in files {
             let path = folder.path().join(path);

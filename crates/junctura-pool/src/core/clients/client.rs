@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hashbrown::HashSet;
+use junctura_wire::rights::AccessRights;
 use slab::Slab;
 
 use crate::core::clients::listing::OpenListing;
@@ -22,6 +23,23 @@ pub struct ClientPeer {
     pub pid: u32,
     /// By which way it comes; empty: it did not say.
     pub route: String,
+}
+
+/// What a client may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::core) struct ClientAccess {
+    pub(in crate::core) rights: AccessRights,
+    /// The id of its token; `None`: it has none, and is of the server's own user.
+    pub(in crate::core) token: Option<u32>,
+}
+
+impl Default for ClientAccess {
+    fn default() -> Self {
+        Self {
+            rights: AccessRights::ALL,
+            token: None,
+        }
+    }
 }
 
 /// An object that was delivered and not released yet.
@@ -72,6 +90,8 @@ impl PendingAnswer {
 #[derive(Default)]
 pub(in crate::core) struct ClientRow {
     pub(in crate::core) peer: Option<ClientPeer>,
+    /// What its token allows it.
+    pub(in crate::core) access: ClientAccess,
     /// Which of the programs it belongs to that the pool is for.
     pub(in crate::core) component: Option<usize>,
     pub(in crate::core) offer_timeout: Option<Nanoseconds>,

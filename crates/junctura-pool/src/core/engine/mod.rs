@@ -1,5 +1,6 @@
 //! Requests and time, in order: what each event brings, and what follows from it.
 
+mod access;
 pub(in crate::core) mod drain;
 mod draining;
 mod follow_ups;

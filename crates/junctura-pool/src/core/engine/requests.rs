@@ -4,7 +4,7 @@ use junctura_model::{Code, Error, Result};
 use junctura_wire::body::WireFailure;
 use junctura_wire::{Reply, Request};
 
-use super::Core;
+use super::{Core, access};
 use crate::Effects;
 use crate::core::clients::client::PendingAnswer;
 use crate::core::objects::offer::OfferContent;
@@ -15,7 +15,8 @@ impl Core {
             return;
         };
         let known = state.is_known();
-        if let Some(refusal) = self.drain.refusal(&request, known) {
+        let lacks = access::refusal(state.access, &request, &self.exchange.asked.interests);
+        if let Some(refusal) = self.drain.refusal(&request, known).or(lacks) {
             return self.fail(client, number, &refusal, fx);
         }
         let outcome = match (request, known) {

@@ -23,6 +23,8 @@ pub(in crate::core) struct NamedRequirement {
     /// `Require` requests of clients that go on.
     pub(in crate::core) users: BTreeSet<(u32, u64)>,
     pub(in crate::core) made: Nanoseconds,
+    /// The id of the token whose client made it.
+    pub(in crate::core) made_by: Option<u32>,
     pub(in crate::core) last_release: Option<Nanoseconds>,
     /// When it lapses, unless somebody uses it before.
     pub(in crate::core) lapses: Option<Nanoseconds>,
@@ -35,6 +37,7 @@ impl NamedRequirement {
             time_to_live,
             users: BTreeSet::new(),
             made: now,
+            made_by: None,
             last_release: None,
             lapses: None,
         }

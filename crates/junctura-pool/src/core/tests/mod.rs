@@ -1,6 +1,7 @@
 //! The core's promises, one small case each. Clients are numbers, time is what a test says it is, and what the core sends
 //! is kept as text.
 
+mod access;
 mod bundles;
 mod deferred;
 mod demand_probe;

@@ -9,6 +9,7 @@ use junctura_wire::body::{
     RetractRequest, SubscribeRequest, TargetBody, WithdrawRequest,
 };
 use junctura_wire::fixed::{self, OfferHead, ReleasedHolding, SegmentHead};
+use junctura_wire::rights::AccessRights;
 use junctura_wire::{Reply, Request, VERSION};
 
 use crate::core::{Core, Nanoseconds};
@@ -232,15 +233,31 @@ impl World {
         self.join_as(name, Some(milliseconds))
     }
 
+    /// A new client whose gate states these rights of its token.
+    pub(super) fn join_with_token(&mut self, name: &str, rights: AccessRights, token: u32) -> u32 {
+        self.greet(Hello {
+            name: name.to_owned().into(),
+            rights: Some(rights.bits()),
+            token: Some(token),
+            ..Hello::default()
+        })
+    }
+
     fn join_as(&mut self, name: &str, offer_timeout_ms: Option<u64>) -> u32 {
+        self.greet(Hello {
+            name: name.to_owned().into(),
+            offer_timeout_ms,
+            ..Hello::default()
+        })
+    }
+
+    fn greet(&mut self, hello: Hello<'_>) -> u32 {
         let client = self.core.join().unwrap();
         let hello = Hello {
             version: VERSION,
-            name: name.to_owned().into(),
             host: "h".into(),
             pid: 1,
-            offer_timeout_ms,
-            ..Hello::default()
+            ..hello
         };
         self.ask(client, 0, Request::Hello(hello));
         assert_eq!(self.heard(client), ["0: welcome"]);

@@ -13,6 +13,7 @@ use junctura_model::{Code, Error, Result};
 use junctura_transport::{ServerAddress, UnixCarrier};
 
 use super::ReachedPool;
+use super::credential_files::CredentialFiles;
 use crate::connection::Hook;
 
 /// The variable with the allowed transports, in order of preference.
@@ -20,9 +21,6 @@ const WAYS_VARIABLE: &str = "JUNCTURA_TRANSPORTS";
 /// For tests: with `tcp`, pools of this machine are also reached over TCP, through a gate of the client itself; with
 /// `upstream`, additionally through its own upstream proxy.
 const DETOUR_VARIABLE: &str = "JUNCTURA_TEST_DETOUR";
-/// The variables with the files of the token and of the trusted authorities.
-const TOKEN_VARIABLE: &str = "JUNCTURA_TOKEN_FILE";
-const AUTHORITY_VARIABLE: &str = "JUNCTURA_CA_FILE";
 /// The authority of a user that accepts servers of all users of this host, without TLS.
 const NO_AUTHORITY: &str = "none";
 /// The variable with the number of streams of a connection.
@@ -35,6 +33,7 @@ const MIRROR_BYTES: u64 = 1 << 30;
 pub(crate) struct RemotePool {
     endpoint: Endpoint,
     ways: Vec<PoolRoute>,
+    files: CredentialFiles,
     token: Option<ClientToken>,
     tls: Option<ClientTls>,
     users: LoopbackUsers,
@@ -110,22 +109,17 @@ impl RemotePool {
         let is_beyond = endpoint
             .resolve()
             .is_ok_and(|found| found.iter().any(|address| !address.ip().is_loopback()));
-        // Beyond loopback both are required: the default locations are searched.
-        let file = |given: &Option<PathBuf>, variable: &str, usual: &str| {
-            let named = given.clone().or_else(|| std::env::var_os(variable).map(PathBuf::from));
-            named.or_else(|| usual_file(usual).filter(|_| is_beyond))
-        };
-        let token = file(&settings.token_file, TOKEN_VARIABLE, "token");
-        let authority = file(&settings.ca_file, AUTHORITY_VARIABLE, "ca.pem");
-        let (authority, users) = match authority {
+        let files = CredentialFiles::find(settings.token_file.as_ref(), settings.ca_file.as_ref(), is_beyond);
+        let (authority, users) = match files.authority.path() {
             Some(file) if file.as_os_str() == NO_AUTHORITY => (None, LoopbackUsers::Any),
             authority => (authority, LoopbackUsers::Own),
         };
         Ok(Self {
             endpoint,
             ways,
-            token: token.as_deref().map(ClientToken::read).transpose()?,
-            tls: authority.as_deref().map(ClientTls::read).transpose()?,
+            token: files.token.path().map(|path| ClientToken::read(path)).transpose()?,
+            tls: authority.map(|path| ClientTls::read(path)).transpose()?,
+            files,
             users,
             mirror_bytes: settings.mirror_bytes.unwrap_or_else(mirror_bytes),
             streams: settings
@@ -162,7 +156,8 @@ impl RemotePool {
             mirror_bytes: self.mirror_bytes,
             streams: self.streams,
         };
-        let mut dialed = Some(dial.dial(|| hook.map_or(Ok(()), |hook| hook()))?);
+        let dialed = dial.dial(|| hook.map_or(Ok(()), |hook| hook()));
+        let mut dialed = Some(dialed.map_err(|error| self.files.explain(error))?);
         for way in &self.ways {
             match way {
                 PoolRoute::Tcp => {
@@ -260,7 +255,7 @@ pub(crate) fn open_upstream(url: &str, address: Option<&str>, settings: &RemoteS
         mirror_bytes: remote.mirror_bytes,
         streams: remote.streams,
     };
-    UpstreamProxy::open(&address, options)
+    UpstreamProxy::open(&address, options).map_err(|error| remote.files.explain(error))
 }
 
 /// Returns whether an address of this machine leads to no server, or to a different one.
@@ -279,13 +274,6 @@ fn ways(text: &str) -> Result<Vec<PoolRoute>> {
         )),
     });
     ways.collect()
-}
-
-/// Returns a file of the user's configuration, if it exists.
-fn usual_file(name: &str) -> Option<PathBuf> {
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
-    let configuration = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)?;
-    Some(configuration.join("junctura").join(name)).filter(|path| path.is_file())
 }
 
 fn mirror_bytes() -> u64 {

@@ -2,10 +2,11 @@
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::body::{Hello, Welcome, events};
+use junctura_wire::rights::AccessRights;
 use junctura_wire::{Reply, VERSION};
 
 use crate::Effects;
-use crate::core::clients::client::{ClientPeer, ClientRow, HeldDelivery, PendingAnswer, milliseconds};
+use crate::core::clients::client::{ClientAccess, ClientPeer, ClientRow, HeldDelivery, PendingAnswer, milliseconds};
 use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
@@ -48,6 +49,7 @@ impl Core {
             return Err(Error::new(Code::Unsupported, "wire format", cause));
         }
         self.exchange.asked.clients.agree_on_schemas(&hello.schemas)?;
+        let access = access(hello)?;
         let peer = ClientPeer {
             name: clip(&hello.name),
             host: clip(&hello.host),
@@ -57,6 +59,7 @@ impl Core {
         if let Some(state) = self.exchange.asked.clients.get_mut(client) {
             state.component = (!hello.visits).then(|| self.components.join(&peer.name)).flatten();
             state.peer = Some(peer);
+            state.access = access;
             state.offer_timeout = hello.offer_timeout_ms.map(milliseconds);
         }
         fx.reply(
@@ -247,6 +250,22 @@ impl ClientRequests {
         let requirement = pending.requirement().and_then(|id| self.interests.requirement_ref(id));
         requirement.map_or(0, RequirementState::owed_count)
     }
+}
+
+/// What a gate states of a client's token.
+fn access(hello: &Hello<'_>) -> Result<ClientAccess> {
+    let rights = hello.rights.map_or(Some(AccessRights::ALL), AccessRights::from_bits);
+    let unknown = || {
+        Error::new(
+            Code::Protocol,
+            "Hello",
+            "it states rights that this server does not know",
+        )
+    };
+    Ok(ClientAccess {
+        rights: rights.ok_or_else(unknown)?,
+        token: hello.token,
+    })
 }
 
 /// Names are shown to others: no longer than a line, no control characters.

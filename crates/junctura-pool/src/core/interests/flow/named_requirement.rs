@@ -109,6 +109,10 @@ impl ObjectExchange {
         self.asked.clients.may_ask(client, request)?;
         let id = self.file_requirement(asked)?;
         self.asked.interests.named.insert(name.to_owned(), id);
+        let made_by = self.asked.clients.get(client).and_then(|made_by| made_by.access.token);
+        if let Some(named) = self.asked.interests.named_mut(id) {
+            named.made_by = made_by;
+        }
         if self
             .asked
             .interests

@@ -1,0 +1,138 @@
+//! The tokens of a gate's links: each is checked when a client comes, and again while its link lasts.
+//!
+//! The thread that listens looks at the list of tokens once per [`PAUSE`]. A link whose token is not listed any more, or has
+//! expired, ends. The list is read only after a change, and after a link with a token has begun: its token may have been revoked
+//! between its check and that.
+
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use junctura_model::{Code, Error, Result};
+use rustix::event::Timespec;
+
+use super::GateShared;
+use crate::auth::handshake::ClientProof;
+use crate::auth::peer_user::AskingSide;
+#[cfg(not(feature = "tls"))]
+use crate::auth::tls::ListVersion;
+#[cfg(feature = "tls")]
+use crate::auth::token_file::ListVersion;
+use crate::stream::LinkStream;
+use crate::{LoopbackUsers, TokenAuthority, TokenClaims};
+
+/// The time between two looks at the list. `docs/guide/security.md` promises twice as long.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A connection of the gate.
+#[derive(Debug)]
+pub(super) struct OpenLink {
+    pub(super) number: u64,
+    socket: Arc<TcpStream>,
+    /// `None`: it has shown none yet, or needs none.
+    token: Option<TokenClaims>,
+}
+
+/// What is known of the list of tokens.
+#[derive(Debug, Default)]
+pub(super) struct TokenWatch {
+    looked: Option<Instant>,
+    /// The list with which links were compared last; `None`: there was none.
+    compared: Option<ListVersion>,
+    /// All links have been compared with it.
+    is_compared: bool,
+}
+
+impl OpenLink {
+    pub(super) fn new(number: u64, socket: Arc<TcpStream>) -> Self {
+        Self {
+            number,
+            socket,
+            token: None,
+        }
+    }
+
+    /// Ends the connection, in both directions.
+    pub(super) fn end(&self) {
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+
+    /// Nothing more is read from it; it can still send.
+    pub(super) fn end_reading(&self) {
+        let _ = self.socket.shutdown(Shutdown::Read);
+    }
+}
+
+impl GateShared {
+    /// Returns the token of a client that may use the pool; `None`: it needs none. Nothing else that a client asks for is done before.
+    pub(super) fn check(&self, shown: &ClientProof<'_>, stream: &LinkStream) -> Result<Option<TokenClaims>> {
+        match (&self.options.tokens, &shown.token) {
+            (None, _) if self.options.users == LoopbackUsers::Any => Ok(None),
+            (None, _) => stream.peer_must_be_own(AskingSide::Acceptor).map(|()| None),
+            (Some(tokens), Some(token)) => tokens.check(token).map(Some),
+            (Some(_), None) => Err(Error::new(
+                Code::Denied,
+                "token",
+                "this pool asks for one, and the client has shown none",
+            )),
+        }
+    }
+
+    /// A link has this token from now on.
+    pub(super) fn note_token(&self, number: u64, token: &TokenClaims) {
+        let mut state = self.state();
+        state.watch.is_compared = false;
+        if let Some(link) = state.links.iter_mut().find(|link| link.number == number) {
+            link.token = Some(token.clone());
+        }
+    }
+
+    /// How long the thread that listens may sleep: as long as it likes where no tokens are asked for.
+    pub(super) fn pause(&self) -> Option<Timespec> {
+        self.options
+            .tokens
+            .as_ref()
+            .and_then(|_| Timespec::try_from(PAUSE).ok())
+    }
+
+    /// Ends the links of tokens that were revoked or have expired. Looks at most once per [`PAUSE`].
+    pub(super) fn end_invalid(&self) {
+        let Some(tokens) = &self.options.tokens else { return };
+        let mut state = self.state();
+        let now = Instant::now();
+        if state.watch.looked.is_some_and(|looked| now - looked < PAUSE) {
+            return;
+        }
+        state.watch.looked = Some(now);
+        if state.links.iter().all(|link| link.token.is_none()) {
+            return;
+        }
+        // Before it is read: a change in between is found again.
+        let version = tokens.version();
+        let is_known = state.watch.is_compared && state.watch.compared == version;
+        let listed = (!is_known).then(|| listed(tokens)).flatten();
+        state.watch.compared = version;
+        state.watch.is_compared = true;
+        let seconds = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs();
+        for link in &state.links {
+            let Some(token) = &link.token else { continue };
+            let is_listed = listed.as_ref().is_none_or(|listed| listed.contains(token));
+            if !is_listed || token.check_time(seconds).is_err() {
+                let (id, name) = (format!("{:08x}", token.id), token.name.as_str());
+                tracing::info!(id, name, is_listed, "a link ends with its token");
+                link.end();
+            }
+        }
+    }
+}
+
+/// `None`: the list cannot be read. Then new clients are refused, and links last until it is changed.
+fn listed(tokens: &TokenAuthority) -> Option<Vec<TokenClaims>> {
+    tokens
+        .list()
+        .map_err(|error| tracing::error!(%error, "the list of tokens cannot be read"))
+        .ok()
+}

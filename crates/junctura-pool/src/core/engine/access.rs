@@ -1,0 +1,67 @@
+//! Refuses requests for which a client's token is not enough.
+
+use junctura_model::{Code, Error};
+use junctura_wire::rights::{AccessRight, NeededRight, needed};
+use junctura_wire::{FrameKind, Request};
+
+use crate::core::clients::client::ClientAccess;
+use crate::core::interests::requirement::RequirementState;
+use crate::core::interests::table::InterestTable;
+
+/// Returns why this client is not allowed this request; `None`: it is.
+pub(super) fn refusal(access: ClientAccess, request: &Request<'_>, interests: &InterestTable) -> Option<Error> {
+    let right = needed(request.kind());
+    if access.rights.allow(right) || is_its_own(access, request, interests) {
+        return None;
+    }
+    let missing = match right {
+        NeededRight::Nothing => return None,
+        NeededRight::One(right) | NeededRight::Either(right, _) => right,
+    };
+    let token = access.token.map(|id| format!(" {id:08x}")).unwrap_or_default();
+    let cause = format!(
+        "it needs the right {}, and the token{token} of this client has {}; on the server, \
+         `junctura token make DIRECTORY --for NAME --rights {}` makes one that has it",
+        right.text(),
+        access.rights,
+        enough(access, missing)
+    );
+    Some(Error::new(Code::Denied, action(request.kind()), cause))
+}
+
+/// The request, for people.
+fn action(kind: FrameKind) -> &'static str {
+    match kind {
+        FrameKind::Drain => "stop the server",
+        FrameKind::Retract => "remove a requirement",
+        FrameKind::Require => "make a requirement",
+        FrameKind::Withdraw | FrameKind::WithdrawAll => "withdraw objects",
+        FrameKind::Archived => "report archived objects",
+        FrameKind::Stat => "read counters",
+        FrameKind::Subscribe => "read events",
+        FrameKind::Wanted => "ask which objects are wanted",
+        FrameKind::Demand | FrameKind::List | FrameKind::Follow | FrameKind::Bundles | FrameKind::Pack => {
+            "read objects"
+        }
+        _ => "offer objects",
+    }
+}
+
+/// Whether the request ends a requirement that a client with the same token made.
+fn is_its_own(access: ClientAccess, request: &Request<'_>, interests: &InterestTable) -> bool {
+    let Request::Retract(retract) = request else {
+        return false;
+    };
+    let named = interests.find_named(&retract.name).ok();
+    let state = named.and_then(|id| interests.requirement_ref(id));
+    let made_by = state.and_then(RequirementState::named).and_then(|named| named.made_by);
+    access.token.is_some() && made_by == access.token
+}
+
+/// The rights that a new token needs: those of the old one, and the one that is missing.
+fn enough(access: ClientAccess, missing: AccessRight) -> String {
+    match missing {
+        AccessRight::Admin => missing.name().to_owned(),
+        _ => format!("{},{}", access.rights, missing.name()),
+    }
+}
