@@ -1,6 +1,9 @@
 //! `junctura schema` shows and checks schemas: files, built-in ones, and those of a pool or a store; it also changes those of a
 //! store.
 
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
@@ -18,7 +21,7 @@ use crate::url::ClientArguments;
 
 const EXAMPLES: &str = "Examples:
   junctura schema list
-  junctura schema show mars > my.yaml                                         a template
+  junctura schema init flow --out flow.yaml                                   a file to edit, with comments
   junctura schema check my.yaml
   junctura schema show /fdb/etc/fdb/schema                                    rules of FDB as schemas
   junctura schema check mars --key class=od stream=oper date=2026-11-20 time=12 type=fc levtype=sfc param=2t
@@ -26,6 +29,9 @@ const EXAMPLES: &str = "Examples:
   junctura schema check mars --selector 'retrieve,class=od,date=-1,param=T'   a MARS request
   junctura schema show results --store /data/archive > results.yaml           a schema of a store
   junctura schema set results.yaml --store /data/archive                      for example with an additional attribute";
+
+/// The schema that `init` writes, under another name.
+const SKELETON: &str = include_str!("schema_skeleton.yaml");
 
 /// Show schemas; check a file, a key or a selector; change the schemas of a store
 #[derive(Args, Debug)]
@@ -37,10 +43,22 @@ pub(crate) struct SchemaArguments {
 
 #[derive(Subcommand, Debug)]
 enum SchemaCommand {
+    Init(InitSchema),
     Check(CheckSchema),
     Show(ShowSchema),
     List(ListSchemas),
     Set(SetSchema),
+}
+
+/// Write a schema to edit: a small valid schema in YAML, with comments
+#[derive(Args, Debug)]
+struct InitSchema {
+    /// The name of the schema
+    #[arg(value_name = "NAME", default_value = "my-schema")]
+    name: String,
+    /// Write this file, which must not exist, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 /// Check a schema file, or keys and selectors with a schema
@@ -119,12 +137,32 @@ struct SetSchema {
 pub(crate) fn run(arguments: &SchemaArguments) -> Result<()> {
     let mut out = StandardOutput::new();
     match &arguments.command {
+        SchemaCommand::Init(init) => init.run(&mut out)?,
         SchemaCommand::Check(check) => check.run(&mut out)?,
         SchemaCommand::Show(show) => show.run(&mut out)?,
         SchemaCommand::List(list) => list.run(&mut out)?,
         SchemaCommand::Set(set) => set.run()?,
     }
     out.flush()
+}
+
+impl InitSchema {
+    fn run(&self, out: &mut StandardOutput) -> Result<()> {
+        let text = SKELETON.replacen("my-schema", &self.name, 1);
+        Schema::parse_yaml(&text)?;
+        let Some(path) = &self.out else {
+            return out.bytes(text.as_bytes());
+        };
+        let written = File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|error| {
+            let code = if error.kind() == ErrorKind::AlreadyExists {
+                Code::AlreadyExists
+            } else {
+                Code::Io
+            };
+            Error::new(code, path.display().to_string(), error.to_string())
+        })
+    }
 }
 
 impl CheckSchema {
