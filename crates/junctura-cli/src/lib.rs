@@ -23,6 +23,7 @@ mod store;
 mod timeline;
 mod today;
 mod url;
+mod weights;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -77,6 +78,7 @@ enum TopCommand {
     Timeline(timeline::TimelineArguments),
     Schema(model::schema::SchemaArguments),
     Layout(model::layout::LayoutArguments),
+    Weights(weights::WeightsArguments),
     Serve(pool::serve::ServeArguments),
     Stop(pool::stop::StopArguments),
     Doctor(admin::doctor::DoctorArguments),
@@ -183,6 +185,7 @@ fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<()> 
         TopCommand::Timeline(arguments) => timeline::run(&arguments, program),
         TopCommand::Schema(arguments) => model::schema::run(&arguments),
         TopCommand::Layout(arguments) => model::layout::run(&arguments),
+        TopCommand::Weights(arguments) => weights::run(&arguments, program),
         TopCommand::Serve(arguments) => pool::serve::run(&arguments),
         TopCommand::Stop(arguments) => pool::stop::run(&arguments),
         TopCommand::Doctor(arguments) => admin::doctor::run(&arguments),
