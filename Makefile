@@ -65,6 +65,9 @@ endif
 .PHONY: wheel
 wheel: setup ## the wheel for pip, for CPython 3.11 and later, into dist; PYTHON=python3.10: the one for CPython 3.10
 	@echo "wheel: Python package ($(PROFILE))"
+	@# Suites use the library that `build-ci` has made: alone it would be compiled with other features.
+	@[ $(PROFILE) = ci -a -e $(CARGO_TARGET_DIR)/ci/libjunctura_c.so ] || cargo build --profile $(PROFILE) -p junctura-c
+	@rm -rf python/junctura/_c && tools/install_c.sh python/junctura/_c $(CARGO_TARGET_DIR)/$(PROFILE) relocatable
 	@maturin build --profile $(PROFILE) --quiet --interpreter $(or $(PYTHON),$(PY)) --out $(or $(DIST),dist)
 	@ls -t $(or $(DIST),dist)/junctura-*.whl | head -n 1 | sed 's/^/wheel: pip install /'
 

@@ -11,6 +11,7 @@ mod terminal;
 mod absent;
 mod admin;
 mod attributes;
+mod config;
 mod exit;
 mod hammer;
 mod json;
@@ -79,6 +80,7 @@ enum TopCommand {
     Schema(model::schema::SchemaArguments),
     Layout(model::layout::LayoutArguments),
     Weights(weights::WeightsArguments),
+    Config(config::ConfigArguments),
     Serve(pool::serve::ServeArguments),
     Stop(pool::stop::StopArguments),
     Doctor(admin::doctor::DoctorArguments),
@@ -186,6 +188,7 @@ fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<()> 
         TopCommand::Schema(arguments) => model::schema::run(&arguments),
         TopCommand::Layout(arguments) => model::layout::run(&arguments),
         TopCommand::Weights(arguments) => weights::run(&arguments, program),
+        TopCommand::Config(arguments) => config::run(&arguments, program),
         TopCommand::Serve(arguments) => pool::serve::run(&arguments),
         TopCommand::Stop(arguments) => pool::stop::run(&arguments),
         TopCommand::Doctor(arguments) => admin::doctor::run(&arguments),

@@ -23,7 +23,7 @@ use crate::pool::Pool;
 /// # let source: Arc<Layout> = Arc::new("shape=2".parse()?);
 /// let terms = RegridTerms::new(&weights, &source);
 /// let mut side = RegridSource::new(&pool, &terms, 0, "f4".parse()?)?
-///     .with(|exchange| exchange.common([("space", "coupled")]).retention(Retention::Withdrawn));
+///     .with(|exchange| exchange.common([("space", "coupled")]).retention(Retention::Released(1)));
 /// assert_eq!(side.bytes(), 8);
 /// side.put([("name", "sst")], &[1.0_f32, 3.0].map(f32::to_ne_bytes).concat())?;
 /// # Ok(())
