@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import subprocess
 from pathlib import Path
 
@@ -56,3 +57,7 @@ def test_the_program_of_every_function_is_built_from_it(prefix: Path, tmp_path: 
     links: list[str | Path] = ["-I", prefix / "include", "-L", prefix / "lib", f"-Wl,-rpath,{prefix}/lib", "-ljunctura"]
     output("gcc", PROGRAMS / "functions.c", "-o", tmp_path / "functions", *links)
     assert output(tmp_path / "functions") == "done\n"
+
+
+def test_the_recipe_of_spack_is_python(tmp_path: Path) -> None:
+    py_compile.compile(str(ROOT / "c/install/spack_package.py"), str(tmp_path / "recipe.pyc"), doraise=True)
