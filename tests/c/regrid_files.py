@@ -28,19 +28,19 @@ def write_netcdf(path: Path, form: str) -> tuple[Array, Array, Array]:
 
     targets, sources, weights = links()
     with netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET") as data:
-        if form == "esmf":
-            names, link, extra = ("row", "col", "S"), "n_s", ()
-        else:
-            names, link, extra = ("dst_address", "src_address", "remap_matrix"), "num_links", ("num_wgts",)
+        is_esmf = form == "esmf"
+        names = ("row", "col", "S") if is_esmf else ("dst_address", "src_address", "remap_matrix")
+        link = "n_s" if is_esmf else "num_links"
         data.createDimension(link, len(weights))
-        if extra:
+        for name, values in zip(names[:2], (targets + 1, sources + 1), strict=True):
+            data.createVariable(name, "i4", (link,))[:] = values
+        if is_esmf:
+            data.createVariable("S", "f8", (link,))[:] = weights
+        else:
             data.createDimension("num_wgts", 1)
-        for name, values in zip(names, (targets + 1, sources + 1, weights), strict=True):
-            is_weight = name in ("S", "remap_matrix")
-            made = data.createVariable(name, "f8" if is_weight else "i4", (link, *(extra if is_weight else ())))
-            made[:] = values[:, None] if is_weight and extra else values
+            data.createVariable("remap_matrix", "f8", (link, "num_wgts"))[:, 0] = weights
         if form != "yac":
-            sizes = ("n_a", "n_b") if form == "esmf" else ("src_grid_size", "dst_grid_size")
+            sizes = ("n_a", "n_b") if is_esmf else ("src_grid_size", "dst_grid_size")
             for size, prefix, shape in zip(sizes, ("src", "dst"), (SOURCE, TARGET), strict=True):
                 data.createDimension(size, int(np.prod(shape)))
                 data.createDimension(f"{prefix}_grid_rank", len(shape))

@@ -109,8 +109,8 @@ def test_it_is_linked_beside_another_library_in_rust(way: str, libraries: Path, 
     words = ["--edition", "2024", "--crate-type", "staticlib", "-O", *lto]
     other = tmp_path / "libother.a"
     output("rustc", *words, tmp_path / "other.rs", "-o", other)
-    shared = ["-L", libraries, "-ljunctura", f"-Wl,-rpath,{libraries}"]
-    ours: list[str | Path] = list(shared) if way == "shared" else [BUILT / "libjunctura_c.a"]
+    shared: list[str | Path] = ["-L", libraries, "-ljunctura", f"-Wl,-rpath,{libraries}"]
+    ours = shared if way == "shared" else [BUILT / "libjunctura_c.a"]
     program, system = tmp_path / "beside", ["-lpthread", "-ldl", "-lm", "-lgcc_s"]
     output("gcc", "-I", HEADERS, tmp_path / "beside.c", other, *ours, "-o", program, *system)
     output(program)
