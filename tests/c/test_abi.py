@@ -73,7 +73,7 @@ def test_the_types_of_all_functions_are_those_that_are_described(tmp_path: Path)
 
 def test_a_program_of_the_first_header_runs_with_this_library(libraries: Path, tmp_path: Path) -> None:
     kept, program = Path(__file__).parent / "kept/abi_0", tmp_path / "handover"
-    links = ["-L", libraries, "-ljunctura", f"-Wl,-rpath,{libraries}"]
+    links: list[str | Path] = ["-L", libraries, "-ljunctura", f"-Wl,-rpath,{libraries}"]
     output("gcc", *STRICT, "-I", kept, kept / "handover.c", "-o", program, *links)
     assert output(program) == (ROOT / "examples/story/01_handover/output.txt").read_text()
 
