@@ -21,7 +21,7 @@ def stub(folder: Path) -> Path:
     declarations = re.findall(r"^((?:const )?\w+ \**jct_\w+\([^;]*\));", HEADER.read_text(), re.M)
     bodies = "".join(f"{declaration} {{ __builtin_trap(); }}\n" for declaration in declarations)
     (folder / "stub.c").write_text(f"#include <junctura.h>\n{bodies}")
-    words = ["gcc", "-g", "-shared", "-fPIC", "-I", HEADER.parent, "stub.c", "-o", "stub.so"]
+    words: list[str | Path] = ["gcc", "-g", "-shared", "-fPIC", "-I", HEADER.parent, "stub.c", "-o", "stub.so"]
     subprocess.run(words, cwd=folder, check=True)
     return folder / "stub.so"
 
