@@ -22,7 +22,7 @@ export PATH = $(VENV)/bin:$(CARGO_TARGET_DIR)/$(PROFILE):$(PATH_BEFORE)
 # Parts of the house; what is not built yet is left out.
 CLI := $(wildcard crates/junctura-cli/Cargo.toml)
 PYTHON_CRATE := $(wildcard crates/junctura-python/Cargo.toml)
-BENCHES := handover subscriptions pairs list bundles spill stuck hostile hostile_turns network python_speed python_store store store_scale store_packing store_commits store_load arrays products_transforms products_packing products products_wall products_files fields workflow
+BENCHES := handover subscriptions pairs list bundles spill stuck hostile hostile_turns network python_speed python_store store store_scale store_packing store_commits store_load arrays products_transforms products_packing products products_wall products_files fields workflow simulations
 SCRIPTS := $(shell find .ci tools fuzz tests benches examples -type f \( -name '*.sh' -o -path .ci/run \) -not -path '*/target/*' 2>/dev/null)
 # Each folder is type-checked by itself, since scripts of different folders may share names; in tests types are optional.
 TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py examples/story/*/*.py benches/*.py tools/*.py fortran/*.py crates/junctura-load/src/*/*.py)))))
@@ -65,6 +65,9 @@ endif
 .PHONY: wheel
 wheel: setup ## the wheel for pip, for CPython 3.11 and later, into dist; PYTHON=python3.10: the one for CPython 3.10
 	@echo "wheel: Python package ($(PROFILE))"
+	@# Suites use the library that `build-ci` has made: alone it would be compiled with other features.
+	@[ $(PROFILE) = ci -a -e $(CARGO_TARGET_DIR)/ci/libjunctura_c.so ] || cargo build --profile $(PROFILE) -p junctura-c
+	@rm -rf python/junctura/_c && tools/install_c.sh python/junctura/_c $(CARGO_TARGET_DIR)/$(PROFILE) relocatable
 	@maturin build --profile $(PROFILE) --quiet --interpreter $(or $(PYTHON),$(PY)) --out $(or $(DIST),dist)
 	@ls -t $(or $(DIST),dist)/junctura-*.whl | head -n 1 | sed 's/^/wheel: pip install /'
 
@@ -159,7 +162,7 @@ soak: setup-dev servers build ## the long runs: tests named soak_*, every messag
 	@$(PY) tests/storm/soak.py
 	@echo "soak: a million random calls of the C library"
 	@cargo build --profile ci -p junctura-cli -p junctura-c
-	@JUNCTURA_C_CALLS=1000000 $(PY) -m pytest -q tests/c -k random_calls_return
+	@JUNCTURA_C_CALLS=1000000 $(PY) -m pytest -q tests/c -k 'random_calls_return or in_random_calls'
 	@echo "soak: runs of workflows, with fresh seeds"
 	@$(PY) tests/workflow/run_storm.py --first $$(date +%s)
 	@fuzz/run.sh 300

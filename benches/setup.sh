@@ -35,6 +35,12 @@ if ! command -v mpicxx >/dev/null || ! compgen -G '/usr/lib/*/libscalapack-openm
     install libopenmpi-dev openmpi-bin libscalapack-openmpi-dev g++ || say "cannot be had here, MPI is left out"
 fi
 
+# OASIS3-MCT, for coupled exchanges; YAC is among the packages of development.
+if [ ! -d /usr/include/psmile.MPI1 ]; then
+    say "apt-get install liboasis3-dev gfortran"
+    install liboasis3-dev gfortran || say "cannot be had here, OASIS3-MCT is left out"
+fi
+
 # The field store of a weather centre, in an environment of its own, since it brings libraries along.
 fdb="${CARGO_TARGET_DIR:-target}/rivals/fdb"
 if ! "$fdb/bin/python" -c 'import pyfdb, eccodes' 2>/dev/null; then

@@ -8,6 +8,9 @@ made from the header. A part repeats procedures for each kind and rank of an arr
 ``!@ each NAME`` to ``!@ end``
     a procedure for each kind and rank, with ``@N@`` (its suffix), ``@VALUES:INTENT@`` (the declaration of ``values``
     and its address ``location``), ``@LOCATE@`` (which sets the address), ``@BYTES@`` and ``@ELEMENT@``
+``!@ bind_real``, ``!@ each_real``
+    the same for reals of rank 1 to 7, with a second array ``results`` at ``place``: ``@RESULTS@``,
+    ``@LOCATE_RESULTS@``, ``@BYTES_OF_RESULTS@``
 ``!@ bind_flat``, ``!@ flat``
     the same for each kind alone, with ``@N@``, ``@TYPE@``, ``@SIZE@``
 """
@@ -23,8 +26,8 @@ HERE = Path(__file__).resolve().parent
 HEADER = HERE.parent / "c/include/junctura.h"
 MODULE = HERE / "junctura.f90"
 PARTS = (
-    *("errors", "attributes", "pool", "offers", "pipeline", "object", "follow", "requirement", "list", "bundle"),
-    *("layout", "exchange"),
+    *("errors", "attributes", "pool", "offers", "pipeline", "object", "follow", "subscription", "requirement"),
+    *("list", "bundle", "layout", "weights", "exchange"),
 )
 RANKS = range(8)
 
@@ -47,6 +50,8 @@ KINDS = [
     Kind("r4", "real(real32)", "f4", 4),
     Kind("r8", "real(real64)", "f8", 8),
 ]
+
+REALS = KINDS[-2:]
 
 # Arguments of C, and how Fortran declares them.
 ARGUMENTS = {
@@ -145,6 +150,16 @@ def of_array(text: str, kind: Kind, rank: int) -> str:
     return text.replace("@N@", f"{kind.suffix}_{rank}").replace("@ELEMENT@", kind.element)
 
 
+def of_pair(text: str, kind: Kind, rank: int) -> str:
+    """A procedure for two arrays of one kind and rank."""
+    dimensions = f"({','.join(':' * rank)})"
+    results = f"{kind.declaration}, intent(inout), contiguous, target :: results{dimensions}\n    type(c_ptr) :: place"
+    text = text.replace("@RESULTS@", results)
+    text = text.replace("@LOCATE_RESULTS@", "place = c_null_ptr\n    if (size(results) > 0) place = c_loc(results)")
+    text = text.replace("@BYTES_OF_RESULTS@", f"{kind.size}_c_size_t * size(results, kind=c_size_t)")
+    return of_array(text, kind, rank)
+
+
 def of_kind(text: str, kind: Kind) -> str:
     """A procedure for one kind."""
     return text.replace("@N@", kind.suffix).replace("@TYPE@", kind.declaration).replace("@SIZE@", str(kind.size))
@@ -159,6 +174,8 @@ def expanded(part: str) -> str:
     """A part with what it repeats."""
     all_suffixes = [f"{kind.suffix}_{rank}" for kind in KINDS for rank in RANKS]
     part = re.sub(r"^( *)!@ bind (\w+) as (\w+)$", lambda m: bind(m[1], m[2], m[3], all_suffixes), part, flags=re.M)
+    pairs = [f"{kind.suffix}_{rank}" for kind in REALS for rank in RANKS[1:]]
+    part = re.sub(r"^( *)!@ bind_real (\w+) as (\w+)$", lambda m: bind(m[1], m[2], m[3], pairs), part, flags=re.M)
     flat = [kind.suffix for kind in KINDS]
     part = re.sub(r"^( *)!@ bind_flat (\w+) as (\w+)$", lambda m: bind(m[1], m[2], m[3], flat), part, flags=re.M)
 
@@ -166,7 +183,12 @@ def expanded(part: str) -> str:
         one = [of_array(match[1], kind, rank) for kind in KINDS for rank in RANKS]
         return "\n".join([one[0], *map(without_comments, one[1:])])
 
+    def reals(match: re.Match[str]) -> str:
+        one = [of_pair(match[1], kind, rank) for kind in REALS for rank in RANKS[1:]]
+        return "\n".join([one[0], *map(without_comments, one[1:])])
+
     part = re.sub(r"^ *!@ each\n(.*?)^ *!@ end\n", arrays, part, flags=re.M | re.S)
+    part = re.sub(r"^ *!@ each_real\n(.*?)^ *!@ end\n", reals, part, flags=re.M | re.S)
     return re.sub(
         r"^ *!@ flat\n(.*?)^ *!@ end\n",
         lambda m: "\n".join(of_kind(m[1], kind) for kind in KINDS),

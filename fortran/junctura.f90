@@ -397,6 +397,22 @@ module junctura
     final :: follow_final
   end type
 
+  !> A subscription to the events of a pool, with the event that was taken last.
+  type, public :: subscription_t
+    private
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: open => subscription_open
+    procedure :: next => subscription_next
+    procedure :: text => subscription_text
+    procedure :: value => subscription_value
+    procedure :: number => subscription_number
+    procedure :: close => subscription_close
+    procedure, private :: copy => subscription_copy
+    generic :: assignment(=) => copy
+    final :: subscription_final
+  end type
+
   !> A requirement: every object that matches stays until it was received through it and released.
   type, public :: requirement_t
     private
@@ -483,6 +499,27 @@ module junctura
     final :: layout_final
   end type
 
+  !> Weights from one grid to another.
+  type, public :: weights_t
+    private
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: open => weights_open
+    procedure :: points => weights_points
+    procedure, private :: weights_apply_r4_1, weights_apply_r4_2, weights_apply_r4_3, weights_apply_r4_4, &
+        weights_apply_r4_5, weights_apply_r4_6, weights_apply_r4_7, weights_apply_r8_1
+    generic :: apply => weights_apply_r4_1, weights_apply_r4_2, weights_apply_r4_3, weights_apply_r4_4, &
+        weights_apply_r4_5, weights_apply_r4_6, weights_apply_r4_7, weights_apply_r8_1
+    procedure, private :: weights_apply_r8_2, weights_apply_r8_3, weights_apply_r8_4, weights_apply_r8_5, &
+        weights_apply_r8_6, weights_apply_r8_7
+    generic :: apply => weights_apply_r8_2, weights_apply_r8_3, weights_apply_r8_4, weights_apply_r8_5, &
+        weights_apply_r8_6, weights_apply_r8_7
+    procedure :: close => weights_close
+    procedure, private :: copy => weights_copy
+    generic :: assignment(=) => copy
+    final :: weights_final
+  end type
+
   !> The exchange of an array over ranks that is repeated, such as with every time step.
   type, public :: exchange_t
     private
@@ -490,6 +527,8 @@ module junctura
     character(len=8) :: element = ''
   contains
     procedure :: open => exchange_open
+    procedure :: open_source => exchange_open_source
+    procedure :: open_target => exchange_open_target
     procedure, private :: exchange_put_i1_0, exchange_put_i1_1, exchange_put_i1_2, exchange_put_i1_3, &
         exchange_put_i1_4, exchange_put_i1_5, exchange_put_i1_6, exchange_put_i1_7
     generic :: put => exchange_put_i1_0, exchange_put_i1_1, exchange_put_i1_2, exchange_put_i1_3, &
@@ -909,6 +948,44 @@ module junctura
       integer(c_int64_t), intent(out) :: owed
       integer(c_int) :: c_jct_retract
     end function
+    function c_jct_subscribe(pool, selector, options, out) bind(C, name='jct_subscribe')
+      import
+      type(c_ptr), value :: pool
+      character(kind=c_char), intent(in) :: selector(*)
+      character(kind=c_char), intent(in) :: options(*)
+      type(c_ptr), intent(out) :: out
+      integer(c_int) :: c_jct_subscribe
+    end function
+    function c_jct_subscription_next(subscription, timeout, kind) bind(C, name='jct_subscription_next')
+      import
+      type(c_ptr), value :: subscription
+      real(c_double), value :: timeout
+      type(c_ptr), intent(out) :: kind
+      integer(c_int) :: c_jct_subscription_next
+    end function
+    function c_jct_event_text(subscription, field) bind(C, name='jct_event_text')
+      import
+      type(c_ptr), value :: subscription
+      character(kind=c_char), intent(in) :: field(*)
+      type(c_ptr) :: c_jct_event_text
+    end function
+    function c_jct_event_get(subscription, name) bind(C, name='jct_event_get')
+      import
+      type(c_ptr), value :: subscription
+      character(kind=c_char), intent(in) :: name(*)
+      type(c_ptr) :: c_jct_event_get
+    end function
+    function c_jct_event_number(subscription, field, number) bind(C, name='jct_event_number')
+      import
+      type(c_ptr), value :: subscription
+      character(kind=c_char), intent(in) :: field(*)
+      integer(c_int64_t), intent(out) :: number
+      integer(c_int) :: c_jct_event_number
+    end function
+    subroutine c_jct_subscription_close(subscription) bind(C, name='jct_subscription_close')
+      import
+      type(c_ptr), value :: subscription
+    end subroutine
     function c_jct_list(pool, selector, options, out) bind(C, name='jct_list')
       import
       type(c_ptr), value :: pool
@@ -1093,6 +1170,63 @@ module junctura
     subroutine c_jct_exchange_close(exchange) bind(C, name='jct_exchange_close')
       import
       type(c_ptr), value :: exchange
+    end subroutine
+    function c_jct_exchange_open_source(pool, weights, layout, rank, type, common, options, out) bind(C, &
+        name='jct_exchange_open_source')
+      import
+      type(c_ptr), value :: pool
+      type(c_ptr), value :: weights
+      type(c_ptr), value :: layout
+      integer(c_int64_t), value :: rank
+      character(kind=c_char), intent(in) :: type(*)
+      type(c_ptr), value :: common
+      character(kind=c_char), intent(in) :: options(*)
+      type(c_ptr), intent(out) :: out
+      integer(c_int) :: c_jct_exchange_open_source
+    end function
+    function c_jct_exchange_open_target(pool, weights, source, target, rank, type, common, options, &
+        out) bind(C, name='jct_exchange_open_target')
+      import
+      type(c_ptr), value :: pool
+      type(c_ptr), value :: weights
+      type(c_ptr), value :: source
+      type(c_ptr), value :: target
+      integer(c_int64_t), value :: rank
+      character(kind=c_char), intent(in) :: type(*)
+      type(c_ptr), value :: common
+      character(kind=c_char), intent(in) :: options(*)
+      type(c_ptr), intent(out) :: out
+      integer(c_int) :: c_jct_exchange_open_target
+    end function
+    function c_jct_weights_open(path, options, out) bind(C, name='jct_weights_open')
+      import
+      character(kind=c_char), intent(in) :: path(*)
+      character(kind=c_char), intent(in) :: options(*)
+      type(c_ptr), intent(out) :: out
+      integer(c_int) :: c_jct_weights_open
+    end function
+    function c_jct_weights_points(weights, sources, targets) bind(C, name='jct_weights_points')
+      import
+      type(c_ptr), value :: weights
+      integer(c_int64_t), intent(out) :: sources
+      integer(c_int64_t), intent(out) :: targets
+      integer(c_int) :: c_jct_weights_points
+    end function
+    function c_jct_weights_apply(weights, type, source, source_bytes, target, target_bytes, options) bind(C, &
+        name='jct_weights_apply')
+      import
+      type(c_ptr), value :: weights
+      character(kind=c_char), intent(in) :: type(*)
+      type(c_ptr), value :: source
+      integer(c_size_t), value :: source_bytes
+      type(c_ptr), value :: target
+      integer(c_size_t), value :: target_bytes
+      character(kind=c_char), intent(in) :: options(*)
+      integer(c_int) :: c_jct_weights_apply
+    end function
+    subroutine c_jct_weights_close(weights) bind(C, name='jct_weights_close')
+      import
+      type(c_ptr), value :: weights
     end subroutine
   end interface
 
@@ -4743,6 +4877,81 @@ contains
     if (c_associated(self%handle)) call follow_close(self)
   end subroutine
 
+  !> Subscribes to events of objects that match a selector ('' matches all), of clients, requirements and bundles. Blocks
+  !! for one round trip. Options and errors: jct_subscribe.
+  subroutine subscription_open(self, pool, selector, options, stat, errmsg)
+    class(subscription_t), intent(inout) :: self
+    type(pool_t), intent(in) :: pool
+    character(len=*), intent(in) :: selector
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call subscription_close(self)
+    call conclude(c_jct_subscribe(pool%handle, c_text(selector), c_text(options), self%handle), stat, errmsg)
+  end subroutine
+
+  !> Takes the next event. `kind` is its kind, such as 'offered'; empty where the subscription has ended. Blocks for at
+  !! most `timeout` seconds; JCT_TIMEOUT where none has arrived. As jct_subscription_next.
+  subroutine subscription_next(self, kind, timeout, stat, errmsg)
+    class(subscription_t), intent(inout) :: self
+    character(len=:), allocatable, intent(out) :: kind
+    real(real64), intent(in), optional :: timeout
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_ptr) :: text
+    integer(c_int) :: code
+    code = c_jct_subscription_next(self%handle, seconds(timeout), text)
+    kind = text_at(text)
+    call conclude(code, stat, errmsg)
+  end subroutine
+
+  !> Returns a text of the event: 'key', 'client', 'reason' and others; empty where it has none. As jct_event_text.
+  function subscription_text(self, field) result(text)
+    class(subscription_t), intent(in) :: self
+    character(len=*), intent(in) :: field
+    character(len=:), allocatable :: text
+    text = text_at(c_jct_event_text(self%handle, c_text(field)))
+  end function
+
+  !> Returns the value of an attribute of the event's object; empty where there is none. Does not block.
+  function subscription_value(self, name) result(text)
+    class(subscription_t), intent(in) :: self
+    character(len=*), intent(in) :: name
+    character(len=:), allocatable :: text
+    text = text_at(c_jct_event_get(self%handle, c_text(name)))
+  end function
+
+  !> Returns a number of the event: 'bytes', 'version', 'pid' and others. Errors: JCT_NOT_FOUND where it has none. As
+  !! jct_event_number.
+  function subscription_number(self, field, stat, errmsg) result(number)
+    class(subscription_t), intent(in) :: self
+    character(len=*), intent(in) :: field
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    integer(int64) :: number
+    integer(c_int) :: code
+    code = c_jct_event_number(self%handle, c_text(field), number)
+    call conclude(code, stat, errmsg)
+  end function
+
+  !> Ends a subscription. Blocks for one round trip at most.
+  subroutine subscription_close(self)
+    class(subscription_t), intent(inout) :: self
+    call c_jct_subscription_close(self%handle)
+    self%handle = c_null_ptr
+  end subroutine
+
+  subroutine subscription_copy(left, right)
+    class(subscription_t), intent(inout) :: left
+    class(subscription_t), intent(in) :: right
+    call refuse_copy(left%handle, right%handle)
+  end subroutine
+
+  subroutine subscription_final(self)
+    type(subscription_t), intent(inout) :: self
+    if (c_associated(self%handle)) call subscription_close(self)
+  end subroutine
+
   !> Requires every object that matches a selector, from what is visible now on. Blocks for one round trip. Options and
   !! errors: jct_require.
   subroutine requirement_open(self, pool, selector, options, stat, errmsg)
@@ -5759,6 +5968,298 @@ contains
   subroutine layout_final(self)
     type(layout_t), intent(inout) :: self
     if (c_associated(self%handle)) call layout_close(self)
+  end subroutine
+
+  !> Reads a file of weights, which `junctura weights convert` makes of netCDF files of SCRIP, ESMF and YAC. Blocks until
+  !! the file is read. Errors: jct_weights_open.
+  subroutine weights_open(self, path, options, stat, errmsg)
+    class(weights_t), intent(inout) :: self
+    character(len=*), intent(in) :: path
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call weights_close(self)
+    call conclude(c_jct_weights_open(c_text(path), c_text(options), self%handle), stat, errmsg)
+  end subroutine
+
+  !> Returns the numbers of points of the source grid and of the target grid. Does not block.
+  subroutine weights_points(self, sources, targets, stat, errmsg)
+    class(weights_t), intent(in) :: self
+    integer(int64), intent(out) :: sources, targets
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call conclude(c_jct_weights_points(self%handle, sources, targets), stat, errmsg)
+  end subroutine
+
+  !> Regrids a field of the source grid in `values` to `results` on the target grid. The first dimension is the fastest
+  !! one of the grid, as in the file. Does not block. Options and errors: jct_weights_apply.
+  subroutine weights_apply_r4_1(self, values, results, options, stat, errmsg)
+    class(weights_t), intent(in) :: self
+    real(real32), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    real(real32), intent(inout), contiguous, target :: results(:)
+    type(c_ptr) :: place
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    place = c_null_ptr
+    if (size(results) > 0) place = c_loc(results)
+    call conclude(c_jct_weights_apply(self%handle, c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t), &
+                                      place, 4_c_size_t * size(results, kind=c_size_t), c_text(options)), stat, errmsg)
+  end subroutine
+
+
+  subroutine weights_apply_r4_2(self, values, results, options, stat, errmsg)
+    class(weights_t), intent(in) :: self
+    real(real32), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    real(real32), intent(inout), contiguous, target :: results(:,:)
+    type(c_ptr) :: place
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    place = c_null_ptr
+    if (size(results) > 0) place = c_loc(results)
+    call conclude(c_jct_weights_apply(self%handle, c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t), &
+                                      place, 4_c_size_t * size(results, kind=c_size_t), c_text(options)), stat, errmsg)
+  end subroutine
+
+
+  subroutine weights_apply_r4_3(self, values, results, options, stat, errmsg)
+    class(weights_t), intent(in) :: self
+    real(real32), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    real(real32), intent(inout), contiguous, target :: results(:,:,:)
+    type(c_ptr) :: place
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    place = c_null_ptr
+    if (size(results) > 0) place = c_loc(results)
+    call conclude(c_jct_weights_apply(self%handle, c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t), &
+                                      place, 4_c_size_t * size(results, kind=c_size_t), c_text(options)), stat, errmsg)
+  end subroutine
+
+
+  subroutine weights_apply_r4_4(self, values, results, options, stat, errmsg)
+    class(weights_t), intent(in) :: self
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    real(real32), intent(inout), contiguous, target :: results(:,:,:,:)
+    type(c_ptr) :: place
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    place = c_null_ptr
+    if (size(results) > 0) place = c_loc(results)
+    call conclude(c_jct_weights_apply(self%handle, c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t), &
+                                      place, 4_c_size_t * size(results, kind=c_size_t), c_text(options)), stat, errmsg)
+  end subroutine
+
+
+  subroutine weights_apply_r4_5(self, values, results, options, stat, errmsg)
+    class(weights_t), intent(in) :: self
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    real(real32), intent(inout), contiguous, target :: results(:,:,:,:,:)
+    type(c_ptr) :: place
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    place = c_null_ptr
+    if (size(results) > 0) place = c_loc(results)
+    call conclude(c_jct_weights_apply(self%handle, c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t), &
+                                      place, 4_c_size_t * size(results, kind=c_size_t), c_text(options)), stat, errmsg)
+  end subroutine
+
+
+  subroutine weights_apply_r4_6(self, values, results, options, stat, errmsg)
+    class(weights_t), intent(in) :: self
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    real(real32), intent(inout), contiguous, target :: results(:,:,:,:,:,:)
+    type(c_ptr) :: place
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    place = c_null_ptr
+    if (size(results) > 0) place = c_loc(results)
+    call conclude(c_jct_weights_apply(self%handle, c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t), &
+                                      place, 4_c_size_t * size(results, kind=c_size_t), c_text(options)), stat, errmsg)
+  end subroutine
+
+
+  subroutine weights_apply_r4_7(self, values, results, options, stat, errmsg)
+    class(weights_t), intent(in) :: self
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    real(real32), intent(inout), contiguous, target :: results(:,:,:,:,:,:,:)
+    type(c_ptr) :: place
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    place = c_null_ptr
+    if (size(results) > 0) place = c_loc(results)
+    call conclude(c_jct_weights_apply(self%handle, c_text('f4'), location, 4_c_size_t * size(values, kind=c_size_t), &
+                                      place, 4_c_size_t * size(results, kind=c_size_t), c_text(options)), stat, errmsg)
+  end subroutine
+
+
+  subroutine weights_apply_r8_1(self, values, results, options, stat, errmsg)
+    class(weights_t), intent(in) :: self
+    real(real64), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    real(real64), intent(inout), contiguous, target :: results(:)
+    type(c_ptr) :: place
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    place = c_null_ptr
+    if (size(results) > 0) place = c_loc(results)
+    call conclude(c_jct_weights_apply(self%handle, c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t), &
+                                      place, 8_c_size_t * size(results, kind=c_size_t), c_text(options)), stat, errmsg)
+  end subroutine
+
+
+  subroutine weights_apply_r8_2(self, values, results, options, stat, errmsg)
+    class(weights_t), intent(in) :: self
+    real(real64), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    real(real64), intent(inout), contiguous, target :: results(:,:)
+    type(c_ptr) :: place
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    place = c_null_ptr
+    if (size(results) > 0) place = c_loc(results)
+    call conclude(c_jct_weights_apply(self%handle, c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t), &
+                                      place, 8_c_size_t * size(results, kind=c_size_t), c_text(options)), stat, errmsg)
+  end subroutine
+
+
+  subroutine weights_apply_r8_3(self, values, results, options, stat, errmsg)
+    class(weights_t), intent(in) :: self
+    real(real64), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    real(real64), intent(inout), contiguous, target :: results(:,:,:)
+    type(c_ptr) :: place
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    place = c_null_ptr
+    if (size(results) > 0) place = c_loc(results)
+    call conclude(c_jct_weights_apply(self%handle, c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t), &
+                                      place, 8_c_size_t * size(results, kind=c_size_t), c_text(options)), stat, errmsg)
+  end subroutine
+
+
+  subroutine weights_apply_r8_4(self, values, results, options, stat, errmsg)
+    class(weights_t), intent(in) :: self
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    real(real64), intent(inout), contiguous, target :: results(:,:,:,:)
+    type(c_ptr) :: place
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    place = c_null_ptr
+    if (size(results) > 0) place = c_loc(results)
+    call conclude(c_jct_weights_apply(self%handle, c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t), &
+                                      place, 8_c_size_t * size(results, kind=c_size_t), c_text(options)), stat, errmsg)
+  end subroutine
+
+
+  subroutine weights_apply_r8_5(self, values, results, options, stat, errmsg)
+    class(weights_t), intent(in) :: self
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    real(real64), intent(inout), contiguous, target :: results(:,:,:,:,:)
+    type(c_ptr) :: place
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    place = c_null_ptr
+    if (size(results) > 0) place = c_loc(results)
+    call conclude(c_jct_weights_apply(self%handle, c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t), &
+                                      place, 8_c_size_t * size(results, kind=c_size_t), c_text(options)), stat, errmsg)
+  end subroutine
+
+
+  subroutine weights_apply_r8_6(self, values, results, options, stat, errmsg)
+    class(weights_t), intent(in) :: self
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    real(real64), intent(inout), contiguous, target :: results(:,:,:,:,:,:)
+    type(c_ptr) :: place
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    place = c_null_ptr
+    if (size(results) > 0) place = c_loc(results)
+    call conclude(c_jct_weights_apply(self%handle, c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t), &
+                                      place, 8_c_size_t * size(results, kind=c_size_t), c_text(options)), stat, errmsg)
+  end subroutine
+
+
+  subroutine weights_apply_r8_7(self, values, results, options, stat, errmsg)
+    class(weights_t), intent(in) :: self
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    real(real64), intent(inout), contiguous, target :: results(:,:,:,:,:,:,:)
+    type(c_ptr) :: place
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    place = c_null_ptr
+    if (size(results) > 0) place = c_loc(results)
+    call conclude(c_jct_weights_apply(self%handle, c_text('f8'), location, 8_c_size_t * size(values, kind=c_size_t), &
+                                      place, 8_c_size_t * size(results, kind=c_size_t), c_text(options)), stat, errmsg)
+  end subroutine
+
+  !> Closes weights. Exchanges that were opened with them are not affected. Does not block.
+  subroutine weights_close(self)
+    class(weights_t), intent(inout) :: self
+    call c_jct_weights_close(self%handle)
+    self%handle = c_null_ptr
+  end subroutine
+
+  subroutine weights_copy(left, right)
+    class(weights_t), intent(inout) :: left
+    class(weights_t), intent(in) :: right
+    call refuse_copy(left%handle, right%handle)
+  end subroutine
+
+  subroutine weights_final(self)
+    type(weights_t), intent(inout) :: self
+    if (c_associated(self%handle)) call weights_close(self)
   end subroutine
 
   !> Offers the piece of an array that `rank` has in `layout`; the elements are copied. Every rank calls it with the same
@@ -8883,6 +9384,47 @@ contains
     self%element = element
     call conclude(c_jct_exchange_open(pool%handle, layout%handle, int(rank, c_int64_t), c_text(element), &
                                       handle_of(common), c_text(options), self%handle), stat, errmsg)
+  end subroutine
+
+  !> Opens the source's side of an exchange between two grids, for `rank` in `layout`, a column-major layout whose first
+  !! dimension is the fastest one of the grid. `element` is 'f4' or 'f8'. `put` then takes a field of the source grid. Does
+  !! not block. Options and errors: jct_exchange_open_source.
+  subroutine exchange_open_source(self, pool, weights, layout, rank, element, common, options, stat, errmsg)
+    class(exchange_t), intent(inout) :: self
+    type(pool_t), intent(in) :: pool
+    type(weights_t), intent(in) :: weights
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    character(len=*), intent(in) :: element
+    type(attributes_t), intent(in), optional :: common
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call exchange_close(self)
+    self%element = element
+    call conclude(c_jct_exchange_open_source(pool%handle, weights%handle, layout%handle, int(rank, c_int64_t), &
+                                             c_text(element), handle_of(common), c_text(options), self%handle), &
+                  stat, errmsg)
+  end subroutine
+
+  !> Opens the target's side of an exchange between two grids, for `rank` in `target`; `source` is the layout of the other
+  !! side. `get` then receives a field of the target grid. Does not block. Options and errors: jct_exchange_open_target.
+  subroutine exchange_open_target(self, pool, weights, source, target, rank, element, common, options, stat, errmsg)
+    class(exchange_t), intent(inout) :: self
+    type(pool_t), intent(in) :: pool
+    type(weights_t), intent(in) :: weights
+    type(layout_t), intent(in) :: source, target
+    integer, intent(in) :: rank
+    character(len=*), intent(in) :: element
+    type(attributes_t), intent(in), optional :: common
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call exchange_close(self)
+    self%element = element
+    call conclude(c_jct_exchange_open_target(pool%handle, weights%handle, source%handle, target%handle, &
+                                             int(rank, c_int64_t), c_text(element), handle_of(common), &
+                                             c_text(options), self%handle), stat, errmsg)
   end subroutine
 
   function has_element(exchange, element, stat, errmsg) result(has)

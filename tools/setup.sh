@@ -170,6 +170,8 @@ OPTIONAL=(
     "gfortran gfortran"
     "flang-new-19 flang-19 libflang-19-dev"
     "mpif90.openmpi openmpi-bin libopenmpi-dev"
+    "mpicc.mpich mpich libmpich-dev"
+    "abidiff abigail-tools"
 )
 
 optional_packages() {

@@ -273,6 +273,40 @@ private:
     detail::Handle<jct_follow_t, jct_follow_close> handle_;
 };
 
+/* A subscription to the events of a pool, with the event that was taken last. */
+class Subscription {
+public:
+    explicit Subscription(jct_subscription_t *handle) noexcept : handle_(handle) {}
+    /* Takes the next event; returns its kind, such as "offered", empty where the subscription has ended. Blocks for at
+     * most `timeout` seconds; throws JCT_TIMEOUT where none has arrived. As jct_subscription_next. */
+    std::string next(double timeout = forever) {
+        const char *kind;
+        detail::check(jct_subscription_next(get(), timeout, &kind));
+        return detail::text_or_empty(kind);
+    }
+    /* Returns a text of the event: "key", "client", "reason", ...; empty where it has none. As jct_event_text. */
+    std::string text(const std::string &field) const {
+        return detail::text_or_empty(jct_event_text(get(), field.c_str()));
+    }
+    /* Returns the value of an attribute of the event's object; empty where there is none. As jct_event_get. */
+    std::string value(const std::string &name) const {
+        return detail::text_or_empty(jct_event_get(get(), name.c_str()));
+    }
+    /* Returns a number of the event: "bytes", "version", "pid", ... As jct_event_number. */
+    std::uint64_t number(const std::string &field) const {
+        std::uint64_t number;
+        detail::check(jct_event_number(get(), field.c_str(), &number));
+        return number;
+    }
+    /* Ends the subscription. Blocks for one round trip at most. */
+    void close() noexcept { handle_.reset(); }
+    /* The handle of C, which this object keeps. */
+    jct_subscription_t *get() const noexcept { return handle_.get(); }
+
+private:
+    detail::Handle<jct_subscription_t, jct_subscription_close> handle_;
+};
+
 /* A demand whose answer is awaited later. */
 class Pending {
 public:
@@ -450,13 +484,49 @@ private:
     Handle handle_;
 };
 
+/* Weights from one grid to another. */
+class Weights {
+public:
+    /* Reads a file that `junctura weights convert` has made. Blocks until the file is read. As jct_weights_open. */
+    explicit Weights(const std::string &path, const std::string &options = "") {
+        jct_weights_t *weights;
+        detail::check(jct_weights_open(path.c_str(), options.c_str(), &weights));
+        handle_ = Handle(weights);
+    }
+    /* Returns the number of points of the source grid. */
+    std::uint64_t sources() const { return points(true); }
+    /* Returns the number of points of the target grid. */
+    std::uint64_t targets() const { return points(false); }
+    /* Regrids a field of float or double. As jct_weights_apply. */
+    template <typename Source, typename Target>
+    void apply(const Source &source, Target &&target, const std::string &options = "") const {
+        using Element = detail::ElementOf<Target>;
+        static_assert(std::is_same_v<std::remove_const_t<detail::ElementOf<const Source>>, Element>,
+                      "the same type of elements");
+        detail::check(jct_weights_apply(get(), type_of<Element>(), source.data(), detail::bytes_of(source),
+                                        target.data(), detail::bytes_of(target), options.c_str()));
+    }
+    /* The handle of C, which this object keeps. */
+    jct_weights_t *get() const noexcept { return handle_.get(); }
+
+private:
+    using Handle = detail::Handle<jct_weights_t, jct_weights_close>;
+    std::uint64_t points(bool of_source) const {
+        std::uint64_t sources, targets;
+        detail::check(jct_weights_points(get(), &sources, &targets));
+        return of_source ? sources : targets;
+    }
+    Handle handle_;
+};
+
 /* The exchange of an array of elements of a type that is repeated, such as with every time step. */
 template <typename T> class Exchange {
 public:
     explicit Exchange(jct_exchange_t *handle) noexcept : handle_(handle) {}
     /* Offers the rank's piece of the array that has the common attributes and these. As jct_exchange_put. */
     template <typename Range> void put(const Attributes &attributes, const Range &mine) const {
-        static_assert(std::is_same_v<detail::ElementOf<const Range>, const T>, "elements of the exchange's type");
+        using Element = std::remove_const_t<detail::ElementOf<const Range>>;
+        static_assert(std::is_same_v<Element, T>, "elements of the exchange's type");
         detail::check(jct_exchange_put(handle_.get(), attributes.get(), mine.data(), detail::bytes_of(mine)));
     }
     /* Receives the rank's part of the array that has the common attributes and these. Blocks until all pieces are
@@ -598,6 +668,12 @@ public:
         detail::check(jct_join(get(), group.c_str(), options.c_str(), &follow));
         return Follow(follow);
     }
+    /* Subscribes to events of objects that match a selector, of clients, requirements and bundles. As jct_subscribe. */
+    Subscription subscribe(const std::string &selector = "", const std::string &options = "") const {
+        jct_subscription_t *subscription;
+        detail::check(jct_subscribe(get(), selector.c_str(), options.c_str(), &subscription));
+        return Subscription(subscription);
+    }
     /* Requires every object that matches a selector, from what is visible now on. As jct_require. */
     Requirement require(const std::string &selector, const std::string &options = "") const {
         jct_requirement_t *requirement;
@@ -662,6 +738,25 @@ public:
         jct_exchange_t *exchange;
         detail::check(jct_exchange_open(get(), layout.get(), rank, type_of<T>(), common.get(), options.c_str(),
                                         &exchange));
+        return Exchange<T>(exchange);
+    }
+    /* Opens the source's side of an exchange between two grids, for `rank` in `layout`. As jct_exchange_open_source. */
+    template <typename T>
+    Exchange<T> exchange_source(const Weights &weights, const Layout &layout, std::uint64_t rank,
+                                const Attributes &common = {}, const std::string &options = "") const {
+        jct_exchange_t *exchange;
+        detail::check(jct_exchange_open_source(get(), weights.get(), layout.get(), rank, type_of<T>(), common.get(),
+                                               options.c_str(), &exchange));
+        return Exchange<T>(exchange);
+    }
+    /* Opens the target's side, for `rank` in `target`; `source` is the layout of the other side. As
+     * jct_exchange_open_target. */
+    template <typename T>
+    Exchange<T> exchange_target(const Weights &weights, const Layout &source, const Layout &target, std::uint64_t rank,
+                                const Attributes &common = {}, const std::string &options = "") const {
+        jct_exchange_t *exchange;
+        detail::check(jct_exchange_open_target(get(), weights.get(), source.get(), target.get(), rank, type_of<T>(),
+                                               common.get(), options.c_str(), &exchange));
         return Exchange<T>(exchange);
     }
     /* The handle of C, which this object keeps. */

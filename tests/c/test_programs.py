@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from c_programs import LIBRARY, has
+from c_programs import LIBRARY, PROGRAMS, compile_c, has
 
 Compile = Callable[..., Path]
 Run = Callable[..., str]
@@ -63,3 +64,19 @@ def test_random_calls_return_codes_and_break_nothing(compiled: Compile, pool: st
 def test_valgrind_reports_nothing(name: str, compiled: Compile, pool: str, run: Run, valgrind: list[str]) -> None:
     arguments = [1000, SEED] if name == "random_calls" else []
     run(*valgrind, compiled(f"{name}.c"), pool, *arguments)
+
+
+@pytest.mark.skipif(
+    resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY,
+    reason="AddressSanitizer reserves memory",
+)
+def test_address_sanitizer_reports_nothing_in_random_calls(
+    libraries: Path, pool: str, run: Run, tmp_path: Path
+) -> None:
+    # Memory of the library is checked where the C library touches it; leaks are those of the whole process.
+    program = compile_c(PROGRAMS / "random_calls.c", tmp_path / "checked", libraries, "-fsanitize=address,undefined")
+    run(program, pool, CALLS, SEED)
+
+
+def test_a_loop_of_openmp_uses_one_pool(compiled: Compile, pool: str, run: Run) -> None:
+    assert run(compiled("openmp.c", "-fopenmp"), pool) == "done\n"

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from e2e_shell import JUNCTURA, Shell, shown_until_its_end
 
+from junctura.remap import Weights
+
 # Commands that print, and do it though little is there; each once with a reader that has gone.
 PRINTING = [
     ["--help"],
@@ -47,6 +49,7 @@ PRINTING = [
     ["schema", "list"],
     ["schema", "show", "mars"],
     ["schema", "check", "mars"],
+    ["weights", "convert", "WEIGHTS", "CONVERTED", "--python", "PYTHON"],
     ["layout", "show", "shape=8 grid=2"],
     ["layout", "plan", "--from", "shape=8 grid=2", "--to", "shape=8", "--rank", "0"],
     ["layout", "draw", "--from", "shape=8 grid=2", "--to", "shape=8"],
@@ -118,7 +121,8 @@ def name_of(command: list[str]) -> tuple[str, ...]:
 
 def test_a_reader_that_has_gone_is_no_failure_of_any_command(shell: Shell, tmp_path: Path) -> None:
     # `import` prints what others keep, and needs their packages.
-    silent = {("pool", "serve"), ("store", "import")}
+    # `config` prints what a wheel has.
+    silent = {("pool", "serve"), ("store", "import"), ("config",)}
     assert set(parts()) - silent == {name_of(line) for line in PRINTING if line[0][0] != "-"} - {("pool", "groups")}
     (tmp_path / "one").write_text("one")
     secrets = tmp_path / "secrets"
@@ -132,7 +136,11 @@ def test_a_reader_that_has_gone_is_no_failure_of_any_command(shell: Shell, tmp_p
     run.mkdir()
     head = {"kind": "run", "at": 0.0, "format": 1, "workflow": "one", "run": "run", "tasks": []}
     (run / "record.jsonl").write_text(json.dumps(head) + "\n")
+    weights = tmp_path / "weights"
+    Weights([0], [0], [1.0], (2,), (2,)).write(weights, "binary")
     words = {
+        "WEIGHTS": str(weights),
+        "CONVERTED": str(tmp_path / "converted"),
         "RUN": str(run),
         "FILE": str(tmp_path / "one"),
         "RECIPE": str(recipe),

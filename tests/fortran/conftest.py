@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,9 +28,19 @@ def family(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def compiled(family: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def compiler_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Callable[..., Path]]:
+    """Returns what compiles programs by a family of compilers, the same for all tests."""
+    return functools.cache(lambda family: compiler_in(family, tmp_path_factory.mktemp(family)))
+
+
+@pytest.fixture(scope="session")
+def compiled(family: str, compiler_of: Callable[[str], Callable[..., Path]]) -> Callable[..., Path]:
     """Compiles a program, once for all tests of a compiler."""
-    folder = tmp_path_factory.mktemp(family)
+    return compiler_of(family)
+
+
+def compiler_in(family: str, folder: Path) -> Callable[..., Path]:
+    """Compiles the module into a folder; returns what compiles programs there."""
     libraries = prepare(folder / "libraries")
     module = compile_module(family, folder)
 

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pytest
 from c_programs import PROGRAMS, compile_c, prepare
+from fortran_programs import COMPILERS, compiler
 
 import junctura
 
@@ -55,4 +56,16 @@ def test_an_array_keeps_its_bits_through_all_languages(
     assert payload.read_bytes() == EXPECTED.tobytes()
     run("junctura", "put", payload, "--pool", pool, "--set", "name=of_rust")
     assert run(middle, pool, "of_rust", "back_by_fortran", "bytes") == "done\n"
-    assert run(ends, pool, "check", "back_by_fortran") == "done\n"
+    assert run(ends, pool, "store", "check", "back_by_fortran") == "done\n"
+
+
+def test_programs_of_two_compilers_exchange_an_array(
+    compiler_of: Callable[[str], Compile], ends: Path, pool: str, run: Run
+) -> None:
+    missing = [name for name in COMPILERS if compiler(name) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} is not installed: tools/setup.sh dev")
+    assert run(ends, pool, "offer", "of_c") == "done\n"
+    assert run(compiler_of("gfortran")("mixed"), pool, "of_c", "of_gfortran") == "done\n"
+    assert run(compiler_of("flang")("mixed"), pool, "of_gfortran", "of_flang") == "done\n"
+    assert run(ends, pool, "store", "check", "of_flang") == "done\n"

@@ -1,9 +1,8 @@
 //! Arrays that are distributed over ranks: pieces, and exchanges that repeat them.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::Arc;
 
-use junctura::{ArrayPart, ArrayPiece, Element, Exchange, Layout, Pool, Result, Target};
+use junctura::{ArrayPart, ArrayPiece, Code, Element, Error, Exchange, RegridSource, RegridTarget, Result, Target};
 
 use crate::attributes::{self, AttributeSet, AttributesHandle};
 use crate::call::argument::{bytes as read_bytes, bytes_mut, text, timeout as read_timeout};
@@ -27,8 +26,16 @@ impl OpaqueType for ExchangeHandle {
 /// The contents of a handle.
 #[doc(hidden)]
 pub struct OpenExchange {
-    exchange: Exchange,
+    side: ExchangeSide,
     common: AttributeSet,
+}
+
+/// What an exchange does with a field.
+pub(crate) enum ExchangeSide {
+    /// The grid stays.
+    Plain(Exchange),
+    Source(RegridSource),
+    Target(RegridTarget),
 }
 
 /// Offers the piece of an array that `rank` has in `layout`: `bytes` bytes at `data`, which are copied.
@@ -133,35 +140,37 @@ pub unsafe extern "C" fn jct_exchange_open(
         unsafe {
             handle::create_in(out, || {
                 let (pool, layout, element) = (pool::of(pool)?, handle::shared(layout)?, element(r#type)?);
-                let exchange = exchange(pool, (layout, rank, element), OptionWords::read(options)?)?;
+                let mut words = OptionWords::read(options)?;
+                let change = exchange_options(&mut words)?;
+                words.finish()?;
+                let exchange = change(Exchange::new(pool, layout, rank, element)?);
                 let common = attributes::given(common)?.cloned().unwrap_or_default();
-                Ok(OpenExchange { exchange, common })
+                Ok(OpenExchange::new(ExchangeSide::Plain(exchange), common))
             })
         }
     })
 }
 
-fn exchange(
-    pool: &Pool,
-    (layout, rank, element): (&Arc<Layout>, u64, Element),
-    mut words: OptionWords<'_>,
-) -> Result<Exchange> {
-    let mut exchange = Exchange::new(pool, layout, rank, element)?;
-    if let Some(name) = words.text("schema")? {
-        exchange = exchange.schema(name);
-    }
-    if let Some(retention) = words.parsed("retention")? {
-        exchange = exchange.retention(retention);
-    }
-    words.finish()?;
-    Ok(exchange)
+/// Reads `schema` and `retention`, as a change to an exchange.
+pub(crate) fn exchange_options<'w>(words: &mut OptionWords<'w>) -> Result<impl FnOnce(Exchange) -> Exchange + use<'w>> {
+    let (schema, retention) = (words.text("schema")?, words.parsed("retention")?);
+    Ok(move |mut exchange: Exchange| {
+        if let Some(name) = schema {
+            exchange = exchange.schema(name);
+        }
+        if let Some(retention) = retention {
+            exchange = exchange.retention(retention);
+        }
+        exchange
+    })
 }
 
 /// Offers the rank's piece of the array that has the common attributes and these, which may be NULL. The
-/// bytes are copied. Blocks for one round trip. Errors: those of jct_offer_piece.
+/// bytes are copied. Blocks for one round trip. Errors: those of jct_offer_piece; JCT_INVALID_ARGUMENT for the
+/// target's side of an exchange between two grids.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_exchange_put(
-    exchange: *const ExchangeHandle,
+    exchange: *mut ExchangeHandle,
     attributes: *const AttributesHandle,
     data: *const c_void,
     bytes: usize,
@@ -169,19 +178,24 @@ pub unsafe extern "C" fn jct_exchange_put(
     guarded(|| {
         // SAFETY: the caller guarantees the arguments.
         unsafe {
-            let (open, mine) = (handle::shared(exchange)?, read_bytes("data", data, bytes)?);
-            open.all(attributes::given(attributes)?)
-                .lend(|given| open.exchange.put(given.iter().copied(), mine))
+            let (open, mine) = (handle::exclusive(exchange)?, read_bytes("data", data, bytes)?);
+            let all = open.all(attributes::given(attributes)?);
+            all.lend(|given| match &mut open.side {
+                ExchangeSide::Plain(exchange) => exchange.put(given.iter().copied(), mine),
+                ExchangeSide::Source(source) => source.put(given.iter().copied(), mine),
+                ExchangeSide::Target(_) => Err(other_side("the target's side receives: use jct_exchange_get")),
+            })
         }
     })
 }
 
 /// Receives the rank's part of the array whose key has the common attributes and these, which may be NULL,
 /// into `bytes` bytes at `data`. Blocks until all pieces are offered, for at most `timeout` seconds.
-/// Errors: those of jct_demand_array.
+/// Errors: those of jct_demand_array; of an exchange between two grids also JCT_CONFLICT, and
+/// JCT_INVALID_ARGUMENT for the source's side.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_exchange_get(
-    exchange: *const ExchangeHandle,
+    exchange: *mut ExchangeHandle,
     attributes: *const AttributesHandle,
     timeout: f64,
     data: *mut c_void,
@@ -190,15 +204,27 @@ pub unsafe extern "C" fn jct_exchange_get(
     guarded(|| {
         // SAFETY: the caller guarantees the arguments.
         unsafe {
-            let (open, mine) = (handle::shared(exchange)?, bytes_mut("data", data, bytes)?);
+            let (open, mine) = (handle::exclusive(exchange)?, bytes_mut("data", data, bytes)?);
             let timeout = read_timeout(timeout)?;
-            open.all(attributes::given(attributes)?)
-                .lend(|given| open.exchange.get_into(given.iter().copied(), timeout, mine))
+            let all = open.all(attributes::given(attributes)?);
+            all.lend(|given| match &mut open.side {
+                ExchangeSide::Plain(exchange) => exchange.get_into(given.iter().copied(), timeout, mine),
+                ExchangeSide::Target(target) => target.get_into(given.iter().copied(), timeout, mine),
+                ExchangeSide::Source(_) => Err(other_side("the source's side offers: use jct_exchange_put")),
+            })
         }
     })
 }
 
+fn other_side(cause: &str) -> Error {
+    Error::new(Code::InvalidArgument, "exchange", cause)
+}
+
 impl OpenExchange {
+    pub(crate) fn new(side: ExchangeSide, common: AttributeSet) -> Self {
+        Self { side, common }
+    }
+
     fn all(&self, given: Option<&AttributeSet>) -> AttributeSet {
         given.map_or_else(|| self.common.clone(), |given| self.common.with(given))
     }
@@ -211,7 +237,11 @@ pub unsafe extern "C" fn jct_exchange_close(exchange: *mut ExchangeHandle) {
     guarded(|| unsafe { handle::release(exchange) }.map(drop));
 }
 
-unsafe fn element(name: *const c_char) -> Result<Element> {
+/// Reads the type of elements.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn element(name: *const c_char) -> Result<Element> {
     // SAFETY: the caller of the exported function guarantees the arguments.
     unsafe { text("type", name) }?.parse()
 }

@@ -28,6 +28,7 @@ mod object;
 
 mod follow;
 mod require;
+mod subscribe;
 
 mod list;
 
@@ -36,6 +37,7 @@ mod bundle;
 mod layout;
 
 mod array;
+mod regrid;
 
 use std::ffi::{CString, c_char, c_void};
 
@@ -52,7 +54,9 @@ pub use object::*;
 pub use offer::*;
 pub use pipeline::*;
 pub use pool::*;
+pub use regrid::*;
 pub use require::*;
+pub use subscribe::*;
 pub use withdraw::*;
 
 /// The number of the ABI that this header describes. It is in the name of the library, too:

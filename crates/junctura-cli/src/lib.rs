@@ -11,6 +11,7 @@ extern crate junctura_terminal;
 mod absent;
 mod admin;
 mod attributes;
+mod config;
 mod exit;
 mod json;
 mod model;
@@ -21,6 +22,7 @@ mod timeline;
 mod today;
 mod url;
 mod usage;
+mod weights;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -53,6 +55,8 @@ enum TopCommand {
     Timeline(timeline::TimelineArguments),
     Schema(model::schema::SchemaArguments),
     Layout(model::layout::LayoutArguments),
+    Weights(weights::WeightsArguments),
+    Config(config::ConfigArguments),
     Doctor(admin::doctor::DoctorArguments),
     Token(admin::token::TokenArguments),
     Cert(admin::cert::CertArguments),
@@ -66,10 +70,10 @@ const TASKS: [(&str, &[&str]); 5] = [
     ("Objects", &["put", "get", "ls", "watch", "wait-for", "cp"]),
     ("Pools and stores", &["pool", "store"]),
     ("Workflows and products", &["run", "timeline"]),
-    ("Schemas and arrays", &["schema", "layout"]),
+    ("Schemas and arrays", &["schema", "layout", "weights"]),
     (
         "This machine",
-        &["doctor", "load", "token", "cert", "completions", "man"],
+        &["doctor", "load", "token", "cert", "config", "completions", "man"],
     ),
 ];
 
@@ -169,6 +173,8 @@ fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<()> 
         TopCommand::Timeline(arguments) => timeline::run(&arguments, program),
         TopCommand::Schema(arguments) => model::schema::run(&arguments),
         TopCommand::Layout(arguments) => model::layout::run(&arguments),
+        TopCommand::Weights(arguments) => weights::run(&arguments, program),
+        TopCommand::Config(arguments) => config::run(&arguments, program),
         TopCommand::Doctor(arguments) => admin::doctor::run(&arguments),
         TopCommand::Token(arguments) => admin::token::run(&arguments),
         TopCommand::Cert(arguments) => admin::cert::run(&arguments),

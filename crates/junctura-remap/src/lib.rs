@@ -5,6 +5,8 @@
 //!     apply       any range of target points, each summed in the order of its links
 //!     part        the rows of a range, and which stretches of the source they need
 //!     conserved   what the source holds and what the target gets, as integrals
+//!     encode      the bytes of a file; `decode` reads them
+//!   CarriedPlan   what ranks of a source send to ranks of a target: sums, or the values that are summed there
 //!   Course        which steps a field at a wanted time is made of: nearest, linear, mean, sum, after a lag
 //! ```
 //! A target point is one sum in one order, so that the bits of a field do not depend on how its points are dealt out over threads and
@@ -12,11 +14,15 @@
 //! without a source is left missing. How weights are computed is not known here; nor are files. Everything is pure: who has several
 //! threads gives each a range of target points.
 
+mod binary;
+mod carried;
 mod conserve;
 mod course;
 mod links;
 mod weights;
 
+pub use binary::{HEADER_BYTES, MAGIC};
+pub use carried::{ApplySide, CarriedPlan, CarriedTarget};
 pub use conserve::{CompensatedSum, ConservedIntegrals};
 pub use course::{CourseAnswer, StepUses, TimeCourse, TimeMethod};
 pub use links::WeightLink;

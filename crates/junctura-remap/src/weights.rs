@@ -62,7 +62,7 @@ pub struct GridCells {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
     pub(crate) rows: LinkRows,
-    shapes: [Vec<u64>; 2],
+    pub(crate) shapes: [Vec<u64>; 2],
     pub(crate) cells: [GridCells; 2],
     /// What the weights of a target cell are divided by: its area, or the part of it that is covered.
     pub(crate) are_by_fraction: bool,
@@ -335,7 +335,7 @@ impl GridCells {
     }
 }
 
-fn points(side: &str, shape: &[u64]) -> Result<u64> {
+pub(crate) fn points(side: &str, shape: &[u64]) -> Result<u64> {
     if shape.is_empty() || shape.len() > DIMENSIONS_MAX {
         let cause = format!("the {side} has {} dimensions, not 1 to {DIMENSIONS_MAX}", shape.len());
         return Err(invalid(cause));

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
 
+mod binary;
+mod carried;
 mod course;
 mod random;
 mod small;

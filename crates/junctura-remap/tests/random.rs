@@ -5,9 +5,9 @@
 use junctura_remap::{ApplyOptions, GridCells, NormalizeBy, WeightLink, Weights};
 use proptest::prelude::*;
 
-type Case = (u64, u64, Vec<WeightLink>);
+pub(crate) type Case = (u64, u64, Vec<WeightLink>);
 
-fn cases() -> impl Strategy<Value = Case> {
+pub(crate) fn cases() -> impl Strategy<Value = Case> {
     (1_u64..40, 1_u64..40).prop_flat_map(|(sources, targets)| {
         let link = (0..targets, 0..sources, -1.0..1.0_f64).prop_map(|(target, source, weight)| WeightLink {
             target,
@@ -19,7 +19,7 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 /// Values, of which some are missing.
-fn fields(length: u64) -> impl Strategy<Value = Vec<f64>> {
+pub(crate) fn fields(length: u64) -> impl Strategy<Value = Vec<f64>> {
     let value = prop_oneof![9 => -1e3..1e3_f64, 1 => Just(f64::NAN)];
     prop::collection::vec(value, length as usize)
 }
@@ -28,7 +28,7 @@ fn with_field() -> impl Strategy<Value = (Case, Vec<f64>)> {
     cases().prop_flat_map(|case| (Just(case.clone()), fields(case.0)))
 }
 
-fn bits(values: &[f64]) -> Vec<u64> {
+pub(crate) fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
@@ -41,7 +41,7 @@ fn split(weights: &Weights, field: &[f64], parts: usize, how: ApplyOptions) -> V
     all
 }
 
-const NORMS: [NormalizeBy; 3] = [NormalizeBy::Whole, NormalizeBy::Destination, NormalizeBy::Fraction];
+pub(crate) const NORMS: [NormalizeBy; 3] = [NormalizeBy::Whole, NormalizeBy::Destination, NormalizeBy::Fraction];
 
 proptest! {
     #[test]

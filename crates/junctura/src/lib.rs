@@ -133,7 +133,10 @@ mod wait;
 
 #[cfg(feature = "store")]
 pub use archiver::{Archiver, ArchiverCounts, ArchiverEvent, ArchiverOptions, ArchiverThread};
-pub use array::{ArrayPart, ArrayPiece, DemandedArray, Exchange, WholeArray};
+pub use array::{
+    ArrayPart, ArrayPiece, DemandedArray, Exchange, RegridSource, RegridTarget, RegridTerms, WholeArray, read_weights,
+    regrid_field,
+};
 pub use awaiting::{Awaited, WaitSource};
 pub use builder::PoolBuilder;
 pub use iter::BlockingIter;

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from junctura import _native
 from junctura._array.numpy_payload import array_of, with_mask
 from junctura.errors import InvalidArgument
-from junctura.remap import _compute, _files
+from junctura.remap import _binary, _compute, _files
 from junctura.remap._grids import Grid, shape_of
 
 Array = npt.NDArray[Any]
@@ -95,7 +95,8 @@ class Weights:
         source_shape: Sequence[int] | None = None,
         target_shape: Sequence[int] | None = None,
     ) -> Weights:
-        """Reads a file of weights (netCDF, classic or version 4) as SCRIP, cdo, ESMF or YAC write it.
+        """Reads a file of weights: netCDF, classic or version 4, as SCRIP, cdo, ESMF or YAC write it, or the binary
+        format of `write`, which needs no netCDF4.
 
         Parameters
         ----------
@@ -116,6 +117,9 @@ class Weights:
 
         """
         given = [None if shape is None else shape_of(shape) for shape in (source_shape, target_shape)]
+        binary = _binary.read(path)
+        if binary is not None:
+            return cls._of(_binary.checked(binary, given, str(path)), "")
         file = _files.read(path, *given)
         return _restored(file)
 
@@ -183,19 +187,20 @@ class Weights:
     def write(
         self,
         path: str | os.PathLike[str],
-        form: Literal["esmf", "scrip"] = "esmf",
+        form: Literal["esmf", "scrip", "binary"] = "esmf",
         *,
         source: Grid | None = None,
         target: Grid | None = None,
     ) -> None:
-        """Writes a weight file (netCDF); replaces an existing one. Blocks until the file is written.
+        """Writes a weight file; replaces an existing one. Blocks until the file is written.
 
         Parameters
         ----------
         path : path
             Path of the file.
         form : str
-            ``esmf``, as ESMF writes and reads it, or ``scrip``, which cdo reads (``cdo remap,GRID,FILE``).
+            ``esmf``, as ESMF writes and reads it; ``scrip``, which cdo reads (``cdo remap,GRID,FILE``); ``binary``,
+            which programs in C, C++ and Fortran read without netCDF. It has no method.
         source, target : LonLat or Mesh, optional
             The grids, for their coordinates in a SCRIP file; without grids the file has zeros there.
 
@@ -206,11 +211,14 @@ class Weights:
         Io
             The file cannot be written.
         ImportError
-            Without netCDF4: ``pip install 'junctura[remap]'``.
+            netCDF without netCDF4: ``pip install 'junctura[remap]'``.
 
         """
+        if form == "binary":
+            _binary.write(path, self._made)
+            return
         if form not in ("esmf", "scrip"):
-            raise InvalidArgument("form", f"{form!r} is not one of esmf, scrip")
+            raise InvalidArgument("form", f"{form!r} is not one of esmf, scrip, binary")
         file = self._file()
         if form == "esmf":
             _files.write(path, file)

@@ -246,6 +246,50 @@ static void gaps(jct_pool_t *pool) {
     OK(jct_requirement_retract(requirement));
 }
 
+static void events(jct_pool_t *pool) {
+    jct_subscription_t *all, *offered;
+    const char *kind = "";
+    uint64_t number;
+    int descriptor;
+    RETURNS(JCT_INVALID_ARGUMENT, jct_subscribe(pool, "", "kinds=(offered,lost)", &offered));
+    EXPECT(offered == NULL && strstr(jct_error_cause(), "withdrawn"));
+    RETURNS(JCT_INVALID_SELECTOR, jct_subscribe(pool, "name=(", NULL, &offered));
+    OK(jct_subscribe(pool, "name=event", "kinds=(offered, withdrawn)", &offered));
+    OK(jct_subscribe(pool, "name=none", NULL, &all));
+    RETURNS(JCT_TIMEOUT, jct_subscription_next(offered, 0, &kind));
+    RETURNS(JCT_TIMEOUT, jct_subscription_next(offered, 0.001, &kind));
+    EXPECT(kind == NULL && jct_event_text(offered, "key") == NULL);
+    OK(jct_pool_descriptor(pool, &descriptor));
+    offer(pool, "event", "payload");
+    struct pollfd ready = {descriptor, POLLIN, 0};
+    int arrived;
+    while ((arrived = jct_subscription_next(offered, 0, &kind)) == JCT_TIMEOUT)
+        EXPECT(poll(&ready, 1, 60000) == 1);
+    OK(arrived);
+    EXPECT(!strcmp(kind, "offered") && !strcmp(jct_event_get(offered, "name"), "event"));
+    EXPECT(strstr(jct_event_text(offered, "key"), "event") && jct_event_get(offered, "unknown") == NULL);
+    EXPECT(!strcmp(jct_event_text(offered, "client"), "functions") && jct_event_text(offered, "host"));
+    EXPECT(jct_event_text(offered, "bundle") == NULL && jct_event_text(offered, "nonsense") == NULL);
+    EXPECT(jct_event_text(offered, "location") == NULL && jct_event_text(offered, "requirement") == NULL);
+    EXPECT(jct_event_text(offered, "selector") == NULL && jct_event_text(offered, "reason") == NULL);
+    OK(jct_event_number(offered, "bytes", &number));
+    EXPECT(number == 7);
+    OK(jct_event_number(offered, "version", &number));
+    OK(jct_event_number(offered, "pid", &number));
+    OK(jct_event_number(offered, "client", &number));
+    RETURNS(JCT_NOT_FOUND, jct_event_number(offered, "members", &number));
+    RETURNS(JCT_NOT_FOUND, jct_event_number(offered, "declared", &number));
+    RETURNS(JCT_INVALID_ARGUMENT, jct_event_number(offered, "nonsense", &number));
+    jct_attributes_t *key = named("event");
+    OK(jct_withdraw(pool, key, NULL, -1, NULL));
+    jct_attributes_free(key);
+    OK(jct_subscription_next(offered, -1, &kind));
+    EXPECT(!strcmp(kind, "withdrawn"));
+    jct_subscription_close(offered);
+    jct_subscription_close(all);
+    jct_subscription_close(NULL);
+}
+
 static void lists(jct_pool_t *pool) {
     jct_list_t *list;
     const char *key;
@@ -429,6 +473,7 @@ int main(int count, char **words) {
     requirements(pool);
     follows(pool);
     gaps(pool);
+    events(pool);
     lists(pool);
     bundles(pool);
     arrays(pool);

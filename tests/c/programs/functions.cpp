@@ -210,6 +210,17 @@ static void arrays(const Pool &pool) {
     EXPECT(code_of([&] { exchange.get(step, too_short); }) == JCT_INVALID_ARGUMENT);
 }
 
+static void events(const Pool &pool) {
+    junctura::Subscription events = pool.subscribe("name=event", "kinds=offered");
+    EXPECT(code_of([&] { events.next(0); }) == JCT_TIMEOUT);
+    pool.offer(named("event"), std::string("payload"));
+    EXPECT(events.next() == "offered" && events.value("name") == "event" && events.number("bytes") == 7);
+    EXPECT(!events.text("key").empty() && events.text("bundle").empty());
+    EXPECT(code_of([&] { events.number("members"); }) == JCT_NOT_FOUND);
+    events.close();
+    EXPECT(code_of([&] { events.next(0); }) == JCT_INVALID_ARGUMENT);
+}
+
 static void closing(Pool pool) {
     pool.offer(named("held"), std::string("held"));
     const Object object = pool.demand("name=held");
@@ -229,6 +240,7 @@ int main(int count, char **words) {
     follows(pool);
     lists_and_bundles(pool);
     arrays(pool);
+    events(pool);
     closing(std::move(pool));
     std::puts("done");
     return 0;

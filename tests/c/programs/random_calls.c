@@ -37,6 +37,7 @@ static jct_requirement_t *requirements[HANDLES];
 static jct_pending_t *pendings[HANDLES];
 static jct_layout_t *layouts[HANDLES];
 static jct_pipeline_t *pipelines[HANDLES];
+static jct_subscription_t *subscriptions[HANDLES];
 
 static int sets_call(size_t at) {
     switch (number(5)) {
@@ -198,14 +199,34 @@ static int pipelines_call(size_t at) {
     }
 }
 
+static int events_call(size_t at) {
+    const char *kind;
+    uint64_t value;
+    switch (number(5)) {
+    case 0:
+        jct_subscription_close(subscriptions[at]);
+        return jct_subscribe(pool, word(), number(2) ? NULL : "kinds=(offered,left)", &subscriptions[at]);
+    case 1:
+    case 2:
+        return jct_subscription_next(subscriptions[at], 0, &kind);
+    case 3:
+        jct_event_text(subscriptions[at], number(2) ? "key" : word());
+        jct_event_get(subscriptions[at], word());
+        return 0;
+    default:
+        return jct_event_number(subscriptions[at], number(2) ? "bytes" : word(), &value);
+    }
+}
+
 int main(int count, char **words) {
     EXPECT(count == 4);
-    int (*const calls[])(size_t) = {sets_call, offers_call, reads_call, interests_call, bundles_call, pipelines_call};
+    int (*const calls[])(size_t) = {sets_call,    offers_call,    reads_call, interests_call,
+                                    bundles_call, pipelines_call, events_call};
     uint64_t seen[256] = {0};
     state = strtoull(words[3], NULL, 10);
     OK(jct_pool_open(words[1], "timeout=1ms", &pool));
     for (long left = atol(words[2]); left > 0; left--) {
-        int code = calls[number(6)](number(HANDLES));
+        int code = calls[number(7)](number(HANDLES));
         EXPECT(code >= 0 && code < 256 && jct_code_name(code) && code != JCT_PANIC && code != JCT_DISCONNECTED);
         seen[code]++;
     }
@@ -220,6 +241,7 @@ int main(int count, char **words) {
         jct_pending_free(pendings[at]);
         jct_layout_free(layouts[at]);
         jct_pipeline_close(pipelines[at]);
+        jct_subscription_close(subscriptions[at]);
     }
     jct_pool_close(pool);
     for (int code = 0; code < 256; code++)

@@ -23,6 +23,7 @@ program functions
   call sections()
   call layouts()
   call exchanges()
+  call events()
   call refusals()
   call close_pool()
   print '(a)', 'done'
@@ -507,6 +508,22 @@ contains
     call from%get(step, halo, stat=stat)
     call expect(stat == JCT_INVALID_ARGUMENT, 'another length')
     call from%close()
+  end subroutine
+
+  subroutine events()
+    type(subscription_t) :: subscription
+    character(len=:), allocatable :: kind
+    integer :: stat
+    call subscription%open(pool, 'name=event', 'kinds=(offered,withdrawn)')
+    call subscription%next(kind, 0.0_real64, stat)
+    call expect(stat == JCT_TIMEOUT .and. kind == '', 'no event')
+    call offer('event', 'payload')
+    call subscription%next(kind)
+    call expect(kind == 'offered' .and. subscription%value('name') == 'event', kind)
+    call expect(subscription%number('bytes') == 7 .and. subscription%text('bundle') == '', 'event')
+    call expect(index(subscription%text('key'), 'event') > 0, 'key')
+    call expect(subscription%number('members', stat) == 0 .and. stat == JCT_NOT_FOUND, 'members')
+    call subscription%close()
   end subroutine
 
   subroutine refusals()

@@ -63,6 +63,20 @@ impl GridWeights {
         Ok(Self(weights.by_fraction(by_fraction)))
     }
 
+    /// The weights in the bytes of a file: `docs/formats/weights.md`.
+    #[staticmethod]
+    fn decode(py: Python<'_>, bytes: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let lent = lent(bytes)?;
+        let bytes = values::<u8>(py, &lent)?;
+        py.detach(|| Weights::decode(bytes)).or_raise(py).map(Self)
+    }
+
+    /// The bytes of a file.
+    fn encode<'py>(&self, py: Python<'py>) -> Bound<'py, PyByteArray> {
+        let bytes = py.detach(|| self.0.encode());
+        PyByteArray::new(py, &bytes)
+    }
+
     #[getter]
     fn source_shape(&self) -> Vec<u64> {
         self.0.source_shape().to_vec()

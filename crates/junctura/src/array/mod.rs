@@ -22,6 +22,7 @@ mod missing;
 mod offering;
 mod packed;
 mod plans;
+mod regrid;
 mod whole;
 
 pub(crate) use demanded::is_in_pieces;
@@ -32,4 +33,5 @@ pub(crate) use offering::OpenArrays;
 #[cfg(feature = "async")]
 pub(crate) use offering::{PieceOffer, first_piece, is_second, unless_complete};
 pub(crate) use plans::PlanCache;
+pub use regrid::{RegridSource, RegridTarget, RegridTerms, read_weights, regrid_field};
 pub use whole::WholeArray;
