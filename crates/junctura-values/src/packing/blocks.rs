@@ -178,8 +178,8 @@ fn append<const BITS: u32>(integers: &[u32; BLOCK], bytes: &mut [u8; BLOCK_BYTES
     let (half, spare_bits) = (4 * BITS as usize / 8, 4 * BITS % 8);
     let mut at = 0;
     for eight in integers.as_chunks::<8>().0 {
-        let [a, b, c, d, e, f, g, h] = eight.map(u64::from);
-        let pairs = [a << BITS | b, c << BITS | d, e << BITS | f, g << BITS | h].map(u128::from);
+        let join = |pair: &[u32; 2]| u128::from(u64::from(pair[0]) << BITS | u64::from(pair[1]));
+        let pairs = [0, 1, 2, 3].map(|number| join(&eight.as_chunks().0[number]));
         let (first, second) = (pairs[0] << (2 * BITS) | pairs[1], pairs[2] << (2 * BITS) | pairs[3]);
         // With an odd number of bits, the second number begins in the last half byte of the first.
         let shared = if spare_bits == 0 { 0 } else { first << 124 };
