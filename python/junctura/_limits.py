@@ -55,9 +55,10 @@ def peak_bytes(proc: Path = _PROC) -> int:
     """Returns the peak resident memory of this process, or of one of its ended children."""
     children = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     # The value of `getrusage` for the process itself starts with the memory of its parent.
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        lines = (proc / "self/status").read_text().splitlines()
-        return max(children, 1024 * int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]))
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        with open(f"{proc}/self/status", "rb", buffering=0) as file:  # noqa: PTH123 - five times as fast as a `Path`
+            said = file.read()
+        return max(children, 1024 * int(said.partition(b"\nVmHWM:")[2].split(maxsplit=1)[0]))
     return children
 
 

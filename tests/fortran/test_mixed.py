@@ -56,7 +56,7 @@ def test_an_array_keeps_its_bits_through_all_languages(
     assert payload.read_bytes() == EXPECTED.tobytes()
     run("junctura", "put", payload, "--pool", pool, "--set", "name=of_rust")
     assert run(middle, pool, "of_rust", "back_by_fortran", "bytes") == "done\n"
-    assert run(ends, pool, "store", "check", "back_by_fortran") == "done\n"
+    assert run(ends, pool, "check", "back_by_fortran") == "done\n"
 
 
 def test_programs_of_two_compilers_exchange_an_array(
@@ -68,4 +68,4 @@ def test_programs_of_two_compilers_exchange_an_array(
     assert run(ends, pool, "offer", "of_c") == "done\n"
     assert run(compiler_of("gfortran")("mixed"), pool, "of_c", "of_gfortran") == "done\n"
     assert run(compiler_of("flang")("mixed"), pool, "of_gfortran", "of_flang") == "done\n"
-    assert run(ends, pool, "store", "check", "of_flang") == "done\n"
+    assert run(ends, pool, "check", "of_flang") == "done\n"

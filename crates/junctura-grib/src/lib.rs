@@ -4,7 +4,7 @@
 //! machines that have no C library. So this crate does three things. [`Messages`] splits bytes into GRIB1 and GRIB2
 //! messages, checking lengths, sections and the end mark. [`Message::keys`] reads from one message's header what
 //! ecCodes calls its `mars` namespace (class, stream, date, step, levelist, param, ...) and a few descriptive keys.
-//! [`Message::simple_packed`] finds the values in the commonest packing, and [`Message::with_simple_packed`] replaces
+//! [`Message::simple_packed`] finds the values in the commonest packing, and [`Message::head_of_simple`] replaces
 //! them.
 //!
 //! What a header means is data, not code: the tables under `tables/` are derived from ecCodes' definitions by
@@ -44,7 +44,7 @@ pub use keys::MessageKeys;
 pub use messages::{Message, Messages, SPLIT_MAX};
 pub use value::{KeyText, KeyValue};
 pub use values::packed::PackedValues;
-pub use values::simple::SimplePacked;
+pub use values::simple::{SimpleOutline, SimplePacked};
 
 /// Version of ecCodes whose definitions the tables were derived from.
 pub const ECCODES_VERSION: &str = "2.50.0";

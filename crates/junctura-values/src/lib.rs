@@ -21,6 +21,6 @@ mod sparse;
 pub use ensemble::{EnsembleStatistic, ensemble};
 pub use ink::{Colour, LineInk, blend};
 pub use isolines::{ContourLine, LineStroke, isolines};
-pub use packing::{SimplePacking, ValuesMut, bitmap_of, present};
+pub use packing::{SimplePacking, ValueExtent, ValuesMut, bitmap_of};
 pub use sampling::{ColorBar, PixelCorners, PixelPalette, bilinear, dim, shade};
 pub use sparse::SparseRows;

@@ -4,6 +4,18 @@
 //! operations and their order are those of ecCodes, so that values have the same bits: (X * 2^E + R) * 10^-D in double
 //! precision, the power of ten by repeated division or multiplication.
 
+use std::mem::MaybeUninit;
+
+use junctura_model::InstructionSet;
+
+mod blocks;
+mod extent;
+mod vectors;
+
+use blocks::PackedBlocks;
+pub use extent::ValueExtent;
+use vectors::vectorized;
+
 /// Where unpacked values are written to.
 #[derive(Debug)]
 pub enum ValuesMut<'a> {
@@ -45,14 +57,14 @@ impl SimplePacking {
     /// The largest binary scale factor that values are packed with, of either sign.
     const PACKED_SCALE_MAX: i32 = 126;
 
-    /// Packs values with so many bits, as finely as they allow: the reference is the largest number in single precision
+    /// Packs values of this extent with so many bits, as finely as they allow: the reference is the largest number in single precision
     /// that is not above the least value, the binary scale factor the least with which all integers fit. That is what
     /// ecCodes chooses, too.
     ///
     /// None if there are fewer than two distinct values, one is infinite, or they are too close together or too far apart.
     #[must_use]
-    pub fn of_values(values: &[f64], bits: u32) -> Option<Self> {
-        let (least, greatest) = extremes(values)?;
+    pub fn of_extent(extent: &ValueExtent, bits: u32) -> Option<Self> {
+        let (least, greatest) = extent.limits()?;
         let reference = f64::from(single_below(least));
         let range = greatest - reference;
         if !(1..=Self::BITS_MAX).contains(&bits) || greatest <= least || !range.is_finite() {
@@ -138,108 +150,15 @@ impl SimplePacking {
         true
     }
 
-    /// The integers of all values but those that are NaN, one after the other; the last byte is filled with zeros.
-    /// Values beyond what the packing can state become its ends. Returns nothing if the packing is not supported.
+    /// Writes the integers of all values but those that are NaN, one after the other; the last byte is filled with zeros.
+    /// Values beyond what the packing can state become its ends.
+    ///
+    /// `present` is the number of values that are not NaN, `into` has the bytes of as many integers. Returns whether all of
+    /// `into` is written; false, too, if the packing is not supported.
     #[must_use]
-    pub fn pack(&self, values: &[f64]) -> Vec<u8> {
-        if !self.is_supported() {
-            return Vec::new();
-        }
-        let mut written = BitWriter::new(self.bits, self.nbytes(values.len()).unwrap_or(0));
-        let (mut integers, mut compacted) = ([0; BLOCK], [0.0; BLOCK]);
-        for block in values.chunks(BLOCK) {
-            let mut present = block;
-            if block.iter().fold(false, |any, value| any | value.is_nan()) {
-                let mut count = 0;
-                for value in block.iter().filter(|value| !value.is_nan()) {
-                    compacted[count] = *value;
-                    count += 1;
-                }
-                present = &compacted[..count];
-            }
-            let integers = &mut integers[..present.len()];
-            self.round(present, integers);
-            written.append(integers);
-        }
-        written.finish()
-    }
-
-    /// Whole numbers in place of values.
-    fn round(&self, values: &[f64], integers: &mut [u32]) {
-        let (divisor, factor) = (2_f64.powi(-self.binary_scale), power_of_ten(self.decimal_scale));
-        let (reference, integer_max) = (self.reference, ((1_u64 << self.bits) - 1) as f64);
-        for (integer, value) in integers.iter_mut().zip(values) {
-            let wanted = (value * factor - reference) * divisor + 0.5;
-            // Each comparison is one instruction, `max` and `min` with their rule for NaN are several.
-            let wanted = if wanted > 0.0 { wanted } else { 0.0 };
-            let wanted = if wanted < integer_max { wanted } else { integer_max };
-            // With 2^52 the last bit of a double is a unit: the sum is rounded, and the rest is the whole number. Vectors of
-            // the processor do that; a conversion with its check of limits they do not.
-            let sum = wanted + UNIT_LAST;
-            *integer = (sum.to_bits() as u32).wrapping_sub(u32::from(sum - UNIT_LAST > wanted));
-        }
-    }
-}
-
-/// So many values are packed at a time.
-const BLOCK: usize = 256;
-/// 2^52.
-const UNIT_LAST: f64 = 4_503_599_627_370_496.0;
-
-/// Integers of some bits, one after the other.
-struct BitWriter {
-    bits: u32,
-    data: Vec<u8>,
-    /// Bits that do not fill a word of 32 yet, at the end of `waiting`.
-    count: u32,
-    waiting: u64,
-}
-
-impl BitWriter {
-    fn new(bits: u32, nbytes: usize) -> Self {
-        Self {
-            bits,
-            data: Vec::with_capacity(nbytes + 4),
-            count: 0,
-            waiting: 0,
-        }
-    }
-
-    fn append(&mut self, integers: &[u32]) {
-        match self.bits {
-            8 => self.data.extend(integers.iter().map(|integer| *integer as u8)),
-            16 => self.append_octets(integers, |integer| (integer as u16).to_be_bytes()),
-            32 => self.append_octets(integers, u32::to_be_bytes),
-            bits => self.append_bits(bits, integers),
-        }
-    }
-
-    fn append_octets<const N: usize>(&mut self, integers: &[u32], octets: impl Fn(u32) -> [u8; N]) {
-        let start = self.data.len();
-        self.data.resize(start + N * integers.len(), 0);
-        let places = self.data[start..].as_chunks_mut().0;
-        for (place, integer) in places.iter_mut().zip(integers) {
-            *place = octets(*integer);
-        }
-    }
-
-    fn append_bits(&mut self, bits: u32, integers: &[u32]) {
-        let (mut waiting, mut count) = (self.waiting, self.count);
-        for integer in integers {
-            waiting = waiting << bits | u64::from(*integer);
-            count += bits;
-            if count >= 32 {
-                count -= 32;
-                self.data.extend_from_slice(&((waiting >> count) as u32).to_be_bytes());
-            }
-        }
-        (self.waiting, self.count) = (waiting, count);
-    }
-
-    fn finish(mut self) -> Vec<u8> {
-        let last = ((self.waiting << (32 - self.count)) as u32).to_be_bytes();
-        self.data.extend_from_slice(&last[..self.count.div_ceil(8) as usize]);
-        self.data
+    pub fn pack(&self, set: InstructionSet, values: &[f64], present: usize, into: &mut [MaybeUninit<u8>]) -> bool {
+        let fits = present <= values.len() && self.nbytes(present) == Some(into.len());
+        fits && self.is_supported() && vectorized(set, PackedBlocks::new(self, values, present, into))
     }
 }
 
@@ -266,12 +185,6 @@ impl UnpackedValue for f32 {
     }
 }
 
-/// How many values are not NaN.
-#[must_use]
-pub fn present(values: &[f64]) -> usize {
-    values.iter().filter(|value| !value.is_nan()).count()
-}
-
 /// A bit for each value, the highest of a byte first: 0 where it is NaN.
 #[must_use]
 pub fn bitmap_of(values: &[f64]) -> Vec<u8> {
@@ -280,27 +193,6 @@ pub fn bitmap_of(values: &[f64]) -> Vec<u8> {
         bits.fold(0_u8, |sum, (at, value)| sum | u8::from(!value.is_nan()) << (7 - at))
     };
     values.chunks(8).map(byte).collect()
-}
-
-/// The least and the greatest value; None if there is none, or one is infinite.
-fn extremes(values: &[f64]) -> Option<(f64, f64)> {
-    const LANES: usize = 8;
-    // Comparisons are false for NaN.
-    let less = |one: f64, other: f64| if one < other { one } else { other };
-    let greater = |one: f64, other: f64| if one > other { one } else { other };
-    let (mut least, mut greatest) = ([f64::INFINITY; LANES], [f64::NEG_INFINITY; LANES]);
-    let (chunks, rest) = values.as_chunks::<LANES>();
-    for chunk in chunks {
-        for ((least, greatest), value) in least.iter_mut().zip(&mut greatest).zip(chunk) {
-            (*least, *greatest) = (less(*value, *least), greater(*value, *greatest));
-        }
-    }
-    for &value in rest {
-        (least[0], greatest[0]) = (less(value, least[0]), greater(value, greatest[0]));
-    }
-    let least = least.into_iter().fold(f64::INFINITY, f64::min);
-    let greatest = greatest.into_iter().fold(f64::NEG_INFINITY, f64::max);
-    (least.is_finite() && greatest.is_finite()).then_some((least, greatest))
 }
 
 /// The largest number in single precision that is not above a value.
@@ -371,6 +263,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const SETS: [InstructionSet; 3] = [InstructionSet::Portable, InstructionSet::Avx2, InstructionSet::Avx512];
+
     const WHOLE: SimplePacking = SimplePacking {
         reference: 0.0,
         binary_scale: 0,
@@ -386,6 +280,31 @@ mod tests {
         all.chunks(8).map(byte).collect()
     }
 
+    /// The integers of values by each level of instructions that this processor has: all are the same.
+    fn packed_by_each(packing: &SimplePacking, values: &[f64]) -> Vec<u8> {
+        let present = extent(values).present;
+        let by = |set| {
+            let mut into = vec![MaybeUninit::new(0xaa); packing.nbytes(present).unwrap()];
+            assert!(packing.pack(set, values, present, &mut into));
+            into.iter().map(written).collect::<Vec<u8>>()
+        };
+        let [portable, others @ ..] = SETS.map(by);
+        assert!(others.iter().all(|other| *other == portable));
+        portable
+    }
+
+    #[allow(unsafe_code)]
+    fn written(byte: &MaybeUninit<u8>) -> u8 {
+        // SAFETY: the bytes of a test have a value from the beginning.
+        unsafe { byte.assume_init() }
+    }
+
+    fn extent(values: &[f64]) -> ValueExtent {
+        let [portable, others @ ..] = SETS.map(|set| ValueExtent::new(set, values));
+        assert!(others.iter().all(|other| *other == portable));
+        portable
+    }
+
     proptest! {
         #[test]
         fn integers_of_every_width_are_read_and_written(
@@ -398,7 +317,7 @@ mod tests {
             let packing = SimplePacking { bits, ..WHOLE };
             prop_assert!(packing.unpack(&data, None, ValuesMut::Double(&mut values)));
             prop_assert_eq!(&values, &numbers.iter().map(|&number| f64::from(number)).collect::<Vec<_>>());
-            prop_assert_eq!(packing.pack(&values), &*data);
+            prop_assert_eq!(packed_by_each(&packing, &values), &*data);
             if let Some((_, short)) = data.split_last() {
                 prop_assert!(!packing.unpack(short, None, ValuesMut::Double(&mut values)));
             }
@@ -421,8 +340,30 @@ mod tests {
                 }
             }
             let doubles: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
-            prop_assert_eq!(packing.pack(&doubles), &*data);
+            prop_assert_eq!(packed_by_each(&packing, &doubles), &*data);
             prop_assert_eq!(bitmap_of(&doubles), bitmap);
+        }
+
+        #[test]
+        fn blocks_of_values_are_packed_one_after_the_other(
+            values in prop::collection::vec(prop_oneof![8 => -1e5_f64..1e5, 1 => Just(f64::NAN)], 0..1200),
+            has_missing: bool,
+            bits in 1_u32..=32,
+            decimal_scale in -2..3,
+        ) {
+            let values: Vec<f64> = values.into_iter().filter(|value| has_missing || !value.is_nan()).collect();
+            let found = extent(&values);
+            let present: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
+            prop_assert_eq!(found.present, present.len());
+            prop_assume!(present.len() > 1);
+            let packing = SimplePacking { decimal_scale, ..SimplePacking::of_extent(&found, bits).unwrap() };
+            let (factor, divisor) = (power_of_ten(decimal_scale), 2_f64.powi(-packing.binary_scale));
+            let integer = |value: &f64| {
+                let wanted = ((value * factor - packing.reference) * divisor + 0.5).floor();
+                wanted.clamp(0.0, 2_f64.powi(bits as i32) - 1.0) as u32
+            };
+            let expected = packed(&present.iter().map(integer).collect::<Vec<_>>(), bits);
+            prop_assert_eq!(packed_by_each(&packing, &values), expected);
         }
 
         #[test]
@@ -432,9 +373,9 @@ mod tests {
             bits in 1_u32..=32,
         ) {
             let values: Vec<f64> = values.iter().map(|value| value * 2_f64.powi(size)).collect();
-            let packing = SimplePacking::of_values(&values, bits).unwrap();
+            let packing = SimplePacking::of_extent(&extent(&values), bits).unwrap();
             let mut found = vec![0.0; values.len()];
-            prop_assert!(packing.unpack(&packing.pack(&values), None, ValuesMut::Double(&mut found)));
+            prop_assert!(packing.unpack(&packed_by_each(&packing, &values), None, ValuesMut::Double(&mut found)));
             let step = 2_f64.powi(packing.binary_scale);
             for (value, found) in values.iter().zip(found) {
                 prop_assert!((value - found).abs() <= step * (0.5 + 1e-6), "{} {} {:?}", value, found, packing);
@@ -479,6 +420,21 @@ mod tests {
     }
 
     #[test]
+    fn another_number_of_values_is_refused() {
+        let values: Vec<f64> = (0..600)
+            .map(|number| if number % 3 == 0 { f64::NAN } else { 1.0 })
+            .collect();
+        let packs = |present: usize, nbytes: usize| {
+            let mut into = vec![MaybeUninit::uninit(); nbytes];
+            WHOLE.pack(InstructionSet::Avx512, &values, present, &mut into)
+        };
+        assert!(packs(400, 400));
+        for (present, nbytes) in [(400, 399), (400, 401), (100, 100), (513, 513), (601, 601)] {
+            assert!(!packs(present, nbytes), "{present} {nbytes}");
+        }
+    }
+
+    #[test]
     fn some_values_have_no_packing() {
         let nan = f64::NAN;
         for values in [
@@ -490,9 +446,9 @@ mod tests {
             &[0.0, 1e300],
             &[0.0, 1e-300],
         ] {
-            assert_eq!(SimplePacking::of_values(values, 16), None, "{values:?}");
+            assert_eq!(SimplePacking::of_extent(&extent(values), 16), None, "{values:?}");
         }
-        assert!(SimplePacking::of_values(&[nan, 1.0, 2.0], 16).is_some());
-        assert_eq!(SimplePacking::of_values(&[1.0, 2.0], 0), None);
+        assert!(SimplePacking::of_extent(&extent(&[nan, 1.0, 2.0]), 16).is_some());
+        assert_eq!(SimplePacking::of_extent(&extent(&[1.0, 2.0]), 0), None);
     }
 }

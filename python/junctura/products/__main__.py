@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import json
 import os
 import re
@@ -22,9 +21,10 @@ from typing import Any
 from junctura._progress import counted, say, status_of, status_of_error
 from junctura.errors import Error, InvalidArgument
 from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, load_all, run
+from junctura.products._broker.task_graph import ProductGraph
 from junctura.products._input.field_source import is_served
 from junctura.products._input.patience import END_S
-from junctura.products._map.styling.ranges import doubts, has_range, prepare, range_of
+from junctura.products._map.styling.ranges import doubts, has_range, range_of
 from junctura.products._outputs._parameters import is_known
 from junctura.products._plan import plan_of
 from junctura.products._recipe.definitions import UNKNOWN
@@ -72,9 +72,10 @@ def main(arguments: Sequence[str] | None = None, *, forks: bool = False) -> int:
         with _interruptible():
             if plan:
                 return _run_plan(plan, given)
-            fork_server = _fork_server(recipes) if forks and not given.dask else None
+            graph = ProductGraph(recipes)
+            fork_server = _fork_server(recipes, graph) if forks and not given.dask else None
             try:
-                return _run(recipes, wrong, given, fork_server)
+                return _run(graph, wrong, given, fork_server)
             finally:
                 if fork_server is not None:
                     fork_server.end()
@@ -197,32 +198,40 @@ def _meant(param: str) -> str:
     return f"; did you mean {_MEANT[param.lower()]}?" if param.lower() in _MEANT else ""
 
 
-def _fork_server(recipes: Sequence[Recipe]) -> ForkServerProcess | None:
+def _fork_server(recipes: Sequence[Recipe], graph: ProductGraph) -> ForkServerProcess | None:
     """Returns a fork server forked from this process, which imports modules for workers while the broker connects."""
-    forked = ForkServerProcess.forked(functools.partial(prepare, recipes))
+
+    def prepare() -> None:
+        # Only the child imports it.
+        from junctura.products._workers.warming import warm
+
+        warm(recipes, graph)
+
+    forked = ForkServerProcess.forked(prepare)
     if forked is not None:
         load(forked, recipes)
     return forked
 
 
 def _run(
-    recipes: Sequence[Recipe], wrong: Sequence[Error], given: argparse.Namespace, fork_server: ForkServerProcess | None
+    graph: ProductGraph, wrong: Sequence[Error], given: argparse.Namespace, fork_server: ForkServerProcess | None
 ) -> int:
     options: dict[str, Any] = {"workers": given.workers, "store": given.behind, "until_gone": given.until_gone}
     options |= {"name": given.name, "announce": given.announce, "dask": given.dask}
     options |= {"now": given.now, "patience": given.patience, "start": _is_started(given)}
     is_interrupted = False
-    for recipe in recipes:
+    for recipe in graph.recipes:
         for doubt in doubts(recipe):
             say(f"junctura: {recipe.where}: {doubt}", sys.stderr)
     with ProductsView(given.quiet) as view:
         broker = Broker(
-            recipes,
+            graph.recipes,
             _pool_of(given),
             given.out,
             **options,
             observer=lambda event: view.show(event, broker.expected),
             waits=view.waits,
+            graph=graph,
             ready=lambda: view.ready(f"{counted(broker.expected, 'product')} to be made"),
         )
         if fork_server is not None:

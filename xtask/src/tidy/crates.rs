@@ -4,8 +4,8 @@ use crate::tree::{Package, Tree};
 
 /// The floors of the house, lowest first. A crate may use crates of lower floors only.
 const FLOORS: [&[&str]; 11] = [
-    &["junctura-model", "junctura-grib", "junctura-values"],
-    &["junctura-wire", "junctura-layout", "junctura-remap"],
+    &["junctura-model", "junctura-grib"],
+    &["junctura-wire", "junctura-layout", "junctura-remap", "junctura-values"],
     &["junctura-memory", "junctura-copy"],
     &["junctura-transport", "junctura-store"],
     &["junctura-pool", "junctura-link"],

@@ -26,7 +26,31 @@ pub struct SimplePacked<'a> {
     pub data: &'a [u8],
 }
 
+/// Values in simple packing that a message is to have: all but their integers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SimpleOutline<'a> {
+    /// Points of the grid: values, and those that are missing.
+    pub points: u64,
+    /// How many of the points have a value.
+    pub present: u64,
+    /// The value of the integer 0 before it is divided by the power of ten.
+    pub reference: f64,
+    /// An exponent of 2.
+    pub binary_scale: i32,
+    /// An exponent of 10.
+    pub decimal_scale: i32,
+    /// Of one integer.
+    pub bits: u32,
+    /// A bit for each point, the highest of a byte first: 1 where a value is present. None: all are.
+    pub bitmap: Option<&'a [u8]>,
+    /// The bytes of all integers.
+    pub nbytes: usize,
+}
+
 impl<'a> Message<'a> {
+    /// The last bytes of a message.
+    pub const END: &'static [u8] = b"7777";
+
     /// The values of a message of one field in simple packing, all of which are in the message; None for another one.
     #[must_use]
     pub fn simple_packed(&self) -> Option<SimplePacked<'a>> {
@@ -43,11 +67,12 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// The message with other values in simple packing, and all else of its header.
+    /// The message with other values in simple packing, and all else of its header, up to the integers; the integers and
+    /// [`Message::END`] follow.
     ///
     /// Returns None if it is not one field of edition 2 in simple packing, or the values are too many for a section.
     #[must_use]
-    pub fn with_simple_packed(&self, values: &SimplePacked<'_>, present: u64) -> Option<Vec<u8>> {
+    pub fn head_of_simple(&self, values: &SimpleOutline<'_>) -> Option<Vec<u8>> {
         let sections = self.all_sections();
         let [identity, local, grid, product, about] =
             [1, 2, 3, 4, 5].map(|number| sections.by_number[number].of(self.bytes()));
@@ -55,8 +80,8 @@ impl<'a> Message<'a> {
         if !is_simple || about.len() < 21 || grid.len() < 14 {
             return None;
         }
-        let (points, present) = (u32::try_from(values.points).ok()?, u32::try_from(present).ok()?);
-        let mut new = Vec::with_capacity(self.bytes().len() + values.data.len());
+        let (points, present) = (u32::try_from(values.points).ok()?, u32::try_from(values.present).ok()?);
+        let mut new = Vec::with_capacity(self.bytes().len() + values.bitmap.map_or(0, <[u8]>::len));
         for octets in [self.bytes().get(..16)?, identity, local] {
             new.extend_from_slice(octets);
         }
@@ -77,16 +102,13 @@ impl<'a> Message<'a> {
         }
         new.push(u8::try_from(values.bits).ok()?);
         new.extend_from_slice(&about[20..]);
-        section(
-            &mut new,
-            6,
-            &[if values.bitmap.is_some() { 0 } else { 255 }],
-            values.bitmap.unwrap_or_default(),
-        )?;
-        section(&mut new, 7, &[], values.data)?;
-        new.extend_from_slice(b"7777");
-        let length = (new.len() as u64).to_be_bytes();
-        new[8..16].copy_from_slice(&length);
+        let bitmap = values.bitmap.unwrap_or_default();
+        section(&mut new, 6, 1 + bitmap.len())?;
+        new.push(if values.bitmap.is_some() { 0 } else { 255 });
+        new.extend_from_slice(bitmap);
+        section(&mut new, 7, values.nbytes)?;
+        let length = (new.len() + values.nbytes + Self::END.len()) as u64;
+        new[8..16].copy_from_slice(&length.to_be_bytes());
         Some(new)
     }
 
@@ -133,12 +155,11 @@ fn edition2<'a>(message: &'a [u8], sections: &SectionTable) -> Option<SimplePack
     })
 }
 
-/// Appends a section of this number.
-fn section(message: &mut Vec<u8>, number: u8, head: &[u8], rest: &[u8]) -> Option<()> {
-    let length = u32::try_from(5 + head.len() + rest.len()).ok()?;
-    for octets in [&length.to_be_bytes(), &[number][..], head, rest] {
-        message.extend_from_slice(octets);
-    }
+/// Appends the beginning of a section with so many bytes of content.
+fn section(message: &mut Vec<u8>, number: u8, nbytes: usize) -> Option<()> {
+    let length = u32::try_from(5 + nbytes).ok()?;
+    message.extend_from_slice(&length.to_be_bytes());
+    message.push(number);
     Some(())
 }
 

@@ -9,13 +9,15 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
-use std::slice;
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{ptr, slice};
 
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::PyBufferError;
+use pyo3::exceptions::{PyBufferError, PyMemoryError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use zerocopy::IntoBytes;
 
 /// The first of some bytes that another field of the same owner keeps alive.
@@ -41,6 +43,22 @@ impl BufferStart {
         // SAFETY: promised by the caller.
         unsafe { slice::from_raw_parts(self.0, length) }
     }
+}
+
+/// Makes `bytes` of a length, and fills them while other threads of Python's run. None if `fill` returns false, which means
+/// that it has not written all of them.
+pub(crate) fn filled_bytes(
+    py: Python<'_>,
+    length: usize,
+    fill: impl FnOnce(&mut [MaybeUninit<u8>]) -> bool + Send,
+) -> PyResult<Option<Bound<'_, PyBytes>>> {
+    let size = ffi::Py_ssize_t::try_from(length).map_err(|_| PyMemoryError::new_err("too many bytes"))?;
+    // SAFETY: without a start Python allocates bytes of this size, or returns null and sets an exception.
+    let made = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(ptr::null(), size)) }?;
+    let made = made.cast_into::<PyBytes>()?;
+    // SAFETY: the object is new, so that nobody else reads or writes its `length` bytes, which may have no value yet.
+    let into = unsafe { slice::from_raw_parts_mut(ffi::PyBytes_AsString(made.as_ptr()).cast(), length) };
+    Ok(py.detach(|| fill(into)).then_some(made))
 }
 
 /// How many views there are.

@@ -1,14 +1,17 @@
 //! Compares the announcements of a GRIB message with its bytes, before ecCodes reads the message.
 
-use junctura_grib::{GribError, Message, MessageFault, SimplePacked};
-use junctura_model::{Code, Error};
-use junctura_values::{SimplePacking, ValuesMut, bitmap_of, present};
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+use junctura_grib::{GribError, Message, MessageFault, SimpleOutline, SimplePacked};
+use junctura_model::{Code, Error, InstructionSet};
+use junctura_values::{SimplePacking, ValueExtent, ValuesMut, bitmap_of};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use zerocopy::FromBytes;
 
-use crate::conversion::buffer::{LentBuffer, LentMut};
+use crate::conversion::buffer::{LentBuffer, LentMut, filled_bytes};
 use crate::runtime::error::{invalid, raise};
 
 /// Other threads of Python's run while so many values are unpacked.
@@ -103,23 +106,68 @@ pub(crate) fn with_values<'py>(
     let lent = LentBuffer::new(buffer);
     let values = <[f64]>::ref_from_bytes(lent.bytes());
     let values = values.map_err(|_| invalid(py, "values", "expected numbers in double precision"))?;
-    let made = py.detach(|| {
-        let packing = SimplePacking::of_values(values, bits)?;
-        let present = present(values);
-        let bitmap = (present < values.len()).then(|| bitmap_of(values));
-        let data = packing.pack(values);
-        let packed = SimplePacked {
+    let Some(new) = py.detach(|| NewMessage::plan(&message, values, bits)) else {
+        return Ok(None);
+    };
+    filled_bytes(py, new.length(), |into| new.write(into))
+}
+
+/// A message whose integers are not written yet.
+struct NewMessage<'a> {
+    values: &'a [f64],
+    extent: ValueExtent,
+    packing: SimplePacking,
+    head: Vec<u8>,
+    nbytes: usize,
+}
+
+impl<'a> NewMessage<'a> {
+    fn plan(message: &Message<'_>, values: &'a [f64], bits: u32) -> Option<Self> {
+        let extent = ValueExtent::new(instructions(), values);
+        let packing = SimplePacking::of_extent(&extent, bits)?;
+        let nbytes = packing.nbytes(extent.present)?;
+        let bitmap = (extent.present < values.len()).then(|| bitmap_of(values));
+        let head = message.head_of_simple(&SimpleOutline {
             points: values.len() as u64,
+            present: extent.present as u64,
             reference: packing.reference,
             binary_scale: packing.binary_scale,
             decimal_scale: packing.decimal_scale,
             bits: packing.bits,
             bitmap: bitmap.as_deref(),
-            data: &data,
-        };
-        message.with_simple_packed(&packed, present as u64)
-    });
-    Ok(made.map(|made| PyBytes::new(py, &made)))
+            nbytes,
+        })?;
+        Some(Self {
+            values,
+            extent,
+            packing,
+            head,
+            nbytes,
+        })
+    }
+
+    fn length(&self) -> usize {
+        self.head.len() + self.nbytes + Message::END.len()
+    }
+
+    /// Returns whether all of `into`, which has the length of the message, is written.
+    fn write(&self, into: &mut [MaybeUninit<u8>]) -> bool {
+        let (head, rest) = into.split_at_mut(self.head.len());
+        let (integers, end) = rest.split_at_mut(self.nbytes);
+        head.write_copy_of_slice(&self.head);
+        end.write_copy_of_slice(Message::END);
+        self.packing
+            .pack(instructions(), self.values, self.extent.present, integers)
+    }
+}
+
+/// The instructions that packing may use: `JUNCTURA_ISA`, a variable for tests, limits them.
+fn instructions() -> InstructionSet {
+    static SET: OnceLock<InstructionSet> = OnceLock::new();
+    *SET.get_or_init(|| {
+        let limit = std::env::var("JUNCTURA_ISA").ok();
+        InstructionSet::of_this_machine().at_most(limit.as_deref())
+    })
 }
 
 fn corrupt(py: Python<'_>, error: &GribError) -> PyErr {

@@ -107,6 +107,8 @@ class Broker:
         Bytes for decoded fields; by default half of the available memory. Fields beyond the limit are spilled to disk.
     start
         Whether to start a server of this user for `source`, if none runs.
+    graph
+        The graph of the recipes, if it is built already; the run changes it.
 
     """
 
@@ -129,10 +131,11 @@ class Broker:
         announce: str | None = None,
         memory: int | None = None,
         start: bool = False,
+        graph: ProductGraph | None = None,
     ) -> None:
         self.recipes, self.out, self.observer, self.name = list(recipes), out, observer, name
         self.until_gone = list(until_gone)
-        self.graph = ProductGraph(self.recipes)
+        self.graph = graph or ProductGraph(self.recipes)
         self.report = Report()
         self.engine = ProductEngine(self.graph, self.report)
         self.source = opened(source, store, name, self._asked(), start=start, waits=waits)

@@ -87,6 +87,7 @@ class ProductGraph:
     """
 
     def __init__(self, recipes: Sequence[Recipe]) -> None:
+        self.recipes = list(recipes)
         self.nodes: list[GraphNode] = []
         self.products: list[Product] = []
         self._inputs: dict[Key, int] = {}

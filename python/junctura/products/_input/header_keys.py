@@ -12,7 +12,9 @@ Offsets are those of the WMO's FM 92 GRIB: edition 1, section 1; edition 2, sect
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 KEYS, LOCAL, LEVEL, STATED = "keys", "local", "level", "units"
@@ -89,10 +91,15 @@ def surfaces_of(header: Mapping[str, str], attributes: Mapping[str, Any]) -> tup
     return tuple((name, value) for name, value in keys_of(header).items() if name in _SURFACES)
 
 
-def keys_of(header: Mapping[str, str]) -> dict[str, int]:
+def keys_of(header: Mapping[str, str]) -> Mapping[str, int]:
     """Returns the keys that a field has kept."""
-    pairs = (pair.partition("=") for pair in header.get(KEYS, "").split(",") if pair)
-    return {name: int(value) for name, _, value in pairs}
+    return _keys(header.get(KEYS, ""))
+
+
+@functools.lru_cache(maxsize=256)
+def _keys(said: str) -> Mapping[str, int]:
+    pairs = (pair.partition("=") for pair in said.split(",") if pair)
+    return MappingProxyType({name: int(value) for name, _, value in pairs})
 
 
 def local_of(header: Mapping[str, str]) -> bytes:

@@ -99,7 +99,7 @@ def write(
         "format": to.format,
         "created": dt.datetime.now(dt.timezone.utc).isoformat(timespec="milliseconds"),
         **said,
-        "software": {**_software(to.format), **said.get("software", {})},
+        "software": {**software(to.format), **said.get("software", {})},
         "bytes": count,
         "sha256": digest,
     }
@@ -140,7 +140,8 @@ def _checked(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @functools.lru_cache
-def _software(output_format: Format) -> dict[str, str]:
+def software(output_format: Format) -> dict[str, str]:
+    """Returns the versions of the packages that write a format."""
     return {package: _version(package) for package in ("junctura", "numpy", *_PACKAGES[output_format])}
 
 

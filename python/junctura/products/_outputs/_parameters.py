@@ -65,7 +65,7 @@ def has_units(field: Field, units: str) -> bool:
 
 
 def read_tables(param: str) -> None:
-    """Loads ecCodes' parameter tables, for this process and later forks: this takes 0.4 s.
+    """Loads ecCodes' parameter tables, for this process and later forks, unless its answers are on disk: 0.4 s.
 
     Parameters
     ----------
@@ -76,11 +76,16 @@ def read_tables(param: str) -> None:
     for is_on_pressure in (False, True):
         _words(_key(param), is_on_pressure)
         _looked_up(_key(param), is_on_pressure)
-    # Most received fields have older tables, which have their own files.
+    # Most received fields have older tables, which have their own files. If an earlier run has read them for this
+    # parameter, the answers that they give are on disk.
+    answered(("older tables", param), _units_of_sample)
+
+
+def _units_of_sample() -> str:
     eccodes = needed("eccodes", "products")
     message = eccodes.codes_grib_new_from_samples("GRIB2")
     try:
-        _word(eccodes, message, "units")
+        return _word(eccodes, message, "units")
     finally:
         eccodes.codes_release(message)
 

@@ -34,6 +34,8 @@ from junctura.errors import Io
 Content: TypeAlias = bytes | Mapping[str, bytes]
 """The contents of a file, or of the files of a directory by relative name."""
 
+# `json.dumps` makes an encoder for each call with options.
+_JSON = json.JSONEncoder(ensure_ascii=False)
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _HIDDEN = re.compile(r"\.(.+)\.[0-9a-f]{12}\.part", re.DOTALL)
@@ -95,7 +97,7 @@ def put(path: Path, content: Content, provenance: Mapping[str, Any], durable: bo
 
 def _lines(said: Mapping[str, Any]) -> str:
     """Returns JSON with a line for each name; full indentation would take ten times as long to write."""
-    made = (f" {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in said.items())
+    made = (f" {json.dumps(name)}: {_JSON.encode(value)}" for name, value in said.items())
     return "{\n" + ",\n".join(made) + "\n}\n"
 
 

@@ -56,6 +56,15 @@ from junctura.products._tasks.tasks import (
 )
 from junctura.products._workers.make_product import FieldTransforms, make
 
+# The graph that the process had that this one is forked from.
+_inherited: ProductGraph | None = None
+
+
+def inherit(graph: ProductGraph) -> None:
+    """Lets workers that are forked from this process use a graph, if it is that of their job."""
+    global _inherited
+    _inherited = graph
+
 
 class Worker:
     """Executes tasks, one at a time.
@@ -72,7 +81,8 @@ class Worker:
     def __init__(self, pool: junctura.Pool, job: BrokerJob) -> None:
         self.pool = pool
         self.job = job
-        self.graph = ProductGraph(job.recipes)
+        is_the_same = _inherited is not None and _inherited.recipes == job.recipes
+        self.graph = _inherited if _inherited and is_the_same else ProductGraph(job.recipes)
         self.out = Path(job.out)
         self.transforms = FieldTransforms(self.fields_of)
 
