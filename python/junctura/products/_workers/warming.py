@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from junctura._xarray.label_attributes import needed
 from junctura.products._broker.task_graph import ProductGraph
 from junctura.products._input.decoding import decode
-from junctura.products._map.ranges import prepare
+from junctura.products._map.styling.ranges import prepare
 from junctura.products._outputs import software
 from junctura.products._outputs._quiet import quiet
 from junctura.products._recipe.definitions import Recipe
