@@ -9,9 +9,7 @@ seconds=${1:?usage: fuzz/run.sh SECONDS [TARGET...]}
 shift
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-    for file in fuzz/targets/*.rs; do
-        targets+=("$(basename "$file" .rs)")
-    done
+    mapfile -t targets < <(sed -n '/^\[\[bin\]\]/,/^path/s/^name = "\(.*\)"/\1/p' fuzz/Cargo.toml)
 fi
 
 out="${CARGO_TARGET_DIR:-$PWD/target}/sanitize"
