@@ -1,6 +1,5 @@
 //! Objects: what is in the pool, under which key, in which order, and until when.
 
-pub(in crate::core) mod burial;
 pub(in crate::core) mod expiry;
 pub(in crate::core) mod flow;
 pub(in crate::core) mod identity;
@@ -11,6 +10,7 @@ pub(in crate::core) mod object;
 pub(in crate::core) mod offer;
 pub(in crate::core) mod order;
 pub(in crate::core) mod record_budget;
+pub(in crate::core) mod removed_keys;
 pub(in crate::core) mod retention_by_name;
 pub(in crate::core) mod table;
 pub(in crate::core) mod tombstone;
