@@ -15,7 +15,7 @@ impl Core {
             return;
         };
         let known = state.is_known();
-        if let Some(refusal) = self.drain.refusal(&request, known) {
+        if let Some(refusal) = self.refused_by_drain(client, &request, known) {
             return self.fail(client, number, &refusal, fx);
         }
         let outcome = match (request, known) {
@@ -84,6 +84,7 @@ impl Core {
             (Request::Require(require), _) => self.require(client, number, &require, fx),
             (Request::Withdraw(withdraw), _) => self.withdraw(client, number, &withdraw, fx),
             (Request::WithdrawAll(withdraw), _) => self.withdraw_all(client, number, &withdraw, fx),
+            (Request::Forget(forget), _) => self.forget(client, number, &forget, fx),
             (Request::Subscribe(subscribe), _) => {
                 self.exchange
                     .asked
