@@ -72,14 +72,7 @@ impl World {
                 let timeout_ms = timeout(rng);
                 self.ask(place, Ask::Withdraw { key, timeout_ms, force }, Doing::Withdraw);
             }
-            Deed::WithdrawAll if rng.percent(30) => {
-                let aim = if rng.percent(50) {
-                    Aim::Key(rng.below(self.universe.keys.len()))
-                } else {
-                    Aim::Query(self.query(rng))
-                };
-                self.ask(place, Ask::Forget(aim), Doing::Withdraw);
-            }
+            Deed::WithdrawAll if rng.percent(30) => self.forget(place, rng),
             Deed::WithdrawAll => {
                 let (query, force) = (self.query(rng), rng.percent(30));
                 let timeout_ms = timeout(rng);
@@ -552,6 +545,15 @@ impl World {
             self.archive(place, &batch, rng);
             self.ask(place, Ask::Release(batch), Doing::Loose);
         }
+    }
+
+    fn forget(&mut self, place: usize, rng: &mut Rng) {
+        let aim = if rng.percent(50) {
+            Aim::Key(rng.below(self.universe.keys.len()))
+        } else {
+            Aim::Query(self.query(rng))
+        };
+        self.ask(place, Ask::Forget(aim), Doing::Withdraw);
     }
 
     /// Releases some, and goes on to read them.

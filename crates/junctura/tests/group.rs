@@ -257,3 +257,32 @@ fn an_object_stays_until_the_groups_that_it_names_have_had_it() {
     assert_eq!(event.object.unwrap().0.get("name"), Some("a"));
     assert_eq!(pool.list("").unwrap().len(), 2);
 }
+
+#[test]
+fn a_payload_is_read_after_its_release() {
+    let pool = pool();
+    pool.follow_with("", member("g")).unwrap().stop().unwrap();
+    let payload = |number: u8| vec![number; 100_000];
+    for number in 0..40 {
+        let name = number.to_string();
+        pool.offer([("name", name.as_str())], &payload(number)).unwrap();
+    }
+    let until_live = FollowOptions {
+        until_live: true,
+        ..member("g")
+    };
+    let mut kept = Vec::new();
+    for item in pool.follow_with("", until_live).unwrap() {
+        if let Item::Object(mut object) = item.unwrap() {
+            object.release_mapped();
+            object.release_mapped();
+            kept.push(object);
+        }
+    }
+    assert_eq!((kept.len(), owed(&pool)), (40, 0));
+    // Nothing is owed: the server ends, and the payloads stay.
+    pool.stop(None).unwrap();
+    for (number, object) in (0..).zip(&kept) {
+        assert_eq!(object.payload(), payload(number));
+    }
+}
