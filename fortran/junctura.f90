@@ -1530,7 +1530,7 @@ contains
   end subroutine
 
   !> Removes all versions of the object with this key; `count` is their number. Blocks for at most `timeout` seconds while
-  !! requirements are owed the object. Options: schema=NAME, force. Errors: JCT_NOT_FOUND, JCT_TIMEOUT.
+  !! requirements are owed the object. Options: schema=NAME, force, forget. Errors: JCT_NOT_FOUND, JCT_TIMEOUT.
   subroutine pool_withdraw(self, attributes, options, timeout, count, stat, errmsg)
     class(pool_t), intent(in) :: self
     type(attributes_t), intent(in) :: attributes

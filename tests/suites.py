@@ -80,6 +80,7 @@ NUMPY_WITHOUT = {
     "avx2": "X86_V4 AVX512_ICL AVX512_SPR",
 }
 GUIDE = sorted(map(str, ROOT.glob("docs/guide/*.md")))
+TOURS = ("README.md", "docs/guide/first-steps.md")
 
 # Builders run in this order; among waiters, the longest first.
 SUITES = [
@@ -114,6 +115,7 @@ SUITES = [
     of_processes("fortran", *PYTEST, "tests/fortran"),
     of_processes("surroundings", PYTHON, "tests/surroundings.py"),
     of_processes("readme", PYTHON, "tests/readme/run.py"),
+    of_processes("tours-twice", PYTHON, "tests/readme/run.py", "--together", *TOURS, *TOURS),
     of_processes("site", *PYTEST, "tests/site"),
     of_processes("cli-page", PYTHON, "tests/readme/run.py", "docs/cli.md"),
 ]

@@ -381,8 +381,9 @@ void jct_pipeline_close(jct_pipeline_t *pipeline);
 // Blocks for at most `timeout` seconds while requirements are owed the object. `count`, which may be NULL,
 // is the number of versions that were removed.
 //
-// Options: schema=NAME; force (removes what requirements are owed, too; their readers get a gap). Errors:
-// JCT_NOT_FOUND, JCT_TIMEOUT.
+// Options: schema=NAME; force (removes what requirements are owed, too; their readers get a gap); forget (frees
+// the key at once, also that of an object that was removed before; `count` is then the number of keys that
+// became free). Errors: JCT_NOT_FOUND, JCT_TIMEOUT.
 int jct_withdraw(const jct_pool_t *pool,
                  const jct_attributes_t *attributes,
                  const char *options,
@@ -390,7 +391,8 @@ int jct_withdraw(const jct_pool_t *pool,
                  uint64_t *count);
 
 // Removes every object that matches a selector from the pool; "*" matches all. As jct_withdraw; it is no
-// error if nothing matches. `count`, which may be NULL, is the number of objects. Options: force.
+// error if nothing matches. `count`, which may be NULL, is the number of objects. Options: force,
+// forget.
 int jct_withdraw_all(const jct_pool_t *pool,
                      const char *selector,
                      const char *options,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import pytest
 from e2e_shell import Process, Shell
@@ -94,6 +95,32 @@ def test_a_stop_names_what_it_waits_for(bare: Shell) -> None:
     bare.run("pool", "stop", "--now")
     assert stop.end()[0] == 4
     assert server.end()[0] == 0
+
+
+def test_a_reader_that_is_owed_something_can_connect_while_it_drains(bare: Shell, tmp_path: Path) -> None:
+    server = bare.serve()
+    bare.run("pool", "require", "name=a/b", "--name", "workers", "--group")
+    bare.run("pool", "require", "name=a", "--name", "viewer")
+    put(bare, "a")
+    put(bare, "b")
+    with connect(bare) as pool:
+        stop = bare.start("pool", "stop")
+        assert "2 of group workers, which has no members" in stop.said()
+        wait_for_the_drain(pool)
+    # Whoever wants anything else is refused.
+    assert "draining" in bare.error(5, "ls")
+    assert "draining" in bare.error(5, "get", "--all", "name=a", "-o", f"{tmp_path}/other/")
+    assert "draining" in bare.error(5, "put", "-", "--schema", "free", "--set", "name=c", stdin=b"payload")
+    with pytest.raises(junctura.Unavailable, match="draining"), connect(bare) as pool:
+        pool.demand("name=a")
+    with pytest.raises(junctura.Unavailable, match="draining"), connect(bare) as pool:
+        pool.require("name=a", name="another")
+    bare.run("get", "--all", "--group", "workers", "-o", f"{tmp_path}/", "--template", "{name}")
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a", "b"]
+    with connect(bare) as pool, pool.follow(requirement="viewer", until_live=True) as follow:
+        assert [bytes(obj) for obj in follow] == [b"payload"]
+    code, _, said = stop.end()
+    assert (code, server.end()[0]) == (0, 0), said
 
 
 def test_a_second_signal_does_not_wait(bare: Shell) -> None:

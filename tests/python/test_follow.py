@@ -276,6 +276,51 @@ def test_retiring(pool: junctura.Pool) -> None:
         pool.withdraw_all("name=")
 
 
+REJECTING = """
+name: rejecting
+key: {dataset: [run], element: [step]}
+attributes: {run: {type: string}, step: {type: integer}}
+same_key: reject
+"""
+
+
+def test_a_model_runs_again_when_its_keys_are_free(tmp_path: Path) -> None:
+    schema = tmp_path / "rejecting.yaml"
+    schema.write_text(REJECTING)
+    with junctura.Pool(schema=schema) as pool:
+
+        def run() -> None:
+            for step in range(3):
+                pool.offer(b"a field", run="a", step=step)
+
+        run()
+        with pool.require("", name="archive") as archive:
+            assert pool.withdraw_all("step>0", force=True) == 2
+            with pytest.raises(junctura.AlreadyExists, match="withdraw --forget"):
+                pool.offer(b"a field", run="a", step=1)
+            # What is owed is waited for, and nothing is forgotten before.
+            with pytest.raises(junctura.Timeout):
+                pool.withdraw_all("run=a", timeout=0.01, forget=True)
+            with pytest.raises(junctura.AlreadyExists):
+                pool.offer(b"a field", run="a", step=1)
+            with archive.follow(gaps="yield", until_live=True) as follow:
+                first, gap = sorted(follow, key=lambda item: isinstance(item, junctura.Gap))
+                assert first["step"] == 0
+                assert len(gap) == 2, "its gap is told"
+                first.release()
+            assert pool.withdraw_all("run=a", forget=True) == 3
+            with pytest.raises(junctura.NotFound):
+                pool.demand(run="a", step=1, timeout=0)
+            run()
+            with archive.follow(until_live=True) as follow:
+                assert [obj["step"] for obj in follow] == [0, 1, 2]
+        assert pool.withdraw(run="a", step=1) == 1
+        assert pool.withdraw(run="a", step=1, forget=True) == 1
+        assert pool.withdraw(run="a", step=2, forget=True) == 1
+        for step in (1, 2):
+            pool.offer(b"a field", run="a", step=step)
+
+
 def test_events(pool: junctura.Pool) -> None:
     with pool.subscribe("name=a") as events:
         offer(pool, "a", "b")

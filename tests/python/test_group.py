@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 import junctura
+import junctura.aio
 
 MEMBER = """
 import junctura, sys
@@ -42,7 +44,7 @@ def owed(pool: junctura.Pool) -> int:
     return count
 
 
-@contextmanager
+@contextlib.contextmanager
 def member(pool: junctura.Pool) -> Iterator[subprocess.Popen[str]]:
     """Another process, which has released one object and holds two."""
     with subprocess.Popen(
@@ -116,19 +118,140 @@ def test_it_can_be_given_back(pool: junctura.Pool) -> None:
     names(pool, 1)
     obj = next(follow)
     view = memoryview(obj)
-    with pytest.raises(junctura.InvalidArgument):
-        obj.give_back()
-    view.release()
     obj.give_back()
     assert obj.released
+    assert bytes(view) == bytes(100_000)
     again = next(follow)
+    assert again.redelivered
     view = memoryview(again)
     with pytest.raises(ZeroDivisionError), again:
         _ = 1 / 0
-    assert not again.released, "its view is alive"
-    view.release()
-    del again, view
-    assert next(follow).redelivered
+    assert again.released
+    third = next(follow)
+    assert third.redelivered
+    assert bytes(view) == bytes(100_000)
+
+
+def consume(
+    url: str, start: threading.Barrier, got: list[str], held: list[memoryview] | None, *, in_block: bool, window: int
+) -> None:
+    """A member that keeps an array of its last object in a variable until its follow ends."""
+    with junctura.Pool(url, name="member") as pool:
+        array = None
+        start.wait()
+        try:
+            for obj in pool.follow(group="workers", window=window):
+                if in_block:
+                    with obj:
+                        array = obj.array()
+                        got.append(obj["name"])
+                else:
+                    array = obj.array()
+                    got.append(obj["name"])
+                if held is not None:
+                    held.append(memoryview(array))
+        except (junctura.Closed, junctura.Disconnected):
+            assert array is None or not array.any()
+
+
+@pytest.mark.parametrize("in_block", [True, False], ids=["block", "bare"])
+@pytest.mark.parametrize("window", [1, 8])
+@pytest.mark.parametrize("keeps", [True, False], ids=["keeps all", "keeps one"])
+def test_a_forgotten_variable_does_not_hold_the_last_object(in_block: bool, window: int, keeps: bool) -> None:
+    """The group ends, and with it the server: each member waits for its next object with an array of its last."""
+    with junctura.Pool(schema="free") as pool:
+        pool.follow("", group="workers").close()
+        offered = names(pool, 40)
+        got: list[str] = []
+        held: list[memoryview] | None = [] if keeps else None
+        options = {"in_block": in_block, "window": window}
+        start = threading.Barrier(3)
+        members = [
+            threading.Thread(target=consume, args=(pool.url, start, got, held), kwargs=options) for _ in range(2)
+        ]
+        for thread in members:
+            thread.start()
+        start.wait()
+        # It returns when nothing is owed.
+        pool.stop()
+        for thread in members:
+            thread.join()
+        assert sorted(got) == sorted(offered)
+        assert all(bytes(view) == bytes(100_000) for view in held or ())
+
+
+def test_a_loop_keeps_what_the_program_has_stored(pool: junctura.Pool) -> None:
+    """Until it is released: a list, a queue or a future refers to it."""
+    pool.follow("", group="workers").close()
+    names(pool, 3)
+    stored = []
+    with pool.follow(group="workers", until_live=True) as follow:
+        for obj in follow:
+            stored.append(obj)  # noqa: PERF402
+        assert owed(pool) == 3 and follow.held == 3
+        assert not any(obj.released for obj in stored)
+        del obj
+        stored.pop().release()
+        stored.pop(0)
+        assert follow.held == 1
+        pool.sync()
+        assert owed(pool) == 1
+
+
+def test_what_next_returns_is_held_until_it_is_released(pool: junctura.Pool) -> None:
+    pool.follow("", group="workers").close()
+    names(pool, 2)
+    follow = pool.follow(group="workers", until_live=True)
+    one, two = follow.next(), next(follow)
+    assert next(follow, None) is None
+    assert owed(pool) == 2
+    one.release()
+    two.release()
+    pool.sync()
+    assert owed(pool) == 0
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+@pytest.mark.parametrize("window", [1, 8])
+def test_an_asynchronous_loop_that_waits_releases_what_its_variable_refers_to(size: int, window: int) -> None:
+    async def main() -> None:
+        async with junctura.aio.Pool(schema="free") as pool:
+            async with pool.follow("", group="workers"):
+                pass
+            await pool.offer_many([(bytes(size), {"name": f"{at}"}) for at in range(5)])
+            kept: list[junctura.Object] = []
+
+            async def work() -> None:
+                async for obj in pool.follow(group="workers", window=window, until_live=window > 1):
+                    array = obj.array()
+                    assert not array.any()
+                    if window > 1 and obj["name"] == "1":
+                        kept.append(obj)
+
+            working = asyncio.create_task(work())
+            if window == 1:
+                with contextlib.suppress(junctura.Closed, junctura.Disconnected):
+                    await asyncio.gather(pool.stop(), working)
+                return
+            await working
+            assert [obj.released for obj in kept] == [False]
+            assert (await pool.stat())["named_requirements"][0]["owed"] == 1
+
+    asyncio.run(main())
+
+
+def test_after_a_loop_its_variable_can_be_read(pool: junctura.Pool) -> None:
+    pool.follow("", group="workers").close()
+    names(pool, 2)
+    for obj in pool.follow(group="workers", until_live=True):  # noqa: B007
+        pass
+    assert owed(pool) == 0
+    assert obj.released
+    assert obj["name"] == "job1" and len(obj.array()) == 100_000
+    with obj:
+        pass
+    with pytest.raises(junctura.Closed):
+        obj.array()
 
 
 @pytest.mark.parametrize(

@@ -98,22 +98,49 @@ def test_views_hold_it(pool: junctura.Pool, size: int) -> None:
     assert not is_there(pool)
 
 
-def test_it_is_not_released_under_views(pool: junctura.Pool, size: int) -> None:
+@pytest.mark.parametrize("end", ["release", "block", "give back"])
+def test_views_stay_valid_after_its_release(pool: junctura.Pool, size: int, end: str) -> None:
     obj = once(pool, size)
     array = obj.array()
     view = memoryview(obj)
-    with pytest.raises(junctura.InvalidArgument, match="2 views"):
-        obj.release()
-    view.release()
-    with pytest.raises(junctura.InvalidArgument, match="1 views"):
-        obj.release()
-    with obj:
-        pass
-    assert not obj.released
-    assert array[3] == 3
-    del array
+    if end == "block":
+        with obj:
+            pass
+    else:
+        (obj.release if end == "release" else obj.give_back)()
     obj.release()
-    assert not is_there(pool)
+    assert obj.released and "released" in repr(obj)
+    with pytest.raises(junctura.Closed):
+        obj.array()
+    del obj
+    gc.collect()
+    # Memory that was free by now would be used again.
+    for number in range(8):
+        pool.offer(bytes(size), name=f"filler {number}", retention=junctura.Released(1))
+        pool.demand(name=f"filler {number}").release()
+    expected = np.arange(size, dtype="u1")
+    assert np.array_equal(array, expected) and bytes(view) == expected.tobytes()
+    del array
+    view.release()
+    pool.sync()
+    assert pool.stat()["objects"]["held"] == 0
+
+
+def test_many_views_of_released_objects_stay_valid(pool: junctura.Pool) -> None:
+    """Every second view is kept while memory is used again and again."""
+    kept = []
+    for number in range(200):
+        pool.offer(np.full(SHARED, number, dtype="u1"), name=f"{number}", retention=junctura.Released(1))
+        with pool.demand(name=f"{number}") as obj:
+            array = obj.array()
+        if number % 2:
+            kept.append((number, array))
+        if number % 10 == 9:
+            del kept[: len(kept) // 2]
+        assert all((array == expected).all() for expected, array in kept)
+    del array, kept
+    gc.collect()
+    assert pool.stat()["objects"]["held"] == 0
 
 
 def test_views_are_read_only(pool: junctura.Pool, size: int) -> None:

@@ -1,6 +1,7 @@
 """Executes pages: each block of the shell, Python, C, C++ and Fortran in its order, in a scratch folder for each page.
 
-``run.py`` executes the README, ``run.py PAGE...`` these. The shell blocks of a page are one session of bash, so that
+``run.py`` executes the README, ``run.py PAGE...`` these pages, ``run.py --together PAGE...`` these in one session, in
+the given order. The shell blocks of a page are one session of bash, so that
 a variable or a background server of one is there for the next; what still runs at the end is ended. A Python block is
 a program of its own, as a reader would paste it. A block of a compiled language is a file, which its first line names
 (``/* hello.c */``, ``! hello.f90``); a block of the shell compiles it, with what ``make install-c`` installs. A block
@@ -129,8 +130,9 @@ def execute(pages: list[Path]) -> tuple[int, int]:
 
 
 def main() -> int:
-    pages = [Path(name) for name in sys.argv[1:]] or [ROOT / "README.md"]
-    outcomes = [execute(session) for session in sessions(pages)]
+    names = [name for name in sys.argv[1:] if name != "--together"]
+    pages = [Path(name) for name in names] or [ROOT / "README.md"]
+    outcomes = [execute(session) for session in ([pages] if "--together" in sys.argv else sessions(pages))]
     passed, failed = (sum(numbers) for numbers in zip(*outcomes, strict=True))
     print(f"readme: {passed} passed, {failed} failed")
     return int(failed > 0)

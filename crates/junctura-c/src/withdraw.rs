@@ -14,8 +14,9 @@ use crate::pool::{self, PoolHandle};
 /// Blocks for at most `timeout` seconds while requirements are owed the object. `count`, which may be NULL,
 /// is the number of versions that were removed.
 ///
-/// Options: schema=NAME; force (removes what requirements are owed, too; their readers get a gap). Errors:
-/// JCT_NOT_FOUND, JCT_TIMEOUT.
+/// Options: schema=NAME; force (removes what requirements are owed, too; their readers get a gap); forget (frees
+/// the key at once, also that of an object that was removed before; `count` is then the number of keys that
+/// became free). Errors: JCT_NOT_FOUND, JCT_TIMEOUT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_withdraw(
     pool: *const PoolHandle,
@@ -42,7 +43,8 @@ pub unsafe extern "C" fn jct_withdraw(
 }
 
 /// Removes every object that matches a selector from the pool; "*" matches all. As jct_withdraw; it is no
-/// error if nothing matches. `count`, which may be NULL, is the number of objects. Options: force.
+/// error if nothing matches. `count`, which may be NULL, is the number of objects. Options: force,
+/// forget.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_withdraw_all(
     pool: *const PoolHandle,
@@ -76,5 +78,6 @@ fn how(words: &mut OptionWords<'_>, timeout: f64) -> Result<WithdrawOptions> {
     Ok(WithdrawOptions {
         timeout: read_timeout(timeout)?,
         force: words.flag("force")?,
+        forget: words.flag("forget")?,
     })
 }

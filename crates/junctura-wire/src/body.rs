@@ -77,6 +77,9 @@ pub struct Welcome<'a> {
     /// Whether [`PackBody`] is answered on this way; said by a gate, not by the server.
     #[cbor(n(9), default)]
     pub packs: bool,
+    /// Whether the server accepts releases with [`crate::fixed::MAPPED`].
+    #[cbor(n(10), default)]
+    pub keeps_mapped: bool,
 }
 
 /// An error, as it travels.
@@ -422,6 +425,15 @@ pub struct WithdrawRequest<'a> {
     /// Do not wait: who is owed it gets a gap.
     #[n(2)]
     pub force: bool,
+}
+
+/// Forgets objects that are gone: their keys can be offered again.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct ForgetRequest<'a> {
+    /// Which objects.
+    #[n(0)]
+    pub target: TargetBody<'a>,
 }
 
 /// Which events a subscription asks for; a bit set.

@@ -41,6 +41,9 @@ pub const FILE_TIER: u32 = 0;
 pub const UNREAD: u32 = 1;
 /// Of a [`ReleasedHolding`]: who has it is not done with it. A requirement that it came through is owed it again.
 pub const UNDONE: u32 = 2;
+/// Of a [`ReleasedHolding`]: the client releases the object, and still reads its payload. The memory is not reused until a second
+/// release of the same holding, without this flag.
+pub const MAPPED: u32 = 4;
 
 /// ```text
 ///  0        2       4          8            12         16        20     24       32
@@ -106,7 +109,7 @@ pub struct DeliveredHead {
 pub struct ReleasedHolding {
     /// As the delivery said.
     pub holding: U32,
-    /// [`UNREAD`], [`UNDONE`], or zero.
+    /// [`UNREAD`] or [`UNDONE`], and [`MAPPED`]; or zero.
     pub flags: U32,
     /// The object's sequence number, as the delivery said.
     pub sequence: U64,

@@ -185,6 +185,8 @@ kinds! {
     Archived = 29,
     /// Asks for what one rank wants of pieces of an array; for gates.
     Pack = 30,
+    /// Frees the keys of objects that are gone.
+    Forget = 31,
 
     /// The answer to `Hello`.
     Welcome = 64,

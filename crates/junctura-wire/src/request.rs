@@ -6,9 +6,9 @@ use junctura_model::{Code, Error, Result};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::body::{
-    ArchivedBody, BundleRequest, BundlesRequest, ConsumerNames, DemandRequest, DrainRequest, FollowRequest, Hello,
-    LeaseRequest, ListRequest, PackBody, RequireRequest, RetractRequest, SubscribeRequest, TargetBody, WantedRequest,
-    WithdrawRequest,
+    ArchivedBody, BundleRequest, BundlesRequest, ConsumerNames, DemandRequest, DrainRequest, FollowRequest,
+    ForgetRequest, Hello, LeaseRequest, ListRequest, PackBody, RequireRequest, RetractRequest, SubscribeRequest,
+    TargetBody, WantedRequest, WithdrawRequest,
 };
 use crate::fixed::{self, OfferHead, ReleasedHolding};
 use crate::frame::{FrameHeader, FrameKind, HEADER_BYTES, WireFrame};
@@ -89,6 +89,8 @@ pub enum Request<'a> {
     Sync,
     /// See [`ArchivedBody`].
     Archived(ArchivedBody<'a>),
+    /// Frees the keys of objects that are gone.
+    Forget(ForgetRequest<'a>),
     /// See [`PackBody`].
     Pack(PackBody<'a>),
 }
@@ -142,6 +144,7 @@ impl<'a> Request<'a> {
             FrameKind::Consumers => Self::Consumers(cbor(kind, body)?),
             FrameKind::Sync => Self::Sync,
             FrameKind::Archived => Self::Archived(cbor(kind, body)?),
+            FrameKind::Forget => Self::Forget(cbor(kind, body)?),
             FrameKind::Pack => Self::Pack(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a request")),
         })
@@ -213,6 +216,7 @@ impl<'a> Request<'a> {
             Self::Consumers(_) => FrameKind::Consumers,
             Self::Sync => FrameKind::Sync,
             Self::Archived(_) => FrameKind::Archived,
+            Self::Forget(_) => FrameKind::Forget,
             Self::Pack(_) => FrameKind::Pack,
         }
     }
@@ -261,6 +265,7 @@ impl<'a> Request<'a> {
             Self::Bundles(body) => put(body, out),
             Self::Consumers(body) => put(body, out),
             Self::Archived(body) => put(body, out),
+            Self::Forget(body) => put(body, out),
             Self::Pack(body) => put(body, out),
         });
     }

@@ -159,6 +159,7 @@ pub fn needed(kind: FrameKind) -> NeededRight {
         | FrameKind::Consumers
         | FrameKind::Withdraw
         | FrameKind::WithdrawAll
+        | FrameKind::Forget
         | FrameKind::Archived => NeededRight::One(Offer),
         FrameKind::Drain | FrameKind::Retract => NeededRight::One(Admin),
         FrameKind::Hello

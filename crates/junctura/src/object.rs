@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use junctura_memory::{SegmentMapping, tier};
 use junctura_model::version::{Cursor, Phase, Version};
 use junctura_model::{Code, Error, RecordRef, Result, Schema};
-use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, REDELIVERED, ReleasedHolding, STAGED, UNDONE};
+use junctura_wire::fixed::{CHECKSUM, FIRST_PHASE, MAPPED, REDELIVERED, ReleasedHolding, STAGED, UNDONE};
 
 use crate::connection::in_flight::ServerMessage;
 use crate::connection::{PoolConnection, unexpected};
@@ -259,6 +259,18 @@ pub struct Object {
     arrived: ArrivedObject,
     origin: Arc<ObjectOrigin>,
     key: OnceLock<String>,
+    hold: ObjectHold,
+}
+
+/// What the server keeps for an object of this client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ObjectHold {
+    /// The object: it is not released.
+    Object,
+    /// The memory of its payload.
+    Memory,
+    /// Nothing.
+    Nothing,
 }
 
 impl Object {
@@ -279,6 +291,7 @@ impl Object {
             arrived,
             origin: Arc::clone(origin),
             key: OnceLock::new(),
+            hold: ObjectHold::Object,
         };
         if let Err(error) = object.read_spilled() {
             object.leave_undone();
@@ -442,6 +455,46 @@ impl Object {
         origin.connection.flush()
     }
 
+    /// Releases it and keeps its payload readable until it is dropped. For retention, for its group or requirement and
+    /// for the window of its follow it is released from now on; the memory of the payload is not reused before the drop.
+    /// After [`Object::leave_undone`], gives it back likewise. Does not block.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("name", "a")], b"payload")?;
+    /// let mut object = pool.demand("name=a", None)?;
+    /// object.release_mapped();
+    /// assert_eq!(object.payload(), b"payload");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn release_mapped(&mut self) {
+        if self.hold != ObjectHold::Object {
+            return;
+        }
+        let connection = &self.origin.connection;
+        match self.arrived.place {
+            PayloadSource::Archived(_) => return,
+            // An earlier server would reuse the memory: the object is released when it is dropped.
+            PayloadSource::Mapped { .. } if !connection.greeting.keeps_mapped => return,
+            PayloadSource::Mapped { .. } => {
+                self.hold = ObjectHold::Memory;
+                let mut holding = self.arrived.holding;
+                holding.flags = (holding.flags.get() | MAPPED).into();
+                connection.release(holding, Vec::new(), false);
+            }
+            _ => {
+                self.hold = ObjectHold::Nothing;
+                connection.release(self.arrived.holding, Vec::new(), false);
+            }
+        }
+        self.origin.held.fetch_sub(1, Ordering::SeqCst);
+        // Without a server there is nothing to request.
+        let _ = self.origin.was_released();
+    }
+
     /// Gives it back uncompleted: the group or requirement through which it was received redelivers it to its next
     /// reader, marked as [`Object::redelivered`]. An object that was received otherwise is released.
     ///
@@ -513,6 +566,9 @@ impl Drop for Object {
         if let PayloadSource::Archived(_) = self.arrived.place {
             return; // The server knows nothing of it.
         }
+        if self.hold == ObjectHold::Nothing {
+            return;
+        }
         // Drops the map first: nothing here may read the payload after the server has received the release.
         self.arrived.place = PayloadSource::Empty;
         let body = mem::take(&mut self.arrived.body);
@@ -521,6 +577,9 @@ impl Drop for Object {
         }
         let more = self.origin.at_hand.load(Ordering::Relaxed) > 0;
         self.origin.connection.release(self.arrived.holding, body, more);
+        if self.hold == ObjectHold::Memory {
+            return;
+        }
         self.origin.held.fetch_sub(1, Ordering::SeqCst);
         // Without a server there is nothing to request.
         let _ = self.origin.was_released();

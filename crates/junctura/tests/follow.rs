@@ -241,7 +241,7 @@ fn a_requirement_made_before_a_withdrawal_wins() {
     offer(&pool, "a");
     let patience = WithdrawOptions {
         timeout: Some(Duration::from_millis(1)),
-        force: false,
+        ..WithdrawOptions::default()
     };
     assert_eq!(
         pool.withdraw(Target::key([("name", "a")]), patience)
@@ -295,8 +295,8 @@ fn a_requirement_learns_what_was_taken_by_force() {
     assert!(requirement.try_gap().unwrap().is_none());
     offer(&pool, "a");
     let force = WithdrawOptions {
-        timeout: None,
         force: true,
+        ..WithdrawOptions::default()
     };
     assert_eq!(pool.withdraw(Target::key([("name", "a")]), force).unwrap(), 1);
     let gap = requirement.try_gap().unwrap().unwrap();

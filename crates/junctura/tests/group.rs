@@ -284,3 +284,32 @@ fn joining_takes_neither_a_selector_nor_terms() {
         Code::InvalidArgument
     );
 }
+
+#[test]
+fn a_payload_is_read_after_its_release() {
+    let pool = pool();
+    pool.follow_with("", member("g")).unwrap().stop().unwrap();
+    let payload = |number: u8| vec![number; 100_000];
+    for number in 0..40 {
+        let name = number.to_string();
+        pool.offer([("name", name.as_str())], &payload(number)).unwrap();
+    }
+    let until_live = FollowOptions {
+        until_live: true,
+        ..member("g")
+    };
+    let mut kept = Vec::new();
+    for item in pool.follow_with("", until_live).unwrap() {
+        if let Item::Object(mut object) = item.unwrap() {
+            object.release_mapped();
+            object.release_mapped();
+            kept.push(object);
+        }
+    }
+    assert_eq!((kept.len(), owed(&pool)), (40, 0));
+    // Nothing is owed: the server ends, and the payloads stay.
+    pool.stop(None).unwrap();
+    for (number, object) in (0..).zip(&kept) {
+        assert_eq!(object.payload(), payload(number));
+    }
+}

@@ -529,6 +529,7 @@ class Pool(ArrayVerbs):
         *,
         timeout: float | None = None,
         force: bool = False,
+        forget: bool = False,
         schema: str | None = None,
         **key: _Given,
     ) -> int:
@@ -537,11 +538,15 @@ class Pool(ArrayVerbs):
         As `junctura.Pool.withdraw`. If the task is cancelled, the object stays offered, unless it was withdrawn
         already.
         """
-        return await self._board.answer(self.blocking._begin_withdraw(target, timeout, force, schema, key))
+        return await self._board.answer(self.blocking._begin_withdraw(target, timeout, force, forget, schema, key))
 
-    async def withdraw_all(self, selector: str, *, timeout: float | None = None, force: bool = False) -> int:
-        """Withdraws every object that matches a selector, as `withdraw`; returns the number of objects."""
-        return await self._board.answer(self.blocking._begin_withdraw_all(selector, timeout, force))
+    async def withdraw_all(
+        self, selector: str, *, timeout: float | None = None, force: bool = False, forget: bool = False
+    ) -> int:
+        """Withdraws every object that matches a selector, as `withdraw`; returns the number of objects, or, with
+        `forget`, the number of keys that became free.
+        """
+        return await self._board.answer(self.blocking._begin_withdraw_all(selector, timeout, force, forget))
 
     async def _offer(
         self,

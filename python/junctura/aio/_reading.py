@@ -100,13 +100,26 @@ class Follow(Opening["_native.Follow"]):
             await ended(self._board, self._opened._begin_stop)
 
     def __aiter__(self) -> AsyncIterator[Object]:
-        return self
+        return _Loop(self)
 
     async def __anext__(self) -> Object:
         item = await self.next()
         if item is None:
             raise StopAsyncIteration
         found: Object = item
+        return found
+
+    async def _next_of_loop(self) -> Object:
+        native = await self._get()
+        taken = native._take()
+        if taken is None:
+            native._complete_looped()
+            taken = (await self.next(),)
+        if taken[0] is None:
+            native._complete_looped()
+            raise StopAsyncIteration
+        found: Object = taken[0]
+        native._note_looped(found)
         return found
 
     async def __aenter__(self) -> Self:
@@ -121,6 +134,19 @@ class Follow(Opening["_native.Follow"]):
     def __del__(self) -> None:
         if self._opened is not None:
             forget(self._opened._begin_stop)
+
+
+class _Loop:
+    """An ``async for`` over a follow. While it waits, it releases the objects before, as a `for` loop does."""
+
+    def __init__(self, follow: Follow) -> None:
+        self._follow = follow
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Object:
+        return await self._follow._next_of_loop()
 
 
 class Subscription(Opening["_native.Subscription"]):

@@ -20,7 +20,8 @@ const WITHDRAW_EXAMPLES: &str = "Examples:
 const RETIRE_EXAMPLES: &str = "Examples:
   junctura pool withdraw-all class=rd expver=test
   junctura pool withdraw-all 'step<24' --timeout 10s
-  junctura pool withdraw-all '*' --force              empty the pool";
+  junctura pool withdraw-all '*' --force              empty the pool
+  junctura pool withdraw-all '*' --forget             run a model again that offers the same keys";
 
 /// Options of both commands.
 #[derive(Args, Debug)]
@@ -31,6 +32,9 @@ struct WithdrawMode {
     /// Do not wait: readers that are owed an object get a gap
     #[arg(long)]
     force: bool,
+    /// Free the keys at once, also those of objects that were removed before: they can be offered again
+    #[arg(long)]
+    forget: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -74,13 +78,18 @@ impl WithdrawMode {
         WithdrawOptions {
             timeout: self.timeout,
             force: self.force,
+            forget: self.forget,
         }
     }
 
     fn say(&self, what: &str, count: u64) -> Result<()> {
         let mut out = StandardOutput::new();
         if self.json {
+            let what = if self.forget { "key" } else { what };
             out.json(&json!({format!("{what}s"): count}))?;
+        } else if self.forget {
+            let s = if count == 1 { "" } else { "s" };
+            writeln!(out, "{count} key{s} free")?;
         } else {
             let s = if count == 1 { "" } else { "s" };
             writeln!(out, "{count} {what}{s} withdrawn")?;

@@ -10,7 +10,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use hashbrown::HashSet;
 use junctura_model::{Code, Error, Result};
 use junctura_transport::{Carrier, Inbox, LocalCarrier, Outbox, RING_BYTES, ReceiveResult, ReceivedRings};
-use junctura_wire::fixed::{DeliveredHead, INLINE, OfferHead, ReleasedHolding, RingsHead, SPILLED, SegmentHead};
+use junctura_wire::fixed::{
+    DeliveredHead, INLINE, MAPPED, OfferHead, ReleasedHolding, RingsHead, SPILLED, SegmentHead,
+};
 use junctura_wire::frame::FrameHeader;
 use junctura_wire::{FrameKind, Reply, Request, WireFrame};
 use rustix::event::{PollFd, PollFlags};
@@ -622,7 +624,8 @@ impl RelayChannel {
             }
             Some(FrameKind::Release) => {
                 if let Ok(released) = <[ReleasedHolding]>::ref_from_bytes(frame.body) {
-                    for one in released {
+                    // A client that still reads a payload keeps its copy.
+                    for one in released.iter().filter(|one| one.flags.get() & MAPPED == 0) {
                         common
                             .shadow
                             .released(self.number, one.holding.get(), one.sequence.get());

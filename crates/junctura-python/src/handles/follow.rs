@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
 use crate::handles::blocking_step::Out;
-use crate::handles::object::{FollowHoldings, PyReceived};
+use crate::handles::object::{FollowHoldings, LoopedObjects, PyReceived};
 use crate::model::described::PyDescribed;
 use crate::runtime::error::{OrRaise, invalid, raise};
 use crate::runtime::interrupt::drop_detached;
@@ -37,6 +37,9 @@ pub(crate) struct FollowArguments<'a> {
 /// Created by `Pool.follow` and `Requirement.follow`. As an iterator it waits for the next object; other Python threads
 /// run meanwhile, and Ctrl-C ends the wait. The end of its `with` block, or garbage collection, closes it.
 ///
+/// When a `for` loop waits for the next object, it releases the objects before: those to which nothing but the loop
+/// variable and arrays refers. Objects that the program has stored elsewhere, and those of `next()`, stay held.
+///
 /// Flow control: at most `window` of its objects are held at a time. A reader that holds that many receives no more
 /// until it releases some.
 #[pyclass(module = "junctura", name = "Follow", frozen)]
@@ -49,7 +52,12 @@ pub(crate) struct PyFollow {
     window: usize,
     shown: ShownItems,
     snapshot: u64,
+    looped: LoopedObjects,
 }
+
+/// A loop over a follow.
+#[pyclass(module = "junctura._native", name = "_FollowLoop", frozen)]
+pub(crate) struct PyFollowLoop(Py<PyFollow>);
 
 /// A report of objects that the reader missed, because they were removed before they could be delivered.
 #[pyclass(module = "junctura", name = "Gap", frozen, get_all)]
@@ -140,6 +148,7 @@ impl PyFollow {
             errand: Mutex::new(None),
             holdings: FollowHoldings::default(),
             shown,
+            looped: LoopedObjects::default(),
         }
     }
 
@@ -186,7 +195,12 @@ impl PyFollow {
 
     /// Returns the next visible item; `None`: the follow has ended. Threads take turns. No wait locks the follow, so
     /// any thread may close it.
-    fn advance(&self, py: Python<'_>, within: Option<Duration>) -> PyResult<Option<Py<PyAny>>> {
+    fn advance(
+        &self,
+        py: Python<'_>,
+        within: Option<Duration>,
+        looped: Option<&LoopedObjects>,
+    ) -> PyResult<Option<Py<PyAny>>> {
         let deadline = within.and_then(|time| Instant::now().checked_add(time));
         let _turn = self.turns.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -196,6 +210,11 @@ impl PyFollow {
             let item = follow.try_next().or_raise(py)?;
             let (is_over, awaiting) = (follow.is_over(), follow.awaiting());
             drop(inner);
+            if item.is_none()
+                && let Some(looped) = looped
+            {
+                looped.complete(py);
+            }
             match item {
                 Some(item) => {
                     if let Some(shown) = self.show(py, item)? {
@@ -320,7 +339,17 @@ impl PyFollow {
     ///     No object arrived in time.
     #[pyo3(signature = (timeout=None))]
     fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
-        self.advance(py, crate::conversion::options::timeout(py, timeout)?)
+        self.advance(py, crate::conversion::options::timeout(py, timeout)?, None)
+    }
+
+    /// A loop has received an item.
+    fn _note_looped(&self, item: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.looped.note(item)
+    }
+
+    /// A loop waits for its next object.
+    fn _complete_looped(&self, py: Python<'_>) {
+        self.looped.complete(py);
     }
 
     /// Cursor with which a later follow continues after the last object that this one delivered (`pool.follow(…,
@@ -362,12 +391,12 @@ impl PyFollow {
         }
     }
 
-    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
+    fn __iter__(slf: Bound<'_, Self>) -> PyFollowLoop {
+        PyFollowLoop(slf.unbind())
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        self.advance(py, None)
+        self.advance(py, None, None)
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -381,6 +410,22 @@ impl PyFollow {
 
     fn __repr__(&self) -> String {
         format!("<junctura.Follow from {}>", self.snapshot)
+    }
+}
+
+#[pymethods]
+impl PyFollowLoop {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let follow = self.0.get();
+        let item = follow.advance(py, None, Some(&follow.looped))?;
+        if let Some(item) = &item {
+            follow.looped.note(item.bind(py))?;
+        }
+        Ok(item)
     }
 }
 

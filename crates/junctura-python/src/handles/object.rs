@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::conversion::buffer::ViewCount;
 use crate::conversion::data::arrays;
@@ -14,14 +14,16 @@ use crate::conversion::values;
 use crate::model::schema::PySchema;
 use crate::model::version::PyVersion;
 use crate::runtime::ending;
-use crate::runtime::error::{OrRaise, closed, invalid, raise};
+use crate::runtime::error::{OrRaise, closed, raise};
 
 /// A received object: its attributes, and its payload in place.
 ///
-/// The object is held until its last view is gone: arrays and memoryviews keep a reference to it. It is released when
-/// the object and all its views have been garbage-collected, except at the exit of the program. `release()` and `with`
-/// release it at once; a `with` block that ends with an exception gives it back for redelivery. Only `bytes(obj)`
-/// copies the payload; `array()` and `memoryview(obj)` are views, and `len(obj)` is its size in bytes.
+/// `release()` and the end of its `with` block release it; a `with` block that ends with an exception gives it back for
+/// redelivery. A loop over a follow releases it when the loop waits for the next object and nothing but the loop
+/// variable and arrays refers to it. Otherwise it is released when the object and all its views have been
+/// garbage-collected, except at the exit of the program. Views stay valid after the release: the memory of the payload
+/// is reused when the last one is gone. Only `bytes(obj)` copies the payload; `array()` and `memoryview(obj)` are views,
+/// and `len(obj)` is its size in bytes.
 ///
 /// Examples
 /// --------
@@ -34,12 +36,21 @@ use crate::runtime::error::{OrRaise, closed, invalid, raise};
 pub(crate) struct PyReceived {
     version: junctura::Version,
     views: ViewCount,
-    inner: Mutex<Option<HeldPayload>>,
+    inner: Mutex<PayloadState>,
+}
+
+enum PayloadState {
+    Held(HeldPayload),
+    /// It was released, and views of it are alive.
+    Viewed(#[expect(dead_code, reason = "it keeps the memory of the views")] junctura::Object),
+    Released,
 }
 
 struct HeldPayload {
     object: junctura::Object,
-    _counted: Option<HoldCount>,
+    counted: Option<HoldCount>,
+    /// A loop has released it, and it can still be read.
+    is_released: bool,
 }
 
 /// How many objects of a follow are held.
@@ -59,6 +70,13 @@ impl FollowHoldings {
 
 struct HoldCount(Arc<AtomicUsize>);
 
+/// What happens to a requirement's claim when an object is released.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ReleaseKind {
+    Done,
+    Undone,
+}
+
 impl Drop for HoldCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
@@ -70,12 +88,13 @@ impl PyReceived {
         let version = object.version();
         let held = HeldPayload {
             object,
-            _counted: holdings.map(FollowHoldings::add),
+            counted: holdings.map(FollowHoldings::add),
+            is_released: false,
         };
         Self {
             version,
             views: ViewCount::default(),
-            inner: Mutex::new(Some(held)),
+            inner: Mutex::new(PayloadState::Held(held)),
         }
     }
 
@@ -84,14 +103,14 @@ impl PyReceived {
         self.views.stay();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<HeldPayload>> {
+    fn lock(&self) -> MutexGuard<'_, PayloadState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn look<R>(&self, py: Python<'_>, at: impl FnOnce(&junctura::Object) -> PyResult<R>) -> PyResult<R> {
         match &*self.lock() {
-            Some(held) => at(&held.object),
-            None => Err(closed(py, "object", "it was released")),
+            PayloadState::Held(held) => at(&held.object),
+            PayloadState::Viewed(_) | PayloadState::Released => Err(closed(py, "object", "it was released")),
         }
     }
 }
@@ -183,7 +202,7 @@ impl PyReceived {
     /// Whether it was released.
     #[getter]
     fn released(&self) -> bool {
-        self.lock().is_none()
+        !matches!(&*self.lock(), PayloadState::Held(held) if !held.is_released)
     }
 
     /// get(name, default=None)
@@ -213,7 +232,8 @@ impl PyReceived {
     /// array(dtype=None, shape=None)
     /// --
     ///
-    /// Returns the payload as a read-only array, without a copy. The array and its views keep the object held.
+    /// Returns the payload as a read-only array, without a copy. The array and its views stay valid after the release of
+    /// the object, and an object that is not released stays held while they exist.
     ///
     /// Parameters
     /// ----------
@@ -254,30 +274,28 @@ impl PyReceived {
         own.view(slf, shape)
     }
 
-    /// Releases the object, and notifies the server at once.
+    /// Releases the object, and notifies the server at once. Its views stay valid.
     ///
     /// Raises
     /// ------
-    /// InvalidArgument
-    ///     Views of the object are alive: it stays held.
     /// Disconnected, Closed
     ///     The server cannot be notified; the object is released nevertheless.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        match self.take(py)? {
+        match self.take(ReleaseKind::Done) {
             Some(held) => py.detach(|| held.object.release()).or_raise(py),
             None => Ok(()),
         }
     }
 
     /// Gives the object back without completing it: the group or requirement that delivered it redelivers it to the
-    /// next reader. An object that was received in another way is released.
+    /// next reader. An object that was received in another way is released. Its views stay valid.
     ///
     /// Raises
     /// ------
-    /// InvalidArgument, Disconnected, Closed
+    /// Disconnected, Closed
     ///     As `release()`.
     fn give_back(&self, py: Python<'_>) -> PyResult<()> {
-        match self.take(py)? {
+        match self.take(ReleaseKind::Undone) {
             Some(held) => py.detach(|| held.object.give_back()).or_raise(py),
             None => Ok(()),
         }
@@ -287,8 +305,7 @@ impl PyReceived {
         slf
     }
 
-    /// Releases the object; if an exception ends the block, gives it back (`give_back()`). If views are alive, both
-    /// wait for the last one.
+    /// Releases the object; if an exception ends the block, gives it back (`give_back()`). Its views stay valid.
     fn __exit__(
         &self,
         py: Python<'_>,
@@ -296,17 +313,11 @@ impl PyReceived {
         _value: &Bound<'_, PyAny>,
         _trace: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let is_done = raised.is_none();
-        if self.views.count() > 0 {
-            if !is_done && let Some(held) = &mut *self.lock() {
-                held.object.leave_undone();
-            }
+        if raised.is_none() {
+            drop(self.take(ReleaseKind::Done));
             return Ok(());
         }
-        match self.take(py)? {
-            Some(held) if !is_done => py.detach(|| held.object.give_back()).or_raise(py),
-            _ => Ok(()),
-        }
+        self.give_back(py)
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -319,7 +330,7 @@ impl PyReceived {
 
     fn __repr__(&self) -> String {
         match &*self.lock() {
-            Some(HeldPayload { object, .. }) => {
+            PayloadState::Held(HeldPayload { object, .. }) => {
                 format!(
                     "<junctura.Object {} {}, {} bytes>",
                     object.key(),
@@ -327,7 +338,7 @@ impl PyReceived {
                     object.len()
                 )
             }
-            None => format!("<junctura.Object {}, released>", self.version),
+            PayloadState::Viewed(_) | PayloadState::Released => format!("<junctura.Object {}, released>", self.version),
         }
     }
 
@@ -335,15 +346,24 @@ impl PyReceived {
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let this = slf.get();
         this.look(slf.py(), |object| {
-            // SAFETY: `view` is Python's. The payload stays where it is while the object is held, and it is held while the
-            // view keeps `slf`: neither `release` nor `__exit__` gives it back under a view.
+            // SAFETY: `view` is Python's. The payload stays where it is while `slf` has it, and the view keeps `slf`: a
+            // release under a view leaves the payload in `slf` (`take`) until the last view is gone.
             unsafe { this.views.show(view, flags, slf.as_any(), object.payload(), false) }
         })
     }
 
     #[allow(unsafe_code)]
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
+        let mut inner = self.lock();
         self.views.hide();
+        let unused = match &*inner {
+            PayloadState::Viewed(_) if self.views.count() == 0 => {
+                std::mem::replace(&mut *inner, PayloadState::Released)
+            }
+            _ => return,
+        };
+        drop(inner);
+        drop(unused);
     }
 }
 
@@ -351,7 +371,7 @@ impl Drop for PyReceived {
     /// An object that the program did not release before it exits is not completed.
     fn drop(&mut self) {
         if ending::is_ending()
-            && let Some(held) = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
+            && let PayloadState::Held(held) = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
         {
             held.object.leave_undone();
         }
@@ -359,17 +379,93 @@ impl Drop for PyReceived {
 }
 
 impl PyReceived {
-    fn take(&self, py: Python<'_>) -> PyResult<Option<HeldPayload>> {
+    /// Takes the payload, to release it. Under views the object is released here, and its payload stays until the last
+    /// view is gone.
+    fn take(&self, kind: ReleaseKind) -> Option<HeldPayload> {
         let mut inner = self.lock();
-        match self.views.count() {
-            0 => Ok(inner.take()),
-            views => Err(invalid(
-                py,
-                "object",
-                format!("{views} views of it are alive, arrays or memoryviews"),
-            )),
+        let mut held = match std::mem::replace(&mut *inner, PayloadState::Released) {
+            PayloadState::Held(held) => held,
+            other => {
+                *inner = other;
+                return None;
+            }
+        };
+        if self.views.count() == 0 {
+            return Some(held);
+        }
+        if kind == ReleaseKind::Undone {
+            held.object.leave_undone();
+        }
+        held.object.release_mapped();
+        *inner = PayloadState::Viewed(held.object);
+        None
+    }
+
+    /// Number of the references that views have to it.
+    fn views(&self) -> isize {
+        isize::try_from(self.views.count()).unwrap_or(isize::MAX)
+    }
+
+    /// Releases it; it can still be read.
+    fn complete(&self) {
+        if let PayloadState::Held(held) = &mut *self.lock() {
+            held.object.release_mapped();
+            held.counted = None;
+            held.is_released = true;
         }
     }
+}
+
+/// The objects that a loop over a follow has received, as far as they are not released.
+#[derive(Default)]
+pub(crate) struct LoopedObjects(Mutex<Vec<Py<PyWeakrefReference>>>);
+
+impl LoopedObjects {
+    /// The loop has received an item.
+    pub(crate) fn note(&self, item: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Ok(object) = item.cast::<PyReceived>() else {
+            return Ok(());
+        };
+        let py = item.py();
+        let weak = PyWeakrefReference::new(object)?.unbind();
+        let mut objects = self.lock();
+        // Most were released since.
+        if objects.len() == objects.capacity() {
+            objects.retain(|weak| upgrade(py, weak).is_some());
+        }
+        objects.push(weak);
+        Ok(())
+    }
+
+    /// The loop waits for its next object: what the program refers to no more, but for the loop variable and arrays, is
+    /// released. What it has stored elsewhere stays held.
+    pub(crate) fn complete(&self, py: Python<'_>) {
+        let mut objects = self.lock();
+        // The loop variable refers to the newest.
+        let mut in_loop = 1;
+        for weak in objects.iter().rev() {
+            let Some(object) = upgrade(py, weak) else { continue };
+            // SAFETY: `object` is a live object of Python's.
+            #[allow(unsafe_code)]
+            let references = unsafe { ffi::Py_REFCNT(object.as_ptr()) };
+            // One reference is here.
+            if references - 1 - object.get().views() <= in_loop {
+                object.get().complete();
+            }
+            in_loop = 0;
+        }
+        objects.retain(|weak| upgrade(py, weak).is_some());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Py<PyWeakrefReference>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An object that is not released.
+fn upgrade<'py>(py: Python<'py>, weak: &Py<PyWeakrefReference>) -> Option<Bound<'py, PyReceived>> {
+    let object = weak.bind(py).upgrade_as::<PyReceived>().ok().flatten()?;
+    (!object.get().released()).then_some(object)
 }
 
 /// The form of a payload, according to its attributes.

@@ -205,19 +205,22 @@ impl PyPool {
             .map(|pending| object_of(pending, target))
     }
 
-    #[pyo3(signature = (target, timeout, force, schema, key))]
+    #[pyo3(signature = (target, timeout, force, forget, schema, key))]
+    #[allow(clippy::too_many_arguments, reason = "arguments of Python")]
     fn _begin_withdraw<'py>(
         &self,
         py: Python<'py>,
         target: Option<&Bound<'py, PyAny>>,
         timeout: Option<f64>,
         force: bool,
+        forget: bool,
         schema: Option<&str>,
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<PyAnswer> {
         let options = WithdrawOptions {
             timeout: read_timeout(py, timeout)?,
             force,
+            forget,
         };
         PyTarget::read(py, target, key, schema)?
             .ask(py, |target| self.inner.begin_withdraw(target, options))
@@ -230,10 +233,12 @@ impl PyPool {
         selector: &str,
         timeout: Option<f64>,
         force: bool,
+        forget: bool,
     ) -> PyResult<PyAnswer> {
         let options = WithdrawOptions {
             timeout: read_timeout(py, timeout)?,
             force,
+            forget,
         };
         let begun = py.detach(|| self.inner.begin_withdraw_all(selector, options));
         begun.or_raise(py).map(|pending| {

@@ -696,6 +696,9 @@ impl PyPool {
     ///     Seconds; None waits without a limit.
     /// force : bool
     ///     Whether to withdraw at once; requirements that retain the object then receive a gap.
+    /// forget : bool
+    ///     Whether to free the key at once, also that of an object that was removed before: a schema that rejects a
+    ///     second object accepts it again. Without it, the key is free after `tombstone_age` (ten minutes).
     /// schema : str, optional
     ///     The schema of the key, if it is not the pool's default.
     /// **key
@@ -704,7 +707,7 @@ impl PyPool {
     /// Returns
     /// -------
     /// int
-    ///     Number of versions withdrawn.
+    ///     Number of versions withdrawn; with `forget`, number of keys that became free.
     ///
     /// Raises
     /// ------
@@ -712,29 +715,48 @@ impl PyPool {
     ///     The object does not exist.
     /// Timeout
     ///     Requirements still retain the object, which stays offered; the error names them.
-    #[pyo3(signature = (target=None, /, *, timeout=None, force=false, schema=None, **key))]
+    #[pyo3(signature = (target=None, /, *, timeout=None, force=false, forget=false, schema=None, **key))]
+    #[allow(clippy::too_many_arguments, reason = "arguments of Python")]
     fn withdraw<'py>(
         &self,
         py: Python<'py>,
         target: Option<&Bound<'py, PyAny>>,
         timeout: Option<f64>,
         force: bool,
+        forget: bool,
         schema: Option<&str>,
         key: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<u64> {
         let options = WithdrawOptions {
             timeout: read_timeout(py, timeout)?,
             force,
+            forget,
         };
         PyTarget::read(py, target, key, schema)?.ask(py, |target| self.inner.withdraw(target, options))
     }
 
-    /// Withdraws every object that matches a selector, as `withdraw`; returns the number of objects.
-    #[pyo3(signature = (selector, *, timeout=None, force=false))]
-    fn withdraw_all(&self, py: Python<'_>, selector: &str, timeout: Option<f64>, force: bool) -> PyResult<u64> {
+    /// Withdraws every object that matches a selector, as `withdraw`; returns the number of objects, or, with `forget`,
+    /// the number of keys that became free.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     version = pool.offer(b"1", name="a")
+    /// ...     pool.withdraw_all("name=a"), pool.withdraw_all("name=a", forget=True)
+    /// (1, 1)
+    #[pyo3(signature = (selector, *, timeout=None, force=false, forget=false))]
+    fn withdraw_all(
+        &self,
+        py: Python<'_>,
+        selector: &str,
+        timeout: Option<f64>,
+        force: bool,
+        forget: bool,
+    ) -> PyResult<u64> {
         let options = WithdrawOptions {
             timeout: read_timeout(py, timeout)?,
             force,
+            forget,
         };
         py.detach(|| self.inner.withdraw_all(selector, options))
             .or_raise_about(py, selector)

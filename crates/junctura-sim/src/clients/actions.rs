@@ -72,6 +72,7 @@ impl World {
                 let timeout_ms = timeout(rng);
                 self.ask(place, Ask::Withdraw { key, timeout_ms, force }, Doing::Withdraw);
             }
+            Deed::WithdrawAll if rng.percent(30) => self.forget(place, rng),
             Deed::WithdrawAll => {
                 let (query, force) = (self.query(rng), rng.percent(30));
                 let timeout_ms = timeout(rng);
@@ -530,6 +531,9 @@ impl World {
         if rng.percent(15) {
             return self.give_back_some(place, rng, count);
         }
+        if rng.percent(15) {
+            return self.release_mapped(place, rng, count);
+        }
         for _ in 0..count.min(client.held.len()) {
             let held = client.held.swap_remove(rng.below(client.held.len()));
             batch.push((held.holding, held.sequence));
@@ -540,6 +544,31 @@ impl World {
         if !batch.is_empty() {
             self.archive(place, &batch, rng);
             self.ask(place, Ask::Release(batch), Doing::Loose);
+        }
+    }
+
+    fn forget(&mut self, place: usize, rng: &mut Rng) {
+        let aim = if rng.percent(50) {
+            Aim::Key(rng.below(self.universe.keys.len()))
+        } else {
+            Aim::Query(self.query(rng))
+        };
+        self.ask(place, Ask::Forget(aim), Doing::Withdraw);
+    }
+
+    /// Releases some, and goes on to read them.
+    fn release_mapped(&mut self, place: usize, rng: &mut Rng, count: usize) {
+        let Some(client) = &mut self.clients[place] else { return };
+        let is_wrong = rng.percent(2);
+        let unreleased = client.held.iter_mut().filter(|held| is_wrong || !held.is_released);
+        let mut batch = Vec::new();
+        for held in unreleased.take(count) {
+            held.is_released = true;
+            batch.push((held.holding, held.sequence));
+        }
+        if !batch.is_empty() {
+            self.archive(place, &batch, rng);
+            self.ask(place, Ask::ReleaseMapped(batch), Doing::Loose);
         }
     }
 

@@ -270,6 +270,7 @@ impl World {
             sequence: delivered.sequence(),
             slot: in_slot.then_some((segment, slot, payload)),
             chain,
+            is_released: false,
         };
         let at_once = !keeps || rng.percent(self.plan.released_at_once);
         let client = self.client(place)?;

@@ -56,6 +56,8 @@ pub struct Holding {
     pub slot: Option<(u32, u32, u64)>,
     /// The chain through which it came.
     pub chain: Option<usize>,
+    /// It was released, and its payload is still read.
+    pub is_released: bool,
 }
 
 /// A segment that the client leases.

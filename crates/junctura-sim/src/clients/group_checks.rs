@@ -65,7 +65,7 @@ impl Shares {
                         self.members.insert((*client, *number), (name, life));
                     }
                 }
-                Ask::Release(holdings) => self.come_back(*client, holdings, None)?,
+                Ask::Release(holdings) | Ask::ReleaseMapped(holdings) => self.come_back(*client, holdings, None)?,
                 Ask::GiveBack(holdings, back) => self.come_back(*client, holdings, Some(*back))?,
                 _ => {}
             }

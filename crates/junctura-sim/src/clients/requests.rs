@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use junctura_wire::body::{
     self, ArchivedBody, ArchivedObject, BundleRequest, ConsumerNames, DemandRequest, DrainRequest, FollowRequest,
-    GroupTerms, Hello, LeaseRequest, ListRequest, RequireRequest, RetractRequest, SubscribeRequest, TargetBody,
-    WantedRequest, WithdrawRequest,
+    ForgetRequest, GroupTerms, Hello, LeaseRequest, ListRequest, RequireRequest, RetractRequest, SubscribeRequest,
+    TargetBody, WantedRequest, WithdrawRequest,
 };
 use junctura_wire::fixed::{self, OfferHead, ReleasedHolding};
 use junctura_wire::{Request, VERSION};
@@ -236,6 +236,8 @@ pub enum Ask {
     },
     /// Holdings and their sequence numbers.
     Release(Vec<(u32, u64)>),
+    /// The same, of what is still read: its memory is held until it is released again.
+    ReleaseMapped(Vec<(u32, u64)>),
     /// The same, of what nobody has seen or is done with.
     GiveBack(Vec<(u32, u64)>, Back),
     /// What will be wanted.
@@ -254,6 +256,8 @@ pub enum Ask {
         timeout_ms: Option<u64>,
         force: bool,
     },
+    /// Free the keys of what is gone.
+    Forget(Aim),
     /// Events.
     Subscribe { query: Query, events: u32 },
     /// End the pool in good order.
@@ -404,6 +408,10 @@ impl Ask {
                 Request::Release(&wire_holdings(holdings, 0)).encode(number, &mut out);
                 return out;
             }
+            Self::ReleaseMapped(holdings) => {
+                Request::Release(&wire_holdings(holdings, fixed::MAPPED)).encode(number, &mut out);
+                return out;
+            }
             Self::GiveBack(holdings, back) => {
                 let flags = match back {
                     Back::Unread => fixed::UNREAD,
@@ -453,6 +461,9 @@ impl Ask {
                     force: *force,
                 })
             }
+            Self::Forget(aim) => Request::Forget(ForgetRequest {
+                target: target(aim, universe),
+            }),
             Self::Subscribe { query, events } => Request::Subscribe(SubscribeRequest {
                 selector: query.text().into(),
                 events: *events,

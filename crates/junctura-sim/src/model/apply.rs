@@ -17,9 +17,10 @@ impl Model {
         let Some(is_known) = self.clients.get(&client).map(|state| state.known) else {
             return;
         };
-        if let Some(code) = self.refusal(ask, is_known) {
+        if let Some(code) = self.refusal(client, ask, is_known) {
             return self.fail(client, number, Some(code));
         }
+        let is_draining = self.is_draining();
         let Some(state) = self.clients.get_mut(&client) else {
             return;
         };
@@ -34,6 +35,7 @@ impl Model {
                     return self.fail(client, number, Some(Code::Unsupported));
                 }
                 state.known = true;
+                state.is_newcomer = is_draining && !visits;
                 state.offer_timeout = offer_timeout_ms.map(|ms| ms * 1_000_000);
                 state.component = component.filter(|_| !visits);
                 self.came.extend(state.component);
@@ -98,6 +100,7 @@ impl Model {
             }
             Ask::Follow { .. } => self.follow(client, number, ask),
             Ask::Release(holdings) => self.release(client, number, holdings, None),
+            Ask::ReleaseMapped(holdings) => self.release_mapped(client, number, holdings),
             Ask::GiveBack(holdings, back) => self.release(client, number, holdings, Some(*back)),
             Ask::Require { terms, name: None } => self.require(client, number, terms),
             Ask::Require {
@@ -119,6 +122,13 @@ impl Model {
                 let mut targets = self.visible_matches(query, Order::Key);
                 targets.sort_unstable();
                 self.take_all_out(client, number, &targets, *timeout_ms, *force);
+            }
+            Ask::Forget(aim) => {
+                let known = self.tombstones.len();
+                let gone = |stone: &super::Tombstone| stone.sequence > 0 && self.is_aimed_at(aim, stone.sequence);
+                let left = self.tombstones.iter().filter(|stone| !gone(stone)).cloned().collect();
+                self.tombstones = left;
+                self.want(client, number, Want::Done((known - self.tombstones.len()) as u64));
             }
             Ask::Drain { timeout_ms } => self.drain(client, number, *timeout_ms, recorder),
             Ask::Subscribe { query, events } => self.subscribe(client, number, query, *events),
@@ -348,6 +358,7 @@ impl Model {
                 Some(held) if held.sequence == sequence => {
                     if let Some(held) = self.held.remove(&(client, holding)) {
                         match (back, held.requirement) {
+                            _ if held.is_released => self.take_back(client, &held, false),
                             (Some(back @ Back::Unread), _) | (Some(back), Some(_)) => {
                                 self.come_back(client, &held, back);
                             }
@@ -358,6 +369,32 @@ impl Model {
                 }
                 _ => is_wrong = true,
             }
+        }
+        self.readers_have_room(client);
+        if is_wrong {
+            self.fail(client, number, Some(Code::Expired));
+        }
+    }
+
+    /// What is released counts as released; its memory is held until the next release.
+    fn release_mapped(&mut self, client: u32, number: u64, holdings: &[(u32, u64)]) {
+        let mut is_wrong = false;
+        for &(holding, sequence) in holdings {
+            let kept = self.held.get_mut(&(client, holding));
+            let Some(kept) = kept.filter(|held| held.sequence == sequence && !held.is_released) else {
+                is_wrong = true;
+                continue;
+            };
+            let held = kept.clone();
+            *kept = super::Held {
+                sequence,
+                follow: None,
+                requirement: None,
+                is_released: true,
+            };
+            self.object_mut(sequence).holders += 1;
+            self.take_back(client, &held, true);
+            self.end_retentions();
         }
         self.readers_have_room(client);
         if is_wrong {

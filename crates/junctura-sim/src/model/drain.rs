@@ -2,7 +2,7 @@
 
 use junctura_model::Code;
 
-use super::{Going, Model, Number, Want};
+use super::{Going, Model, NOBODY, Number, Want};
 use crate::clients::requests::Ask;
 use crate::world::recorder::Recorder;
 
@@ -22,10 +22,13 @@ impl Model {
     }
 
     /// Why a request is not taken any more.
-    pub(super) fn refusal(&self, ask: &Ask, is_known: bool) -> Option<Code> {
+    pub(super) fn refusal(&self, client: u32, ask: &Ask, is_known: bool) -> Option<Code> {
+        let is_newcomer = self.clients.get(&client).is_some_and(|client| client.is_newcomer);
         match ask {
             _ if !self.is_draining() => None,
-            Ask::Hello { visits: false, .. } if !is_known => Some(Code::Unavailable),
+            Ask::Hello { visits: false, .. } if !is_known => (!self.owes_by_name()).then_some(Code::Unavailable),
+            Ask::Require { name: Some(name), .. } if is_known && self.names().contains(&(NOBODY, *name as u64)) => None,
+            _ if is_known && is_newcomer && asks_for_more(ask) => Some(Code::Unavailable),
             Ask::Offer(_)
             | Ask::Stage { .. }
             | Ask::Bundle { .. }
@@ -38,6 +41,15 @@ impl Model {
             }
             _ => None,
         }
+    }
+
+    /// Whether a requirement with a name is owed something.
+    fn owes_by_name(&self) -> bool {
+        let is_owed =
+            |going: &Going| matches!(going, Going::Require(one) if !one.owed.is_empty() || one.is_to_be_owed());
+        self.names()
+            .iter()
+            .any(|name| self.going.get(name).is_some_and(is_owed))
     }
 
     pub(super) fn drain(&mut self, client: u32, number: u64, timeout_ms: Option<u64>, recorder: &Recorder) {
@@ -124,5 +136,30 @@ impl Model {
             .as_ref()
             .filter(|draining| draining.left.is_none())
             .and_then(|draining| draining.until)
+    }
+}
+
+/// Whether a client that joined a draining pool asks for more than what a requirement with a name is owed.
+fn asks_for_more(ask: &Ask) -> bool {
+    match ask {
+        Ask::Follow {
+            requirement,
+            name,
+            group,
+            ..
+        } => requirement.is_none() && name.is_none() && group.is_none(),
+        Ask::Demand { requirement, name, .. } => requirement.is_none() && name.is_none(),
+        Ask::Offer(_)
+        | Ask::Stage { .. }
+        | Ask::Bundle { .. }
+        | Ask::Forget(_)
+        | Ask::Lease { .. }
+        | Ask::List { .. }
+        | Ask::Require { .. }
+        | Ask::Subscribe { .. }
+        | Ask::Wanted { .. }
+        | Ask::Withdraw { .. }
+        | Ask::WithdrawAll { .. } => true,
+        _ => false,
     }
 }

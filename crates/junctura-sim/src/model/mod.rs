@@ -171,6 +171,8 @@ struct Held {
     sequence: u64,
     follow: Option<u64>,
     requirement: Option<Number>,
+    /// It was released, and its payload is still read.
+    is_released: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -185,6 +187,8 @@ struct WaitingOffer {
 #[derive(Clone, Debug, Default)]
 struct Client {
     known: bool,
+    /// It joined while the pool drained.
+    is_newcomer: bool,
     /// The program that it belongs to.
     component: Option<usize>,
     offer_timeout: Option<u64>,

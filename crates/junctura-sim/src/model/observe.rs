@@ -136,6 +136,7 @@ impl Model {
                 sequence,
                 follow: None,
                 requirement,
+                is_released: false,
             }
         };
         let mut is_again = false;
@@ -216,6 +217,7 @@ impl Model {
             sequence,
             follow: Some(number.1),
             requirement: via,
+            is_released: false,
         })
     }
 

@@ -83,7 +83,7 @@ impl Witness {
                 let (waits, newest) = (waits.concat(), self.visible);
                 self.withdraws.insert(number, Withdraw { waits, newest });
             }
-            Ask::Release(holdings) => {
+            Ask::Release(holdings) | Ask::ReleaseMapped(holdings) => {
                 for (holding, _) in holdings {
                     if let Some((claim, sequence)) = self.out.remove(&(number.0, *holding)) {
                         self.done.insert((claim, sequence));

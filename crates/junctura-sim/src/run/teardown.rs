@@ -176,18 +176,16 @@ impl World {
     fn clear_pool(&mut self, rng: &mut Rng) -> Checked {
         self.clients.push(None);
         let place = self.clients.len() - 1;
-        while !self.clients[place].as_ref().is_some_and(|client| client.welcomed) {
-            if self.clients[place].is_none() {
-                self.join(place, rng)?;
-            }
-            self.come_to_rest(rng)?;
-            if self.clients[place].as_ref().is_some_and(|client| client.numbers == 0) {
-                self.die(place, rng);
-                self.come_to_rest(rng)?;
-            }
-        }
+        self.be_welcomed(place, rng)?;
         for name in 0..self.terms.len() {
             self.ask(place, Ask::Retract(name), Doing::Withdraw);
+        }
+        self.come_to_rest(rng)?;
+        if self.model.is_draining() {
+            // Nothing is owed by name now: only a visitor is welcomed, which may do all.
+            self.ask(place, Ask::Goodbye, Doing::Loose);
+            self.come_to_rest(rng)?;
+            self.be_welcomed(place, rng)?;
         }
         let withdraw = Ask::WithdrawAll {
             query: Query::All,
@@ -198,6 +196,21 @@ impl World {
         self.come_to_rest(rng)?;
         self.ask(place, Ask::Goodbye, Doing::Loose);
         self.come_to_rest(rng)
+    }
+
+    /// Connects until a client is welcomed.
+    fn be_welcomed(&mut self, place: usize, rng: &mut Rng) -> Checked {
+        while !self.clients[place].as_ref().is_some_and(|client| client.welcomed) {
+            if self.clients[place].is_none() {
+                self.join(place, rng)?;
+            }
+            self.come_to_rest(rng)?;
+            if self.clients[place].as_ref().is_some_and(|client| client.numbers == 0) {
+                self.die(place, rng);
+                self.come_to_rest(rng)?;
+            }
+        }
+        Ok(())
     }
 
     fn nothing_is_left(&self) -> Checked {

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 
 use junctura_wire::body::{
     ArchivedBody, ArchivedObject, BundleAttributes, BundlePeer, BundleRequest, BundleStatus, BundlesPage,
-    BundlesRequest, ConsumerNames, DemandRequest, DrainRequest, EventBody, FollowRequest, GapBody, GroupTerms, Hello,
-    LeaseRequest, ListOrder, ListRequest, ObjectName, PackBody, PeerBody, PieceName, RequireRequest, RequirementName,
-    RetractRequest, SubscribeRequest, TargetBody, WantedRequest, Welcome, WireFailure, WithdrawRequest,
+    BundlesRequest, ConsumerNames, DemandRequest, DrainRequest, EventBody, FollowRequest, ForgetRequest, GapBody,
+    GroupTerms, Hello, LeaseRequest, ListOrder, ListRequest, ObjectName, PackBody, PeerBody, PieceName, RequireRequest,
+    RequirementName, RetractRequest, SubscribeRequest, TargetBody, WantedRequest, Welcome, WireFailure,
+    WithdrawRequest,
 };
 use junctura_wire::fixed::{
     self, CompletedHead, DeliveredHead, ListedHead, MemberVersion, OfferHead, PackedHead, ReleasedHolding, RingsHead,
@@ -73,13 +74,17 @@ impl Words {
             flags: [true, false],
             record,
             payload: b"GRIB".to_vec(),
-            holdings: [(77, 0, 42), (78, fixed::UNREAD, 43)]
-                .map(|(holding, flags, sequence)| ReleasedHolding {
-                    holding: u32::into(holding),
-                    flags: u32::into(flags),
-                    sequence: u64::into(sequence),
-                })
-                .to_vec(),
+            holdings: [
+                (77, 0, 42),
+                (78, fixed::UNREAD, 43),
+                (79, fixed::UNDONE | fixed::MAPPED, 44),
+            ]
+            .map(|(holding, flags, sequence)| ReleasedHolding {
+                holding: u32::into(holding),
+                flags: u32::into(flags),
+                sequence: u64::into(sequence),
+            })
+            .to_vec(),
             slots: [(5, 9), (5, 10)]
                 .map(|(segment, slot)| SlotAddress {
                     segment: u32::into(segment),
@@ -381,6 +386,12 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
         ("goodbye", Request::Goodbye),
         ("retract", Request::Retract(RetractRequest { name: words.text(0) })),
         (
+            "forget",
+            Request::Forget(ForgetRequest {
+                target: TargetBody::Selector(words.text(2)),
+            }),
+        ),
+        (
             "wanted",
             Request::Wanted(WantedRequest {
                 schema: 1,
@@ -499,6 +510,7 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                 pid,
                 host: words.text(1),
                 packs: words.flags[1],
+                keeps_mapped: words.flags[0],
             }),
         ),
         ("failed", Reply::Failed(words.failure())),

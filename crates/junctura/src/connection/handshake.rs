@@ -42,6 +42,8 @@ pub(crate) struct ServerGreeting {
     pub(crate) checked: bool,
     /// Parts of arrays can be requested: the pool's memory is on another machine.
     pub(crate) packs: bool,
+    /// The server accepts releases of objects that are still read.
+    pub(crate) keeps_mapped: bool,
 }
 
 impl ServerGreeting {
@@ -76,6 +78,7 @@ impl ServerGreeting {
             payload_bytes_max: welcome.payload_bytes_max,
             checked: welcome.checked,
             packs: welcome.packs,
+            keeps_mapped: welcome.keeps_mapped,
         })
     }
 }

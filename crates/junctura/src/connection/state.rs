@@ -170,10 +170,12 @@ impl ConnectionState {
         self.held += 1;
     }
 
-    /// Records that an object is given back; such records are batched.
+    /// Records that an object is given back; such records are batched. With [`fixed::MAPPED`], its memory stays held.
     pub(crate) fn release(&mut self, holding: ReleasedHolding, body: Vec<u8>) {
         self.recycle(body);
-        self.held = self.held.saturating_sub(1);
+        if holding.flags.get() & fixed::MAPPED == 0 {
+            self.held = self.held.saturating_sub(1);
+        }
         self.releases.push(holding);
     }
 
@@ -200,7 +202,7 @@ impl ConnectionState {
     }
 
     fn recycle(&mut self, mut body: Vec<u8>) {
-        if self.spares.len() < SPARES_MAX && body.capacity() <= SPARE_BYTES_MAX {
+        if self.spares.len() < SPARES_MAX && body.capacity() > 0 && body.capacity() <= SPARE_BYTES_MAX {
             body.clear();
             self.spares.push(body);
         }

@@ -11,7 +11,8 @@ use crate::pool::Pool;
 
 impl Pool {
     /// Drains and stops the server. It rejects new offers, allocations and requirements with `Closed`, and new clients
-    /// with `Unavailable`; it exits when all outstanding objects of requirements were received and released. Blocks
+    /// with `Unavailable`, except readers of named requirements and groups with outstanding objects; it exits when all
+    /// outstanding objects of requirements were received and released. Blocks
     /// until the server has exited and its address is free. Objects that only its memory held are lost; objects that
     /// are held stay readable.
     ///

@@ -1,11 +1,13 @@
 //! Withdrawal of objects from the pool.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use junctura_model::Result;
+use junctura_model::{Code, Result};
 use junctura_wire::Request;
-use junctura_wire::body::{TargetBody as Wanted, WithdrawRequest};
+use junctura_wire::body::{ForgetRequest, TargetBody as Wanted, WithdrawRequest};
 
+use crate::connection::PoolConnection;
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::target::Target;
@@ -17,6 +19,9 @@ pub struct WithdrawOptions {
     pub timeout: Option<Duration>,
     /// Does not wait: consumers to which the object is outstanding get a gap.
     pub force: bool,
+    /// Also frees the keys, including those of objects that were removed before: a schema that rejects a second object
+    /// accepts them again at once. The result is then the number of keys that became free.
+    pub forget: bool,
 }
 
 impl Pool {
@@ -52,6 +57,9 @@ impl Pool {
     /// # pool.offer([("space", "old"), ("name", "a")], b"")?;
     /// # pool.offer([("space", "old"), ("name", "b")], b"")?;
     /// assert_eq!(pool.withdraw_all("space=old", WithdrawOptions::default())?, 2);
+    /// // Their keys are free after ten minutes, or now.
+    /// let forget = WithdrawOptions { forget: true, ..WithdrawOptions::default() };
+    /// assert_eq!(pool.withdraw_all("space=old", forget)?, 2);
     /// # Ok(())
     /// # }
     /// ```
@@ -70,7 +78,8 @@ impl Pool {
         let connection = self.connection()?;
         let key = key.into();
         let target = connection.resolve(&key)?;
-        connection.begin_count(&Request::Withdraw(options.of(target)))
+        let withdrawn = connection.begin_count(&Request::Withdraw(options.of(target.clone())))?;
+        Ok(options.forgotten(&connection, withdrawn, target))
     }
 
     /// Non-blocking version of [`Pool::withdraw_all`]. See [`Pending`].
@@ -79,8 +88,9 @@ impl Pool {
     /// `Disconnected` or `Closed` if the connection has ended; those of [`Pool::withdraw_all`] arrive with the answer.
     pub fn begin_withdraw_all(&self, selector: &str, options: WithdrawOptions) -> Result<Pending<u64>> {
         let target = Wanted::selector(selector);
-        self.connection()?
-            .begin_count(&Request::WithdrawAll(options.of(target)))
+        let connection = self.connection()?;
+        let withdrawn = connection.begin_count(&Request::WithdrawAll(options.of(target.clone())))?;
+        Ok(options.forgotten(&connection, withdrawn, target))
     }
 }
 
@@ -92,5 +102,27 @@ impl WithdrawOptions {
             timeout_ms,
             force: self.force,
         }
+    }
+
+    /// After the withdrawal, frees the keys.
+    fn forgotten(self, connection: &Arc<PoolConnection>, withdrawn: Pending<u64>, target: Wanted<'_>) -> Pending<u64> {
+        if !self.forget {
+            return withdrawn;
+        }
+        let (connection, target) = (Arc::clone(connection), into_owned(target));
+        withdrawn.then(move |withdrawn| match withdrawn {
+            Err(error) if error.code() != Code::Gone => Err(error),
+            _ => connection.begin_count(&Request::Forget(ForgetRequest { target })),
+        })
+    }
+}
+
+fn into_owned(target: Wanted<'_>) -> Wanted<'static> {
+    match target {
+        Wanted::Key { schema, record } => Wanted::Key {
+            schema,
+            record: record.into_owned().into(),
+        },
+        Wanted::Selector(text) => Wanted::Selector(text.into_owned().into()),
     }
 }

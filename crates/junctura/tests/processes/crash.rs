@@ -259,7 +259,7 @@ fn assert_nothing_left(pool: &Pool) {
         "",
         junctura::WithdrawOptions {
             force: true,
-            timeout: None,
+            ..junctura::WithdrawOptions::default()
         },
     )
     .unwrap();

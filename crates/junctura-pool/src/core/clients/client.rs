@@ -48,6 +48,8 @@ pub(in crate::core) struct HeldDelivery {
     pub(in crate::core) sequence: u64,
     /// The follow, or the requirement, through which it came.
     pub(in crate::core) via: Option<DeliveredVia>,
+    /// The client has released the object, and still reads its payload.
+    pub(in crate::core) is_released: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,6 +94,8 @@ pub(in crate::core) struct ClientRow {
     pub(in crate::core) peer: Option<ClientPeer>,
     /// What its token allows it.
     pub(in crate::core) access: ClientAccess,
+    /// It has connected while the pool drained, for what a requirement with a name is owed.
+    pub(in crate::core) is_newcomer: bool,
     /// Which of the programs it belongs to that the pool is for.
     pub(in crate::core) component: Option<usize>,
     pub(in crate::core) offer_timeout: Option<Nanoseconds>,

@@ -157,6 +157,21 @@ impl ClientTable {
         is_held.then(|| held.remove(place))
     }
 
+    /// A client releases an object and still reads its payload: the holding stays, for the memory alone.
+    pub(in crate::core) fn keeps_mapped(&mut self, client: u32, holding: &ReleasedHolding) -> Option<HeldDelivery> {
+        let held = &mut self.table.get_mut(&client)?.held;
+        let kept = held.get_mut(holding.holding.get() as usize)?;
+        if kept.sequence != holding.sequence.get() || kept.is_released {
+            return None;
+        }
+        let memory = HeldDelivery {
+            via: None,
+            is_released: true,
+            ..*kept
+        };
+        Some(std::mem::replace(kept, memory))
+    }
+
     /// Adds to what a client, and all, have asked.
     ///
     /// # Errors

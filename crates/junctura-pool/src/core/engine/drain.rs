@@ -4,7 +4,8 @@
 //!  serving ---drain---> draining ---nothing is owed any more---> over
 //!                          '-----------its time ends-----------> over, and what was left is said
 //! ```
-//! From the first moment on nobody new is let in, but for visitors, who look at the counters or hasten the end. Offers,
+//! From the first moment on the pool admits no new client except visitors, which read the counters or hasten the end, and, while a
+//! requirement with a name is owed something, readers: they may take what such a requirement is owed, and nothing else. Offers,
 //! leases and new requirements are refused, and so are demands for what is not there: nothing will come any more. Whoever
 //! waited for memory or for an object is told at once. Bundles that are not complete are aborted, since what they lack will
 //! not come. What is there can be looked at until the end.

@@ -24,26 +24,6 @@ impl DrainState {
         self.askers.remove(&(client, request));
     }
 
-    /// What a request is told that is not taken any more.
-    pub(in crate::core) fn refusal(&self, request: &Request<'_>, is_known: bool) -> Option<Error> {
-        if !self.has_begun {
-            return None;
-        }
-        match (request, is_known) {
-            (Request::Hello(hello), false) if !hello.visits => Some(draining(Code::Unavailable)),
-            (
-                Request::Offer { .. }
-                | Request::Stage { .. }
-                | Request::Bundle(_)
-                | Request::Lease(_)
-                | Request::Require(_)
-                | Request::Wanted(_),
-                true,
-            ) => Some(draining(Code::Closed)),
-            _ => None,
-        }
-    }
-
     /// # Errors
     /// `Closed` when what is not there now will not come.
     pub(in crate::core) fn may_come(&self) -> Result<()> {
@@ -60,6 +40,37 @@ impl DrainState {
 }
 
 impl Core {
+    /// The error of a request that a draining pool refuses.
+    pub(in crate::core) fn refused_by_drain(
+        &self,
+        client: u32,
+        request: &Request<'_>,
+        is_known: bool,
+    ) -> Option<Error> {
+        if !self.drain.has_begun {
+            return None;
+        }
+        let asked = &self.exchange.asked;
+        let is_newcomer = asked.clients.get(client).is_some_and(|state| state.is_newcomer);
+        match (request, is_known) {
+            (Request::Hello(hello), false) if !hello.visits && !asked.owes_by_name() => {
+                Some(draining(Code::Unavailable))
+            }
+            (Request::Require(require), true) if asked.has_requirement(require.name.as_deref()) => None,
+            (_, true) if is_newcomer && asks_for_more(request) => Some(draining(Code::Unavailable)),
+            (
+                Request::Offer { .. }
+                | Request::Stage { .. }
+                | Request::Bundle(_)
+                | Request::Lease(_)
+                | Request::Require(_)
+                | Request::Wanted(_),
+                true,
+            ) => Some(draining(Code::Closed)),
+            _ => None,
+        }
+    }
+
     /// Begins to end in good order: at the latest after `timeout`, if there is one, else when nothing is owed any more. A
     /// second call can only bring the end forward.
     pub fn drain(&mut self, now: Nanoseconds, timeout: Option<Duration>, fx: &mut impl Effects) {
@@ -158,23 +169,52 @@ impl Core {
     }
 }
 
+/// Whether a client that connects to a draining pool asks for more than what a requirement with a name is owed.
+fn asks_for_more(request: &Request<'_>) -> bool {
+    match request {
+        Request::Follow(follow) => {
+            follow.group.is_none() && follow.requirement_name.is_none() && follow.requirement.is_none()
+        }
+        Request::Demand(demand) => demand.requirement_name.is_none() && demand.requirement.is_none(),
+        Request::Offer { .. }
+        | Request::Stage { .. }
+        | Request::Bundle(_)
+        | Request::Bundles(_)
+        | Request::Forget(_)
+        | Request::Lease(_)
+        | Request::List(_)
+        | Request::Require(_)
+        | Request::Subscribe(_)
+        | Request::Wanted(_)
+        | Request::Withdraw(_)
+        | Request::WithdrawAll(_) => true,
+        _ => false,
+    }
+}
+
 impl ClientRequests {
+    /// Whether a requirement with a name is owed something, which a client may connect to take.
+    fn owes_by_name(&self) -> bool {
+        self.interests.named.values().any(|&id| self.still_owed(id) > 0)
+    }
+
+    fn has_requirement(&self, name: Option<&str>) -> bool {
+        name.is_some_and(|name| self.interests.named.contains_key(name))
+    }
+
+    /// Number of objects that a requirement is owed.
+    fn still_owed(&self, id: u32) -> usize {
+        let requirement = self.interests.requirement_ref(id);
+        self.interests.owed_len(id) + requirement.map_or(0, RequirementState::to_be_owed)
+    }
+
     /// What requirements are owed, in words; `None`: nothing.
     pub(in crate::core) fn what_is_left(&self) -> Option<Error> {
         let owing: Vec<(u32, usize)> = self
             .interests
             .requirements
             .iter()
-            .map(|id| {
-                (
-                    id,
-                    self.interests.owed_len(id)
-                        + self
-                            .interests
-                            .requirement_ref(id)
-                            .map_or(0, RequirementState::to_be_owed),
-                )
-            })
+            .map(|id| (id, self.still_owed(id)))
             .filter(|&(_, count)| count > 0)
             .collect();
         let total: usize = owing.iter().map(|&(_, count)| count).sum();

@@ -16,7 +16,7 @@ impl Core {
         };
         let known = state.is_known();
         let lacks = access::refusal(state.access, &request, &self.exchange.asked.interests);
-        if let Some(refusal) = self.drain.refusal(&request, known).or(lacks) {
+        if let Some(refusal) = self.refused_by_drain(client, &request, known).or(lacks) {
             return self.fail(client, number, &refusal, fx);
         }
         let outcome = match (request, known) {
@@ -85,6 +85,7 @@ impl Core {
             (Request::Require(require), _) => self.require(client, number, &require, fx),
             (Request::Withdraw(withdraw), _) => self.withdraw(client, number, &withdraw, fx),
             (Request::WithdrawAll(withdraw), _) => self.withdraw_all(client, number, &withdraw, fx),
+            (Request::Forget(forget), _) => self.forget(client, number, &forget, fx),
             (Request::Subscribe(subscribe), _) => {
                 self.exchange
                     .asked

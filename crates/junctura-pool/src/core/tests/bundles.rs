@@ -243,7 +243,8 @@ fn under_reject_staging_reserves_the_key() {
             format!("5: {staged}"),
             format!("6: {staged}"),
             "7: AlreadyExists an object with this key is in the pool, and its schema rejects another; withdrawn, its key is free \
-             after 600 s (`serve --tombstone-age`); under a schema with `same_key: supersede` a second one replaces it"
+             after 600 s (`serve --tombstone-age`), at once with `withdraw --forget`; under a schema with `same_key: supersede` a \
+             second one replaces it"
                 .to_owned()
         ]
     );

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use junctura_model::Code;
 use junctura_wire::Request;
-use junctura_wire::body::{DrainRequest, Hello};
+use junctura_wire::body::{DrainRequest, Hello, RequireRequest};
 
 use super::World;
 
@@ -118,6 +118,57 @@ fn nobody_new_is_let_in_but_visitors() {
         }
     }
     assert!(world.core.ending().is_some());
+}
+
+fn connect(world: &mut World) -> (u32, Vec<String>) {
+    let client = world.core.join().unwrap();
+    let hello = Hello {
+        version: junctura_wire::VERSION,
+        ..Hello::default()
+    };
+    world.ask(client, 0, Request::Hello(hello));
+    let heard = world.heard(client);
+    (client, heard)
+}
+
+#[test]
+fn whoever_reads_what_a_name_is_owed_may_connect_and_do_nothing_else() {
+    let mut world = World::new();
+    let p = world.join("p");
+    let group = |name: &'static str| {
+        Request::Require(RequireRequest {
+            name: Some(name.into()),
+            group: true,
+            ..RequireRequest::default()
+        })
+    };
+    world.ask(p, 1, group("g"));
+    world.offer(p, 2, "a", "", 0);
+    drain(&mut world, p, 3, None);
+    let (c, heard) = connect(&mut world);
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    world.offer(c, 1, "b", "", 0);
+    world.follow(c, 2, |_| {});
+    world.demand(c, 3, "name=a", Some(0));
+    world.list(c, 4, "", "");
+    world.ask(c, 5, group("other"));
+    let heard = world.heard(c);
+    assert_eq!(heard.len(), 5, "{heard:?}");
+    assert!(
+        heard.iter().all(|line| line.contains("Unavailable draining")),
+        "{heard:?}"
+    );
+    world.ask(c, 6, group("g"));
+    world.follow(c, 7, |follow| follow.group = Some("g".into()));
+    assert_eq!(world.heard(c)[2], "7: got a v1  first");
+    assert!(world.core.ending().is_none());
+    world.release(c, 1);
+    assert_eq!(world.core.ending(), Some(&Ok(())));
+    let (_, heard) = connect(&mut world);
+    assert!(
+        heard[0].starts_with("0: Unavailable draining"),
+        "nothing is owed: {heard:?}"
+    );
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! How objects go: versions, retention, withdraw, tombstones, clients that leave.
 
+use junctura_wire::Request;
+use junctura_wire::body::{ForgetRequest, TargetBody};
+
 use super::World;
 
 #[test]
@@ -35,6 +38,37 @@ fn where_a_schema_rejects_the_key_stays_taken_as_long_as_it_is_remembered() {
     world.demand_key(p, 7, "a", None);
     world.offer(p, 8, "a", "four", 0);
     assert_eq!(world.heard(p), ["7: got a v2 four", "8: offered v2"]);
+}
+
+#[test]
+fn a_key_is_free_when_its_object_is_forgotten() {
+    let mut world = World::rejecting();
+    let p = world.join("p");
+    for name in ["a", "b", "c"] {
+        world.offer(p, 1, name, "", 0);
+    }
+    for name in ["a", "b"] {
+        world.withdraw(p, 2, name, None, false);
+    }
+    world.heard(p);
+    let forget = |target| Request::Forget(ForgetRequest { target });
+    world.ask(p, 3, forget(TargetBody::selector("name=a/c")));
+    assert_eq!(world.heard(p), ["3: done 1"], "what is in the pool stays");
+    world.offer(p, 4, "a", "again", 0);
+    world.offer(p, 5, "b", "again", 0);
+    world.offer(p, 6, "c", "again", 0);
+    let heard = world.heard(p);
+    assert_eq!(heard[0], "4: offered v4");
+    assert!(
+        heard[1].starts_with("5: AlreadyExists") && heard[2].starts_with("6: AlreadyExists"),
+        "{heard:?}"
+    );
+    assert!(heard[1].contains("withdraw --forget"), "{heard:?}");
+    world.ask(p, 7, forget(TargetBody::selector("")));
+    world.demand_key(p, 8, "b", Some(0));
+    let heard = world.heard(p);
+    assert_eq!(heard[0], "7: done 1");
+    assert!(heard[1].starts_with("8: NotFound"), "{heard:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Consumer groups: who gets what, what a death gives to others, and that each version is completed once.
 
-use junctura_wire::Request;
 use junctura_wire::body::{DemandRequest, GroupTerms, TargetBody};
+use junctura_wire::{Request, fixed};
 
 use super::World;
 
@@ -61,6 +61,57 @@ fn members_share_and_who_has_least_in_hand_is_next() {
     offer_all(&mut world, p, "gh");
     assert!(world.heard(c).is_empty(), "it has its window full");
     assert_eq!(world.heard(d), ["1: got g v7 ", "1: got h v8 "]);
+}
+
+#[test]
+fn what_is_released_and_still_read_is_done_and_keeps_its_memory() {
+    let mut world = World::new();
+    let (p, c) = (world.join("p"), world.join("c"));
+    share(&mut world, c, 1, "g", "", 1);
+    for name in ["a", "b"] {
+        world.offer(p, 1, name, "payload", 1);
+    }
+    assert_eq!(got(&mut world, c), ["1: got a v1 payload"]);
+    world.release_mapped(c, 1, 0);
+    assert_eq!(got(&mut world, c), ["1: got b v2 payload"], "its window has room");
+    let stat = world.core.stat();
+    let figures = |world: &World| {
+        let stat = world.core.stat();
+        (stat.objects.held, stat.objects.kept, stat.totals.released)
+    };
+    assert_eq!(
+        figures(&world),
+        (2, 1, 1),
+        "its retention is over, and its payload is kept"
+    );
+    assert_eq!(stat.named_requirements[0].owed, 1);
+    // A second release of this kind is wrong; the next one ends it.
+    world.release_mapped(c, 1, 0);
+    assert!(world.heard(c)[0].contains("Expired"));
+    world.core.drain(world.now, None, &mut world.fx);
+    world.release_mapped(c, 2, 0);
+    assert!(world.core.ending().is_some(), "nothing is owed");
+    world.release(c, 1);
+    assert_eq!(figures(&world), (1, 1, 2));
+    world.leave(c);
+    assert_eq!(figures(&world), (0, 0, 2));
+}
+
+#[test]
+fn what_is_given_back_and_still_read_goes_to_another() {
+    let mut world = World::new();
+    let (p, c, d) = (world.join("p"), world.join("c"), world.join("d"));
+    share(&mut world, c, 1, "g", "", 1);
+    world.offer(p, 1, "a", "", 1);
+    got(&mut world, c);
+    join(&mut world, d, 1, "g", 1);
+    world.ask(c, 2, Request::Stop(1));
+    world.release_mapped(c, 1, fixed::UNDONE);
+    assert_eq!(got(&mut world, d), ["1: got a v1  again"]);
+    world.release(d, 1);
+    assert_eq!(world.core.stat().objects.kept, 1, "it is still read");
+    world.release(c, 1);
+    assert_eq!(world.core.stat().objects.kept, 0);
 }
 
 #[test]

@@ -559,6 +559,15 @@ impl World {
         self.release_with(client, sequence, fixed::UNDONE);
     }
 
+    /// Releases it, and goes on to read its payload.
+    pub(super) fn release_mapped(&mut self, client: u32, sequence: u64, flags: u32) {
+        let holding = self.fx.holdings.get(&(client, sequence)).copied();
+        self.release_with(client, sequence, flags | fixed::MAPPED);
+        self.fx
+            .holdings
+            .extend(holding.map(|holding| ((client, sequence), holding)));
+    }
+
     fn release_with(&mut self, client: u32, sequence: u64, flags: u32) {
         let holding = self.fx.holdings.remove(&(client, sequence)).unwrap_or(u32::MAX);
         let holding = [ReleasedHolding {

@@ -159,6 +159,7 @@ impl Model {
             sequence,
             follow: Some(number.1),
             requirement: via,
+            is_released: false,
         })
     }
 

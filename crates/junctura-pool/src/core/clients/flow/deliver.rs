@@ -60,6 +60,16 @@ impl ObjectExchange {
         self.settle_in_turn(held.object, fx);
     }
 
+    /// Takes a holding from its client; with [`fixed::MAPPED`], the client keeps one for the memory.
+    fn given_back(&mut self, client: u32, holding: &ReleasedHolding) -> Option<HeldDelivery> {
+        if holding.flags.get() & fixed::MAPPED == 0 {
+            return self.asked.clients.no_longer_held(client, holding);
+        }
+        let held = self.asked.clients.keeps_mapped(client, holding)?;
+        self.objects[held.object].holders += 1;
+        Some(held)
+    }
+
     pub(in crate::core) fn release(
         &mut self,
         client: u32,
@@ -69,7 +79,8 @@ impl ObjectExchange {
         let mut wrong = None;
         self.memory.freed.gathers = true;
         for holding in holdings {
-            match self.asked.clients.no_longer_held(client, holding) {
+            match self.given_back(client, holding) {
+                Some(held) if held.is_released => self.let_go(&held, false, fx),
                 Some(held) if self.asked.comes_back(holding, &held) => {
                     let was_unread = holding.flags.get() & fixed::UNREAD != 0;
                     self.let_go(&held, was_unread, fx);
@@ -132,6 +143,7 @@ impl ClientRequests {
             object: id,
             sequence: object.sequence,
             via,
+            is_released: false,
         }) as u32;
         state.delivered += 1;
         object.holders += 1;

@@ -60,12 +60,14 @@ impl Core {
             state.component = (!hello.visits).then(|| self.components.join(&peer.name)).flatten();
             state.peer = Some(peer);
             state.access = access;
+            state.is_newcomer = self.drain.has_begun && !hello.visits;
             state.offer_timeout = hello.offer_timeout_ms.map(milliseconds);
         }
         fx.reply(
             client,
             number,
             &Reply::Welcome(Welcome {
+                keeps_mapped: true,
                 version: VERSION,
                 incarnation: self.config.incarnation,
                 client,
