@@ -50,7 +50,9 @@ class ServedPool:
         folder = Path(self._folder.name)
         try:
             _command("cert", str(folder), "--host", host)
-            _command("token", "make", str(folder), "--for", "products", "--rights", "admin", "--out", str(folder / "token"))
+            _command(
+                "token", "make", str(folder), "--for", "products", "--rights", "admin", "--out", str(folder / "token")
+            )
             self.token = (folder / "token").read_text()
             self.ca = (folder / "ca.pem").read_text()
             url = self._serve(folder, host, room)
