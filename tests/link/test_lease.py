@@ -184,7 +184,7 @@ def test_handshakes_of_strangers_leave_nothing_behind(bare: Shell, tmp_path: Pat
     assert after[0] <= before[0] + 2048, f"{before} {after} KiB"
     refused = bare.error(1, "ls", "--pool", url)
     assert "Denied" in refused
-    assert "none was shown" in refused
+    assert "has shown none" in refused
     told = {"JUNCTURA_TOKEN_FILE": str(tmp_path / "token"), "JUNCTURA_CA_FILE": str(tmp_path / "secrets/ca.pem")}
     bare.environment |= told
     stat = bare.text("pool", "stat", "--json", "--pool", url)

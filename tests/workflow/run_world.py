@@ -112,6 +112,8 @@ class World:
         return {note.words["task"]: str(note.words.get("cause", "")) for note in self.notes if note.kind == kind}
 
     def status(self) -> tuple[str, int]:
+        # Before a run ends badly, it hears all that has happened in its pool.
+        self.tell()
         assert self.over is not None, f"not over: {sorted(self.live)}"
         return self.over.status, self.over.code
 

@@ -465,6 +465,9 @@ def test_an_interrupt_ends_services_and_then_the_pool() -> None:
     one.end("a", KILLED)
     assert one.asked == {"a", "s"}
     one.end("s")
+    # The record has all that happened in the pool before the pool ends.
+    assert one.asked == {"a", "s"}
+    one.tell()
     assert one.asked == {"a", "s", "server"}
     one.end("server")
     assert one.status() == ("interrupted", 130)

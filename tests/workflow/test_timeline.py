@@ -208,7 +208,7 @@ def test_a_run_that_has_not_ended_can_be_drawn() -> None:
 def test_a_run_that_went_on_is_drawn_without_the_time_between() -> None:
     run = history(examples.resumed())
     text = page(run)
-    assert len(of_class(text, "break")) == 1 and "stopped 23 h 53 min" in text and "went on 1 time" in text
+    assert len(of_class(text, "break")) == 1 and "stopped 23 h 53 min" in text and "resumed once" in text
     axis = TimeAxis(run, 100, 1000)
     assert axis.x(run.first.begin_at) == 100 and axis.x(run.last.end_at) == pytest.approx(1000)
     assert axis.x(run.last.begin_at) - axis.x(run.first.end_at) == pytest.approx(axis.gap)

@@ -171,7 +171,7 @@ def test_what_was_before_a_run_went_on_counts_and_is_not_told() -> None:
     assert stream.getvalue() == ""
     for line in lines[second:]:
         view.take(line)
-    assert stream.getvalue().splitlines()[0].endswith("7 tasks, pool unix:run-4711, goes on")
+    assert stream.getvalue().splitlines()[0].endswith("7 tasks, pool unix:run-4711, resumed")
 
 
 def test_names_from_outside_can_do_nothing_to_the_terminal() -> None:

@@ -648,6 +648,9 @@ pub struct PeerBody<'a> {
     /// Its process.
     #[n(3)]
     pub pid: u32,
+    /// The objects that it has offered so far, members of bundles included.
+    #[cbor(n(4), default)]
+    pub offered: u64,
 }
 
 /// One version of one object.

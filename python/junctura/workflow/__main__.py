@@ -155,7 +155,7 @@ def _in_words(ran: RunOutcome, picture: Path | None) -> str:
     if len(failures) > _SHOWN:
         lines.append(f"  and {len(failures) - _SHOWN} more, which --json names")
     lines += [f"timeline: {os.path.relpath(picture)}"] if picture else []
-    if ran.status != "done":
+    if ran.can_resume:
         lines.append(f"go on with it: --resume {os.path.relpath(ran.folder)}")
     return "\n".join(lines)
 

@@ -176,7 +176,7 @@ fn document(event: &PoolEvent) -> Value {
         add("bundle", named);
     }
     if let Some(client) = &event.client {
-        let named = json!({"client": client.client, "name": client.name, "host": client.host, "pid": client.pid});
+        let named = json!({"client": client.client, "name": client.name, "host": client.host, "pid": client.pid, "offered": client.offered});
         add("client", named);
     }
     if let Some(location) = &event.location {

@@ -25,6 +25,8 @@ pub(crate) struct PyPeer {
     pub(crate) host: String,
     /// Its process ID.
     pub(crate) pid: u32,
+    /// Number of objects that it has offered so far, members of bundles included.
+    pub(crate) offered: u64,
 }
 
 #[pymethods]
@@ -71,6 +73,7 @@ impl PyEvent {
             name: peer.name,
             host: peer.host,
             pid: peer.pid,
+            offered: peer.offered,
         });
         Ok(Self {
             kind: event.kind.name(),

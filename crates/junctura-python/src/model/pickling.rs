@@ -62,12 +62,13 @@ pub(crate) fn _entry(
 }
 
 #[pyfunction]
-pub(crate) fn _peer(client: u32, name: String, host: String, pid: u32) -> PyPeer {
+pub(crate) fn _peer(client: u32, name: String, host: String, pid: u32, offered: u64) -> PyPeer {
     PyPeer {
         client,
         name,
         host,
         pid,
+        offered,
     }
 }
 
@@ -140,7 +141,13 @@ impl PyPeer {
         by(
             py,
             "_peer",
-            (self.client, self.name.as_str(), self.host.as_str(), self.pid),
+            (
+                self.client,
+                self.name.as_str(),
+                self.host.as_str(),
+                self.pid,
+                self.offered,
+            ),
         )
     }
 }

@@ -495,6 +495,7 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
         name: words.text(0),
         host: words.text(1),
         pid,
+        offered: sequence,
     };
     vec![
         (

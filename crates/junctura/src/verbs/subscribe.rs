@@ -125,6 +125,8 @@ pub struct Peer {
     pub host: String,
     /// Its process ID.
     pub pid: u32,
+    /// The number of objects that it has offered so far, members of bundles included.
+    pub offered: u64,
 }
 
 /// An event.
@@ -372,6 +374,7 @@ impl PoolEvent {
             name: peer.name.into_owned(),
             host: peer.host.into_owned(),
             pid: peer.pid,
+            offered: peer.offered,
         });
         Ok(Self {
             kind,

@@ -19,6 +19,7 @@ from typing import Any
 
 from junctura.workflow._engine import events as ev
 from junctura.workflow._engine.engine_state import OVER, TaskGroup, TaskPhase, TaskState, Ties, fits, reason
+from junctura.workflow._engine.resuming import needed_again
 from junctura.workflow._spec.tasks import Task, Workflow
 
 CODES = {"done": 0, "failed": 1, "interrupted": 130}
@@ -65,9 +66,11 @@ class Engine:
         self._before: dict[str, dict[str, list[TaskState]]] = {}
         self._noted: set[str] = set()
         self._fence = 0
-        self._is_fence_asked = self._is_fenced = False
+        self._is_fence_asked = self._is_fenced = self._is_heard_out = False
         # Tasks whose condition may be met, or may have become impossible.
         self._stirred: dict[str, TaskState] = {}
+        # Completed before; the tasks that wait for them also wait for the tasks before them that run again.
+        self._uncounted: set[str] = set()
         # Tasks of the file, by the tasks that they wait for.
         self._waiting_for: dict[str, list[TaskState]] = {}
         self._has_failed = False
@@ -122,6 +125,11 @@ class Engine:
             case _:
                 self._happened(event)
         return self._then()
+
+    @property
+    def can_resume(self) -> bool:
+        """Returns whether the run can be resumed: the objects in a pool of others are gone with it."""
+        return not (self._pool.is_others and self._pool.has_ended)
 
     @property
     def selectors(self) -> frozenset[str]:
@@ -214,7 +222,8 @@ class Engine:
             self._stir(part for part in self._in[TaskPhase.WAITING].values() if part.task.start.joined)
         elif isinstance(event, ev.Left) and event.client in self._pool.present:
             gone = self._pool.present.pop(event.client)
-            words = {"client": gone.name, "host": gone.host, "pid": gone.pid, "reason": event.reason}
+            words: dict[str, Any] = {"client": gone.name, "host": gone.host, "pid": gone.pid}
+            words |= {"offered": event.offered, "reason": event.reason}
             self._note("event", event="left", **words)
         elif isinstance(event, ev.Completed):
             self._note("event", event="completed", bundle=event.bundle)
@@ -284,6 +293,8 @@ class Engine:
         did, stirred = False, self._stirred
         self._stirred = {}
         for part in stirred.values():
+            if part.task.name in self._uncounted:
+                did = self._count_again(part) or did
             if part.phase is not TaskPhase.WAITING:
                 continue
             if bad := self._bad_of(part):
@@ -293,6 +304,22 @@ class Engine:
                 self._queue_up(part, reason(part, self._pool.names()))
                 did = True
         return did
+
+    def _count_again(self, part: TaskState) -> bool:
+        """Counts a task that an earlier run completed, once the tasks before it that run again have ended."""
+        bad = self._bad_of(part)
+        if not bad and not all(self.groups[name].is_met or self.groups[name].is_service for name in self._needs(part)):
+            return False
+        self._uncounted.discard(part.task.name)
+        if bad:
+            for service in self._served_by.get(part.task.name, ()):
+                service.users_left -= 1
+            for name, group in self._groups(part):
+                group.bad = group.bad or bad
+                self._stir(self._waiting_for.get(name, ()))
+        else:
+            self._count(part)
+        return True
 
     def _bad_of(self, part: TaskState) -> str:
         """Returns the dependencies that did not succeed."""
@@ -496,6 +523,8 @@ class Engine:
     def _end_or_dismiss(self) -> bool:
         """Handles the case that only services are left, which may use each other."""
         left = [part for part in self._services if not part.is_over]
+        if self._has_failed and not self._hear_out():
+            return False
         if not left:
             self._finish("failed" if self._has_failed else "done", "")
             return True
@@ -522,6 +551,14 @@ class Engine:
             return True
         running = self._in[TaskPhase.RUNNING].values()
         return not self._has_failed and any(part.task.service and part is not self._server for part in running)
+
+    def _hear_out(self) -> bool:
+        """Whether the record has all events of tasks in the pool of the run, as `--resume` needs them."""
+        if self._pool.is_others or self._pool.has_ended or self._is_fenced:
+            self._is_heard_out = True
+        if not self._is_heard_out:
+            self._ask_fence()
+        return self._is_heard_out
 
     def _ask_fence(self) -> None:
         if self._is_fence_asked:
@@ -554,6 +591,8 @@ class Engine:
         """Terminates running tasks: services after all other tasks, the pool last; the second time all at once."""
         live = self._live()
         if self._stopping is not None:
+            # A pool that does not answer keeps nobody waiting.
+            self._is_heard_out = self._is_heard_out or status == "interrupted"
             for part in live if status == "interrupted" else ():
                 self._ask(part, cause, at_once=True)
             return
@@ -565,13 +604,15 @@ class Engine:
         assert self._stopping is not None
         status, cause = self._stopping
         live = self._live()
-        if not live:
+        if not live and self._hear_out():
             self._finish(status, cause)
             return True
         if any(not part.task.service for part in live):
             return False
-        services = [part for part in live if part is not self._server] or live
-        return self._dismiss([part for part in services if not part.is_asked], cause)
+        services = [part for part in live if part is not self._server]
+        if not services and not self._hear_out():
+            return False
+        return self._dismiss([part for part in services or live if not part.is_asked], cause)
 
     def _finish(self, status: ev.Status, cause: str) -> None:
         self._is_over = True
@@ -599,15 +640,21 @@ class Engine:
 
     def _remember(self, past: ev.Past) -> None:
         """Restores the results of an earlier run."""
+        self.again = needed_again(self.workflow, past)
+        past = replace(past, done=past.done - self.again)
         for seen in past.seen:
             if seen.of in self.parts and self.parts[seen.of].is_template:
-                self._remember_seen(self.parts[seen.of], seen)
+                is_done = seen.is_done and seen.task not in self.again
+                self._remember_seen(self.parts[seen.of], replace(seen, is_done=is_done))
         for part in self.parts.values():
             part.attempt = past.attempts.get(part.task.name, 0)
             part.was_done = part.task.name in past.done
             if part.task.name in past.done and not part.task.service and not part.is_template and part.template is None:
                 self._move(part, TaskPhase.DONE)
-                self._count(part)
+                if self.again:
+                    self._uncounted.add(part.task.name)
+                else:
+                    self._count(part)
 
     def _remember_seen(self, template: TaskState, seen: ev.Seen) -> None:
         each = template.task.start.each or ""

@@ -91,10 +91,20 @@ class Joined:
 
 @dataclass(frozen=True)
 class Left:
-    """A client has disconnected; `reason` is that of the server's event."""
+    """A client has disconnected.
+
+    Attributes
+    ----------
+    reason
+        That of the server's event.
+    offered
+        Number of objects that it has offered.
+
+    """
 
     client: int
     reason: str = ""
+    offered: int = 0
 
 
 @dataclass(frozen=True)
@@ -200,6 +210,10 @@ class Past:
         Objects for which tasks were created.
     left
         Job names of batch systems for attempts that may still run.
+    producers
+        Tasks that have offered objects, or may have.
+    clients
+        For each name of a client of the pool, the tasks that it may have belonged to.
 
     """
 
@@ -207,3 +221,5 @@ class Past:
     attempts: Mapping[str, int] = field(default_factory=dict)
     seen: tuple[Seen, ...] = ()
     left: tuple[str, ...] = ()
+    producers: frozenset[str] = frozenset()
+    clients: Mapping[str, frozenset[str]] = field(default_factory=dict)

@@ -277,7 +277,7 @@ class _Clients(_Asked):
             yield from self._joined(event.client.client, event.client.name, event.client.host, event.client.pid)
         elif event.kind == "left" and event.client is not None and event.client.client in self._there:
             self._there.discard(event.client.client)
-            yield ev.Left(event.client.client, event.reason)
+            yield ev.Left(event.client.client, event.reason, event.client.offered)
 
     def _joined(self, client: int, name: str, host: str, pid: int) -> Iterator[ev.Event]:
         if name != NAME and client not in self._there:

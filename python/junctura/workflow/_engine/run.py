@@ -56,6 +56,8 @@ class RunOutcome:
         For each task that failed or was skipped, the reason.
     logs
         For each started task, the output of its last attempt.
+    can_resume
+        Whether the run can be resumed: it is not done, its record is complete, and its pool is not lost.
 
     """
 
@@ -67,6 +69,7 @@ class RunOutcome:
     counts: Mapping[str, int]
     failures: Mapping[str, str]
     logs: Mapping[str, Path]
+    can_resume: bool = False
 
 
 def run(
@@ -244,12 +247,14 @@ class Run:
             }
             for task in self.workflow.tasks
         ]
+        again = {"again": sorted(self._engine.again)} if self._engine.again else {}
         return {
             "format": 1,
             "workflow": self.workflow.name,
             "file": str(self.workflow.path),
             "run": self.folder.name,
             "resumed": self._is_resumed,
+            **again,
             "pool": self._url,
             "host": socket.gethostname(),
             "pid": os.getpid(),
@@ -404,7 +409,9 @@ class Run:
         is_lost = self._broken and over.status == "done"
         status, code = ("failed", 1) if is_lost else (over.status, over.code)
         cause, logs = self._broken or over.cause, self._logs
-        return RunOutcome(status, code, cause, self.folder, seconds, counts, self._failures, logs)  # type: ignore[arg-type]
+        can_resume = status != "done" and not self._broken and self._engine.can_resume
+        told = (seconds, counts, self._failures, logs, can_resume)
+        return RunOutcome(status, code, cause, self.folder, *told)  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from typing_extensions import Self
 from junctura.errors import AlreadyExists, Conflict, Corrupt, Io, NotFound
 from junctura.workflow._engine.events import Past, Seen
 from junctura.workflow._record.history import RECORD, Line, lines
+from junctura.workflow._record.pool_users import PoolUsers
 
 _OUTCOMES = ("done", "failed", "skipped", "cancelled")
 _TAIL_BYTES = 1 << 16
@@ -152,8 +153,10 @@ def _past(said: list[Line]) -> Past:
     attempts: dict[str, int] = {}
     seen: dict[str, Line] = {}
     left: dict[tuple[str, Any], str] = {}
+    users = PoolUsers()
     for line in said:
         kind, task = line.get("kind"), line.get("task")
+        users.take(line)
         if not isinstance(task, str):
             continue
         if kind in _OUTCOMES:
@@ -172,7 +175,8 @@ def _past(said: list[Line]) -> Past:
     done = frozenset(task for task, outcome in outcomes.items() if outcome == "done")
     known = tuple(_seen(task, reason, task in done) for task, reason in seen.items())
     # Local tasks have ended with their run.
-    return Past(done, attempts, known, tuple(identity for identity in left.values() if _JOB.fullmatch(identity)))
+    jobs = tuple(identity for identity in left.values() if _JOB.fullmatch(identity))
+    return Past(done, attempts, known, jobs, users.producers(), users.clients())
 
 
 def _seen(task: str, reason: Line, is_done: bool) -> Seen:

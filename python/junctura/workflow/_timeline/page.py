@@ -71,8 +71,12 @@ def _origin(history: History) -> str:
     told = [" ".join(part for part in parts if part), f"from {_day(first.begin_at)}"]
     told += [f"on {clean(last.host, 60)}"] if last.host else []
     told += [f"pool {clean(last.pool, 80)}"] if last.pool else []
-    told += [f"went on {count(len(history.sessions) - 1, 'time')}"] if len(history.sessions) > 1 else []
+    told += [f"resumed {_times(len(history.sessions) - 1)}"] if len(history.sessions) > 1 else []
     return escape(" · ".join(one for one in told if one), 600)
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
 
 
 def _summary(history: History) -> str:

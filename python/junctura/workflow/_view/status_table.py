@@ -139,16 +139,19 @@ class StatusView:
         self._name, self._begin = clean(str(event.get("workflow") or self._name), 60), self._at
         said = event.get("tasks")
         tasks = [task for task in said if isinstance(task, dict)] if isinstance(said, list) else []
+        repeated = event.get("again")
+        repeated = {str(name) for name in repeated} if isinstance(repeated, list) else set()
         # Tasks for objects that are not complete are repeated, too.
         for name, (of, state) in list(self._tasks.items()):
-            if state != "done":
+            if state != "done" or name in repeated:
                 self._become(name, "waiting", of)
         for task in tasks:
             name = str(task.get("task"))
-            if self._tasks.get(name, ("", ""))[1] != "done" or task.get("service"):
+            if self._tasks.get(name, ("", ""))[1] != "done" or task.get("service") or name in repeated:
                 self._become(name, "waiting", str(task.get("of") or name))
         pool = f", pool {clean(str(event['pool']))}" if event.get("pool") else ""
-        again = ", goes on" if event.get("resumed") else ""
+        again = ", resumed" if event.get("resumed") else ""
+        again += f"; {count(len(repeated), 'task')} done before run again: their objects are lost" if repeated else ""
         return [f"  {self._name}: {count(len(tasks), 'task')}{pool}{again}"]
 
     def _event(self, event: dict[str, Any]) -> list[str]:

@@ -117,6 +117,8 @@ pub(in crate::core) struct ClientRow {
     /// Bytes of its offers that wait, besides payloads in shared memory.
     pub(in crate::core) waiting_offer_bytes: usize,
     pub(in crate::core) errors: u32,
+    /// Offers that were accepted, also into bundles that are not complete.
+    pub(in crate::core) accepted: u64,
     pub(in crate::core) offered: u64,
     pub(in crate::core) delivered: u64,
 }

@@ -134,12 +134,14 @@ impl ClientTable {
     }
 
     pub(in crate::core) fn wire_peer(&self, client: u32) -> Option<body::PeerBody<'_>> {
-        let peer = self.table.get(&client)?.peer.as_ref()?;
+        let state = self.table.get(&client)?;
+        let peer = state.peer.as_ref()?;
         Some(body::PeerBody {
             client,
             name: peer.name.as_str().into(),
             host: peer.host.as_str().into(),
             pid: peer.pid,
+            offered: state.accepted,
         })
     }
 

@@ -146,6 +146,9 @@ impl ObjectExchange {
             None => self.publish(client, content, fx),
             Some(bundle) => self.stage(client, number, bundle, content, fx),
         };
+        if let (Ok(_), Some(state)) = (&taken, self.asked.clients.get_mut(client)) {
+            state.accepted += 1;
+        }
         // Before the next offer of the same event, which may be of the same key.
         if self.retention.has_news() {
             self.let_unneeded_go(fx);
