@@ -12,13 +12,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "c"))
 
 from hello_programs import COMPILERS, FILES, HELLO, cmake_lists
 
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def other_symbols(folder: Path, command: Path, environment: dict[str, str]) -> set[str]:
     """Returns what the library exports besides the functions of the header, and what it lacks of them."""
-    config = [command, "config", "--prefix"]
+    config = [str(command), "config", "--prefix"]
     done = subprocess.run(config, cwd=folder, env=environment, capture_output=True, text=True, check=True)
     library = Path(done.stdout.strip()) / "lib/libjunctura.so.0"
     words = ["nm", "-D", "--defined-only", str(library)]
