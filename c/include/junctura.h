@@ -803,20 +803,18 @@ int jct_exchange_open_target(const jct_pool_t *pool,
                              const char *options,
                              jct_exchange_t **out);
 
-// Reads a file of weights, which `junctura weights convert` makes of netCDF files of SCRIP, ESMF and YAC. Blocks until
-// the file is read. Close it with jct_weights_close. `options` is for later. Errors: JCT_NOT_FOUND, JCT_IO, JCT_CORRUPT,
-// JCT_UNSUPPORTED, JCT_LIMIT_EXCEEDED.
-int jct_weights_open(const char *path,
-                     const char *options,
-                     jct_weights_t **out);
+// Reads a file of weights, which `junctura weights convert` makes of netCDF files of SCRIP, ESMF and YAC.
+// Blocks until the file is read. Close it with jct_weights_close. There are no options yet: NULL or "".
+// Errors: JCT_NOT_FOUND, JCT_IO, JCT_CORRUPT, JCT_UNSUPPORTED, JCT_LIMIT_EXCEEDED.
+int jct_weights_open(const char *path, const char *options, jct_weights_t **out);
 
 // Returns the numbers of points of the source grid and of the target grid; both places may be NULL.
 int jct_weights_points(const jct_weights_t *weights, uint64_t *sources, uint64_t *targets);
 
-// Regrids a field: `source_bytes` bytes at `source` become `target_bytes` at `target`. `type` is that of both: "f4" or
-// "f8". Each target point is one sum in double precision, in the order of source points. Points are in the
-// order of the file: a row-major array whose last index is the fastest dimension of the grid (latitudes by
-// longitudes), or a column-major one whose first index is. Does not block.
+// Regrids a field: `source_bytes` bytes at `source` become `target_bytes` at `target`. `type` is that of
+// both: "f4" or "f8". Each target point is one sum in double precision, in the order of source points.
+// Points are in the order of the file: a row-major array whose last index is the fastest dimension of the
+// grid (latitudes by longitudes), or a column-major one whose first index is. Does not block.
 //
 // Options:
 //   norm=whole|destarea|fracarea  target points of which a source is missing: missing; missing sources add

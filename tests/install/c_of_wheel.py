@@ -12,6 +12,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "c"))
 
 from hello_programs import COMPILERS, FILES, HELLO, cmake_lists
 
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def other_symbols(folder: Path, command: Path, environment: dict[str, str]) -> set[str]:
+    """Returns what the library exports besides the functions of the header, and what it lacks of them."""
+    config = [str(command), "config", "--prefix"]
+    done = subprocess.run(config, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    library = Path(done.stdout.strip()) / "lib/libjunctura.so.0"
+    words = ["nm", "-D", "--defined-only", str(library)]
+    lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    # With debug assertions there are functions for tests.
+    exported = {line.split()[-1] for line in lines if not line.split()[-1].startswith("jct_test_")}
+    return exported ^ set((ROOT / "c/abi/symbols.txt").read_text().split())
+
 
 def programs(folder: Path, command: Path, environment: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Builds and runs each program in each way; yields the way, and what the program prints."""

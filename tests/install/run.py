@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import tomllib
-from c_of_wheel import programs
+from c_of_wheel import other_symbols, programs
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = ("3.10", "3.11", "3.12", "3.13")
@@ -267,7 +267,11 @@ def check_more(there: Environment) -> Iterator[str]:
 
 def check_c(there: Environment) -> Iterator[str]:
     """Programs in other languages, from the wheel alone."""
-    for way, said in programs(there.folder, there.folder / "venv/bin/junctura", there.clean()):
+    command = there.folder / "venv/bin/junctura"
+    if wrong := other_symbols(there.folder, command, there.clean()):
+        raise StepError(f"the C library exports, or lacks, {sorted(wrong)}")
+    yield "the C library exports the functions of its header"
+    for way, said in programs(there.folder, command, there.clean()):
         if said != "hello\n":
             raise StepError(f"{way}: {said}")
         yield way

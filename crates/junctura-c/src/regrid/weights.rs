@@ -23,9 +23,9 @@ impl OpaqueType for WeightsHandle {
     const NAME: &'static str = "weights";
 }
 
-/// Reads a file of weights, which `junctura weights convert` makes of netCDF files of SCRIP, ESMF and YAC. Blocks until
-/// the file is read. Close it with jct_weights_close. `options` is for later. Errors: JCT_NOT_FOUND, JCT_IO, JCT_CORRUPT,
-/// JCT_UNSUPPORTED, JCT_LIMIT_EXCEEDED.
+/// Reads a file of weights, which `junctura weights convert` makes of netCDF files of SCRIP, ESMF and YAC.
+/// Blocks until the file is read. Close it with jct_weights_close. There are no options yet: NULL or "".
+/// Errors: JCT_NOT_FOUND, JCT_IO, JCT_CORRUPT, JCT_UNSUPPORTED, JCT_LIMIT_EXCEEDED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_weights_open(
     path: *const c_char,
@@ -63,10 +63,10 @@ pub unsafe extern "C" fn jct_weights_points(
     })
 }
 
-/// Regrids a field: `source_bytes` bytes at `source` become `target_bytes` at `target`. `type` is that of both: "f4" or
-/// "f8". Each target point is one sum in double precision, in the order of source points. Points are in the
-/// order of the file: a row-major array whose last index is the fastest dimension of the grid (latitudes by
-/// longitudes), or a column-major one whose first index is. Does not block.
+/// Regrids a field: `source_bytes` bytes at `source` become `target_bytes` at `target`. `type` is that of
+/// both: "f4" or "f8". Each target point is one sum in double precision, in the order of source points.
+/// Points are in the order of the file: a row-major array whose last index is the fastest dimension of the
+/// grid (latitudes by longitudes), or a column-major one whose first index is. Does not block.
 ///
 /// Options:
 ///   norm=whole|destarea|fracarea  target points of which a source is missing: missing; missing sources add

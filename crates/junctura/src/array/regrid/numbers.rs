@@ -25,6 +25,16 @@ pub(super) fn doubles(bytes: &[u8], element: Element) -> Cow<'_, [f64]> {
     }
 }
 
+/// Returns doubles as elements; `room` is memory for those that need a conversion.
+pub(super) fn bytes<'v>(values: &'v [f64], element: Element, room: &'v mut Vec<u8>) -> &'v [u8] {
+    if element.kind != ElementKind::F32 {
+        return values.as_bytes();
+    }
+    room.resize(values.len() * element.kind.bytes(), 0);
+    write(values, element, room);
+    room
+}
+
 /// Writes doubles as elements.
 pub(super) fn write(values: &[f64], element: Element, into: &mut [u8]) {
     if element.kind == ElementKind::F32 {

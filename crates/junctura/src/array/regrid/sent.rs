@@ -40,7 +40,7 @@ pub struct RegridSource {
     fingerprint: f64,
     room: usize,
     values: Vec<f64>,
-    bytes: Vec<u8>,
+    converted: Vec<u8>,
 }
 
 impl RegridSource {
@@ -67,7 +67,7 @@ impl RegridSource {
             element,
             how: list.how,
             values: vec![0.0; sums.targets() + sent.len() + 1],
-            bytes: vec![0; (sums.targets() + sent.len() + 1) * element.kind.bytes()],
+            converted: Vec::new(),
             sums,
             sent,
             fingerprint: list.fingerprint,
@@ -115,8 +115,8 @@ impl RegridSource {
         if let Some(last) = self.values.last_mut() {
             *last = self.fingerprint;
         }
-        numbers::write(&self.values, self.element, &mut self.bytes);
-        self.exchange.put(attributes, &self.bytes)
+        let bytes = numbers::bytes(&self.values, self.element, &mut self.converted);
+        self.exchange.put(attributes, bytes)
     }
 }
 
