@@ -100,11 +100,12 @@ def test_arrays_are_computed_once(cache: Path) -> None:
 
     def make() -> list[Array]:
         computed.append("one")
-        return [np.array([3, 1, 2]), np.array([0.5, np.nan], np.float32), np.array([], np.uint8)]
+        return [np.array([3, 1, 2]), np.array([0.5, np.nan], np.float32), np.array([7], np.uint8), np.array([1e9])]
 
     for _ in range(3):
         found = arrays_of("maps", ("one", 1), make)
-        assert [(one.dtype, one.tolist()) for one in found[::2]] == [(np.int64, [3, 1, 2]), (np.uint8, [])]
+        assert [(one.dtype, one.tolist()) for one in found[::2]] == [(np.int64, [3, 1, 2]), (np.uint8, [7])]
+        assert all(one.flags.aligned for one in found)
         np.testing.assert_array_equal(found[1], np.array([0.5, np.nan], np.float32))
     assert [one.tolist() for one in arrays_of("maps", ("one", 2), list)] == []
     assert (computed, len(list((cache.parent / "maps").iterdir()))) == (["one"], 2)

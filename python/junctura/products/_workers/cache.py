@@ -120,7 +120,7 @@ def _bytes_of(arrays: Sequence[Array], digest: bytes) -> bytes:
 
 
 def _arrays_in(content: bytes, digest: bytes) -> list[Array]:
-    """Returns the arrays of a file, read-only.
+    """Returns the arrays of a file.
 
     Raises
     ------
@@ -134,7 +134,8 @@ def _arrays_in(content: bytes, digest: bytes) -> list[Array]:
     end = content.index(b"\n", 2 * len(digest))
     at, found = end + 1, []
     for kind, size in json.loads(content[2 * len(digest) : end]):
-        found.append(np.frombuffer(content, kind, size, at))
+        # A copy, since elements need not be aligned in a file.
+        found.append(np.frombuffer(content, kind, size, at).copy())
         at += found[-1].nbytes
     return found
 
