@@ -17,7 +17,7 @@ ARRAYS = ["junctura/facade", "arrays", "between", "handover"]
 # Of interpolations one: the reference computes most of their time, and obeys none of the two variables.
 INTERPOLATION = "tests/products/test_interpolate.py::test_results_have_the_bits_of_mir[O16]"
 PRODUCTS = [INTERPOLATION, "tests/products/test_operations.py", "tests/products/test_decode.py"]
-PYTHON = ["tests/python/test_arrays.py", "tests/python/test_arrays_vectors.py"]
+PYTHON = ["tests/python/test_arrays.py", "tests/python/test_arrays_vectors.py", "tests/python/test_field_simple.py"]
 
 
 def main() -> int:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pytest
 from outputs_fields import field
 
 from junctura.products._outputs import _parameters, grib2
 from junctura.products._outputs._output import Output
-from junctura.products._workers.cache import answered
+from junctura.products._workers.cache import Array, answered, arrays_of
 
 
 @pytest.fixture
@@ -92,3 +93,32 @@ def test_a_message_is_the_same_from_disk(cache: Path, packing: Literal["simple",
         made.append([grib2.made([one], to) for one in fields])
     assert made[0] == made[1]
     assert len(list(cache.iterdir())) >= len(fields)
+
+
+def test_arrays_are_computed_once(cache: Path) -> None:
+    computed: list[str] = []
+
+    def make() -> list[Array]:
+        computed.append("one")
+        return [np.array([3, 1, 2]), np.array([0.5, np.nan], np.float32), np.array([7], np.uint8), np.array([1e9])]
+
+    for _ in range(3):
+        found = arrays_of("maps", ("one", 1), make)
+        assert [(one.dtype, one.tolist()) for one in found[::2]] == [(np.int64, [3, 1, 2]), (np.uint8, [7])]
+        assert all(one.flags.aligned for one in found)
+        np.testing.assert_array_equal(found[1], np.array([0.5, np.nan], np.float32))
+    assert [one.tolist() for one in arrays_of("maps", ("one", 2), list)] == []
+    assert (computed, len(list((cache.parent / "maps").iterdir()))) == (["one"], 2)
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "changed", "another"])
+def test_damaged_arrays_are_computed_again(cache: Path, damage: str) -> None:
+    arrays_of("maps", "one", lambda: [np.arange(5.0)])
+    (path,) = (cache.parent / "maps").iterdir()
+    content = path.read_bytes()
+    changed = {"cut": content[:-1], "empty": b"", "changed": content[:-1] + b"\1"}
+    if damage == "another":
+        arrays_of("maps", "two", lambda: [np.arange(7.0)])
+        changed[damage] = next(file for file in path.parent.iterdir() if file != path).read_bytes()
+    path.write_bytes(changed[damage])
+    assert [arrays_of("maps", "one", lambda size=size: [np.ones(size)])[0].size for size in (2, 3)] == [2, 2]

@@ -7,11 +7,13 @@ import csv
 import io
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,7 @@ from grib_messages import on_template, reduced
 import junctura
 from junctura.products import Failed, Field, Made
 from junctura.products.__main__ import main
+from junctura.products._broker.task_graph import ProductGraph
 from junctura.products._input.decoding import decode, decodes
 from junctura.products._regrid.grids import points, regular_ll
 from junctura.products._regrid.harmonics import wind
@@ -47,6 +50,7 @@ from junctura.products._tasks.codec import read_answer, write_order
 from junctura.products._tasks.task_messages import BrokerJob
 from junctura.products._tasks.tasks import DecodeInput, InputDecoded, TaskAnswer, TaskFailed, TaskOrder
 from junctura.products._view import ProductsView
+from junctura.products._workers import worker_process
 from junctura.products._workers.worker_process import Worker
 
 pytestmark = pytest.mark.timeout(180)
@@ -248,6 +252,20 @@ def test_a_task_that_ends_every_worker_is_given_up(
     assert all(isinstance(one, InputDecoded) and (one.kept, one.failed) == ((0,), {}) for one in results[:3])
     assert results[3] == TaskFailed(cause)
     assert [answer.usage.decodes for answer in said] == [1, 2, 3, 3]
+
+
+def test_a_worker_inherits_the_graph_of_its_own_job_only(
+    tmp_path: Path, pool: junctura.Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_process, "_inherited", None)
+    read = recipes(tmp_path, PLAIN)
+    graph = ProductGraph(read)
+    worker_process.inherit(graph)
+    job = BrokerJob(pickle.loads(pickle.dumps(read)), pool.url, None, str(tmp_path))
+    with junctura.Pool(schema="free") as own:
+        assert Worker(own, job).graph is graph
+        other = Worker(own, replace(job, recipes=[*read, *read])).graph
+        assert (other is graph, len(other.products)) == (False, 2 * len(graph.products))
 
 
 def test_a_task_that_cannot_be_read_is_answered_with_the_reason(tmp_path: Path, pool: junctura.Pool) -> None:

@@ -20,7 +20,7 @@ import junctura
 from junctura.products._input.decoded_field import Field
 from junctura.products._input.decoding import decode
 from junctura.products._operations import Ensemble
-from junctura.products._outputs import Output
+from junctura.products._outputs import Output, grib2
 from junctura.products._regrid.grids import spectral
 from junctura.products._workers.make_product import FieldTransforms
 
@@ -351,3 +351,15 @@ def test_what_cannot_be_said_is_refused_by_name(tmp_path: Path, one: Field, name
     with pytest.raises(junctura.errors.InvalidArgument, match=named):
         written(Output("grib2"), tmp_path / "p", one)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kept", [{}, {"stepType": "avg"}])
+def test_a_step_is_the_same_after_any_other(kept: dict[str, Any]) -> None:
+    range_of = (lambda step: f"0-{step}") if kept else str
+    fields = [field(step=range_of(step), **kept) for step in ("6", "7", "30m", "0", "240", "90m", "70000", "12")]
+    one_after_the_other = [grib2.made([one], Output("grib2")) for one in [*fields, *reversed(fields)]]
+    alone = []
+    for one in fields:
+        grib2._template.cache_clear()
+        alone.append(grib2.made([one], Output("grib2")))
+    assert one_after_the_other == [*alone, *reversed(alone)]

@@ -286,7 +286,7 @@ mod tests {
         let by = |set| {
             let mut into = vec![MaybeUninit::new(0xaa); packing.nbytes(present).unwrap()];
             assert!(packing.pack(set, values, present, &mut into));
-            into.iter().map(written).collect::<Vec<u8>>()
+            into.into_iter().map(written).collect::<Vec<u8>>()
         };
         let [portable, others @ ..] = SETS.map(by);
         assert!(others.iter().all(|other| *other == portable));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[allow(unsafe_code)]
-    fn written(byte: &MaybeUninit<u8>) -> u8 {
+    fn written(byte: MaybeUninit<u8>) -> u8 {
         // SAFETY: the bytes of a test have a value from the beginning.
         unsafe { byte.assume_init() }
     }

@@ -1,5 +1,10 @@
 //! Packs values block by block. The integers of a whole block fill whole bytes.
 
+#![allow(
+    clippy::inline_always,
+    reason = "the code is compiled for each level of instructions where it is inlined"
+)]
+
 use std::mem::MaybeUninit;
 
 use super::vectors::VectorWork;

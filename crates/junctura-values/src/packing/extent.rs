@@ -1,5 +1,10 @@
 //! What a packing depends on: the least and the greatest of some values, and how many there are, in one pass.
 
+#![allow(
+    clippy::inline_always,
+    reason = "the code is compiled for each level of instructions where it is inlined"
+)]
+
 use junctura_model::InstructionSet;
 
 use super::vectors::{VectorWork, vectorized};

@@ -299,11 +299,20 @@ def _there(
 
 def path_of(source: str, target: str, method: Method, quantity: Quantity) -> Path:
     """Returns the path of the weights between two global grids, by name."""
-    said = [source, target, method, quantity, _version(), _FORM]
+    said = [source, target, method, quantity, version(), _FORM]
     return folder() / f"{hashlib.sha256(json.dumps(said).encode()).hexdigest()[:40]}.npz"
 
 
-def _version() -> str:
+@functools.lru_cache(maxsize=1)
+def version() -> str:
+    """Returns the version of MIR, which makes the weights.
+
+    Raises
+    ------
+    ImportError
+        MIR is not installed.
+
+    """
     try:
         return f"{importlib.metadata.version('mir-python')} {importlib.metadata.version('mirlib')}"
     except importlib.metadata.PackageNotFoundError as error:

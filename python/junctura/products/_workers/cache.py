@@ -7,6 +7,9 @@ Its folder `eccodes` has answers of ecCodes, which needs 0.4 s to read its param
 answer is a JSON file with its question, which includes the versions of ecCodes and of Junctura; the file name is a hash
 of the question. Files are written atomically; processes may share them. An unreadable file, or one with another
 question, is ignored, and an answer that cannot be written is returned anyway.
+
+Other folders have arrays that take longer to compute than to read, such as the lines of maps: a file each, by a hash of
+what determines them.
 """
 
 from __future__ import annotations
@@ -18,14 +21,18 @@ import json
 import os
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 import junctura
 from junctura import _forks
 
 _Made = TypeVar("_Made")
+Array: TypeAlias = npt.NDArray[Any]
 # Format version of answers on disk.
 _FORM = 1
 # Users of these variables may change the tables at any time: then nothing is cached.
@@ -76,6 +83,67 @@ def answered(question: object, ask: Callable[[], Any]) -> Any:
     with contextlib.suppress(OSError):
         _keep(path, json.dumps({"question": said, "answer": answer}).encode())
     return answer
+
+
+def arrays_of(kind: str, question: object, make: Callable[[], Sequence[Array]]) -> list[Array]:
+    """Returns arrays of one dimension: from disk, or computed.
+
+    Parameters
+    ----------
+    kind
+        The name of their folder in the cache.
+    question
+        Everything that determines the arrays, including the code that computes them; must have a string form.
+    make
+        Computes them.
+
+    """
+    said = repr((question, junctura.__version__, np.__version__, _FORM)).encode()
+    digest = hashlib.sha256(said).digest()
+    try:
+        path = folder_of(kind) / f"{digest.hex()[:40]}.bin"
+    except RuntimeError:  # nobody knows this user's home
+        return [*make()]
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return _arrays_in(path.read_bytes(), digest)
+    made = [*make()]
+    with contextlib.suppress(OSError):
+        _keep(path, _bytes_of(made, digest))
+    return made
+
+
+def _bytes_of(arrays: Sequence[Array], digest: bytes) -> bytes:
+    """Returns a SHA-256, that of the question, a line of JSON, and the arrays; the first is that of all behind it."""
+    about = json.dumps([(one.dtype.str, one.size) for one in arrays]).encode()
+    content = b"".join((digest, about, b"\n", *(one.tobytes() for one in arrays)))
+    return hashlib.sha256(content).digest() + content
+
+
+def _arrays_in(content: bytes, digest: bytes) -> list[Array]:
+    """Returns the arrays of a file.
+
+    Raises
+    ------
+    ValueError
+        The file is damaged, or has another question.
+
+    """
+    behind = memoryview(content)[len(digest) :]
+    if hashlib.sha256(behind).digest() != content[: len(digest)] or behind[: len(digest)] != digest:
+        raise ValueError(digest.hex())
+    end = content.index(b"\n", 2 * len(digest))
+    at, found = end + 1, []
+    for kind, size in json.loads(content[2 * len(digest) : end]):
+        # A copy, since elements need not be aligned in a file.
+        found.append(np.frombuffer(content, kind, size, at).copy())
+        at += found[-1].nbytes
+    return found
+
+
+@functools.lru_cache
+def digest_of(*files: Path) -> str:
+    """Returns a SHA-256 of the contents of files."""
+    return hashlib.sha256(b"".join(hashlib.sha256(file.read_bytes()).digest() for file in files)).hexdigest()
 
 
 def _keep(path: Path, content: bytes) -> None:

@@ -15,6 +15,7 @@ from junctura.products._map.styling.ranges import prepare
 from junctura.products._outputs import software
 from junctura.products._outputs._quiet import quiet
 from junctura.products._recipe.definitions import Recipe
+from junctura.products._regrid.weight_matrices import version
 from junctura.products._workers.worker_process import inherit
 
 # Of ecCodes: fields on a grid, and in spherical harmonics.
@@ -27,6 +28,8 @@ def warm(recipes: Sequence[Recipe], graph: ProductGraph) -> None:
     prepare(recipes)
     for output_format in {recipe.output.format for recipe in recipes}:
         software(output_format)
+    with contextlib.suppress(ImportError):
+        version()
     for name in _SAMPLES:
         with contextlib.suppress(Exception):
             _ask(name)

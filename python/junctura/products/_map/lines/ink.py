@@ -7,23 +7,28 @@ jagged at color boundaries.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import PIL
 from PIL import Image, ImageDraw
 
 from junctura._native import _blend
 from junctura.products._map.lines.coast import Line, Scale, borders, coastlines
 from junctura.products._map.projection import View
-from junctura.products._workers.cache import Bounded
+from junctura.products._workers.cache import Array, Bounded, arrays_of, digest_of
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Colour: TypeAlias = tuple[int, int, int]
 # Of a line, and of its halo.
 Inks: TypeAlias = tuple[Colour, Colour]
+# What a drawing depends on besides its view.
+_HERE = Path(__file__).resolve().parent
+_DRAWN_BY = (Path(__file__), _HERE / "coast.py", _HERE / "coast.npz", _HERE.parent / "projection.py")
 _TIMES = 3
 _KEPT_BYTES_MAX = 64 << 20
 DARK: Colour = (14, 18, 26)
@@ -81,18 +86,32 @@ _kept: Bounded[Ink] = Bounded(_KEPT_BYTES_MAX)
 
 def ink(view: View, unit: float, *, with_coast: bool, with_borders: bool, is_faint: bool) -> Ink:
     """Graticule, coastlines and borders, fainter where other lines matter more; the unit is that of the page."""
-    return _kept.get(
-        (view, unit, with_coast, with_borders, is_faint),
-        lambda: _drawn(view, _lines(view, with_coast, with_borders, _FAINT if is_faint else _COAST), unit),
-        lambda made: made.nbytes,
-    )
+    asked = (view, unit, with_coast, with_borders, is_faint)
+
+    def draw() -> Ink:
+        return _drawn(view, _lines(view, with_coast, with_borders, _FAINT if is_faint else _COAST), unit)
+
+    return _kept.get(asked, lambda: _on_disk(asked, draw), lambda made: made.nbytes)
 
 
 def rim(view: View, unit: float) -> Ink:
     """The edge of a map that is no rectangle."""
-    return _kept.get(
-        (view, unit), lambda: _drawn(view, [_Layer([*_rim(view)], 1.6, 1.0)], unit), lambda made: made.nbytes
-    )
+
+    def draw() -> Ink:
+        return _drawn(view, [_Layer([*_rim(view)], 1.6, 1.0)], unit)
+
+    return _kept.get((view, unit), lambda: _on_disk((view, unit), draw), lambda made: made.nbytes)
+
+
+def _on_disk(asked: object, draw: Callable[[], Ink]) -> Ink:
+    """Returns what an earlier process has drawn with the same code, coastlines and Pillow, else draws it."""
+    question = (asked, digest_of(*_DRAWN_BY), PIL.__version__)
+
+    def make() -> tuple[Array, ...]:
+        drawn = draw()
+        return drawn.pixels, drawn.line, drawn.halo
+
+    return Ink(*arrays_of("maps", question, make))
 
 
 def _lines(view: View, with_coast: bool, with_borders: bool, strength: float) -> list[_Layer]:
