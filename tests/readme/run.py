@@ -1,7 +1,7 @@
 """Executes pages: each block of the shell, Python, C, C++ and Fortran in its order, in a scratch folder for each page.
 
-``run.py`` executes the README, ``run.py PAGE...`` these, ``run.py --together PAGE...`` these in one session, in the given
-order, as a reader would who takes one page after the other. The shell blocks of a page are one session of bash, so that
+``run.py`` executes the README, ``run.py PAGE...`` these, ``run.py --together PAGE...`` these in one session, in the
+given order. The shell blocks of a page are one session of bash, so that
 a variable or a background server of one is there for the next; what still runs at the end is ended. A Python block is
 a program of its own, as a reader would paste it. A block of a compiled language is a file, which its first line names
 (``/* hello.c */``, ``! hello.f90``); a block of the shell compiles it, with what ``make install-c`` installs. A block
