@@ -1,10 +1,11 @@
 """Measures what hostile clients cost an honest pair, and whether the server's memory stays within what it states.
 
 One producer and one consumer hand over on a server of their own for each sample: alone, beside as many processes that
-only compute, and beside hostile clients of all kinds (``hostile_client.py``), in turns. The processes that compute show
-what the operating system takes from the pair by sharing the cores: they and the hostile ones run when nothing else
-wants a core (SCHED_IDLE), the server and the pair as usual. With ``--pin``, on six cores or more, the server and the
-pair have cores that no hostile process runs on.
+only compute, beside hostile clients of another server, and beside hostile clients of its own
+(``hostile_client.py``), in turns. The first two show what the operating system takes from the pair by sharing the
+cores: a server that is busy with hostile clients needs one, whichever server it is. The processes that compute and the
+hostile ones run when nothing else wants a core (SCHED_IDLE), the servers and the pair as usual.
+With ``--pin``, on six cores or more, the server and the pair have cores that no hostile process runs on.
 
 The pair connects while the hostile clients are stopped (SIGSTOP), and is measured when they go on; how newcomers fare
 is measured beside. Latency is from the offer to the delivery of small objects at a fixed pace, one outstanding: a stall
@@ -12,8 +13,8 @@ delays the offers behind it, which is not counted, so the pace that was reached 
 that of a second run with 64 outstanding. A pair that fails counts as one that hands nothing over.
 
 Memory: private pages and shared memory of the server, every half second, beside what ``stat`` accounts for, and beside
-the sum of the limits in ``stat`` (docs/guide/security.md, "Memory and time of a server"). A server does not state its
-longest turn: the longest that a client waits for the answer to ``Sync`` (``probe``) bounds it.
+the sum of the limits in ``stat`` (docs/guide/security.md, "Memory and time of a server"). The server's longest turn
+(``longest_turn_us``) stands beside the longest that a client waits for the answer to ``Sync`` (``probe``).
 
 ``--each`` measures each kind alone, with a few clients of it, those included against which nothing is promised.
 It runs with whatever ``junctura`` is in ``PATH``, and needs Python alone.
@@ -323,6 +324,7 @@ class Watch:
         return {
             "server": cores,
             "probe_us": quantiles(self.waits_us),
+            "longest_turn_us": round(self.stat["server"]["traffic"]["longest_turn_ns"] / 1000),
             "newcomers_us": {**quantiles(self.connects_us), "refused": dict(self.refused)},
             "totals": self.stat["totals"],
             **({"watch_failed": self.failure} if self.failure else {}),
@@ -460,10 +462,14 @@ def end_pair(load: Load, process: subprocess.Popen[str]) -> Figures:
     return {**{name: figures[name] for name in kept}, **({"wrong": wrong} if wrong else {})}
 
 
-def sample(loads: dict[str, Load], place: Place, kinds: list[str]) -> Figures:
-    """Runs of the pair, one for each load, beside one process of each kind named."""
+def sample(loads: dict[str, Load], place: Place, kinds: list[str], *, elsewhere: bool = False) -> Figures:
+    """Runs of the pair, one for each load, beside one process of each kind named, of its server or of another one."""
     figures: Figures = {}
-    with served(place) as server, Watch(server) as watch, Siege(server, place, kinds) as siege:
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(served(place))
+        target = stack.enter_context(served(place)) if elsewhere else server
+        watch = stack.enter_context(Watch(server))
+        siege = stack.enter_context(Siege(target, place, kinds))
         for name, load in loads.items():
             siege.signal_all(signal.SIGSTOP)
             with contextlib.suppress(OSError):
@@ -488,12 +494,17 @@ def sample(loads: dict[str, Load], place: Place, kinds: list[str]) -> Figures:
     return {**figures, "hostile": siege.said}
 
 
-def contender(name: str, loads: dict[str, Load], place: Place, kinds: list[str]) -> Contender:
+def contender(
+    name: str, loads: dict[str, Load], place: Place, kinds: list[str], *, elsewhere: bool = False
+) -> Contender:
     """The pair beside processes of these kinds."""
     load = next(iter(loads.values()))
     awaited = f"the server's acknowledgement, up to {load.window} outstanding"
     touched = "every byte written and read"
-    return Contender(name, "us", awaited, touched, load.command("URL"), lambda: sample(loads, place, kinds))
+    command_line = load.command("URL")
+    return Contender(
+        name, "us", awaited, touched, command_line, lambda: sample(loads, place, kinds, elsewhere=elsewhere)
+    )
 
 
 def small_loads(bench: Bench) -> dict[str, Load]:
@@ -513,16 +524,18 @@ def together(bench: Bench, place: Place, kinds: list[str]) -> list[Case]:
     for size, loads in sizes.items():
         alone = contender("alone", loads, place, [])
         computing = contender(f"beside {clients} that compute", loads, place, ["compute"] * clients)
+        other = contender(f"beside {clients} hostile clients of another server", loads, place, mix, elsewhere=True)
         hostile = contender(f"beside {clients} hostile clients", loads, place, mix)
         checks = [Check(hostile.name, at_least=RATE_MIN, times=alone.name, measure=RATE, in_turn=True)]
         if "latency" in loads:
+            # Also beside clients that take as much of the cores and nothing of the server.
             checks.insert(0, Check(hostile.name, at_most=LATENCY_MAX, times=alone.name, measure=P999, in_turn=True))
+            checks.insert(1, Check(hostile.name, at_most=LATENCY_MAX, times=other.name, measure=P999, in_turn=True))
         checks.append(Check(hostile.name, at_most=1.0, measure=MEMORY))
         question = f"objects of {size} over {place.way}: latency at {bench.arguments.pace:g} a second, and the most"
         measure = P999 if "latency" in loads else RATE
-        cases.append(
-            Case(f"hostile-{place.way}-{size}", question, measure, [alone, computing, hostile], checks, ROUNDS_MAX)
-        )
+        contenders = [alone, computing, other, hostile]
+        cases.append(Case(f"hostile-{place.way}-{size}", question, measure, contenders, checks, ROUNDS_MAX))
     return cases
 
 
@@ -539,6 +552,7 @@ COLUMNS = {
     "server, cores": "server.all_cores",
     "its deciding thread": "server.decider_cores",
     "that waits for a core": "server.decider_waited_cores",
+    "longest turn, ms": "longest_turn_us",
     "longest probe, ms": "probe_us.max",
     "slowest newcomer, ms": "newcomers_us.max",
     "memory, MiB": "memory.taken_mib",

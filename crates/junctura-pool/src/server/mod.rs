@@ -38,7 +38,7 @@ pub use embedded::{EmbeddedServer, private_address};
 use newcomers::ServerNewcomers;
 use poller::{EventPoller, WakeupSource};
 use spiller::SpillThread;
-use turn::{ActiveClients, ClientTurn, FairShare, SelectorPreparation};
+use turn::{ActiveClients, ClientTurn, FairOrder, FairShare, SelectorPreparation, TurnClock};
 use world::ServerEffects;
 
 /// What was put off is made up for when nobody has said anything for so long.
@@ -98,8 +98,8 @@ pub struct Server {
     compiler: SelectorCompiler,
     /// Why it ends was said.
     is_left: bool,
-    /// Clients whose inboxes or rings hold more than was taken out in their turn.
-    unfinished: VecDeque<u32>,
+    /// Clients that wait for a turn: something has come from them, or is left over from the last one.
+    unfinished: FairOrder,
     /// Clients whose next request waits for the turn of heavy ones.
     deferred: VecDeque<u32>,
     share: FairShare,
@@ -196,7 +196,7 @@ impl Server {
             newcomers: ServerNewcomers::default(),
             compiler,
             is_left: false,
-            unfinished: VecDeque::new(),
+            unfinished: FairOrder::default(),
             deferred: VecDeque::new(),
             share: FairShare::default(),
             crowd: ActiveClients::default(),
@@ -270,7 +270,10 @@ impl Server {
                 }
             }
             self.read_unfinished();
-            self.read_deferred();
+            if self.heavy_may_go_on() {
+                self.flush();
+                self.read_deferred();
+            }
             self.see_off();
             let now = self.now();
             self.turn_overdue_away(now);
@@ -379,10 +382,14 @@ impl Server {
         self.deserted_since.get_or_insert_with(Instant::now).elapsed() >= after
     }
 
-    /// Takes clients that have connected, as many as one turn may: the listener stays readable while more wait.
+    /// Takes clients that have connected, as many as one turn has time for: the listener stays readable while more wait.
     fn accept(&mut self) {
         const ACCEPTED_MAX: usize = 32;
-        for _ in 0..ACCEPTED_MAX {
+        let clock = TurnClock::start(self.now(), self.time_of(ClientTurn::Light), 1);
+        for accepted in 0..ACCEPTED_MAX {
+            if accepted > 0 && clock.is_over(self.now()) {
+                return;
+            }
             match self.listener.accept() {
                 Ok(Some(carrier)) => {
                     if let Err(error) = self.welcome(carrier) {
@@ -429,9 +436,12 @@ impl Server {
         if let Some(death) = &death {
             self.poller.add(death.as_fd(), WakeupSource::Death { client })?;
         }
-        self.world
-            .connections
-            .insert(client, ClientConnection::new(carrier, death));
+        let mut connection = ClientConnection::new(carrier, death);
+        // Behind those who wait: whoever connects again and again is not first each time.
+        connection.turn.spent = self
+            .unfinished
+            .spent(Duration::MAX, self.time_of(ClientTurn::Light).min(ServerOptions::TURN));
+        self.world.connections.insert(client, connection);
         self.newcomers.add(client, self.now());
         Ok(())
     }
@@ -462,7 +472,7 @@ impl Server {
 
     /// Whether a client is here, and has not introduced itself in what has come from it either.
     fn is_still_new(&mut self, client: u32) -> bool {
-        self.read(client, ClientTurn::First);
+        self.read(client, ClientTurn::Light);
         !self.core.has_joined(client) && self.world.connections.contains_key(&client)
     }
 
@@ -486,9 +496,8 @@ impl Server {
         if ready.writable {
             self.world.touch(client);
         }
-        let waits_for_turn = |connection: &ClientConnection| connection.turn.is_noted;
-        if ready.readable && !self.world.connections.get(&client).is_some_and(waits_for_turn) {
-            self.read(client, ClientTurn::First);
+        if ready.readable {
+            self.read_again(client);
         }
     }
 

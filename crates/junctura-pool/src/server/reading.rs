@@ -34,7 +34,7 @@ impl Server {
         if connection.turn.waits_for_selector() {
             return;
         }
-        connection.turn.next = ClientTurn::Further;
+        connection.turn.next = ClientTurn::Light;
         if !connection.is_heard() {
             if let Some(reason) = connection.last_words.take().map(LastWords::reason) {
                 self.lost(client, &reason);
@@ -42,6 +42,7 @@ impl Server {
             return;
         }
         let mut inbox = std::mem::take(&mut connection.inbox);
+        let began = self.began.elapsed();
         let received = connection.receive(&mut inbox);
         if let Ok(ReceiveResult::Bytes(bytes)) = received {
             self.world.traffic.read(bytes);
@@ -49,8 +50,10 @@ impl Server {
         let quick_at_once = connection.turn.quick_at_once;
         let now = self.now();
         self.crowd.note();
-        let mut clock = TurnClock::start(now, self.time_of(turn), quick_at_once);
+        let limit = self.time_of(turn);
+        let mut clock = TurnClock::start(now, limit, quick_at_once);
         let done = self.answer_all(now, client, &mut inbox, turn, &mut clock);
+        let spent = self.unfinished.spent(self.began.elapsed().saturating_sub(began), limit);
         let has_come = matches!(received, Ok(ReceiveResult::Bytes(_) | ReceiveResult::Full));
         if has_come {
             self.heard_at = now;
@@ -58,6 +61,9 @@ impl Server {
         if let Some(connection) = self.world.connections.get_mut(&client) {
             connection.inbox = inbox;
             connection.turn.quick_at_once = clock.quick_at_once;
+            if turn == ClientTurn::Light {
+                connection.turn.spent = spent;
+            }
             connection.turn.has_leftover = matches!(done, Ok(ReadOutcomes::Leftover));
             let goes_on = connection.has_more() || connection.last_words.is_some();
             if goes_on && !connection.turn.waits_for_selector() {
@@ -81,20 +87,20 @@ impl Server {
         {
             match connection.turn.next {
                 ClientTurn::Heavy => self.deferred.push_back(client),
-                ClientTurn::First | ClientTurn::Further => self.unfinished.push_back(client),
+                ClientTurn::Light => self.unfinished.push(client, connection.turn.spent),
             }
         }
     }
 
-    /// Gives turns to light clients that wait for another one, and not to so many that sockets and timers wait long.
+    /// Gives turns to light clients that wait for one, together for the time of one: sockets and timers wait no longer.
     pub(super) fn read_unfinished(&mut self) {
         if self.unfinished.is_empty() {
             return;
         }
-        let clock = TurnClock::start(self.now(), self.time_of(ClientTurn::Further), 1);
+        let clock = TurnClock::start(self.now(), self.time_of(ClientTurn::Light), 1);
         for _ in 0..self.unfinished.len().min(UNFINISHED_MAX) {
-            if let Some(client) = self.unfinished.pop_front() {
-                self.read_next(client, ClientTurn::Further);
+            if let Some(client) = self.unfinished.pop() {
+                self.read_next(client, ClientTurn::Light);
             }
             if clock.is_over(self.now()) {
                 return;
@@ -104,13 +110,10 @@ impl Server {
 
     /// Gives turns to heavy clients, together for the time of one, when it is theirs.
     pub(super) fn read_deferred(&mut self) {
-        if self.deferred.is_empty() {
+        if !self.heavy_may_go_on() {
             return;
         }
         let began = self.now();
-        if began < self.share.due_at() {
-            return;
-        }
         let clock = TurnClock::start(began, self.time_of(ClientTurn::Heavy), 1);
         for _ in 0..self.deferred.len().min(UNFINISHED_MAX) {
             if let Some(client) = self.deferred.pop_front() {
@@ -123,9 +126,14 @@ impl Server {
         self.share.note_turn(began, self.now());
     }
 
-    fn time_of(&self, turn: ClientTurn) -> Duration {
+    /// Whether a heavy client waits, and it is the turn of those.
+    pub(super) fn heavy_may_go_on(&self) -> bool {
+        !self.deferred.is_empty() && self.now() >= self.share.due_at()
+    }
+
+    pub(super) fn time_of(&self, turn: ClientTurn) -> Duration {
         match turn {
-            ClientTurn::First | ClientTurn::Further => {
+            ClientTurn::Light => {
                 let waiting = self.unfinished.len() + self.deferred.len();
                 self.crowd.turn(self.options.turn, waiting)
             }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::poller::ReadyEvents;
 use super::{ClientTurn, EmbeddedServer, FairShare, SelectorPreparation, Server, ServerOptions, private_address};
 use crate::{PoolConfig, PoolLimits};
 
@@ -242,14 +243,70 @@ fn so_many_get_another_turn_between_two_looks_at_sockets() {
     let _clients: Vec<_> = (0..70).map(|_| connected(&mut server)).collect();
     (1..=70).for_each(|client| server.read_again(client));
     server.read_unfinished();
-    assert_eq!(server.unfinished, [65, 66, 67, 68, 69, 70]);
+    assert_eq!(server.unfinished.len(), 6);
     server.read_unfinished();
     assert!(server.unfinished.is_empty());
     // Together they have the time of one turn.
     server.options.turn = Duration::ZERO;
     (1..=3).for_each(|client| server.read_again(client));
     server.read_unfinished();
-    assert_eq!(server.unfinished, [2, 3]);
+    assert_eq!(server.unfinished.len(), 2);
+}
+
+/// What the server reads when a client's socket is readable.
+fn readable(server: &mut Server, client: u32) {
+    let ready = ReadyEvents {
+        readable: true,
+        ..ReadyEvents::default()
+    };
+    server.serve(client, ready);
+}
+
+#[test]
+fn one_that_says_little_is_answered_before_thirty_that_do_not_stop() {
+    const HOSTILE: u32 = 30;
+    let mut server = stepped(40);
+    let mut hostile: Vec<_> = (0..HOSTILE).map(|_| connected(&mut server)).collect();
+    let mut honest = connected(&mut server);
+    ask(&mut honest, introduction(0));
+    server.read(HOSTILE + 1, ClientTurn::Light);
+    // From now on a turn is over as soon as the server looks at the clock.
+    server.options.turn = Duration::ZERO;
+    for client in &mut hostile {
+        let mut requests = introduction(0);
+        requests.extend((0..1000).map(|_| Request::Release(&[])));
+        ask(client, requests);
+    }
+    (1..=HOSTILE).for_each(|client| readable(&mut server, client));
+    for round in 0..5 {
+        for _ in 0..7 * round {
+            server.read_unfinished();
+        }
+        let before = server.world.traffic.frames_read;
+        // It has taken less than its share: here all turns count the same.
+        server.world.connections.get_mut(&(HOSTILE + 1)).unwrap().turn.spent = 0;
+        ask(&mut honest, vec![Request::Release(&[])]);
+        readable(&mut server, HOSTILE + 1);
+        server.read_unfinished();
+        assert_eq!(server.world.traffic.frames_read, before + 1, "its own, and no other");
+        assert!(!server.world.connections[&(HOSTILE + 1)].turn.is_noted);
+        assert_eq!(server.unfinished.len(), HOSTILE as usize);
+    }
+}
+
+#[test]
+fn one_that_connects_anew_is_behind_those_who_wait() {
+    let mut server = stepped(4);
+    server.options.turn = Duration::from_millis(1);
+    let (mut honest, mut newcomer) = (connected(&mut server), connected(&mut server));
+    ask(&mut honest, introduction(0));
+    server.read(1, ClientTurn::Heavy);
+    server.world.connections.get_mut(&1).unwrap().turn.spent = 0;
+    ask(&mut newcomer, introduction(0));
+    readable(&mut server, 2);
+    ask(&mut honest, vec![Request::Release(&[])]);
+    readable(&mut server, 1);
+    assert_eq!((server.unfinished.pop(), server.unfinished.pop()), (Some(1), Some(2)));
 }
 
 #[test]
@@ -257,7 +314,7 @@ fn what_is_not_quick_waits_until_sockets_were_looked_at() {
     let mut server = stepped(4);
     let mut client = connected(&mut server);
     ask(&mut client, introduction(1));
-    server.read(1, ClientTurn::First);
+    server.read(1, ClientTurn::Light);
     assert!(server.core.has_joined(1) && server.core.stat().interests.standing == 0);
     assert!(server.unfinished.is_empty() && server.deferred == [1]);
     server.share.note_turn(u64::MAX - 1, u64::MAX);
@@ -351,7 +408,7 @@ fn a_release_of_very_many_takes_several_turns_and_is_one_frame() {
     let mut server = stepped(4);
     let mut client = connected(&mut server);
     ask(&mut client, introduction(0));
-    server.read(1, ClientTurn::First);
+    server.read(1, ClientTurn::Light);
     let holding = ReleasedHolding::default();
     ask(
         &mut client,
@@ -359,12 +416,12 @@ fn a_release_of_very_many_takes_several_turns_and_is_one_frame() {
     );
     server.options.turn = Duration::ZERO;
     for released in [128, 256, 384] {
-        server.read(1, ClientTurn::First);
+        server.read(1, ClientTurn::Light);
         assert_eq!(server.world.connections[&1].turn.released, released);
         assert!(server.world.connections[&1].turn.has_leftover);
     }
     let frames = server.world.traffic.frames_read;
-    server.read(1, ClientTurn::First);
+    server.read(1, ClientTurn::Light);
     assert_eq!(server.world.connections[&1].turn.released, 0);
     assert_eq!(server.world.traffic.frames_read, frames + 1);
 }

@@ -1,17 +1,17 @@
 //! Who is answered when: what is quick comes first, and one client's turn has an end.
 //!
 //! ```text
-//!   sockets --> first turns: quick requests, and others of light clients --.
-//!      ^                                                                   | the rest of a turn
-//!      |                                              further turns <------|
-//!      |                                                                   | requests of heavy clients
-//!      '------------ next look <---- one turn of all heavy clients <-------'  when it is theirs
+//!   sockets --> clients that have sent something --> turns: quick requests, and others of light clients --.
+//!      ^         ^   in the order of their time        |                                                 |
+//!      |         '------- the rest of a turn ----------'                                                 |
+//!      '------------ next look <---- one turn of all heavy clients, when it is theirs <------------------'
 //! ```
-//! A client that has more to say than one turn has time for gets no first turn until that is answered: all further turns together
-//! take the time of one. Turns are short while many clients are at work. A client whose requests take long is heavy until it has
-//! made some that do not. All heavy clients together get a short turn between two looks at sockets; while others are at work, they
+//! Between two looks at sockets, the turns of light clients together take the time of one. The client whose turns have taken the least
+//! time is first ([`FairOrder`]). Turns are short while many clients are at work. A client whose requests take long is heavy until it
+//! has made some that do not. All heavy clients together get a short turn between two looks at sockets; while others are at work, they
 //! get a fifth of the time.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use junctura_wire::Request;
@@ -45,6 +45,8 @@ pub(super) struct ReadTurn {
     pub(super) quick_at_once: u32,
     /// Of the release that is next, so many objects are released.
     pub(super) released: usize,
+    /// Its place in the order of turns.
+    pub(super) spent: Nanoseconds,
     heavy_for: u32,
 }
 
@@ -64,10 +66,11 @@ impl Default for ReadTurn {
             has_leftover: false,
             is_noted: false,
             is_last: false,
-            next: ClientTurn::Further,
+            next: ClientTurn::Light,
             selector: SelectorPreparation::None,
             quick_at_once: 1,
             released: 0,
+            spent: 0,
             heavy_for: HEAVY_FOR,
         }
     }
@@ -107,12 +110,54 @@ impl ReadTurn {
 /// Which turn of a client it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientTurn {
-    /// Something has come from it.
-    First,
-    /// It has more to say.
-    Further,
+    /// One of a client whose requests are quick.
+    Light,
     /// One of the heavy clients.
     Heavy,
+}
+
+/// The order in which light clients get their turns: start-time fair queueing by the time that the turns take.
+///
+/// A client that waits has a place: the time at which its last turn ended, on a clock that all clients share, or the time of the
+/// turn that is served when it has paused since. So one that takes less than its share waits for one turn of others at most.
+#[derive(Default)]
+pub(super) struct FairOrder {
+    /// Place, its own time, order of arrival, client.
+    waiting: BTreeSet<(Nanoseconds, Nanoseconds, u64, u32)>,
+    /// The place of the turn that is served.
+    served: Nanoseconds,
+    arrivals: u64,
+}
+
+impl FairOrder {
+    /// Adds a client whose turns have taken it to this time. Of two with the same place, the one with less time is first.
+    pub(super) fn push(&mut self, client: u32, spent: Nanoseconds) {
+        self.arrivals += 1;
+        self.waiting
+            .insert((spent.max(self.served), spent, self.arrivals, client));
+    }
+
+    /// Takes the client whose turn it is.
+    pub(super) fn pop(&mut self) -> Option<u32> {
+        let (place, _, _, client) = self.waiting.pop_first()?;
+        self.served = place;
+        Some(client)
+    }
+
+    /// The time of the client that was taken, after a turn. A turn counts as no more than it may take: the system may have stopped
+    /// the server meanwhile.
+    pub(super) fn spent(&self, took: Duration, limit: Duration) -> Nanoseconds {
+        let counted = u64::try_from(took.min(limit).as_nanos()).unwrap_or(u64::MAX);
+        self.served.saturating_add(counted.max(1))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
 }
 
 /// When heavy clients get their turn.
@@ -249,7 +294,7 @@ mod tests {
     #[test]
     fn a_client_is_light_after_requests_that_take_little() {
         let mut turn = ReadTurn::default();
-        let takes = |turn: &ReadTurn| turn.takes(&Request::Stat, ClientTurn::First);
+        let takes = |turn: &ReadTurn| turn.takes(&Request::Stat, ClientTurn::Light);
         for _ in 0..HEAVY_FOR {
             assert!(!takes(&turn) && turn.takes(&Request::Stat, ClientTurn::Heavy));
             turn.note_request(HEAVY_REQUEST - 1);
@@ -257,7 +302,40 @@ mod tests {
         assert!(takes(&turn));
         turn.note_request(HEAVY_REQUEST);
         assert!(!takes(&turn));
-        assert!(turn.takes(&Request::Release(&[]), ClientTurn::First), "it is quick");
+        assert!(turn.takes(&Request::Release(&[]), ClientTurn::Light), "it is quick");
+    }
+
+    #[test]
+    fn one_that_takes_little_waits_for_one_turn_of_thirty_that_take_all_they_can() {
+        const LIMIT: Duration = Duration::from_micros(250);
+        const HONEST: u32 = 0;
+        let (mut order, mut spent) = (FairOrder::default(), [0; 31]);
+        (1..=30).for_each(|client| order.push(client, 0));
+        let (mut waits, mut answered) = (None, 0);
+        for turn in 1..10_000 {
+            if turn % 40 == 0 {
+                order.push(HONEST, spent[0]);
+                waits = Some(0);
+            }
+            let client = order.pop().unwrap();
+            let took = if client == HONEST {
+                10
+            } else {
+                200 + 5 * u64::from(client)
+            };
+            spent[client as usize] = order.spent(Duration::from_micros(took), LIMIT);
+            if client == HONEST {
+                assert!(waits.take().unwrap() <= 1);
+                answered += 1;
+            } else {
+                waits = waits.map(|count| count + 1);
+                order.push(client, spent[client as usize]);
+            }
+        }
+        assert_eq!(answered, 249);
+        // All others have had as much.
+        let (least, most) = (spent[1..].iter().min().unwrap(), spent[1..].iter().max().unwrap());
+        assert!(most - least <= 250_000);
     }
 
     #[test]
