@@ -122,7 +122,7 @@ fn gaps_and_overlaps_are_named() {
     };
     assert_eq!(cover("shape=4x4 slabs=0:2x0:4;2:4x0:4"), Ok(()));
     let gap = cover("shape=9x9 slabs=0:3x0:9;3:9x0:4,3:7x4:9").unwrap_err();
-    assert!(gap.contains("nobody has 7:9x4:9"), "{gap}");
+    assert!(gap.contains("no rank has 7:9x4:9"), "{gap}");
     let overlap = cover("shape=4x4 slabs=0:2x0:4;1:4x0:4").unwrap_err();
     assert!(overlap.contains("0:2x0:4 of rank 0 and 1:4x0:4 of rank 1"), "{overlap}");
     // As many elements as the array has.
@@ -172,7 +172,7 @@ fn a_gap_is_found_in_few_steps() {
         let text = format!("shape={count}x{count} slabs={}", slabs.join(","));
         let layout: Layout = text.parse().unwrap();
         let (covered, cost) = cost_of(|| layout.check_cover());
-        assert!(covered.unwrap_err().to_string().contains("nobody has"));
+        assert!(covered.unwrap_err().to_string().contains("no rank has"));
         cost.steps
     });
     assert!(steps[1] <= 6 * steps[0], "{steps:?}");

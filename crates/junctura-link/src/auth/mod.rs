@@ -1,4 +1,4 @@
-//! Authentication: what each end of a link proves before the first frame.
+//! Authentication: the proof of each end of a link before the first frame.
 //!
 //! A `handshake` has a `token` and names; `token_key` makes and verifies tokens, `tls` proves the server. On loopback,
 //! `peer_user` finds the user of the other end.

@@ -30,7 +30,7 @@ const TIMES_BYTES: usize = 16;
 /// The maximum length of the name in a token, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 512;
 
-/// What a client shows.
+/// A client's token.
 #[derive(Clone)]
 pub struct ClientToken(Zeroizing<String>);
 
@@ -41,7 +41,7 @@ pub(crate) struct SealedToken {
     pub(crate) claims: Vec<u8>,
 }
 
-/// The claims of a token: who may use the pool, and when.
+/// The claims of a token: the name of the client, and the time of validity.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TokenClaims<'a> {
     /// The first second at which it is valid, since the Unix epoch.
@@ -101,7 +101,7 @@ impl SealedToken {
                          make a new one with `junctura token`";
             return Err(denied(cause));
         }
-        let no_token = || denied("it is no token");
+        let no_token = || denied("it is not a token");
         let digits = text.strip_prefix(PREFIX).ok_or_else(no_token)?;
         let bytes = from_hex(digits).ok_or_else(no_token)?;
         let (nonce, claims) = bytes.split_first_chunk().ok_or_else(no_token)?;
@@ -153,7 +153,7 @@ impl<'a> TokenClaims<'a> {
     }
 }
 
-/// A token is refused; `cause` says why, and nothing of the token.
+/// Makes the error for a refused token; `cause` gives the reason, and no part of the token.
 pub(crate) fn denied(cause: &str) -> Error {
     Error::new(Code::Denied, "token", cause)
 }
@@ -194,14 +194,14 @@ pub(crate) fn read_secret(path: &Path) -> Result<Zeroizing<String>> {
     let file = std::fs::File::open(path).map_err(io)?;
     let mode = file.metadata().map_err(io)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        let cause = format!("others than its owner may read it (mode {mode:03o}); to mend it: chmod 600");
+        let cause = format!("users other than its owner may read it (mode {mode:03o}); run: chmod 600");
         return Err(named(Code::Denied, cause));
     }
-    // With room for all of it: a buffer that grows leaves copies behind.
+    // With room for the whole file: a buffer that grows leaves copies behind.
     let mut text = Zeroizing::new(String::with_capacity(FILE_BYTES_MAX as usize + 64));
     file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(io)?;
     if text.len() as u64 > FILE_BYTES_MAX {
-        let cause = format!("it is longer than {FILE_BYTES_MAX} bytes: it holds no secret of a pool");
+        let cause = format!("it is longer than {FILE_BYTES_MAX} bytes: it contains no secret of a pool");
         return Err(named(Code::Corrupt, cause));
     }
     Ok(Zeroizing::new(text.trim().to_owned()))

@@ -28,7 +28,7 @@ const PURPOSE: &[u8] = b"junctura-link-1";
 /// The longest time that a token may be valid for.
 const TIME_MAX: Duration = Duration::from_hours(10 * 366 * 24);
 
-/// Makes tokens and tells whether one is good.
+/// Makes tokens and checks them.
 pub struct TokenKey(Zeroizing<[u8; KEY_BYTES]>);
 
 impl TokenKey {
@@ -55,7 +55,7 @@ impl TokenKey {
                          remove the file and make a new key and new tokens with `junctura token`";
             return Err(named(Code::Unsupported, cause));
         }
-        let no_key = || named(Code::Corrupt, "it holds no key for tokens");
+        let no_key = || named(Code::Corrupt, "it contains no token key");
         let bytes = text.strip_prefix(PREFIX).and_then(from_hex).ok_or_else(no_key)?;
         let mut key = Self(Zeroizing::new([0; KEY_BYTES]));
         if bytes.len() != KEY_BYTES {
@@ -88,7 +88,7 @@ impl TokenKey {
     fn token_from(&self, name: &str, from: SystemTime, time: Duration) -> Result<ClientToken> {
         let invalid = |cause: &str| Error::new(Code::InvalidArgument, "token", cause);
         if time.is_zero() || time > TIME_MAX {
-            return Err(invalid("it is valid for more than no time, and at most ten years"));
+            return Err(invalid("its time to live must be above zero and at most ten years"));
         }
         if name.len() > NAME_BYTES_MAX {
             return Err(invalid("its name has more than 512 bytes"));
@@ -117,7 +117,7 @@ impl TokenKey {
     /// The user of the token.
     ///
     /// # Errors
-    /// `Denied`; the error says why, and nothing of the token.
+    /// `Denied`; the error states the reason, and no part of the token.
     pub fn check(&self, token: &str) -> Result<String> {
         self.check_at(token, SystemTime::now())
     }
@@ -154,13 +154,13 @@ impl fmt::Debug for TokenKey {
     }
 }
 
-// What `token.rs` allows for is what the cipher appends and takes.
+// The allowance in `token.rs` equals what the cipher appends and takes.
 const _: () = assert!(NONCE_BYTES == ring::aead::NONCE_LEN && TAG_BYTES == 16);
 
 fn random(bytes: &mut [u8]) -> Result<()> {
     SystemRandom::new()
         .fill(bytes)
-        .map_err(|_| Error::new(Code::Io, "random numbers", "the system gives none"))
+        .map_err(|_| Error::new(Code::Io, "random numbers", "the system returns none"))
 }
 
 fn since_epoch(time: SystemTime) -> Duration {

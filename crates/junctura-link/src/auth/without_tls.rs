@@ -1,4 +1,4 @@
-//! Stands in for TLS and for the key of tokens in a build without the feature `tls`: types that have no values.
+//! Replaces TLS and the key of tokens in a build without the feature `tls`: types without values.
 //!
 //! Gates and links are then compiled without cryptography. A gate cannot be given a certificate, so it opens on loopback only.
 

@@ -302,7 +302,7 @@ fn answers_that_nobody_reads_are_not_made_without_end() {
         if written == 0 && round == RoundResult::Still {
             break;
         }
-        assert!(said < 64 << 20, "it is heard without end");
+        assert!(said < 64 << 20, "it is read without end");
     }
     assert!(relay.common.queue.is_full() && !relay.takes_stream());
     let (mut heard, mut piece) = (0, vec![0; 1 << 20]);
