@@ -87,7 +87,7 @@ impl Guarded {
     fn refuses(&self, token: &ClientToken, link: LinkId, number: u8) {
         let error = self.join(token, link, number).err().unwrap();
         assert_eq!(error.code(), Code::Denied, "{error}");
-        assert!(error.cause().contains("no link expects it"), "{error}");
+        assert!(error.cause().contains("no link lacks it"), "{error}");
     }
 }
 

@@ -251,7 +251,7 @@ fn who_takes_nothing_after_the_end_keeps_nobody_waiting() {
     drop(server);
     beat(other);
     let error = running.join().unwrap().unwrap_err();
-    assert!(error.cause().contains("took nothing"), "{error}");
+    assert!(error.cause().contains("read nothing"), "{error}");
 }
 
 #[test]

@@ -72,8 +72,8 @@ impl Model {
         }
     }
 
-    /// Whether what the core says of a durable offer may be so: its object is not archived, and nobody will, which is looked at
-    /// when all that the event brought has been; its time is over; its client asks for too much.
+    /// Whether the core's failure of a durable offer is allowed: its object is not archived, and will not be, which is
+    /// checked at the end of the event; its time is over; its client exceeds a limit.
     pub(super) fn durable_failed(&mut self, number: Number, code: Option<Code>) -> bool {
         let Some(&(Going::Durable { deadline, .. } | Going::Lasting { deadline, .. })) = self.going.get(&number) else {
             return false;
@@ -100,9 +100,9 @@ impl Model {
         may_be
     }
 
-    /// Who waits for an archive that nobody makes is told, and nobody else; nobody waits longer than he would.
+    /// Each wait for an archive that will not be made fails, and no other; no wait exceeds its time.
     pub(super) fn check_durable(&self) -> Checked {
-        // With a tick one requirement may have let go of it, and another be owed it then.
+        // With a tick one requirement may have released it, and another be owed it then.
         let may_still = |&&sequence: &&u64| self.object(sequence).owed > 0 && !self.unrequired.contains(&sequence);
         if let Some(owed) = self.forsaken.iter().find(may_still) {
             return Err(format!(

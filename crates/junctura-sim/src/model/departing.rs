@@ -1,7 +1,8 @@
-//! What an event let go and the server leaves for later: so many objects go at once, the others in their turns.
+//! Removals that an event leaves for later: so many objects are removed at once, the others in their turns.
 //!
-//! The design leaves it to the server which go when. So the model is told what has yet to go, and checks that it is to go, that
-//! nobody sees it, that some of it goes whenever time is given to it, and that what it was promised with comes in the end.
+//! The design leaves the choice to the server. So the model receives the list of the rest, and checks that each is to be
+//! removed, that no client sees it, that some are removed whenever time is given to it, and that the promised answers
+//! arrive in the end.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +13,13 @@ use super::{Checked, Fate, Model, Want};
 /// See the module's page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Departings {
-    /// What has yet to go now, in the order of its turns.
+    /// The objects still to be removed, in the order of their turns.
     left: Vec<DepartingObject>,
-    /// The same when the event began: nobody sees it.
+    /// The same when the event began: no client sees them.
     before: Vec<DepartingObject>,
-    /// Of that, what somebody took out.
+    /// Among these, the withdrawn ones.
     withdrawn: BTreeSet<u64>,
-    /// Answers that may come when all has gone.
+    /// Answers that may be sent when all are removed.
     late: Vec<(u32, u64, u64)>,
 }
 
@@ -28,22 +29,22 @@ impl Departings {
         self.left.contains(&DepartingObject::Time(sequence))
     }
 
-    /// It is out of sight, and has yet to go.
+    /// Whether it is out of sight, and still to be removed.
     pub(super) fn has_object(&self, sequence: u64) -> bool {
         self.left.contains(&DepartingObject::Object(sequence))
     }
 
-    /// It has gone, and its payload has yet to be given back.
+    /// Whether it is removed, and its payload is still to be freed.
     pub(super) fn has_payload(&self, sequence: u64) -> bool {
         self.left.contains(&DepartingObject::Payload(sequence))
     }
 
-    /// What has yet to go now.
+    /// Returns the objects still to be removed.
     pub(super) fn left(&self) -> &[DepartingObject] {
         &self.left
     }
 
-    /// What had yet to go when the event began.
+    /// Returns the objects still to be removed when the event began.
     pub(super) fn before(&self) -> &[DepartingObject] {
         &self.before
     }
@@ -55,17 +56,17 @@ impl Departings {
 }
 
 impl Model {
-    /// What the core has yet to let go, in the order of its turns, after the event that is to be judged.
+    /// Records the core's remaining removals, in the order of their turns, after the event that is to be judged.
     pub fn note_departing(&mut self, left: Vec<DepartingObject>) {
         self.departing.left = left;
     }
 
-    /// Something has yet to go.
+    /// Whether something is still to be removed.
     pub(super) fn is_behind(&self) -> bool {
         !self.departing.left.is_empty()
     }
 
-    /// Whether a visible object is seen by nobody.
+    /// Whether a visible object is out of sight.
     pub(super) fn is_out_of_sight(&self, sequence: u64) -> bool {
         let object = self.object(sequence);
         let before = &self.departing.before;
@@ -73,7 +74,7 @@ impl Model {
         object.fate == Fate::Visible && (is_over || before.contains(&DepartingObject::Object(sequence)))
     }
 
-    /// What will have become of it.
+    /// Returns its final fate.
     pub(super) fn end_of(&self, sequence: u64) -> Fate {
         match self.object(sequence).fate {
             Fate::Visible if !self.is_out_of_sight(sequence) => Fate::Visible,
@@ -83,7 +84,7 @@ impl Model {
         }
     }
 
-    /// An object is taken out, and has yet to go.
+    /// Withdraws an object, which is removed later.
     pub(super) fn takes_out_later(&mut self, sequence: u64) -> bool {
         let later = self.departing.has_object(sequence) && self.object(sequence).fate == Fate::Visible;
         let object = self.object(sequence);
@@ -94,7 +95,7 @@ impl Model {
         later
     }
 
-    /// What was left for later and has gone since goes first of all.
+    /// Objects left for later and removed since are handled first.
     pub(super) fn catch_up(&mut self, is_tick: bool) -> Checked {
         let before = std::mem::take(&mut self.departing.before);
         let is_gone = |one: &&DepartingObject| match one {
@@ -122,14 +123,14 @@ impl Model {
         Ok(())
     }
 
-    /// Whether an answer was one that had to wait for what has gone.
+    /// Whether an answer was one that had to wait for the removals.
     pub(super) fn was_late(&mut self, client: u32, request: u64, count: u64) -> bool {
         let late = &mut self.departing.late;
         let at = late.iter().position(|&one| one == (client, request, count));
         at.map(|at| late.swap_remove(at)).is_some()
     }
 
-    /// Answers may wait until all has gone; then they are due.
+    /// Answers may wait until all are removed; then they are due.
     pub(super) fn put_answers_off(&mut self) -> Checked {
         if self.is_behind() {
             for (client, request, want) in &self.wants {
@@ -148,7 +149,7 @@ impl Model {
         }
     }
 
-    /// What has yet to go is to go.
+    /// Checks that each object still to be removed is due.
     pub(super) fn check_departing(&self) -> Checked {
         let stays = |one: &&DepartingObject| match **one {
             DepartingObject::Object(sequence) => {

@@ -1,7 +1,7 @@
-//! Groups: who shares, and who gets what.
+//! Groups: the members, and their deliveries.
 //!
-//! A version that a group is owed is with nobody, or with one client. While one is with nobody, no member has room; the one
-//! with the smallest number goes out first, to whichever member the server likes.
+//! A version that a group is owed is with no client, or with one. While one is with no client, no member has room; the one
+//! with the smallest number is delivered first, to whichever member the server likes.
 
 use junctura_model::Code;
 
@@ -10,12 +10,12 @@ use crate::ask::{Back, Share, Terms};
 use crate::universe::Query;
 
 impl Requirement {
-    /// Who is told what there is to tell.
+    /// Returns the request that gets its notices.
     pub(super) fn hears(&self) -> Option<Number> {
         self.reader.or_else(|| self.members.first().copied())
     }
 
-    /// What is with nobody, the oldest first.
+    /// Returns the undelivered versions, the oldest first.
     pub(super) fn waiting(&self) -> impl Iterator<Item = u64> {
         let waits = self.owed.iter().filter(|(_, in_flight)| **in_flight == 0);
         waits.map(|(&sequence, _)| sequence)
@@ -27,7 +27,7 @@ impl Model {
         matches!(self.going.get(&requirement), Some(Going::Require(one)) if one.terms.is_group)
     }
 
-    /// In which event the group of a name was made, if one stands.
+    /// Returns the event in which the group of a name was made, if it exists.
     #[must_use]
     pub fn life_of_group(&self, name: usize) -> Option<u64> {
         match self.going.get(&(NOBODY, name as u64)) {
@@ -36,7 +36,7 @@ impl Model {
         }
     }
 
-    /// Whether the requirement of a name stands on these terms.
+    /// Whether the requirement of a name exists on these terms.
     #[must_use]
     pub fn stands_as(&self, name: usize, terms: &Terms) -> bool {
         matches!(self.going.get(&(NOBODY, name as u64)), Some(Going::Require(one)) if one.terms.of_follow() == terms.of_follow())
@@ -117,7 +117,7 @@ impl Model {
         self.tell_lost(group);
     }
 
-    /// A delivery to a member: the oldest that is with nobody.
+    /// A delivery to a member: the oldest undelivered version.
     pub(super) fn shared(&mut self, number: Number, sequence: u64, is_first: bool) -> Result<Held, String> {
         let (held, limit) = (self.held_by(number.0), self.rules.held_per_client);
         let Some(Going::Follow(follow)) = self.going.get(&number) else {
@@ -155,7 +155,7 @@ impl Model {
         })
     }
 
-    /// What a member that is not live is waiting for: it was owed when it joined, and nobody has it.
+    /// Returns the version that a member that is not live waits for: it was owed when it joined, and is undelivered.
     pub(super) fn oldest_to_wait_for(&self, follow: &Following) -> Option<u64> {
         let joined = follow.joined.filter(|_| !self.left_midway)?;
         match follow.via.and_then(|via| self.going.get(&via)) {
@@ -182,7 +182,7 @@ impl Model {
         Ok(())
     }
 
-    /// What came through a requirement is given back without a release.
+    /// An object received through a requirement is given back without a release.
     pub(super) fn come_back(&mut self, client: u32, held: &Held, back: Back) {
         self.object_mut(held.sequence).holders -= 1;
         if let Some(requirement) = held.requirement {

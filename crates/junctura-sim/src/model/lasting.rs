@@ -1,4 +1,4 @@
-//! Bundles with durable members: who waits for one is answered when all of them are archived, or one will not be.
+//! Bundles with durable members: a wait is answered when all members are archived, or one will not be.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ pub(super) struct Lasting {
     tree: Vec<u64>,
     /// Durable members that are not archived.
     left: BTreeSet<u64>,
-    /// Those who have a bundle of it open, and what they are told then.
+    /// The clients that have one of its bundles open, and the answers that they get then.
     openers: Vec<(Number, Want)>,
-    /// Somebody was told that it will not be archived, which is looked at when all that the event brought has been.
+    /// A client got the answer that it will not be archived, which is checked at the end of the event.
     was_given_up: bool,
 }
 
 impl Model {
-    /// A tree of bundles is visible, with these durable members: its openers are told now, or when they are archived.
+    /// A tree of bundles is visible, with these durable members: its openers get the answer now, or when they are archived.
     pub(super) fn await_members(
         &mut self,
         root: u64,
@@ -106,15 +106,15 @@ impl Model {
         }
     }
 
-    /// An opener is told that its bundle will not be archived: what it staged and waits still fails as through a request that
-    /// has ended. [`Self::opener_failed`] judges whether it may be told so.
+    /// An opener gets the answer that its bundle will not be archived: its waiting offers still fail as through a request
+    /// that has ended. [`Self::opener_failed`] judges whether the answer is allowed.
     pub(super) fn end_opener(&mut self, opener: Number) {
         if matches!(self.going.get(&opener), Some(Going::Bundle(_))) {
             self.going.remove(&opener);
         }
     }
 
-    /// Whether it may be so that an opener is told that its bundle will not be archived.
+    /// Whether the answer to an opener that its bundle will not be archived is allowed.
     pub(super) fn opener_failed(&mut self, opener: Number, code: Option<Code>) -> bool {
         let waits = |lasting: &&mut Lasting| lasting.openers.iter().any(|(one, _)| *one == opener);
         let lasting = self.lasting.values_mut().find(waits);
@@ -134,7 +134,7 @@ impl Model {
         }
     }
 
-    /// Who waits for a bundle that nobody archives is told, and nobody else.
+    /// Each wait for a bundle that will not be archived fails, and no other.
     pub(super) fn check_lasting(&mut self) -> Checked {
         for (root, lasting) in &self.lasting {
             let is_doomed = lasting.left.iter().any(|&sequence| self.object(sequence).owed == 0);

@@ -1,7 +1,7 @@
 //! Requirements: how they are made and end, and what a name adds.
 //!
-//! One with a name is nobody's. It ends when somebody retracts it, or when nobody has used it for its time to live: no client
-//! stands by it, reads, waits through it, or holds what came through it and was not released elsewhere.
+//! A named one belongs to no client. It ends when a client retracts it, or when no client has used it for its time to live:
+//! none keeps its `require` open, reads, waits through it, or holds unreleased objects received through it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +57,7 @@ impl Model {
         }
     }
 
-    /// Terms that say what the pool would say for them.
+    /// Returns the terms with the pool's defaults.
     pub(super) fn settled(&self, terms: &Terms) -> Terms {
         let default_ms = self.rules.stuck_after_ns / 1_000_000;
         Terms {
@@ -157,7 +157,7 @@ impl Model {
         self.going.values().any(is_over)
     }
 
-    /// At the end of an event: the time to live counts where nobody uses a requirement any more.
+    /// At the end of an event: the time to live counts where no client uses a requirement any more.
     pub(super) fn wind_clocks(&mut self) {
         for named in self.names() {
             let is_used = self.is_used(named);
@@ -196,7 +196,7 @@ impl Model {
         named.map(|(&number, _)| number).collect()
     }
 
-    /// Whether a requirement of this name stands, and nobody reads it; then, whether it is a group.
+    /// Returns whether a requirement of this name exists without a reader; if so, whether it is a group.
     #[must_use]
     pub fn is_unread(&self, name: usize) -> Option<bool> {
         match self.going.get(&(NOBODY, name as u64)) {
@@ -205,7 +205,7 @@ impl Model {
         }
     }
 
-    /// A client to whom something was delivered is gone without a release, or gives it back; `undone`: it may have seen it.
+    /// A client has lost a delivery without a release, or gives it back; `undone`: it may have seen it.
     pub(super) fn owe_again(&mut self, requirement: Number, sequence: u64, undone: bool) {
         let fate = self.object(sequence).fate;
         let Some(Going::Require(one)) = self.going.get_mut(&requirement) else {
@@ -254,7 +254,7 @@ impl Model {
         }
     }
 
-    /// A requirement will not get a version: its reader is told, or its client, or the next reader.
+    /// A requirement will not get a version: its reader gets the gap, or its client, or the next reader.
     pub(super) fn let_down(&mut self, requirement: Number, reader: Option<Number>, sequence: u64, why: &'static str) {
         self.disown(requirement, sequence);
         match (reader, self.going.get_mut(&requirement)) {
@@ -277,7 +277,7 @@ impl Model {
         self.want_of_watchers(event, &want);
     }
 
-    /// At the end of a run, when everything was read and released: what has a reader is owed nothing.
+    /// At the end of a run, when everything was read and released: a requirement with a reader is owed nothing.
     ///
     /// # Errors
     /// What is still owed.

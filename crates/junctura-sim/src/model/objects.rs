@@ -1,4 +1,4 @@
-//! How objects come and go.
+//! The appearance and removal of objects.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ impl Model {
         self.appear(client, offer)
     }
 
-    /// An object becomes visible: whoever wants it is owed it from now on.
+    /// An object becomes visible: each interest that matches is owed it from now on.
     pub(super) fn appear(&mut self, client: u32, offer: &Offer) -> u64 {
         if let Some(&earlier) = self.visible.get(&offer.key) {
             self.supersede(earlier);
@@ -95,7 +95,7 @@ impl Model {
         }
     }
 
-    /// A visible object goes. Who is owed it and has not received it is told.
+    /// Removes a visible object. Interests that are owed it and have not received it get a gap.
     pub(super) fn remove(&mut self, sequence: u64, why: Fate) {
         self.hide(sequence, why);
         self.gone.push(sequence);
@@ -130,7 +130,7 @@ impl Model {
         }
     }
 
-    /// Requirements that wait for a version which goes get a gap in its place; those that hold it go on holding it.
+    /// Requirements that wait for a removed version get a gap in its place; those that hold it continue to hold it.
     fn disappoint(&mut self, sequence: u64, why: Fate) {
         let waiting: Vec<(Number, Option<Number>)> = self
             .going
@@ -209,7 +209,7 @@ impl Model {
         }
     }
 
-    /// Tells those who want to hear of it that a client joined or left.
+    /// Sends the event that a client joined or left to its subscribers.
     pub(super) fn tell_of_client(&mut self, event: u32, client: u32) {
         let want = Want::Event {
             event,
@@ -233,7 +233,7 @@ impl Model {
         }
     }
 
-    /// A new visible object and one request that goes on.
+    /// Matches a new visible object with one open request.
     fn offer_to(&mut self, number: Number, sequence: u64) {
         let Some(going) = self.going.get(&number) else { return };
         let matches = match going {
@@ -288,7 +288,7 @@ impl Model {
         }
     }
 
-    /// What follows of itself, until nothing does any more.
+    /// Applies all consequences, until there are no more.
     pub(super) fn settle(&mut self) {
         loop {
             let changed = self.end_retentions() | self.finish_withdraws() | self.give_back_payloads();
@@ -299,7 +299,7 @@ impl Model {
     }
 
     fn finish_withdraws(&mut self) -> bool {
-        // Where several go in one event: in the order in which requirements gave them up.
+        // Where several are removed in one event: in the order in which requirements gave them up.
         let turn_of = |sequence: u64| self.disowned.iter().position(|&one| one == sequence);
         let mut free: Vec<(Option<usize>, u64, Number)> = Vec::new();
         for (&number, going) in &self.going {
@@ -351,7 +351,7 @@ impl Model {
         !ended.is_empty()
     }
 
-    /// Time passed: it is over for some objects, the earliest first. Who is owed one keeps it.
+    /// Time passed: it is over for some objects, the earliest first. A requirement that is owed one keeps it.
     pub(super) fn end_times(&mut self) {
         let now = self.now;
         let left = &self.leaving_early.now;

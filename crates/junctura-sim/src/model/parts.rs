@@ -1,7 +1,7 @@
-//! What concerns more objects than are changed at once is done in parts: an object is as it was until its turn has come.
+//! Changes of more objects than fit one event are done in parts: an object is unchanged until its turn.
 //!
-//! How far each part is, the model is told. It does the same with the same objects, in their order, and objects where what the
-//! core has left is not what it would have left.
+//! The model receives the progress of each part. It does the same with the same objects, in their order, and objects where
+//! the core's rest is not the expected one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +15,15 @@ use crate::universe::Query;
 /// See the module's page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnfinishedParts {
-    /// What the core has yet to do, after the event that is judged.
+    /// The core's unfinished work, after the event that is judged.
     told: Vec<UnfinishedWork>,
     /// How many turns each had when the event began.
     turns: BTreeMap<u64, u64>,
-    /// By their numbers: what requirements were owed that have ended, and is still to be let go.
+    /// By their numbers: the objects owed to requirements that have ended, which are still to be released.
     ended: BTreeMap<u64, BTreeSet<u64>>,
-    /// By their numbers: the names that have come, as bits, and the objects that wait for them still.
+    /// By their numbers: the names that now exist, as bits, and the objects that still wait for them.
     coming: BTreeMap<u64, (u8, BTreeSet<u64>)>,
-    /// What went before a requirement could be owed it: the event in which that was made, and the version.
+    /// Objects that ended before a requirement could be owed them: the event in which that was made, and the version.
     passed_over: BTreeSet<(u64, u64)>,
     wrong: Option<String>,
 }
@@ -34,7 +34,7 @@ pub(super) struct LateBeginning {
     part: u64,
     /// The next last.
     left: Vec<u64>,
-    /// Those who are told when it is over.
+    /// The clients that get the answer at the end.
     askers: Vec<Number>,
     /// The follow that has made a group, and becomes a member when it is over: its window, and whether it ends then.
     joins: Option<(Number, u32, bool)>,
@@ -67,7 +67,7 @@ impl Requirement {
 }
 
 impl UnfinishedParts {
-    /// What the core has yet to do.
+    /// The core's unfinished work.
     pub(super) fn all_told(&self) -> Vec<UnfinishedWork> {
         self.told.clone()
     }
@@ -88,12 +88,13 @@ impl UnfinishedParts {
 }
 
 impl Model {
-    /// What the core has yet to do in parts, after the event that is to be judged.
+    /// Records the core's unfinished work in parts, after the event that is to be judged.
     pub fn note_unfinished(&mut self, told: Vec<UnfinishedWork>) {
         self.parts.told = told;
     }
 
-    /// What the core has yet to do in parts before the next event: it may have gone on with what follows are to read.
+    /// Records the core's unfinished work in parts before the next event: it may have continued with what follows are to
+    /// read.
     pub fn see_ahead(&mut self, told: &[UnfinishedWork]) {
         for one in told
             .iter()
@@ -108,7 +109,7 @@ impl Model {
         }
     }
 
-    /// A version went before a requirement could be owed it that was made in this event.
+    /// Whether a version ended before a requirement made in this event could be owed it.
     #[must_use]
     pub fn was_passed_over(&self, made: u64, sequence: u64) -> bool {
         self.parts.passed_over.contains(&(made, sequence))
@@ -120,13 +121,13 @@ impl Model {
         self.event + 1
     }
 
-    /// What is visible and matches, though it be out of sight.
+    /// Returns the visible objects that match, even if out of sight.
     pub(super) fn all_matches(&self, query: &Query) -> BTreeSet<u64> {
         let all = self.visible.values().copied();
         all.filter(|&sequence| self.matches(query, sequence)).collect()
     }
 
-    /// What the core has to do in parts from this event on, where it is so much.
+    /// Returns the core's work in parts from this event on, where it is so much.
     fn told_of(&mut self, change: &UnfinishedChange, all: &BTreeSet<u64>) -> Option<UnfinishedWork> {
         if all.len() <= self.rules.changed_at_once {
             return None;
@@ -180,7 +181,7 @@ impl Model {
         })
     }
 
-    /// A client hears that a requirement began: now, or when it has.
+    /// A client gets the answer that a requirement began: now, or when it has.
     pub(super) fn began(&mut self, asker: Number, requirement: Number) {
         match self.beginning_mut(requirement) {
             Some(beginning) => beginning.askers.push(asker),
@@ -346,7 +347,7 @@ impl Model {
         }
     }
 
-    /// What a requirement was owed when it ended is let go: what is left of it later.
+    /// Releases what a requirement was owed when it ended: the rest later.
     pub(super) fn let_go_of(&mut self, owed: &BTreeSet<u64>) -> BTreeSet<u64> {
         if owed.len() <= self.rules.changed_at_once {
             return BTreeSet::new();
@@ -374,18 +375,18 @@ impl Model {
         self.end_retentions();
     }
 
-    /// Some requirement that has ended is to let go of a version.
+    /// Whether a requirement that has ended is to release a version.
     pub(super) fn is_to_be_let_go(&self, sequence: u64) -> bool {
         self.parts.ended.values().any(|left| left.contains(&sequence))
     }
 
-    /// Something is still to be owed, or to be let go.
+    /// Whether something is still to be owed, or to be released.
     pub(super) fn is_owing(&self) -> bool {
         let is_to_be_owed = |going: &Going| matches!(going, Going::Require(one) if one.is_to_be_owed());
         self.going.values().any(is_to_be_owed) || self.parts.ended.values().any(|left| !left.is_empty())
     }
 
-    /// A name has come: objects that are looked at later wait for it until then.
+    /// A name now exists: objects whose turn is later wait for it until then.
     pub(super) fn comes_later(&mut self, name: usize) -> BTreeSet<u64> {
         let text = requirement_name(name);
         let is_new = |one: &&UnfinishedWork| {
@@ -450,7 +451,7 @@ impl Model {
         }
     }
 
-    /// At the end of an event: what is left is what has yet to have its turn.
+    /// At the end of an event: the rest must be what has yet to have its turn.
     pub(super) fn check_parts(&mut self) -> Checked {
         if let Some(wrong) = self.parts.wrong.take() {
             return Err(wrong);

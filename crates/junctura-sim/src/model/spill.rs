@@ -1,4 +1,4 @@
-//! The file tier: what may go there, what has to, and what lies there.
+//! The file tier: payloads that may be spilled, that must be, and that are.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ const LOOKED_AT: usize = 64;
 /// The file tier, and what is on its way there.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disk {
-    /// Payloads that lie there: where, and how long they are.
+    /// The spilled payloads: their places and lengths.
     there: BTreeMap<u64, (u32, u64)>,
     /// Payloads that are being written: how long they are.
     underway: BTreeMap<u64, u64>,
@@ -31,7 +31,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Where a payload lies, if it does.
+    /// Returns the place of a payload, if it is spilled.
     pub(super) fn place_of(&self, payload: u64) -> Option<u32> {
         self.there.get(&payload).map(|&(at, _)| at)
     }
@@ -64,7 +64,7 @@ impl Model {
         self.rules.budget_bytes + self.rules.spill_bytes.unwrap_or(0)
     }
 
-    /// Nobody needs a payload any more: where it lies is free.
+    /// A payload is no longer needed: its place is free.
     pub(super) fn give_back_place(&mut self, offer: &Offer) {
         if self.disk.there.remove(&offer.payload).is_none() {
             self.leave_memory(offer);
@@ -78,7 +78,7 @@ impl Model {
         }
     }
 
-    /// The file tier has written a payload: if it is still needed, and nobody holds it, it lies there from now on.
+    /// The file tier has written a payload: if it is still needed and not held, it stays there from now on.
     pub(super) fn spilled(&mut self, job: &Job, works: bool) -> Checked {
         if self.disk.underway.remove(&job.payload).is_none() {
             return Err(format!("{job:?} was never ordered"));
@@ -88,7 +88,7 @@ impl Model {
             self.disk.paused_until = Some(self.now + DISK_PAUSE);
             return Ok(());
         }
-        // What departs since this event did so after it was written.
+        // An object that departs since this event did so after it was written.
         let moves = self.spillable(self.departing.before());
         let moves = moves.into_iter().find(|offer| offer.payload == job.payload).cloned();
         if let Some(offer) = moves {
@@ -111,7 +111,7 @@ impl Model {
         }
     }
 
-    /// Payloads in memory that are needed, and that nobody holds.
+    /// Returns the payloads in memory that are needed and not held.
     fn spillable(&self, departing: &[DepartingObject]) -> Vec<&Offer> {
         let departs = |one: DepartingObject| departing.contains(&one);
         let stays = |&sequence: &u64| {
@@ -126,7 +126,7 @@ impl Model {
             .collect()
     }
 
-    /// What the core has ordered to be written in this event.
+    /// Records the writes that the core ordered in this event.
     pub(super) fn note_ordered(&mut self, recorder: &Recorder) -> Checked {
         for job in &recorder.ordered {
             let known = self.objects.iter().map(|object| &object.offer);
@@ -150,7 +150,7 @@ impl Model {
         Ok(())
     }
 
-    /// Nobody waits for memory while the file tier could take something.
+    /// No request waits for memory while the file tier could take something.
     pub(super) fn check_disk(&mut self) -> Checked {
         let Some(limit) = self.rules.spill_bytes else {
             return Ok(());

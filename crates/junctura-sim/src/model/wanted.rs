@@ -1,4 +1,4 @@
-//! What is wanted, and what is remembered of offers that nothing wanted.
+//! Wanted objects, and the markers of offers that nothing wanted.
 
 use junctura_model::Code;
 use junctura_wire::body::events;
@@ -7,7 +7,7 @@ use super::{Going, Model, Number, Tombstone, Want};
 use crate::ask::{Aim, Offer};
 
 impl Model {
-    /// Whether a key was visible, and is remembered as gone.
+    /// Whether a key was visible, and has a tombstone.
     pub(super) fn is_gone(&self, key: usize) -> bool {
         self.tombstones
             .iter()
@@ -21,7 +21,7 @@ impl Model {
             .any(|stone| stone.key == key && stone.sequence == 0)
     }
 
-    /// Those who would be given an object.
+    /// Counts the interests that would get an object.
     pub(super) fn count_wanting(&self, key: usize, size: Option<i64>) -> u64 {
         let one = &self.universe.keys[key];
         let wants = |going: &&Going| match going {
