@@ -93,7 +93,7 @@ impl fmt::Display for GribError {
             MessageFault::Edition(edition) => write!(f, "edition {edition} is neither 1 nor 2")?,
             MessageFault::Length(length) => write!(f, "length {length} is too small")?,
             MessageFault::Truncated { needed, present } => {
-                write!(f, "{needed} bytes are announced, {present} are present")?
+                write!(f, "{needed} bytes are announced, {present} are present")?;
             }
             MessageFault::EndMark => write!(f, "no 7777 where the announced length ends")?,
             MessageFault::Section { section, length } => write!(f, "section {section} cannot be {length} bytes long")?,
@@ -107,7 +107,7 @@ impl fmt::Display for GribError {
                 "section {section} announces {needed} bytes of values, {present} are present"
             )?,
             MessageFault::Count { values, present } => {
-                write!(f, "{values} values are announced, {present} are present")?
+                write!(f, "{values} values are announced, {present} are present")?;
             }
             MessageFault::Points { points, present } => {
                 write!(f, "{points} points are announced, rows and columns make {present}")?;

@@ -231,8 +231,8 @@ mod tests {
             assert!(said.contains("or a time such as 10min"), "{wrong}: {said}");
         }
         assert!(cause("archive").contains("archived, released:N"));
-        assert!(cause("released:0").contains("nobody could get it"));
-        assert!(cause("0s").contains("nobody could get it"));
+        assert!(cause("released:0").contains("no consumer could receive it"));
+        assert!(cause("0s").contains("no consumer could receive it"));
         assert_eq!(cause("50d"), "50d is longer than the longest time, 4294967295ms");
         assert!(cause("99999999999999d").contains("a time such as"));
         let many: Vec<String> = (0..=CONSUMERS_MAX).map(|at| at.to_string()).collect();

@@ -162,7 +162,7 @@ fn a_bad_file_is_refused_with_its_line_and_what_stands_there() {
     for (from, to, line, says) in [
         ("name: small", "name: small\ncolour: red", 2, "no field colour"),
         ("name: small\n", "", 1, "needs the field name"),
-        ("name: small", "name: a b", 1, "\"a b\" is no name"),
+        ("name: small", "name: a b", 1, "\"a b\" is not a name"),
         ("name: small", "name: [x]", 1, "must be one value"),
         ("name: small", "name: small\nname: other", 2, "name occurs twice"),
         (
@@ -208,8 +208,8 @@ fn a_bad_file_is_refused_with_its_line_and_what_stands_there() {
             "only attributes of the key",
         ),
         ("aliases: [see]", "aliases: [a]", 1, "a names two attributes"),
-        ("aliases: [see]", "aliases: [to]", 7, "\"to\" is no name"),
-        ("note:", "\"9\":", 6, "\"9\" is no name"),
+        ("aliases: [see]", "aliases: [to]", 7, "\"to\" is not a name"),
+        ("note:", "\"9\":", 6, "\"9\" is not a name"),
         ("name: small", "name: [[[[[[[[[]]]]]]]]]", 1, "more than 8 levels"),
         ("name: small", "name: small\n---\nname: x", 2, ""),
         ("name: small", "name: \"small", 1, ""),

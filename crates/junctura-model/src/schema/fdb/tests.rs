@@ -217,7 +217,7 @@ fn a_bad_file_is_refused_with_its_place_and_what_stands_there() {
             "1, column 4",
             "a: \"Dates\" is not a known type (Date, ",
         ),
-        ("[b[c[\n  a :X]]]", "2, column 6", "\"X\" is no type"),
+        ("[b[c[\n  a :X]]]", "2, column 6", "\"X\" is not a known type"),
         ("[a[b[c]]] x: Date;", "1, column 11", "expected a rule"),
         ("[a[b[c[d]]]]", "1, column 7", "this is a fourth"),
         ("[a[b]]", "1, column 3", "there is no element inside this"),
