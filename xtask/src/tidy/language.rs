@@ -8,8 +8,8 @@ const LIMITS: [(TextKind, f64); 7] = [
     (TextKind::Pages, 1.0),
     (TextKind::Records, 2.7),
     (TextKind::Help, 38.0),
-    (TextKind::RustDocs, 12.4),
-    (TextKind::RustComments, 19.8),
+    (TextKind::RustDocs, 10.0),
+    (TextKind::RustComments, 18.5),
     (TextKind::Python, 1.0),
     (TextKind::Messages, 19.5),
 ];
