@@ -3,18 +3,18 @@
 //! A run follows from its seed. It builds a real [`junctura_pool::core::Core`], lets simulated clients talk to it in the real
 //! wire format over lines that delay and lose, and judges everything that the core does:
 //!
-//! - [`model`] says, from the design, what has to come of each event, and compares it with what came;
-//! - [`reader`] and the clients check what they were promised from where they stand: each version once, in order, none
-//!   missing, bytes as they were offered, memory theirs as long as they hold it;
-//! - [`shares`] checks the same for those who share: each version with one of them at a time, and completed once;
-//! - some clients come from other machines, over the real ends of a link and a network that cuts, delays and divides
-//!   ([`road`]): what arrives must be what was said;
-//! - a second core is told the same and must order the same, byte for byte (`twin`);
+//! - [`model`] derives, from the design, the result of each event, and compares it with the core's;
+//! - [`reader`] and the clients check their guarantees from their side: each version once, in order, none missing, bytes as
+//!   they were offered, memory theirs as long as they hold it;
+//! - [`shares`] checks the same for groups: each version with one member at a time, and completed once;
+//! - some clients connect from other machines, over the real ends of a link and a network that cuts, delays and divides
+//!   ([`road`]): received data must equal sent data;
+//! - a second core gets the same inputs and must give the same orders, byte for byte (`twin`);
 //! - at the end everyone leaves, and nothing may be left: no memory, no interest, no delivery, no timer.
 //!
-//! [`run`] makes one run and [`failure`] shrinks a failing one. `tests/fixed_seeds.rs` runs ten thousand of them; the program
-//! `junctura-sim` runs as many as one likes and says how to repeat a failing one. [`races`] leaves nothing to chance: there the
-//! requests of a few clients are written down, and come in every order.
+//! [`run`] makes one run and [`failure`] shrinks a failing one. `tests/fixed_seeds.rs` makes ten thousand runs; the program
+//! `junctura-sim` makes any number of runs and prints how to repeat a failing one. [`races`] leaves nothing to chance:
+//! there the requests of a few clients are written down, and are sent in every order.
 
 mod act;
 pub mod ask;
