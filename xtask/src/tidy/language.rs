@@ -8,8 +8,8 @@ const LIMITS: [(TextKind, f64); 7] = [
     (TextKind::Pages, 1.0),
     (TextKind::Records, 2.7),
     (TextKind::Help, 38.0),
-    (TextKind::RustDocs, 10.0),
-    (TextKind::RustComments, 18.5),
+    (TextKind::RustDocs, 9.2),
+    (TextKind::RustComments, 18.1),
     (TextKind::Python, 1.0),
     (TextKind::Messages, 19.5),
 ];
