@@ -1,6 +1,6 @@
 """``junctura config``: where the C library, the headers, the Fortran module and the CMake package of a wheel are.
 
-The words go to a compiler: ``gcc hello.c $(junctura config --cflags --libs)``.
+The words are arguments of a compiler: ``gcc hello.c $(junctura config --cflags --libs)``.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def damaged() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("bad", "what"), [(damaged(), "no 7777"), (message(Field(number=2))[:100], "100 are there"), (b"GRIB", "GRIB")]
+    ("bad", "what"), [(damaged(), "no 7777"), (message(Field(number=2))[:100], "100 are present"), (b"GRIB", "GRIB")]
 )
 def test_a_damaged_message_is_named_and_what_was_good_before_it_is_there(
     shell: Shell, tmp_path: Path, bad: bytes, what: str

@@ -439,7 +439,7 @@ def test_arrays_of_half_precision_are_taken_as_they_are(pool: junctura.Pool, kin
 
 @pytest.mark.parametrize("kind", ["M8[h]", "m8[s]", "U3", "V4"])
 def test_elements_that_have_no_layout_are_refused(pool: junctura.Pool, kind: str) -> None:
-    with pytest.raises(junctura.InvalidArgument, match="is no type of elements; there are"):
+    with pytest.raises(junctura.InvalidArgument, match="is not an element type; valid:"):
         pool.offer_piece(np.zeros((2, 4), kind), "shape=4x4 grid=2x1", 0, name="z")
 
 

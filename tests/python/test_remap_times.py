@@ -74,7 +74,7 @@ def test_floats_stay_small_and_whole_numbers_become_doubles() -> None:
 def test_what_is_wrong_is_named() -> None:
     for options, words in (
         ({"wanted": [1.5]}, "1.5 is no whole number"),
-        ({"wanted": [3, 2]}, "behind a later one"),
+        ({"wanted": [3, 2]}, "after a later one"),
         ({"wanted": [3], "method": "cubic", "window": 3}, "cubic. is not one of"),
         ({"wanted": [3], "window": 3}, "is not for linear"),
         ({"wanted": [3], "method": "mean"}, "is not for mean"),
@@ -85,7 +85,7 @@ def test_what_is_wrong_is_named() -> None:
     for wanted, words in ((-1, "the first step is of 0"), (7, "the last step is of 6")):
         with pytest.raises(junctura.NotFound, match=words):
             fields(steps(0, 6), [wanted])
-    with pytest.raises(junctura.InvalidArgument, match="a step of time 6 came behind one of 6"):
+    with pytest.raises(junctura.InvalidArgument, match="a step of time 6 follows one of 6"):
         fields(steps(0, 6, 6, 12), [12])
     with pytest.raises(junctura.InvalidArgument, match="different shapes"):
         fields([Step(0, [1.0]), Step(2, [1.0, 2.0])], [1])

@@ -1,16 +1,16 @@
-//! What becomes of an element on its way: a copy, another byte order, another kind of number.
+//! The conversion of an element: a copy, another byte order, another kind of number.
 
 use junctura_layout::{ByteOrder, Element, ElementKind};
 use junctura_model::{Code, Error, Result};
 
 use crate::rows::ElementScale;
 
-/// What is offered, with the widths that matter.
+/// The conversions, with the relevant widths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ElementChange {
     /// Bytes of an element.
     None(usize),
-    /// Bytes of an element, and how many of them change places together.
+    /// Bytes of an element, and the size of the groups that are byte-swapped.
     Swap(usize, usize),
     /// `f64` into `f32`, either of which may be in the other byte order than the machine's.
     Narrow { swap_from: bool, swap_to: bool },
@@ -30,7 +30,7 @@ impl ElementChange {
             _ => Err(Error::new(
                 Code::Unsupported,
                 "type",
-                format!("{from} does not become {to}: only f4 and f8 become each other, and byte orders change"),
+                format!("{from} cannot be converted to {to}: only f4 and f8, and byte orders, are converted"),
             )),
         }
     }
@@ -55,7 +55,7 @@ impl ElementChange {
         }
     }
 
-    /// Where in memory an element has to begin so that it lies within a line of 64 bytes, if it matters.
+    /// The alignment with which an element is within a line of 64 bytes, if it matters.
     pub(crate) fn alignment(self) -> usize {
         match self {
             Self::None(_) => 1,
@@ -66,24 +66,24 @@ impl ElementChange {
     }
 }
 
-/// What is done with each element.
+/// The operation on each element.
 pub(crate) trait ElementOperation {
-    /// Bytes of one, as it comes.
+    /// Bytes of a source element.
     const FROM: usize;
-    /// Bytes of one, as it goes.
+    /// Bytes of a destination element.
     const TO: usize;
 
     /// # Safety
     /// `FROM` bytes can be read at `from`, `TO` bytes written at `to`; they do not overlap.
     unsafe fn one(from: *const u8, to: *mut u8);
 
-    /// Those that lie behind each other on both sides.
+    /// Converts elements that are contiguous on both sides.
     ///
     /// # Safety
-    /// As of [`Self::one`], for `count` of them.
+    /// As of [`Self::one`], for `count` elements.
     unsafe fn run(from: *const u8, to: *mut u8, count: usize) {
         for at in 0..count {
-            // SAFETY: the caller vouches for `count` of them.
+            // SAFETY: the caller guarantees `count` elements.
             unsafe { Self::one(from.add(at * Self::FROM), to.add(at * Self::TO)) }
         }
     }

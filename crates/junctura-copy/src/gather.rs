@@ -1,4 +1,4 @@
-//! All that one rank wants, out of the memory of all who have it.
+//! All elements that one rank wants, from the memories of all ranks that have them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,11 +18,11 @@ pub struct Gather {
 }
 
 impl Gather {
-    /// `from` is what lies in the pieces, `to` what is wanted. Costs time and memory for what the plan lists.
+    /// `from` is the type in the pieces, `to` the wanted type. Costs time and memory for the entries of the plan.
     ///
     /// # Errors
-    /// `Unsupported` where the one does not become the other: kinds must be the same, or `f4` and `f8`; byte orders may differ.
-    /// `InvalidArgument` for a plan of those who give.
+    /// `Unsupported` where the types cannot be converted: kinds must be the same, or `f4` and `f8`; byte orders may differ.
+    /// `InvalidArgument` for a plan of the givers' side.
     pub fn new(plan: &Plan, from: Element, to: Element) -> Result<Self> {
         check_side(plan, PlanSide::To)?;
         let change = ElementChange::new(from, to)?;
@@ -73,7 +73,7 @@ impl Gather {
         self.work.elements()
     }
 
-    /// Whether `pieces` are as [`Self::run`] wants them, for who makes the memory that they go to afterwards.
+    /// Checks that `pieces` are valid for [`Self::run`], for a caller that allocates the destination afterwards.
     ///
     /// # Errors
     /// `InvalidArgument` for those that have not the length that they must have.

@@ -1,4 +1,4 @@
-//! What was made from plans is kept, since what changes its layout once does so each step.
+//! Results of plans are cached, since a program that changes its layout once does so each step.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use junctura_layout::Element;
 use junctura_model::Result;
 
-/// What a plan is made from: it is the same wherever these are.
+/// The inputs of a plan: the same for any memories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanFingerprint {
-    /// How the array lies, as a text.
+    /// The layout of the array, as a text.
     pub from: String,
     /// How it is wanted, as a text.
     pub to: String,
@@ -18,13 +18,13 @@ pub struct PlanFingerprint {
     pub origin: Vec<u64>,
     /// Whose plan it is.
     pub rank: u64,
-    /// With whom, where that is one rank.
+    /// The peer, where it is one rank.
     pub peer: Option<u64>,
-    /// What the elements are, and what they become.
+    /// The types of the elements, before and after.
     pub elements: (Element, Element),
 }
 
-/// What was made, by what it was made from: that which was used last. To be shared by threads.
+/// The results, by their inputs: the most recently used. Can be shared by threads.
 pub struct PlanStore<T> {
     count_max: usize,
     weight_max: usize,
@@ -48,8 +48,8 @@ impl<T> PlanStore<T> {
         }
     }
 
-    /// What was made of this, or what `from_plan` makes of it, with its weight. Others do not wait for it. What weighs more than
-    /// all together may is not kept.
+    /// Returns the cached result, or that of `from_plan`, with its weight. Other threads do not wait for it. A result
+    /// heavier than the limit for all is not cached.
     ///
     /// # Errors
     /// Those of `from_plan`.

@@ -1,4 +1,5 @@
-//! Copies what one rank wants of an array out of the memory of those who have it, as a [`Plan`](junctura_layout::Plan) says.
+//! Copies the elements of an array that one rank wants from the memories of the ranks that have them, by a
+//! [`Plan`](junctura_layout::Plan).
 //!
 //! ```text
 //!   Gather   plan of Side::To     pieces of all peers, whole   ->  one's own memory           on one machine: one read, one write

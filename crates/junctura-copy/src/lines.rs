@@ -1,23 +1,23 @@
-//! Rows written line by line of 64 bytes, each once: a line is made in a register, of all the runs that meet in it, and goes past the
-//! caches. What is left of a line at the end of a row waits for the next one.
+//! Rows written line by line of 64 bytes, each once: a line is made in a register, from all the runs that meet in it, and
+//! bypasses the caches. The partial line at the end of a row waits for the next one.
 //!
-//! Needs AVX-512 (byte-wise masks). Only lanes that a mask names are read or written, and the others cause no fault: so a load may name
-//! lanes in front of a run or behind it, and neither reads nor touches what lies there.
+//! Needs AVX-512 (byte-wise masks). Only lanes that a mask names are read or written, and the others cause no fault: so a
+//! load may cover lanes before a run or after it, and neither reads nor touches these bytes.
 
 #[allow(clippy::wildcard_imports, reason = "they all begin with _mm")]
 use std::arch::x86_64::*;
 
 use crate::rows::{ASKED_BYTES_MAX, PrefetchMode, RepeatedRuns, RowOperation, RowSources, RowWalk, WrittenSpans};
 
-/// How units come into a line.
+/// The way in which units are loaded into a line.
 pub(crate) trait LineFill {
-    /// Bytes of a unit, as it comes.
+    /// Bytes of a source unit.
     const FROM: usize;
-    /// Bytes of a unit, as it goes.
+    /// Bytes of a destination unit.
     const TO: usize;
     const LINE: usize = 64 / Self::TO;
 
-    /// `line` with those units that `mask` names. The first unit of the line would lie at `from`.
+    /// Returns `line` with the units that `mask` names. The first unit of the line would be at `from`.
     ///
     /// # Safety
     /// The units that `mask` names can be read; this machine has AVX-512.
@@ -98,7 +98,7 @@ impl<const SWAP_FROM: bool, const SWAP_TO: bool> LineFill for NarrowFloats<SWAP_
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
     unsafe fn load(line: __m512i, mask: u64, from: *const u8) -> __m512i {
-        // SAFETY: the caller vouches for what the mask names: lanes of eight bytes, eight of them in each half.
+        // SAFETY: the caller guarantees the lanes that the mask names: eight bytes each, eight lanes in each half.
         let (low, high) = unsafe {
             (
                 _mm512_maskz_loadu_epi64(mask as u8, from.cast()),
@@ -204,7 +204,7 @@ pub(crate) fn reversal(width: usize) -> __m512i {
 /// The line that is being made.
 #[derive(Clone, Copy)]
 struct LineBuffer {
-    /// Where it goes: a multiple of 64.
+    /// The destination: a multiple of 64.
     line: *mut u8,
     units: __m512i,
     /// Units in front of the first that is ours.
@@ -230,7 +230,7 @@ impl<F: LineFill, const STREAM: bool> LineRows<F, STREAM> {
         }
     }
 
-    /// All rows, and what is left of the last line; nobody sees what comes after before it.
+    /// Writes all rows, and the partial last line; no later write becomes visible before these.
     ///
     /// # Safety
     /// As of [`RowWalk::run`]; where the walk writes begins a unit.
@@ -260,7 +260,7 @@ impl<F: LineFill, const STREAM: bool> RowOperation for LineRows<F, STREAM> {
 /// See [`RowOperation::together`].
 ///
 /// # Safety
-/// As of that; this machine has AVX-512.
+/// As of that function; this machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
 unsafe fn together<F: LineFill, const STREAM: bool>(
     pen: &mut LineBuffer,
@@ -271,7 +271,7 @@ unsafe fn together<F: LineFill, const STREAM: bool>(
     into: &[*mut u8],
 ) {
     let again = (0..runs.times as usize).map(|time| (&runs.again, time));
-    // What comes once lies where it lies, however often the others came.
+    // A run that occurs once stays in its place, for any number of repetitions of the others.
     for (of_row, time) in again.chain([(&runs.once, 0)]) {
         for (begins, into) in begins.chunks(runs.steps.len()).zip(into) {
             from.rows.clear();
@@ -286,7 +286,7 @@ unsafe fn together<F: LineFill, const STREAM: bool>(
 /// See [`RowOperation::rows`].
 ///
 /// # Safety
-/// As of that; this machine has AVX-512.
+/// As of that function; this machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
 unsafe fn rows<F: LineFill, const STREAM: bool>(
     pen: &mut LineBuffer,
@@ -365,8 +365,8 @@ unsafe fn spans<F: LineFill, const STREAM: bool>(
     *kept = pen;
 }
 
-/// Asks for a source's memory line by line, whether it lies in a run or between two: memory gives most in one piece. `asked` is up to
-/// where that was done.
+/// Prefetches a source's memory line by line, within runs and between them: sequential reads are fastest. `asked` is the
+/// end of the prefetched part.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn ask_for_lines(asked: &mut *const u8, begin: *const u8, bytes: usize) {
@@ -386,7 +386,7 @@ fn ask_for_lines(asked: &mut *const u8, begin: *const u8, bytes: usize) {
     *asked = begin.wrapping_add(ahead);
 }
 
-/// Asks for the memory of a run; the rest of its last line comes with the run behind it.
+/// Prefetches the memory of a run; the rest of its last line is prefetched with the next run.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn ask_for<const HINT: i32>(begin: *const u8, bytes: usize) {
@@ -419,7 +419,7 @@ impl LineBuffer {
         }
     }
 
-    /// Goes on at another place, which may be the one where it is.
+    /// Continues at another place, which may be the current one.
     ///
     /// # Safety
     /// As of [`rows`].
@@ -482,7 +482,7 @@ impl LineBuffer {
         }
     }
 
-    /// A line that is full, and goes to the next.
+    /// Writes a full line, and continues with the next.
     ///
     /// # Safety
     /// As of [`Self::put`].

@@ -1,7 +1,8 @@
-//! What one rank has of what another wants, as one message.
+//! The elements that one rank has and another wants, as one message.
 //!
-//! It is a dense array of all elements that both share; for slabs one for each pair of theirs that meet, by the taker's number and then
-//! the giver's. Its dimensions go as the taker's memory does, and each in the order of its indices: both ends know all that from their plans.
+//! It is a dense array of all elements that both share; for slabs one for each pair of their slabs that meet, by the
+//! taker's number and then the giver's. Its dimensions have the order of the taker's memory, and each the order of its
+//! indices: both ends derive all this from their plans.
 
 use junctura_layout::{Distribution, Element, Layout, Local, Plan, PlanPart, PlanSide, SharedRuns};
 use junctura_model::{Code, Error, Result};
@@ -25,15 +26,17 @@ pub struct Unpack {
 }
 
 impl Pack {
-    /// From a plan of [`PlanSide::From`](junctura_layout::PlanSide::From). `from` is what lies in the memory, `to` what travels.
+    /// Packs by a plan of [`PlanSide::From`](junctura_layout::PlanSide::From). `from` is the type in memory, `to` the type
+    /// on the wire.
     ///
     /// # Errors
-    /// `Unsupported` where the one does not become the other; `InvalidArgument` for a plan of those who take, or no such peer.
+    /// `Unsupported` where the types cannot be converted; `InvalidArgument` for a plan of the takers' side, or no such
+    /// peer.
     pub fn new(plan: &Plan, peer: u64, from: Element, to: Element) -> Result<Self> {
         check_side(plan, PlanSide::From)?;
         let change = ElementChange::new(from, to)?;
         let (mut parts, coordinates) = shared_with(plan, peer)?;
-        // The taker goes through its own slabs first.
+        // The taker walks its own slabs first.
         parts.sort_by_key(|part| part.slab);
         let mut products = Vec::with_capacity(parts.len());
         let mut count = 0;
@@ -109,7 +112,7 @@ impl Unpack {
     /// From a plan of [`PlanSide::To`](junctura_layout::PlanSide::To). `from` is what travels, `to` what is wanted.
     ///
     /// # Errors
-    /// As [`Pack::new`], for a plan of those who give.
+    /// As [`Pack::new`], for a plan of the givers' side.
     pub fn new(plan: &Plan, peer: u64, from: Element, to: Element) -> Result<Self> {
         check_side(plan, PlanSide::To)?;
         let change = ElementChange::new(from, to)?;
@@ -151,8 +154,8 @@ impl Unpack {
         self.work.elements()
     }
 
-    /// `message` is what [`Pack`] made; `into` is one's own memory, whole. Its gaps, and what comes from others, stay as they are.
-    /// Does not wait.
+    /// `message` is the output of [`Pack`]; `into` is one's own memory, whole. Its gaps, and elements from others, are
+    /// unchanged. Does not block.
     ///
     /// # Errors
     /// As [`Gather::run`](crate::Gather::run).
@@ -189,7 +192,8 @@ fn shared_with(plan: &Plan, peer: u64) -> Result<(Vec<&PlanPart>, Vec<u64>)> {
     Ok((parts, coordinates))
 }
 
-/// What is shared with one peer. `taker` is the memory that says which dimension goes slowest; `base` elements of the message are before it.
+/// Returns the elements shared with one peer. `taker` is the memory that determines the slowest dimension; `base` elements
+/// of the message are before it.
 fn one(
     part: &PlanPart,
     coordinates: &[u64],

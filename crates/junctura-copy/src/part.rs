@@ -1,6 +1,6 @@
 //! A part of a message: so can a large one be made and taken bit by bit, and no memory has to hold it whole.
 //!
-//! Elements that follow each other in a dense array are few boxes: what is left of a row, whole rows, the beginning of one; and so in each
+//! Consecutive elements of a dense array are few boxes: the rest of a row, whole rows, the beginning of one; and so in each
 //! dimension. A box of a product is a product again, with shorter lists.
 
 use std::ops::Range;
@@ -23,7 +23,8 @@ impl MessageSide {
         }
     }
 
-    /// What lies in these elements of the message, for a memory that begins with the first of them. `products` are in the order of the message.
+    /// Restricts the work to these elements of the message, for a memory that begins with the first element. `products` are
+    /// in the order of the message.
     pub(crate) fn part(self, products: &[impl AsRef<ListProduct>], part: &Range<u64>) -> Vec<ListProduct> {
         let ends_before = |product: &_| {
             let product = AsRef::<ListProduct>::as_ref(product);
@@ -51,7 +52,7 @@ impl MessageSide {
         let end = (part.end - base).min(whole);
         let mut at = part.start.saturating_sub(base);
         while at < end {
-            // The slowest dimension of which a whole index begins here, and lies in the part.
+            // The slowest dimension of which a whole index begins here, and is within the part.
             let fits = |dim: &usize| at.is_multiple_of(steps[*dim]) && end - at >= steps[*dim];
             let dim = (0..counts.len()).find(fits).unwrap_or(counts.len() - 1);
             let indices = |other: usize| {
@@ -86,7 +87,7 @@ impl MessageSide {
         one
     }
 
-    /// These indices of a dimension. On the message's side they are counted from the first of them.
+    /// Restricts a dimension to these indices. On the message's side they are counted from the first index.
     fn cut(self, dim: &ProductDim, range: &Range<u64>) -> ProductDim {
         if *range == (0..dim.elements()) {
             return dim.clone();

@@ -9,7 +9,8 @@ use crate::work::SharedTarget;
 /// The indices `within` of the slowest dimension, with all of the others.
 ///
 /// # Safety
-/// All places of the product lie in `pieces` and `into`, in elements of `O`, and nobody else writes those of these indices.
+/// All places of the product are within `pieces` and `into`, in elements of `O`, and no other thread writes those of these
+/// indices.
 pub(crate) unsafe fn copy<O: ElementOperation>(
     product: &ListProduct,
     pieces: &[&[u8]],
@@ -57,7 +58,7 @@ impl SlowOffsets {
 }
 
 impl PortableWalk<'_> {
-    /// All that lies in one entry of a dimension.
+    /// Copies one entry of a dimension.
     ///
     /// # Safety
     /// As of [`copy`].
@@ -98,7 +99,7 @@ impl PortableWalk<'_> {
 /// # Safety
 /// `count` elements, so many elements apart, can be read and written there.
 unsafe fn run<O: ElementOperation>(from: *const u8, into: *mut u8, steps: (usize, usize), count: usize) {
-    // SAFETY: the caller vouches for all of them.
+    // SAFETY: the caller guarantees all places.
     unsafe {
         if steps == (1, 1) {
             return O::run(from, into, count);

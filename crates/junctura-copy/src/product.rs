@@ -1,8 +1,8 @@
-//! A part of a plan, made ready to be walked in the order of the memory that is written: which dimension goes slowest, and where
-//! everything lies in bytes' units of whole elements.
+//! A part of a plan, prepared for a walk in the order of the destination: the slowest dimension, and all places in units of
+//! whole elements.
 //!
-//! All peers are merged: one list for each dimension, in the order of what is written, and each of its entries names the coordinate
-//! of whom it comes from. A combination of coordinates is a source, whose base and steps are looked up once for each row.
+//! All peers are merged: one list for each dimension, in the order of the destination, and each entry names the coordinate
+//! of its source. A combination of coordinates is a source, whose base and steps are looked up once for each row.
 
 use std::ops::Range;
 
@@ -18,13 +18,13 @@ pub(crate) struct ListProduct {
     pub(crate) dims: Vec<ProductDim>,
     /// For each combination of coordinates, that of the last dimension quickest.
     pub(crate) sources: Vec<PeerSource>,
-    /// Elements in front of it in the memory that is written.
+    /// Elements before it in the destination.
     pub(crate) base: u64,
-    /// Whether what is read lies block behind block.
+    /// Whether the source consists of consecutive blocks.
     pub(crate) is_by_block: bool,
 }
 
-/// Whom something comes from, and how it lies there, in elements.
+/// A source and its arrangement, in elements.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PeerSource {
     /// Which of the memories that are read.
@@ -41,14 +41,14 @@ pub(crate) struct ProductDim {
     pub(crate) coordinates: usize,
     /// Elements from one index to the next in the memory that is written.
     pub(crate) stride: u64,
-    /// One list, or one for each block where what is written lies block behind block.
+    /// One list, or one for each block where the destination consists of consecutive blocks.
     pub(crate) lists: Vec<EntryList>,
 }
 
 /// Entries, most of which may repeat.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EntryList {
-    /// Indices in front of it.
+    /// Indices before it.
     pub(crate) before: u64,
     /// Of one period.
     pub(crate) first: Vec<IndexSegment>,
@@ -63,12 +63,12 @@ pub(crate) struct EntryList {
 /// With more entries a packed dimension is written row by row, not block by block: each block has a list of its own.
 const BLOCKS_SEGS_MAX: u64 = 1 << 16;
 
-/// Indices that lie behind each other in what is written and in what is read.
+/// Indices that are contiguous in the source and in the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexSegment {
     /// The number of the coordinate.
     pub(crate) source: usize,
-    /// Where the first goes, in elements.
+    /// The place of the first in the destination, in elements.
     pub(crate) into: u64,
     /// Of the source's blocks.
     pub(crate) block: u64,
@@ -85,7 +85,7 @@ pub(crate) struct PeriodStep {
     pub(crate) within: u64,
 }
 
-/// Which of the entries of a plan's list are meant, and which side of them is read and which written.
+/// Selects entries of a plan's list, and which side is read and which written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum EntrySide {
     /// All, from the peers into one's own memory.
@@ -116,7 +116,8 @@ impl ListProduct {
         end(share)..end(share + 1)
     }
 
-    /// One thread's share of the rows: the slowest dimension that has several indices, and those of it. One row is one thread's.
+    /// Returns one thread's share of the rows: the slowest dimension that has several indices, and its range. One row uses
+    /// one thread.
     pub(crate) fn split(&self, share: (u64, u64)) -> Option<(usize, Range<u64>)> {
         let last = self.dims.len() - 1;
         match (0..last).find(|&dim| self.dims[dim].elements() > 1) {
@@ -128,7 +129,7 @@ impl ListProduct {
     /// Compares all that will be read and written with what there is: `rooms` of what is read, `room` of what is written, in elements.
     ///
     /// # Errors
-    /// `Corrupt` where something lies outside, which a plan never says.
+    /// `Corrupt` where a place is outside, which a plan never has.
     pub(crate) fn check(&self, rooms: &[u64], room: u64) -> Result<()> {
         let outside = || {
             Err(Error::new(
@@ -225,7 +226,7 @@ impl ProductDim {
         }
     }
 
-    /// All of them, in the order of what is written.
+    /// Iterates over all segments, in the order of the destination.
     pub(crate) fn each(&self) -> impl Iterator<Item = IndexSegment> + '_ {
         self.lists.iter().flat_map(EntryList::each)
     }
@@ -285,7 +286,7 @@ impl EntryList {
         count(&self.first) * self.periods + count(&self.tail)
     }
 
-    /// One for each block of what is written; they lie so many elements apart.
+    /// Makes one for each block of the destination; the blocks are so many elements apart.
     fn by_block(&self, jump: u64) -> Vec<Self> {
         let mut lists: Vec<Self> = Vec::new();
         let mut before = 0;
@@ -356,7 +357,7 @@ impl PlacedRuns<'_> {
     }
 }
 
-/// The dimensions of a memory, slowest first, of which so many indices count: those with one only do not go anywhere.
+/// Returns the dimensions of a memory, slowest first, with these counts: dimensions with a single index do not count.
 pub(crate) fn walk_order(local: &Local, counts: &[u64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..counts.len()).collect();
     order.sort_by_key(|&at| {
@@ -366,7 +367,7 @@ pub(crate) fn walk_order(local: &Local, counts: &[u64]) -> Vec<usize> {
     order
 }
 
-/// The steps of a dense array whose dimensions go in this order, slowest first.
+/// Returns the steps of a dense array whose dimensions have this order, slowest first.
 pub(crate) fn dense(counts: &[u64], order: &[usize]) -> Vec<u64> {
     let turned = order.iter().map(|&at| counts[at]).collect();
     let local = Local::dense(turned, Order::C);

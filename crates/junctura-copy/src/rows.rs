@@ -1,5 +1,5 @@
-//! A product whose quickest dimension lies behind each other in what is written and in all that is read: one list of runs of bytes
-//! for all of its rows, worked out once.
+//! A product whose fastest dimension is contiguous in the destination and in all sources: one list of runs of bytes for all
+//! rows, computed once.
 //!
 //! ```text
 //!   row of what is written  | peer 0 | peer 1 | peer 0 | peer 1 | ...     Run { peer, from, units }
@@ -15,9 +15,9 @@ use crate::product::{EntryList, IndexSegment, ListProduct, PeerSource};
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct ProductRows {
-    /// For each way in which peers' blocks lie apart, for each list of the last dimension.
+    /// For each distinct spacing of peers' blocks, for each list of the last dimension.
     runs: Vec<Vec<RepeatedRuns>>,
-    /// Which of those ways, for each combination of the slower dimensions.
+    /// The spacing for each combination of the slower dimensions.
     ways: Vec<usize>,
     /// Units of a run, on average.
     pub(crate) typical: u64,
@@ -28,9 +28,9 @@ pub(crate) struct ProductRows {
 /// How memory is asked for before it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PrefetchMode {
-    /// What is read comes as it is read.
+    /// No prefetch.
     Nothing,
-    /// Line by line, with what lies between runs.
+    /// Line by line, including the gaps between runs.
     Lines,
     /// The same run of the rows that are read next.
     Next,
@@ -41,22 +41,22 @@ pub(crate) enum PrefetchMode {
 /// Of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ElementScale {
-    /// Units, as it goes.
+    /// Units in the destination.
     pub(crate) units: usize,
-    /// Bytes of a unit, as it comes.
+    /// Bytes of a source unit.
     pub(crate) from: usize,
-    /// Bytes of a unit, as it goes.
+    /// Bytes of a destination unit.
     pub(crate) to: usize,
 }
 
 impl ElementScale {
-    /// Bytes of an element, as it goes.
+    /// Returns the bytes of a destination element.
     pub(crate) fn written(self) -> usize {
         self.units * self.to
     }
 }
 
-/// Runs that come again and again, and those that come once after them.
+/// Runs that repeat, and those that occur once after them.
 #[derive(Clone, Debug)]
 pub(crate) struct RepeatedRuns {
     pub(crate) again: WrittenSpans,
@@ -95,7 +95,7 @@ pub(crate) struct RowRun {
 const RUNS_AGAIN_MIN: usize = 128;
 /// The same where lines of more runs would fall upon one place of the first cache.
 const RUNS_CROWDED_MIN: usize = 8;
-/// So many tell how all of them lie.
+/// A sample of so many represents the arrangement of all runs.
 const RUNS_SEEN_MAX: usize = 128;
 /// Runs of blocks that are no longer than this are read block by block.
 const SHORT_BYTES_MAX: u64 = 256;
@@ -108,7 +108,7 @@ pub(crate) const ASKED_BYTES_MAX: u64 = 2048;
 const UNITS_MAX: u64 = 1 << 30;
 
 impl ProductRows {
-    /// Nothing where the quickest dimension goes with other steps than one.
+    /// Returns `None` where the fastest dimension has steps other than one.
     pub(crate) fn new(product: &ListProduct, scale: ElementScale) -> Option<Self> {
         let last = product.dims.len() - 1;
         let dim = &product.dims[last];
@@ -210,7 +210,7 @@ impl RepeatedRuns {
         self.again.runs.iter().chain(&self.once.runs).take(RUNS_SEEN_MAX)
     }
 
-    /// Whether not much more memory lies between the runs of a source than in them.
+    /// Whether the gaps between the runs of a source are not much larger than the runs.
     fn lies_together(&self, scale: ElementScale) -> bool {
         let mut ends = vec![None; self.steps.len()];
         let (mut within, mut between) = (0, 0);
@@ -280,7 +280,7 @@ impl WrittenSpans {
     }
 }
 
-/// Where the rows of the sources lie.
+/// The positions of the sources' rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowSources {
     /// The beginning of each source's row.
@@ -303,15 +303,16 @@ impl RowSources {
     }
 }
 
-/// What is done with each row.
+/// The operation on each row.
 pub(crate) trait RowOperation {
-    /// Rows from `into` on, each `step` bytes behind the one before, `count` of them.
+    /// Handles `count` rows from `into` on, each `step` bytes after the one before.
     ///
     /// # Safety
-    /// All runs lie in what can be read from `from`, and written from `into`, for each of the rows.
+    /// For each of the rows, all runs are within the memory readable from `from`, and writable from `into`.
     unsafe fn rows(&mut self, runs: &RepeatedRuns, from: &mut RowSources, into: (*mut u8, usize), count: u64);
 
-    /// Rows whose sources begin at `begins`, row by row, each written where `into` says: all of them once for each repetition of the runs.
+    /// Handles rows whose sources begin at `begins`, row by row, each written at `into`: all rows once for each repetition
+    /// of the runs.
     ///
     /// # Safety
     /// As of [`Self::rows`].
@@ -353,7 +354,7 @@ pub(crate) struct RowWalk<'a> {
     /// Which dimension is split between threads, and the part of its indices that counts.
     pub(crate) split: (usize, Range<u64>),
     from: RowSources,
-    /// What is read next, and what comes after it, whose memory is asked for meanwhile.
+    /// The rows that are read next, and the following ones, whose memory is prefetched meanwhile.
     together: BlockRows<'a>,
     after: BlockRows<'a>,
 }
@@ -402,7 +403,7 @@ impl<'a> RowWalk<'a> {
         unsafe { self.read_together(row) };
     }
 
-    /// Goes through the entries of the slower dimensions, and then the indices of each: at once where each block is read from its
+    /// Walks the entries of the slower dimensions, and then the indices of each: at once where each block is read from its
     /// beginning to its end, otherwise dimension by dimension.
     ///
     /// # Safety
@@ -525,7 +526,7 @@ impl<'a> RowWalk<'a> {
         (at.withins[dim], at.counts[dim]) = (begin, count);
     }
 
-    /// Reads what is noted, and notes what comes after.
+    /// Reads the recorded rows, and records the following ones.
     ///
     /// # Safety
     /// As of [`Self::run`].
@@ -545,7 +546,7 @@ impl<'a> RowWalk<'a> {
         self.after.clear();
     }
 
-    /// What of an entry is of this thread's part.
+    /// Returns the part of an entry that belongs to this thread.
     fn clipped(&self, dim: usize, index: u64, seg: IndexSegment) -> Option<IndexSegment> {
         let (split, within) = &self.split;
         if *split != dim {
@@ -610,7 +611,7 @@ impl<'a> RowWalk<'a> {
         let to_bytes = self.rows.scale.units * self.rows.scale.to;
         let step = self.product.dims[dim].stride as usize * to_bytes;
         let runs = self.rows.of(number, number_of_list);
-        // SAFETY: `into` is a place of the product, which lies in what is written; the caller vouches for the runs.
+        // SAFETY: `into` is a place of the product, which is within the destination; the caller guarantees the runs.
         unsafe {
             let into = self.into.add(into as usize * to_bytes);
             row.rows(runs, &mut self.from, (into, step), count);

@@ -1,12 +1,13 @@
-//! Copies between memories of which one goes quickest along a row and the other along a column.
+//! Copies between memories where a row is contiguous in one and a column in the other.
 //!
 //! ```text
 //!   read: the runs of a column       8 strips       turned in registers     a buffer of rows       written: whole lines
 //!   | a0 a1 | a2 … |       ->     | a0 a1 a2 … |     | a0 b0 c0 … |          256 rows of what       past the caches
 //!   | b0 b1 | b2 … |              | b0 b1 b2 … |  -> | a1 b1 c1 … |    ->    64 columns give    ->
 //! ```
-//! A strip is a column without gaps: so is a column read from its beginning to its end, as memory likes it, and no tile is a part of one.
-//! What is left of a line at the end of a row of the buffer waits there for the next columns. Needs what [`lines`](crate::lines) need.
+//! A strip is a column without gaps: so a column is read from its beginning to its end, sequentially, and no tile is a
+//! partial one. The partial line at the end of a row of the buffer waits there for the next columns. Needs what
+//! [`lines`](crate::lines) need.
 
 #[allow(clippy::wildcard_imports, reason = "they all begin with _mm")]
 use std::arch::x86_64::*;
@@ -22,7 +23,8 @@ const COLUMNS: u64 = 64;
 const ROWS: u64 = 256;
 /// Columns that are turned together.
 const STRIPS: usize = 8;
-/// Bytes from one row of the buffer to the next: what is left, and as much as comes. No power of two, which would be in the way of the caches.
+/// Bytes from one row of the buffer to the next: the rest, and one round of columns. No power of two, which would collide
+/// in the caches.
 const PITCH: usize = 64 + COLUMNS as usize * 8;
 /// Bytes from one strip to the next: no power of two either.
 const STRIP_BYTES: usize = ROWS as usize * 8 + 64;
@@ -31,14 +33,14 @@ const GAP_MAX: u64 = 128;
 /// With more entries of a dimension nothing is worked out beforehand.
 const SEGS_MAX: u64 = 1 << 20;
 
-/// What is worked out once.
+/// The precomputed plan.
 #[derive(Clone, Debug)]
 pub(crate) struct TilePlan {
-    /// The dimension that goes quickest in what is read.
+    /// The dimension that is contiguous in the source.
     across: usize,
-    /// Of each list of that dimension.
+    /// For each list of that dimension.
     rows: Vec<Vec<IndexChunk>>,
-    /// Of each list of the last dimension, which goes quickest in what is written.
+    /// For each list of the last dimension, which is contiguous in the destination.
     columns: Vec<Vec<IndexChunk>>,
     /// Combinations from one coordinate of a dimension to the next.
     weights: Vec<usize>,
@@ -54,7 +56,7 @@ struct IndexChunk {
 }
 
 impl TilePlan {
-    /// Nothing where no dimension goes quickest in all that is read, or none in what is written.
+    /// Returns `None` where no dimension is contiguous in all sources, or none in the destination.
     pub(crate) fn new(product: &ListProduct) -> Option<Self> {
         let last = product.dims.len() - 1;
         let is_quickest = |dim: &usize| product.sources.iter().all(|source| source.strides[*dim] == 1);
@@ -108,9 +110,9 @@ fn cut(list: &EntryList, stride: u64, most: u64, is_gapless: bool) -> Vec<IndexC
 
 /// How eight elements are read and written.
 pub(crate) trait EightLanes {
-    /// Bytes of one, as it comes.
+    /// Bytes of a source element.
     const FROM: usize;
-    /// Bytes of one, as it goes.
+    /// Bytes of a destination element.
     const TO: usize;
 
     /// Each in a lane of eight bytes.
@@ -256,9 +258,9 @@ struct TileLine([u8; 64]);
 /// A row that is being written.
 #[derive(Clone, Copy)]
 struct RowEnd {
-    /// Where its next line goes: a multiple of 64.
+    /// The destination of its next line: a multiple of 64.
     line: *mut u8,
-    /// Bytes of that line in front of the first that is ours.
+    /// Bytes of that line before our first byte.
     first: usize,
     /// Bytes of that line that the buffer has.
     have: usize,
@@ -278,7 +280,7 @@ pub(crate) struct TileWalk<'a> {
     strips: ColumnStrips,
 }
 
-/// Elements of a column that lie behind each other.
+/// Contiguous elements of a column.
 #[derive(Clone, Copy)]
 struct ColumnRun {
     from: *const u8,
@@ -309,7 +311,7 @@ impl ColumnStrips {
                 // SAFETY: every x86-64 has it, and where there is no memory it does nothing.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(run.step + at).cast()) };
             }
-            // SAFETY: the caller vouches for what is read and its length; strips are nobody else's.
+            // SAFETY: the caller guarantees the source and its length; strips belong to this thread alone.
             unsafe { std::ptr::copy_nonoverlapping(from, into, run.bytes) };
             into = into.wrapping_add(run.bytes);
         }
@@ -355,7 +357,8 @@ impl<'a> TileWalk<'a> {
     /// One thread's share.
     ///
     /// # Safety
-    /// As of [`portable::copy`](crate::portable::copy), in elements of `L`; elements of what is written lie within lines of 64 bytes.
+    /// As of [`portable::copy`](crate::portable::copy), in elements of `L`; destination elements are within lines of 64
+    /// bytes.
     pub(crate) unsafe fn run<L: EightLanes>(&mut self, share: (u64, u64)) {
         let product = self.product;
         let mut lists = vec![0; product.dims.len()];
@@ -527,7 +530,7 @@ impl<'a> TileWalk<'a> {
         }
     }
 
-    /// Writes the whole lines that the rows of the buffer have, now that so many bytes have come to each.
+    /// Writes the whole lines that the rows of the buffer have, after so many bytes were added to each.
     ///
     /// # Safety
     /// As of [`Self::run`]: those bytes were put there.
@@ -540,7 +543,7 @@ impl<'a> TileWalk<'a> {
         }
     }
 
-    /// Writes what is left, as the rows do not go on there.
+    /// Writes the rest, as the rows end there.
     ///
     /// # Safety
     /// As of [`Self::flush`].

@@ -1,5 +1,5 @@
-//! What [`Gather`](crate::Gather), [`Pack`](crate::Pack) and [`Unpack`](crate::Unpack) have in common: products, and the rooms of the memories that they
-//! read and write.
+//! The common part of [`Gather`](crate::Gather), [`Pack`](crate::Pack) and [`Unpack`](crate::Unpack): products, and the
+//! sizes of the memories that they read and write.
 
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ use crate::rows::{ProductRows, RowWalk};
 #[cfg(target_arch = "x86_64")]
 use crate::tiles::TilePlan;
 
-/// What is smaller stays in the caches, for whoever reads it next.
+/// Smaller results stay in the caches, for their next reader.
 const CACHED_MAX: u64 = 1 << 20;
 
 /// More would only wait for each other.
@@ -25,9 +25,9 @@ pub(crate) struct CopyWork {
     parts: Vec<ReadyProduct>,
     change: ElementChange,
     way: CopyMethod,
-    /// Larger results go past the caches, in bytes.
+    /// Larger results bypass the caches, in bytes.
     cached_max: u64,
-    /// Who each memory that is read belongs to, and its elements.
+    /// The rank of each memory that is read, and its elements.
     read: Vec<(u64, u64)>,
     /// The same of what is written.
     written: (u64, u64),
@@ -55,7 +55,7 @@ enum QuickLists {
     None,
 }
 
-/// What the machine can do.
+/// The capabilities of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CopyMethod {
     Portable,
@@ -66,7 +66,7 @@ enum CopyMethod {
 #[derive(Clone, Copy)]
 pub(crate) struct SharedTarget(pub(crate) *mut u8);
 
-// SAFETY: a pointer does nothing by itself; threads are given different elements of it.
+// SAFETY: a pointer does nothing by itself; threads get different elements.
 unsafe impl Send for SharedTarget {}
 
 impl CopyWork {
@@ -107,7 +107,7 @@ impl CopyWork {
         size_of::<Self>() + parts * size_of::<ReadyProduct>() + read * size_of::<(u64, u64)>() + of_parts
     }
 
-    /// What lies in so many elements of a message, from `first` on: the same work with a message that has these alone.
+    /// Restricts the work to so many elements of a message, from `first` on: the same work with a message of these alone.
     ///
     /// # Errors
     /// `InvalidArgument` when the message has not so many.

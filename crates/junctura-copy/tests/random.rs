@@ -151,7 +151,7 @@ fn wrong_arguments_are_named_and_nothing_is_written() {
     assert_eq!(into, vec![7; 80]);
     let error = Gather::new(&takes, f8, i8).unwrap_err().to_string();
     assert!(
-        error.contains("Unsupported") && error.contains("<f8 does not become <i8"),
+        error.contains("Unsupported") && error.contains("<f8 cannot be converted to <i8"),
         "{error}"
     );
     assert!(Gather::new(&takes, c16, f8).is_err());

@@ -1,10 +1,10 @@
-//! Errors that say which message is damaged, where, and how.
+//! Errors that state which message is damaged, where, and how.
 
 use std::fmt;
 
 use crate::values::packed::PARALLELS_MAX;
 
-/// What is wrong with a message.
+/// The fault of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MessageFault {
@@ -28,7 +28,7 @@ pub enum MessageFault {
         /// Its length as announced.
         length: u64,
     },
-    /// A section comes where it may not stand, or one that must be there is missing.
+    /// A section is in an invalid place, or a required one is missing.
     Order {
         /// Number of the section found (or missing).
         section: u8,
@@ -64,7 +64,7 @@ pub enum MessageFault {
     Bits(u64),
     /// The fields of a message take too many bytes as messages of their own.
     Split {
-        /// Bytes of all of them.
+        /// Bytes of all fields together.
         bytes: u64,
         /// The limit.
         bytes_max: u64,
@@ -78,11 +78,11 @@ pub enum MessageFault {
 pub struct GribError {
     /// Which message of the input, from 1. Good and damaged messages count alike.
     pub message: u64,
-    /// First byte of that message in the input.
+    /// First byte of the message in the input.
     pub start: u64,
     /// The byte in the input where the fault shows.
     pub offset: u64,
-    /// What is wrong.
+    /// The fault.
     pub fault: MessageFault,
 }
 
@@ -92,7 +92,9 @@ impl fmt::Display for GribError {
         match self.fault {
             MessageFault::Edition(edition) => write!(f, "edition {edition} is neither 1 nor 2")?,
             MessageFault::Length(length) => write!(f, "length {length} is too small")?,
-            MessageFault::Truncated { needed, present } => write!(f, "{needed} bytes announced, {present} are there")?,
+            MessageFault::Truncated { needed, present } => {
+                write!(f, "{needed} bytes are announced, {present} are present")?;
+            }
             MessageFault::EndMark => write!(f, "no 7777 where the announced length ends")?,
             MessageFault::Section { section, length } => write!(f, "section {section} cannot be {length} bytes long")?,
             MessageFault::Order { section } => write!(f, "section {section} is missing or out of place")?,
@@ -102,9 +104,11 @@ impl fmt::Display for GribError {
                 present,
             } => write!(
                 f,
-                "section {section} announces {needed} bytes of values, {present} are there"
+                "section {section} announces {needed} bytes of values, {present} are present"
             )?,
-            MessageFault::Count { values, present } => write!(f, "{values} values are announced, {present} are there")?,
+            MessageFault::Count { values, present } => {
+                write!(f, "{values} values are announced, {present} are present")?;
+            }
             MessageFault::Points { points, present } => {
                 write!(f, "{points} points are announced, rows and columns make {present}")?;
             }
@@ -112,7 +116,7 @@ impl fmt::Display for GribError {
                 f,
                 "a Gaussian grid of {parallels} parallels between pole and equator, 1 to {PARALLELS_MAX} are decoded"
             )?,
-            MessageFault::Bits(bits) => write!(f, "no value has {bits} bits, or that precision")?,
+            MessageFault::Bits(bits) => write!(f, "{bits} bits per value, or this precision, are not valid")?,
             MessageFault::Split { bytes, bytes_max } => {
                 write!(
                     f,

@@ -1,4 +1,4 @@
-//! What a header says, as ordered names and values.
+//! The contents of a header, as ordered names and values.
 
 use crate::value::KeyValue;
 
@@ -23,8 +23,8 @@ impl MessageKeys {
         }
     }
 
-    /// What distinguishes the field beyond its mars keys: keys that MARS lacks, and values that replace those of mars keys
-    /// which are missing or cut. Empty where the mars keys identify the field.
+    /// Returns the keys that distinguish the field beyond its mars keys: keys that MARS lacks, and values that replace
+    /// those of mars keys which are missing or cut. Empty where the mars keys identify the field.
     #[must_use]
     pub fn additional(&self) -> impl ExactSizeIterator<Item = (&'static str, &KeyValue)> {
         self.additional.iter().map(|(name, value)| (*name, value))
@@ -37,17 +37,18 @@ impl MessageKeys {
         self.mars.iter().map(|(name, value)| (*name, value))
     }
 
-    /// What describes the field without naming it: `edition`, `centre`, `shortName`, `paramId`, `units`, `typeOfLevel`,
-    /// `stepType`, `gridType`, `md5GridSection`, `packingType`, `Ni`, `Nj`, `numberOfDataPoints`, `messageLength`, and `fields`, the
-    /// number of fields in the message. A message of several fields is described by its first one.
+    /// Returns descriptive keys, which do not name the field: `edition`, `centre`, `shortName`, `paramId`, `units`,
+    /// `typeOfLevel`, `stepType`, `gridType`, `md5GridSection`, `packingType`, `Ni`, `Nj`, `numberOfDataPoints`,
+    /// `messageLength`, and `fields`, the number of fields in the message. A message of several fields is described by its
+    /// first one.
     #[must_use]
     pub fn descriptive(&self) -> impl ExactSizeIterator<Item = (&'static str, &KeyValue)> {
         self.descriptive.iter().map(|(name, value)| (*name, value))
     }
 
-    /// What an object is offered with: the mars keys, but `param` is the short name of the parameter (`t`) where the
-    /// tables know one, and `paramId` stands beside it. Keys that have no value for this message (`unavailable`,
-    /// `MISSING`) and those that begin with `_` are left out.
+    /// Returns the attributes with which an object is offered: the mars keys, but `param` is the short name of the
+    /// parameter (`t`) where the tables know one, and `paramId` is added. Keys that have no value for this message
+    /// (`unavailable`, `MISSING`) and those that begin with `_` are left out.
     pub fn attributes(&self) -> impl Iterator<Item = (&'static str, &KeyValue)> {
         let short = self.short_name();
         let given = |(name, value): &(&str, &KeyValue)| {

@@ -7,9 +7,9 @@
 //! [`Message::simple_packed`] finds the values in the commonest packing, and [`Message::head_of_simple`] replaces
 //! them.
 //!
-//! What a header means is data, not code: the tables under `tables/` are derived from ecCodes' definitions by
-//! `tools/make_tables.py`, and a small interpreter reads them. `docs/formats/grib.md` says what is read from where and
-//! lists each difference from ecCodes that is known.
+//! The meaning of a header is data, not code: the tables under `tables/` are derived from ecCodes' definitions by
+//! `tools/make_tables.py`, and a small interpreter reads them. `docs/formats/grib.md` describes which field is read from
+//! where and lists each known difference from ecCodes.
 //!
 //! Promised: no bytes make it panic or loop; every read is inside the message; an error names message and byte.
 //! Refused: decoding values, writing headers, editions other than 1 and 2, guessing at a damaged header.

@@ -1,11 +1,10 @@
 //! Splitting bytes into messages.
 //!
-//! Between messages anything may stand that is not `GRIB`: padding, bulletin headers, blanks. From a `GRIB` on the header
-//! gives the length, `7777` must stand at its end, and the sections must fill what is between.
+//! Between messages there may be anything that is not `GRIB`: padding, bulletin headers, blanks. From a `GRIB` on the
+//! header gives the length, `7777` must be at its end, and the sections must fill the bytes between.
 //!
-//! After a damaged message the iterator goes on: it looks, from the byte after the damaged start, for the next place where
-//! a whole and sound message stands, so a `GRIB` inside packed values is not taken for one. Who wants to stop at the
-//! first fault stops there.
+//! After a damaged message the iterator continues: it looks, from the byte after the damaged start, for the next whole and
+//! valid message, so a `GRIB` inside packed values is not taken for one. A caller can also stop at the first fault.
 
 use crate::error::{GribError, MessageFault};
 use crate::fields::MessageFields;
@@ -22,7 +21,7 @@ const LENGTH_MIN: u64 = 8 + 28 + 11 + 4;
 /// How many times the bytes of a message its fields may take as messages of their own.
 pub const SPLIT_MAX: u64 = 64;
 
-/// An iterator over the messages in some bytes. Each item is a sound message or says what is wrong with one.
+/// An iterator over the messages in some bytes. Each item is a valid message or the fault of a damaged one.
 #[derive(Clone, Debug)]
 pub struct Messages<'a> {
     bytes: &'a [u8],
@@ -173,8 +172,8 @@ impl<'a> Message<'a> {
             .map(|(number, span)| (number, span.start))
     }
 
-    /// The keys of the header. A message of several fields gives those of its first field, as ecCodes does when its
-    /// support of such messages is off (the default), and says so in `fields`.
+    /// Returns the keys of the header. A message of several fields gives those of its first field, as ecCodes does when its
+    /// support of such messages is off (the default), and states their number in `fields`.
     ///
     /// The first call in a process reads the tables, which takes some milliseconds.
     pub fn keys(&self) -> Result<MessageKeys, GribError> {

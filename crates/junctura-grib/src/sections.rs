@@ -4,8 +4,8 @@
 //! edition 1   GRIB len[3] 1 | 1: len[3] ... | 2? len[3] ... | 3? len[3] ... | 4: len[3] ... | 7777
 //! edition 2   GRIB -- disc 2 len[8] | 1: len[4] n ... | (2? (3 (4 5 6 7)+)+)+ | 7777
 //! ```
-//! An edition 2 message may hold several fields: the sections from 2, 3 or 4 on come again, and what does not come
-//! again stays in force. The places kept are those of the first field.
+//! An edition 2 message may hold several fields: the sections from 2, 3 or 4 on are repeated, and sections that are not
+//! repeated stay in force. The places kept are those of the first field.
 
 use crate::error::MessageFault;
 use crate::octets::unsigned;
@@ -34,7 +34,7 @@ pub(crate) struct SectionTable {
     pub(crate) fields: u32,
 }
 
-/// Walks the sections of a whole message; a fault comes with its place in the message.
+/// Walks the sections of a whole message; a fault includes its place in the message.
 pub(crate) fn walk(message: &[u8]) -> Result<SectionTable, (usize, MessageFault)> {
     match message.get(7) {
         Some(1) => walk1(message),

@@ -1,8 +1,8 @@
 //! The tables, read once on first use.
 //!
 //! They are texts inside the library (see `docs/formats/grib.md`): code tables, concepts (rows of conditions that find a
-//! name), parameters, and programs that read templates and say which keys a header has. Reading them takes a few
-//! milliseconds. They are made by a tool and tested, so that a line which cannot be read is passed over.
+//! name), parameters, and programs that read templates and define the keys of a header. Reading them takes a few
+//! milliseconds. They are made by a tool and tested, so that a line which cannot be read is skipped.
 
 pub(crate) mod codes;
 pub(crate) mod concepts;
@@ -21,10 +21,10 @@ use concepts::{ConceptId, ConceptTables};
 use params::ParamTable;
 use program::TablePrograms;
 
-/// Numbers from here on stand for texts, so that everything compares as a number.
+/// Numbers from here on denote texts, so that everything compares as a number.
 pub(crate) const TEXT_BASE: i64 = 1 << 48;
 
-/// What ecCodes gives for a field that is all ones and may be.
+/// ecCodes' value for a field that may be all ones and is.
 pub(crate) const MISSING: i64 = 2_147_483_647;
 
 pub(crate) struct GribTables {
@@ -85,7 +85,7 @@ impl KnownTables {
     }
 }
 
-/// Maps whose keys come from the tables only, so that a quick hash is safe.
+/// Maps whose keys are from the tables only, so that a quick hash is safe.
 pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<QuickLookup>>;
 
 #[derive(Default)]
@@ -122,7 +122,7 @@ pub(crate) fn tables() -> &'static GribTables {
 }
 
 impl GribTables {
-    /// The text that a number stands for.
+    /// Returns the text of a number.
     pub(crate) fn text_of(&self, number: i64) -> Option<&'static str> {
         let at = usize::try_from(number.checked_sub(TEXT_BASE)?).ok()?;
         self.texts.get(at).copied()

@@ -1,4 +1,4 @@
-//! One dimension of an array, and who has which of its indices.
+//! One dimension of an array, and the owners of its indices.
 //!
 //! ```text
 //!   blocks of 3 dealt out to 2, from the second index of the cycle on:   offset 1
@@ -26,16 +26,16 @@ pub enum Axis {
     Cuts(Vec<u64>),
 }
 
-/// Where the indices of one coordinate lie behind each other in its memory.
+/// The place of consecutive indices of one coordinate in its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MemorySpot {
-    /// The block, counted from the coordinate's own first; always 0 where blocks lie behind each other without gaps.
+    /// The block, counted from the coordinate's own first; always 0 where blocks are contiguous.
     pub(crate) block: u64,
-    /// The place within the block, or of all where blocks are not told apart.
+    /// The place within the block, or within all blocks where they are contiguous.
     pub(crate) within: u64,
 }
 
-/// A stretch of indices of one coordinate that lie behind each other in its memory, too.
+/// A range of indices of one coordinate that are consecutive in its memory, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexStretch {
     pub(crate) owner: u64,
@@ -67,8 +67,8 @@ impl Axis {
     pub(crate) fn check(&self, extent: u64) -> Result<()> {
         let wrong = |what: &str, cause: String| Err(Error::new(Code::InvalidArgument, what, cause));
         match self {
-            Self::Cyclic { parts: 0, .. } => wrong("grid", "no rank in a dimension".to_owned()),
-            Self::Cyclic { block: 0, .. } => wrong("block", "blocks of nothing".to_owned()),
+            Self::Cyclic { parts: 0, .. } => wrong("grid", "a dimension without ranks".to_owned()),
+            Self::Cyclic { block: 0, .. } => wrong("block", "a block must have at least one index".to_owned()),
             Self::Cyclic { parts, block, offset } => match parts.checked_mul(*block) {
                 Some(cycle) if cycle > crate::ELEMENTS_MAX => {
                     wrong("block", format!("{parts} blocks of {block} are too many indices"))
@@ -96,7 +96,7 @@ impl Axis {
         }
     }
 
-    /// How many of the first indices, `extent` of them, a coordinate has.
+    /// Returns how many of the first `extent` indices a coordinate has.
     #[must_use]
     pub fn count(&self, extent: u64, coordinate: u64) -> u64 {
         match self {
@@ -134,13 +134,13 @@ impl Axis {
         }
     }
 
-    /// How far an index lies behind the first of its owner's.
+    /// Returns the offset of an index from the first one of its owner.
     #[must_use]
     pub fn local(&self, index: u64) -> u64 {
         self.own_before(index, self.owner(index))
     }
 
-    /// The index that lies so far behind the first of a coordinate's; whether there is one, the extent tells.
+    /// Returns the index at this offset from a coordinate's first one; the extent decides whether it exists.
     #[must_use]
     pub fn global(&self, coordinate: u64, local: u64) -> u64 {
         match self {
@@ -266,7 +266,7 @@ pub(crate) struct OwnIndices {
     pub(crate) cycle: u64,
 }
 
-/// A block that a walk has come to.
+/// The current block of a walk.
 #[derive(Clone, Copy, Debug)]
 struct AxisBlock {
     cycle: u64,

@@ -1,4 +1,5 @@
-//! Two layouts as a picture: who has what in each, and how much each rank shares with each other one. SVG, without anything from outside.
+//! Two layouts as a picture: the elements of each rank in both, and how much each rank shares with each other one. SVG,
+//! without external resources.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub fn draw(from: &Arc<Layout>, to: &Arc<Layout>) -> Result<String> {
         Err(Error::new(
             Code::Unsupported,
             "draw",
-            format!("{what} would not be seen"),
+            format!("{what} cannot be drawn legibly"),
         ))
     };
     if from.shape().len() > 2 {
@@ -76,7 +77,7 @@ fn panel(svg: &mut String, left: f64, title: &str) {
     put!(svg, "<text x='{left}' y='{}'>{title}</text>", MARGIN * 0.7);
 }
 
-/// Ranks that lie beside each other are told apart by the golden angle.
+/// Neighbouring ranks differ by the golden angle.
 fn colour(rank: u64) -> String {
     let hue = (rank as f64 * 137.508) % 360.0;
     format!("hsl({hue:.0} 55% 68%)")
@@ -88,7 +89,7 @@ fn piece(svg: &mut String, left: f64, scale: f64, slab: &Slab, rank: u64) {
         let stop = slab.stop.get(dimension).map_or(1.0, |&stop| stop as f64);
         (start * scale, (stop - start) * scale)
     };
-    // Rows go down, columns to the right; what has one dimension only is a row.
+    // Rows are vertical, columns horizontal; a single dimension is a row.
     let ((y, height), (x, width)) = match slab.start.len() {
         1 => ((0.0, SIDE / 8.0), bounds(0)),
         _ => (bounds(0), bounds(1)),

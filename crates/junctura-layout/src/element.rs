@@ -1,4 +1,4 @@
-//! What an element of an array is.
+//! The type of an array's elements.
 
 use std::fmt;
 use std::str::FromStr;
@@ -39,7 +39,7 @@ pub enum ElementKind {
     Bool,
 }
 
-/// In which order the bytes of a number lie.
+/// The order of the bytes of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
     /// The least significant first.
@@ -60,9 +60,9 @@ impl ByteOrder {
 /// An element: a kind of number, and the order of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Element {
-    /// What it means.
+    /// The kind of number.
     pub kind: ElementKind,
-    /// How it lies in memory.
+    /// Its byte order in memory.
     pub order: ByteOrder,
 }
 
@@ -160,7 +160,7 @@ impl FromStr for Element {
         };
         let kind = NAMES.iter().find(|(_, known)| *known == name);
         let &(kind, _) = kind.ok_or_else(|| {
-            let cause = format!("'{text}' is no type of elements; there are b1, f2, f4, f8, c8, c16, i1 to i8, u1 to u8, with < or > for their byte order");
+            let cause = format!("'{text}' is not an element type; valid: b1, f2, f4, f8, c8, c16, i1 to i8, u1 to u8, with < or > for their byte order");
             Error::new(Code::InvalidArgument, "type", cause)
         })?;
         Ok(Self { kind, order })

@@ -1,11 +1,11 @@
-//! An array's shape, which rank has which of its elements, and where they lie in that rank's memory.
+//! An array's shape, the rank of each element, and its place in that rank's memory.
 
 use junctura_model::{Code, Error, Result};
 
 use crate::axis::MemorySpot;
 use crate::{Axis, DIMENSIONS_MAX, ELEMENTS_MAX, RANKS_MAX, RankSlabs, Slab};
 
-/// Which dimension goes quickest.
+/// Which dimension varies fastest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
     /// The last, as in C and in `NumPy`: row-major.
@@ -15,7 +15,7 @@ pub enum Order {
     F,
 }
 
-/// Who has which elements.
+/// The distribution of elements over ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Distribution {
     /// A grid of ranks; each dimension is split by itself.
@@ -29,7 +29,7 @@ pub enum Distribution {
     Slabs(RankSlabs),
 }
 
-/// How the elements of one rank lie in its memory.
+/// The arrangement of one rank's elements in its memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Storage {
     /// One array of all indices that a rank has, without gaps.
@@ -41,7 +41,7 @@ pub enum Storage {
     Strided(Vec<u64>),
 }
 
-/// See the module. It is a value: ranks that were told the same text have the same layout.
+/// See the module. It is a value: ranks with the same text have the same layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     shape: Vec<u64>,
@@ -59,7 +59,7 @@ pub struct Local {
     pub strides: Vec<u64>,
     /// Elements from one block to the next; 0 where blocks are not apart.
     pub jumps: Vec<u64>,
-    /// Elements in front of it in the rank's memory.
+    /// Elements before it in the rank's memory.
     pub base: u64,
     /// Elements that it takes up.
     pub room: u64,
@@ -134,12 +134,12 @@ impl Layout {
     /// The same, in another order and storage.
     ///
     /// # Errors
-    /// `InvalidArgument` for strides with which elements would lie over each other, or of slabs; `LimitExceeded` where a rank's memory
+    /// `InvalidArgument` for strides with which elements would overlap, or of slabs; `LimitExceeded` where a rank's memory
     /// would have more than [`ELEMENTS_MAX`].
     pub fn stored(mut self, order: Order, storage: Storage) -> Result<Self> {
         let is_grid = matches!(self.distribution, Distribution::Grid { .. });
         if !is_grid && storage != Storage::Dense {
-            let cause = "slabs lie one behind another, without gaps";
+            let cause = "slabs are always stored contiguously";
             return Err(Error::new(Code::InvalidArgument, "storage", cause));
         }
         (self.order, self.storage) = (order, storage);
@@ -159,19 +159,19 @@ impl Layout {
         &self.shape
     }
 
-    /// Who has which elements.
+    /// Returns the distribution of elements over ranks.
     #[must_use]
     pub fn distribution(&self) -> &Distribution {
         &self.distribution
     }
 
-    /// Which dimension goes quickest in memory.
+    /// Returns which dimension varies fastest in memory.
     #[must_use]
     pub fn order(&self) -> Order {
         self.order
     }
 
-    /// How the elements of one rank lie.
+    /// Returns the arrangement of one rank's elements.
     #[must_use]
     pub fn storage(&self) -> &Storage {
         &self.storage
@@ -379,7 +379,8 @@ impl Layout {
         self.locals(rank).iter().map(|local| local.room).sum()
     }
 
-    /// The rank that has an element, and where it lies there, in elements; the first of several slabs. `None` when nobody has it.
+    /// Returns the rank of an element, and the element's place in its memory; the first of several slabs. `None` when no
+    /// rank has the element.
     #[must_use]
     pub fn locate(&self, index: &[u64]) -> Option<(u64, u64)> {
         if index.len() != self.shape.len() || index.iter().zip(&self.shape).any(|(at, extent)| at >= extent) {
@@ -448,7 +449,7 @@ impl Local {
     }
 }
 
-/// The dimensions, from the one that goes quickest.
+/// Iterates over the dimensions, from the one that varies fastest.
 pub(crate) fn quickest_first(order: Order, dimensions: usize) -> impl Iterator<Item = usize> {
     (0..dimensions).map(move |at| match order {
         Order::C => dimensions - 1 - at,
@@ -528,13 +529,11 @@ fn check_strides(axes: &[Axis], shape: &[u64], strides: &[u64]) -> Result<()> {
         .filter(|(_, extent)| *extent > 1)
         .collect();
     steps.sort_unstable();
-    // What the dimensions with smaller strides take up.
+    // The extent of the dimensions with smaller strides.
     let mut taken = 1_u64;
     for (stride, extent) in steps {
         if stride < taken {
-            return wrong(format!(
-                "with {stride} from one index to the next, elements would lie over each other"
-            ));
+            return wrong(format!("with a stride of {stride}, elements would overlap"));
         }
         let more = stride.checked_mul(extent - 1).and_then(|more| more.checked_add(taken));
         match more.filter(|&taken| taken <= ELEMENTS_MAX) {

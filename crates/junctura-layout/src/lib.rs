@@ -1,4 +1,4 @@
-//! How arrays lie over ranks and in memory, and who has to send what to whom when one layout becomes another.
+//! Layouts of arrays over ranks and in memory, and the transfers when one layout becomes another.
 //!
 //! ```text
 //!   Layout    shape, and who has which elements (Axis per dimension, or Slabs), and where they lie in each rank's memory
@@ -33,7 +33,7 @@ pub const DIMENSIONS_MAX: usize = 8;
 pub const RANKS_MAX: u64 = 1 << 32;
 /// An array has no more elements, whatever its layout: offsets in bytes fit in 63 bits for elements of up to 16 bytes.
 pub const ELEMENTS_MAX: u64 = 1 << 58;
-/// A layout of explicit slabs has no more of them.
+/// The most slabs of a layout.
 pub const SLABS_MAX: usize = 1 << 20;
 /// A plan lists no more runs of one dimension.
 pub const RUNS_MAX: usize = 1 << 24;

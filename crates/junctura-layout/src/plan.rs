@@ -1,4 +1,4 @@
-//! Who shares what with whom, when an array that lies in one layout is wanted in another.
+//! Plans: which rank shares which elements with which peer, when an array of one layout is wanted in another.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ pub enum PlanSide {
     To,
 }
 
-/// What one rank of one side shares with all ranks of the other side.
+/// The elements that one rank of one side shares with all ranks of the other side.
 #[derive(Clone, Debug)]
 pub struct Plan {
     from: Arc<Layout>,
@@ -28,14 +28,15 @@ pub struct Plan {
     parts: Vec<PlanPart>,
 }
 
-/// A product of lists: what is shared is each run of one dimension with each run of every other.
+/// A product of lists: each run of one dimension with each run of every other.
 ///
-/// There is one such part between two grids. Where one side has slabs, there is one for each of them that something is shared with.
+/// There is one such part between two grids. Where one side has slabs, there is one for each slab that shares something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanPart {
     /// For each dimension.
     pub runs: Vec<SharedRuns>,
-    /// One's own memory of it: the only one in a grid, that of a slab otherwise. Runs say where in it, without its base.
+    /// Its memory at this rank: the only one in a grid, that of a slab otherwise. Runs are places within it, without its
+    /// base.
     pub local: Local,
     /// The index of the array that is given away, in each dimension, at which one's own indices begin, as runs count them.
     pub begin: Vec<u64>,
@@ -43,7 +44,7 @@ pub struct PlanPart {
     pub slab: Option<(u32, u32)>,
 }
 
-/// Somebody of the other side.
+/// A rank of the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlanPartner {
     /// Its rank.
@@ -52,7 +53,7 @@ pub struct PlanPartner {
     pub elements: u64,
 }
 
-/// A part of one rank's own memory, and where it lies in the array.
+/// A part of one rank's own memory, and its place in the array.
 struct OwnPart<'a> {
     axes: std::borrow::Cow<'a, [Axis]>,
     coordinates: Vec<u64>,
@@ -73,7 +74,7 @@ struct PeerPart<'a> {
 /// Looking at so many slabs in vain takes the time of listing a run.
 const SLABS_PER_RUN: usize = 16;
 
-/// What has been listed, with whom, and how many runs more may be.
+/// The runs listed so far, their partners, and the number of runs that may follow.
 struct ListedRuns {
     parts: Vec<PlanPart>,
     /// The one rank whose slabs count.
@@ -84,7 +85,7 @@ struct ListedRuns {
 impl ListedRuns {
     fn add(&mut self, part: Option<PlanPart>) -> Result<()> {
         let listed = part.iter().flat_map(|part| &part.runs).map(|runs| runs.first().len());
-        // What is looked at in vain takes time, too.
+        // A search without a result takes time, too.
         self.spend(listed.sum::<usize>().max(1))?;
         self.parts.extend(part);
         Ok(())
@@ -99,14 +100,15 @@ impl ListedRuns {
         self.left = self
             .left
             .checked_sub(runs)
-            .ok_or_else(|| Error::new(Code::LimitExceeded, "plan", "it lists more runs than it may"))?;
+            .ok_or_else(|| Error::new(Code::LimitExceeded, "plan", "it has more runs than allowed"))?;
         Ok(())
     }
 }
 
 impl Plan {
-    /// For one rank of one side. `origin` says which index of `from` is the first of `to`, in each dimension: `to` may be a part of the
-    /// array. Costs time and memory for what it lists: own blocks of one period, and whom they meet.
+    /// Plans for one rank of one side. `origin` is the index of `from` that is the first of `to`, in each dimension: `to`
+    /// may be a part of the array. Costs time and memory for what it lists: own blocks of one period, and the peers that
+    /// they meet.
     ///
     /// # Errors
     /// `InvalidArgument` when there is no such rank, or `to` is no part of `from`; `LimitExceeded` for more than
@@ -131,8 +133,8 @@ impl Plan {
         Self::listing(from, to, origin, side, rank, (None, runs_max))
     }
 
-    /// As [`Self::limited`], for what is shared with one peer: of the other side's slabs, it has those of that rank. A plan with a grid has
-    /// other ranks, too.
+    /// Like [`Self::limited`], for the elements shared with one peer: of the other side's slabs, it has those of that rank.
+    /// A plan with a grid has other ranks, too.
     ///
     /// # Errors
     /// As [`Self::limited`].
@@ -209,13 +211,13 @@ impl Plan {
         }
     }
 
-    /// The layout of those who have the elements.
+    /// Returns the layout of the ranks that have the elements.
     #[must_use]
     pub fn from(&self) -> &Arc<Layout> {
         &self.from
     }
 
-    /// The layout of those who want them.
+    /// Returns the layout of the ranks that want the elements.
     #[must_use]
     pub fn to(&self) -> &Arc<Layout> {
         &self.to
@@ -252,7 +254,7 @@ impl Plan {
         self.parts.iter().map(boxes).sum()
     }
 
-    /// How many runs are listed, over all dimensions: what the plan itself takes up.
+    /// Returns the number of listed runs, over all dimensions: the size of the plan itself.
     #[must_use]
     pub fn listed(&self) -> usize {
         let lists = self.parts.iter().flat_map(|part| &part.runs);
@@ -270,8 +272,8 @@ impl Plan {
         all.into_iter().map(partner).collect()
     }
 
-    /// Calls back with each box that is shared: the peer's rank, and the indices of the array that is given away, from the first to
-    /// behind the last. There are [`Self::boxes`] of them.
+    /// Calls back with each shared box: the peer's rank, and the indices in the source array, from the first to one past
+    /// the last. There are [`Self::boxes`] calls.
     pub fn for_each_box(&self, mut tell: impl FnMut(u64, &Slab)) {
         for part in &self.parts {
             let lists: Vec<Vec<IndexRun>> = part.runs.iter().map(|runs| runs.each().collect()).collect();
@@ -338,7 +340,7 @@ impl PlanPart {
 }
 
 impl fmt::Display for Plan {
-    /// For each dimension its runs of one period, then whom something is shared with.
+    /// Prints for each dimension its runs of one period, then the peers.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = match self.side {
             PlanSide::From => "gives",
@@ -367,7 +369,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// Calls back with one item of each list, for all combinations; the last list goes quickest.
+/// Calls back with one item of each list, for all combinations; the last list varies fastest.
 fn for_each_combination<T: Copy>(lists: &[Vec<T>], mut tell: impl FnMut(&[T])) {
     if lists.iter().any(Vec::is_empty) {
         return;
@@ -401,7 +403,7 @@ fn check_within(from: &Layout, to: &Layout, origin: &[u64]) -> Result<()> {
     if is_within {
         return Ok(());
     }
-    let cause = format!("{:?} at {origin:?} is no part of {:?}", to.shape(), from.shape());
+    let cause = format!("{:?} at {origin:?} is not within {:?}", to.shape(), from.shape());
     Err(Error::new(Code::InvalidArgument, "shape", cause))
 }
 

@@ -1,7 +1,7 @@
-//! What two ranks, or one and all others, share of one dimension: stretches that lie behind each other on both sides.
+//! The intersection of two ranks, or of one and all others, in one dimension: ranges that are contiguous on both sides.
 //!
-//! Two cyclic dimensions repeat after the least common multiple of their cycles. The list has one such period; later ones lie a fixed
-//! step further on both sides.
+//! Two cyclic dimensions repeat after the least common multiple of their cycles. The list has one such period; later ones
+//! are a fixed step further on both sides.
 
 use junctura_model::{Code, Error, Result};
 
@@ -17,11 +17,11 @@ pub struct IndexRun {
     pub start: u64,
     /// How many.
     pub length: u64,
-    /// Where the first lies in one's own memory, in elements.
+    /// The place of the first index in one's own memory, in elements.
     pub mine: u64,
-    /// Blocks in front of it in the peer's memory; 0 where the peer's blocks are not apart.
+    /// Blocks before it in the peer's memory; 0 where the peer's blocks are not apart.
     pub their_block: u64,
-    /// Indices in front of it in the peer's memory, or in that block.
+    /// Indices before it in the peer's memory, or in that block.
     pub theirs: u64,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct OwnSide<'a> {
     pub(crate) coordinate: u64,
     pub(crate) stride: u64,
     pub(crate) jump: u64,
-    /// What both sides have, as one's own side counts.
+    /// The indices of both sides, as one's own side counts.
     pub(crate) from: u64,
     pub(crate) to: u64,
 }
@@ -84,7 +84,8 @@ impl OwnSide<'_> {
         }
     }
 
-    /// Elements of one's own memory from an index to the one that lies so many indices further on, if the dimension looks the same there.
+    /// Returns the elements of one's own memory between an index and the one so many indices further, if the dimension
+    /// repeats there.
     fn step(&self, indices: u64) -> u64 {
         if let RepeatPeriod::Always = self.repeats() {
             return indices * self.stride;
@@ -97,13 +98,13 @@ impl OwnSide<'_> {
 impl DimensionEnd<'_> {
     fn repeats(&self) -> RepeatPeriod {
         match self.axis {
-            // One has all, and its blocks lie behind each other.
+            // One coordinate has all indices, and its blocks are contiguous.
             Axis::Cyclic { parts: 1, .. } if !self.is_packed => RepeatPeriod::Always,
             axis => axis.cycle().map_or(RepeatPeriod::Never, RepeatPeriod::After),
         }
     }
 
-    /// Where what lies so many indices further on lies, if the dimension looks the same there.
+    /// Returns the place so many indices further, if the dimension repeats there.
     fn step(&self, indices: u64) -> MemorySpot {
         match self.axis {
             Axis::Cyclic { parts, block, .. } => {
@@ -146,7 +147,7 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 }
 
 impl SharedRuns {
-    /// What `own` shares with all coordinates of `theirs`, whose index is one's own and `shift`.
+    /// Returns the intersection of `own` with all coordinates of `theirs`, whose index is one's own plus `shift`.
     ///
     /// # Errors
     /// `LimitExceeded` for more than `runs_max` runs, those that join included.
@@ -174,7 +175,7 @@ impl SharedRuns {
         Ok(runs)
     }
 
-    /// Lists the first period: each of one's own blocks, and whom it meets. `None` for more runs than are left.
+    /// Lists the first period: each of one's own blocks, and the peers that it meets. `None` for more runs than are left.
     fn sweep(&mut self, own: &OwnSide<'_>, theirs: &DimensionEnd<'_>, shift: i64, mut left: usize) -> Option<()> {
         let limit = own.from + self.period;
         let blocks = own.end.axis.own(own.coordinate);
@@ -210,7 +211,7 @@ impl SharedRuns {
         Some(())
     }
 
-    /// Lists whom one of one's own blocks meets.
+    /// Lists the peers that one of one's own blocks meets.
     fn meet(
         &mut self,
         own: &OwnSide<'_>,
@@ -244,7 +245,7 @@ impl SharedRuns {
         Some(())
     }
 
-    /// Adds a run, to the last one if it lies behind that on both sides.
+    /// Adds a run, merged with the last one if it follows that on both sides.
     fn push(&mut self, run: IndexRun, stride: u64) {
         if let Some(last) = self.first.last_mut() {
             let is_next = last.peer == run.peer
@@ -278,7 +279,7 @@ impl SharedRuns {
         self.whole + u64::from(self.rest > 0)
     }
 
-    /// All of them, in the order of one's own memory.
+    /// Iterates over all runs, in the order of one's own memory.
     pub fn each(&self) -> impl Iterator<Item = IndexRun> + '_ {
         self.of_periods(0, self.periods())
     }

@@ -17,7 +17,7 @@ impl Slab {
     /// Of these bounds.
     ///
     /// # Errors
-    /// `InvalidArgument` where there are not as many stops as starts, or one comes before its start.
+    /// `InvalidArgument` unless there are as many stops as starts, each not before its start.
     pub fn new(start: impl Into<Vec<u64>>, stop: impl Into<Vec<u64>>) -> Result<Self> {
         let slab = Self {
             start: start.into(),
@@ -62,7 +62,7 @@ impl Slab {
         self.start.iter().zip(&self.stop).any(|(start, stop)| start >= stop)
     }
 
-    /// What it shares with another one of the same dimensions, if anything.
+    /// Returns the intersection with another one of the same dimensions, if any.
     #[must_use]
     pub fn shared(&self, other: &Self) -> Option<Self> {
         let start: Vec<u64> = self.start.iter().zip(&other.start).map(|(&a, &b)| a.max(b)).collect();
@@ -72,7 +72,7 @@ impl Slab {
         is_any.then_some(shared)
     }
 
-    /// What is left of it without what it shares with another: at most two slabs for each dimension.
+    /// Returns the difference from another one: at most two slabs for each dimension.
     #[must_use]
     pub fn without(&self, other: &Self) -> Vec<Self> {
         let Some(shared) = self.shared(other) else {

@@ -4,11 +4,11 @@ use junctura_model::{Code, Error, Result};
 
 use crate::{SLABS_MAX, Slab};
 
-/// Which slabs each rank has. They lie in a rank's memory one behind another, in the order in which they are given.
+/// The slabs of each rank. They are consecutive in a rank's memory, in the given order.
 #[derive(Clone, Debug)]
 pub struct RankSlabs {
     ranks: Vec<Vec<Slab>>,
-    /// For each dimension, all of them by where they begin.
+    /// For each dimension, all slabs by their start.
     sorted: Vec<SortedSlabs>,
 }
 
@@ -19,7 +19,7 @@ pub(crate) type Id = (u32, u32);
 struct SortedSlabs {
     ids: Vec<Id>,
     starts: Vec<u64>,
-    /// The largest end up to each of them.
+    /// The largest end up to each slab.
     stops_max: Vec<u64>,
 }
 
@@ -35,7 +35,7 @@ impl RankSlabs {
     /// Of an array of this shape.
     ///
     /// # Errors
-    /// `InvalidArgument` when one lies outside of the array; `LimitExceeded` for too many.
+    /// `InvalidArgument` when one is outside of the array; `LimitExceeded` for too many.
     pub fn new(shape: &[u64], ranks: Vec<Vec<Slab>>) -> Result<Self> {
         let count: usize = ranks.iter().map(Vec::len).sum();
         if count > SLABS_MAX || ranks.len() > SLABS_MAX {
@@ -51,7 +51,7 @@ impl RankSlabs {
                 return Err(Error::new(
                     Code::InvalidArgument,
                     "slabs",
-                    format!("{slab} is no part of the array"),
+                    format!("{slab} is not within the array"),
                 ));
             }
         }
@@ -87,10 +87,10 @@ impl RankSlabs {
         &self.ranks[rank as usize][number as usize]
     }
 
-    /// Whether each element of the array is in one of them, and in no other.
+    /// Checks that each element of the array is in exactly one slab.
     ///
     /// # Errors
-    /// `InvalidArgument` that names two slabs that overlap, or a part of the array that nobody has.
+    /// `InvalidArgument` that names two slabs that overlap, or a part of the array that no rank has.
     pub fn check_cover(&self, shape: &[u64]) -> Result<()> {
         for (rank, slabs) in self.ranks.iter().enumerate() {
             for (number, slab) in slabs.iter().enumerate() {
@@ -107,11 +107,11 @@ impl RankSlabs {
         if covered == whole.elements() {
             return Ok(());
         }
-        let cause = format!("nobody has {}", self.hole(&whole));
+        let cause = format!("no rank has {}", self.hole(&whole));
         Err(Error::new(Code::InvalidArgument, "slabs", cause))
     }
 
-    /// A part of an array that none of them has, which there is.
+    /// Returns a part of an array that no slab covers; there must be one.
     fn hole(&self, whole: &Slab) -> Slab {
         let mut hole = whole.clone();
         // Each step leaves a smaller part of which something is missing: on either side of the slab in the middle, so that few steps do.

@@ -32,7 +32,7 @@ pub(crate) const NAMES: [&str; 10] = [
     "shape", "grid", "block", "offset", "cuts", "slabs", "ranks", "order", "storage", "strides",
 ];
 
-/// What a text or a file says, before it is a layout.
+/// The contents of a text or a file, before it is a layout.
 #[derive(Debug, Default)]
 pub(crate) struct LayoutParts {
     pub(crate) shape: Option<Vec<u64>>,
@@ -58,7 +58,7 @@ fn number(what: &str, text: &str) -> Result<u64> {
     } else if is_digits {
         format!("{text} is too large")
     } else {
-        format!("'{text}' is no whole number")
+        format!("'{text}' is not a whole number")
     };
     let number = text.parse().ok().filter(|_| is_digits);
     // Whatever is made of two such still has room.
@@ -146,7 +146,7 @@ impl LayoutParts {
             "strides" => self.strides = Some(numbers(name, text)?),
             _ => {
                 let known = NAMES.join(", ");
-                return Err(wrong("layout", format!("there is no '{name}'; there are {known}")));
+                return Err(wrong("layout", format!("unknown name '{name}'; valid names: {known}")));
             }
         }
         Ok(())
@@ -199,7 +199,7 @@ impl LayoutParts {
             if let Some(cuts) = cuts {
                 let said = (cuts.len() as u64).saturating_sub(1);
                 return match parts.filter(|&parts| parts != said) {
-                    Some(parts) => Err(wrong("cuts", format!("{said} parts, and the grid has {parts}"))),
+                    Some(parts) => Err(wrong("cuts", format!("{said} parts, but the grid has {parts}"))),
                     None => Ok(Axis::Cuts(cuts)),
                 };
             }
@@ -240,7 +240,7 @@ impl FromStr for Layout {
                 .split_once('=')
                 .ok_or_else(|| wrong("layout", format!("'{word}' is not NAME=VALUE")))?;
             if seen.contains(&name) {
-                return Err(wrong("layout", format!("'{name}' stands twice")));
+                return Err(wrong("layout", format!("'{name}' is given twice")));
             }
             seen.push(name);
             parts.read(name, value)?;

@@ -45,7 +45,7 @@ impl Layout {
     }
 }
 
-/// What the text form has between the items of lists, from the outermost.
+/// Returns the separators of the text form between the items of lists, from the outermost.
 fn separators(name: &str) -> &'static [&'static str] {
     match name {
         "cuts" => &["x", ","],

@@ -64,13 +64,13 @@ fn what_is_wrong_is_named() {
         ("shape=4 shape=4", "layout", "twice"),
         ("shape=4 blok=2", "layout", "block"),
         ("shape=-4", "shape", "negative"),
-        ("shape=4.5", "shape", "no whole number"),
+        ("shape=4.5", "shape", "not a whole number"),
         (&huge, "shape", "too large"),
         ("shape=1000000x1000000x1000000x1000000", "shape", "more than"),
         ("shape=1x1x1x1x1x1x1x1x1", "shape", "dimensions"),
         ("shape=4x4 grid=2", "grid", "1 for 2"),
-        ("shape=4 grid=0", "grid", "no rank"),
-        ("shape=4 block=0", "block", "nothing"),
+        ("shape=4 grid=0", "grid", "without ranks"),
+        ("shape=4 block=0", "block", "at least one"),
         ("shape=4 grid=2 block=2 offset=4", "offset", "first cycle"),
         ("shape=4 grid=200000000000x1", "grid", "2 for 1"),
         ("shape=4 grid=200000000000", "grid", "ranks"),
@@ -86,9 +86,9 @@ fn what_is_wrong_is_named() {
         ("shape=4 cuts=0,4 grid=2", "cuts", "1 parts"),
         ("shape=4 order=X", "order", "row-major"),
         ("shape=4 storage=loose", "storage", "packed"),
-        ("shape=4x4 strides=2x1", "strides", "over each other"),
-        ("shape=4x4 strides=1x1", "strides", "over each other"),
-        ("shape=4x4 strides=0x1", "strides", "over each other"),
+        ("shape=4x4 strides=2x1", "strides", "overlap"),
+        ("shape=4x4 strides=1x1", "strides", "overlap"),
+        ("shape=4x4 strides=0x1", "strides", "overlap"),
         ("shape=4x4 strides=4", "strides", "1 for 2"),
         ("shape=4 strides=288230376151711744", "strides", "too many"),
         ("shape=4 storage=packed strides=2", "strides", "packed"),
@@ -97,12 +97,12 @@ fn what_is_wrong_is_named() {
             "block",
             "take up",
         ),
-        ("shape=4 slabs=0:5", "slabs", "no part"),
+        ("shape=4 slabs=0:5", "slabs", "not within"),
         ("shape=4 slabs=3:1", "slab", "before it ends"),
-        ("shape=4 slabs=0:1x0:1", "slabs", "no part"),
+        ("shape=4 slabs=0:1x0:1", "slabs", "not within"),
         ("shape=4 slabs=0-1", "slabs", "FROM:TO"),
         ("shape=4 slabs=0:4 grid=1", "grid", "slabs have none"),
-        ("shape=4 slabs=0:4 storage=packed", "storage", "one behind another"),
+        ("shape=4 slabs=0:4 storage=packed", "storage", "contiguously"),
     ] {
         let error = text.parse::<Layout>().unwrap_err();
         assert!(
@@ -122,7 +122,7 @@ fn gaps_and_overlaps_are_named() {
     };
     assert_eq!(cover("shape=4x4 slabs=0:2x0:4;2:4x0:4"), Ok(()));
     let gap = cover("shape=9x9 slabs=0:3x0:9;3:9x0:4,3:7x4:9").unwrap_err();
-    assert!(gap.contains("nobody has 7:9x4:9"), "{gap}");
+    assert!(gap.contains("no rank has 7:9x4:9"), "{gap}");
     let overlap = cover("shape=4x4 slabs=0:2x0:4;1:4x0:4").unwrap_err();
     assert!(overlap.contains("0:2x0:4 of rank 0 and 1:4x0:4 of rank 1"), "{overlap}");
     // As many elements as the array has.
@@ -172,7 +172,7 @@ fn a_gap_is_found_in_few_steps() {
         let text = format!("shape={count}x{count} slabs={}", slabs.join(","));
         let layout: Layout = text.parse().unwrap();
         let (covered, cost) = cost_of(|| layout.check_cover());
-        assert!(covered.unwrap_err().to_string().contains("nobody has"));
+        assert!(covered.unwrap_err().to_string().contains("no rank has"));
         cost.steps
     });
     assert!(steps[1] <= 6 * steps[0], "{steps:?}");

@@ -8,7 +8,7 @@ use junctura_model::{Code, Error, Result};
 
 use crate::refused;
 
-/// What every endpoint begins with.
+/// The prefix of every endpoint.
 const SCHEME: &str = "tcp://";
 /// Letters of the longest name of a host (RFC 1035).
 const HOST_LENGTH_MAX: usize = 253;
@@ -46,7 +46,7 @@ impl Endpoint {
     pub fn resolve(&self) -> Result<Vec<SocketAddr>> {
         let found = (self.host.as_str(), self.port).to_socket_addrs();
         let found: Vec<_> = found
-            .map_err(|error| refused(Code::Unavailable, self.to_string(), "its host is not known", error))?
+            .map_err(|error| refused(Code::Unavailable, self.to_string(), "its host is unknown", error))?
             .collect();
         if found.is_empty() {
             return Err(Error::new(
@@ -88,7 +88,7 @@ impl FromStr for Endpoint {
         let (host, port) = rest.rsplit_once(':').ok_or_else(|| wrong(form))?;
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         if bare.is_none() && host.contains(':') {
-            return Err(wrong("the number of an IPv6 host stands in brackets"));
+            return Err(wrong("an IPv6 address must be in brackets"));
         }
         let host = bare.unwrap_or(host);
         let is_name = |letter: char| letter.is_ascii_alphanumeric() || ".-_:%".contains(letter);

@@ -5,10 +5,10 @@
 //!  Pool <--socket, rings--> Link ====== TCP, TLS ====== Gate <--socket, rings--> Server
 //!                           mirror of the segments      the segments themselves
 //! ```
-//! Each end is a thread that speaks to its own side as any process of the same machine does: frames through rings, payloads
-//! in shared memory. So the pool's client and server know nothing of networks. The stream between the two ends carries the
-//! same frames; the payload that a frame speaks of goes ahead of it, from the one segment straight into the same place of the
-//! other end's *mirror* of that segment. So the frame that arrives says what is true there, too.
+//! Each end is a thread that acts towards its own side like any process of the same machine: frames through rings, payloads
+//! in shared memory. So the pool's client and server need no network code. The stream between the two ends carries the same
+//! frames; the payload of a frame precedes it, from the segment directly into the same place of the other end's *mirror* of
+//! that segment. So the frame that arrives is valid there, too.
 //!
 //! Promises: what a client may do is not more than what a process of the server's machine may; nothing listens beyond
 //! loopback without TLS and tokens ([`Gate::open`]); a token's client has the rights of its token, which the server enforces; on loopback both ends refuse a peer of another user, unless a token or TLS
@@ -51,7 +51,7 @@ pub use upstream::{UpstreamOptions, UpstreamProxy};
 
 use junctura_model::{Code, Error, Result};
 
-/// For fuzzing: what strangers say first is read as each side reads it.
+/// For fuzzing: untrusted first bytes are read as each side reads them.
 ///
 /// # Errors
 /// As a gate would refuse it, or a client.
@@ -80,7 +80,7 @@ pub fn read_token(text: &str, plain: &[u8]) -> Result<String> {
     auth::token::SealedToken::parse(text).map(|sealed| sealed.to_text())
 }
 
-/// What the operating system refused.
+/// Makes an error of a refusal by the operating system.
 fn refused(code: Code, subject: impl Into<String>, action: &str, cause: impl std::fmt::Display) -> Error {
     Error::new(code, subject, format!("{action}: {cause}"))
 }

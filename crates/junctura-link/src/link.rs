@@ -1,4 +1,4 @@
-//! A client's way to a gate: it dials, shows who it is, and has a thread relay from then on.
+//! A client's connection to a gate: it dials, authenticates, and has a thread relay from then on.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -30,15 +30,15 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 pub struct DialOptions<'a> {
     /// Where it is.
     pub endpoint: &'a Endpoint,
-    /// What to show there.
+    /// The token for the gate.
     pub token: Option<&'a ClientToken>,
-    /// Whom to believe; beyond loopback nobody else is spoken to.
+    /// The authorities to trust; beyond loopback they are required.
     pub tls: Option<&'a ClientTls>,
     /// The users of this host whose servers are spoken to without TLS.
     pub users: LoopbackUsers,
-    /// Bytes of payloads that are kept here at most while nobody holds them.
+    /// The most bytes of unheld payloads that are kept here.
     pub mirror_bytes: u64,
-    /// How many streams the link is to have, from 1 to 8: large payloads go over all of them. A gate of an earlier version gives
+    /// The number of streams of the link, from 1 to 8: large payloads use all streams. A gate of an earlier version gives
     /// it one.
     pub streams: u8,
 }
@@ -49,7 +49,7 @@ pub struct DialedGate {
     /// Which one of the endpoint's addresses.
     address: SocketAddr,
     stream: LinkStream,
-    /// What the gate calls the link, and how many streams it may have.
+    /// The gate's identifier of the link, and the number of streams that it may have.
     pub(crate) granted: Option<(LinkId, u8)>,
     /// Those beyond the first.
     sides: Vec<LinkStream>,
@@ -58,8 +58,8 @@ pub struct DialedGate {
     mirror_bytes: u64,
 }
 
-/// The thread that relays. Dropped, it ends the client's connection to it, and waits until everything that the client said has
-/// been taken by the other end, or the lease is over. In a forked child it is without effect.
+/// The thread that relays. Dropped, it ends the client's connection to it, and waits until the other end has taken
+/// everything that the client sent, or the lease is over. In a forked child it has no effect.
 #[derive(Debug)]
 pub struct RelayThread {
     /// The client's end, which others may hold, too.
@@ -70,13 +70,14 @@ pub struct RelayThread {
 }
 
 impl DialOptions<'_> {
-    /// Connects, and shows who is there. Waits for the network; `interrupted` is asked when a signal comes, and an error of it
-    /// ends the wait.
+    /// Connects and authenticates. Waits for the network; `interrupted` is called when a signal arrives, and its error ends
+    /// the wait.
     ///
     /// # Errors
-    /// `InvalidArgument` for a number of streams that no link has; `Unavailable` when nobody listens there or answers in time; `Denied` when the token is not good, the server's certificate is not
-    /// one to believe, the endpoint is beyond loopback and there is nobody to believe, or the server is of another user of this host; `Protocol` when something
-    /// else listens there.
+    /// `InvalidArgument` for an invalid number of streams; `Unavailable` when no server listens there or answers in time;
+    /// `Denied` when the token is not valid, the server's certificate is not trusted, the endpoint is beyond loopback
+    /// without an authority to trust, or the server is of another user of this host; `Protocol` when another kind of server
+    /// listens there.
     pub fn dial(&self, interrupted: impl FnMut() -> Result<()>) -> Result<DialedGate> {
         self.dial_for(false, interrupted)
     }
@@ -100,7 +101,7 @@ impl DialOptions<'_> {
         Err(self.named(&last.unwrap_or_else(none)))
     }
 
-    /// An error says where.
+    /// Adds the place to an error.
     fn named(&self, error: &Error) -> Error {
         let subject = match error.subject() {
             "" => self.endpoint.to_string(),
@@ -175,8 +176,7 @@ impl DialOptions<'_> {
     ) -> Result<(LinkStream, HandshakeAnswer<'static>)> {
         let is_beyond = !address.ip().is_loopback();
         if is_beyond && self.tls.is_none() {
-            let cause =
-                "beyond loopback a pool is reached through TLS alone: say which certificate authority to believe";
+            let cause = "beyond loopback a pool is reached through TLS alone: name the certificate authority to trust";
             return Err(Error::new(Code::Denied, "", cause));
         }
         let socket = open(address, interrupted)?;
@@ -184,7 +184,7 @@ impl DialOptions<'_> {
         let is_proven = tls.is_some() || self.users == LoopbackUsers::Any;
         let mut stream = LinkStream::new(socket, tls)?;
         stream.widen();
-        // Before anything is sent: a token in the clear would let another user in who listens there in the server's place.
+        // Before anything is sent: a token in the clear would admit another user that listens there in the server's place.
         if !is_proven {
             stream.peer_must_be_own(AskingSide::Connector)?;
         }
@@ -219,7 +219,7 @@ impl DialOptions<'_> {
     }
 }
 
-/// What carries the streams of a link beyond the first.
+/// The threads that carry the streams of a link beyond the first.
 struct StreamWorkers {
     lead: StreamsGuard,
     porters: Vec<JoinHandle<()>>,
@@ -268,7 +268,8 @@ impl DialedGate {
         1 + self.sides.len()
     }
 
-    /// Goes on through the network: the client's end of a connection, as if the server were here, and what carries it.
+    /// Continues through the network: returns the client's end of a connection, as if the server were local, and the thread
+    /// that carries it.
     ///
     /// # Errors
     /// `LimitExceeded` when this process may open no more descriptors, `Io` when the system gives no thread.
@@ -306,7 +307,7 @@ impl DialedGate {
 }
 
 impl DialedGate {
-    /// Relays for all who come through `door`, until the link ends or the door is closed.
+    /// Relays for all clients that connect through `door`, until the link ends or the source is closed.
     pub(crate) fn relay_for(self, door: ChannelSource) -> (Result<()>, Option<ChannelSource>) {
         let crew = match StreamWorkers::of(self.sides, self.lease) {
             Ok(crew) => crew,
@@ -369,7 +370,7 @@ fn open(address: SocketAddr, interrupted: &mut dyn FnMut() -> Result<()>) -> Res
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            let cause = format!("nobody answered within {CONNECT_TIME_MAX:?}");
+            let cause = format!("no answer within {CONNECT_TIME_MAX:?}");
             return Err(Error::new(Code::Unavailable, "", cause));
         }
         let timeout = Timespec::try_from(left).map_err(|error| refused(Code::Io, "", "time", error))?;

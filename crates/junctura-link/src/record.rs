@@ -1,16 +1,16 @@
-//! Records: what the stream between two machines is made of. A header of 24 bytes, then the body.
+//! Records: the elements of the stream between two machines. A header of 24 bytes, then the body.
 //!
 //! ```text
 //!  0      1        4        8         12     16       24
 //!  | kind | 0 0 0  | length | segment | slot | offset |  body (length bytes)
 //! ```
-//! All numbers are little-endian. `segment`, `slot` and `offset` say where a payload belongs; elsewhere they are zero, but
-//! for the number of a channel, which stands in `slot`, and for parts, which have their number there and that of their load in
-//! `offset`.
+//! All numbers are little-endian. `segment`, `slot` and `offset` are the destination of a payload; elsewhere they are zero,
+//! except for the number of a channel, which is in `slot`, and for parts, which have their number there and that of their
+//! load in `offset`.
 //!
-//! A link of several streams has all of its records on the first one, but for the parts of large payloads, which come on
-//! any of them. A *load* is announced on the first stream ([`LinkRecord::Load`]), so no part comes to a place before that place is its
-//! own; [`LinkRecord::Whole`] stands before what is true only when all parts are there.
+//! A link of several streams has all records on the first one, except for the parts of large payloads, which may use any
+//! stream. A *load* is announced on the first stream ([`LinkRecord::Load`]), so no part is written to a place before that
+//! place is its own; [`LinkRecord::Whole`] precedes records that are valid only when all parts have arrived.
 
 use junctura_model::{Code, Error, Result};
 use zerocopy::byteorder::little_endian::{U32, U64};
@@ -18,12 +18,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of a record's header.
 pub const HEADER_BYTES: usize = 24;
-/// Bytes of the largest body. Larger payloads go in several pieces.
+/// Bytes of the largest body. Larger payloads are sent in several pieces.
 pub const BODY_BYTES_MAX: u32 = 1 << 30;
 /// Bytes of each part of a load; the last part is what is left.
 pub const PART_BYTES: u32 = 512 << 10;
 
-/// The header as it lies in the stream.
+/// The header in the stream.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct RecordHeader {
@@ -35,7 +35,7 @@ pub struct RecordHeader {
     offset: U64,
 }
 
-/// Where a payload lies: at a byte of a slot, or of the file tier.
+/// The place of a payload: at a byte of a slot, or of the file tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PayloadOffset {
     /// The segment; [`junctura_wire::fixed::FILE_TIER`]: the file, and `slot` means nothing.
@@ -46,30 +46,30 @@ pub struct PayloadOffset {
     pub offset: u64,
 }
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkRecord {
     /// So many bytes of whole frames.
     Frames(u32),
-    /// So many bytes of a payload, and where they belong. The frame that speaks of it comes later.
+    /// So many bytes of a payload, and their destination. The frame that refers to the payload follows later.
     Payload(PayloadOffset, u32),
-    /// From the server: nobody there holds what lies here; its memory may be used for something else. `offset` of the file
-    /// tier's is where it begins; the body holds nothing, and `length` says how long it is.
+    /// From the server: no client there holds this payload; its memory may be reused. For the file tier `offset` is its
+    /// start; the body is empty, and `length` is that of the payload.
     Forget(PayloadOffset, u64),
-    /// Nothing to say; so the other end hears that this one is there.
+    /// Nothing to send; shows the other end that this one is alive.
     Beat,
     /// The frames from here on are of this channel. From the client's end, a number that is higher than all before begins one.
     Channel(u32),
-    /// This end says no more on this channel.
+    /// This end sends no more on this channel.
     Close(u32),
     /// So many bytes of this channel's frames were passed on: there is room for as many more.
     Room(u32, u32),
-    /// From the server: no channel is left that knows this segment; its mirror goes.
+    /// From the server: no channel is left that knows this segment; its mirror is removed.
     Drop(u32),
-    /// A payload of so many bytes that comes in parts of [`PART_BYTES`], and where it belongs. The loads that one end announces are
-    /// counted from 0.
+    /// A payload of so many bytes that is sent in parts of [`PART_BYTES`], and its destination. The loads that one end
+    /// announces are counted from 0.
     Load(PayloadOffset, u32),
-    /// What follows holds when all parts of all loads so far have come.
+    /// The following records are valid when all parts of all loads so far have arrived.
     Whole,
     /// So many bytes of a load, by its number and by that of the part. On any stream.
     Part(u64, u32, u32),

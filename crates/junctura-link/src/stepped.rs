@@ -1,4 +1,4 @@
-//! The ends of a link without their threads, for tests: each does what it can do at once, when it is told to.
+//! The ends of a link without their threads, for tests: each does what it can without blocking, when the test steps it.
 //!
 //! So a test decides what happens before what, and nothing depends on the clock: no lease ends, since it is long. Everything
 //! else is what the threads of a gate and of a client do.
@@ -24,22 +24,22 @@ pub struct SteppedEnd {
     /// `None`: it is over here.
     relay: Option<StreamRelay>,
     phase: LinkPhase,
-    /// Those who carry the streams beyond the first, as long as they do.
+    /// The carriers of the streams beyond the first, as long as they run.
     porters: Vec<StreamWorker>,
 }
 
 enum LinkPhase {
     Relays,
-    /// Everything is said; what the other end says until it closes, too, is read over.
+    /// Everything was sent; the other end's data until its close is discarded, too.
     Lingers,
-    /// What the other end said last is passed on.
+    /// The other end's last frames are passed on.
     SaysLastWords,
 }
 
-/// What became of a link.
+/// The result of a link.
 #[derive(Debug)]
 pub enum LinkOutcome {
-    /// This side has closed, and everything that it said was sent.
+    /// This side has closed, and everything that it sent was passed on.
     Here,
     /// The other end has closed.
     There,
@@ -47,7 +47,7 @@ pub enum LinkOutcome {
     Broken(Error),
 }
 
-/// A round, and where it came to nothing another one, as after waking up.
+/// Runs a round, and where it moved nothing another one, as after waking up.
 fn take_turn(relay: &mut StreamRelay) -> Result<RoundResult> {
     match relay.round()? {
         RoundResult::Still => {
@@ -68,7 +68,7 @@ impl SteppedEnd {
         Ok(Self::new(LinkSide::Client, local, LinkStream::within(wire, tls)?, 0))
     }
 
-    /// The gate's end: `local` leads to the server. Of what nobody holds, the client keeps `mirror_bytes` at most.
+    /// Makes the gate's end: `local` leads to the server. The client keeps at most `mirror_bytes` of unheld payloads.
     ///
     /// # Errors
     /// `Io` when the socket cannot be used.
@@ -158,7 +158,7 @@ impl SteppedEnd {
         (!stays, None)
     }
 
-    /// Whether the link is over here, and nothing more comes.
+    /// Whether the link is over here, and nothing more arrives.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.relay.is_none() && self.porters.is_empty()

@@ -13,7 +13,7 @@ use crate::auth::peer_user::{self, AskingSide};
 use crate::auth::tls::TlsSession;
 use crate::refused;
 
-/// What is asked of the system for a socket's buffers (it may give less): enough for a long way at a high rate.
+/// The requested size of a socket's buffers (the system may give less): enough for a long path at a high rate.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 
 /// A connection whose two directions are read and written as far as that is possible at once.
@@ -22,16 +22,16 @@ pub(crate) struct LinkStream {
     tls: Option<TlsSession>,
 }
 
-/// What carries the bytes.
+/// The carrier of the bytes.
 pub(crate) enum StreamSocket {
-    /// Shared with whoever may end it.
+    /// Shared with code that may end it.
     Tcp(Arc<TcpStream>),
-    /// For tests, which are to say what arrives, and when.
+    /// For tests, which control what arrives, and when.
     #[cfg(any(test, feature = "stepped"))]
     Unix(std::os::unix::net::UnixStream),
 }
 
-/// What a read came to.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadOutcome {
     Bytes(usize),
@@ -70,7 +70,7 @@ impl LinkStream {
         Self { socket, tls }
     }
 
-    /// What to wait for, beside what there is to be sent.
+    /// Returns the events to wait for, beside data to send.
     pub(crate) fn interest(&self, wants_to_send: bool) -> PollFlags {
         let pending = self.tls.as_ref().is_some_and(TlsSession::wants_write);
         let mut flags = PollFlags::empty();
@@ -95,7 +95,7 @@ impl LinkStream {
         self.tls.is_some()
     }
 
-    /// Reads what has come into `into`, in their order.
+    /// Reads arrived data into `into`, in order.
     pub(crate) fn read(&mut self, into: &mut [IoSliceMut<'_>]) -> Result<ReadOutcome> {
         match &mut self.tls {
             None => came(self.socket.read_vectored(into)),
@@ -103,7 +103,8 @@ impl LinkStream {
         }
     }
 
-    /// Writes as much of `from` as goes at once, and says how much; 0: the socket takes no more now.
+    /// Writes as much of `from` as possible without blocking, and returns the number of bytes; 0: the socket takes no more
+    /// now.
     pub(crate) fn write(&mut self, from: &[IoSlice<'_>]) -> Result<usize> {
         match &mut self.tls {
             None => went(self.socket.write_vectored(from)),
@@ -119,7 +120,7 @@ impl LinkStream {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Declares that nothing more will be sent.
     pub(crate) fn end(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.end(&mut self.socket);
@@ -131,12 +132,12 @@ impl LinkStream {
         };
     }
 
-    /// Waits until the socket is as `flags` say, or until `timeout`.
+    /// Waits until the socket has the state of `flags`, or until `timeout`.
     pub(crate) fn wait(&self, flags: PollFlags, timeout: &Timespec) -> Result<()> {
         let mut one = [rustix::event::PollFd::new(self, flags)];
         match rustix::event::poll(&mut one, Some(timeout)) {
             Ok(_) => Ok(()),
-            Err(rustix::io::Errno::INTR) => Err(Error::new(Code::Interrupted, "", "a signal came")),
+            Err(rustix::io::Errno::INTR) => Err(Error::new(Code::Interrupted, "", "a signal arrived")),
             Err(errno) => Err(refused(Code::Io, "", "cannot wait", errno)),
         }
     }

@@ -4,8 +4,8 @@
 //!   clients <--socket, rings--> Upstream ====== TCP, TLS ====== Gate <--sockets, rings--> Server
 //!                               one mirror                      a client for each client
 //! ```
-//! To the server each of them is a client like any other; so everything holds for them that holds for others. A payload that
-//! several are given comes once, while it is in the mirror.
+//! To the server each process is a client like any other, with the same guarantees. A payload for several processes is sent
+//! once, while it is in the mirror.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -32,13 +32,13 @@ pub struct UpstreamProxy {
 pub struct UpstreamOptions {
     /// The gate.
     pub endpoint: Endpoint,
-    /// What to show there.
+    /// The token for the gate.
     pub token: Option<ClientToken>,
-    /// Whom to believe; beyond loopback nobody else is spoken to.
+    /// The authorities to trust; beyond loopback they are required.
     pub tls: Option<ClientTls>,
     /// As [`DialOptions::users`].
     pub users: LoopbackUsers,
-    /// Bytes of payloads that are kept here at most while nobody holds them.
+    /// The most bytes of unheld payloads that are kept here.
     pub mirror_bytes: u64,
     /// Streams of the link, as in [`DialOptions::streams`].
     pub streams: u8,
@@ -65,7 +65,7 @@ impl UpstreamOptions {
 }
 
 impl UpstreamProxy {
-    /// Where clients of this machine look for an upstream of this gate, unless they are told another address.
+    /// Returns the address at which clients of this machine look for an upstream of this gate, by default.
     #[must_use]
     pub fn usual_address(endpoint: &Endpoint) -> Option<ServerAddress> {
         let letters = endpoint.host().chars().map(|letter| match letter {
@@ -159,7 +159,7 @@ fn tell(endpoint: &Endpoint, ended: Result<()>) {
     }
 }
 
-/// Whether somebody waits at the door, or it is to be closed.
+/// Waits until a client connects, or the source is to be closed.
 fn wait_for_client(door: &ChannelSource) -> Result<bool> {
     let mut watched: Vec<_> = door.watched().collect();
     match poll(&mut watched, None) {

@@ -1,8 +1,8 @@
 //! Which slot a producer fills next: decided by the producer alone, without asking the server.
 //!
 //! The producer adds every segment that it leased; from then on each slot is free or in use. A slot is in use from
-//! [`SlotAllocator::allocate`] until [`SlotAllocator::free`]: while it is filled, and after its offer until the server says that it is
-//! freed. Allocating and freeing take the same short time however many slots there are.
+//! [`SlotAllocator::allocate`] until [`SlotAllocator::free`]: while it is filled, and after its offer until the server
+//! reports that it is free. Allocating and freeing take the same short time for any number of slots.
 //!
 //! Usually the slot that was freed last is used next, because its memory is still in the processor's cache
 //! ([`SlotReuse::Latest`]); a measurement that wants cold memory asks for the opposite ([`SlotReuse::Oldest`]).
@@ -23,7 +23,7 @@ pub enum SlotReuse {
     /// The one freed last: warm in the cache, and other segments run empty.
     #[default]
     Latest,
-    /// The one freed first, from each segment in turn: every slot comes round.
+    /// The one freed first, from each segment in turn: every slot is reused.
     Oldest,
 }
 
@@ -126,8 +126,8 @@ impl SlotAllocator {
         self.take(LARGE, place)
     }
 
-    /// Makes a slot free again: the server said so, or its payload was never offered. False (and nothing changed) when
-    /// that slot is not in use here.
+    /// Makes a slot free again: the server reported it, or its payload was never offered. Returns false (and changes
+    /// nothing) when that slot is not in use here.
     #[must_use]
     pub fn free(&mut self, segment: u32, slot: u32) -> bool {
         let Some(known) = self.segments.get_mut(&segment) else {
@@ -147,8 +147,8 @@ impl SlotAllocator {
         true
     }
 
-    /// Forgets a segment that is returned, or gone. False (and nothing changed) when a slot of it is in use, or it is
-    /// not known.
+    /// Forgets a segment that is returned or dropped. Returns false (and changes nothing) when one of its slots is in use,
+    /// or the segment is unknown.
     #[must_use]
     pub fn remove_segment(&mut self, segment: u32) -> bool {
         let Some(known) = self.segments.get(&segment).filter(|known| known.in_use == 0) else {

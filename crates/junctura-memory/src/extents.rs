@@ -1,8 +1,8 @@
 //! Which parts of the file tier are taken: pure accounts, as the ledger keeps them for memory.
 //!
-//! A payload has one stretch of the file to itself. What is given back is used again, the best fit first; where nothing
-//! fits, the file grows. The limit is on what is taken, not on where it lies: a file with holes takes no more room on a
-//! disk than what is in it.
+//! A payload has one extent of the file to itself. Freed extents are reused, the best fit first; where nothing fits, the
+//! file grows. The limit is on used bytes, not on positions: a file with holes takes no more room on a disk than its
+//! contents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,8 +34,8 @@ impl FileExtents {
         }
     }
 
-    /// Takes a stretch for so many bytes (at least one) and says where it begins; `None` (and nothing taken) when the file
-    /// would hold too much.
+    /// Takes an extent for so many bytes (at least one) and returns its start; `None` (and nothing taken) when the file
+    /// would contain too much.
     pub fn take(&mut self, bytes: u64) -> Option<u64> {
         if !self.has_room_for(bytes) {
             return None;
@@ -109,7 +109,7 @@ impl FileExtents {
     }
 }
 
-/// What a payload takes. One that is too long for any file takes more than any limit.
+/// Returns the units that a payload takes. One that is too long for any file takes more than any limit.
 fn whole_units(bytes: u64) -> u64 {
     bytes.max(1).checked_next_multiple_of(UNIT_BYTES).unwrap_or(u64::MAX)
 }

@@ -1,8 +1,7 @@
-//! The server's accounts: who leases which segment, which slots hold objects, and what of the budget is left.
+//! The server's accounts: which client leases which segment, which slots hold objects, and how much of the budget is left.
 //!
-//! The ledger decides and counts; it owns no memory and makes no system call, so the server's core can be run against
-//! it in simulated time. It believes nothing that a client says: every segment, slot and length is checked against
-//! what was leased.
+//! The ledger decides and counts; it owns no memory and makes no system call, so the server's core can be run against it in
+//! simulated time. It trusts no request of a client: every segment, slot and length is checked against the leases.
 //!
 //! ```text
 //!            lease                      client_left
@@ -12,8 +11,8 @@
 //!      └──────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Counted against the budget: every segment from its lease until it is dropped, whatever lies in it, and payloads
-//! that the server keeps itself. Segment numbers are never used twice, so a late message cannot mean another segment.
+//! Counted against the budget: every segment from its lease until it is dropped, used or not, and payloads that the server
+//! keeps itself. Segment numbers are never reused, so a late message cannot mean another segment.
 
 mod answers;
 mod lengths;
@@ -25,7 +24,7 @@ use lengths::SlotLengths;
 
 pub use answers::{ClientMemory, LeaseRefusal, RefusalReason, SegmentError, SegmentGrant, VacatedSlot};
 
-/// What the ledger allows.
+/// The limits of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LedgerLimits {
     /// Bytes of all segments and inline payloads together.
@@ -106,7 +105,7 @@ impl MemoryLedger {
     /// where memory is short, never less than one slot.
     ///
     /// # Errors
-    /// [`LeaseRefusal`] says what is in the way; only [`RefusalReason::Budget`] is worth waiting for.
+    /// [`LeaseRefusal`] names the limit; only [`RefusalReason::Budget`] is worth waiting for.
     pub fn lease(&mut self, client: u32, payload_bytes: u64) -> Result<SegmentGrant, LeaseRefusal> {
         let slot_bytes = classes::slot_bytes(payload_bytes);
         let full = |reason| self.refusal(reason, payload_bytes);
@@ -149,7 +148,7 @@ impl MemoryLedger {
     /// An object was offered in a slot: it belongs to the pool until it is vacated.
     ///
     /// # Errors
-    /// Whatever is wrong with what the client says; nothing has changed then.
+    /// Any error in the client's request; nothing has changed then.
     pub fn occupy(&mut self, client: u32, segment: u32, slot: u32, length: u64) -> Result<(), SegmentError> {
         let known = self.segments.get_mut(&segment).ok_or(SegmentError::NoSuchSegment)?;
         if known.owner != Some(client) {
@@ -169,8 +168,8 @@ impl MemoryLedger {
         Ok(())
     }
 
-    /// An object left its slot. The server tells the owner, if there is one, that the slot is free; an ownerless
-    /// segment is dropped with its last object. Vacating a slot that is not occupied is the server's own mistake.
+    /// Records that an object left its slot. The server notifies the owner, if there is one, that the slot is free; an
+    /// ownerless segment is dropped with its last object. Vacating a slot that is not occupied is a bug of the server.
     pub fn vacate(&mut self, segment: u32, slot: u32) -> VacatedSlot {
         let length = self
             .segments
@@ -198,8 +197,8 @@ impl MemoryLedger {
         }
     }
 
-    /// A client is gone, and what it had not offered with it. Returns its segments that hold nothing, which are dropped
-    /// now; the others are ownerless from here on.
+    /// Removes a client, and what it had not offered. Returns its empty segments, which are dropped now; the others are
+    /// ownerless from here on.
     pub fn client_left(&mut self, client: u32) -> Vec<u32> {
         let mut dropped = self.clients.remove(&client).unwrap_or_default();
         dropped.retain(|segment| match self.segments.get_mut(segment) {
@@ -219,7 +218,7 @@ impl MemoryLedger {
     /// A client returns a segment, which is dropped.
     ///
     /// # Errors
-    /// When it does not lease it, or an object still lies in it.
+    /// When the client does not lease the segment, or the segment contains an object.
     pub fn give_back(&mut self, client: u32, segment: u32) -> Result<(), SegmentError> {
         let known = self.segments.get(&segment).ok_or(SegmentError::NoSuchSegment)?;
         if known.owner != Some(client) {
@@ -240,8 +239,8 @@ impl MemoryLedger {
         Ok(())
     }
 
-    /// The segments of other clients in which no object lies, as client and segment, largest first: worth asking back
-    /// when memory is short. Their owners may be filling them, and then keep them.
+    /// Returns the empty segments of other clients, as client and segment, largest first: candidates for a recall when
+    /// memory is short. Their owners may be filling them, and then keep them.
     pub fn recallable(&self, excluding: u32) -> impl Iterator<Item = (u32, u32)> + use<> {
         let idle = |(&number, segment): (&u32, &LedgerSegment)| {
             let owner = segment
@@ -300,7 +299,7 @@ impl MemoryLedger {
         self.used_bytes() > self.limits.high_mark_bytes
     }
 
-    /// Where an object's slot lies: its offset in the segment, in bytes. `None` for a slot that there is not.
+    /// Returns the offset of an object's slot in the segment, in bytes. `None` for a slot that does not exist.
     #[must_use]
     pub fn offset(&self, segment: u32, slot: u32) -> Option<u64> {
         let known = self
@@ -310,7 +309,7 @@ impl MemoryLedger {
         Some(u64::from(slot) * known.slot_bytes)
     }
 
-    /// What a segment was granted as; `None` when it is gone.
+    /// Returns the grant of a segment; `None` when it was dropped.
     #[must_use]
     pub fn grant(&self, segment: u32) -> Option<SegmentGrant> {
         let known = self.segments.get(&segment)?;
@@ -321,8 +320,7 @@ impl MemoryLedger {
         })
     }
 
-    /// What each client holds, the one with most memory first; `None` stands for clients that have left. Walks over all
-    /// segments.
+    /// Returns the memory of each client, largest first; `None` stands for clients that have left. Walks over all segments.
     #[must_use]
     pub fn holders(&self) -> Vec<ClientMemory> {
         let mut holders: Vec<ClientMemory> = self
@@ -347,8 +345,8 @@ impl MemoryLedger {
             .map_or(0, |held| self.sum(Some(client), held).leased_bytes)
     }
 
-    /// Slots in which no object lies, of those that a client leases for payloads of this size; it may be filling them. Counts
-    /// no further than `most`. Walks over its segments.
+    /// Returns the number of empty slots among those that a client leases for payloads of this size; it may be filling
+    /// them. Counts no further than `most`. Walks over its segments.
     #[must_use]
     pub fn free_slots(&self, client: u32, payload_bytes: u64, most: u64) -> u64 {
         let slot_bytes = classes::slot_bytes(payload_bytes);
@@ -364,7 +362,7 @@ impl MemoryLedger {
         free
     }
 
-    /// What a refusal for want of memory says now, for a payload of this size that waits.
+    /// Returns the current refusal for lack of memory, for a waiting payload of this size.
     #[must_use]
     pub fn full(&self, payload_bytes: u64) -> LeaseRefusal {
         self.refusal(RefusalReason::Budget, payload_bytes)

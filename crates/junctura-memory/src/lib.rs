@@ -1,8 +1,8 @@
-//! Shared memory: sealed segments, maps, size classes and who holds which slot.
+//! Shared memory: sealed segments, maps, size classes and the owners of slots.
 //!
 //! Producer and consumer map the same pages, so a payload is written once and never copied. The server makes every
-//! [`SealedSegment`] and decides by its [`MemoryLedger`] who may have how much; a producer leases whole segments, fills slots that
-//! its [`SlotAllocator`] give it without asking, and consumers read through a [`SegmentMapping`].
+//! [`SealedSegment`] and its [`MemoryLedger`] decides how much each client may have; a producer leases whole segments,
+//! fills slots that its [`SlotAllocator`] returns without a request, and consumers read through a [`SegmentMapping`].
 //!
 //! ```text
 //!  segment: one sealed memfd of fixed size         slot i lies at i * slot_bytes

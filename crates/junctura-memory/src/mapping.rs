@@ -1,12 +1,12 @@
-//! The client's side of a segment: maps of descriptors that somebody else made.
+//! The client's side of a segment: maps of descriptors that the server made.
 //!
 //! A descriptor is mapped only after its seals and its size were checked, because reading past the end of a file that
 //! a peer has truncated kills the reader. It is closed once it is mapped. A consumer gets a [`SegmentMapping`], which reads;
 //! a producer a [`WritableMapping`], which hands out each slot as a [`SlotMut`] to one owner at a time.
 //!
-//! What the compiler cannot see: other processes map the same pages. The protocol says that a producer does not touch
-//! a slot from `offer` until the pool has freed it, and every process of the user is trusted to follow it (mode
-//! `trusted`). On that belief bytes that were delivered are shown as plain slices.
+//! Not visible to the compiler: other processes map the same pages. The protocol requires that a producer does not touch a
+//! slot from `offer` until the pool has freed it, and every process of the user is trusted to follow it (mode `trusted`).
+//! Under that assumption delivered bytes are exposed as plain slices.
 
 use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
@@ -68,8 +68,8 @@ impl SegmentMapping {
 
 /// The first bytes of a file, mapped for reading. Unmapped when dropped; share it by `Arc`.
 ///
-/// What the compiler cannot see: whoever may write the file could change these bytes, or cut them off, and then reading them
-/// kills the reader, as does a disk that fails. It is for files whose owners promise to do neither.
+/// Not visible to the compiler: a process that may write the file could change these bytes, or cut them off, and then
+/// reading them kills the reader, as does a disk error. It is for files whose owners promise to do neither.
 #[derive(Debug)]
 pub struct FileMap(MappedRegion);
 
@@ -88,7 +88,7 @@ impl FileMap {
         MappedRegion::of(file, bytes, ProtFlags::READ).map(Self)
     }
 
-    /// Bytes of it.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.bytes as u64
@@ -166,7 +166,7 @@ impl WritableMapping {
         }
         let start = self.region.range(u64::from(slot) * self.slot_bytes, length)?;
         let (word, bit) = self.taken_bit(slot);
-        // Acquire, with the release in `SlotMut::drop`: the former owner's writes come before ours.
+        // Acquire, with the release in `SlotMut::drop`: the former owner's writes happen before ours.
         if word.fetch_or(bit, Ordering::Acquire) & bit != 0 {
             return Err(Error::new(Code::Conflict, format!("slot {slot}"), "it has an owner"));
         }
@@ -208,7 +208,7 @@ impl SlotMut {
         self.slot
     }
 
-    /// The map that the bytes lie in; whoever exports their address keeps it alive.
+    /// Returns the map that contains the bytes; a caller that exports their address keeps it alive.
     #[must_use]
     pub fn mapping(&self) -> &Arc<WritableMapping> {
         &self.mapping
@@ -224,8 +224,9 @@ impl SlotMut {
         self.length = self.length.min(length);
     }
 
-    /// The bytes from `from` on in parts of `part_bytes`, the last of them what is left, so that several threads may write at
-    /// once. The right to write the slot ends with the last part. None when nothing lies behind `from`, or parts have no bytes.
+    /// Divides the bytes from `from` on into parts of `part_bytes`, the last one with the rest, so that several threads may
+    /// write at once. The right to write the slot ends with the last part. Returns none when nothing follows `from`, or
+    /// parts have no bytes.
     #[must_use]
     pub fn divide(self, from: usize, part_bytes: usize) -> Vec<SlotPart> {
         let (start, length) = (self.start, self.length);
@@ -247,7 +248,7 @@ impl Deref for SlotMut {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `take` has shown that the bytes lie within the map, which `mapping` keeps alive; the slot's bit in
+        // SAFETY: `take` has shown that the bytes are within the map, which `mapping` keeps alive; the slot's bit in
         // `taken` is ours, so no other `SlotMut` covers them.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
@@ -277,7 +278,7 @@ unsafe impl Sync for SlotMut {}
 pub struct SlotPart {
     start: NonNull<u8>,
     length: usize,
-    /// Nobody reaches its bytes: it keeps the map, and the slot's bit.
+    /// Its bytes are not accessed: it keeps the map, and the slot's bit.
     _whole: Arc<SlotMut>,
 }
 
@@ -285,8 +286,8 @@ impl Deref for SlotPart {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the bytes lie within the slot, which `_whole` keeps; `divide` has given no two parts the same ones, and has
-        // taken the slot itself from everybody else.
+        // SAFETY: the bytes are within the slot, which `_whole` keeps; `divide` has given no two parts the same ones, and
+        // has taken the slot itself from all other code.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }
@@ -310,7 +311,7 @@ struct MappedRegion {
     bytes: usize,
 }
 
-// SAFETY: the region is plain memory that belongs to no thread; who may write to it is decided by its wrappers.
+// SAFETY: the region is plain memory that belongs to no thread; its wrappers control write access.
 unsafe impl Send for MappedRegion {}
 // SAFETY: as above; a `&MappedRegion` gives out addresses and never writes.
 unsafe impl Sync for MappedRegion {}
@@ -337,7 +338,7 @@ impl MappedRegion {
         Ok(Self { start, bytes: size })
     }
 
-    /// Where a range begins, if all of it lies within the region.
+    /// Returns the start of a range that is completely within the region.
     fn range(&self, offset: u64, length: u64) -> Result<NonNull<u8>> {
         if offset.checked_add(length).is_none_or(|end| end > self.bytes as u64) {
             return Err(corrupt(format!(
@@ -349,11 +350,11 @@ impl MappedRegion {
         Ok(unsafe { self.start.add(offset as usize) })
     }
 
-    /// The bytes of a range that nobody writes to: delivered ones, or those of a file whose owners leave them as they are.
+    /// Returns the bytes of an immutable range: delivered ones, or those of a file whose owners do not change them.
     fn slice(&self, offset: u64, length: u64) -> Result<&[u8]> {
         let start = self.range(offset, length)?;
-        // SAFETY: `range` has shown that the bytes lie within the map, which lives as long as `self` and is always initialised;
-        // nobody writes to them (see the beliefs of the module, and of `FileMap`).
+        // SAFETY: `range` has shown that the bytes are within the map, which lives as long as `self` and is always
+        // initialised; no process writes to them (see the assumptions of the module, and of `FileMap`).
         Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), length as usize) })
     }
 
@@ -376,7 +377,7 @@ impl Drop for MappedRegion {
     }
 }
 
-/// Whether the descriptor is a segment that nobody can shrink, of the size that was announced.
+/// Checks that the descriptor is a segment that cannot shrink, of the announced size.
 fn check(fd: &OwnedFd, bytes: u64) -> Result<()> {
     let seals = rustix::fs::fcntl_get_seals(fd).map_err(|errno| corrupt(format!("no seals: {errno}")))?;
     if !seals.contains(SEALS) {

@@ -1,6 +1,6 @@
 //! Maps from segment and client numbers.
 //!
-//! The server counts these numbers up, so nobody can choose them to collide, and one multiplication spreads them well
+//! The server counts these numbers up, so no client can choose them to collide, and one multiplication spreads them well
 //! enough. The standard hasher would cost more than the rest of a look-up.
 
 use std::collections::HashMap;

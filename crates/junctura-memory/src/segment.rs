@@ -1,10 +1,10 @@
-//! The server's side of a segment: memory that everybody may see and nobody may shrink.
+//! The server's side of a segment: memory that every client may read and no process may shrink.
 //!
-//! A segment is a memfd of a fixed size. Seals forbid anybody, the server included, to change the size or the seals,
-//! so no peer can make another one fault; its mode lets only the owner read. Two descriptors stay with the server:
-//! one for writing, which goes to the producer that leases the segment and through which holes are punched, and one
-//! that was opened anew for reading only, which goes to consumers. The second can neither be mapped writable nor
-//! truncated, and another user cannot open it again.
+//! A segment is a memfd of a fixed size. Seals forbid every process, the server included, to change the size or the seals,
+//! so no peer can make another one fault; its mode lets only the owner read. Two descriptors stay with the server: one for
+//! writing, which is sent to the producer that leases the segment and through which holes are punched, and one that was
+//! opened again for reading only, which is sent to consumers. The second can neither be mapped writable nor truncated, and
+//! another user cannot open it again.
 //!
 //! `F_SEAL_FUTURE_WRITE` would protect more, but it also forbids punching holes; so that seal is not used.
 
@@ -19,7 +19,7 @@ use crate::classes::PAGE_BYTES;
 /// The seals that every segment has, and that every client checks.
 pub(crate) const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// A sealed segment. Its memory lives until this value and every map of it are gone.
+/// A sealed segment. Its memory lives until this value and every map are dropped.
 #[derive(Debug)]
 pub struct SealedSegment {
     rw: OwnedFd,

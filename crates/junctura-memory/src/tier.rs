@@ -1,11 +1,11 @@
 //! The file tier: payloads that memory has no room for, in one file of the server.
 //!
-//! The file has no name: nobody else can open or truncate it, and whatever becomes of the server, its room on the disk is
-//! free again once the last descriptor of it is closed. A consumer gets a descriptor that can only be read, and reads what it
-//! was given by itself, so that a slow disk keeps nobody else waiting. It reads rather than maps: of a disk that fails a
-//! reader gets an error, of a map a signal.
+//! The file has no name: no other process can open or truncate it, and however the server ends, its room on the disk is
+//! free again once the last descriptor is closed. A consumer gets a read-only descriptor, and reads its payloads by itself,
+//! so that a slow disk blocks no other client. It reads rather than maps: on a disk error a reader gets an error, a map a
+//! signal.
 //!
-//! Every payload has a CRC-32C (Castagnoli), taken while it is written and compared by whoever reads it.
+//! Every payload has a CRC-32C (Castagnoli), computed while it is written and compared by its reader.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -132,7 +132,11 @@ impl SpillFile {
 pub fn read(file: BorrowedFd<'_>, at: u64, length: u64) -> Result<Vec<u8>> {
     let stat = rustix::fs::fstat(file).map_err(|errno| io("asking for its size", errno))?;
     if at.checked_add(length).is_none_or(|end| end > stat.st_size as u64) {
-        return Err(Error::new(Code::Corrupt, "spilled payload", "the file ends before it"));
+        return Err(Error::new(
+            Code::Corrupt,
+            "spilled payload",
+            "the file ends before its last byte",
+        ));
     }
     let mut payload = Vec::new();
     if payload.try_reserve_exact(length as usize).is_err() {
@@ -154,7 +158,13 @@ fn make_directory(directory: &Path) -> rustix::io::Result<()> {
 fn read_all(file: BorrowedFd<'_>, mut bytes: &mut [u8], mut at: u64) -> Result<()> {
     while !bytes.is_empty() {
         match rustix::io::pread(file, &mut *bytes, at) {
-            Ok(0) => return Err(Error::new(Code::Corrupt, "spilled payload", "the file ends before it")),
+            Ok(0) => {
+                return Err(Error::new(
+                    Code::Corrupt,
+                    "spilled payload",
+                    "the file ends before its last byte",
+                ));
+            }
             Ok(count) => {
                 bytes = &mut bytes[count..];
                 at += count as u64;

@@ -1,8 +1,7 @@
-//! A payload to read, wherever it lies.
+//! A payload to read, in any place.
 //!
-//! Small payloads travel inside the message and are kept here; larger ones stay in their segment, and the view keeps
-//! its map alive. Clones are cheap and share the bytes. Telling the server that an object is released is not done
-//! here: whoever hands out views counts them.
+//! Small payloads travel inside the message and are kept here; larger ones stay in their segment, and the view keeps its
+//! map alive. Clones are cheap and share the bytes. Releases are not sent here: the owner of the views counts them.
 
 use std::fmt;
 use std::ops::Deref;
@@ -34,7 +33,7 @@ impl Payload {
         Self(PayloadBytes::Empty)
     }
 
-    /// A copy of bytes that came inside a message.
+    /// Copies bytes that arrived inside a message.
     #[must_use]
     pub fn inline(bytes: &[u8]) -> Self {
         if bytes.is_empty() {
@@ -44,7 +43,7 @@ impl Payload {
         }
     }
 
-    /// Bytes that lie in a segment.
+    /// Returns a view of bytes in a segment.
     ///
     /// # Errors
     /// `Corrupt` when they reach over the segment's end.
@@ -57,7 +56,7 @@ impl Payload {
         }))
     }
 
-    /// The map that the bytes lie in, if they do.
+    /// Returns the map that contains the bytes, if any.
     #[must_use]
     pub fn mapping(&self) -> Option<&Arc<SegmentMapping>> {
         match &self.0 {

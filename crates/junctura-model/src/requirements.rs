@@ -58,7 +58,7 @@ pub fn check_name(name: &str) -> Result<()> {
             name.len()
         )
     } else if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(is_plain) {
-        "ASCII letters, digits and ._+:-/ are allowed, and a letter or digit comes first".to_owned()
+        "ASCII letters, digits and ._+:-/ are allowed, and the first must be a letter or digit".to_owned()
     } else {
         return Ok(());
     };
@@ -194,7 +194,7 @@ mod tests {
             ),
             (
                 "requirements:\n  a: {selector: x=1}\n  a: {selector: x=1}",
-                "line 3 a stands twice",
+                "line 3 a occurs twice",
             ),
             (
                 "requirements:\n  a:\n    selector: x=1\n    ttl: 1h",

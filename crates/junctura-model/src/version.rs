@@ -38,7 +38,7 @@ impl FromStr for Version {
             Error::new(
                 Code::InvalidArgument,
                 "version",
-                format!("{text:?} is none, such as 1.42"),
+                format!("{text:?} is not a version such as 1.42"),
             )
         })?;
         Ok(Version { incarnation, sequence })
@@ -190,8 +190,8 @@ impl FromStr for Cursor {
         }
         let hex = text
             .strip_prefix(PREFIX)
-            .ok_or_else(|| refused("no cursor begins like this"))?;
-        let bytes = unhex(hex).ok_or_else(|| refused("a cursor has only pairs of 0-9 and a-f"))?;
+            .ok_or_else(|| refused("it does not begin like a cursor"))?;
+        let bytes = unhex(hex).ok_or_else(|| refused("after its prefix a cursor has only pairs of 0-9 and a-f"))?;
         let (check, bytes) = bytes.split_first_chunk().ok_or_else(|| refused("cut off"))?;
         if u32::from_be_bytes(*check) != check_of(bytes) {
             return Err(refused("damaged"));

@@ -264,7 +264,7 @@ fn take(opened: &mut OpenNode, node: YamlNode) -> Read<()> {
     } else {
         let name = node.text("a name")?;
         if opened.entries.iter().any(|entry| entry.name == name) {
-            return Err(YamlFault::new(line, format!("{name} stands twice in one map")));
+            return Err(YamlFault::new(line, format!("{name} occurs twice in one map")));
         }
         opened.name = Some((name.to_owned(), line));
     }

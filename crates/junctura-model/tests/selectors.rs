@@ -399,7 +399,7 @@ fn errors_have_a_picture() {
     );
     assert_eq!(
         picture("note=日本,colour=red"),
-        "InvalidSelector: selector: '日' means nothing here; a value with such a character stands in double quotes \
+        "InvalidSelector: selector: '日' is not allowed here; put a value with this character in double quotes \
          (at byte 5)\n  note=日本,colour=red\n       ^"
     );
     let long = format!("{} or class=\"\\x\"", vec!["class=od"; 20].join(" or "));

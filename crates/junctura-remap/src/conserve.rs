@@ -5,7 +5,7 @@ use junctura_model::Result;
 use crate::links::invalid;
 use crate::weights::{ApplyOptions, NormalizeBy, Weights};
 
-/// What a field holds and what it becomes, as integrals over area.
+/// Integrals over area of a field and of its remapped result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConservedIntegrals {
     /// Over the part of the source that takes part and is not missing.
@@ -43,10 +43,10 @@ impl CompensatedSum {
 }
 
 impl Weights {
-    /// What a field of the source holds, and what the target gets of it.
+    /// Returns the integral of a field of the source, and the integral that the target receives.
     ///
-    /// Of a cell counts its area, times the fraction that takes part where that is known. A target cell has the amount that its
-    /// links bring, whether its value is a mean over all of it or over the covered part.
+    /// A cell counts with its area, times the fraction that takes part where that is known. A target cell has the amount
+    /// that its links bring, whether its value is a mean over the whole cell or over the covered part.
     ///
     /// # Errors
     /// `InvalidArgument` when areas of source or target are not known, or the field does not fit the source.
@@ -54,7 +54,7 @@ impl Weights {
         let [from, to] = &self.cells;
         for (side, cells) in [("source", from), ("target", to)] {
             if cells.areas.is_empty() {
-                return Err(invalid(format!("the areas of the {side} are not known")));
+                return Err(invalid(format!("the areas of the {side} are unknown")));
             }
         }
         if source.len() != self.sources() {

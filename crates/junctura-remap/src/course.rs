@@ -5,8 +5,9 @@
 //!            |     |      |     |                             nearest  6
 //!   wanted        8     14                 window 12:         mean     0, 6         of (-4, 8]
 //! ```
-//! Steps come in the order of their times. An answer is given as soon as no later step can change it. Times are whole numbers of a unit that
-//! the caller chooses, so that differences are exact, and a field at a time of the source is the source's field itself.
+//! Steps arrive in the order of their times. An answer is given as soon as no later step can change it. Times are whole
+//! numbers of a unit that the caller chooses, so that differences are exact, and a field at a time of the source is the
+//! source's field itself.
 
 use std::collections::VecDeque;
 
@@ -27,25 +28,25 @@ pub enum TimeMethod {
     Sum(i64),
 }
 
-/// What a field is made of: the sum of so much of each step, in this order, divided at last.
+/// The composition of a field: the weighted sum of these steps, in this order, divided at last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepUses {
     /// The numbers of the steps, the first being 0, and how much of each.
     pub steps: Vec<(u64, f64)>,
-    /// What the sum is divided by.
+    /// The divisor of the sum.
     pub divisor: f64,
 }
 
-/// What is known of a wanted time.
+/// The state of a requested time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CourseAnswer {
-    /// A step that has not come yet may matter.
+    /// A future step may matter.
     NotYet,
     /// It is made of these.
     Made(StepUses),
 }
 
-/// The times that have come, for wanted times that never go back.
+/// The steps so far, for requested times that never decrease.
 ///
 /// ```
 /// use junctura_remap::{CourseAnswer, TimeCourse, TimeMethod};
@@ -65,9 +66,9 @@ pub struct TimeCourse {
     method: TimeMethod,
     lag: i64,
     times: VecDeque<i64>,
-    /// Steps that nobody asks for any more, before the first of `times`.
+    /// Steps that are no longer needed, before the first of `times`.
     gone: u64,
-    /// The last that came, forgotten or not.
+    /// The last step, forgotten or not.
     last: Option<i64>,
     wanted: Option<i64>,
     has_ended: bool,
@@ -95,7 +96,7 @@ impl TimeCourse {
         })
     }
 
-    /// A step has come. Returns its number.
+    /// Adds a step. Returns its number.
     ///
     /// # Errors
     /// `InvalidArgument` unless it is later than those before; `LimitExceeded` when too many are remembered.
@@ -103,7 +104,7 @@ impl TimeCourse {
         if let Some(last) = self.last
             && time <= last
         {
-            return Err(invalid(format!("a step of time {time} came behind one of {last}")));
+            return Err(invalid(format!("a step of time {time} follows one of {last}")));
         }
         if self.times.len() >= STEPS_MAX {
             let cause = format!("more than {STEPS_MAX} steps are remembered");
@@ -114,19 +115,19 @@ impl TimeCourse {
         Ok(self.gone + self.times.len() as u64 - 1)
     }
 
-    /// No more steps will come.
+    /// Declares that no more steps will arrive.
     pub fn end(&mut self) {
         self.has_ended = true;
     }
 
-    /// What a field at this time is made of.
+    /// Returns the composition of a field at this time.
     ///
     /// # Errors
-    /// `NotFound` when the steps that would be needed are not there and will not come; `InvalidArgument` for a time before one that was
-    /// asked for, or one that no number of 64 bits can say.
+    /// `NotFound` when the necessary steps are missing and will not arrive; `InvalidArgument` for a time before one that
+    /// was requested, or one that exceeds 64 bits.
     pub fn ask(&mut self, wanted: i64) -> Result<CourseAnswer> {
         if self.wanted.is_some_and(|before| wanted < before) {
-            return Err(invalid(format!("time {wanted} is wanted behind a later one")));
+            return Err(invalid(format!("time {wanted} is requested after a later one")));
         }
         let at = wanted.checked_sub(self.lag).ok_or_else(|| out_of_numbers(wanted))?;
         self.wanted = Some(wanted);
@@ -208,7 +209,7 @@ impl TimeCourse {
 
     fn nothing(&self, wanted: i64, at: i64) -> Error {
         let there = match (self.times.front(), self.last) {
-            (_, None) => "there is no step".to_owned(),
+            (_, None) => "there are no steps".to_owned(),
             (_, Some(last)) if at > last => format!("the last step is of {last}"),
             (Some(&first), _) if at < first && self.gone == 0 => format!("the first step is of {first}"),
             _ => "there is none in its window".to_owned(),
@@ -228,5 +229,5 @@ fn invalid(cause: impl Into<String>) -> Error {
 }
 
 fn out_of_numbers(wanted: i64) -> Error {
-    invalid(format!("time {wanted} less the lag is no number of 64 bits"))
+    invalid(format!("time {wanted} minus the lag exceeds 64 bits"))
 }

@@ -9,10 +9,10 @@
 //!   CarriedPlan   what ranks of a source send to ranks of a target: sums, or the values that are summed there
 //!   Course        which steps a field at a wanted time is made of: nearest, linear, mean, sum, after a lag
 //! ```
-//! A target point is one sum in one order, so that the bits of a field do not depend on how its points are dealt out over threads and
-//! ranks. A value that is not there (NaN, or one that the caller names) is never taken for a number, and a target point
-//! without a source is left missing. How weights are computed is not known here; nor are files. Everything is pure: who has several
-//! threads gives each a range of target points.
+//! A target point is one sum in one order, so that the bits of a field do not depend on the distribution of its points over
+//! threads and ranks. A missing value (NaN, or one that the caller names) is never taken for a number, and a target point
+//! without a source is left missing. The crate neither computes weights nor reads files. Everything is pure: a caller with
+//! several threads gives each a range of target points.
 
 mod binary;
 mod carried;

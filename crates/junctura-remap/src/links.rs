@@ -4,14 +4,14 @@ use junctura_model::{Code, Error, Result};
 
 use crate::LINKS_MAX;
 
-/// So much of a source point goes into a target point. Points count from 0, in the order of the grid's elements.
+/// The weight of a source point in a target point. Points count from 0, in the order of the grid's elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WeightLink {
     /// The target point.
     pub target: u64,
     /// The source point.
     pub source: u64,
-    /// How much of it.
+    /// The weight.
     pub weight: f64,
 }
 
@@ -24,8 +24,8 @@ pub(crate) struct LinkRows {
 }
 
 impl LinkRows {
-    /// Links that name the same points are summed in the order of their weights, so that the order in which links are
-    /// given does not matter. What has no weight is no link.
+    /// Links that name the same points are summed in the order of their weights, so that the order of the given links does
+    /// not matter. Links without weight are dropped.
     ///
     /// # Errors
     /// `InvalidArgument` that names the first link that is of no point, or whose weight is no number; `LimitExceeded` for too many.

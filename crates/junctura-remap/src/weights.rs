@@ -10,25 +10,25 @@ use crate::{DIMENSIONS_MAX, POINTS_MAX};
 /// How weights count what is covered only in part, as couplers name it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NormalizeBy {
-    /// A target point one of whose sources is missing is missing; the others are the sums that the weights say.
+    /// A target point one of whose sources is missing is missing; the others are the weighted sums.
     #[default]
     Whole,
-    /// What is missing adds nothing: a mean over the whole area of the target cell (`destarea`). Conserves amounts.
+    /// A missing value adds nothing: a mean over the whole area of the target cell (`destarea`). Conserves amounts.
     Destination,
     /// Divided by the weights of what is there: a mean over the part of the target cell that is covered (`fracarea`). Keeps values.
     Fraction,
 }
 
-/// What to do with a field.
+/// Options for applying weights to a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ApplyOptions {
-    /// What target points get of which a part is missing.
+    /// The value of target points with missing sources.
     pub norm: NormalizeBy,
-    /// The value that says "missing", besides NaN, in the source; target points without a source get it, else NaN.
+    /// The value that means "missing", besides NaN, in the source; target points without a source get it, else NaN.
     pub missing: Option<f64>,
 }
 
-/// What is known of the cells of a grid, besides their number; each list is empty where it is not.
+/// Known properties of the cells of a grid, besides their number; each list is empty where it is unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GridCells {
     /// Areas, in any unit, the same for both grids.
@@ -64,7 +64,7 @@ pub struct Weights {
     pub(crate) rows: LinkRows,
     pub(crate) shapes: [Vec<u64>; 2],
     pub(crate) cells: [GridCells; 2],
-    /// What the weights of a target cell are divided by: its area, or the part of it that is covered.
+    /// The divisor of the weights of a target cell: its area, or the covered part.
     pub(crate) are_by_fraction: bool,
 }
 
@@ -89,8 +89,8 @@ impl Weights {
         })
     }
 
-    /// With what is known of the cells of both grids. A source that a mask leaves out is no source, and a target that
-    /// one leaves out has none: their links go.
+    /// Adds known properties of the cells of both grids. A source that a mask excludes is no source, and a target that one
+    /// excludes has none: their links are removed.
     ///
     /// # Errors
     /// `InvalidArgument` that names a list that is not as long as its grid, or a number in it that cannot be.
@@ -107,7 +107,7 @@ impl Weights {
         Ok(self)
     }
 
-    /// Says that the weights of each target cell were divided by the part of it that is covered, not by its area.
+    /// Declares that the weights of each target cell were divided by its covered part, not by its area.
     #[must_use]
     pub fn by_fraction(mut self, are_by_fraction: bool) -> Self {
         self.are_by_fraction = are_by_fraction;
@@ -156,7 +156,7 @@ impl Weights {
         self.are_by_fraction
     }
 
-    /// What is known of the cells of the source, and of the target.
+    /// Returns the known properties of the cells of the source, and of the target.
     #[must_use]
     pub fn cells(&self) -> (&GridCells, &GridCells) {
         (&self.cells[0], &self.cells[1])
@@ -308,7 +308,7 @@ impl Weights {
     }
 }
 
-/// What the links of one target point add up to.
+/// The sum of the links of one target point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkSum {
     pub(crate) value: f64,

@@ -91,10 +91,10 @@ fn what_is_wrong_is_named() {
     assert_eq!(course.ask(-3).unwrap_err().code(), Code::InvalidArgument);
     course.end();
     made(&mut course, 5);
-    assert!(course.ask(4).unwrap_err().to_string().contains("behind a later one"));
+    assert!(course.ask(4).unwrap_err().to_string().contains("after a later one"));
     let mut empty = TimeCourse::new(TimeMethod::Nearest, 0).unwrap();
     empty.end();
-    assert!(empty.ask(0).unwrap_err().to_string().contains("there is no step"));
+    assert!(empty.ask(0).unwrap_err().to_string().contains("there are no steps"));
 }
 
 proptest! {

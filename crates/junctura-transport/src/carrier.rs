@@ -1,4 +1,4 @@
-//! What every carrier does, whatever it is made of.
+//! The interface of every carrier.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,30 +10,32 @@ use crate::{Inbox, Outbox};
 ///
 /// Each direction has one owner, the holder of its [`Inbox`] or [`Outbox`]; one owner may hold both.
 pub trait Carrier: Send {
-    /// Takes what has come, at most once: call it again after [`ReceiveResult::Bytes`], or when the carrier is readable.
+    /// Receives at most once what has arrived: call it again after [`ReceiveResult::Bytes`], or when the carrier is
+    /// readable.
     ///
     /// # Errors
-    /// `Protocol` or `LimitExceeded` when descriptors came that may not come or were lost on the way; `Io` for anything
-    /// that the system refuses. The connection is of no more use then.
+    /// `Protocol` or `LimitExceeded` when unexpected descriptors arrived or descriptors were lost; `Io` for anything that
+    /// the system refuses. The connection is unusable then.
     fn receive(&mut self, into: &mut Inbox) -> Result<ReceiveResult>;
 
-    /// Sends as much as can go at once.
+    /// Sends as much as possible without blocking.
     ///
     /// # Errors
-    /// `Disconnected` when the peer is known to be gone (what it said before can still be received); `LimitExceeded` when
+    /// `Disconnected` when the peer is known to have closed (its earlier data can still be received); `LimitExceeded` when
     /// the system carries no more descriptors; `Io` for anything else that it refuses.
     fn send(&mut self, from: &mut Outbox) -> Result<SendResult>;
 
-    /// What to wait on: readable when something has come, writable when something can go. Where there is a [bell](Self::bell),
-    /// that one, too.
+    /// Returns the descriptor to wait on: readable when something has arrived, writable when something can be sent. Where
+    /// there is a [bell](Self::bell), wait on that one, too.
     fn as_fd(&self) -> BorrowedFd<'_>;
 
-    /// What else to wait on: readable when something has come, or something can go again.
+    /// Returns the further descriptor to wait on: readable when something has arrived, or something can be sent again.
     fn bell(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Before waiting for something to come: whether nothing is there, so that the one or the other will tell. If not, receive.
+    /// Called before waiting: returns whether nothing has arrived, so that a descriptor will wake the caller. If not,
+    /// receive.
     fn may_sleep(&mut self) -> bool {
         true
     }
@@ -42,38 +44,38 @@ pub trait Carrier: Send {
     /// for either.
     fn woke(&mut self) {}
 
-    /// Whether what could not be sent goes when [`Self::as_fd`] is writable; else the bell tells.
+    /// Whether unsent data can be sent when [`Self::as_fd`] is writable; else the bell signals it.
     fn waits_for_socket(&self) -> bool {
         true
     }
 
-    /// Who is at the other end.
+    /// Returns the credentials of the peer.
     fn peer(&self) -> &PeerCredentials;
 }
 
-/// What a [`Carrier::receive`] came to.
+/// The result of a [`Carrier::receive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiveResult {
-    /// So many bytes came.
+    /// So many bytes arrived.
     Bytes(usize),
     /// Nothing is there now.
     Nothing,
-    /// The inbox takes no more before frames are taken out of it.
+    /// The inbox takes no more before frames are removed.
     Full,
-    /// The peer has closed, and everything that it had sent was received. [`Inbox::finish`] tells whether it ended well.
+    /// The peer has closed, and everything that it had sent was received. [`Inbox::finish`] returns whether it ended well.
     End,
 }
 
-/// What a [`Carrier::send`] came to.
+/// The result of a [`Carrier::send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendResult {
     /// The outbox is empty.
     All,
-    /// The rest goes when the carrier is writable.
+    /// The rest can be sent when the carrier is writable.
     Blocked,
 }
 
-/// Who is at the other end, as the kernel saw it when the connection was made.
+/// The credentials of the peer, as the kernel recorded them when the connection was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerCredentials {
     /// Effective user.
@@ -94,7 +96,7 @@ impl PeerCredentials {
         Err(Error::new(
             Code::Denied,
             format!("process {pid}"),
-            format!("it runs as user {}, and this pool serves user {uid} alone", self.uid),
+            format!("it runs as user {}, and this pool serves only user {uid}", self.uid),
         ))
     }
 }

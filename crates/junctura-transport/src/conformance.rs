@@ -1,17 +1,18 @@
-//! What every carrier must do, as checks that its tests call.
+//! The requirements on every carrier, as checks that its tests call.
 //!
-//! Each check takes the two ends of a fresh connection: `near` is the client's, `far` the server's, from which segments come.
-//! [`conformance_tests!`](crate::conformance_tests) makes a test of each check, for three kinds of carriers:
+//! Each check takes the two ends of a fresh connection: `near` is the client's, `far` the server's, which provides
+//! segments. [`conformance_tests!`](crate::conformance_tests) makes a test of each check, for three kinds of carriers:
 //!
-//! - *direct* ones, between whose ends nobody is: what one end has sent is there for the other at once, to the byte;
-//! - *driven* ones, which somebody relays frame by frame, when the test moves him: what was sent is there at once, too;
-//! - those that are relayed *in time*, by threads: a check waits for what comes, as their owners do. Nothing limits how long,
-//!   so what does not come, or does not wake who waits, is a test that does not end.
+//! - *direct* ones, with nothing between their ends: what one end has sent is available to the other at once, to the byte;
+//! - *driven* ones, which a relay forwards frame by frame when the test moves the relay: what was sent is available at
+//!   once, too;
+//! - those that are relayed *in time*, by threads: a check waits for data, as their owners do. There is no time limit, so
+//!   data that does not arrive, or does not wake a waiting end, shows as a test that does not end.
 //!
 //! # Panics
 //! A check panics where the carrier does not do what it must.
 
-#![allow(clippy::missing_panics_doc, reason = "said once, above")]
+#![allow(clippy::missing_panics_doc, reason = "stated once, above")]
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
@@ -32,14 +33,14 @@ pub struct ConnectionEnds {
     kind: ConnectionKind,
 }
 
-/// What is between two ends.
+/// The part between the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionKind {
     /// Nothing.
     Nothing,
-    /// Somebody who relays whole frames, when the ends are used.
+    /// A relay of whole frames, which runs when the ends are used.
     Driven,
-    /// Others, who relay whole frames when they come to it.
+    /// Other threads, which relay whole frames in their own time.
     Others,
 }
 
@@ -55,9 +56,9 @@ impl ConnectionEnds {
     }
 }
 
-/// One test for each check: `conformance_tests!(open)`, where `open` is an expression that makes two connected ends, for a direct
-/// carrier; for one whose bytes and descriptors come in one stream, and whose sender learns that the peer is gone:
-/// `conformance_tests!(open, in one stream)`; for one that is relayed: `conformance_tests!(open, driven)` or
+/// Makes one test for each check: `conformance_tests!(open)`, where `open` is an expression that makes two connected ends,
+/// for a direct carrier; for one whose bytes and descriptors arrive in one stream, and whose sender detects that the peer
+/// has closed: `conformance_tests!(open, in one stream)`; for one that is relayed: `conformance_tests!(open, driven)` or
 /// `conformance_tests!(open, in time)`.
 #[macro_export]
 macro_rules! conformance_tests {
@@ -112,7 +113,7 @@ impl BufferedEnd {
         (end(ends.near), end(ends.far))
     }
 
-    /// What was sent is there at once.
+    /// Whether sent data is available at once.
     fn is_prompt(&self) -> bool {
         self.between != ConnectionKind::Others
     }
@@ -141,12 +142,12 @@ impl BufferedEnd {
         self
     }
 
-    /// Waits until something has come, or what could not go may go.
+    /// Waits until something has arrived, or blocked data can be sent.
     fn wait(&mut self) {
         wait_for(&mut [self]);
     }
 
-    /// Nothing has come, and more is due.
+    /// Nothing has arrived, and more is due.
     fn wait_for_more(&mut self) {
         assert!(!self.is_prompt(), "nothing comes");
         self.wait();
@@ -165,7 +166,7 @@ impl BufferedEnd {
         }
     }
 
-    /// Receives until so many frames have come.
+    /// Receives until so many frames have arrived.
     fn hear(&mut self, count: usize, mut each: impl FnMut(WireFrame<'_>, Option<OwnedFd>)) {
         let mut heard = 0;
         loop {
@@ -174,10 +175,10 @@ impl BufferedEnd {
                 each(frame, descriptor);
             });
             if heard >= count {
-                assert_eq!(heard, count, "more came than was said");
+                assert_eq!(heard, count, "more frames arrived than announced");
                 return;
             }
-            assert_ne!(received, ReceiveResult::End, "{heard} of {count} frames came");
+            assert_ne!(received, ReceiveResult::End, "{heard} of {count} frames arrived");
             self.wait_for_more();
         }
     }
@@ -189,10 +190,10 @@ impl BufferedEnd {
         }
     }
 
-    /// What came last, after `before` frames, was refused: as out of step; or, by somebody on the way, with the end.
+    /// The last data, after `before` frames, was refused: as out of step; or, by a relay, with the end.
     fn refuses(&mut self, before: usize) {
         let is_direct = self.is_direct();
-        // Who relays may say why it ends.
+        // A relay may report why it ends.
         let is_remark =
             |frame: &WireFrame<'_>| !is_direct && frame.kind == FrameKind::Failed as u8 && frame.request == 0;
         let mut heard = 0;
@@ -205,7 +206,7 @@ impl BufferedEnd {
                     Err(error) => break Some(error.code()),
                 }
             };
-            assert!(heard <= before, "what was to be refused was given out");
+            assert!(heard <= before, "a frame that must be refused was delivered");
             match (refused, received) {
                 (Some(refused), _) => {
                     assert_eq!((refused, heard), (Code::Protocol, before));
@@ -241,7 +242,7 @@ impl BufferedEnd {
     }
 }
 
-/// Waits until something has come to one of these ends, or what could not go there may go.
+/// Waits until something has arrived at one of these ends, or blocked data can be sent there.
 fn wait_for(ends: &mut [&mut BufferedEnd]) {
     for end in &mut *ends {
         if end.inbox.wants_descriptor() || !end.carrier.may_sleep() {
@@ -302,7 +303,7 @@ fn segment(number: u32) -> Vec<u8> {
     bytes
 }
 
-/// Each segment has a size of its own: what is relayed may be another one, of the same size.
+/// Each segment has a size of its own: a relay may pass on another segment of the same size.
 fn bytes_of(number: u32) -> u64 {
     4096 * u64::from(number)
 }
@@ -411,7 +412,7 @@ pub fn frames_of_every_size(ends: ConnectionEnds) {
     assert_eq!((near.outbox.len(), far.inbox.len()), (0, 0));
 }
 
-/// What was sent together is there together: a reader that takes one frame and then waits would wait for ever.
+/// Frames that were sent together arrive together: a reader that takes one frame and then waits would wait for ever.
 pub fn many_frames_in_one_read(ends: ConnectionEnds) {
     let (mut near, mut far) = BufferedEnd::both(ends);
     for number in 0..500 {
@@ -459,7 +460,7 @@ pub fn back_pressure_both_ways(ends: ConnectionEnds) {
             *said += 1;
         }
     }
-    // What one end hears the other one has said.
+    // One end receives the other end's frames.
     let due = [said[1], said[0]];
     while heard != due {
         let before = heard;
@@ -478,7 +479,7 @@ pub fn back_pressure_both_ways(ends: ConnectionEnds) {
     }
 }
 
-/// A reader that takes frames rarely gets all of them; its inbox does not grow beyond the largest frame.
+/// A reader that takes frames rarely gets all; its inbox does not grow beyond the largest frame.
 pub fn a_slow_reader_loses_nothing(ends: ConnectionEnds) {
     let (mut near, mut far) = BufferedEnd::both(ends);
     for number in 0..6_000 {
@@ -487,7 +488,7 @@ pub fn a_slow_reader_loses_nothing(ends: ConnectionEnds) {
     let (mut heard, mut is_full) = (0, false);
     while heard < 6_000 {
         near.send();
-        // Takes what there is, without reading a frame, until the inbox says that it is full.
+        // Takes the available bytes, without reading a frame, until the inbox reports that it is full.
         let received = far.receive();
         is_full |= received == ReceiveResult::Full;
         assert!(far.inbox.capacity() <= BODY_BYTES_MAX + 16);
@@ -505,7 +506,7 @@ pub fn a_slow_reader_loses_nothing(ends: ConnectionEnds) {
     }
 }
 
-/// Whoever reads a frame judges it: those whose kind is of a later version pass as all others.
+/// The reader of a frame judges it: kinds of a later version pass like all others.
 pub fn kinds_of_later_versions_pass(ends: ConnectionEnds) {
     const LATER: u8 = 63;
     let (mut near, mut far) = BufferedEnd::both(ends);
@@ -527,7 +528,7 @@ pub fn kinds_of_later_versions_pass(ends: ConnectionEnds) {
 /// Everything that was sent before the end arrives, then the end.
 pub fn end_of_stream(ends: ConnectionEnds) {
     let (mut near, mut far) = BufferedEnd::both(ends);
-    // What the end leaves unread must not take away what it said.
+    // Data that the end leaves unread must not remove the frames that it sent.
     far.say(1, 10);
     assert_eq!(far.send(), SendResult::All);
     for number in 0..20 {
@@ -542,7 +543,7 @@ pub fn end_of_stream(ends: ConnectionEnds) {
     assert_eq!(far.inbox.finish(), Ok(()));
 }
 
-/// What was said before the end arrives, even where the other end goes on speaking, which nobody hears.
+/// Frames sent before the end arrive, even where the other end continues to send, which is never read.
 pub fn an_end_while_the_other_speaks(ends: ConnectionEnds) {
     let (mut near, mut far) = BufferedEnd::both(ends);
     for number in 0..20 {
@@ -571,7 +572,7 @@ pub fn an_end_while_the_other_speaks(ends: ConnectionEnds) {
     assert_eq!(seen, 20);
 }
 
-/// Sending to who is gone is told.
+/// Sending to a closed peer is reported.
 pub fn who_sends_learns_of_the_end(ends: ConnectionEnds) {
     let (near, mut far) = BufferedEnd::both(ends);
     drop(near);
@@ -580,7 +581,8 @@ pub fn who_sends_learns_of_the_end(ends: ConnectionEnds) {
     assert_eq!(code(far.carrier.send(&mut far.outbox)), Some(Code::Disconnected));
 }
 
-/// An end within a frame is told apart from one between frames; where whole frames are relayed, nothing of it comes.
+/// An end within a frame is distinguished from one between frames; where whole frames are relayed, no part of the frame
+/// arrives.
 pub fn an_end_within_a_frame(ends: ConnectionEnds) {
     let (mut near, mut far) = BufferedEnd::both(ends);
     near.raw(&frame(1, 30)[..20], None);
@@ -625,7 +627,7 @@ pub fn who_is_there(ends: ConnectionEnds) {
     }
 }
 
-/// Each descriptor comes with its frame, however frames with and without are mixed and torn.
+/// Each descriptor arrives with its frame, however frames with and without are mixed and torn.
 pub fn descriptors_keep_to_their_frames(ends: ConnectionEnds) {
     let (mut near, mut far) = BufferedEnd::both(ends);
     let check = |frame: WireFrame<'_>, given: Option<OwnedFd>, seen: &mut Vec<u32>| match Reply::decode(&frame) {
@@ -714,7 +716,7 @@ pub fn descriptors_out_of_step_are_refused(ends: ConnectionEnds) {
     }
 }
 
-/// A loop of others is told, by one descriptor, that something has come; and not before, nor after it was taken.
+/// One descriptor notifies a foreign loop that something has arrived; not before, and not after it was taken.
 pub fn a_descriptor_says_when_something_has_come(ends: ConnectionEnds) {
     let (mut near, mut far) = BufferedEnd::both(ends);
     let watch = ConnectionWatch::new(far.carrier.as_fd(), far.carrier.bell()).expect("a descriptor");
@@ -724,13 +726,13 @@ pub fn a_descriptor_says_when_something_has_come(ends: ConnectionEnds) {
         poll(&mut one, (!wait).then_some(&now)).expect("a wait") > 0
     };
     for number in 0..100 {
-        assert!(far.carrier.may_sleep(), "nothing was said");
-        assert!(!is_readable(false), "nothing was said, {number}");
+        assert!(far.carrier.may_sleep(), "no wake-up was requested");
+        assert!(!is_readable(false), "no wake-up was requested, {number}");
         near.say(number, 10);
         near.send_all();
         let mut heard = 0;
         while heard == 0 {
-            // What is driven moves when it is used.
+            // A driven relay moves when it is used.
             if far.between != ConnectionKind::Driven {
                 assert!(far.inbox.wants_descriptor() || !far.carrier.may_sleep() || is_readable(true));
                 far.carrier.woke();
@@ -743,12 +745,12 @@ pub fn a_descriptor_says_when_something_has_come(ends: ConnectionEnds) {
     }
     drop(near);
     if far.between != ConnectionKind::Driven {
-        assert!(is_readable(true), "the end is told");
+        assert!(is_readable(true), "the end is reported");
     }
     far.hear_the_end(|_| {});
 }
 
-/// Whoever waits is woken by what comes, each time: two ends that each wait for the other's word come to an end.
+/// Each arrival wakes a waiting end: two ends that each wait for the other's frame both end.
 pub fn who_waits_is_woken(ends: ConnectionEnds) {
     const ROUNDS: u64 = 3_000;
     let (mut near, far) = BufferedEnd::both(ends);
@@ -771,7 +773,7 @@ pub fn who_waits_is_woken(ends: ConnectionEnds) {
     answering.join().expect("the other end");
 }
 
-/// Whoever waits for room is woken when there is some: a writer that is always ahead, and a reader that reads all.
+/// Free room wakes an end that waits for room: a writer that is always ahead, and a reader that reads everything.
 pub fn who_waits_for_room_is_woken(ends: ConnectionEnds) {
     const FRAMES: u64 = 3_000;
     let (near, far) = BufferedEnd::both(ends);

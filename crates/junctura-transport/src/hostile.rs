@@ -1,4 +1,4 @@
-//! A peer that writes anything anywhere into the memory of its rings, for tests and fuzzing: what it does to the other end.
+//! A peer that writes anything anywhere into the memory of its rings, for tests and fuzzing: the effect on the other end.
 
 use junctura_model::{Code, Result};
 use junctura_wire::Reply;
@@ -9,23 +9,23 @@ use crate::{Carrier, ConnectionRings, Inbox, LocalCarrier, Outbox, ReceiveResult
 /// Bytes of the rings that are scribbled in.
 pub const RING_BYTES: usize = 4096;
 
-/// What happens next.
+/// The next step.
 #[derive(Clone, Debug)]
 pub enum HostileStep {
-    /// The broken peer writes into the memory; what does not lie in it is left out.
+    /// The broken peer writes into the memory; bytes outside of the memory are left out.
     Scribble {
         /// From this byte on.
         at: usize,
-        /// What it writes.
+        /// The bytes to write.
         bytes: Vec<u8>,
     },
-    /// The honest end says a frame with a body of so many bytes.
+    /// The honest end sends a frame with a body of so many bytes.
     Say(usize),
-    /// The honest end hears what there is.
+    /// The honest end receives the available frames.
     Hear,
-    /// The broken peer says a frame, as far as it can.
+    /// The broken peer sends a frame, as far as it can.
     PeerSays(usize),
-    /// The broken peer hears what there is.
+    /// The broken peer receives the available frames.
     PeerHears,
 }
 
@@ -92,7 +92,7 @@ impl HostileEnd {
     }
 
     fn hear(&mut self) -> Result<()> {
-        // A peer that keeps changing its words could give something each time; nobody has to listen to the end.
+        // A peer that keeps changing its words could give something each time; the end need not be reached.
         for _ in 0..16 {
             let received = self.carrier.receive(&mut self.inbox)?;
             while self.inbox.next_frame()?.is_some() {}

@@ -1,10 +1,10 @@
 //! Carries frames and descriptors between processes.
 //!
-//! The wire format says what is said; this crate only moves it. A [`Carrier`] is one connection: it fills an [`Inbox`]
-//! with what has come and empties an [`Outbox`] of what is to go, as far as that is possible at once. Nothing here ever
-//! waits, except [`wait`] and [`WakeTimer::wait`], which do nothing else: the owner of many connections waits for all of them in
-//! its own way. [`UnixCarrier`] is a unix stream socket, [`LocalCarrier`] one that goes on through rings in shared
-//! memory; every carrier passes the same checks (module `conformance`, feature `conformance`).
+//! The wire format defines the content; this crate only moves it. A [`Carrier`] is one connection: it fills an [`Inbox`]
+//! with arrived data and empties an [`Outbox`] of data to send, as far as that is possible without blocking. Nothing here
+//! ever waits, except [`wait`] and [`WakeTimer::wait`], which do nothing else: the owner of many connections waits for all
+//! of them in its own way. [`UnixCarrier`] is a unix stream socket, [`LocalCarrier`] one that continues through rings in
+//! shared memory; every carrier passes the same checks (module `conformance`, feature `conformance`).
 //!
 //! Promises: frames arrive whole, once and in order, each with the descriptor that was sent with it, or the connection
 //! ends; frames are read where they were received, without a copy; memory follows what has really arrived, not what a
@@ -47,7 +47,7 @@ use junctura_model::{Code, Error};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-/// What the operating system refused.
+/// Makes an error of a refusal by the operating system.
 fn refused(code: Code, subject: impl Into<String>, action: &str, errno: Errno) -> Error {
     match no_descriptors("this process", errno) {
         Some(cause) => Error::new(Code::LimitExceeded, subject, format!("{action}: {cause}")),

@@ -4,9 +4,9 @@
 //! Outgoing --bytes--------> ring (or socket)   ---> Incoming
 //!          --descriptors--> socket             --->
 //! ```
-//! Frames begin on the socket. When the server has sent the parts of the rings, what it says next goes through its ring;
-//! the client answers through its own from then on. A descriptor goes over the socket before the frame that announces it is
-//! in the ring, so it is there when that frame asks for it.
+//! Frames begin on the socket. After the server has sent the parts of the rings, its next frames use its ring; the client
+//! then answers through its own. A descriptor is sent over the socket before the frame that announces it is in the ring, so
+//! it is available when that frame is read.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -60,14 +60,15 @@ impl LocalCarrier {
         Ok((near, far))
     }
 
-    /// Goes on through rings, once `over_socket` more bytes have gone over the socket.
+    /// Continues through rings, after `over_socket` more bytes over the socket.
     pub fn switch(&mut self, rings: ConnectionRings, over_socket: usize) {
         self.incoming.ring = Some((rings.reader, rings.bell));
         self.outgoing.ring = Some(rings.writer);
         self.outgoing.over_socket = over_socket;
     }
 
-    /// The server's end: makes rings, passes their parts on behind what is in `outbox`, and goes on through them after that.
+    /// For the server's end: makes rings, sends their parts after the contents of `outbox`, and continues through them
+    /// after that.
     ///
     /// # Errors
     /// `LimitExceeded` when this process may open no more descriptors, `Io` when the system has no memory.
@@ -91,18 +92,18 @@ impl LocalCarrier {
         Ok(())
     }
 
-    /// What receives, and what sends.
+    /// Splits into the receiving and the sending side.
     #[must_use]
     pub fn split(self) -> (IncomingSide, OutgoingSide) {
         (self.incoming, self.outgoing)
     }
 
-    /// What receives.
+    /// Returns the receiving side.
     pub fn incoming(&mut self) -> &mut IncomingSide {
         &mut self.incoming
     }
 
-    /// What sends.
+    /// Returns the sending side.
     pub fn outgoing(&mut self) -> &mut OutgoingSide {
         &mut self.outgoing
     }
@@ -176,7 +177,7 @@ impl IncomingSide {
         if bytes == 0 {
             let end = self.socket.receive_end()?;
             if end == ReceiveResult::End {
-                // The last words may have been said between the one look and the other.
+                // The last frames may have arrived between the two checks.
                 bytes = reader.read(into.space())?;
             }
             if bytes == 0 {
@@ -187,7 +188,7 @@ impl IncomingSide {
         Ok(ReceiveResult::Bytes(bytes))
     }
 
-    /// As [`Self::receive`] for who does not wait: where there are rings, the end of the connection is not looked for.
+    /// Like [`Self::receive`] for a caller that does not wait: with rings, the end of the connection is not checked.
     ///
     /// # Errors
     /// As there.
@@ -198,21 +199,21 @@ impl IncomingSide {
         }
     }
 
-    /// What rings when something has come through the ring, or its other direction has room again; `None` without rings:
-    /// the socket says so.
+    /// Returns the descriptor that is readable when something has arrived through the ring, or its other direction has room
+    /// again; `None` without rings: then the socket is.
     #[must_use]
     pub fn bell(&self) -> Option<BorrowedFd<'_>> {
         self.ring.as_ref().map(|(_, bell)| bell.as_fd())
     }
 
-    /// Before waiting for the socket and the bell: whether there is nothing to receive, so that the one or the other will
-    /// tell. If not, receive.
+    /// Called before waiting for the socket and the bell: returns whether there is nothing to receive, so that one of both
+    /// will wake the caller. If not, receive.
     #[must_use]
     pub fn may_sleep(&self) -> bool {
         self.ring.as_ref().is_none_or(|(reader, _)| reader.may_sleep())
     }
 
-    /// As [`Self::bell`], for who keeps it.
+    /// Like [`Self::bell`], for a caller that keeps it.
     #[must_use]
     pub fn shared_bell(&self) -> Option<Arc<OwnedFd>> {
         self.ring.as_ref().map(|(_, bell)| Arc::clone(bell))
@@ -227,7 +228,7 @@ impl IncomingSide {
         self.may_sleep()
     }
 
-    /// Waits until something has come into the connection or, if asked, can go, or until `deadline` or before.
+    /// Waits until something has arrived on the connection or, if requested, can be sent, or until `deadline` or before.
     ///
     /// # Errors
     /// As [`wait`](crate::wait).
@@ -262,7 +263,7 @@ impl IncomingSide {
 pub struct OutgoingSide {
     socket: UnixCarrier,
     ring: Option<RingWriter>,
-    /// Bytes that still go over the socket, before the ring is used.
+    /// Bytes that are still sent over the socket, before the ring is used.
     over_socket: usize,
     /// The socket takes no more descriptors now.
     is_socket_full: bool,
@@ -298,7 +299,7 @@ impl OutgoingSide {
         })
     }
 
-    /// Whether the socket is to be waited on for what [`Self::send`] could not send; else the bell says when it can go.
+    /// Whether data that [`Self::send`] could not send waits for the socket; else the bell wakes the sender.
     #[must_use]
     pub fn waits_for_socket(&self) -> bool {
         self.ring.is_none() || self.is_socket_full
@@ -330,7 +331,7 @@ fn through_ring(socket: &UnixCarrier, writer: &mut RingWriter, from: &mut Outbox
         }
         let count = writer.write(piece)?;
         if count == 0 {
-            let cause = "its reader has gone back";
+            let cause = "its reader moved backwards";
             return Err(Error::new(Code::Protocol, "ring", cause));
         }
         from.gone(count);

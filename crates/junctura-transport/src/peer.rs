@@ -36,7 +36,7 @@ impl PeerCredentials {
         if failed != 0 {
             let error = std::io::Error::last_os_error();
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            return Err(refused(Code::Io, "", "cannot see who is there", errno));
+            return Err(refused(Code::Io, "", "cannot identify the peer", errno));
         }
         Ok(Self {
             uid: peer.uid,

@@ -51,7 +51,7 @@ fn read_bytes_of(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
         .read_to_end(&mut bytes)
         .map_err(io)?;
     if bytes.len() as u64 > bytes_max {
-        let cause = format!("it has more than {bytes_max} bytes, and such a file has no more");
+        let cause = format!("it has more than {bytes_max} bytes, the most for such a file");
         return Err(named(Code::TooLarge, cause));
     }
     Ok(bytes)

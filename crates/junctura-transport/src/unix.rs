@@ -50,7 +50,7 @@ impl UnixCarrier {
                 Errno::CONNREFUSED => (Code::Unavailable, "no server runs there; one was killed"),
                 Errno::AGAIN => (
                     Code::Unavailable,
-                    "the server has more new clients than it can take at once",
+                    "the server has more new clients than it can accept at once",
                 ),
                 Errno::ACCESS | Errno::PERM => (Code::Denied, "it belongs to another user"),
                 _ => (Code::Io, "cannot connect"),
@@ -73,7 +73,7 @@ impl UnixCarrier {
         Ok((Self::over(near)?, Self::over(far)?))
     }
 
-    /// Uses a connected unix stream socket, set to non-blocking by whoever made it.
+    /// Uses a connected unix stream socket, which its maker has set to non-blocking.
     ///
     /// # Errors
     /// `Io` when it is no such socket.
@@ -85,8 +85,8 @@ impl UnixCarrier {
         })
     }
 
-    /// A descriptor that becomes readable when the peer's process has ended, even while a forked child of it keeps the
-    /// connection open. `None` where the process has ended already, or has no number here.
+    /// Returns a descriptor that becomes readable when the peer's process has ended, even while a forked child of the peer
+    /// keeps the connection open. `None` where the process has ended already, or has no number here.
     #[must_use]
     pub fn watch_peer(&self) -> Option<OwnedFd> {
         let pid = self
@@ -96,13 +96,13 @@ impl UnixCarrier {
         pidfd_open(pid, PidfdFlags::empty()).ok()
     }
 
-    /// Ends the connection in both directions, for all handles; who waits on it wakes up.
+    /// Ends the connection in both directions, for all handles; wakes threads that wait on it.
     pub fn close(&self) {
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
 }
 
-/// What a connection with rings still needs of its socket.
+/// The part of a socket that a connection with rings still needs.
 impl UnixCarrier {
     /// Receives the descriptor that a frame in the ring announces.
     ///
@@ -118,7 +118,7 @@ impl UnixCarrier {
             }
             (Some(0), _) => Ok(ReceiveResult::End),
             _ => {
-                let cause = "a frame came without the descriptor that it announces";
+                let cause = "a frame arrived without the descriptor that it announces";
                 Err(Error::new(Code::Protocol, "descriptors", cause))
             }
         }
@@ -133,7 +133,7 @@ impl UnixCarrier {
         let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
         match retry_on_intr(|| rustix::net::recv(&self.socket, &mut byte[..], flags)) {
             Ok((0, _)) | Err(Errno::CONNRESET) => Ok(ReceiveResult::End),
-            // A descriptor lies there, ahead of its frame. If the peer died in between, that does not come.
+            // A descriptor is available, ahead of its frame. If the peer crashed in between, the frame does not arrive.
             Ok(_) if has_ended(self.socket.as_fd())? => Ok(ReceiveResult::End),
             Ok(_) | Err(Errno::AGAIN) => Ok(ReceiveResult::Nothing),
             Err(errno) => Err(refused(Code::Io, "", "cannot receive", errno)),
@@ -171,7 +171,7 @@ impl UnixCarrier {
         Ok(SendResult::All)
     }
 
-    /// Bytes (`None`: nothing is there) and a descriptor, if one came.
+    /// Returns the number of bytes (`None`: nothing is available) and a descriptor, if one arrived.
     fn receive_piece(&mut self, space: &mut [u8]) -> Result<(Option<usize>, Option<OwnedFd>)> {
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut room);
@@ -189,7 +189,7 @@ impl UnixCarrier {
             _ => None,
         });
         if received.flags.contains(ReturnFlags::CTRUNC) {
-            let cause = "some were lost: the peer sent more than it may, or this process may open no more";
+            let cause = "some were lost: the peer sent too many, or this process has reached its limit (`ulimit -n`)";
             return Err(Error::new(Code::LimitExceeded, "descriptors", cause));
         }
         Ok((Some(received.bytes), descriptor))
@@ -236,7 +236,7 @@ fn cannot_send(errno: Errno) -> Error {
             Error::new(Code::Disconnected, "", "the peer has closed the connection")
         }
         Errno::TOOMANYREFS => {
-            let action = "too many are on their way to peers that do not read";
+            let action = "too many are in flight to peers that do not read";
             refused(Code::LimitExceeded, "descriptors", action, errno)
         }
         errno => refused(Code::Io, "", "cannot send", errno),
@@ -280,7 +280,7 @@ pub(crate) fn socket_address(address: &ServerAddress) -> Result<SocketAddrUnix> 
         (_, None) => Err(Errno::INVAL),
     };
     built.map_err(|errno| {
-        let cause = "its path is no path of a socket (at most 107 bytes, without NUL)";
+        let cause = "its path is not a valid socket path (at most 107 bytes, without NUL)";
         refused(Code::InvalidArgument, address.to_string(), cause, errno)
     })
 }

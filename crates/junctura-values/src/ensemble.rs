@@ -1,8 +1,8 @@
 //! Statistics of the members of an ensemble, point by point.
 //!
-//! All of them are in double precision and take members in the order in which they are given, so that the same fields
-//! give the same bits: a mean is the sum from the first member to the last, divided by their number. Where the value of
-//! one member is missing (NaN), each statistic is.
+//! All statistics are in double precision and take members in the given order, so that the same fields give the same bits:
+//! a mean is the sum from the first member to the last, divided by their number. Where the value of one member is missing
+//! (NaN), each statistic is.
 
 use std::ops::Range;
 
@@ -50,7 +50,7 @@ pub fn ensemble(members: &[&[f64]], statistics: &[EnsembleStatistic], made: &mut
         return false;
     }
     let block = (BLOCK_VALUES / members.len()).max(BLOCK_POINTS_MIN);
-    // Those of members in order come last.
+    // Those of members in order are last.
     let (sorted, others): (Vec<usize>, Vec<usize>) =
         (0..statistics.len()).partition(|at| matches!(statistics[*at], EnsembleStatistic::Percentile(_)));
     let network = if sorted.is_empty() {

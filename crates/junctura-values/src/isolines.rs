@@ -12,7 +12,7 @@ pub struct ContourLine {
     pub value: f32,
     /// Crossings are as many pixels away from the edges of the raster at least.
     pub margin: usize,
-    /// What it is drawn with.
+    /// The drawing style.
     pub ink: LineInk,
 }
 
@@ -55,8 +55,8 @@ pub fn isolines(
     })
 }
 
-/// Tells of each pixel that a line touches by which, how much of it the line covers, and how much its halo, up to 1;
-/// returns what `isolines` does.
+/// Reports for each pixel that a line touches the line, how much of the pixel the line covers, and how much its halo, up to
+/// 1; returns the result of `isolines`.
 fn touched(
     values: &[f32],
     wide: usize,
@@ -84,7 +84,7 @@ fn touched(
             let right = (row[east] - row[west]) / (east - west) as f32;
             let at = nearest.find(*value);
             let away = (value - lines[at].value).abs();
-            // Most pixels are far from all lines. What is no number is not near.
+            // Most pixels are far from all lines. NaN is not near.
             let is_near = away < with_halo * (down.abs() + right.abs());
             if !is_near {
                 continue;

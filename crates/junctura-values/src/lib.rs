@@ -1,4 +1,4 @@
-//! The values of fields: decoding, encoding, and what products compute of them, value by value.
+//! The values of fields: decoding, encoding, and the computations of products, value by value.
 //!
 //! ```text
 //!   SimplePacking   integers of some bits  <->  values (WMO regulation 92.9.4)

@@ -36,7 +36,7 @@ impl ValuesMut<'_> {
     }
 }
 
-/// How integers stand for values.
+/// The mapping between integers and values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimplePacking {
     /// R, the value of the integer 0 before it is divided by the power of ten.

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use minicbor::{Decode, Encode};
 
-/// Who a client is and what it expects.
+/// A client's identity and expectations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct Hello<'a> {
     /// [`crate::VERSION`] of the client.
     #[n(0)]
     pub version: u16,
-    /// What the client calls itself; shown to others.
+    /// The client's name for itself; shown to others.
     #[n(1)]
     pub name: Cow<'a, str>,
     /// The machine it runs on.
@@ -26,13 +26,13 @@ pub struct Hello<'a> {
     /// How long an offer of this client may wait for memory before it fails with `PoolFull`; `None`: for ever.
     #[n(5)]
     pub offer_timeout_ms: Option<u64>,
-    /// Bytes that each ring should have, if the connection is to go on through rings; `None`: it stays on what it is.
+    /// Bytes that each ring should have, if the connection is to continue through rings; `None`: it stays on the socket.
     #[n(6)]
     pub ring_bytes: Option<u32>,
     /// It only looks at the counters or asks for the end: such a client is let in even while the server drains.
     #[cbor(n(7), default)]
     pub visits: bool,
-    /// By which way it comes, and why; shown to others.
+    /// The route of the connection, and the reason; shown to others.
     #[n(8)]
     pub route: Option<Cow<'a, str>>,
     /// Its rights, as [`crate::rights::AccessRights::bits`]; `None`: all. Set by the gate that checked its token.
@@ -43,7 +43,7 @@ pub struct Hello<'a> {
     pub token: Option<u32>,
 }
 
-/// What a client needs to know of its server.
+/// The server's properties that a client needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct Welcome<'a> {
@@ -74,7 +74,7 @@ pub struct Welcome<'a> {
     /// The machine it runs on.
     #[n(8)]
     pub host: Cow<'a, str>,
-    /// Whether [`PackBody`] is answered on this way; said by a gate, not by the server.
+    /// Whether [`PackBody`] is answered on this route; set by a gate, not by the server.
     #[cbor(n(9), default)]
     pub packs: bool,
     /// Whether the server accepts releases with [`crate::fixed::MAPPED`].
@@ -89,7 +89,7 @@ pub struct WireFailure<'a> {
     /// The number of the error's code.
     #[n(0)]
     pub code: u16,
-    /// What it is about.
+    /// Its subject.
     #[n(1)]
     pub subject: Cow<'a, str>,
     /// Why.
@@ -137,7 +137,7 @@ pub enum TargetBody<'a> {
         #[cbor(n(1), with = "minicbor::bytes")]
         record: Cow<'a, [u8]>,
     },
-    /// What this selector matches.
+    /// The objects that this selector matches.
     #[n(1)]
     Selector(
         /// Its text.
@@ -174,7 +174,7 @@ pub enum ListOrder<'a> {
     #[default]
     #[n(0)]
     Key,
-    /// By the value of this attribute, then by key; objects without it come last.
+    /// By the value of this attribute, then by key; objects without it are last.
     #[n(1)]
     Attribute(
         /// Its name.
@@ -196,12 +196,12 @@ pub struct ListRequest<'a> {
     /// Members of bundles that are not complete, too.
     #[cbor(n(2), default)]
     pub incomplete: bool,
-    /// Only what came, or is to come, in the bundle of this path or in one nested in it.
+    /// Only objects offered, or to be offered, into the bundle of this path or one nested in it.
     #[n(3)]
     pub bundle: Option<Cow<'a, str>>,
 }
 
-/// Opens a bundle, or joins those who have it open: what one says and another leaves out holds for both.
+/// Opens a bundle, or joins its openers: a term that one opener gives and another omits holds for both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct BundleRequest<'a> {
@@ -211,15 +211,15 @@ pub struct BundleRequest<'a> {
     /// How many members make it complete; `None`: until it is sealed.
     #[n(1)]
     pub members: Option<u64>,
-    /// How long it stays when nobody has it open; `None`: as the server's configuration says.
+    /// How long it stays when no client has it open; `None`: as configured at the server.
     #[n(2)]
     pub orphan_timeout_ms: Option<u64>,
-    /// What it is about.
+    /// The bundle's attributes.
     #[n(3)]
     pub attributes: Option<BundleAttributes<'a>>,
 }
 
-/// What a bundle is about: some attributes of a schema.
+/// The attributes of a bundle: some attributes of a schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct BundleAttributes<'a> {
@@ -258,7 +258,7 @@ pub struct BundlesPage<'a> {
     pub items: Vec<BundleStatus<'a>>,
 }
 
-/// Where a bundle stands.
+/// The state of a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct BundleStatus<'a> {
@@ -271,7 +271,7 @@ pub struct BundleStatus<'a> {
     /// 0: open; 1: complete, and waits for the bundle that it is nested in; 2: visible.
     #[n(2)]
     pub state: u8,
-    /// How many members make it complete, where that was said.
+    /// How many members make it complete, where declared.
     #[n(3)]
     pub declared: Option<u64>,
     /// How many are there: objects, and nested bundles that are complete.
@@ -283,16 +283,16 @@ pub struct BundleStatus<'a> {
     /// How many have it, or one nested in it, open.
     #[n(6)]
     pub openers: u32,
-    /// In how many milliseconds it is aborted if nobody opens it.
+    /// In how many milliseconds it is aborted if no client opens it.
     #[n(7)]
     pub orphaned_for_ms: Option<u64>,
-    /// What it is about.
+    /// The bundle's attributes.
     #[n(8)]
     pub attributes: Option<BundleAttributes<'a>>,
     /// The first sequence number of its tree, once it is visible; 0 where it was empty.
     #[n(9)]
     pub first: u64,
-    /// Objects of it that are still visible.
+    /// Its objects that are still visible.
     #[n(10)]
     pub visible: u64,
     /// The number of the bundle that it is nested in.
@@ -300,8 +300,8 @@ pub struct BundleStatus<'a> {
     pub parent: Option<u64>,
 }
 
-/// Names of requirements and groups: offers say with the number that comes as the answer that their objects stay until all of
-/// them have had them.
+/// Names of requirements and groups: the answer is a number, and offers with that number stay until all these consumers
+/// have had them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct ConsumerNames {
@@ -323,42 +323,43 @@ pub struct FollowRequest<'a> {
     /// Deliveries that may be unreleased at once.
     #[n(2)]
     pub window: u32,
-    /// Where an earlier follow of the same selector and order had come to.
+    /// The position of an earlier follow of the same selector and order.
     #[n(3)]
     pub cursor: Option<Cow<'a, str>>,
-    /// Skip the first phase: only what comes.
+    /// Skip the first phase: only future objects.
     #[n(4)]
     pub only_new: bool,
     /// The requirement through which objects are received.
     #[n(5)]
     pub requirement: Option<u64>,
-    /// End when it has caught up: with what had become visible when it went live.
+    /// End after catching up: with the objects that were visible when it went live.
     #[n(6)]
     pub until_live: bool,
-    /// The requirement through which objects are received, by its name: all of it, whatever the selector says.
+    /// The name of the requirement through which objects are received: all its objects, whatever the selector.
     #[n(7)]
     pub requirement_name: Option<Cow<'a, str>>,
     /// The group whose member the follow is.
     #[n(20)]
     pub group: Option<Cow<'a, str>>,
-    /// On which terms, beside the selector, the group stands or is to be made; `None`: it stands, whatever the selector says.
+    /// The terms, beside the selector, on which the group exists or is to be made; `None`: it exists, whatever the
+    /// selector.
     #[n(21)]
     pub group_terms: Option<GroupTerms>,
 }
 
-/// What a group is made with, beside its name and its selector.
+/// The terms of a new group, beside its name and its selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct GroupTerms {
     /// Only the newest version of each key is kept.
     #[n(0)]
     pub newest_only: bool,
-    /// How long it stands while no client uses it; `None`: until it is retracted.
+    /// How long it exists while no client uses it; `None`: until it is retracted.
     #[n(1)]
     pub time_to_live_ms: Option<u64>,
 }
 
-/// Says early what will be wanted: what matches stays until it was received through the requirement and released.
+/// Announces future needs: matching objects stay until they were received through the requirement and released.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct RequireRequest<'a> {
@@ -371,16 +372,16 @@ pub struct RequireRequest<'a> {
     /// Its name, for one that outlives its client.
     #[n(2)]
     pub name: Option<Cow<'a, str>>,
-    /// How long one with a name stands while no client uses it; `None`: until it is retracted.
+    /// How long a named one exists while no client uses it; `None`: until it is retracted.
     #[n(3)]
     pub time_to_live_ms: Option<u64>,
-    /// Rather than to make others wait for memory, it is broken: it is told what it will not get.
+    /// Break it rather than make others wait for memory: it gets a gap for what it will not get.
     #[cbor(n(4), default)]
     pub breaks_on_full: bool,
     /// Bytes that one which breaks may keep though nothing else keeps them; `None`: any, until memory is full.
     #[n(5)]
     pub quota_bytes: Option<u64>,
-    /// How long it may release nothing while others wait for memory that it keeps; `None`: as long as the pool says.
+    /// How long it may release nothing while others wait for memory that it keeps; `None`: the pool's default.
     #[n(6)]
     pub stuck_after_ms: Option<u64>,
     /// Members share what it is owed; only with a name.
@@ -388,7 +389,7 @@ pub struct RequireRequest<'a> {
     pub group: bool,
 }
 
-/// Ends a requirement that has a name, whoever made it.
+/// Ends a named requirement, made by any client.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct RetractRequest<'a> {
@@ -397,7 +398,7 @@ pub struct RetractRequest<'a> {
     pub name: Cow<'a, str>,
 }
 
-/// Asks whether anybody wants an object that is not made yet.
+/// Asks whether an object that is not made yet is wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct WantedRequest<'a> {
@@ -407,7 +408,7 @@ pub struct WantedRequest<'a> {
     /// Its record, as that of an offer.
     #[cbor(n(1), with = "minicbor::bytes")]
     pub record: Cow<'a, [u8]>,
-    /// Where nobody does, those who ask for its key later are told so.
+    /// If it is not wanted, later demands of its key fail with `NotWanted`.
     #[n(2)]
     pub declines: bool,
 }
@@ -422,7 +423,7 @@ pub struct WithdrawRequest<'a> {
     /// How long to wait for requirements that are owed it; `None`: for ever.
     #[n(1)]
     pub timeout_ms: Option<u64>,
-    /// Do not wait: who is owed it gets a gap.
+    /// Do not wait: requirements that are owed it get a gap.
     #[n(2)]
     pub force: bool,
 }
@@ -454,25 +455,25 @@ pub mod events {
     pub const REQUIRED: u32 = 64;
     /// A requirement with a name was retracted.
     pub const RETRACTED: u32 = 128;
-    /// A requirement with a name came to the end of its time to live.
+    /// The time to live of a named requirement expired.
     pub const LAPSED: u32 = 256;
     /// A requirement was broken, since it kept others waiting.
     pub const BROKEN: u32 = 512;
     /// An object was not offered, since nothing wanted it.
     pub const DECLINED: u32 = 1024;
-    /// Somebody asked for an object that was not offered, since nothing had wanted it.
+    /// A client demanded an object that was not offered, since nothing had wanted it.
     pub const MISSED: u32 = 2048;
     /// A bundle became visible.
     pub const COMPLETED: u32 = 4096;
-    /// A bundle was given up: its members are gone.
+    /// A bundle was aborted: its members are removed.
     pub const ABORTED: u32 = 8192;
-    /// The payload of an object was written to the file tier, and lies there from now on.
+    /// The payload of an object was written to the file tier, and stays there.
     pub const SPILLED: u32 = 16384;
-    /// An object lies in a store.
+    /// An object is in a store.
     pub const ARCHIVED: u32 = 32768;
     /// An object could not be put into a store; it stays where it is.
     pub const UNARCHIVED: u32 = 65536;
-    /// All of them.
+    /// All events.
     pub const ALL: u32 = 131_071;
     /// Their names, in the order of their bits.
     pub const NAMES: [&str; 17] = [
@@ -500,7 +501,7 @@ pub mod events {
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct SubscribeRequest<'a> {
-    /// Which objects' events; those of clients, of requirements and of bundles come whatever it says.
+    /// Selects objects' events; those of clients, of requirements and of bundles are sent regardless.
     #[n(0)]
     pub selector: Cow<'a, str>,
     /// Bits of [`events`].
@@ -534,12 +535,12 @@ pub struct EventBody<'a> {
     /// The bundle it happened to.
     #[n(6)]
     pub bundle: Option<BundlePeer<'a>>,
-    /// Where the object lies in a store.
+    /// The object's location in a store.
     #[n(7)]
     pub location: Option<Cow<'a, str>>,
 }
 
-/// Says what became of objects that were received through a requirement, and are still held: they lie in a store, or not.
+/// Reports on objects that were received through a requirement, and are still held: archived in a store, or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct ArchivedBody<'a> {
@@ -554,23 +555,23 @@ pub struct ArchivedBody<'a> {
     pub failure: Option<Cow<'a, str>>,
 }
 
-/// One of them.
+/// One object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct ArchivedObject<'a> {
     /// Its sequence number.
     #[n(0)]
     pub sequence: u64,
-    /// Where it lies, for people and other programs.
+    /// Its location, for people and other programs.
     #[n(1)]
     pub location: Cow<'a, str>,
 }
 
-/// Asks for what one rank wants of pieces of an array, and for nothing else of them.
+/// Requests the elements that one rank wants of pieces of an array, and nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct PackBody<'a> {
-    /// How the array lies over those who have it (`docs/formats/layout.md`).
+    /// The layout of the array at its producers (`docs/formats/layout.md`).
     #[n(0)]
     pub from: Cow<'a, str>,
     /// How it is wanted.
@@ -582,10 +583,10 @@ pub struct PackBody<'a> {
     /// The rank that wants it.
     #[n(3)]
     pub rank: u64,
-    /// What the elements of the pieces are (`<f8`).
+    /// The element type of the pieces (`<f8`).
     #[n(4)]
     pub element: Cow<'a, str>,
-    /// What they are to be when they travel.
+    /// The element type on the wire.
     #[n(5)]
     pub travels: Cow<'a, str>,
     /// The pieces, in the order in which they are answered.
@@ -593,7 +594,7 @@ pub struct PackBody<'a> {
     pub pieces: Vec<PieceName<'a>>,
 }
 
-/// One of them.
+/// One piece.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct PieceName<'a> {
@@ -615,7 +616,7 @@ pub struct BundlePeer<'a> {
     /// How many members were there.
     #[n(1)]
     pub members: u64,
-    /// How many make it complete, where that was said.
+    /// How many make it complete, where declared.
     #[n(2)]
     pub declared: Option<u64>,
 }
@@ -639,7 +640,7 @@ pub struct PeerBody<'a> {
     /// The number that the server gave it.
     #[n(0)]
     pub client: u32,
-    /// What it calls itself.
+    /// The client's name for itself.
     #[n(1)]
     pub name: Cow<'a, str>,
     /// The machine it runs on.
@@ -678,7 +679,7 @@ pub struct GapBody<'a> {
     /// Why: `withdrawn`, `expired`, ….
     #[n(1)]
     pub reason: Cow<'a, str>,
-    /// How many more there are that nobody can name any more.
+    /// The number of further ones, whose names are no longer known.
     #[n(2)]
     pub unnamed: Option<u64>,
 }

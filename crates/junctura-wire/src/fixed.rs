@@ -1,9 +1,9 @@
-//! Bodies of fixed layout: what every object passes through. Little-endian, no padding, any alignment.
+//! Bodies of fixed layout: the messages of every object. Little-endian, no padding, any alignment.
 
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The payload follows the record in the body; otherwise it lies in a slot of a segment.
+/// The payload follows the record in the body; otherwise it is in a slot of a segment.
 pub const INLINE: u16 = 1;
 /// `checksum` holds the payload's CRC-32C.
 pub const CHECKSUM: u16 = 2;
@@ -15,31 +15,32 @@ pub const FIRST_PHASE: u16 = 8;
 pub const FOR_A_TIME: u16 = 16;
 /// The object is a member of a bundle that is not complete: it has no sequence number yet.
 pub const STAGED: u16 = 32;
-/// `releases` holds a number that the answer to `Consumers` gave: the object stays until all of them have had it.
+/// `releases` holds a number from the answer to `Consumers`: the object stays until all these consumers have had it.
 pub const BY_CONSUMERS: u16 = 256;
-/// Flag of an offer: it is made only if somebody wants it.
+/// Flag of an offer: it is made only if it is wanted.
 pub const IF_WANTED: u16 = 128;
-/// Flag of an offer: it is answered when the object lies in a store, or when it is known that it will not.
+/// Flag of an offer: it is answered when the object is in a store, or when it is known that it will not be.
 pub const DURABLE: u16 = 512;
-/// Flag of an offer into a bundle: the object stays as long as another one of the bundle does that does not say this.
+/// Flag of an offer into a bundle: the object stays as long as another one of the bundle without this flag does.
 pub const TOGETHER: u16 = 1024;
 /// Flag of an offer into a bundle: a second one of the same key is refused, and does not take the place of the first.
 pub const ONCE: u16 = 2048;
 /// The object was delivered through the same requirement before, to a client that was lost, or gave it back undone.
 pub const REDELIVERED: u16 = 64;
 
-/// Of an entry of a list: the payload lies in the file tier. Of a delivery: it lies there at the byte whose number has `segment` as its high and `slot` as its low
-/// half; `checksum` holds its CRC-32C.
+/// Of an entry of a list: the payload is in the file tier. Of a delivery: it is there at the byte whose number has
+/// `segment` as its high and `slot` as its low half; `checksum` holds its CRC-32C.
 pub const SPILLED: u16 = 256;
 
-/// Among segments, the number of the file tier: of what [`SegmentHead`] says nothing else has a meaning then, and the
-/// descriptor is one to read from.
+/// Among segments, the number of the file tier: the other fields of [`SegmentHead`] have no meaning then, and the
+/// descriptor is read-only.
 pub const FILE_TIER: u32 = 0;
 
-/// Of a [`ReleasedHolding`]: nobody has seen the object. A requirement that it came through is owed it again, as if it had never gone
-/// out.
+/// Of a [`ReleasedHolding`]: the object was not seen. A requirement through which it was delivered is owed it again, as if
+/// it had never been delivered.
 pub const UNREAD: u32 = 1;
-/// Of a [`ReleasedHolding`]: who has it is not done with it. A requirement that it came through is owed it again.
+/// Of a [`ReleasedHolding`]: its holder did not finish with it. A requirement through which it was delivered is owed it
+/// again.
 pub const UNDONE: u32 = 2;
 /// Of a [`ReleasedHolding`]: the client releases the object, and still reads its payload. The memory is not reused until a second
 /// release of the same holding, without this flag.
@@ -57,14 +58,14 @@ pub struct OfferHead {
     /// [`INLINE`], [`CHECKSUM`], [`DEFAULT_RETENTION`], [`FOR_A_TIME`], [`BY_CONSUMERS`], [`IF_WANTED`], [`DURABLE`], [`TOGETHER`],
     /// [`ONCE`].
     pub flags: U16,
-    /// Consumers that must release it before it goes; 0: it stays until withdrawn. With [`FOR_A_TIME`] a time in
+    /// Consumers that must release it before its retention ends; 0: it stays until withdrawn. With [`FOR_A_TIME`] a time in
     /// milliseconds, from 1; with [`BY_CONSUMERS`] a number of this client's.
     pub releases: U32,
     /// Bytes of the record that follows.
     pub record_length: U32,
     /// CRC-32C of the payload, with [`CHECKSUM`].
     pub checksum: U32,
-    /// Where the payload lies, unless [`INLINE`].
+    /// The payload's segment, unless [`INLINE`].
     pub segment: U32,
     /// The slot within the segment.
     pub slot: U32,
@@ -91,27 +92,27 @@ pub struct DeliveredHead {
     pub checksum: U32,
     /// The client that offered it.
     pub producer: U32,
-    /// Where the payload lies, unless [`INLINE`]; see [`SPILLED`].
+    /// The payload's segment, unless [`INLINE`]; see [`SPILLED`].
     pub segment: U32,
     /// The slot within the segment.
     pub slot: U32,
     /// Bytes of the payload.
     pub length: U64,
-    /// What the client says when it releases the object.
+    /// The number with which the client releases the object.
     pub holding: U32,
     /// How many objects became visible with it, as members of its bundle, under the numbers that follow its own.
     pub rest: U32,
 }
 
-/// One object given back; a `Release` frame holds any number of them.
+/// One released object; a `Release` frame holds any number of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct ReleasedHolding {
-    /// As the delivery said.
+    /// From the delivery.
     pub holding: U32,
     /// [`UNREAD`] or [`UNDONE`], and [`MAPPED`]; or zero.
     pub flags: U32,
-    /// The object's sequence number, as the delivery said.
+    /// The object's sequence number, from the delivery.
     pub sequence: U64,
 }
 
@@ -135,7 +136,7 @@ pub struct PackedHead {
     pub checksum: U32,
 }
 
-/// A slot of a segment; a `Freed` frame holds any number of them.
+/// A slot of a segment; a `Freed` frame holds any number of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct SlotAddress {
@@ -145,7 +146,7 @@ pub struct SlotAddress {
     pub slot: U32,
 }
 
-/// A segment that the client may map; its descriptor comes with the frame.
+/// A segment that the client may map; its descriptor accompanies the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct SegmentHead {
@@ -155,11 +156,11 @@ pub struct SegmentHead {
     pub writable: U32,
     /// Bytes of the whole segment.
     pub bytes: U64,
-    /// Bytes of each slot: slot `i` lies at `i * slot_bytes`.
+    /// Bytes of each slot: slot `i` is at `i * slot_bytes`.
     pub slot_bytes: U64,
 }
 
-/// A part of a connection's rings; its descriptor comes with the frame.
+/// A part of a connection's rings; its descriptor accompanies the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct RingsHead {
@@ -185,7 +186,7 @@ pub struct ListedHead {
     pub length: U64,
 }
 
-/// What a client is told of a bundle that became visible; any number of [`MemberVersion`] follow.
+/// The notice of a bundle that became visible; any number of [`MemberVersion`] follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct CompletedHead {

@@ -16,10 +16,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// Bytes of a frame's header.
 pub const HEADER_BYTES: usize = 16;
 
-/// A body may not be longer than this, whoever sends it.
+/// The longest body, from any sender.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// The header as it lies in the stream.
+/// The header in the stream.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct FrameHeader {
@@ -27,7 +27,7 @@ pub struct FrameHeader {
     pub length: U32,
     /// One of [`FrameKind`], or something newer.
     pub kind: u8,
-    /// Descriptors that come with this frame.
+    /// Descriptors that accompany this frame.
     pub descriptors: u8,
     reserved: U16,
     /// The client's number for what is asked.
@@ -65,7 +65,7 @@ impl FrameHeader {
 pub struct WireFrame<'a> {
     /// The raw kind: a newer peer may send one that [`FrameKind`] does not name.
     pub kind: u8,
-    /// Descriptors that come with this frame.
+    /// Descriptors that accompany this frame.
     pub descriptors: u8,
     /// The client's number for what is asked or answered.
     pub request: u64,
@@ -108,7 +108,7 @@ impl<'a> WireFrame<'a> {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $number:literal,)*) => {
-        /// What a frame is about. Below 64: from client to server; from 64 on: from server to client.
+        /// The kind of a frame. Below 64: from client to server; from 64 on: from server to client.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum FrameKind { $($(#[$doc])* $name = $number,)* }
@@ -127,9 +127,9 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Who is there; the first frame of a client.
+    /// A client introduces itself; its first frame.
     Hello = 1,
-    /// An object: attributes and payload, or where the payload lies.
+    /// An object: attributes and payload, or the payload's place.
     Offer = 2,
     /// Asks for a segment to allocate payloads in.
     Lease = 3,
@@ -141,13 +141,13 @@ kinds! {
     Cancel = 6,
     /// Asks which objects match.
     List = 7,
-    /// Asks for everything that matches: what is there, then what comes.
+    /// Requests everything that matches: existing objects, then future ones.
     Follow = 8,
     /// Asks for the next page of a list.
     More = 9,
     /// Gives delivered objects back.
     Release = 10,
-    /// Says early what will be wanted.
+    /// Announces future needs.
     Require = 11,
     /// Takes one object out of the pool.
     Withdraw = 12,
@@ -159,17 +159,17 @@ kinds! {
     Stop = 15,
     /// Asks for the server's counters.
     Stat = 16,
-    /// Says that the client leaves in good order.
+    /// The client disconnects normally.
     Goodbye = 17,
     /// Ends a requirement that has a name.
     Retract = 18,
-    /// Asks whether anybody wants an object.
+    /// Asks whether an object is wanted.
     Wanted = 19,
     /// Asks the server to end in good order.
     Drain = 20,
-    /// Opens a bundle, or joins those who have it open.
+    /// Opens a bundle, or joins its openers.
     Bundle = 22,
-    /// Says that a bundle has all its members.
+    /// Declares that a bundle has all its members.
     Seal = 23,
     /// Gives a bundle up, with all its members.
     Abort = 24,
@@ -179,9 +179,9 @@ kinds! {
     Bundles = 26,
     /// Numbers the names that offers of this client may then be retained for.
     Consumers = 27,
-    /// Asks to be told when everything that its client said before is in effect.
+    /// Requests an answer when all earlier requests of its client are in effect.
     Sync = 28,
-    /// Says what became of objects that were to be put into a store.
+    /// Reports the result for objects that were to be put into a store.
     Archived = 29,
     /// Asks for what one rank wants of pieces of an array; for gates.
     Pack = 30,
@@ -212,15 +212,15 @@ kinds! {
     Done = 74,
     /// The server's counters.
     Stats = 75,
-    /// The server wants this leased segment back if nothing lies in it.
+    /// The server wants this leased segment back if it is empty.
     Recall = 76,
-    /// This segment is gone: the client unmaps it.
+    /// This segment was dropped: the client unmaps it.
     Dropped = 77,
     /// A follow, list, subscription or requirement began.
     Began = 78,
     /// A follow, a subscription or the use of a requirement was ended by the server.
     Ended = 79,
-    /// A part of the rings that the connection goes on through, with its descriptor.
+    /// A part of the rings for the rest of the connection, with its descriptor.
     Rings = 80,
     /// A bundle is visible: the versions of its members.
     Completed = 84,
@@ -231,7 +231,7 @@ kinds! {
 }
 
 impl FrameKind {
-    /// How many descriptors come with a frame of this kind.
+    /// Returns the number of descriptors that accompany a frame of this kind.
     #[must_use]
     pub fn descriptors(self) -> u8 {
         u8::from(matches!(self, FrameKind::Segment | FrameKind::Rings))

@@ -1,12 +1,12 @@
-//! What clients and a pool server say to each other, as bytes.
+//! The messages between clients and a pool server, as bytes.
 //!
-//! A stream of **frames** goes each way; a frame is a 16-byte header and a body ([`frame`]). What an object's way needs
-//! thousands of times a second (offer, delivery, release, their answers) has bodies of fixed little-endian layout
-//! ([`fixed`]); everything else is CBOR with numbered fields, which may grow without breaking older readers ([`body`]).
-//! [`Request`] is what a client says, [`Reply`] what a server answers; both borrow from the buffer they were read from.
+//! A stream of **frames** flows each way; a frame is a 16-byte header and a body ([`frame`]). The frequent messages of an
+//! object (offer, delivery, release, their answers) have bodies of fixed little-endian layout ([`fixed`]); everything else
+//! is CBOR with numbered fields, which may grow without breaking older readers ([`body`]). [`Request`] is a client's
+//! message, [`Reply`] a server's; both borrow from the buffer they were read from.
 //!
-//! Promises: the format does not depend on what carries it; decoding never panics, allocates in proportion to what the
-//! frame holds and not to what it claims ([`shape`]), and an unknown kind of frame is told apart from a broken one.
+//! Guarantees: the format does not depend on the carrier; decoding never panics, allocates in proportion to the actual size
+//! of the frame and not to its claims ([`shape`]), and an unknown kind of frame is distinguished from a broken one.
 //! `docs/formats/wire.md` is the format's page, with golden bytes that the tests of this crate reproduce.
 
 pub mod body;

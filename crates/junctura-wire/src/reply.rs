@@ -1,4 +1,4 @@
-//! What a server answers.
+//! The server's messages.
 
 use junctura_model::{Code, Error, Result};
 use zerocopy::byteorder::little_endian::U32;
@@ -11,7 +11,7 @@ use crate::fixed::{
 use crate::frame::{FrameKind, WireFrame};
 use crate::request::{broken, cbor, frame, number, put, read};
 
-/// A server's reply, borrowed from the frame it came in (or from the server that is about to send it).
+/// A server's reply, borrowed from the frame it arrived in (or from the server that is about to send it).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
     /// The answer to `Hello`.
@@ -20,7 +20,7 @@ pub enum Reply<'a> {
     Failed(WireFailure<'a>),
     /// The object is visible under this sequence number; 0: it is staged, and becomes visible with its bundle.
     Offered(u64),
-    /// A segment; its descriptor comes with the frame.
+    /// A segment; its descriptor accompanies the frame.
     Segment(SegmentHead),
     /// Slots of the client's segments that are free again.
     Freed(&'a [SlotAddress]),
@@ -41,25 +41,25 @@ pub enum Reply<'a> {
     Listed(ListedPage<'a>),
     /// Something happened in the pool.
     Event(EventBody<'a>),
-    /// The request is done; the number says how many objects it concerned.
+    /// The request is done; the number is that of the objects concerned.
     Done(u64),
     /// The server's counters, as JSON.
     Stats(&'a str),
-    /// The server wants this leased segment back if nothing lies in it.
+    /// The server wants this leased segment back if it is empty.
     Recall(u32),
-    /// This segment is gone: the client unmaps it.
+    /// This segment was dropped: the client unmaps it.
     Dropped(u32),
     /// A follow, list, subscription or requirement began when the server's newest sequence number was this.
     Began(u64),
     /// A follow, a subscription or the use of a requirement was ended by the server.
     Ended(WireFailure<'a>),
-    /// A part of the rings that the connection goes on through; its descriptor comes with the frame.
+    /// A part of the rings for the rest of the connection; its descriptor accompanies the frame.
     Rings(RingsHead),
     /// A bundle is visible: the versions of the members that this client staged.
     Completed {
-        /// Where its objects stand.
+        /// The versions of its objects.
         head: CompletedHead,
-        /// Those that stand; a member that was offered again later in the same bundle has no version.
+        /// The visible ones; a member that was offered again later in the same bundle has no version.
         members: &'a [MemberVersion],
     },
     /// A page of a list of bundles.
@@ -115,7 +115,7 @@ impl<'a> Reply<'a> {
             Error::new(
                 Code::Unsupported,
                 format!("frame kind {}", frame.kind),
-                "this client does not know it",
+                "this client does not support it",
             )
         })?;
         let body = frame.body;

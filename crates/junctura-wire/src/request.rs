@@ -1,4 +1,4 @@
-//! What a client says.
+//! The client's messages.
 
 use std::borrow::Cow;
 
@@ -14,12 +14,12 @@ use crate::fixed::{self, OfferHead, ReleasedHolding};
 use crate::frame::{FrameHeader, FrameKind, HEADER_BYTES, WireFrame};
 use crate::shape;
 
-/// A client's request, borrowed from the frame it came in (or from the caller who is about to send it).
+/// A client's request, borrowed from the frame it arrived in (or from the caller that is about to send it).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// Who is there; the first frame of a client.
+    /// A client introduces itself; its first frame.
     Hello(Hello<'a>),
-    /// An object; `inline` is its payload, unless it lies in a slot.
+    /// An object; `inline` is its payload, unless it is in a slot.
     Offer {
         /// Where and how.
         head: OfferHead,
@@ -44,7 +44,7 @@ pub enum Request<'a> {
     More(u64),
     /// Gives delivered objects back.
     Release(&'a [ReleasedHolding]),
-    /// Says early what will be wanted.
+    /// Announces future needs.
     Require(RequireRequest<'a>),
     /// Takes one object out of the pool.
     Withdraw(WithdrawRequest<'a>),
@@ -64,9 +64,9 @@ pub enum Request<'a> {
     Wanted(WantedRequest<'a>),
     /// Asks the server to end in good order.
     Drain(DrainRequest),
-    /// Opens a bundle, or joins those who have it open.
+    /// Opens a bundle, or joins its openers.
     Bundle(BundleRequest<'a>),
-    /// Says that the bundle of this request has all its members.
+    /// Declares that the bundle of this request has all its members.
     Seal(u64),
     /// Gives the bundle of this request up, with all its members.
     Abort(u64),
@@ -85,7 +85,7 @@ pub enum Request<'a> {
     Bundles(BundlesRequest<'a>),
     /// Numbers the names that offers of this client may then be retained for.
     Consumers(ConsumerNames),
-    /// Asks to be told when everything that this client said before is in effect.
+    /// Requests an answer when all earlier requests of this client are in effect.
     Sync,
     /// See [`ArchivedBody`].
     Archived(ArchivedBody<'a>),
@@ -99,14 +99,14 @@ impl<'a> Request<'a> {
     /// Reads a request from a frame.
     ///
     /// # Errors
-    /// `Unsupported` for a kind that this version does not know (the request can be refused and the stream goes on);
-    /// `Protocol` for a body that does not hold what its kind needs.
+    /// `Unsupported` for a kind that this version does not know (the request can be refused and the stream continues);
+    /// `Protocol` for a body that does not contain what its kind needs.
     pub fn decode(frame: &WireFrame<'a>) -> Result<Self> {
         let kind = FrameKind::from_number(frame.kind).ok_or_else(|| {
             Error::new(
                 Code::Unsupported,
                 format!("frame kind {}", frame.kind),
-                "this server does not know it",
+                "this server does not support it",
             )
         })?;
         let body = frame.body;
@@ -297,7 +297,7 @@ impl<'a> TargetBody<'a> {
         }
     }
 
-    /// What this selector matches.
+    /// Matches the objects of this selector.
     #[must_use]
     pub fn selector(text: &'a str) -> Self {
         Self::Selector(Cow::Borrowed(text))

@@ -1,9 +1,9 @@
 //! Looks a CBOR body over before anything is built from it.
 //!
-//! A body comes from a stranger. Its lengths and counts are claims: an array may say that it holds 2^64 items, or nest a
-//! million deep, or hold so many empty texts that the vector made of them is far larger than the frame. One pass without
-//! recursion or allocation refuses all of that, so that the decoder behind it meets only bodies that are whole, shallow
-//! and of bounded number. Lengths must be definite (our encoder writes no others), and nothing may follow the value.
+//! A body is untrusted. Its lengths and counts are claims: an array may claim 2^64 items, or nest a million deep, or hold
+//! so many empty texts that the vector made from them is far larger than the frame. One pass without recursion or
+//! allocation refuses all of that, so that the decoder meets only bodies that are whole, shallow and bounded. Lengths must
+//! be definite (our encoder writes no others), and nothing may follow the value.
 
 /// Containers may nest this deep. Our own bodies nest four deep; the rest is room for what a newer peer adds.
 pub const DEPTH_MAX: usize = 16;
@@ -54,7 +54,7 @@ struct ShapeReader<'a> {
 }
 
 impl ShapeReader<'_> {
-    /// Passes one item's head (and its bytes, if it is a string) and says how many items it contains.
+    /// Passes one item's head (and its bytes, if it is a string) and returns the number of items that it contains.
     fn item(&mut self) -> Result<u64, &'static str> {
         loop {
             let (major, value) = self.head()?;

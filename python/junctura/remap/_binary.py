@@ -34,7 +34,7 @@ def checked(weights: _native._Weights, given: Sequence[tuple[int, ...] | None], 
     for shape, found in zip(given, (weights.source_shape, weights.target_shape), strict=True):
         if shape is not None and np.prod(shape) != np.prod(found):
             raise InvalidArgument(
-                path, f"a grid of the shape {shape} has not {np.prod(found)} points, as the file says"
+                path, f"a grid of the shape {shape} has not {np.prod(found)} points, as the file states"
             )
     return weights
 

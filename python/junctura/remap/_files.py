@@ -118,7 +118,7 @@ def _shape(data: Any, size: str, dims: str, given: tuple[int, ...] | None, path:
     said = tuple(int(extent) for extent in data[dims][::-1]) if dims in data.variables else ()
     if given is not None:
         if points is not None and np.prod(given) != points:
-            raise InvalidArgument(path, f"a grid of the shape {given} has not {points} points, as the file says")
+            raise InvalidArgument(path, f"a grid of the shape {given} has not {points} points, as the file states")
         return given
     if points is None:
         raise InvalidArgument(path, f"it does not say {size}: give source_shape and target_shape")

@@ -6,12 +6,12 @@ use crate::tree::Tree;
 /// The most patterns per 1,000 words of each kind of text; where the text is better, the limit is lowered.
 const LIMITS: [(TextKind, f64); 7] = [
     (TextKind::Pages, 1.0),
-    (TextKind::Records, 20.5),
-    (TextKind::Help, 38.0),
-    (TextKind::RustDocs, 24.5),
-    (TextKind::RustComments, 32.0),
+    (TextKind::Records, 2.9),
+    (TextKind::Help, 14.0),
+    (TextKind::RustDocs, 10.6),
+    (TextKind::RustComments, 18.1),
     (TextKind::Python, 1.0),
-    (TextKind::Messages, 23.0),
+    (TextKind::Messages, 19.5),
 ];
 
 pub(super) fn patterns_are_rare(tree: &Tree) -> Vec<String> {

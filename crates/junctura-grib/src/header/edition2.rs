@@ -322,7 +322,7 @@ pub(crate) fn statistical(head: &mut HeaderState<'_>) {
     head.put_mars("step", &END_STEP);
 }
 
-/// Where the range ends. With an increment of type 1 the start moves and the range says nothing about the step.
+/// Returns the end of the range. With an increment of type 1 the start moves and the range does not affect the step.
 fn interval(head: &HeaderState<'_>, two: bool) -> Option<StepRange> {
     let start = forecast_seconds(head)?;
     let [first, second] = head.ranges;

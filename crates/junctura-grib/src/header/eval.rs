@@ -8,7 +8,7 @@ use crate::tables::program::{TableCondition, TableExpr, TableFunction};
 use crate::tables::{UNKNOWN, keys};
 use crate::value::{KeyText, KeyValue};
 
-/// Definitions refer to each other; deeper than this they go in a circle.
+/// Definitions refer to each other; deeper than this they are circular.
 const DEPTH_MAX: u8 = 24;
 
 const MONTHS: [&str; 12] = [
@@ -25,7 +25,7 @@ impl HeaderState<'_> {
         }
     }
 
-    /// The value as a number; texts by the number that stands for them.
+    /// Returns the value as a number; texts by their number.
     pub(crate) fn number(&self, expr: &'static TableExpr, depth: u8) -> Option<i64> {
         if depth > DEPTH_MAX {
             return None;
@@ -387,7 +387,7 @@ fn real_value(value: f64) -> KeyValue {
     KeyValue::text(text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Formats without allocating: what is written is short.
+/// Formats without allocating: the text is short.
 fn formatted(write: impl FnOnce(&mut ShortBuffer) -> std::fmt::Result) -> KeyValue {
     let mut short = ShortBuffer {
         bytes: [0; 48],

@@ -1,4 +1,4 @@
-//! What describes a field: its grid, its packing, and the other keys that are not mars keys.
+//! Descriptive keys of a field: its grid, its packing, and the other keys that are not mars keys.
 
 use md5::{Digest, Md5};
 
@@ -154,7 +154,7 @@ pub(crate) fn is_reduced1(section: &[u8]) -> bool {
     unsigned(section, 6, 2) == Some(MISSING2)
 }
 
-/// The points of a reduced grid: the sum of its rows' lengths, which stand behind the vertical coordinates.
+/// The points of a reduced grid: the sum of its rows' lengths, which follow the vertical coordinates.
 fn row_points1(section: &[u8], nj: Option<u64>) -> Option<u64> {
     let (vertical, place) = (usize::from(*section.get(3)?), usize::from(*section.get(4)?));
     let start = (place.checked_sub(1)?).checked_add(vertical * 4)?;

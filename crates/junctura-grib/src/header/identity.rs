@@ -1,4 +1,4 @@
-//! What distinguishes two fields beyond the keys of MARS.
+//! The keys that distinguish two fields beyond the keys of MARS.
 //!
 //! A header that ECMWF's local section or a project's section describes (it has a `class`) names its field by mars keys.
 //! Headers of other centres have no such section: member, percentile, threshold, second surface or range of time are in
@@ -138,7 +138,7 @@ impl<'h, 'm> AdditionalKeys<'h, 'm> {
         }
     }
 
-    /// A month or a day of any year stands in the year 1.
+    /// A month or a day of any year has the year 1.
     fn climatology(&mut self, text: &str) {
         let (Some(month @ 1..=12), Some(day)) = (self.head.number_in(keys::MONTH), self.head.number_in(keys::DAY))
         else {

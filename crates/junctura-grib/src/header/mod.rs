@@ -1,4 +1,4 @@
-//! What is known of one header while it is read: key numbers, definitions, mars keys so far.
+//! The state while a header is read: key numbers, definitions, mars keys so far.
 
 pub(crate) mod calc;
 pub(crate) mod edition1;
@@ -21,7 +21,7 @@ const DEFINED_MAX: i64 = 1 << 16;
 /// Slots from here on hold characters of the message: where (times 256) and how many.
 const CHARACTERS: i64 = 1 << 56;
 
-/// What a slot holds.
+/// The content of a slot.
 #[derive(Clone, Copy)]
 pub(crate) enum KeySlot {
     Nothing,
@@ -205,7 +205,7 @@ impl<'m> HeaderState<'m> {
     }
 }
 
-/// Whether a number stands for a text.
+/// Whether a number denotes a text.
 pub(crate) fn is_text(number: i64) -> bool {
     number >= TEXT_BASE
 }

@@ -6,7 +6,7 @@ use crate::octets;
 use crate::tables::program::{BuiltKey, KeyKind, TableExpr, TableOp};
 use crate::tables::{MISSING, keys};
 
-/// Programs that call programs go no deeper than this.
+/// The largest depth of programs that call programs.
 const DEPTH_MAX: u8 = 8;
 
 impl HeaderState<'_> {

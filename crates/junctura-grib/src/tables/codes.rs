@@ -1,4 +1,4 @@
-//! Code tables: the short names that stand for the numbers in a header.
+//! Code tables: the short names for the numbers in a header.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ impl CodeTables {
         rows.iter().find(|(_, n)| *n == name).map(|(code, _)| *code)
     }
 
-    /// What kinds of product a template is for, as bits.
+    /// Returns the kinds of product that a template is for, as bits.
     pub(crate) fn product_flags(&self, template: i64) -> u8 {
         let at = self.flags.binary_search_by_key(&template, |(number, _)| *number).ok();
         at.and_then(|at| self.flags.get(at)).map_or(0, |(_, flags)| *flags)

@@ -36,7 +36,7 @@ struct ConceptRow {
     conditions: Box<[ConceptCondition]>,
 }
 
-/// Rows of one set, in buckets by the key that most of them ask for.
+/// Rows of one set, in buckets by the key that most rows test.
 #[derive(Debug, Default)]
 struct ConceptSet {
     rows: Vec<ConceptRow>,

@@ -93,9 +93,9 @@ impl ParamTable {
         }
     }
 
-    /// Lines are `numbers identifier conditions`: numbers start with those of the line before where they do not say
-    /// others, and an empty identifier is the usual one, category (or table) * 1000 + number. `id:name:unit` gives a row
-    /// its own name and unit.
+    /// Lines are `numbers identifier conditions`: numbers begin with those of the line before unless they give others, and
+    /// an empty identifier is the usual one, category (or table) * 1000 + number. `id:name:unit` gives a row its own name
+    /// and unit.
     fn read_rows(&mut self, edition: usize, text: &'static str, texts: &mut TextNumbers) {
         let mut place = ("", 0);
         let mut lead = (0, 0);

@@ -1,4 +1,4 @@
-//! Programs: what to read from a template or local section, and which mars keys that gives.
+//! Programs: the fields to read from a template or local section, and the mars keys that they give.
 //!
 //! A program is a text of operations, made from the definition file of the same name:
 //!
@@ -78,7 +78,7 @@ pub(crate) enum TableCondition {
 
 macro_rules! functions {
     ($($name:ident = $text:literal),* $(,)?) => {
-        /// What a table may ask the reader to compute.
+        /// The functions that a table may call.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum TableFunction { $($name),* }
 

@@ -6,7 +6,7 @@
 //! block      option | samples             by fundamental sequences (0...01), by bits that were split off, or as they are
 //!            0 0    | zero blocks         several blocks in a few bits
 //! ```
-//! Nothing is decoded: what is read is what says how long things are.
+//! Nothing is decoded: only lengths are read.
 
 /// Bits of the flags of template 5.42.
 const PREPROCESSED: u8 = 8;
@@ -70,7 +70,7 @@ impl StreamLayout {
         }
     }
 
-    /// Passes over the block that is the `at`-th of its interval; how many blocks it stands for.
+    /// Passes over the block that is the `at`-th of its interval; returns the number of blocks that it represents.
     fn block_at(&self, at: u64, option_bits: u64, bits: &mut CheckedBits<'_>) -> Option<u64> {
         let first = u64::from(at == 0 && self.flags & PREPROCESSED != 0);
         let option = bits.take(option_bits)?;

@@ -1,4 +1,4 @@
-//! Where the values of a message are, and whether its claims of them agree with the bytes that it has.
+//! The position of a message's values, and whether its claims about them agree with its bytes.
 
 pub(crate) mod ccsds;
 pub(crate) mod packed;

@@ -1,8 +1,8 @@
-//! What a message claims of its values, compared with the bytes that it has.
+//! A message's claims about its values, compared with its bytes.
 //!
-//! Decoders believe a header: for values that are not there they read beyond the message. So the claim is checked here
-//! first, by the layout of each packing (WMO, Manual on Codes, FM 92 GRIB: edition 1, sections 2 to 4; edition 2,
-//! templates 5 and 7). Of a packing that only its decoder understands, [`PackedValues::is_proven`] says that nothing is known.
+//! Decoders trust a header: for missing values they read beyond the message. So the claim is checked here first, by the
+//! layout of each packing (WMO, Manual on Codes, FM 92 GRIB: edition 1, sections 2 to 4; edition 2, templates 5 and 7). For
+//! a packing that only its decoder understands, [`PackedValues::is_proven`] reports that nothing is known.
 //!
 //! The cost is a pass over the bitmap and over the groups that the message has, whatever it claims.
 
@@ -22,8 +22,8 @@ pub struct PackedValues {
     pub values: u64,
     /// Whether all values are in the message for certain. If not, decode it in a process that may crash.
     pub is_proven: bool,
-    /// Whether places of the values, if they have any, are those of rows and columns of a regular grid. Places of other
-    /// grids are computed by decoders, which trust what the header says of the grid.
+    /// Whether places of the values, if they have any, are those of rows and columns of a regular grid. Decoders compute
+    /// the places of other grids, and trust the header's description of the grid.
     pub is_regular: bool,
 }
 
@@ -90,7 +90,7 @@ impl<'a> SectionPart<'a> {
         self.unsigned(at, 1)
     }
 
-    /// What follows the first `at` octets.
+    /// Returns the octets after the first `at`.
     fn behind(&self, at: usize) -> &'a [u8] {
         self.bytes.get(at..).unwrap_or_default()
     }
@@ -155,7 +155,7 @@ fn edition2(message: &[u8], sections: &SectionTable) -> Checked<PackedValues> {
                 true
             }
             42 => ccsds(about, data, values)?,
-            // Spectral: the first value stands in section 5.
+            // Spectral: the first value is in section 5.
             50 => {
                 data.holds(5, all(values.saturating_sub(1), about.bits(19)?))?;
                 true
@@ -307,7 +307,7 @@ fn groups(about: SectionPart<'_>, data: SectionPart<'_>, values: u64, extra: u64
     let octets = |bits: u64| all(count, bits).div_ceil(8);
     let head = u128::from(extra) + octets(reference_bits) + octets(width_bits) + octets(length_bits);
     data.holds(5, head * 8)?;
-    // Each of these places is in the section, since all of them are.
+    // Each of these places is within the section, since the whole list is.
     let widths = 5 + extra as usize + octets(reference_bits) as usize;
     let lengths = widths + octets(width_bits) as usize;
     let start = lengths + octets(length_bits) as usize;
@@ -336,7 +336,7 @@ fn groups(about: SectionPart<'_>, data: SectionPart<'_>, values: u64, extra: u64
     Ok(true)
 }
 
-/// Run lengths of levels, template 5.200: a level, then digits of how often it comes, for as long as there are some.
+/// Run lengths of levels, template 5.200: a level, then digits of its count, as long as there are some.
 fn runs(about: SectionPart<'_>, data: SectionPart<'_>, values: u64) -> Checked<()> {
     let (bits, level_max) = (about.bits(11)?, about.unsigned(12, 2)?);
     if bits == 0 {
@@ -414,7 +414,7 @@ fn edition1(message: &[u8], sections: &SectionTable) -> Checked<PackedValues> {
     let bits = data.bits(10)?;
     let kind = grid.octet(5)?;
     let is_reduced = grid::is_reduced1(grid.bytes);
-    // More flags stand for packings that only decoders know; a missing number of columns has no meaning in other grids.
+    // More flags denote packings that only decoders know; a missing number of columns has no meaning in other grids.
     let is_known = flags & 0x10 == 0
         && data.unsigned(4, 2)? != NO_PACKING1
         && is_measured1(message, data)
@@ -425,17 +425,18 @@ fn edition1(message: &[u8], sections: &SectionTable) -> Checked<PackedValues> {
     let has = |at, bits| data.holds(at, bits).map(|()| data.holds(at, bits + unused).is_ok());
     let is_proven = is_known
         & match (is_spectral, is_complex) {
-            // A part of a grid with rows of different lengths has fewer points than these say: only its decoder counts them.
+            // A part of a grid with rows of different lengths has fewer points than declared: only its decoder counts them.
             (false, false) if is_reduced => has(11, all(values, bits)).unwrap_or(false),
             (false, false) => has(11, all(values, bits))?,
-            // The first value stands before the others.
+            // The first value is before the others.
             (true, false) => has(15, all(values.saturating_sub(1), bits))?,
             (true, true) => {
                 let subset = triangle([data.octet(15)?, data.octet(16)?, data.octet(17)?]);
                 let Some(subset) = subset.filter(|subset| *subset <= values) else {
                     return Err((data.start, MessageFault::Count { values, present: 0 }));
                 };
-                // Where the rest begins is said in octets 12 and 13, by some from the beginning of the message: right behind the subset.
+                // Octets 12 and 13 give the start of the rest, in some messages from the beginning of the message: directly
+                // after the subset.
                 has(18, all(subset, 32) + all(values - subset, bits))?
             }
             // Many forms of groups, which only decoders know.

@@ -1,7 +1,7 @@
 //! The least lengths of sections, by their templates (WMO, Manual on Codes, FM 92 GRIB).
 //!
-//! Decoders lay the octets of a template over a section of any length, and continue behind the template: of a section
-//! that is shorter, they find the next one at a wrong place.
+//! Decoders apply the octets of a template to a section of any length, and continue after the template: for a section that
+//! is shorter, they find the next one at a wrong place.
 
 use crate::header::grid::is_reduced1;
 use crate::octets::unsigned;
@@ -65,8 +65,8 @@ fn least5(packing: &[u8]) -> Option<u64> {
 
 /// The same of section 2 of edition 1, with its vertical coordinates or lengths of rows.
 ///
-/// Decoders take any octets behind the coordinates for lengths of rows if there are enough of them. They abort at a
-/// row of one point.
+/// Decoders take any octets after the coordinates for lengths of rows if there are enough octets. They abort at a row of
+/// one point.
 pub(crate) fn is_whole1(grid: &[u8]) -> bool {
     let least = match grid.get(5) {
         Some(0 | 1 | 3 | 4 | 5 | 50) => 32,

@@ -1,11 +1,11 @@
-//! The first words on a link, before any frame: what the client shows, and whether it is let in.
+//! The greeting on a link, before any frame: the client's proof, and the server's decision.
 //!
 //! ```text
 //!  0            8         10       12
 //!  | "JUNCTURA" | version | length |  CBOR (length bytes)
 //! ```
-//! Each side says this once; the client first. Numbers are little-endian. Nothing is kept of a client that says anything else,
-//! more than [`BYTES_MAX`], or takes longer than [`TIME_MAX`] for it.
+//! Each side sends this once; the client first. Numbers are little-endian. No state is kept for a client that sends
+//! anything else, more than [`BYTES_MAX`], or takes longer than [`TIME_MAX`].
 
 use std::borrow::Cow;
 use std::io::{IoSlice, IoSliceMut};
@@ -21,24 +21,24 @@ use rustix::event::{PollFlags, Timespec};
 use crate::refused;
 use crate::stream::{LinkStream, ReadOutcome};
 
-/// The version of what links say to each other.
+/// The version of the link protocol.
 pub(crate) const VERSION: u16 = 1;
-/// What it begins with; no TLS does.
+/// The first bytes; no TLS stream begins with these.
 pub(crate) const MAGIC: &[u8; 8] = b"JUNCTURA";
-/// Bytes of everything that one side says here, at most.
+/// The most bytes that one side sends here.
 pub(crate) const BYTES_MAX: usize = 8 << 10;
 /// Everything here, TLS included, takes at most this long.
 pub(crate) const TIME_MAX: Duration = Duration::from_secs(5);
 const HEAD_BYTES: usize = 12;
 
-/// What a client shows.
+/// The client's proof.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub(crate) struct ClientProof<'a> {
     /// Its token, if it has one.
     #[n(0)]
     pub(crate) token: Option<Cow<'a, str>>,
-    /// Bytes of payloads that it keeps at most while nobody holds them.
+    /// The most bytes of unheld payloads that it keeps.
     #[n(1)]
     pub(crate) mirror_bytes: u64,
     /// It speaks for several clients, each with a channel of its own.
@@ -57,7 +57,7 @@ pub(crate) struct ClientProof<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub(crate) struct LinkJoin {
-    /// What the gate called it.
+    /// The link's identifier from the gate.
     #[n(0)]
     pub(crate) link: LinkId,
     /// Which of its streams this one is; the first is 1.
@@ -65,10 +65,10 @@ pub(crate) struct LinkJoin {
     pub(crate) number: u8,
 }
 
-/// What a gate calls a link: whoever says it has been told so by the gate.
+/// The gate's identifier of a link: only a client that got it from the gate can send it.
 pub(crate) type LinkId = ByteArray<16>;
 
-/// One that nobody can guess.
+/// Makes an identifier that cannot be guessed.
 pub(crate) fn link_id() -> Result<LinkId> {
     let mut random = [0; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
@@ -76,7 +76,7 @@ pub(crate) fn link_id() -> Result<LinkId> {
     Ok(random.into())
 }
 
-/// What a server answers.
+/// The server's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub(crate) struct HandshakeAnswer<'a> {
@@ -89,7 +89,7 @@ pub(crate) struct HandshakeAnswer<'a> {
     /// How a client of the same machine may reach the server without a network.
     #[n(2)]
     pub(crate) offered: Option<LocalOffer>,
-    /// What a link of several streams is called.
+    /// The identifier of a link of several streams.
     #[n(3)]
     pub(crate) link: Option<LinkId>,
     /// How many streams it is to have.
@@ -124,7 +124,7 @@ pub struct ServerIdentity {
     pub incarnation: u64,
 }
 
-/// Which machine this is, from one start of it to the next; empty where that is not known (random(4)).
+/// Returns the identity of this machine, from one boot to the next; empty where it is unknown (random(4)).
 pub(crate) fn machine() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
@@ -164,10 +164,10 @@ pub(crate) fn split(bytes: &[u8]) -> Result<Option<&[u8]>> {
     }
     let length = usize::from(u16::from_le_bytes([head[10], head[11]]));
     if length > BYTES_MAX - HEAD_BYTES {
-        return Err(wrong("it is longer than it may be"));
+        return Err(wrong("it is too long"));
     }
     if rest.len() > length {
-        return Err(wrong("more follows than may"));
+        return Err(wrong("it is followed by unexpected bytes"));
     }
     Ok((rest.len() == length).then_some(rest))
 }
@@ -183,12 +183,12 @@ pub(crate) fn decode<'a, T: Decode<'a, ()>>(body: &'a [u8]) -> Result<T> {
 pub(crate) struct TimedExchange<'a> {
     pub(crate) stream: &'a mut LinkStream,
     pub(crate) until: Instant,
-    /// Asked when a signal comes.
+    /// Called when a signal arrives.
     pub(crate) interrupted: &'a mut dyn FnMut() -> Result<()>,
 }
 
 impl TimedExchange<'_> {
-    /// Says all of it.
+    /// Sends everything.
     pub(crate) fn say(&mut self, bytes: &[u8]) -> Result<()> {
         let mut said = 0;
         while said < bytes.len() {
@@ -204,7 +204,7 @@ impl TimedExchange<'_> {
         Ok(())
     }
 
-    /// Hears all of it: the CBOR.
+    /// Receives everything: the CBOR.
     pub(crate) fn hear(&mut self) -> Result<Vec<u8>> {
         let mut bytes = vec![0; BYTES_MAX + 1];
         let mut heard = 0;
@@ -212,7 +212,7 @@ impl TimedExchange<'_> {
             if let Some(body) = split(&bytes[..heard])? {
                 return Ok(body.to_vec());
             }
-            // Not a byte too much: what follows is for others.
+            // Not a byte too much: the rest is for other readers.
             let wanted = wanted(&bytes[..heard]);
             match self
                 .stream

@@ -1,4 +1,4 @@
-//! Authentication: what each end of a link proves before the first frame.
+//! Authentication: the proof of each end of a link before the first frame.
 //!
 //! A `handshake` has a `token` and names; `token_authority` makes, checks and revokes tokens, with a `token_key` and a
 //! `token_list` in a `token_file`; `tls` proves the server, with a `certificate`. On loopback, `peer_user` finds the user of the other end.

@@ -29,7 +29,7 @@ const ROW_BYTES_MAX: u64 = 512;
 const SCANS_MAX: usize = 3;
 /// The tables, by address family.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
-/// The user that stands for all users that a user namespace does not map, unless the administrator chose another one.
+/// The user that represents all users that a user namespace does not map, unless the administrator chose another one.
 const OVERFLOW_USER: u32 = 65534;
 
 /// Which users of this host are peers of a loopback connection that neither TLS nor a token protects.
@@ -110,14 +110,14 @@ fn look_up<R: BufRead>(
     asking: AskingSide,
     open: &mut dyn FnMut(&'static str) -> std::io::Result<R>,
 ) -> std::result::Result<u32, UnknownOwner> {
-    /// Strangers who ask for many look-ups must not occupy every processor.
+    /// Untrusted clients that cause many look-ups must not occupy every processor.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut tables = TABLES;
     if ends.far.is_ipv6() {
         tables.reverse();
     }
-    let mut cause = format!("{} lists no owner of it", tables[0]);
+    let mut cause = format!("{} lists no owner", tables[0]);
     for _ in 0..SCANS_MAX {
         for table in tables {
             let scanned = open(table).and_then(|rows| owner_in(rows, ends, asking));
@@ -167,7 +167,7 @@ fn owner_in(mut rows: impl BufRead, ends: SocketEnds, asking: AskingSide) -> std
     }
 }
 
-/// The listening sockets that a connection may have come to.
+/// The listening sockets that may have accepted a connection.
 #[derive(Debug, Default)]
 struct ListeningSockets {
     /// How closely the address matches; the kernel chooses the closest.
@@ -199,7 +199,7 @@ impl ListeningSockets {
         }
     }
 
-    /// The owner of all of them.
+    /// Returns the common owner.
     fn owner(&self) -> Option<u32> {
         self.owner.filter(|_| !self.has_several)
     }
@@ -226,7 +226,7 @@ impl SocketRow {
     }
 }
 
-/// An address: words of 32 bits as they lie in memory, in hexadecimal digits, then the port.
+/// Reads an address: words of 32 bits in memory order, in hexadecimal digits, then the port.
 fn address(text: &str) -> Option<SocketAddr> {
     let (words, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;

@@ -16,11 +16,11 @@ use crate::stream::{ReadOutcome, StreamSocket, came, went};
 /// The most bytes that TLS buffers while the socket is blocked.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// How a server shows who it is.
+/// A server's certificate and key.
 #[derive(Clone, Debug)]
 pub struct ServerTls(Arc<rustls::ServerConfig>);
 
-/// Whom a client believes.
+/// The authorities that a client trusts.
 #[derive(Clone, Debug)]
 pub struct ClientTls(Arc<rustls::ClientConfig>);
 
@@ -40,7 +40,7 @@ impl ServerTls {
                 refused(
                     Code::InvalidArgument,
                     certificate.display().to_string(),
-                    "no certificate of a server",
+                    "it is not a server certificate with its key",
                     error,
                 )
             })?;
@@ -55,10 +55,10 @@ impl ServerTls {
 }
 
 impl ClientTls {
-    /// Believes the authorities in this file, as PEM.
+    /// Trusts the authorities in this file, as PEM.
     ///
     /// # Errors
-    /// `NotFound` or `Io` when it cannot be read, `InvalidArgument` when no certificate is in it.
+    /// `NotFound` or `Io` when it cannot be read, `InvalidArgument` when it contains no certificate.
     pub fn read(authorities: &Path) -> Result<Self> {
         let mut roots = rustls::RootCertStore::empty();
         for certificate in certificates(authorities)? {
@@ -80,8 +80,14 @@ impl ClientTls {
     }
 
     pub(crate) fn connection(&self, host: &str) -> Result<TlsSession> {
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|error| refused(Code::InvalidArgument, host, "no name that a certificate has", error))?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| {
+            refused(
+                Code::InvalidArgument,
+                host,
+                "it is not a valid name in a certificate",
+                error,
+            )
+        })?;
         rustls::ClientConnection::new(Arc::clone(&self.0), name)
             .map(|connection| TlsSession::new(connection.into()))
             .map_err(|error| refused(Code::Io, "TLS", "cannot begin", error))
@@ -165,7 +171,7 @@ pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> 
         return Err(Error::new(
             Code::InvalidArgument,
             path.display().to_string(),
-            "no certificate is in it",
+            "it contains no certificate",
         ));
     }
     Ok(found)

@@ -31,7 +31,7 @@ const FIXED_BYTES: usize = 21;
 /// The maximum length of the name in a token, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 512;
 
-/// What a client shows.
+/// A client's token.
 #[derive(Clone)]
 pub struct ClientToken(Zeroizing<String>);
 
@@ -107,7 +107,7 @@ impl SealedToken {
                          make a new one with `junctura token make`";
             return Err(denied(cause));
         }
-        let no_token = || denied("it is no token");
+        let no_token = || denied("it is not a token");
         let digits = text.strip_prefix(PREFIX).ok_or_else(no_token)?;
         let bytes = from_hex(digits).ok_or_else(no_token)?;
         let (nonce, claims) = bytes.split_first_chunk().ok_or_else(no_token)?;
@@ -230,7 +230,7 @@ pub(crate) fn read_private(path: &Path, bytes_max: u64) -> Result<Zeroizing<Stri
     let file = std::fs::File::open(path).map_err(io)?;
     let mode = file.metadata().map_err(io)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        let cause = format!("others than its owner may read it (mode {mode:03o}); to mend it: chmod 600");
+        let cause = format!("users other than its owner may read it (mode {mode:03o}); run: chmod 600");
         return Err(named(Code::Denied, cause));
     }
     // With room for all of a secret: a buffer that grows leaves copies behind.

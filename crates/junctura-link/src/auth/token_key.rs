@@ -51,7 +51,7 @@ impl TokenKey {
                          remove the file and make a new key and new tokens with `junctura token make`";
             return Err(named(Code::Unsupported, cause));
         }
-        let no_key = || named(Code::Corrupt, "it holds no key for tokens");
+        let no_key = || named(Code::Corrupt, "it contains no token key");
         let bytes = text.strip_prefix(PREFIX).and_then(from_hex).ok_or_else(no_key)?;
         let mut key = Self(Zeroizing::new([0; KEY_BYTES]));
         if bytes.len() != KEY_BYTES {
@@ -119,13 +119,13 @@ impl fmt::Debug for TokenKey {
     }
 }
 
-// What `token.rs` allows for is what the cipher appends and takes.
+// The allowance in `token.rs` equals what the cipher appends and takes.
 const _: () = assert!(NONCE_BYTES == ring::aead::NONCE_LEN && TAG_BYTES == 16);
 
 pub(crate) fn random(bytes: &mut [u8]) -> Result<()> {
     SystemRandom::new()
         .fill(bytes)
-        .map_err(|_| Error::new(Code::Io, "random numbers", "the system gives none"))
+        .map_err(|_| Error::new(Code::Io, "random numbers", "the system returns none"))
 }
 
 #[cfg(test)]

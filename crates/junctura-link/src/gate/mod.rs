@@ -1,8 +1,9 @@
-//! Where clients of other machines come in: a listener, and a thread for each of them.
+//! The entry for clients of other machines: a listener, and a thread for each client.
 //!
-//! Before a client has shown who it is, it costs a descriptor, a thread and some kilobytes for [`handshake::TIME_MAX`] at most. The
-//! number of such clients is bounded ([`crate::gate::newcomers`]); the oldest ones are evicted for new ones, and are told so where they have
-//! begun to speak in the clear. A client that is refused is logged with its address; secrets never are.
+//! Before a client is authenticated, it costs a descriptor, a thread and some kilobytes for [`handshake::TIME_MAX`] at
+//! most. The number of such clients is bounded ([`crate::gate::newcomers`]); the oldest ones are evicted for new ones, and
+//! get an error if they have begun a greeting in the clear. A client that is refused is logged with its address; secrets
+//! never are.
 //!
 //! A gate keeps a spare descriptor. When the process can open no more, a client is accepted with it, and gets `LimitExceeded` as the
 //! answer to its greeting.
@@ -45,15 +46,15 @@ use crate::{Endpoint, LoopbackUsers, ServerTls, TokenAuthority, refused};
 const LINKS_MAX: usize = 8192;
 /// The first byte of a TLS connection (RFC 8446, section 5.1: a handshake).
 const TLS_BEGINS: u8 = 22;
-/// How long the links have, when the gate closes, to say what the server said last.
+/// The time that links have, when the gate closes, to send the server's last frames.
 const CLOSING_TIME_MAX: Duration = Duration::from_secs(2);
-/// How long the gate waits for a newcomer to go before it looks again whether it is to end.
+/// The time that the gate waits for a newcomer to end before it checks again whether it is to close.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Refusals that are logged in one second: strangers must not fill a disk.
 const REFUSALS_TOLD: u64 = 10;
 const STACK_BYTES: usize = 512 << 10;
 
-/// What a gate is to be.
+/// The options of a gate.
 #[derive(Debug)]
 pub struct GateOptions {
     /// Where it listens.
@@ -62,13 +63,13 @@ pub struct GateOptions {
     pub pool: ServerAddress,
     /// Which server serves it.
     pub identity: ServerIdentity,
-    /// How it shows who it is; needed beyond loopback.
+    /// The server's certificate; needed beyond loopback.
     pub tls: Option<ServerTls>,
     /// The tokens that clients must show. Without them only clients on loopback are let in, those of `users`.
     pub tokens: Option<TokenAuthority>,
     /// The users of this host that are let in where no tokens are asked for.
     pub users: LoopbackUsers,
-    /// Who is not heard of for so long is given up.
+    /// A client that is silent for so long is disconnected.
     pub lease: Duration,
 }
 
@@ -90,7 +91,7 @@ impl GateOptions {
         }
     }
 
-    /// Nothing is open to other machines that does not say who it is and ask who comes.
+    /// Checks that nothing is open to other machines without authentication of both sides.
     fn check(&self, addresses: &[SocketAddr]) -> Result<()> {
         let beyond = addresses.iter().any(|address| !address.ip().is_loopback());
         if beyond && (self.tls.is_none() || self.tokens.is_none()) {
@@ -99,7 +100,7 @@ impl GateOptions {
             return Err(Error::new(Code::Denied, self.endpoint.to_string(), cause));
         }
         if self.lease < Duration::from_millis(100) || self.lease > Duration::from_hours(24) {
-            let cause = "a lease lasts from 100 milliseconds to a day";
+            let cause = "a lease must be between 100 milliseconds and a day";
             return Err(Error::new(Code::InvalidArgument, format!("{:?}", self.lease), cause));
         }
         Ok(())
@@ -142,7 +143,7 @@ struct GateState {
 #[derive(Debug)]
 struct SharedLink {
     sides: Arc<SideStreams>,
-    /// Which of them have not come.
+    /// The streams that have not connected yet.
     lacks: Vec<u8>,
     /// The id of its token.
     token: Option<u32>,
@@ -161,7 +162,7 @@ impl Drop for JoinableLink<'_> {
     }
 }
 
-/// Who was let in.
+/// An admitted client.
 enum AdmittedClient<'a> {
     Link(Box<StreamRelay>, Option<JoinableLink<'a>>),
     Side(Box<StreamWorker>),
@@ -171,8 +172,8 @@ impl Gate {
     /// Listens, and lets clients in from now on.
     ///
     /// # Errors
-    /// `Denied` for an endpoint beyond loopback without TLS and tokens; `AlreadyExists` when somebody listens there;
-    /// `Unavailable` for a host that is not this one; `InvalidArgument` for a lease that is none; `Io` otherwise.
+    /// `Denied` for an endpoint beyond loopback without TLS and tokens; `AlreadyExists` when another process listens there;
+    /// `Unavailable` for a host that is not this one; `InvalidArgument` for an invalid lease; `Io` otherwise.
     pub fn open(options: GateOptions) -> Result<Self> {
         let addresses = options.endpoint.resolve()?;
         options.check(&addresses)?;
@@ -267,8 +268,8 @@ impl GateShared {
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
                 Err(_) if self.state().spare.take().is_some() => {}
                 Err(error) => {
-                    // Most likely this process can open no more descriptors. A newcomer that goes leaves one.
-                    tracing::warn!(%error, "a connection could not be taken");
+                    // Most likely this process can open no more descriptors. A newcomer that ends frees one.
+                    tracing::warn!(%error, "a connection could not be accepted");
                     let mut state = self.state();
                     let oldest = state.newcomers.evict_oldest();
                     state.wake(oldest);
@@ -282,8 +283,8 @@ impl GateShared {
         }
     }
 
-    /// Waits for a moment until a newcomer can have a place. The sockets of those that were evicted for others are shut down, so
-    /// that their threads end soon; in the meantime the kernel keeps those that connect.
+    /// Waits for a moment until a newcomer can have a place. The sockets of evicted newcomers are shut down, so that their
+    /// threads end soon; in the meantime the kernel keeps new connections.
     fn has_place(&self) -> bool {
         let state = self.state();
         let waited = self
@@ -350,7 +351,7 @@ impl GateShared {
         self.end(number);
     }
 
-    /// Says who was refused, and why; of many in one second, how many.
+    /// Logs the refused client and the reason; for many in one second, their number.
     fn tell(&self, peer: SocketAddr, error: &Error) {
         let mut state = self.state();
         if state
@@ -372,7 +373,7 @@ impl GateShared {
         }
     }
 
-    /// Hears a newcomer, and admits or refuses it. It is none any more when this returns.
+    /// Reads the greeting of a newcomer, and admits or refuses it. Afterwards it is no newcomer any more.
     fn let_in(&self, number: u64, socket: Arc<TcpStream>, peer: SocketAddr) -> Result<AdmittedClient<'_>> {
         let mut newcomer = GateNewcomer {
             shared: self,
@@ -395,7 +396,7 @@ impl GateShared {
         self.greet(&mut newcomer, stream, peer, until)
     }
 
-    /// In the clear or within TLS, as the first byte says.
+    /// Begins in the clear or within TLS, as the first byte indicates.
     fn begin_stream(&self, socket: &Arc<TcpStream>, peer: SocketAddr, until: Instant) -> Result<LinkStream> {
         let tls = if first_byte(socket, until)? == TLS_BEGINS {
             let tls = self.options.tls.as_ref().ok_or_else(|| {
@@ -536,7 +537,7 @@ impl GateShared {
             several.lacks.swap_remove(place);
             Some(Arc::clone(&several.sides))
         });
-        // Who guesses does not learn what was wrong.
+        // A client that guesses does not learn the cause.
         found.ok_or_else(|| Error::new(Code::Denied, "stream of a link", "no link lacks it"))
     }
 
@@ -585,7 +586,7 @@ impl GateState {
     }
 }
 
-/// A client that has not shown yet who it is, in the thread that hears it.
+/// A client that is not authenticated yet, in the thread that reads its greeting.
 struct GateNewcomer<'a> {
     shared: &'a GateShared,
     number: u64,
@@ -636,7 +637,7 @@ fn first_byte(socket: &TcpStream, until: Instant) -> Result<u8> {
         Ok(0) => Err(Error::new(
             Code::Disconnected,
             "greeting",
-            "it ended before it had said anything",
+            "the connection ended before it sent anything",
         )),
         Ok(_) => Ok(byte[0]),
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {

@@ -1,9 +1,9 @@
 //! Clients that have connected and are not let in yet.
 //!
-//! Their number is bounded, and a new one is always welcome: when there are too many, the oldest one of the address that has the
-//! most of them is evicted. A client that completes its greeting within milliseconds is let in while strangers, from its own
-//! address or another one, open connections and send nothing; only a flood that replaces all of them within these milliseconds
-//! keeps it out. No input or output happens here.
+//! Their number is bounded, and a new one is always accepted: when there are too many, the oldest one of the address with
+//! the most newcomers is evicted. A client that completes its greeting within milliseconds is admitted while untrusted
+//! clients, from its own address or another one, open connections and send nothing; only a flood that replaces all
+//! newcomers within these milliseconds keeps it out. No input or output happens here.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -23,13 +23,13 @@ pub(crate) struct GateNewcomers {
     evicted: usize,
 }
 
-/// What becomes of a newcomer.
+/// The result for a newcomer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NewcomerFate {
     Free,
-    /// The place of this one, which must go.
+    /// The place of this one, which must end.
     Of(u64),
-    /// There is none: those that were evicted are still about to go.
+    /// There is none: the evicted ones are still ending.
     None,
 }
 
@@ -58,7 +58,7 @@ impl GateNewcomers {
         oldest.map_or(NewcomerFate::None, |origin| self.evict(origin))
     }
 
-    /// A newcomer is none any more, since it is let in or gone. False: it was evicted before.
+    /// Removes a newcomer that was admitted or has ended. False: it was evicted before.
     pub(crate) fn remove(&mut self, number: u64) -> bool {
         let at = self.waiting.iter().position(|(waiting, _)| *waiting == number);
         at.and_then(|at| self.waiting.remove(at)).is_some()
@@ -138,7 +138,7 @@ mod tests {
             newcomers.add(number, address("10.0.0.1"));
             newcomers.evicted = 0;
         }
-        // From the same address: those that are older go first.
+        // From the same address: older ones are evicted first.
         newcomers.add(10_000, address("10.0.0.1"));
         for number in 10_001..10_000 + PER_ADDRESS_MAX as u64 {
             assert_ne!(newcomers.add(number, address("10.0.0.1")), NewcomerFate::Of(10_000));
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(newcomers.evict_oldest(), NewcomerFate::None);
         assert_eq!(newcomers.len(), NEWCOMERS_MAX);
         newcomers.forget_evicted();
-        // Of addresses that have as many as others the oldest goes.
+        // Among addresses with equal numbers the oldest newcomer is evicted.
         assert_eq!(newcomers.add(1000, many(1000)), NewcomerFate::Of(EVICTED_MAX as u64));
     }
 

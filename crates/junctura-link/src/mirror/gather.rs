@@ -1,18 +1,19 @@
-//! The gate's end gathers what a client wants of the pieces of an array, so that nothing else of them travels.
+//! The gate's end gathers the requested parts of an array's pieces, so that only these travel.
 //!
 //! ```text
 //!  client -- Pack: layouts, pieces --> gate -- Demand --> server
 //!         <-- Packed … Packed (LAST) --     <-- Delivered --
 //!                                           -- Release -->       and the next piece
 //! ```
-//! It is to the server what the client would be: it demands one piece after the other on the channel's own connection, under the number of what
-//! was asked, reads it where it lies, and gives it back when the last part of it is in the queue. No part is made before there is room for it, so
-//! what is asked takes no memory but one part's, however large it is. What is wrong with what is asked is told to who asked it.
+//! Towards the server it acts like the client: it demands one piece after the other on the channel's own connection, under
+//! the number of the request, reads it in place, and releases it when the last part is in the queue. No part is made before
+//! there is room for it, so a request of any size takes the memory of one part. An error in a request is returned to its
+//! client.
 //!
-//! Layouts are read when their turn comes, and not kept with what waits: a text of a layout takes up to fifty times its bytes when it is
-//! read. What waits is weighed in bytes, for each client and for all clients of a link ([`LinkPacking`]). Memory for layouts and plans is
-//! reserved before they are read and made ([`PlanAccount`]), for a link and for all links of the process. A client that is refused takes
-//! whole pieces.
+//! Layouts are read in the request's turn, and not kept with waiting requests: a text of a layout takes up to fifty times
+//! its bytes when it is read. Waiting requests are weighed in bytes, for each client and for all clients of a link
+//! ([`LinkPacking`]). Memory for layouts and plans is reserved before they are read and made ([`PlanAccount`]), for a link
+//! and for all links of the process. A client that is refused takes whole pieces.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -30,13 +31,13 @@ use junctura_wire::fixed::{CHECKSUM, DeliveredHead, INLINE, LAST, PackedHead, Re
 use crate::mirror::mirror_index;
 use crate::mirror::{LinkMemory, OutgoingSource};
 
-/// What one client may have asked for at a time.
+/// The most outstanding requests of one client.
 const ASKS_MAX: usize = 64;
-/// Bytes of layouts and of pieces that are still to come, for one client.
+/// Bytes of layouts and of outstanding pieces, for one client.
 const ASKED_BYTES_MAX: usize = 8 << 20;
 /// The same, for all clients of a link.
 const LINK_ASKED_BYTES_MAX: usize = 64 << 20;
-/// Bytes of a part: much more than what is said of it, and little enough to stay in a cache.
+/// Bytes of a part: much larger than its header, and small enough to stay in a cache.
 const PART_BYTES: usize = 256 << 10;
 /// Runs that a plan may list. Where 10,000 ranks share a grid with as many, it lists less than half as many.
 const LISTED_MAX: usize = 1 << 17;
@@ -56,7 +57,7 @@ const FAIR_PLANNING_BYTES: usize = 1 << 20;
 static ALL_PLANNING_BYTES: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 /// Plans that are kept for all clients of a link.
 const KEPT_MAX: usize = 256;
-/// Bytes of those that are kept.
+/// Bytes of the retained plans.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 /// Layouts that are kept, as they were read, for all clients of a link.
 const LAYOUTS_MAX: usize = 64;
@@ -67,7 +68,7 @@ const ALL_LAYOUT_BYTES_MAX: usize = 4 << 20;
 /// Those that are kept.
 static ALL_LAYOUT_BYTES: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
-/// What all channels of a link have in common for packing.
+/// The packing state that all channels of a link share.
 #[derive(Debug)]
 pub(crate) struct LinkPacking {
     plans: PlanStore<MadePack>,
@@ -86,7 +87,7 @@ struct PlanAccount {
     all: Arc<AtomicUsize>,
 }
 
-/// A part of it.
+/// One part.
 #[derive(Debug)]
 struct PlannedPart {
     link: PlanReservation,
@@ -108,7 +109,7 @@ struct KeptLayout {
     _bytes: PlanReservation,
 }
 
-/// What comes of a plan, and the memory that it takes.
+/// The result of a plan, and the memory that it takes.
 #[derive(Debug)]
 struct MadePack {
     pack: Pack,
@@ -247,20 +248,20 @@ impl Drop for PlanReservation {
     }
 }
 
-/// What the client of one channel has asked for.
+/// The requests of the client of one channel.
 #[derive(Debug, Default)]
 pub(crate) struct ChannelPacking {
     /// The first one is being answered.
     asks: VecDeque<PackRequest>,
     asked_bytes: usize,
-    /// The elements of the part that goes next.
+    /// The elements of the next part.
     part: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct PackRequest {
     request: u64,
-    /// What its plans are made from, but for the giver.
+    /// The inputs of its plans, except for the giver.
     fingerprint: PlanFingerprint,
     /// Whose they are, and what demands them.
     pieces: VecDeque<(u64, Vec<u8>)>,
@@ -271,7 +272,7 @@ struct PackRequest {
 
 #[derive(Debug)]
 enum PackState {
-    /// Its turn has not come.
+    /// Its turn is still to be reached.
     Waits,
     Between,
     /// The server was asked for the piece of this rank.
@@ -287,7 +288,7 @@ struct PackedPiece {
     holding: ReleasedHolding,
     payload: PackedPayload,
     plan: Arc<MadePack>,
-    /// Elements that have gone.
+    /// Elements that were sent.
     gone: u64,
     is_summed: bool,
 }
@@ -299,18 +300,18 @@ enum PackedPayload {
     File(FileMap, u64, u64),
 }
 
-/// What is to be done next.
+/// The next action.
 #[derive(Debug)]
 pub(crate) enum PackStep<'p> {
-    /// Nothing, before something comes.
+    /// Nothing, before something arrives.
     Nothing,
-    /// The server is to be told this.
+    /// Send this to the server.
     Ask(Vec<u8>),
-    /// A part goes to the client; then a piece may have to be given back.
+    /// Send a part to the client; then a piece may have to be released.
     Part(u64, PackedHead, &'p [u8], Option<ReleasedHolding>),
-    /// The client is told what is wrong; a piece may have to be given back.
+    /// Send the client an error; a piece may have to be released.
     Failed(u64, Error, Option<ReleasedHolding>),
-    /// Nobody wants this piece any more.
+    /// This piece is no longer needed.
     GiveBack(ReleasedHolding),
 }
 
@@ -325,18 +326,18 @@ impl ChannelPacking {
     /// A client asks.
     ///
     /// # Errors
-    /// `InvalidArgument` for elements that there are not; `LimitExceeded` when it, or its link, asks for too much at a time. What is wrong
-    /// with its layouts it hears when its turn comes.
+    /// `InvalidArgument` for invalid elements; `LimitExceeded` when the client, or its link, requests too much at a time.
+    /// Errors in the layouts are reported in the request's turn.
     pub(crate) fn ask(&mut self, request: u64, pack: &body::PackBody<'_>, link: &LinkPacking) -> Result<()> {
         let limit = |cause: String| Err(Error::new(Code::LimitExceeded, "pack", cause));
         if self.asks.len() >= ASKS_MAX {
-            return limit(format!("{ASKS_MAX} others of this client wait"));
+            return limit(format!("{ASKS_MAX} other requests of this client are waiting"));
         }
         let mut ask = PackRequest::new(request, pack)?;
         let bytes = ask.bytes();
         if self.asked_bytes + bytes > ASKED_BYTES_MAX {
             return limit(format!(
-                "its {bytes} bytes, and those of {} others of this client, are more than {ASKED_BYTES_MAX}",
+                "its {bytes} bytes, and those of {} other requests of this client, are more than {ASKED_BYTES_MAX}",
                 self.asks.len()
             ));
         }
@@ -361,7 +362,7 @@ impl ChannelPacking {
         Some(self.end(at).map_or(PackStep::Nothing, PackStep::GiveBack))
     }
 
-    /// What was asked is over. Which piece is to be given back.
+    /// Ends a request. Returns the piece to release.
     fn end(&mut self, at: usize) -> Option<ReleasedHolding> {
         let ask = self.asks.remove(at)?;
         self.asked_bytes -= ask.bytes();
@@ -371,14 +372,14 @@ impl ChannelPacking {
         }
     }
 
-    /// The server has no such piece. Whether the client is to hear it.
+    /// The server has no such piece. Returns whether the client gets the error.
     pub(crate) fn failed(&mut self) -> bool {
         let is_awaited = !matches!(self.asks.front().map(|ask| &ask.now), Some(PackState::GivenUp));
         self.end(0);
         is_awaited
     }
 
-    /// A piece has come.
+    /// A piece has arrived.
     pub(crate) fn delivered(
         &mut self,
         head: &DeliveredHead,
@@ -407,7 +408,7 @@ impl ChannelPacking {
         }
     }
 
-    /// What goes next, for which there is room.
+    /// Returns the next action, for which there is room.
     pub(crate) fn step(&mut self, link: &mut LinkPacking) -> PackStep<'_> {
         let Some(ask) = self.asks.front_mut() else {
             return PackStep::Nothing;
@@ -512,7 +513,7 @@ impl PackRequest {
         self.fingerprint.from.len() + self.fingerprint.to.len()
     }
 
-    /// How the array lies, and how it is wanted.
+    /// Returns the array's layout, and the requested one.
     fn layouts(&self, link: &mut LinkPacking) -> Result<(Arc<ReadLayout>, Arc<ReadLayout>)> {
         Ok((link.layout(&self.fingerprint.from)?, link.layout(&self.fingerprint.to)?))
     }
@@ -528,7 +529,7 @@ impl PackRequest {
         let payload = PackedPayload::of(head, inline, memory)?;
         let is_summed = head.flags.get() & CHECKSUM != 0;
         if is_summed && crc32c::crc32c(payload.bytes()?) != head.checksum.get() {
-            let cause = "its payload is not what was offered";
+            let cause = "its payload differs from the offered one";
             return Err(Error::new(Code::Corrupt, format!("piece of rank {rank}"), cause));
         }
         // Compared before anything is planned: so a plan is bounded by what there is.
@@ -536,7 +537,7 @@ impl PackRequest {
         let (from, to) = self.layouts(link)?;
         let (room, length) = (from.layout.room(rank), head.length.get());
         if u128::from(room) * element as u128 != u128::from(length) {
-            let cause = format!("it has {length} bytes, and {room} elements of {element} bytes in this layout");
+            let cause = format!("it has {length} bytes, but {room} elements of {element} bytes in this layout");
             return Err(Error::new(
                 Code::InvalidArgument,
                 format!("piece of rank {rank}"),
@@ -592,7 +593,7 @@ impl PackRequest {
         let mut planned = link.take(listed_max * MAKING_BYTES_EACH + self.layout_bytes())?;
         let plan = Plan::with_peer(from, to, origin, PlanSide::From, (rank, peer), listed_max)?;
         let pack = Pack::new(&plan, peer, elements.0, elements.1)?;
-        // What is kept has the texts of its layouts, too.
+        // The retained plan has the texts of its layouts, too.
         planned.keep(pack.bytes() + self.layout_bytes());
         Ok(MadePack {
             pack,
@@ -602,7 +603,7 @@ impl PackRequest {
 }
 
 impl PackedPiece {
-    /// The next part of it.
+    /// Makes its next part.
     fn next(&mut self, part: &mut Vec<u8>, travels: Element) -> Result<PackedHead> {
         let width = travels.kind.bytes();
         let elements = (self.plan.pack.elements() - self.gone).min((PART_BYTES / width) as u64);
@@ -642,12 +643,12 @@ impl PackedPayload {
     }
 }
 
-/// What a piece that is still to come takes.
+/// Returns the bytes of an outstanding piece.
 fn piece_bytes(demand: &[u8]) -> usize {
     size_of::<(u64, Vec<u8>)>() + demand.len()
 }
 
-/// What gives a piece back.
+/// Returns the holding that releases a piece.
 fn held_by(head: &DeliveredHead) -> ReleasedHolding {
     ReleasedHolding {
         holding: head.holding,

@@ -1,8 +1,9 @@
-//! What the server's end knows of the client's mirror: which payloads it has, and who holds them.
+//! The server's end's knowledge of the client's mirror: its payloads, and their holders.
 //!
-//! A payload goes once, however often it is delivered, as long as the mirror has it. The mirror's memory is bounded: beyond
-//! its limit, payloads that nobody holds are forgotten, those first that were given back first: when the next payload comes, and
-//! as soon as one is given back. The server's end decides it, in the order of what it sends; so both ends agree without asking.
+//! A payload is sent once, for any number of deliveries, as long as the mirror has it. The mirror's memory is bounded:
+//! beyond its limit, unheld payloads are forgotten, those released first before others: when the next payload is sent, and
+//! as soon as one is released. The server's end decides it, in the order of its records; so both ends agree without a
+//! request.
 
 use std::collections::VecDeque;
 
@@ -14,7 +15,7 @@ use crate::record::PayloadOffset;
 /// Payloads that a mirror keeps beyond those that are held, at most, whatever number of bytes its client claims to have room for.
 const COPIES_MAX: usize = 1 << 20;
 
-/// Where a payload lies in the mirror.
+/// The place of a payload in the mirror.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum MirrorSlot {
     Slot(u32, u32),
@@ -59,7 +60,7 @@ impl MirrorIndex {
         }
     }
 
-    /// An object is delivered to a channel. Whether its payload has to go, too.
+    /// Records a delivery to a channel. Returns whether its payload has to be sent, too.
     pub(crate) fn delivered(&mut self, channel: u32, head: &DeliveredHead) -> bool {
         let place = place(head);
         let (sequence, length) = (head.sequence.get(), head.length.get());
@@ -98,7 +99,7 @@ impl MirrorIndex {
         }
     }
 
-    /// A channel is gone, and holds nothing any more.
+    /// A channel has ended, and holds nothing any more.
     pub(crate) fn left(&mut self, channel: u32) {
         let held: Vec<_> = self.holdings.extract_if(|(whose, _), _| *whose == channel).collect();
         for (_, (place, _)) in held {
@@ -118,7 +119,7 @@ impl MirrorIndex {
         }
     }
 
-    /// A segment is gone, with all that lay in it.
+    /// A segment was dropped, with all its contents.
     pub(crate) fn dropped(&mut self, segment: u32) {
         let bytes = &mut self.bytes;
         self.copies.retain(|place, copy| {
@@ -130,7 +131,7 @@ impl MirrorIndex {
         });
     }
 
-    /// What the mirror is to forget next, and how long it is.
+    /// Returns the payload that the mirror is to forget next, and its length.
     pub(crate) fn overdue(&mut self) -> Option<(PayloadOffset, u64)> {
         // Most of what is idle was delivered again since.
         if self.idle.len() > 64 + 4 * self.copies.len() {
@@ -163,7 +164,7 @@ fn place(head: &DeliveredHead) -> MirrorSlot {
     }
 }
 
-/// Where the payload of a delivery lies.
+/// Returns the place of a delivery's payload.
 pub(crate) fn at(head: &DeliveredHead) -> PayloadOffset {
     place(head).at()
 }

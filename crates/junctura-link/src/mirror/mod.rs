@@ -1,7 +1,8 @@
-//! The segments that one end of a link knows, and where payloads go in and out.
+//! The segments that one end of a link knows, and the source and destination of payloads.
 //!
-//! The server's end has the pool's own segments, as any client of its machine. The client's end makes, for each segment that
-//! a frame announces, a segment of its own of the same size and number: the mirror. A payload lies in both at the same place.
+//! The server's end has the pool's own segments, as any client of its machine. The client's end makes, for each segment
+//! that a frame announces, a segment of its own of the same size and number: the mirror. A payload is in both at the same
+//! place.
 
 pub(crate) mod gather;
 pub(crate) mod mirror_index;
@@ -34,7 +35,7 @@ struct KnownSegment {
     source: Option<Arc<SegmentMapping>>,
     /// Payloads are received to here.
     sink: Option<Arc<WritableMapping>>,
-    /// What it is, on the side that has made it.
+    /// The segment, on the side that has made it.
     mirror: Option<SealedSegment>,
     /// It was announced to be read.
     is_read: bool,
@@ -51,7 +52,7 @@ pub(crate) struct LinkMemory {
     file: Option<Arc<File>>,
 }
 
-/// Where the rest of a payload that comes in is written.
+/// The destination for the rest of an incoming payload.
 #[derive(Debug)]
 pub(crate) enum IncomingTarget {
     Slot {
@@ -71,7 +72,7 @@ pub(crate) enum IncomingTarget {
     Nowhere,
 }
 
-/// A payload that is to go.
+/// An outgoing payload.
 #[derive(Debug)]
 pub(crate) enum OutgoingSource {
     Mapped {
@@ -99,7 +100,7 @@ impl LinkMemory {
         known.slot_bytes = slot_bytes;
         if head.writable.get() == 1 {
             known.is_leased = true;
-            // Pieces of arrays are read here, whoever offered them.
+            // Pieces of arrays of any producer are read here.
             let again = duplicate(descriptor.as_fd())?;
             known.source = Some(Arc::new(SegmentMapping::readonly(again, bytes)?));
             known.sink = Some(Arc::new(SegmentMapping::writable(descriptor, bytes, slot_bytes)?));
@@ -110,7 +111,7 @@ impl LinkMemory {
         Ok(())
     }
 
-    /// The client's end: the descriptor that goes with an announcement, of the mirror.
+    /// The client's end: returns the mirror's descriptor, for an announcement.
     ///
     /// # Errors
     /// `Protocol` when the announcement is not the one of before; `Io` and `LimitExceeded` when the system gives no memory.
@@ -162,7 +163,7 @@ impl LinkMemory {
             .map_err(|error| refused(Code::LimitExceeded, "file tier", "cannot be mirrored", error))
     }
 
-    /// A payload of the pool, or of a leased segment, that is to go.
+    /// Returns an outgoing payload of the pool, or of a leased segment.
     pub(crate) fn source(&self, at: PayloadOffset, length: u64) -> Result<OutgoingSource> {
         if at.segment == FILE_TIER {
             let file = self.file.clone().ok_or_else(|| unknown(at.segment))?;
@@ -190,7 +191,7 @@ impl LinkMemory {
         segment == FILE_TIER || self.segments.contains_key(&segment)
     }
 
-    /// Where a payload that comes in belongs.
+    /// Returns the destination of an incoming payload.
     ///
     /// # Errors
     /// `Protocol` when it belongs nowhere that was announced.
@@ -212,7 +213,7 @@ impl LinkMemory {
         })
     }
 
-    /// Where the parts of a load that comes in belong, each of so many bytes but for the last.
+    /// Returns the destinations of the parts of an incoming load, each of so many bytes except for the last.
     ///
     /// # Errors
     /// As [`Self::sink`].
@@ -242,7 +243,7 @@ impl LinkMemory {
         self.segments.get(&segment).is_some_and(|known| known.is_leased)
     }
 
-    /// The client returned a segment. What is read from it later comes again, to the same mirror.
+    /// The client returned a segment. Data read from it later is sent again, to the same mirror.
     pub(crate) fn returned(&mut self, segment: u32) {
         if let Some(known) = self.segments.get_mut(&segment) {
             known.is_leased = false;
@@ -252,12 +253,13 @@ impl LinkMemory {
         }
     }
 
-    /// The segment is gone.
+    /// The segment was dropped.
     pub(crate) fn dropped(&mut self, segment: u32) {
         self.segments.remove(&segment);
     }
 
-    /// The server's end: a channel that it was announced to is gone. Whether it was the last one, and the segment is forgotten.
+    /// The server's end: a channel that knew the segment has ended. Returns whether it was the last one, and the segment is
+    /// forgotten.
     pub(crate) fn leave(&mut self, segment: u32) -> bool {
         let Some(known) = self.segments.get_mut(&segment) else {
             return false;
@@ -270,7 +272,7 @@ impl LinkMemory {
         is_last
     }
 
-    /// The client's end: nobody holds what lies here.
+    /// The client's end: this payload is no longer held.
     pub(crate) fn forget(&self, at: PayloadOffset, length: u64) -> Result<()> {
         if at.segment == FILE_TIER {
             let Some(file) = &self.file else { return Ok(()) };
@@ -339,14 +341,14 @@ impl IncomingTarget {
 }
 
 impl OutgoingSource {
-    /// Bytes that have not gone.
+    /// Returns the number of unsent bytes.
     pub(crate) fn left(&self) -> u64 {
         match self {
             Self::Mapped { length, .. } | Self::File { length, .. } => *length,
         }
     }
 
-    /// So many of the bytes that have not gone, from `from` on, or what there is of them.
+    /// Returns so many of the unsent bytes, from `from` on, or as many as are left.
     pub(crate) fn part(&self, from: u64, bytes: u64) -> Self {
         let cut = |at: u64, length: u64| (at + from, bytes.min(length.saturating_sub(from)));
         match self {
@@ -363,7 +365,7 @@ impl OutgoingSource {
         }
     }
 
-    /// The bytes in memory that go next; `None`: [`Self::read`] them.
+    /// Returns the next bytes in memory; `None`: [`Self::read`] them.
     pub(crate) fn mapped(&self) -> Option<&[u8]> {
         match self {
             Self::Mapped { mapping, at, length } => mapping.slice(*at, *length).ok(),
@@ -371,7 +373,7 @@ impl OutgoingSource {
         }
     }
 
-    /// Reads the bytes that go next from the file.
+    /// Reads the next bytes from the file.
     pub(crate) fn read(&mut self) -> Result<Vec<u8>> {
         let Self::File { file, at, length } = self else {
             return Ok(Vec::new());
@@ -383,7 +385,7 @@ impl OutgoingSource {
         Ok(piece)
     }
 
-    /// So many bytes have gone.
+    /// Records that so many bytes were sent.
     pub(crate) fn gone(&mut self, bytes: u64) {
         match self {
             Self::Mapped { at, length, .. } | Self::File { at, length, .. } => {
@@ -396,7 +398,7 @@ impl OutgoingSource {
 
 fn copy_to(space: &mut [u8], at: usize, bytes: &[u8]) -> Result<()> {
     let Some(space) = space.get_mut(at..at + bytes.len()) else {
-        return Err(Error::new(Code::Protocol, "payload", "it is longer than was said"));
+        return Err(Error::new(Code::Protocol, "payload", "it is longer than announced"));
     };
     space.copy_from_slice(bytes);
     Ok(())

@@ -48,7 +48,7 @@ impl StreamRelay {
         let Some(oldest) = silent.min_by_key(|channel| channel.number()) else {
             return false;
         };
-        let cause = "it has not introduced itself, and another client needs its place";
+        let cause = "it has not sent its greeting, and another client needs its place";
         let error = Error::new(Code::LimitExceeded, "channel of a link", cause);
         give_up(oldest, &error, &mut self.common);
         self.close_ended()
@@ -64,7 +64,7 @@ impl StreamRelay {
             return;
         }
         self.newest = number;
-        // Those that the other end has closed have yet to hand on what came before.
+        // Channels that the other end has closed have yet to pass on their earlier frames.
         let open = self.channels.iter().filter(|channel| !channel.is_closed()).count();
         let opened = if open < self.channels_max {
             door.open()
@@ -76,7 +76,7 @@ impl StreamRelay {
                 .channels
                 .push(RelayChannel::numbered(number, LinkSide::Server, local)),
             Err(error) => {
-                tracing::info!(%error, "a client of a link cannot be let in");
+                tracing::info!(%error, "a client of a link cannot be admitted");
                 self.common.say_failure(number, &error);
                 self.common.queue.record(LinkRecord::Close(number));
             }

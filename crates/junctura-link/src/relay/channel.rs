@@ -1,9 +1,9 @@
 //! One client's connection within this machine, and what its frames mean for a link.
 //!
-//! A client that dials a gate has a link of its own, and so the only channel of it. The clients of a machine that come
-//! through an [`Upstream`](crate::UpstreamProxy) share one link: each has a channel, all have one mirror, and a payload that
-//! several of them are given goes once. What one end says on such a channel before the other has passed it on is limited
-//! ([`ROOM_BYTES`]): who reads slowly holds back nobody else.
+//! A client that dials a gate has a link of its own, with a single channel. The clients of a machine that connect through
+//! an [`Upstream`](crate::UpstreamProxy) share one link: each has a channel, all share one mirror, and a payload for
+//! several clients is sent once. The bytes that one end sends on such a channel before the other has passed them on are
+//! limited ([`ROOM_BYTES`]): a slow reader blocks no other client.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -26,7 +26,7 @@ use crate::relay::link_origin::LinkOrigin;
 use crate::relay::queue::SendQueue;
 use crate::stream::LinkStream;
 
-/// Bytes of frames that may be on their way to the local end of a channel of several. One frame may go beyond.
+/// Bytes of frames that may be in flight to the local end of a channel of several. One frame may exceed it.
 pub(crate) const ROOM_BYTES: u32 = 1 << 20;
 /// On a link of one channel nothing more is taken from the other end from here on, until this side has read.
 const LOCAL_BYTES_MAX: usize = 1 << 20;
@@ -43,7 +43,7 @@ pub(crate) enum LinkSide {
     Server,
 }
 
-/// What all channels of an end have in common.
+/// The state that all channels of an end share.
 pub(crate) struct ChannelShared {
     pub(crate) side: LinkSide,
     /// Where the clients come from, as the server's end sees it.
@@ -51,7 +51,7 @@ pub(crate) struct ChannelShared {
     pub(crate) queue: SendQueue,
     pub(crate) memory: LinkMemory,
     pub(crate) shadow: MirrorIndex,
-    /// What was read and planned for clients that want parts of arrays.
+    /// Layouts and plans that were read for clients that want parts of arrays.
     packing: LinkPacking,
     /// The server's end: bytes of answers of its own that were queued since the queue had room.
     answered_bytes: usize,
@@ -73,7 +73,7 @@ impl ChannelShared {
         }
     }
 
-    /// What is said next is of this channel.
+    /// Declares that the next frames are of this channel.
     pub(crate) fn speak_on(&mut self, channel: u32) {
         if self.said != channel {
             self.said = channel;
@@ -81,7 +81,7 @@ impl ChannelShared {
         }
     }
 
-    /// Whether the other end has asked this end itself for more than it has read: then it is not heard before it reads.
+    /// Whether the other end has requested more from this end than it has read: then its requests wait until it reads.
     pub(crate) fn owes_answers(&self) -> bool {
         self.answered_bytes > ANSWERED_BYTES_MAX && self.queue.is_full()
     }
@@ -100,15 +100,15 @@ impl ChannelShared {
         self.queue.frame(parts);
     }
 
-    /// The server's end: tells the mirror what to forget beyond its limit.
+    /// The server's end: makes the mirror forget payloads beyond its limit.
     fn forget_overdue(&mut self) {
         while let Some((at, length)) = self.shadow.overdue() {
             self.queue.record(LinkRecord::Forget(at, length));
         }
     }
 
-    /// Frames of a channel that is over at this end: what they say of the memory that all have in common is heard, since a
-    /// payload for another client may come for it. Says how many bytes the whole ones among them are.
+    /// Frames of a channel that is over at this end: their effect on the shared memory is applied, since a payload for
+    /// another client may use it. Returns the bytes of the whole frames.
     ///
     /// # Errors
     /// `Protocol` when they are none.
@@ -128,7 +128,7 @@ impl ChannelShared {
         Ok(at)
     }
 
-    /// Tells the client of a channel, at the other end, what is wrong.
+    /// Sends the client of a channel, at the other end, an error.
     pub(crate) fn say_failure(&mut self, channel: u32, error: &Error) {
         let mut bytes = Vec::new();
         Reply::Failed(error.into()).encode(0, &mut bytes);
@@ -137,7 +137,7 @@ impl ChannelShared {
 }
 
 /// See the module.
-#[allow(clippy::struct_excessive_bools, reason = "each says another thing of a channel")]
+#[allow(clippy::struct_excessive_bools, reason = "each states another property of a channel")]
 pub(crate) struct RelayChannel {
     number: u32,
     local: LocalCarrier,
@@ -145,22 +145,22 @@ pub(crate) struct RelayChannel {
     outbox: Outbox,
     /// Segments that were announced to its client.
     segments: HashSet<u32>,
-    /// The server's end: parts of the rings, until all have come.
+    /// The server's end: parts of the rings, until all have arrived.
     gathered: Option<ReceivedRings>,
-    /// The server's end: what its client wants of pieces of arrays.
+    /// The server's end: its client's requests for pieces of arrays.
     packing: ChannelPacking,
-    /// The server's end: the pieces lie on this machine.
+    /// The server's end: the pieces are on this machine.
     packs: bool,
-    /// The client has said who it is.
+    /// The client has sent its greeting.
     is_introduced: bool,
     /// The client's end: bytes of the rings that it asked for.
     asked: Option<u32>,
-    /// One of several: how much it may still say, and what it has heard that the other end does not know to be passed on.
+    /// One of several: how much it may still send, and the received bytes that the other end does not know to be passed on.
     room: Option<ReceiveRoom>,
     local_ended: bool,
-    /// The other end says no more on it.
+    /// The other end sends no more on it.
     is_closed: bool,
-    /// Its socket may have something to say, perhaps that it ended.
+    /// Its socket may be readable, perhaps with the end.
     is_called: bool,
 }
 
@@ -207,22 +207,22 @@ impl RelayChannel {
         self.number
     }
 
-    /// Whether its local end is gone, and everything that it said was handed on.
+    /// Whether its local end has closed, and everything that it sent was passed on.
     pub(crate) fn has_ended(&self) -> bool {
         self.local_ended
     }
 
-    /// Whether everything that the other end will ever say on it has been passed on.
+    /// Whether everything that the other end will ever send on it has been passed on.
     pub(crate) fn is_done(&self) -> bool {
         self.is_closed && (self.outbox.is_empty() || self.local_ended)
     }
 
-    /// Whether its client has said who it is.
+    /// Whether its client has sent its greeting.
     pub(crate) fn is_introduced(&self) -> bool {
         self.is_introduced
     }
 
-    /// Whether the other end says no more on it.
+    /// Whether the other end sends no more on it.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed
     }
@@ -232,7 +232,7 @@ impl RelayChannel {
         self.local_ended = true;
     }
 
-    /// The other end says no more on it.
+    /// Records that the other end sends no more on it.
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
     }
@@ -244,8 +244,8 @@ impl RelayChannel {
         }
     }
 
-    /// It is over: what the mirror has for it alone is forgotten. The server's end decides that, in the order of what it sends;
-    /// the client's end keeps everything until it is told.
+    /// Ends it: payloads that the mirror has for it alone are forgotten. The server's end decides that, in the order of its
+    /// records; the client's end keeps everything until a record removes it.
     pub(crate) fn leave(&self, common: &mut ChannelShared) {
         if common.side == LinkSide::Client {
             return;
@@ -260,12 +260,12 @@ impl RelayChannel {
         }
     }
 
-    /// Whether this side's rings are not there yet: the server's own words come before a client's next ones.
+    /// Whether this side's rings are not ready yet: the server's own frames precede a client's next ones.
     fn is_settling(&self) -> bool {
         self.is_introduced && self.gathered.is_some()
     }
 
-    /// Whether more can come from the other end.
+    /// Whether more can arrive from the other end.
     pub(crate) fn takes_stream(&self) -> bool {
         self.local_ended || !self.is_settling() && (self.room.is_some() || self.outbox.len() < LOCAL_BYTES_MAX)
     }
@@ -275,10 +275,10 @@ impl RelayChannel {
         has_room && !self.local_ended && !common.queue.is_full()
     }
 
-    /// Takes in what its local end has said, as far as it can be passed on.
+    /// Receives frames from its local end, as far as they can be passed on.
     ///
     /// # Errors
-    /// `Protocol` when it says what cannot be.
+    /// `Protocol` when it sends invalid frames.
     pub(crate) fn take_local(&mut self, common: &mut ChannelShared) -> Result<bool> {
         let mut has_moved = self.pack(common)?;
         while self.takes_local(common) {
@@ -299,7 +299,7 @@ impl RelayChannel {
                     self.is_called = false;
                     break;
                 }
-                // Its last words lie in the inbox until there is room for them; then the end is found again.
+                // Its last frames stay in the inbox until there is room; then the end is found again.
                 Ok(ReceiveResult::End) | Err(_) if !self.takes_local(common) => break,
                 Ok(ReceiveResult::End) | Err(_) => {
                     self.local_ended = true;
@@ -315,7 +315,7 @@ impl RelayChannel {
         self.is_called = true;
     }
 
-    /// Hands what its local end said to the queue, as far as there is room.
+    /// Appends its local end's frames to the queue, as far as there is room.
     fn pass_on(&mut self, inbox: &mut Inbox, common: &mut ChannelShared) -> Result<bool> {
         let mut has_moved = false;
         while self.takes_local(common)
@@ -356,7 +356,7 @@ impl RelayChannel {
                 return Ok(());
             }
             Some(FrameKind::Offer) => self.send_offered(frame.body, common)?,
-            // The number of the bundle comes first.
+            // The number of the bundle is first.
             Some(FrameKind::Stage) => self.send_offered(frame.body.get(8..).unwrap_or_default(), common)?,
             Some(FrameKind::Return) => {
                 if let Request::Return(segment) = Request::decode(frame)?
@@ -438,8 +438,8 @@ impl RelayChannel {
         Ok(())
     }
 
-    /// Says that parts of arrays can be asked for, which the server does not know. Where it is said already, the pieces lie behind another gate, which
-    /// is asked.
+    /// Announces that parts of arrays can be requested, which the server does not know. Where it is announced already, the
+    /// pieces are behind another gate, which is asked.
     fn send_welcome(&mut self, frame: &WireFrame<'_>, common: &mut ChannelShared) -> Result<()> {
         if let Reply::Welcome(mut welcome) = Reply::decode(frame)? {
             self.packs = !welcome.packs;
@@ -526,7 +526,7 @@ impl RelayChannel {
 
     fn gather(&mut self, frame: &WireFrame<'_>, descriptor: OwnedFd) -> Result<()> {
         let (Some(gathered), Ok(head)) = (&mut self.gathered, RingsHead::read_from_bytes(frame.body)) else {
-            return Err(Error::new(Code::Protocol, "rings", "nobody asked for them"));
+            return Err(Error::new(Code::Protocol, "rings", "they were not requested"));
         };
         if let Some(rings) = gathered.add(head, descriptor)? {
             self.local.switch(rings, 0);
@@ -535,7 +535,7 @@ impl RelayChannel {
         Ok(())
     }
 
-    /// Hands the whole frames among `bytes` to its local end, and says how many bytes they are.
+    /// Passes the whole frames among `bytes` to its local end, and returns the number of their bytes.
     ///
     /// # Errors
     /// `Protocol` when they are none, or more than there was room for.
@@ -552,7 +552,7 @@ impl RelayChannel {
         if let Some(room) = &mut self.room {
             room.heard = room.heard.saturating_add(at as u32);
             if room.heard > 4 * ROOM_BYTES {
-                let cause = "more came than there was room for";
+                let cause = "more arrived than there was room for";
                 return Err(Error::new(Code::Protocol, "channel of a link", cause));
             }
         }
@@ -638,12 +638,12 @@ impl RelayChannel {
         self.outbox.push(|out| out.extend_from_slice(whole))
     }
 
-    /// Tells a client that is here what went wrong.
+    /// Sends a local client an error.
     pub(crate) fn tell_failure(&mut self, error: &Error) {
         let _ = self.outbox.push(|out| Reply::Failed(error.into()).encode(0, out));
     }
 
-    /// Passes on what came from the other end, as far as its local end takes it.
+    /// Passes on data from the other end, as far as its local end takes it.
     ///
     /// # Errors
     /// `Protocol` when the rings' words cannot be.
@@ -670,7 +670,7 @@ impl RelayChannel {
         }
         match self.local.send(&mut self.outbox) {
             Ok(_) => Ok(self.outbox.len() < before),
-            // What it said before it went is still taken.
+            // Frames that it sent before it closed are still taken.
             Err(error) if error.code() == Code::Disconnected => {
                 self.outbox.clear();
                 self.is_called = true;
@@ -680,8 +680,8 @@ impl RelayChannel {
         }
     }
 
-    /// What is passed on at the end; what its local end says is heard no more. False when nothing can go now, and
-    /// there is something.
+    /// Passes on the rest at the end; its local end's frames are no longer read. False when nothing can be sent now, and
+    /// something is left.
     pub(crate) fn says_last_words(&mut self) -> bool {
         loop {
             if self.outbox.is_empty() {
@@ -698,18 +698,18 @@ impl RelayChannel {
         }
     }
 
-    /// Before sleeping: whether something would wake who waits for it. If not, take what is there.
+    /// Called before sleeping: whether something would wake a waiting thread. If not, take what has arrived.
     pub(crate) fn may_sleep(&mut self, common: &ChannelShared) -> bool {
         !self.takes_local(common) || self.local.incoming().may_sleep()
     }
 
-    /// What rings for it.
+    /// Returns the bell that rings for it.
     pub(crate) fn bell(&mut self, common: &ChannelShared) -> Option<std::sync::Arc<OwnedFd>> {
         let hears = self.takes_local(common) || !self.outbox.is_empty();
         self.local.incoming().shared_bell().filter(|_| hears)
     }
 
-    /// What to wait for at its socket.
+    /// Returns the events to wait for at its socket.
     pub(crate) fn socket_flags(&mut self, common: &ChannelShared) -> PollFlags {
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::IN, self.takes_local(common));
@@ -724,7 +724,7 @@ impl RelayChannel {
         self.local.socket().as_fd()
     }
 
-    /// What rang before is looked at now, in both directions.
+    /// Checks both directions after a wake-up.
     pub(crate) fn woke(&mut self) {
         let _ = self.local.incoming().arm();
     }
@@ -740,7 +740,7 @@ fn send_payload(at: PayloadOffset, length: u64, common: &mut ChannelShared) -> R
     common.queue.payload(at, |at, length| memory.source(at, length), length)
 }
 
-/// What to wait for at these channels, and for each entry which of them it is; `None` for a bell.
+/// Returns the events to wait for at these channels, and the channel of each entry; `None` for a bell.
 pub(crate) fn watch<'a>(
     channels: &'a mut [RelayChannel],
     bells: &'a mut Vec<std::sync::Arc<OwnedFd>>,

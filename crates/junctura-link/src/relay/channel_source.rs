@@ -1,4 +1,4 @@
-//! Where the channels of a link that several clients share come from.
+//! The source of channels for a link that several clients share.
 //!
 //! At the client's end a listener lets processes of this machine in; at the server's end each channel that the other end
 //! begins gets a connection of its own to the server.
@@ -13,7 +13,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::refused;
 
-/// What ends a thread that waits for clients.
+/// Ends a thread that waits for clients.
 #[derive(Debug)]
 pub(crate) struct AcceptStop {
     has_come: AtomicBool,
@@ -43,12 +43,12 @@ impl AcceptStop {
 /// See the module.
 #[derive(Debug)]
 pub(crate) enum ChannelSource {
-    /// The client's end: who connects here is let in, until it is stopped.
+    /// The client's end: processes that connect here are admitted, until it is stopped.
     In {
         listener: ServerListener,
         stop: Arc<AcceptStop>,
     },
-    /// The server's end: whoever is let in at the other one is led to this pool.
+    /// The server's end: clients admitted at the other one are connected to this pool.
     Out(ServerAddress),
 }
 
@@ -61,23 +61,23 @@ impl ChannelSource {
         loop {
             match listener.accept() {
                 Ok(next) => return Ok(next),
-                // It was told so.
+                // The client got the error.
                 Err(error) if matches!(error.code(), Code::Denied | Code::LimitExceeded) => {
-                    tracing::warn!(%error, "a client was turned away");
+                    tracing::warn!(%error, "a client was refused");
                 }
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Tells a client that has connected why it is not let in.
+    /// Sends a client that has connected the reason for its refusal.
     pub(crate) fn refuse(&mut self, carrier: UnixCarrier, error: &Error) {
         if let Self::In { listener, .. } = self {
             listener.refuse(carrier, error);
         }
     }
 
-    /// Tells everybody who waits that there is no way through.
+    /// Refuses all waiting clients: there is no link.
     pub(crate) fn refuse_all(&mut self, error: &Error) {
         let Self::In { listener, .. } = self else { return };
         while let Ok(Some(carrier)) = listener.accept() {
@@ -89,16 +89,16 @@ impl ChannelSource {
     pub(crate) fn open(&mut self) -> Result<LocalCarrier> {
         match self {
             Self::Out(pool) => UnixCarrier::connect(pool).map(LocalCarrier::new),
-            Self::In { .. } => Err(Error::new(Code::Protocol, "channel of a link", "it leads nowhere")),
+            Self::In { .. } => Err(Error::new(Code::Protocol, "channel of a link", "it has no destination")),
         }
     }
 
-    /// Whether nobody more will be let in, and those who are in have to go.
+    /// Whether no more clients are admitted, and the admitted ones have to end.
     pub(crate) fn is_closed(&self) -> bool {
         matches!(self, Self::In { stop, .. } if stop.has_come())
     }
 
-    /// What wakes who waits for it.
+    /// Returns the descriptors that wake a waiting thread.
     pub(crate) fn watched(&self) -> impl Iterator<Item = PollFd<'_>> {
         let both = match self {
             Self::In { listener, stop } => [

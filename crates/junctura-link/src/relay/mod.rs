@@ -5,11 +5,11 @@
 //!   rings                                                              TCP
 //!             local outbox <-- frames, descriptors <-- payloads <-- stream
 //! ```
-//! Where the link has side streams, parts of large payloads go by them as well ([`crate::streams`]); this stream says which, and
-//! goes on only behind what is whole.
+//! Where the link has side streams, they carry parts of large payloads as well ([`crate::streams`]); this stream announces
+//! them, and continues only when they are whole.
 //!
-//! Neither direction takes in more than it can pass on, so a reader that is slow holds back its writer at the other end, and
-//! nobody else. The thread sleeps when nothing moves.
+//! Neither direction receives more than it can pass on, so a slow reader blocks its writer at the other end, and no other
+//! client. The thread sleeps when nothing moves.
 
 mod admission;
 pub(crate) mod channel;
@@ -37,15 +37,15 @@ use crate::relay::link_origin::LinkOrigin;
 use crate::stream::{LinkStream, ReadOutcome};
 use crate::streams::StreamsGuard;
 
-/// What is read at once, beside payloads.
+/// Bytes read at once, except for payloads.
 const BUFFER_BYTES: usize = 256 << 10;
 /// A frame that is larger than the buffer.
 const BUFFER_BYTES_MAX: usize = FRAME_HEADER_BYTES + BODY_BYTES_MAX;
-/// Times that an end says that it is there, within one lease.
+/// Heartbeats of an end within one lease.
 pub(crate) const BEATS_PER_LEASE: u32 = 4;
 /// While something moves all the time, the ends of local connections are looked for once in so many rounds.
 const ROUNDS_PER_CALL: u32 = 64;
-/// How long those who share a link have, when it ends, to read what was said last.
+/// The time that clients of a shared link have, when it ends, to read the last frames.
 const LAST_WORDS_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// How long a client has that has a link of its own: as long as it likes.
@@ -55,30 +55,30 @@ const PATIENCE_OF_A_CLIENT: Duration = Duration::from_hours(365 * 24);
 pub(crate) struct StreamRelay {
     common: ChannelShared,
     channels: Vec<RelayChannel>,
-    /// Where more channels come from; without one, the link is its only channel's.
+    /// The source of further channels; without one, the link has a single channel.
     door: Option<ChannelSource>,
     channels_max: usize,
-    /// Somebody may stand at the door.
+    /// A client may be waiting to connect.
     is_called: bool,
     /// The highest number of a channel so far.
     newest: u32,
     stream: LinkStream,
-    /// What it has in common with the link's other streams.
+    /// The state shared with the link's other streams.
     sides: Option<StreamsGuard>,
-    /// Who carries them, where that is for this thread to know.
+    /// The threads that carry them, where this thread owns them.
     porters: Vec<JoinHandle<()>>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     now: ReceiveState,
-    /// A load was announced, and that it has to be whole was not said yet.
+    /// A load was announced, and the record that it has to be whole was not sent yet.
     gathers: bool,
     /// The channel that the other end speaks on.
     hears: u32,
     lease: Duration,
     heard: Instant,
     said: Instant,
-    /// Since when nothing more comes from this side.
+    /// Since when nothing more arrives from this side.
     over_since: Option<Instant>,
     rounds: u32,
 }
@@ -90,24 +90,24 @@ enum ReceiveState {
     Frames(u32),
     /// Of a load, its number.
     Payload(IncomingTarget, u32, Option<u64>),
-    /// Parts are to come, on whatever stream, before this one goes on.
+    /// Parts have to arrive, on any stream, before this one continues.
     Whole,
 }
 
 /// How a relay ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RelayEnd {
-    /// This side has closed, and everything that it said was sent.
+    /// This side has closed, and everything that it sent was passed on.
     Here,
     /// The other end has closed.
     There,
 }
 
-/// What a round came to.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RoundResult {
     Moved,
-    /// Nothing can be moved before something comes, or has room.
+    /// Nothing can be moved before something arrives, or has room.
     Still,
     Over(RelayEnd),
 }
@@ -126,7 +126,7 @@ impl StreamRelay {
         relay
     }
 
-    /// A link of all the clients that come through `door`.
+    /// Makes a link of all clients that connect through `door`.
     pub(crate) fn with_door(
         side: LinkSide,
         door: ChannelSource,
@@ -184,11 +184,11 @@ impl StreamRelay {
         self
     }
 
-    /// Relays until one side ends. What went wrong is told to the clients that are here. Gives the door back.
+    /// Relays until one side ends. Local clients get the error, if any. Returns the source of channels.
     ///
     /// # Errors
-    /// `Disconnected` when the stream broke or nothing was heard for the time of the lease; `Protocol` when the other end, or
-    /// this side, says what cannot be.
+    /// `Disconnected` when the stream broke or nothing was received for the time of the lease; `Protocol` when the other
+    /// end, or this side, sends invalid data.
     pub(crate) fn run(mut self) -> (Result<RelayEnd>, Option<ChannelSource>) {
         let ended = self.relay();
         self.conclude(&ended);
@@ -203,7 +203,7 @@ impl StreamRelay {
         (ended, self.door)
     }
 
-    /// The link ends here: the other end is told so, and the clients that are here why, if it went wrong.
+    /// Ends the link: sends the other end a close record, and local clients the error, if any.
     pub(crate) fn conclude(&mut self, ended: &Result<RelayEnd>) {
         self.stream.end();
         match (&self.sides, ended) {
@@ -231,7 +231,7 @@ impl StreamRelay {
         }
     }
 
-    /// Reads over what the other end says still. Whether it may say more.
+    /// Discards the other end's remaining data. Returns whether it may send more.
     pub(crate) fn lingers(&mut self) -> bool {
         self.start = 0;
         self.end = 0;
@@ -239,10 +239,10 @@ impl StreamRelay {
         matches!(came, Ok(ReadOutcome::Bytes(_) | ReadOutcome::Nothing))
     }
 
-    /// What the other end said last is passed on, to whoever takes it within the time of a lease.
+    /// Passes on the other end's last frames, to clients that read within the time of a lease.
     fn say_last_words(&mut self) {
         let patience = match (self.common.side, &self.door) {
-            // Who comes next through a door does not wait for those who do not read.
+            // The next client of a shared link does not wait for those that do not read.
             (_, Some(_)) => self.lease.min(LAST_WORDS_TIME_MAX),
             (LinkSide::Server, None) => self.lease,
             // It is the client's own process, and may be busy with other things.
@@ -258,7 +258,7 @@ impl StreamRelay {
         }
     }
 
-    /// As much of the last words as goes at once. Whether some are left.
+    /// Passes on as many of the last frames as possible. Returns whether some are left.
     pub(crate) fn says_last_words(&mut self) -> bool {
         self.channels.retain_mut(|channel| !channel.says_last_words());
         !self.channels.is_empty()
@@ -287,7 +287,7 @@ impl StreamRelay {
             }
             self.over_since.get_or_insert_with(Instant::now);
             if self.last_taken().is_some_and(|taken| taken.elapsed() >= self.lease) {
-                let cause = format!("the other end took nothing for {:?}", self.lease);
+                let cause = format!("the other end read nothing for {:?}", self.lease);
                 return Err(Error::new(Code::Disconnected, "", cause));
             }
         }
@@ -300,7 +300,7 @@ impl StreamRelay {
         if has_moved {
             return Ok(RoundResult::Moved);
         }
-        // What was said before a stream was cut has been heard by now.
+        // Data sent before a stream was cut has been read by now.
         match self.sides.as_ref().and_then(|sides| sides.failure()) {
             Some(failure) => Err(failure),
             None => Ok(RoundResult::Still),
@@ -311,13 +311,13 @@ impl StreamRelay {
         self.sides.as_ref().is_none_or(|sides| sides.has_drained())
     }
 
-    /// Where only the rest has to go: when something of it went last.
+    /// Where only the rest is left to send: the time of the last progress.
     fn last_taken(&self) -> Option<Instant> {
         let went = self.sides.as_ref().map_or(self.said, |sides| sides.last_went());
         self.over_since.map(|since| since.max(self.said).max(went))
     }
 
-    /// Whether nothing more will come from this side.
+    /// Whether nothing more will arrive from this side.
     fn is_over(&self) -> bool {
         match &self.door {
             None => self.channels.iter().all(RelayChannel::has_ended),
@@ -325,7 +325,7 @@ impl StreamRelay {
         }
     }
 
-    /// The other end has closed: what it said last is still passed on.
+    /// The other end has closed: its last frames are still passed on.
     fn there(&mut self) -> Result<RelayEnd> {
         if !matches!(self.now, ReceiveState::Between) || self.gathers || self.start < self.end {
             let cause = "the connection ended in the middle of a message";
@@ -347,8 +347,8 @@ impl StreamRelay {
 
     /// Whether more can be taken from the other end.
     pub(crate) fn takes_stream(&self) -> bool {
-        // Who asks for ever more channels, and hears no refusal, is not answered without end. The client's end always reads, so
-        // that this is over some time.
+        // A client that opens ever more channels, and reads no refusal, is not answered without end. The client's end
+        // always reads, so this ends eventually.
         let is_answerable = self.door.is_none() || self.common.side == LinkSide::Client || !self.common.queue.is_full();
         is_answerable
             && !self.common.owes_answers()
@@ -356,12 +356,12 @@ impl StreamRelay {
             && self.channels.iter().all(RelayChannel::takes_stream)
     }
 
-    /// Whether the stream may go on: nothing is missing that has to come on others before.
+    /// Whether the stream may continue: no part on other streams has to arrive before.
     fn is_whole(&self) -> bool {
         !matches!(self.now, ReceiveState::Whole) || self.sides.as_ref().is_none_or(|sides| sides.is_whole())
     }
 
-    /// What this side's clients, or the server, have said.
+    /// Receives frames from this side's clients, or from the server.
     fn take_local(&mut self) -> Result<bool> {
         self.rounds = self.rounds.wrapping_add(1);
         let is_time = self.rounds.is_multiple_of(ROUNDS_PER_CALL);
@@ -382,7 +382,7 @@ impl StreamRelay {
         }
         if self.door.is_some() {
             has_moved |= self.close_ended();
-            // Whoever came first is not always the first to be heard.
+            // The first channel is not always served first.
             if self.channels.len() > 1 {
                 self.channels.rotate_left(1);
             }
@@ -390,7 +390,7 @@ impl StreamRelay {
         Ok(has_moved)
     }
 
-    /// Of channels that are over at this end, the other end hears.
+    /// Closes channels that are over at this end, with a record to the other end.
     fn close_ended(&mut self) -> bool {
         let common = &mut self.common;
         let is_closing = self.door.as_ref().is_some_and(ChannelSource::is_closed);
@@ -419,10 +419,10 @@ impl StreamRelay {
         Ok(has_moved)
     }
 
-    /// Takes what has come from the other end, once.
+    /// Receives from the other end, once.
     fn take_stream(&mut self) -> Result<ReadOutcome> {
         if !self.takes_stream() {
-            // What is not read cannot be missed.
+            // Unread data cannot be missed.
             self.heard = Instant::now();
             return Ok(ReadOutcome::Nothing);
         }
@@ -451,7 +451,7 @@ impl StreamRelay {
         };
         let space = sink.space(*left);
         let space_bytes = space.len();
-        // Behind a part most likely comes another one, which goes to its place directly.
+        // After a part most likely another one follows, which is read directly into its place.
         let is_part = load.is_some() && space_bytes > 0;
         let most = if is_part { HEADER_BYTES } else { rest.len() };
         let most = most.min(rest.len());
@@ -588,7 +588,7 @@ impl StreamRelay {
         Ok(())
     }
 
-    /// What concerns the other streams, too.
+    /// Handles records that concern the other streams, too.
     fn begin_shared(&mut self, record: LinkRecord) -> Result<()> {
         let Some(sides) = &self.sides else { return Ok(()) };
         match record {
@@ -620,7 +620,7 @@ impl StreamRelay {
         self.channels.iter_mut().find(|channel| channel.number() == number)
     }
 
-    /// Whether a payload belongs nowhere: one of several clients may have been ended by the server while it came.
+    /// Whether a payload has no destination: the server may have ended one of several clients while it arrived.
     fn is_nowhere(&self, at: PayloadOffset) -> bool {
         let is_shared = self.door.is_some() && self.common.side == LinkSide::Server;
         is_shared && !self.common.memory.knows(at.segment)
@@ -634,13 +634,13 @@ impl StreamRelay {
         self.common.memory.sink(at, u64::from(bytes))
     }
 
-    /// Hands the whole frames among `bytes` to this side, and says how many bytes they are.
+    /// Passes the whole frames among `bytes` to this side, and returns the number of their bytes.
     fn pass_in(&mut self, bytes: &[u8]) -> Result<usize> {
         let hears = self.hears;
         let mut channels = self.channels.iter_mut();
         let Some(channel) = channels.find(|one| one.number() == hears && !(self.door.is_some() && one.has_ended()))
         else {
-            // Said before the other end knew that the channel is over.
+            // Sent before the other end knew that the channel is over.
             return self.common.pass_over(bytes);
         };
         match channel.pass_in(bytes, &mut self.common) {
@@ -667,10 +667,10 @@ impl StreamRelay {
         Ok(has_moved)
     }
 
-    /// Says that this end is there, when it has said nothing for some time.
+    /// Sends a heartbeat when this end has sent nothing for some time.
     ///
     /// # Errors
-    /// `Disconnected` when the other end has said nothing for the time of the lease.
+    /// `Disconnected` when the other end has sent nothing for the time of the lease.
     fn keep_alive(&mut self) -> Result<()> {
         let now = Instant::now();
         if now.duration_since(self.heard) >= self.lease {
@@ -684,12 +684,12 @@ impl StreamRelay {
         Ok(())
     }
 
-    /// Until when nothing has to be done, if nothing comes.
+    /// Returns until when nothing has to be done, if nothing arrives.
     fn deadline(&self) -> Duration {
         let beat = self.said + self.lease / BEATS_PER_LEASE;
         let since = self.last_taken().map_or(self.heard, |taken| taken.min(self.heard));
         let end = since + self.lease;
-        // A beat that cannot go is tried again when the socket takes more.
+        // A heartbeat that cannot be sent is tried again when the socket takes more.
         let next = if self.common.queue.is_empty() {
             beat.min(end)
         } else {
@@ -703,7 +703,7 @@ impl StreamRelay {
         self.sleep_for(&timeout)
     }
 
-    /// As sleeping, for who does not wait: what has come is found by the next round.
+    /// Like sleeping, for a caller that does not wait: the next round finds what has arrived.
     #[cfg(any(test, feature = "stepped"))]
     pub(crate) fn look(&mut self) -> Result<()> {
         self.sleep_for(&Timespec::default())
@@ -755,7 +755,7 @@ impl StreamRelay {
     }
 }
 
-/// What is wrong with one channel of several ends that one.
+/// An error of one channel of several ends that one.
 fn give_up(channel: &mut RelayChannel, error: &Error, common: &mut ChannelShared) {
     match common.side {
         LinkSide::Client => channel.tell_failure(error),

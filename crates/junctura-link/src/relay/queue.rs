@@ -1,7 +1,7 @@
-//! What is to go to the other end, in its order: frames that were copied, payloads that lie where they are.
+//! Data for the other end, in order: frames that were copied, payloads in place.
 //!
-//! Where other streams help, a large payload goes in parts: this stream takes one when the one before has gone, and goes on when
-//! none is left.
+//! Where other streams help, a large payload is sent in parts: this stream takes one when the one before was sent, and
+//! continues when none is left.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -48,12 +48,12 @@ pub(crate) struct SendQueue {
 }
 
 impl SendQueue {
-    /// Large payloads go over these streams, too.
+    /// Large payloads use these streams, too.
     pub(crate) fn share(&mut self, sides: Arc<SideStreams>) {
         self.sides = Some(sides);
     }
 
-    /// Whether nothing is to go.
+    /// Whether nothing is left to send.
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty() && self.gathered.is_empty()
     }
@@ -139,7 +139,7 @@ impl SendQueue {
         self.pieces.push_back(QueuePiece::Bytes { bytes, gone: 0 });
     }
 
-    /// Sends as much as goes at once. Whether anything went.
+    /// Sends as much as possible without blocking. Returns whether anything was sent.
     pub(crate) fn flush(&mut self, stream: &mut LinkStream) -> Result<bool> {
         self.close();
         let mut has_moved = false;
@@ -173,7 +173,7 @@ impl SendQueue {
                     self.pieces.push_front(QueuePiece::Payload(source));
                     self.pieces.push_front(QueuePiece::Bytes { bytes, gone: 0 });
                 }
-                // What says that it has to be whole follows.
+                // The record that it has to be whole follows.
                 None => drop(self.pieces.pop_front()),
             }
         }

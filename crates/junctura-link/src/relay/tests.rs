@@ -251,7 +251,7 @@ fn who_takes_nothing_after_the_end_keeps_nobody_waiting() {
     drop(server);
     beat(other);
     let error = running.join().unwrap().unwrap_err();
-    assert!(error.cause().contains("took nothing"), "{error}");
+    assert!(error.cause().contains("read nothing"), "{error}");
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn answers_that_nobody_reads_are_not_made_without_end() {
         if written == 0 && round == RoundResult::Still {
             break;
         }
-        assert!(said < 64 << 20, "it is heard without end");
+        assert!(said < 64 << 20, "it is read without end");
     }
     assert!(relay.common.queue.is_full() && !relay.takes_stream());
     let (mut heard, mut piece) = (0, vec![0; 1 << 20]);

@@ -1,15 +1,16 @@
-//! What the streams of one end of a link have in common: the parts of large payloads that go, and those that come.
+//! The state that the streams of one end of a link share: outgoing and incoming parts of large payloads.
 //!
 //! ```text
 //!   relay ──load──►  parts that nobody has taken   ──►  whichever stream takes more: a porter's, or the relay's own
 //!   relay ─announce► parts that have not come      ◄──  whichever stream brings them
 //!         ◄──whole── none is left
 //! ```
-//! One stream is written and read by one thread at each end, and so carries what a core can. A link may have *side streams*, each
-//! with a thread of its own at both ends ([`crate::streams::stream_worker`]). Everything that says something stays on the first stream; so
-//! the order of what is said is that of a link of one stream.
+//! One stream is written and read by one thread at each end, and so carries as much as a core can. A link may have *side
+//! streams*, each with a thread of its own at both ends ([`crate::streams::stream_worker`]). All control records stay on
+//! the first stream; so their order is that of a link of one stream.
 //!
-//! A stream takes the next part when it has sent the one before: a slow one takes fewer, and delays nobody by more than a part.
+//! A stream takes the next part when it has sent the one before: a slow one takes fewer, and delays the others by at most
+//! one part.
 
 pub(crate) mod stream_worker;
 
@@ -28,11 +29,11 @@ use crate::refused;
 
 /// Streams of one link at most, the first one among them.
 pub const STREAMS_MAX: u8 = 8;
-/// Payloads of so many parts go in parts. What is smaller has gone before another thread has woken up.
+/// Payloads of so many parts are sent in parts. Smaller ones are sent before another thread has woken up.
 const PARTS_MIN: u64 = 2;
-/// Loads that are announced and have not come whole.
+/// Loads that are announced and incomplete.
 const LOADS_MAX: usize = 64;
-/// How far ahead of its announcement a part may come. What the buffers of all streams hold is far less.
+/// How far ahead of its announcement a part may arrive. The buffers of all streams hold far less.
 const LEAD_MAX: u64 = 1 << 12;
 
 /// Wakes one thread.
@@ -50,7 +51,7 @@ impl ThreadWaker {
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    /// It was heard.
+    /// Records that data was received.
     pub(crate) fn heard(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
@@ -92,7 +93,7 @@ pub(crate) struct SideStreams {
 struct StreamsState {
     stage: LinkStage,
     failure: Option<Error>,
-    /// Bells of those who carry side streams.
+    /// Bells of the threads that carry side streams.
     porters: Vec<Arc<ThreadWaker>>,
     going: VecDeque<OutgoingLoad>,
     /// Loads that were begun here.
@@ -112,12 +113,12 @@ struct OutgoingLoad {
     next: u32,
 }
 
-/// A load of which not all parts have come.
+/// A load of which not all parts have arrived.
 #[derive(Debug)]
 struct IncomingLoad {
     number: u64,
     length: u32,
-    /// Where those belong that have not begun to come.
+    /// The destinations of parts that have not begun to arrive.
     parts: Vec<Option<IncomingTarget>>,
     left: usize,
 }
@@ -148,26 +149,26 @@ impl SideStreams {
         self.part_bytes
     }
 
-    /// What wakes the relay: a load is whole, everything was sent, or something went wrong.
+    /// Returns the bell of the relay: a load is whole, everything was sent, or an error occurred.
     pub(crate) fn bell(&self) -> &ThreadWaker {
         &self.bell
     }
 
-    /// Another stream, and what wakes who carries it.
+    /// Attaches another stream; returns the bell of its thread.
     pub(crate) fn attach(&self) -> Result<Arc<ThreadWaker>> {
         let bell = Arc::new(ThreadWaker::new()?);
         self.state().porters.push(Arc::clone(&bell));
         Ok(bell)
     }
 
-    // What goes.
+    // Outgoing data.
 
-    /// Whether a payload of this length goes in parts.
+    /// Whether a payload of this length is sent in parts.
     pub(crate) fn divides(&self, length: u64) -> bool {
         length >= PARTS_MIN * u64::from(self.part_bytes) && !self.state().porters.is_empty()
     }
 
-    /// A payload that is to go; its number. Its announcement is to be sent before the relay takes a part of it.
+    /// Adds an outgoing payload; returns its number. Its announcement must be sent before the relay takes a part.
     pub(crate) fn load(&self, source: OutgoingSource) -> u64 {
         self.untaken.fetch_add(source.left(), Ordering::Relaxed);
         let mut state = self.state();
@@ -198,7 +199,7 @@ impl SideStreams {
         if is_next { self.take_from(&mut state) } else { None }
     }
 
-    /// A side stream takes the next part, and says so when it [was sent](Self::sent).
+    /// Takes the next part for a side stream, which reports when it [was sent](Self::sent).
     pub(crate) fn take(&self) -> Option<(LinkRecord, OutgoingSource)> {
         let mut state = self.state();
         let taken = self.take_from(&mut state)?;
@@ -219,7 +220,7 @@ impl SideStreams {
         Some((record, part))
     }
 
-    /// Some bytes of a part went.
+    /// Records that some bytes of a part were sent.
     pub(crate) fn went(&self) {
         let since = self.began.elapsed().as_millis() as u64;
         self.went_ms.fetch_max(since, Ordering::Relaxed);
@@ -239,12 +240,12 @@ impl SideStreams {
         }
     }
 
-    /// Whether all that was to go was sent.
+    /// Whether all outgoing data was sent.
     pub(crate) fn has_drained(&self) -> bool {
         self.state().has_drained()
     }
 
-    // What comes.
+    // Incoming data.
 
     /// The other end has begun a load, whose parts belong there.
     ///
@@ -270,10 +271,10 @@ impl SideStreams {
         Ok(())
     }
 
-    /// Where a part that comes belongs. `None`: it was not announced yet.
+    /// Returns the destination of an incoming part. `None`: it was not announced yet.
     ///
     /// # Errors
-    /// `Protocol` when it cannot come, or has come before.
+    /// `Protocol` when it is impossible, or has arrived already.
     pub(crate) fn begin(&self, number: u64, part: u32, bytes: u32) -> Result<Option<IncomingTarget>> {
         let refuse = |cause: &str| {
             let subject = format!("part {part} of load {number}");
@@ -284,21 +285,21 @@ impl SideStreams {
             return if ahead < LEAD_MAX {
                 Ok(None)
             } else {
-                Err(refuse("it comes long before it was announced"))
+                Err(refuse("it arrived long before its announcement"))
             };
         }
         let coming = state.coming.iter_mut().find(|coming| coming.number == number);
-        let coming = coming.ok_or_else(|| refuse("the load is there already"))?;
+        let coming = coming.ok_or_else(|| refuse("the load is complete already"))?;
         let part_bytes = u64::from(self.part_bytes);
         let rest = u64::from(coming.length).saturating_sub(u64::from(part) * part_bytes);
         if u64::from(bytes) != rest.min(part_bytes) {
             return Err(refuse("it has another length"));
         }
         let sink = coming.parts.get_mut(part as usize).and_then(Option::take);
-        sink.map(Some).ok_or_else(|| refuse("it has come before"))
+        sink.map(Some).ok_or_else(|| refuse("it has arrived already"))
     }
 
-    /// A part has come, and its [`IncomingTarget`] was dropped. Whether nothing is left of any load.
+    /// Records that a part has arrived, and its [`IncomingTarget`] was dropped. Returns whether no load is left.
     pub(crate) fn landed(&self, number: u64) -> bool {
         let mut state = self.state();
         if let Some(place) = state.coming.iter().position(|coming| coming.number == number) {
@@ -315,7 +316,7 @@ impl SideStreams {
         self.state().coming.is_empty()
     }
 
-    // How it stands.
+    // State.
 
     pub(crate) fn stage(&self) -> LinkStage {
         self.state().stage
@@ -326,7 +327,7 @@ impl SideStreams {
         self.enter(LinkStage::Closing);
     }
 
-    /// The link is over, however it is: nothing more goes or comes.
+    /// Ends the link in any state: nothing more is sent or received.
     pub(crate) fn stop(&self) {
         self.enter(LinkStage::Stopped);
     }
@@ -343,7 +344,7 @@ impl SideStreams {
         }
     }
 
-    /// What went wrong on a side stream, which the relay is told.
+    /// Reports an error of a side stream to the relay.
     pub(crate) fn fail(&self, number: u8, error: &Error) {
         let mut state = self.state();
         if state.stage == LinkStage::Running && state.failure.is_none() {
@@ -353,7 +354,7 @@ impl SideStreams {
         }
     }
 
-    /// What went wrong, if anything.
+    /// Returns the error, if any.
     pub(crate) fn failure(&self) -> Option<Error> {
         self.state().failure.clone()
     }

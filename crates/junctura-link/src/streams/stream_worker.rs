@@ -4,8 +4,8 @@
 //!   parts that nobody has taken ──► queue ──► stream
 //!   the mirror, or the pool's segments ◄── a part that was announced ◄── stream
 //! ```
-//! A part that comes before its announcement waits in the stream. What goes wrong here ends the link: the relay is told. A
-//! stream that ends in order says so first (a `Close` record); one that just ends was cut.
+//! A part that arrives before its announcement waits in the stream. An error here ends the link: the relay gets it. A
+//! stream that ends normally sends a `Close` record first; one that just ends was cut.
 
 use std::io::IoSliceMut;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::relay::queue::SendQueue;
 use crate::stream::{LinkStream, ReadOutcome};
 use crate::streams::{LinkStage, SideStreams, ThreadWaker};
 
-/// What is read at once of that which cannot go to its place directly.
+/// Bytes read at once of data that cannot be read directly into its place.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// See the module.
@@ -52,11 +52,11 @@ pub(crate) struct StreamWorker {
 enum WorkerState {
     /// So many bytes of a header are there.
     Head(usize),
-    /// A part is to come that was not announced: its load, its number, its length.
+    /// A part follows that was not announced: its load, its number, its length.
     Waits(u64, u32, u32),
-    /// So many bytes are to come of a part of this load.
+    /// So many bytes of a part of this load follow.
     Part(IncomingTarget, u32, u64),
-    /// The other end says no more.
+    /// The other end sends no more.
     Closed,
 }
 
@@ -82,7 +82,7 @@ impl StreamWorker {
         })
     }
 
-    /// Carries until the link is over. What goes wrong is the relay's to tell.
+    /// Carries data until the link is over. The relay reports errors.
     pub(crate) fn run(mut self) {
         loop {
             match self.step() {
@@ -107,7 +107,7 @@ impl StreamWorker {
                     None
                 }
             },
-            // Whatever goes wrong now: everything was said.
+            // Errors no longer matter: everything was sent.
             LinkStage::Closing => self.close().unwrap_or(None),
             LinkStage::Stopped => None,
         }
@@ -118,7 +118,7 @@ impl StreamWorker {
         Ok(self.receive()? || has_sent)
     }
 
-    /// As much of one part as goes.
+    /// Sends as much of one part as possible.
     fn send(&mut self) -> Result<bool> {
         if self.carries && self.queue.is_empty() && self.stream.flush()? {
             self.carries = false;
@@ -142,7 +142,7 @@ impl StreamWorker {
         Ok(has_moved)
     }
 
-    /// What has come, once: the rest of a part, and no more than a header behind it. So no byte of a payload is copied twice.
+    /// Receives once: the rest of a part, and no more than a header after it. So no byte of a payload is copied twice.
     fn receive(&mut self) -> Result<bool> {
         let came = match &mut self.now {
             WorkerState::Waits(number, part, bytes) => {
@@ -184,7 +184,7 @@ impl StreamWorker {
         Ok(true)
     }
 
-    /// So many bytes are there, in the place of the part that comes and behind it in the header.
+    /// Records that so many bytes have arrived, in the place of the current part and after it in the header.
     fn came(&mut self, bytes: usize) -> Result<()> {
         let have = match std::mem::replace(&mut self.now, WorkerState::Head(0)) {
             WorkerState::Head(have) => have + bytes,
@@ -224,7 +224,7 @@ impl StreamWorker {
         }
     }
 
-    /// A part comes, or waits in the stream. Whether it may come.
+    /// Begins a part, or lets it wait in the stream. Returns whether it may be received.
     fn begin(&mut self, number: u64, part: u32, bytes: u32) -> Result<bool> {
         let sink = self.sides.begin(number, part, bytes)?;
         let may_come = sink.is_some();
@@ -233,13 +233,14 @@ impl StreamWorker {
             None => WorkerState::Waits(number, part, bytes),
         };
         if !may_come {
-            // What is not read cannot be missed.
+            // Unread data cannot be missed.
             self.heard = Instant::now();
         }
         Ok(may_come)
     }
 
-    /// Ends in order: says so, and reads until the other end has ended, too. Whether anything moved; `None`: it has.
+    /// Ends normally: sends a close record, and reads until the other end has closed, too. Returns whether anything moved;
+    /// `None`: it has ended.
     fn close(&mut self) -> Result<Option<bool>> {
         let now = Instant::now();
         let ends_by = *self.ends_by.get_or_insert_with(|| {
@@ -260,10 +261,10 @@ impl StreamWorker {
         Ok((now < ends_by).then_some(has_moved))
     }
 
-    /// Says that this end is there, when it has said nothing for some time.
+    /// Sends a heartbeat when this end has sent nothing for some time.
     ///
     /// # Errors
-    /// `Disconnected` when the other end has said nothing for the time of the lease, though it was read.
+    /// `Disconnected` when the other end has sent nothing for the time of the lease, though it was read.
     fn keep_alive(&mut self) -> Result<()> {
         if self.ends_by.is_some() {
             return Ok(());
@@ -280,7 +281,7 @@ impl StreamWorker {
         Ok(())
     }
 
-    /// Until when nothing has to be done, if nothing comes.
+    /// Returns until when nothing has to be done, if nothing arrives.
     fn deadline(&self) -> Duration {
         let next = match self.ends_by {
             Some(ends_by) => ends_by,

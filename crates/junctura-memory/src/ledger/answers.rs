@@ -1,4 +1,4 @@
-//! What the ledger answers, and how its refusals read to a user.
+//! The ledger's answers, and the texts of its refusals.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use junctura_model::{Code, Error};
 
 use super::{LedgerCounters, LedgerLimits};
 
-/// A new segment: slot `i` lies at `i * slot_bytes`, and there are `bytes / slot_bytes` of them.
+/// A new segment: slot `i` is at `i * slot_bytes`, and there are `bytes / slot_bytes` slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentGrant {
     /// Its number.
@@ -17,21 +17,21 @@ pub struct SegmentGrant {
     pub slot_bytes: u64,
 }
 
-/// What became of a segment when a slot of it was vacated.
+/// The state of a segment after one of its slots was vacated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VacatedSlot {
     /// The client that leases the segment, and may use the slot again.
     pub owner: Option<u32>,
     /// No object is left in the segment.
     pub emptied: bool,
-    /// The segment was dropped: nobody leases it, and no object is left.
+    /// The segment was dropped: no client leases it, and no object is left.
     pub dropped: bool,
 }
 
-/// What one client holds, in bytes except where named otherwise.
+/// The memory of one client, in bytes except where named otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientMemory {
-    /// Who; `None` for all that have left.
+    /// The client; `None` for all that have left.
     pub client: Option<u32>,
     /// Its segments.
     pub leased_bytes: u64,
@@ -63,13 +63,13 @@ pub enum RefusalReason {
 /// No segment can be leased. Prints as the cause that a user reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseRefusal {
-    /// What is in the way.
+    /// The limit that was reached.
     pub reason: RefusalReason,
     /// Bytes of the payload that wanted a place.
     pub payload_bytes: u64,
     /// The limits in force.
     pub limits: LedgerLimits,
-    /// What fills the pool.
+    /// The memory in use.
     pub counters: LedgerCounters,
 }
 
@@ -113,20 +113,23 @@ impl fmt::Display for LeaseRefusal {
         match self.reason {
             RefusalReason::Budget => write!(
                 f,
-                "of {budget_bytes} bytes, {} are leased to producers ({} of them hold objects) and {} are kept inline",
+                "of {budget_bytes} bytes, {} are leased to producers ({} contain objects) and {} are kept inline",
                 self.counters.leased_bytes, self.counters.occupied_bytes, self.counters.inline_bytes
             ),
             RefusalReason::TooLarge => write!(f, "the whole budget is {budget_bytes} bytes"),
-            RefusalReason::Segments => write!(f, "the client leases {segments_per_client} segments, as many as it may"),
+            RefusalReason::Segments => write!(
+                f,
+                "the client leases {segments_per_client} segments, the most that one client may"
+            ),
             RefusalReason::Empty => f.write_str("an empty payload needs no segment"),
-            RefusalReason::Numbers => f.write_str("the server has used up its segment numbers; start it anew"),
+            RefusalReason::Numbers => f.write_str("the server has used up its segment numbers; restart it"),
         }
     }
 }
 
 impl std::error::Error for LeaseRefusal {}
 
-/// What is wrong with what a client says about its segments.
+/// An error in a client's request about its segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentError {
     /// There is no such segment (any more).
@@ -138,14 +141,14 @@ pub enum SegmentError {
         /// How many it has.
         slots: u32,
     },
-    /// An object lies in the slot.
+    /// The slot contains an object.
     Occupied,
     /// The payload is longer than the slot.
     TooLong {
         /// Bytes of the slot.
         slot_bytes: u64,
     },
-    /// Objects lie in the segment, so it cannot be returned.
+    /// The segment contains objects, so it cannot be returned.
     InUse {
         /// How many.
         occupied: u32,
@@ -158,9 +161,9 @@ impl fmt::Display for SegmentError {
             Self::NoSuchSegment => f.write_str("there is no such segment"),
             Self::NotLeased => f.write_str("the client does not lease it"),
             Self::NoSuchSlot { slots } => write!(f, "it has only {slots} slots"),
-            Self::Occupied => f.write_str("an object lies in the slot"),
+            Self::Occupied => f.write_str("an object is in the slot"),
             Self::TooLong { slot_bytes } => write!(f, "the payload is longer than the slot of {slot_bytes} bytes"),
-            Self::InUse { occupied } => write!(f, "{occupied} objects lie in it"),
+            Self::InUse { occupied } => write!(f, "{occupied} objects are in it"),
         }
     }
 }

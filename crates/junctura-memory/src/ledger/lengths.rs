@@ -28,7 +28,7 @@ impl SlotLengths {
         }
     }
 
-    /// An object of this length comes into a slot.
+    /// An object of this length enters a slot.
     pub(super) fn fill(&mut self, slot: u32, length: u64) -> Result<(), SegmentError> {
         let no_such_slot = SegmentError::NoSuchSlot { slots: self.count() };
         match self {

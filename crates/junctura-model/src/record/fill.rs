@@ -169,11 +169,14 @@ impl<'a> RecordFilling<'_, 'a> {
             return Err(Error::new(
                 Code::SchemaMismatch,
                 name,
-                "this cannot be the name of an attribute",
+                "this is not a valid attribute name",
             ));
         }
         let Given::Text(text) = value else {
-            let why = format!("{} is no string, as undeclared attributes are", ShownValue(value));
+            let why = format!(
+                "{} is not a string; undeclared attributes must be strings",
+                ShownValue(value)
+            );
             return Err(Error::new(Code::TypeMismatch, name, why));
         };
         check_len(name, text.len(), VALUE_BYTES_MAX)?;
@@ -196,7 +199,7 @@ impl<'a> RecordFilling<'_, 'a> {
             return Err(Error::new(
                 Code::SchemaMismatch,
                 name,
-                "is missing, and every object needs it",
+                "is missing; every object needs it",
             ));
         }
         Ok(())

@@ -108,7 +108,9 @@ fn rule(node: &YamlNode, schema: &Schema) -> Read<RetentionRule> {
     let selector = Selector::parse(which.text("where")?, schema).map_err(|error| trouble(error.to_string()))?;
     let first_level = schema.level_ends()[0];
     if let Some(name) = selector.asks_beyond(first_level) {
-        return Err(trouble(format!("{name} is no attribute of the first level of the key")));
+        return Err(trouble(format!(
+            "{name} is not an attribute of the first level of the key"
+        )));
     }
     Ok(RetentionRule {
         selector,

@@ -81,7 +81,7 @@ fn name_of(text: &str, line: usize) -> Read<String> {
         return Ok(text.to_owned());
     }
     let rule = "up to 64 letters, digits and _.:-, the first a letter or _, and no word that selectors use";
-    Err(YamlFault::new(line, format!("{text:?} is no name ({rule})")))
+    Err(YamlFault::new(line, format!("{text:?} is not a name ({rule})")))
 }
 
 fn same_key(text: &str) -> Option<SameKey> {
@@ -118,7 +118,7 @@ fn keyed_names(node: &YamlNode) -> Read<Vec<KeyedAttribute<'_>>> {
             let text = item.text(level_name)?;
             let name = text.strip_suffix('?').unwrap_or(text);
             if keyed.iter().any(|other| other.name == name) {
-                return Err(YamlFault::new(item.line, format!("{name} stands twice in the key")));
+                return Err(YamlFault::new(item.line, format!("{name} occurs twice in the key")));
             }
             keyed.push(KeyedAttribute {
                 name,

@@ -79,7 +79,7 @@ impl Consumers {
             all.push(name.into());
         }
         if all.is_empty() {
-            return Err(refused("released by nobody: no requirement is named".to_owned()));
+            return Err(refused("released_by names no requirement".to_owned()));
         }
         all.sort_unstable();
         Ok(Self(all.into()))
@@ -106,8 +106,8 @@ impl Retention {
     /// than [`RETENTION_MAX`].
     pub fn check(self) -> Result<Self> {
         let cause = match self {
-            Self::Released(0) => "released by 0 consumers: nobody could get it".to_owned(),
-            Self::For(Duration::ZERO) => "for no time: nobody could get it".to_owned(),
+            Self::Released(0) => "released by 0 consumers: no consumer could receive it".to_owned(),
+            Self::For(Duration::ZERO) => "for no time: no consumer could receive it".to_owned(),
             Self::For(time) if time > RETENTION_MAX => {
                 format!("{self} is longer than the longest time, {}", Self::For(RETENTION_MAX))
             }
@@ -231,8 +231,8 @@ mod tests {
             assert!(said.contains("or a time such as 10min"), "{wrong}: {said}");
         }
         assert!(cause("archive").contains("archived, released:N"));
-        assert!(cause("released:0").contains("nobody could get it"));
-        assert!(cause("0s").contains("nobody could get it"));
+        assert!(cause("released:0").contains("no consumer could receive it"));
+        assert!(cause("0s").contains("no consumer could receive it"));
         assert_eq!(cause("50d"), "50d is longer than the longest time, 4294967295ms");
         assert!(cause("99999999999999d").contains("a time such as"));
         let many: Vec<String> = (0..=CONSUMERS_MAX).map(|at| at.to_string()).collect();

@@ -162,9 +162,9 @@ fn a_bad_file_is_refused_with_its_line_and_what_stands_there() {
     for (from, to, line, says) in [
         ("name: small", "name: small\ncolour: red", 2, "no field colour"),
         ("name: small\n", "", 1, "needs the field name"),
-        ("name: small", "name: a b", 1, "\"a b\" is no name"),
+        ("name: small", "name: a b", 1, "\"a b\" is not a name"),
         ("name: small", "name: [x]", 1, "must be one value"),
-        ("name: small", "name: small\nname: other", 2, "name stands twice"),
+        ("name: small", "name: small\nname: other", 2, "name occurs twice"),
         (
             "name: small",
             "name: small\ngeneration: 0",
@@ -181,7 +181,7 @@ fn a_bad_file_is_refused_with_its_line_and_what_stands_there() {
         ("name: small", "name: &x small", 1, "anchors"),
         ("name: small", "name: *x", 1, ""),
         ("name: small", "name: !!str small", 1, "tags"),
-        ("dataset: [a]", "dataset: [a, c]", 4, "c stands twice in the key"),
+        ("dataset: [a]", "dataset: [a, c]", 4, "c occurs twice in the key"),
         (
             "dataset: [a]",
             "dataset: [a, note]",
@@ -208,8 +208,8 @@ fn a_bad_file_is_refused_with_its_line_and_what_stands_there() {
             "only attributes of the key",
         ),
         ("aliases: [see]", "aliases: [a]", 1, "a names two attributes"),
-        ("aliases: [see]", "aliases: [to]", 7, "\"to\" is no name"),
-        ("note:", "\"9\":", 6, "\"9\" is no name"),
+        ("aliases: [see]", "aliases: [to]", 7, "\"to\" is not a name"),
+        ("note:", "\"9\":", 6, "\"9\" is not a name"),
         ("name: small", "name: [[[[[[[[[]]]]]]]]]", 1, "more than 8 levels"),
         ("name: small", "name: small\n---\nname: x", 2, ""),
         ("name: small", "name: \"small", 1, ""),
@@ -283,8 +283,12 @@ fn a_bad_retention_is_refused_with_its_line() {
         ("retention: {for: 0s}", 2, "for must be a time"),
         ("retention: {for: 50d}", 2, "for must be a time"),
         ("retention: {}", 2, "retention must be withdrawn"),
-        ("retention: {released_by: []}", 2, "no requirement is named"),
-        ("retention: {released_by: [a, -b]}", 2, "a letter or digit comes first"),
+        ("retention: {released_by: []}", 2, "names no requirement"),
+        (
+            "retention: {released_by: [a, -b]}",
+            2,
+            "the first must be a letter or digit",
+        ),
         ("retention: {released_by: a}", 2, "released_by must be a list"),
         (
             "retention: {released: 1, released_by: [a]}",
@@ -295,7 +299,7 @@ fn a_bad_retention_is_refused_with_its_line() {
         (
             "retention_by_dataset:\n- {where: c=1, retention: withdrawn}",
             3,
-            "c is no attribute of the first level",
+            "c is not an attribute of the first level",
         ),
         (
             "retention_by_dataset:\n- {where: a, retention: withdrawn}",

@@ -125,7 +125,7 @@ impl<'a> SelectorParser<'a> {
                 | SelectorToken::Exists
                     if wanted == VALUE =>
                 {
-                    " (as a value it stands in double quotes)"
+                    " (as a value, put it in double quotes)"
                 }
                 _ => "",
             };

@@ -92,7 +92,11 @@ impl PatternCache {
         self.text_bytes += text.len();
         within(self.text_bytes, PATTERN_TEXT_BYTES_MAX, "bytes in the text of all")?;
         self.classes += classes_weight(text);
-        within(self.classes, PATTERN_CLASSES_MAX, "is the weight of the classes of all")
+        within(
+            self.classes,
+            PATTERN_CLASSES_MAX,
+            "is the weight of the character classes of all",
+        )
     }
 
     fn compile_new(&mut self, text: &str) -> Result<RegexPattern> {
@@ -112,7 +116,7 @@ impl PatternCache {
                 .map_or_else(|| error.to_string(), ToString::to_string);
             let last = cause.lines().last().unwrap_or_default();
             let last = last.trim().trim_start_matches("error: ");
-            invalid(0, format!("{text:?} is no regular expression: {last}"))
+            invalid(0, format!("{text:?} is not a regular expression: {last}"))
         })?;
         self.bytes += regex.memory_usage();
         if self.bytes > PATTERNS_BYTES_MAX {

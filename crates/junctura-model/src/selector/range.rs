@@ -67,7 +67,11 @@ pub(crate) fn stride(scalar: Type, by: Option<&str>) -> Result<(Option<i128>, Op
         Type::Date => Some(1),
         Type::Time if by.is_none() => return Err("a range of times needs `/by/`".into()),
         Type::Time => None,
-        _ if by.is_some() => return Err(format!("a range of {scalar} takes everything between and has no `by`")),
+        _ if by.is_some() => {
+            return Err(format!(
+                "a range of {scalar} matches every value between its ends and has no `by`"
+            ));
+        }
         _ => return Ok((None, None)),
     };
     let Some(by) = by else { return Ok((own, None)) };
@@ -77,14 +81,14 @@ pub(crate) fn stride(scalar: Type, by: Option<&str>) -> Result<(Option<i128>, Op
         _ => by_type(scalar, by)?,
     };
     if stride <= 0 {
-        return Err("what follows `by` must be greater than 0".into());
+        return Err("the value after `by` must be greater than 0".into());
     }
     Ok((Some(stride), (Some(stride) != own).then_some(printed)))
 }
 
 fn days(by: &str) -> Result<(i128, String), String> {
     if !all_digits(by) {
-        return Err(format!("{by:?} is no number of days"));
+        return Err(format!("{by:?} is not a number of days"));
     }
     let days = by.parse().unwrap_or(u64::MAX).min(DAYS_MAX);
     Ok((i128::from(days), days.to_string()))
@@ -97,7 +101,7 @@ fn minutes(by: &str) -> Result<(i128, String), String> {
         _ => (by, 60),
     };
     if !all_digits(digits) {
-        return Err(format!("{by:?} is no number of hours or minutes (6, 6h, 30m)"));
+        return Err(format!("{by:?} is not a number of hours or minutes (6, 6h, 30m)"));
     }
     // More than a day reaches no second value, like a day.
     let minutes = digits

@@ -71,7 +71,7 @@ impl SelectorTyper<'_> {
         if self.schema.is_open() {
             return Err(invalid(
                 name.at,
-                format!("{:?} cannot be the name of an attribute", name.text),
+                format!("{:?} is not a valid attribute name", name.text),
             ));
         }
         let near = self
@@ -121,10 +121,10 @@ impl SelectorTyper<'_> {
             return match self.context.day_before(days_back) {
                 Some(date) => Ok(date),
                 None if self.context.today.is_none() => Err(problem(format!(
-                    "{:?} is a date only where today's is known: in a request, or where it was handed in",
+                    "{:?} needs the current date, which is known only in a request or where the caller passed it",
                     item.text
                 ))),
-                None => Err(problem(format!("{:?} is too far away", item.text))),
+                None => Err(problem(format!("{:?} is out of range", item.text))),
             };
         }
         if item.text.len() > VALUE_BYTES_MAX {

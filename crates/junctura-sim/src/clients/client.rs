@@ -1,16 +1,16 @@
-//! A simulated client: what it remembers between its messages.
+//! A simulated client: its memory between its messages.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::clients::network::Road;
 use crate::clients::requests::{Ask, Place};
 
-/// What a request was, for its client.
+/// The kind of a request, for its client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doing {
     /// The first message.
     Hello,
-    /// An offer: where its payload lies, and whether it is durable.
+    /// An offer: the place of its payload, and whether it is durable.
     Offer(Place, bool),
     /// An offer of what is visible, and is to be archived: an object, or the bundle that it completed.
     Durable,
@@ -29,7 +29,7 @@ pub enum Doing {
     Use(usize),
     /// A bundle that it has open, or had when it became visible.
     Bundle,
-    /// An offer into a bundle: where its payload lies, the request that has the bundle open, and whether it is durable.
+    /// An offer into a bundle: the place of its payload, the request that has the bundle open, and whether it is durable.
     Stage(Place, u64, bool),
     /// The end of the bundle of this request.
     Abort(u64),
@@ -48,13 +48,13 @@ pub enum Doing {
 /// An object that was delivered and not released.
 #[derive(Clone, Debug)]
 pub struct Holding {
-    /// As the delivery said.
+    /// From the delivery.
     pub holding: u32,
     /// The same.
     pub sequence: u64,
-    /// Where it lies, if in a slot, and what should lie there.
+    /// Its slot, if it is in one, and the expected payload.
     pub slot: Option<(u32, u32, u64)>,
-    /// The chain through which it came.
+    /// The chain through which it arrived.
     pub chain: Option<usize>,
     /// It was released, and its payload is still read.
     pub is_released: bool,
@@ -112,17 +112,17 @@ pub struct Client {
     pub id: u32,
     /// It died; the server has not noticed yet.
     pub dead: bool,
-    /// It said goodbye, or was given up.
+    /// It disconnected, or was given up.
     pub leaving: bool,
     /// The server greeted it.
     pub welcomed: bool,
     /// Its last request.
     pub numbers: u64,
-    /// What the server has not read yet.
+    /// Requests that the server has not read yet.
     pub up: VecDeque<(u64, Ask, Vec<u8>)>,
-    /// Requests that go on.
+    /// Open requests.
     pub doing: BTreeMap<u64, Doing>,
-    /// What it has not released.
+    /// Unreleased objects.
     pub held: Vec<Holding>,
     /// Segments that it may write.
     pub leased: BTreeMap<u32, Leased>,
@@ -130,13 +130,13 @@ pub struct Client {
     pub mapped: BTreeSet<u32>,
     /// The number of its last offer that became visible, and the sequence number.
     pub acknowledged: (u64, u64),
-    /// What it has staged and not heard of again, with the requests of their bundles.
+    /// Staged offers without an answer, with the requests of their bundles.
     pub staged: BTreeMap<u64, u64>,
     /// Its history as a producer.
     pub rows: String,
-    /// How it comes from another machine, if it does.
+    /// Its path from another machine, if any.
     pub road: Option<Box<Road>>,
-    /// What its gate asked for: bytes of the rings.
+    /// The bytes of the rings that its gate requested.
     pub ring_bytes: Option<u32>,
 }
 

@@ -1,11 +1,11 @@
-//! Groups, seen from outside: who has what, and what was completed.
+//! Groups, seen from outside: deliveries to members, and completions.
 //!
-//! It knows only what went over the lines: deliveries to members, releases, and clients that were lost. From these alone it
-//! judges, for each life of a group, that
+//! It knows only the messages: deliveries to members, releases, and clients that were lost. From these alone it judges, for
+//! each life of a group, that
 //! - no two living clients have the same version;
-//! - each version is completed once, by the release of who has it, and does not go out after that;
-//! - what goes out is marked exactly when somebody had it before and was lost with it, or gave it back undone;
-//! - at the end, what became visible in its time was completed, was told to be gone, or is still owed.
+//! - each version is completed once, by the release of its holder, and is not delivered after that;
+//! - a delivery is marked as redelivered exactly when an earlier holder was lost with it, or gave it back undone;
+//! - at the end, each version that became visible in its time was completed, was reported in a gap, or is still owed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,13 +22,13 @@ type Checked = Result<(), String>;
 struct Share {
     /// The event in which it was made.
     made: u64,
-    /// What was visible then, and the newest number.
+    /// The objects visible then, and the newest number.
     there: BTreeSet<u64>,
     since: u64,
-    /// Who has what: client and holding.
+    /// The holders: client and holding.
     with: BTreeMap<u64, (u32, u32)>,
     done: BTreeSet<u64>,
-    /// Came back from somebody who may have seen it.
+    /// Returned by a client that may have seen it.
     was_out: BTreeSet<u64>,
     told: BTreeSet<u64>,
 }
@@ -41,7 +41,7 @@ pub struct Shares {
     members: BTreeMap<(u32, u64), (usize, u64)>,
     /// Follows that are to become members of these groups.
     asked: BTreeMap<(u32, u64), usize>,
-    /// Requests by which clients stand by requirements with names.
+    /// Requests by which clients keep the `require` of named requirements open.
     uses: BTreeMap<(u32, u64), usize>,
 }
 
@@ -218,11 +218,11 @@ impl Shares {
     /// At the end of a run, when everything was read and released.
     ///
     /// # Errors
-    /// What a group was promised and has neither had nor been told of.
+    /// A version that a group was promised and has neither received nor had reported.
     pub fn check(&self, model: &Model, terms: &[Terms]) -> Checked {
         for (&name, share) in &self.lives {
             let is_this_life = model.life_of_group(name) == Some(share.made);
-            // Without a member nobody was there to be told.
+            // Without a member no client could get the gap.
             if !is_this_life || model.is_unread(name).is_some() || !model.stands_as(name, &terms[name]) {
                 continue;
             }

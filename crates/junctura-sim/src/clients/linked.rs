@@ -1,7 +1,7 @@
-//! Clients of other machines: they say and hear the same as the others, over a [`Road`].
+//! Clients of other machines: they send and receive the same as the others, over a [`Road`].
 //!
-//! What arrives is compared with what was said: every frame, in its order, as it was, and each payload before the frame that
-//! speaks of it. Beyond that nothing changes: who is cut off, or dies, is judged as whoever dies here.
+//! Received data is compared with sent data: every frame, in order, unchanged, and each payload before the frame that
+//! refers to it. Beyond that nothing changes: a client that is cut off, or crashes, is judged like a local one.
 
 use junctura_wire::fixed::FILE_TIER;
 use junctura_wire::frame::WireFrame;
@@ -16,7 +16,7 @@ use crate::world::twin::Input;
 use crate::world::{Checked, World, note, own_fault};
 
 impl World {
-    /// The client of a place comes over a link.
+    /// The client of a place connects over a link.
     pub(crate) fn link(&mut self, place: usize, rng: &mut Rng) -> Checked {
         let Some(client) = &mut self.clients[place] else {
             return Ok(());
@@ -32,7 +32,7 @@ impl World {
         Ok(())
     }
 
-    /// A client of another machine has asked something: its payload, if there is one, lies in its own memory.
+    /// A client of another machine has sent a request: its payload, if there is one, is in its own memory.
     pub(crate) fn send_up(&mut self, place: usize, ask: &Ask, bytes: &[u8]) {
         let Some(client) = &mut self.clients[place] else { return };
         let Some(road) = &mut client.road else { return };
@@ -48,7 +48,7 @@ impl World {
         road.say_up(bytes);
     }
 
-    /// What the core has said to clients of other machines goes on its way.
+    /// Sends the core's messages for clients of other machines.
     pub(crate) fn send_down(&mut self) -> Checked {
         for client in self.clients.iter_mut().flatten() {
             let Some(road) = &mut client.road else { continue };
@@ -138,7 +138,7 @@ impl World {
         self.read(id, number, &ask, bytes, rng)
     }
 
-    /// What a client of another machine hears next, if it is one; it must be what the server said next.
+    /// Returns the next message for a client of another machine, if it is one; it must be the server's next message.
     pub(crate) fn hear_link(&mut self, place: usize, rng: &mut Rng) -> Result<Hears, String> {
         let Some(client) = &mut self.clients[place] else {
             return Ok(Hears::Nothing);
@@ -161,7 +161,7 @@ impl World {
             (Heard::Frame(bytes, descriptor), due) => {
                 let (number, said) = Said::decode(&bytes).map_err(|error| error.to_string())?;
                 if due.is_none_or(|(request, due, _)| (*request, &**due) != (number, &said)) {
-                    // Its own end of the link tells it why there is no more.
+                    // Its own end of the link reports why there is no more.
                     let is_told = road.is_cut && number == 0 && matches!(said, Said::Failed(_));
                     return if is_told {
                         Ok(Hears::Nothing)
@@ -185,7 +185,7 @@ impl World {
         }
     }
 
-    /// A client sees that its link is gone. The server may not have noticed yet.
+    /// A client sees that its link has ended. The server may not have noticed yet.
     pub(crate) fn gone_here(&mut self, place: usize) {
         self.forget_readers(place);
         let Some(client) = &mut self.clients[place] else { return };
@@ -197,7 +197,7 @@ impl World {
         }
     }
 
-    /// The bytes of an object lie where a client of another machine reads them.
+    /// The bytes of an object are where a client of another machine reads them.
     pub(crate) fn check_mirror(&self, place: usize, delivered: &Delivered) -> Checked {
         let Some(road) = self.clients[place].as_ref().and_then(|client| client.road.as_ref()) else {
             return Ok(());
@@ -221,14 +221,14 @@ impl World {
     }
 }
 
-/// What a client of another machine hears.
+/// The message that a client of another machine receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hears {
     /// Nothing yet.
     Nothing,
-    /// What the server said next, or its end.
+    /// The server's next message, or its end.
     Next,
-    /// Its link is gone.
+    /// Its link has ended.
     Lost,
 }
 
@@ -247,7 +247,7 @@ fn frame_of(bytes: &[u8]) -> Result<WireFrame<'_>, String> {
     }
 }
 
-/// Where the payload of an offer lies: segment, slot, which one, bytes.
+/// Returns the place of an offer's payload: segment, slot, number, bytes.
 fn slot_of(ask: &Ask) -> Option<(u32, u32, u64, u64)> {
     match ask {
         Ask::Offer(offer) | Ask::Stage { offer, .. } => match offer.place {

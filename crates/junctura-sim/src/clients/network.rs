@@ -1,11 +1,13 @@
-//! The way of a client that comes from another machine: the real ends of a link, and between them what the run makes of it.
+//! The network path of a client on another machine: the real ends of a link, and between them a network that the run
+//! controls.
 //!
 //! ```text
 //!   near ──► End of the client ──► wire ··(bytes, in pieces, later, or cut off)··► wire ──► End of the gate ──► far
 //! ```
-//! The ends are those of `junctura_link`, moved step by step: their records, their accounts of what the mirror has, their
-//! segments. Only the network is made up: it carries as many bytes at a time as the run says, and ends at any byte. A link may
-//! have several streams, each with a wire of its own; their parts are small, so that payloads as they are here go in parts.
+//! The ends are those of `junctura_link`, moved step by step: their records, their accounts of the mirror, their segments.
+//! Only the network is simulated: it carries as many bytes at a time as the run decides, and ends at any byte. A link may
+//! have several streams, each with a wire of its own; their parts are small, so that the small payloads here are sent in
+//! parts.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -22,7 +24,7 @@ use junctura_wire::frame::HEADER_BYTES;
 
 use crate::run::rng::Rng;
 
-/// What can be done with a link besides its wires.
+/// The possible actions on a link besides its wires.
 const MOVES: usize = 4;
 /// Bytes of the parts of payloads, where a link has several streams.
 const PART_BYTES: u32 = 7;
@@ -34,9 +36,9 @@ struct Local {
     outbox: Outbox,
 }
 
-/// What one stream goes through.
+/// The path of one stream.
 struct Wire {
-    /// What leads to the client's end, and to the gate's.
+    /// The connections to the client's end, and to the gate's.
     ends: [Option<UnixStream>; 2],
     /// Up, and down.
     ways: [Way; 2],
@@ -47,15 +49,15 @@ struct Wire {
 #[derive(Default)]
 struct Way {
     bytes: VecDeque<u8>,
-    /// Nothing more comes in.
+    /// Nothing more is received.
     has_ended: bool,
-    /// The other end was told so.
+    /// The other end has seen the end.
     is_told: bool,
 }
 
-/// What one side hears next.
+/// The next message that one side receives.
 pub enum Heard {
-    /// A frame, whole, and the descriptor that came with it.
+    /// A frame, whole, and its descriptor.
     Frame(Vec<u8>, Option<OwnedFd>),
     /// Nothing yet.
     Nothing,
@@ -71,7 +73,7 @@ pub struct Road {
     ends: [Option<SteppedEnd>; 2],
     /// The first stream's, and those of the others.
     wires: Vec<Wire>,
-    /// Somebody has cut one of them: it may end at any moment, for both.
+    /// One was cut: it may end at any moment, for both.
     pub is_cut: bool,
     /// The server sends nothing any more.
     is_closing: bool,
@@ -89,7 +91,7 @@ impl Local {
         }
     }
 
-    /// Sends what goes. Whether anything did.
+    /// Sends as much as possible. Returns whether anything was sent.
     fn send(&mut self) -> bool {
         let before = self.outbox.len();
         if self.carrier.send(&mut self.outbox).is_err() {
@@ -118,7 +120,7 @@ impl Local {
 }
 
 impl Wire {
-    /// A wire, and what the client's end and the gate's hold of it.
+    /// Makes a wire, and the client's and the gate's end.
     fn new() -> Result<(Self, UnixStream, UnixStream)> {
         let io = |error: std::io::Error| Error::new(junctura_model::Code::Io, "road", error.to_string());
         let (to_client, of_client) = UnixStream::pair().map_err(io)?;
@@ -140,13 +142,13 @@ impl Wire {
             way.bytes.truncate(rng.below(way.bytes.len() + 1));
             way.has_ended = true;
         }
-        // One of them may see it at once.
+        // One end may see it at once.
         if let Some(first) = rng.percent(50).then(|| rng.below(2)) {
             self.ends[first] = None;
         }
     }
 
-    /// What an end has handed to the network.
+    /// Takes what an end has passed to the network.
     fn carry_in(&mut self, way: usize) -> bool {
         if self.is_cut || self.ways[way].has_ended {
             return false;
@@ -206,7 +208,7 @@ impl Wire {
 }
 
 impl Road {
-    /// A road that nobody has gone yet, of so many streams; of what nobody holds, the client keeps `mirror_bytes` at most.
+    /// Makes an unused path, of so many streams; the client keeps `mirror_bytes` of unheld payloads at most.
     ///
     /// # Errors
     /// The system has no more descriptors.
@@ -238,7 +240,7 @@ impl Road {
         })
     }
 
-    /// The client says something.
+    /// The client sends a frame.
     pub fn say_up(&mut self, frame: &[u8]) {
         if let Some(near) = &mut self.near {
             // Also what no library would send: then the link ends.
@@ -246,7 +248,7 @@ impl Road {
         }
     }
 
-    /// The server says something.
+    /// The server sends a frame.
     ///
     /// # Errors
     /// It is no frame.
@@ -260,7 +262,7 @@ impl Road {
         }
     }
 
-    /// The server goes on through rings, as a client asks that comes through a gate.
+    /// The server continues through rings, as a client that connects through a gate requests.
     ///
     /// # Errors
     /// The system has no more memory or descriptors.
@@ -271,12 +273,13 @@ impl Road {
         }
     }
 
-    /// The server ends the connection behind what it has said.
+    /// The server ends the connection after its sent data.
     pub fn close(&mut self) {
         self.is_closing = true;
     }
 
-    /// The client's process dies, and its end of the link with it. What it had handed to the network may arrive, up to any byte.
+    /// The client's process crashes, and its end of the link with it. Data that it had passed to the network may arrive, up
+    /// to any byte.
     pub fn die(&mut self, rng: &mut Rng) {
         self.near = None;
         self.ends[0] = None;
@@ -290,8 +293,8 @@ impl Road {
         }
     }
 
-    /// The network is cut, or one of several streams: what is on its way is lost from any byte on, and the two sides see the end,
-    /// sooner or later.
+    /// The network is cut, or one of several streams: data in flight is lost from any byte on, and the two sides see the
+    /// end, sooner or later.
     pub fn cut(&mut self, rng: &mut Rng) {
         self.is_cut = true;
         let only = (self.wires.len() > 1 && rng.percent(50)).then(|| rng.below(self.wires.len()));
@@ -348,10 +351,10 @@ impl Road {
         }
     }
 
-    /// What the server hears next.
+    /// Returns the next message for the server.
     ///
     /// # Errors
-    /// What came is no frame.
+    /// The received data is no frame.
     pub fn hear_up(&mut self) -> Result<Heard> {
         match &mut self.far {
             Some(far) => far.hear(),
@@ -359,10 +362,10 @@ impl Road {
         }
     }
 
-    /// What the client hears next.
+    /// Returns the next message for the client.
     ///
     /// # Errors
-    /// What came is no frame.
+    /// The received data is no frame.
     pub fn hear_down(&mut self) -> Result<Heard> {
         match &mut self.near {
             Some(near) => near.hear(),
@@ -391,7 +394,7 @@ impl Road {
         write(file, at, payload, length)
     }
 
-    /// Whether a payload lies where the client reads.
+    /// Whether a payload is in the place that the client reads.
     #[must_use]
     pub fn has(&self, segment: u32, at: u64, payload: u64, length: u64) -> bool {
         self.read
@@ -415,7 +418,7 @@ pub fn write(file: &File, at: u64, payload: u64, length: u64) -> std::result::Re
         .map_err(|error| error.to_string())
 }
 
-/// Whether a payload lies there.
+/// Whether a payload is there.
 #[must_use]
 pub fn has(file: &File, at: u64, payload: u64, length: u64) -> bool {
     let mut there = vec![0; length as usize];

@@ -1,8 +1,8 @@
-//! What readers were promised, seen from their side: every object once, in order, none missing.
+//! The guarantees for readers, seen from their side: every object once, in order, none missing.
 //!
-//! A [`Chain`] is a follow, and the follows that went on from its cursors after its client was gone. A [`Wish`] is a
-//! requirement. Both note what came, and at the end of a run [`Chain::check`] and [`Wish::check`] compare that with all that
-//! was ever offered. They know nothing of what the server holds or of when it may say what.
+//! A [`Chain`] is a follow, and the follows that continued from its cursors after its client was lost. A [`Wish`] is a
+//! requirement. Both record what arrived, and at the end of a run [`Chain::check`] and [`Wish::check`] compare that with
+//! all offers ever made. They do not know the server's state or the timing of its messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -39,7 +39,7 @@ pub struct Session {
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each says another thing of a follow")]
 pub struct Chain {
-    /// What it follows.
+    /// Its selector.
     pub query: Query,
     /// The order of its first phase.
     pub order: Order,
@@ -53,15 +53,15 @@ pub struct Chain {
     pub named: bool,
     /// It receives a share of a group.
     pub shared: bool,
-    /// The follow that goes on now.
+    /// The current follow.
     pub session: Option<Session>,
-    /// Where it can go on.
+    /// The cursor from which it can continue.
     pub cursor: Option<Resume>,
-    /// Nothing can go on from it.
+    /// Nothing can continue from it.
     pub over: bool,
     /// The newest number when it first began, and what was visible then.
     pub began: Option<(u64, BTreeSet<u64>)>,
-    /// What a reader that comes back need not be told of.
+    /// Objects that a resumed reader need not get.
     pub excused: BTreeSet<u64>,
     got: BTreeSet<u64>,
     gaps: BTreeSet<u64>,
@@ -95,7 +95,7 @@ impl Chain {
         }
     }
 
-    /// Its follow is over; another may go on from the cursor.
+    /// Its follow is over; another may continue from the cursor.
     pub fn interrupt(&mut self) {
         self.session = None;
         self.over |= self.cursor.is_none() || self.wish.is_some() || self.named;
@@ -153,7 +153,7 @@ impl Chain {
         });
     }
 
-    /// An object came.
+    /// An object arrived.
     ///
     /// # Errors
     /// The promise that it breaks.
@@ -219,7 +219,7 @@ impl Chain {
     /// The first phase is over.
     ///
     /// # Errors
-    /// Something that was there has not come.
+    /// An existing object has not arrived.
     pub fn goes_live(&mut self, model: &Model) -> Checked {
         let Some(session) = &mut self.session else {
             return Err("nobody follows".to_owned());
@@ -239,7 +239,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Some will not come.
+    /// Some will not arrive.
     pub fn misses(&mut self, sequences: &[u64], reason: &str, model: &Model) {
         self.gaps.extend(sequences);
         let items = sequences
@@ -332,7 +332,7 @@ fn resume(delivered: &Delivered, since: u64, key: usize, value: Option<i64>, tex
 /// See the module's page.
 #[derive(Clone, Debug)]
 pub struct Wish {
-    /// What is required.
+    /// The required objects.
     pub query: Query,
     /// Only the newest version of each key.
     pub newest_only: bool,
@@ -340,13 +340,13 @@ pub struct Wish {
     pub client: u32,
     /// Its number.
     pub request: u64,
-    /// It was retracted, or its client is gone.
+    /// It was retracted, or its client is lost.
     pub over: bool,
     /// A follow has received, or receives, through it.
     pub read: bool,
     /// The newest number when it was made, and what was visible then.
     pub began: Option<(u64, BTreeSet<u64>)>,
-    /// What came through it, and what was told to be gone.
+    /// Objects received through it, and objects reported in gaps.
     pub came: BTreeSet<u64>,
     /// The event in which it was made.
     pub made: u64,

@@ -1,4 +1,4 @@
-//! What the server said, read back from its bytes and kept.
+//! The server's messages, read back from their bytes and kept.
 
 use std::fmt;
 
@@ -15,18 +15,18 @@ pub struct Named {
     pub sequence: u64,
     /// Its record.
     pub record: Vec<u8>,
-    /// Bytes of its payload, where it was said.
+    /// Bytes of its payload, where stated.
     pub length: u64,
 }
 
 /// A delivery.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Delivered {
-    /// What was said of it.
+    /// The head of the delivery.
     pub head: DeliveredHead,
     /// Its record.
     pub record: Vec<u8>,
-    /// Its payload, if it came in the message.
+    /// Its payload, if it was inside the message.
     pub inline: Option<Vec<u8>>,
 }
 
@@ -56,7 +56,7 @@ impl Delivered {
         self.head.holding.get()
     }
 
-    /// Whether it says that it was delivered through its requirement before.
+    /// Whether it is marked as delivered through its requirement before.
     #[must_use]
     pub fn is_redelivered(&self) -> bool {
         self.head.flags.get() & fixed::REDELIVERED != 0

@@ -1,4 +1,4 @@
-//! What simulated clients say: as meant, for the reference model, and as bytes, for the core.
+//! The requests of simulated clients: in meaning, for the reference model, and as bytes, for the core.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use junctura_wire::{Request, VERSION};
 use crate::run::rng::Rng;
 use crate::run::universe::{Order, Query, Universe};
 
-/// Where the payload of an offer lies.
+/// The place of an offer's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In the message.
@@ -25,15 +25,16 @@ pub enum Place {
 /// How long an object is to stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stays {
-    /// As its schema says.
+    /// The schema's default.
     AsSchemaSays,
-    /// Until somebody takes it out.
+    /// Until it is withdrawn.
     UntilWithdrawn,
     /// Until so many have released it.
     UntilReleased(u32),
     /// So many milliseconds; for none, it has to fail.
     For(u32),
-    /// Until those have had it whose names the client gave this number; for one that it gave to nobody, it has to fail.
+    /// Until the consumers of these names have had it, by the client's number for the names; an unassigned number must
+    /// fail.
     By(u32),
     /// Until those have had it whose names have these bits. Clients have to number them first.
     ByNames(u8),
@@ -48,17 +49,17 @@ pub struct Offer {
     pub size: Option<i64>,
     /// Its record.
     pub record: Rc<[u8]>,
-    /// The number that stands for its bytes.
+    /// The number that represents its bytes.
     pub payload: u64,
     /// Bytes of its payload.
     pub length: u64,
-    /// Where it lies.
+    /// Its place.
     pub place: Place,
     /// A checksum of its payload, which the pool hands on.
     pub checksum: Option<u32>,
     /// How long it is to stay.
     pub stays: Stays,
-    /// Only if somebody wants it.
+    /// Only if it is wanted.
     pub if_wanted: bool,
     /// It is answered once more when it is archived.
     pub durable: bool,
@@ -66,36 +67,36 @@ pub struct Offer {
     pub malformed: bool,
 }
 
-/// What a demand, withdraw or withdraw-all is about.
+/// The target of a demand, withdraw or withdraw-all.
 #[derive(Clone, Debug)]
 pub enum Aim {
     /// The key with this place in [`Universe::keys`].
     Key(usize),
-    /// What this matches.
+    /// The objects that this matches.
     Query(Query),
 }
 
-/// Where a follow is to go on.
+/// The point from which a follow resumes.
 #[derive(Clone, Debug)]
 pub struct Resume {
     /// As the client kept it.
     pub text: String,
     /// Of another incarnation: has to be refused.
     pub foreign: bool,
-    /// The S of the session it comes from, while in the first phase; else the last number received.
+    /// The S of the earlier session, while in the first phase; else the last number received.
     pub since: u64,
     /// In the first phase: the key and the sort value of the last object.
     pub first: Option<(usize, Option<i64>)>,
 }
 
-/// What is required, and how.
+/// The terms of a requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// What.
+    /// The required objects.
     pub query: Query,
     /// Only the newest version of each key.
     pub newest_only: bool,
-    /// How long one with a name stands while nobody uses it.
+    /// How long a named one exists while no client uses it.
     pub time_to_live_ms: Option<u64>,
     /// It breaks rather than makes others wait.
     pub breaks_on_full: bool,
@@ -108,7 +109,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// What a follow says of a group's terms: not when it is broken.
+    /// Returns the part of a group's terms that a follow states: not when it is broken.
     #[must_use]
     pub fn of_follow(&self) -> Self {
         Self {
@@ -150,16 +151,16 @@ impl Terms {
 pub struct Share {
     /// The place of its name.
     pub name: usize,
-    /// On which terms; `None`: on those on which it stands.
+    /// The terms; `None`: those of the existing group.
     pub terms: Option<Terms>,
 }
 
-/// How an object comes back that is not released.
+/// How an object is given back without a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Back {
-    /// Nobody has seen it.
+    /// It was not seen.
     Unread,
-    /// Somebody has, and is not done with it.
+    /// It was seen, and is not done.
     Undone,
 }
 
@@ -169,7 +170,7 @@ pub fn requirement_name(name: usize) -> String {
     format!("requirement/{name}")
 }
 
-/// So many names there are that objects may be retained for; the last of them never stands for a requirement.
+/// The number of names for which objects may be retained; the last one is never that of a requirement.
 pub const NAMES: usize = 4;
 
 /// The name of a program that a pool may be for.
@@ -181,7 +182,7 @@ pub fn component_name(number: usize) -> String {
 /// The paths of bundles in a run.
 pub const BUNDLE_PATHS: [&str; 5] = ["a", "b", "a/c", "a/c/d", "b/e"];
 
-/// What a client asks. The fields are those of the messages in `junctura_wire`.
+/// A client's request. The fields are those of the messages in `junctura_wire`.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields are those of the messages in junctura-wire")]
 pub enum Ask {
@@ -202,7 +203,7 @@ pub enum Ask {
     },
     /// A segment back.
     Return(u32),
-    /// Whether anybody wants an object.
+    /// Whether an object is wanted.
     Wanted {
         key: usize,
         size: Option<i64>,
@@ -218,11 +219,11 @@ pub enum Ask {
     },
     /// Give up a request.
     Cancel(u64),
-    /// What is there.
+    /// Existing objects.
     List { query: Query, order: Order },
     /// The next page.
     More(u64),
-    /// What is there and what comes.
+    /// Existing and future objects.
     Follow {
         query: Query,
         order: Order,
@@ -240,7 +241,7 @@ pub enum Ask {
     ReleaseMapped(Vec<(u32, u64)>),
     /// The same, of what nobody has seen or is done with.
     GiveBack(Vec<(u32, u64)>, Back),
-    /// What will be wanted.
+    /// Future needs.
     Require { terms: Terms, name: Option<usize> },
     /// The end of a requirement with a name.
     Retract(usize),
@@ -280,9 +281,9 @@ pub enum Ask {
     Seal(u64),
     /// A bundle is given up.
     Abort(u64),
-    /// To be told when all that was said before is in effect.
+    /// Requests an answer when all earlier requests are in effect.
     Sync,
-    /// Objects that came through a requirement with a name are archived, or could not be.
+    /// Objects received through a named requirement are archived, or could not be.
     Archived {
         /// The place of the name.
         name: usize,
@@ -494,7 +495,7 @@ impl Ask {
             Self::Goodbye => Request::Goodbye,
             Self::Garbage { fatal } => {
                 Request::Stat.encode(number, &mut out);
-                // A kind that nobody knows; or a demand without a body.
+                // An unknown kind; or a demand without a body.
                 out[4] = if *fatal { 5 } else { 63 };
                 return out;
             }
@@ -563,7 +564,7 @@ fn encode_offer(offer: &Offer, bundle: Option<u64>, number: u64, universe: &Univ
             flags |= fixed::DEFAULT_RETENTION;
             7
         }
-        // Clients do not say names; they say their number.
+        // Clients do not send names, but their number.
         Stays::UntilWithdrawn | Stays::ByNames(_) => 0,
         Stays::UntilReleased(count) => count,
         Stays::For(milliseconds) => {

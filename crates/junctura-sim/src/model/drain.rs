@@ -1,4 +1,4 @@
-//! The end in good order: what is refused from its first moment on, and when it is over.
+//! Graceful shutdown: the requests refused from its first moment on, and its end.
 
 use junctura_model::Code;
 
@@ -60,7 +60,7 @@ impl Model {
         self.begin_to_drain(until, recorder);
     }
 
-    /// The programs that the pool was for have come, and the last of them has left.
+    /// The programs that the pool was for have connected, and the last one has left.
     pub(super) fn drain_without_components(&mut self, recorder: &Recorder) {
         let is_here =
             |(client, state): (&u32, &super::Client)| state.component.is_some() && !self.leaving.contains(client);
@@ -83,7 +83,7 @@ impl Model {
             .iter()
             .filter(|(number, going)| match going {
                 Going::Demand { .. } => true,
-                // What was answered before, in this event, was in time.
+                // An answer sent before, in this event, was in time.
                 Going::Lease { .. } => !recorder.has_settled_lease(**number),
                 _ => false,
             })
@@ -103,7 +103,7 @@ impl Model {
         }
     }
 
-    /// It is over when nothing is owed any more, or when its time is; those who asked are told which.
+    /// It is over when nothing is owed any more, or when its time is; the requests to stop get the matching answer.
     pub(super) fn end_drain(&mut self) {
         let is_owed =
             |going: &Going| matches!(going, Going::Require(one) if !one.owed.is_empty() || one.is_to_be_owed());

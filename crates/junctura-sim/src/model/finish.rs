@@ -1,4 +1,4 @@
-//! After an event: is anything due that was not said, and do the sums agree?
+//! After an event: is an answer due that was not sent, and do the sums agree?
 
 use junctura_model::Code;
 use junctura_pool::core::PoolStat;
@@ -49,7 +49,7 @@ impl Model {
         Ok(())
     }
 
-    /// Nobody waits for what is there.
+    /// No request waits for an existing object.
     fn check_waiting(&mut self) -> Checked {
         self.put_first_lease_last(self.passing.is_over);
         let in_vain = self.leases.iter().find(|lease| {
@@ -75,7 +75,7 @@ impl Model {
         for (&client, state) in &self.clients {
             if let Some(first) = state.waiting.front() {
                 let verdict = self.verdict_of(client, first.bundle, &first.offer);
-                // One that can only fail is told when its turn comes; at once, where only a bundle's end could help.
+                // One that can only fail gets its answer in its turn; at once, where only a bundle's end could help.
                 let is_hopeless = first.bundle.is_some() && verdict == Verdict::Fails(Some(Code::PoolFull));
                 if verdict == Verdict::Visible || is_hopeless {
                     return Err(format!(

@@ -1,17 +1,17 @@
-//! The reference model: what the design promises, said a second time and as plainly as can be.
+//! The reference model: the promises of the design, implemented a second time and as plainly as possible.
 //!
-//! It shares no code with the core: no index, no slab, no incremental sorting, no counters that are kept up to date; it looks
-//! at everything each time. For each event (a request that the server read, a connection that ended, time that passed) it
-//! first changes its own state as the design says, then reads what the core said and objects to what is not due, and at
-//! last objects to what is due and was not said.
+//! It shares no code with the core: no index, no slab, no incremental sorting, no counters that are kept up to date; it
+//! scans everything each time. For each event (a request that the server read, a connection that ended, time that passed)
+//! it first changes its own state as the design requires, then reads the core's messages and objects to each that is not
+//! due, and at last objects to each due message that is missing.
 //!
 //! ```text
 //!   apply the event ──► what follows from it ──► each thing said: is it due? ──► is anything due and not said?
 //!                       (retention, withdraws,   (follow queues, answers,        (stalled follows, waiting offers,
 //!                        payloads given back)     gaps, events, memory)           payloads not given back)
 //! ```
-//! Where the design leaves the server free (which of two clients that wait for memory comes first, how many objects one gap
-//! names), the model takes what was said as the answer.
+//! Where the design leaves the server free (which of two clients that wait for memory is first, how many objects one gap
+//! names), the model accepts the core's message as the answer.
 
 mod apply;
 mod drain;
@@ -53,7 +53,7 @@ pub struct Rules {
     pub requests_per_client: usize,
     /// Offers of one client that wait for memory.
     pub waiting_offers_per_client: usize,
-    /// What one follow has yet to be given.
+    /// The most undelivered objects of one follow.
     pub queued_per_follow: usize,
     /// Bytes of events that a client has not read.
     pub event_backlog_bytes: usize,
@@ -65,9 +65,9 @@ pub struct Rules {
     pub stuck_after_ns: u64,
     /// How long a lease that waits keeps later ones waiting, after smaller ones have passed it.
     pub lease_first_for_ns: u64,
-    /// How long bundles stay that nobody has open.
+    /// How long bundles stay without an opener.
     pub orphan_timeout_ns: u64,
-    /// How many objects go in one event before others get their turn.
+    /// How many objects are removed in one event before others get their turn.
     pub leaving_at_once: usize,
     /// A change of more objects is done in parts.
     pub changed_at_once: usize,
@@ -75,7 +75,7 @@ pub struct Rules {
     pub looked_at_once: usize,
     /// The pool is for so many programs, and ends with them; 0: it does not.
     pub components: usize,
-    /// Keys remembered as gone.
+    /// Keys with a tombstone.
     pub tombstones: usize,
     /// The same, of one dataset.
     pub tombstones_per_dataset: usize,
@@ -83,7 +83,7 @@ pub struct Rules {
     pub tombstone_age_ns: u64,
 }
 
-/// What has passed a lease that waits.
+/// The leases that have overtaken a waiting one.
 #[derive(Clone, Copy, Debug)]
 struct Passed {
     lease: Number,
@@ -107,7 +107,7 @@ pub enum Fate {
     Visible,
     /// A newer one took its place.
     Superseded,
-    /// Somebody took it out.
+    /// It was withdrawn.
     Withdrawn,
     /// Its retention ended.
     Expired,
@@ -116,7 +116,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// As gaps say it.
+    /// Returns the name in gaps.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -134,18 +134,18 @@ impl Fate {
 pub struct Object {
     /// Its number.
     pub sequence: u64,
-    /// What was offered.
+    /// The offer.
     pub offer: Offer,
-    /// Who offered it.
+    /// The client that offered it.
     pub producer: u32,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
     /// The event in which it stopped being visible, or owed to some requirement; 0 before.
     touched_in: u64,
-    /// Somebody has said that a store has it.
+    /// A client has reported that a store has it.
     is_archived: bool,
     releases_left: Option<u32>,
-    /// Bits of the names that it waits for and that stand for nothing yet.
+    /// Bits of the names that it waits for and that do not exist yet.
     absent: u8,
     /// When its time is over, if it has one and the server has not noticed yet.
     until: Option<u64>,
@@ -155,7 +155,7 @@ pub struct Object {
     freed: bool,
 }
 
-/// A key that is remembered as gone.
+/// A key with a tombstone.
 #[derive(Clone, Debug)]
 struct Tombstone {
     key: usize,
@@ -218,9 +218,9 @@ struct Following {
     joined: Option<u64>,
     until_live: bool,
     said_live: bool,
-    /// It was to end when it has caught up, and is live: it ends with what stands in its queue.
+    /// It was to end after catching up, and is live: it ends with the contents of its queue.
     is_closing: bool,
-    /// What came back to it in the event in which it became live: before or after that.
+    /// Objects returned to it in the event in which it became live: before or after that.
     perhaps: BTreeSet<u64>,
     /// It is ended in this event; what was said to it before that is looked at later.
     is_over: bool,
@@ -240,29 +240,29 @@ struct Requirement {
     /// Of them, those that a client had and was lost with, or gave back undone.
     again: BTreeSet<u64>,
     reader: Option<Number>,
-    /// Of a group: who shares it, in the order in which they joined.
+    /// Of a group: its members, in the order in which they joined.
     members: Vec<Number>,
     /// The event in which it was made.
     made: u64,
-    /// What the next reader is to be told that it will not get.
+    /// The gap for the next reader.
     lost: Vec<(u64, &'static str)>,
     /// When its readers did something last, or when it was owed nothing last.
     progress: u64,
     broken: bool,
-    /// What clients still have in their hands of what it was owed until it was broken.
+    /// Objects still held by clients that it was owed until it was broken.
     forfeited: BTreeMap<u64, u32>,
     /// Since when it could be broken as stuck.
     stuck_since: Option<u64>,
-    /// When it ends, if nobody uses it until then; and the event in which that was settled.
+    /// When it ends, if no client uses it until then; and the event in which that was settled.
     lapses: Option<(u64, u64)>,
     /// It has yet to be owed what was there when it was made.
     beginning: Option<objects::unfinished::LateBeginning>,
 }
 
-/// No client has this number: a requirement with a name goes on under it and the place of its name.
+/// No client has this number: a named requirement continues under it and the place of its name.
 const NOBODY: u32 = 0;
 
-/// A request that goes on.
+/// An open request.
 #[derive(Clone, Debug)]
 enum Going {
     Demand {
@@ -280,7 +280,7 @@ enum Going {
         waits: BTreeMap<u64, BTreeSet<Number>>,
         done: u64,
         deadline: Option<u64>,
-        /// The event in which it came.
+        /// The event in which it was made.
         began: u64,
         /// It has yet to look at some objects.
         retiring: Option<objects::unfinished::LateRetire>,
@@ -290,17 +290,17 @@ enum Going {
     },
     Follow(Box<Following>),
     Require(Box<Requirement>),
-    /// A client stands by a requirement with a name.
+    /// A client keeps the `require` of a named requirement open.
     Use(Number),
     Subscribe {
         query: Query,
         events: u32,
     },
-    /// Who asked for the end waits for it.
+    /// A request to stop waits for the end.
     Drain,
-    /// Who wants to know that all is in effect waits for the answers to these offers.
+    /// A sync waits for the answers to these offers.
     Sync(BTreeSet<u64>),
-    /// Who offered a durable object waits until it is archived.
+    /// A durable offer waits until its object is archived.
     Durable {
         sequence: u64,
         deadline: Option<u64>,
@@ -315,7 +315,7 @@ enum Going {
     Bundle(u64),
 }
 
-/// Something that has to be said in this event.
+/// A message that is due in this event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Want {
     Welcome,
@@ -363,7 +363,7 @@ pub enum Cause<'a> {
 
 /// See the module's page.
 pub struct Model {
-    /// What the pool was made with.
+    /// The options of the pool.
     pub rules: Rules,
     universe: Rc<Universe>,
     now: u64,
@@ -401,29 +401,29 @@ pub struct Model {
     readers_ended: Vec<(Number, u64)>,
     /// Versions that requirements are not owed any more since this event, in that order.
     disowned: Vec<u64>,
-    /// Of them, those that no requirement was owed any more, at least for a while.
+    /// Among these, those that no requirement was owed any more, at least for a while.
     unrequired: BTreeSet<u64>,
-    /// What requirements are owed again since this event.
+    /// Objects that requirements are owed again since this event.
     came_back: BTreeSet<u64>,
-    /// Deliveries that were said in this event and not looked at yet: their objects are held.
+    /// Deliveries of this event that were not examined yet: their objects are held.
     arriving: Vec<(Number, u64)>,
     /// Requirements with a name whose time to live was over in this event.
     lapsed: Vec<Number>,
-    /// What time brings came in turns with what waited for memory.
+    /// Effects of time alternated with requests that waited for memory.
     in_turns: bool,
-    /// Somebody waited for memory when the event began.
+    /// A request waited for memory when the event began.
     somebody_waited: bool,
     /// Trees of bundles that are visible and not archived, by their roots.
     lasting: BTreeMap<u64, objects::durable_bundles::Lasting>,
     /// Versions that nobody archived, as the core said in this event.
     forsaken: Vec<u64>,
-    /// How many requests of each client have gone on in this event, at most: some may end in it after one was refused.
+    /// The most requests of each client that were open in this event: some may end in it after one was refused.
     went_on: BTreeMap<u32, usize>,
     /// Clients that left in this event.
     leaving: BTreeSet<u32>,
-    /// Who left did so in the middle of the event: what came back then may have come after something was said.
+    /// A client left in the middle of the event: its returned objects may have followed another message.
     left_midway: bool,
-    /// Versions that are gone, in the order in which they went: for the histories.
+    /// Versions that were removed, in order: for the histories.
     pub gone: Vec<u64>,
     totals: Totals,
 }
@@ -495,7 +495,7 @@ impl Model {
         }
     }
 
-    /// Somebody connected.
+    /// A client connected.
     pub fn join(&mut self, client: u32) {
         self.clients.insert(client, Client::default());
     }
@@ -503,7 +503,7 @@ impl Model {
     /// Judges what the core did with an event.
     ///
     /// # Errors
-    /// What it should not have said, or should have.
+    /// A message that it must not have sent, or is missing.
     pub fn judge(&mut self, now: u64, cause: &Cause<'_>, recorder: &Recorder) -> Checked {
         if let Some(wrong) = &recorder.wrong {
             return Err(wrong.clone());
@@ -528,7 +528,7 @@ impl Model {
         };
         self.arriving = recorder.said.iter().filter_map(delivery).collect();
         self.note_leaving(recorder);
-        // Who retracts comes upon nothing: what goes in that event goes after it.
+        // A retraction finds nothing: removals of that event follow it.
         let goes_after = matches!(cause, Cause::Request(_, _, Ask::Retract(_)));
         if !goes_after {
             self.catch_up(matches!(cause, Cause::Tick))?;
@@ -603,7 +603,7 @@ impl Model {
         query.matches(self.key_of(sequence), self.object(sequence).offer.size)
     }
 
-    /// What is visible and matches, sorted.
+    /// Returns the visible objects that match, sorted.
     #[must_use]
     pub fn visible_matches(&self, query: &Query, order: Order) -> Vec<u64> {
         let mut found: Vec<u64> = self
@@ -629,8 +629,8 @@ impl Model {
         newest.is_some_and(|newest| self.matches(query, newest.sequence))
     }
 
-    /// Versions that match, are gone, and are remembered by no tombstone with a number above `since`: a reader that comes
-    /// back from there cannot be told of them. Likewise those whose newest version does not match.
+    /// Returns versions that match, are removed, and have no tombstone with a number above `since`: a reader that resumes
+    /// there gets no gap for them. Likewise those whose newest version does not match.
     #[must_use]
     pub fn forgotten(&self, query: &Query, since: u64) -> Vec<u64> {
         let is_remembered =

@@ -1,8 +1,9 @@
-//! A run as histories: what each client did and was told, a file each, one JSON object a line.
+//! A run as histories: the actions and answers of each client, a file each, one JSON object a line.
 //!
-//! They are made for judges that know nothing of this project's code. Producers say `offering`, `offered` and `refused`;
-//! readers say `following`, `got`, `gap` and `live`; an observer names what is gone. A client that died has no last line.
-//! A witness, whom no client could replace, has seen everything: also what a producer that died never heard of.
+//! They are made for independent judges, without this project's code. Producers write `offering`, `offered` and `refused`;
+//! readers write `following`, `got`, `gap` and `live`; an observer names removed objects. A client that crashed has no last
+//! line. A witness, which no client could replace, has seen everything: also answers that a crashed producer never
+//! received.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +14,7 @@ use crate::INCARNATION;
 use crate::model::Fate;
 use crate::world::World;
 
-/// Writes the histories of a run that has come to its end.
+/// Writes the histories of a run that has ended.
 ///
 /// # Errors
 /// The directory cannot be written.

@@ -1,6 +1,6 @@
-//! What kind of run a seed makes: how many clients, how tight the limits, which requests are frequent.
+//! The kind of run that a seed makes: how many clients, how tight the limits, which requests are frequent.
 //!
-//! Runs differ on purpose. A run that mixes everything evenly hardly ever comes to a full pool or a long queue; one that
+//! Runs differ on purpose. A run that mixes everything evenly hardly ever reaches a full pool or a long queue; one that
 //! does little else does so at once.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::model::Rules;
 use crate::run::rng::Rng;
 use crate::run::universe::Universe;
 
-/// What a client may do next; the numbers are the places of their weights.
+/// The next action of a client; the numbers are the places of their weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they say what they are")]
 pub enum Deed {
@@ -77,7 +77,7 @@ impl Deed {
     ];
 }
 
-/// What becomes of a step.
+/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// A client does something.
@@ -88,7 +88,7 @@ pub enum Turn {
     Receive,
     /// Time passes.
     Wait,
-    /// A client dies, or says goodbye.
+    /// A client crashes, or disconnects normally.
     Crash,
     /// The server has nothing else to do.
     Idle,
@@ -105,7 +105,7 @@ pub struct Plan {
     pub times: i64,
     /// The same.
     pub numbers: i64,
-    /// What the pool is made with.
+    /// The options of the pool.
     pub rules: Rules,
     /// Milliseconds that an offer waits for memory.
     pub offer_timeout_ms: Option<u64>,
@@ -115,22 +115,22 @@ pub struct Plan {
     pub refuses_one_in: usize,
     /// Of a hundred deliveries, those that are released at once.
     pub released_at_once: usize,
-    /// Somebody may ask for the end of the pool.
+    /// A client may request the end of the pool.
     pub drains: bool,
     /// Of a hundred follows, those through requirements with names.
     pub through_names: usize,
     /// So many objects are there before the run begins: enough for a list of several pages.
     pub crowd: usize,
-    /// Of a hundred offers, those that are made only if somebody wants them.
+    /// Of a hundred offers, those with `if_wanted`.
     pub if_wanted: usize,
     /// Of a hundred offers those that are durable.
     pub durable: usize,
-    /// Of a hundred releases, those before which the client says that what it releases is archived. Such runs are of archivers:
+    /// Of a hundred releases, those before which the client reports the objects as archived. Such runs are of archivers:
     /// memory is short, and objects stay long.
     pub archives: usize,
     /// Of a hundred payloads, those that the disk refuses.
     pub disk_refuses: usize,
-    /// Of a hundred clients, those that come from other machines.
+    /// Of a hundred clients, those on other machines.
     pub links: usize,
     deeds: Vec<(Deed, usize)>,
     turns: Vec<(Turn, usize)>,
@@ -290,7 +290,7 @@ impl Plan {
         }
     }
 
-    /// A plan for those who say what happens: limits that nothing meets, and nothing by chance.
+    /// A plan for tests that choose each step: limits that are never reached, and nothing by chance.
     #[must_use]
     pub(crate) fn calm(clients: usize) -> Self {
         let wide = Self::of(0, true).rules;
@@ -329,12 +329,12 @@ impl Plan {
         }
     }
 
-    /// What a client does next.
+    /// Draws a client's next action.
     pub fn deed(&self, rng: &mut Rng) -> Deed {
         weighted(rng, &self.deeds).unwrap_or(Deed::Stat)
     }
 
-    /// What happens next.
+    /// Draws the next step.
     pub fn turn(&self, rng: &mut Rng) -> Turn {
         weighted(rng, &self.turns).unwrap_or(Turn::Act)
     }
@@ -397,7 +397,7 @@ impl Rules {
         (self.tombstones, self.tombstones_per_dataset) = (32_768, 10_000);
     }
 
-    /// What some runs have, drawn apart as well.
+    /// Varies properties that some runs have, drawn separately as well.
     fn vary(&mut self, rng: &mut Rng) {
         if rng.percent(25) {
             self.leaving_at_once = rng.between(1, 4) as usize;

@@ -1,7 +1,7 @@
-//! What the simulated clients talk about: two schemas, a few keys of each, and selectors over them.
+//! The data of the simulated clients: two schemas, a few keys of each, and selectors over them.
 //!
-//! A [`Query`] is a selector that this crate can answer by itself: [`Query::text`] is what a client sends, and
-//! [`Query::matches`] is what the reference model believes it means, without the parser or the index of the model crate.
+//! A [`Query`] is a selector that this crate can answer by itself: [`Query::text`] is the text that a client sends, and
+//! [`Query::matches`] is the reference model's meaning of it, without the parser or the index of the model crate.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -12,10 +12,10 @@ use junctura_model::{Given, RecordRef, Result, Schema};
 use crate::clients::requests::Stays;
 use crate::run::rng::Rng;
 
-/// The schema whose keys are offered once, another offer being refused, and whose objects stay, unless told, for a time in
+/// The schema whose keys are offered once, another offer being refused, and whose objects stay, by default, for a time in
 /// one dataset, and for two names in the other.
 pub const ONCE: u16 = 0;
-/// The schema whose keys are superseded by another offer, and whose objects go with their first release unless told.
+/// The schema whose keys are superseded by another offer, and whose objects end with their first release by default.
 pub const AGAIN: u16 = 1;
 
 const ONCE_YAML: &str = "
@@ -163,12 +163,12 @@ pub enum Query {
     NotSized,
     /// `size=1/2`
     Sizes(Vec<i64>),
-    /// Both of them.
+    /// Both queries.
     Both(Box<Query>, Box<Query>),
 }
 
 impl PartialEq for Query {
-    /// Whether both ask the same: what is asked twice in succession is asked once.
+    /// Whether both match the same: consecutive equal queries are sent once.
     fn eq(&self, other: &Self) -> bool {
         self.once().text() == other.once().text()
     }
@@ -276,7 +276,7 @@ pub enum Order {
     Key,
     /// By `size`, then by key.
     Size,
-    /// By `n`, then by key; objects of [`AGAIN`] have none and come last.
+    /// By `n`, then by key; objects of [`AGAIN`] have none and are last.
     Number,
 }
 
@@ -301,7 +301,7 @@ impl Order {
         }
     }
 
-    /// Compares two objects, each given as its key and the value it is sorted by. Who has no value comes last.
+    /// Compares two objects, each given as its key and its sort value. Objects without a value are last.
     #[must_use]
     pub fn compare(self, a: (&Key, Option<i64>), b: (&Key, Option<i64>)) -> Ordering {
         let by_value = match (a.1, b.1) {

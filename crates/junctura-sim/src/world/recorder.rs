@@ -1,4 +1,4 @@
-//! The world as the core sees it: what it orders is recorded, and queued for the clients as bytes.
+//! The world as the core sees it: its orders are recorded, and queued for the clients as bytes.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,16 +17,16 @@ use crate::clients::replies::Said;
 use crate::world::own_fault;
 use crate::world::twin::{Order, Tape, no_descriptors};
 
-/// What is on its way to one client.
+/// The data in flight to one client.
 #[derive(Default)]
 pub struct Line {
     /// Request, message, bytes.
     pub messages: VecDeque<(u64, Rc<Said>, usize)>,
-    /// Bytes of them all.
+    /// Bytes of all frames.
     pub bytes: usize,
     /// The server sends nothing after them.
     pub closed: bool,
-    /// Over a link: what has yet to go on its way, as bytes.
+    /// Over a link: frames that are still to be sent, as bytes.
     pub frames: Option<VecDeque<Vec<u8>>>,
 }
 
@@ -40,11 +40,11 @@ pub struct Job {
     pub job: u32,
     /// The payload that it was ordered to write.
     pub payload: u64,
-    /// Bytes of it.
+    /// Its bytes.
     pub length: u64,
-    /// Where in the file it goes.
+    /// Its place in the file.
     pub at: u32,
-    /// The slot that it is read from; `None`: it came with the order.
+    /// The slot that it is read from; `None`: it is part of the order.
     from: Option<(u32, u32)>,
 }
 
@@ -53,17 +53,17 @@ pub struct Job {
 pub struct Recorder {
     /// Messages to living clients.
     pub lines: BTreeMap<u32, Line>,
-    /// What was said since the last [`Recorder::begin`].
+    /// The messages since the last [`Recorder::begin`].
     pub said: Vec<(u32, u64, Rc<Said>)>,
     /// The memory of each segment that there is.
     pub segments: BTreeMap<u32, Memory>,
-    /// Bytes of each of them.
+    /// Bytes of each segment.
     pub segment_bytes: BTreeMap<u32, u64>,
-    /// What the file tier has to do.
+    /// The jobs of the file tier.
     pub jobs: VecDeque<Job>,
-    /// What the core ordered it to do since the last [`Recorder::begin`].
+    /// The core's orders to it since the last [`Recorder::begin`].
     pub ordered: Vec<Job>,
-    /// What lies in the file, by where it does: payloads and their lengths.
+    /// The contents of the file, by place: payloads and their lengths.
     pub file: BTreeMap<u32, (u64, u64)>,
     slot_bytes: BTreeMap<u32, u64>,
     /// Clients whose connection the core ended since the last [`Recorder::begin`].
@@ -72,12 +72,12 @@ pub struct Recorder {
     pub refuse_segments: bool,
     /// Segments that could not be made since the last [`Recorder::begin`].
     pub refused: usize,
-    /// What the core ordered that makes no sense.
+    /// An order of the core that is invalid.
     pub wrong: Option<String>,
     /// All that the core ordered since the last [`Recorder::begin`], for its twin.
     pub(crate) tape: Tape,
     scratch: Vec<u8>,
-    /// Real memory of segments, and of the file, as far as clients of other machines have been told of them.
+    /// Real memory of segments, and of the file, as far as clients of other machines know them.
     real: BTreeMap<u32, File>,
 }
 
@@ -91,7 +91,7 @@ impl Recorder {
         self.refused = 0;
     }
 
-    /// The number of the first object that was said to be offered after what was said `at`-th.
+    /// Returns the number of the first object announced as offered after the message `at`.
     #[must_use]
     pub fn offered_next(&self, at: usize) -> Option<u64> {
         self.said[at..].iter().find_map(|(.., said)| match **said {
@@ -126,7 +126,7 @@ impl Recorder {
         said.any(|(to, about, said)| (*to, *about) == (client, request) && settles(said))
     }
 
-    /// The payload that lies in a slot, or at a place of the file tier.
+    /// Returns the payload in a slot, or at a place of the file tier.
     #[must_use]
     pub fn payload_at(&self, segment: u32, slot: u32) -> Option<u64> {
         if segment == FILE_TIER {
@@ -135,11 +135,11 @@ impl Recorder {
         self.segments.get(&segment)?.get(&slot).copied()
     }
 
-    /// The file tier does the next of its jobs, if there is one; only if it `works` something lies in the file then.
+    /// The file tier does the next of its jobs, if there is one; only if it `works` the file contains the payload then.
     pub fn work(&mut self, works: bool) -> Option<Job> {
         let job = self.jobs.pop_front()?;
         if works {
-            // Whoever gave the payload up may have changed or dropped what it lay in.
+            // The owner may have changed or dropped the payload's memory.
             let payload = match job.from {
                 Some((segment, slot)) => self.payload_at(segment, slot).unwrap_or(0),
                 None => job.payload,
@@ -205,7 +205,7 @@ impl Recorder {
         }
     }
 
-    /// An offer has come over a link: its payload must have come before it.
+    /// An offer has arrived over a link: its payload must have arrived before it.
     ///
     /// # Errors
     /// It has not.

@@ -1,12 +1,13 @@
-//! A second core, which is told the same as the first and must order the same.
+//! A second core, which gets the same inputs as the first and must give the same orders.
 //!
-//! Several servers can keep one pool only if a core depends on nothing but what it is told: not on the order of a hash table,
-//! not on addresses. So each event of a run goes to two cores. [`Tape`] has what the first ordered, byte for byte and in
-//! order; [`Twin`] compares the orders of the second with it.
+//! Several servers can keep one pool only if a core depends on nothing but its inputs: not on the order of a hash table,
+//! not on addresses. So each event of a run is given to two cores. [`Tape`] has the orders of the first, byte for byte and
+//! in order; [`Twin`] compares the orders of the second with it.
 //!
-//! What an effect *returns* is told to a core, too: whether there was memory for a segment, and how much a client has yet to
-//! read. The second core gets the answers that the first one got. [`Core::look_ahead`] and [`Core::idle`] are told as well: they
-//! change no answer but `stat` and refusals at a limit, since what is prepared for a request weighs on its client.
+//! An effect's *return value* is an input of a core, too: whether there was memory for a segment, and how much a client has
+//! yet to read. The second core gets the answers that the first one got. [`Core::look_ahead`] and [`Core::idle`] are inputs
+//! as well: they change no answer but `stat` and refusals at a limit, since the state prepared for a request weighs on its
+//! client.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -21,7 +22,7 @@ use junctura_wire::{Request, frame::WireFrame};
 use crate::clients::replies::Said;
 use crate::world::Checked;
 
-/// What a core is told.
+/// An input of a core.
 #[derive(Clone, Copy)]
 pub(crate) enum Input<'a> {
     /// A message of a client.
@@ -35,7 +36,7 @@ pub(crate) enum Input<'a> {
 }
 
 impl Input<'_> {
-    /// Tells a core.
+    /// Gives it to a core.
     pub(crate) fn tell(self, core: &mut Core, now: u64, effects: &mut impl Effects) {
         match self {
             Self::Message(client, frame) => match Request::decode(frame) {
@@ -76,7 +77,7 @@ pub(crate) enum Order {
     DropSegment(u32),
     Spill {
         job: u32,
-        /// Segment and offset; `None`: the bytes come with the order.
+        /// Segment and offset; `None`: the bytes are part of the order.
         from: Option<(u32, u64)>,
         length: u64,
         at: u64,
@@ -141,7 +142,7 @@ impl Order {
     }
 }
 
-/// What one core ordered in one event, and what each order returned (0: nothing, or no error).
+/// The orders of one core in one event, and the return value of each order (0: nothing, or no error).
 #[derive(Default)]
 pub(crate) struct Tape(RefCell<VecDeque<(Order, usize)>>);
 
@@ -169,7 +170,7 @@ impl Twin {
         Core::new(config).map(Self)
     }
 
-    /// Somebody connects.
+    /// A client connects.
     ///
     /// # Errors
     /// The second core gives them another number than the first.
@@ -200,7 +201,7 @@ impl Twin {
         }
     }
 
-    /// Tells the second core what the first was told, which ordered what is on the tape.
+    /// Gives the second core the input of the first, whose orders are on the tape.
     ///
     /// # Errors
     /// It orders something else, or wants to be called at another time.
@@ -234,7 +235,7 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// What the order returned to the first core.
+    /// Returns what the order returned to the first core.
     fn compare(&self, second: &Order) -> usize {
         match self.tape.0.borrow_mut().pop_front() {
             Some((first, answer)) if first == *second => answer,

@@ -1,12 +1,12 @@
-//! What has come and was not yet read.
+//! Data that has arrived and was not yet read.
 //!
 //! ```text
 //!            start                end
 //!  | read …  | frame | frame | fra|      free       |     descriptors: in the order of the frames that announce them
 //! ```
-//! A carrier appends behind `end`; frames are handed out where they lie, and `start` moves over them. When the free part
-//! becomes small, the torn rest of a frame is moved to the front; the buffer doubles only when it is really full of bytes
-//! that have come, up to one frame of the largest size. So a peer that claims a large frame and sends nothing costs nothing.
+//! A carrier appends after `end`; frames are returned in place, and `start` moves over them. When the free part becomes
+//! small, the torn rest of a frame is moved to the front; the buffer doubles only when it is full of arrived bytes, up to
+//! one frame of the largest size. So a peer that claims a large frame and sends nothing costs nothing.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -17,13 +17,13 @@ use junctura_wire::{FrameKind, WireFrame};
 
 use crate::buffers::high_water::HighWater;
 
-/// Bytes that an inbox starts with and goes back to.
+/// Bytes with which an inbox starts and to which it shrinks.
 const BYTES_START: usize = 64 << 10;
 /// Bytes of the largest frame, and of the largest inbox.
 const BYTES_MAX: usize = HEADER_BYTES + BODY_BYTES_MAX;
 /// A carrier should be able to take at least this much at once.
 const FREE_BYTES_MIN: usize = 16 << 10;
-/// Descriptors that may lie here at once; beyond, the inbox takes no more before frames are read.
+/// Descriptors that may be stored here at once; beyond, the inbox takes no more before frames are read.
 const DESCRIPTORS_MAX: usize = 64;
 /// The byte of a header that counts descriptors.
 const DESCRIPTORS_AT: usize = 5;
@@ -35,21 +35,21 @@ pub struct Inbox {
     start: usize,
     end: usize,
     descriptors: VecDeque<OwnedFd>,
-    /// Descriptors come another way than frames, and are fetched when a frame asks for one.
+    /// Descriptors arrive separately from frames, and are fetched when a frame announces one.
     come_apart: bool,
     tide: HighWater,
 }
 
 impl Inbox {
-    /// An empty inbox; it takes memory when something comes.
+    /// Makes an empty inbox; it takes memory when something arrives.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The next whole frame and the descriptor that came with it; `None`: nothing whole is left.
+    /// Returns the next whole frame and its descriptor; `None`: no whole frame is left.
     ///
-    /// Take out all frames before receiving or waiting again: several may have come at once.
+    /// Take out all frames before receiving or waiting again: several may have arrived at once.
     ///
     /// # Errors
     /// `Protocol` when the stream is out of step: a header that is none of ours, or descriptors and the frames that
@@ -97,7 +97,7 @@ impl Inbox {
         Ok((!lacks_descriptor).then_some((frame, length)))
     }
 
-    /// Says whether the stream may end here. Call it after [`crate::ReceiveResult::End`], when all frames are taken out.
+    /// Checks that the stream may end here. Call it after [`crate::ReceiveResult::End`], when all frames are taken out.
     ///
     /// # Errors
     /// `Disconnected` when the peer ended within a frame.
@@ -112,7 +112,7 @@ impl Inbox {
         ))
     }
 
-    /// Bytes that have come and were not read.
+    /// Returns the number of unread bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.end - self.start
@@ -130,7 +130,7 @@ impl Inbox {
         self.bytes.len()
     }
 
-    /// For carriers: where to put what comes. Empty: the inbox is full, frames must be taken out first.
+    /// For carriers: returns the space for new data. Empty: the inbox is full, frames must be taken out first.
     pub fn space(&mut self) -> &mut [u8] {
         if self.descriptors.len() >= DESCRIPTORS_MAX {
             return &mut [];
@@ -156,7 +156,8 @@ impl Inbox {
         self.tide.rise(self.len());
     }
 
-    /// For carriers: descriptors come another way than frames; [`Self::wants_descriptor`] says when one is to be fetched.
+    /// For carriers: descriptors arrive separately from frames; [`Self::wants_descriptor`] returns when one is to be
+    /// fetched.
     pub fn descriptors_come_apart(&mut self) {
         self.come_apart = true;
     }
@@ -172,7 +173,7 @@ impl Inbox {
             && matches!(WireFrame::split(&self.bytes[self.start..self.end]), Ok(Some(_)))
     }
 
-    /// For carriers: this descriptor came, not later than the first byte of its frame.
+    /// For carriers: adds a descriptor that arrived not later than the first byte of its frame.
     pub fn push_descriptor(&mut self, descriptor: OwnedFd) {
         self.descriptors.push_back(descriptor);
     }
@@ -204,7 +205,7 @@ impl Inbox {
         match self.descriptors.pop_front() {
             Some(descriptor) => Ok(Some(descriptor)),
             None => Err(out_of_step(format!(
-                "a frame of kind {kind} came without its descriptor"
+                "a frame of kind {kind} arrived without its descriptor"
             ))),
         }
     }
@@ -217,7 +218,7 @@ impl Inbox {
             None => usize::from(!torn.is_empty()),
         };
         if self.descriptors.len() > may_wait {
-            return Err(out_of_step("a descriptor came that no frame announces".to_owned()));
+            return Err(out_of_step("a descriptor arrived that no frame announces".to_owned()));
         }
         Ok(())
     }
@@ -318,7 +319,7 @@ mod tests {
         fill(&mut inbox, &stats(1, 10)[..6]);
         assert_eq!(inbox.next_frame().unwrap_err().code(), Code::Protocol);
 
-        // A kind that has none says that it has one.
+        // A kind without descriptors announces one.
         let mut inbox = Inbox::new();
         inbox.push_descriptor(descriptor());
         let mut bytes = Vec::new();
@@ -362,7 +363,7 @@ mod tests {
             while sent < stream.len() {
                 let cut = cuts[turn % cuts.len()].min(stream.len() - sent);
                 sent += fill(&mut inbox, &stream[sent..sent + cut]);
-                // Every third time nobody reads.
+                // Every third time the reader pauses.
                 while turn % 3 != 0 || sent == stream.len() {
                     let Some((frame, _)) = inbox.next_frame().unwrap() else { break };
                     prop_assert_eq!(frame.request, seen.len() as u64);

@@ -1,4 +1,4 @@
-//! What is to go and was not yet sent.
+//! Data that is to be sent.
 //!
 //! ```text
 //!  0          sent
@@ -18,9 +18,9 @@ use junctura_wire::frame::{BODY_BYTES_MAX, HEADER_BYTES};
 
 use crate::buffers::high_water::HighWater;
 
-/// Bytes that an outbox goes back to after a burst.
+/// Bytes to which an outbox shrinks after a burst.
 const BYTES_KEPT: usize = 64 << 10;
-/// From here on, bytes that have gone are cut off when they are the greater part.
+/// From here on, sent bytes are cut off when they are the greater part.
 const GONE_BYTES_MIN: usize = 64 << 10;
 
 /// The bytes of a header that count descriptors, and that are zero.
@@ -72,9 +72,9 @@ impl Outbox {
         Ok(())
     }
 
-    /// Appends the one frame that `write` appends, and the descriptor that goes with it.
+    /// Appends the one frame that `write` appends, and its descriptor.
     ///
-    /// The descriptor is closed here once it has gone, unless somebody shares it.
+    /// The descriptor is closed here after it was sent, unless it is shared.
     ///
     /// # Errors
     /// As [`Outbox::push`]; `InvalidArgument` for anything but one frame that announces one descriptor.
@@ -92,18 +92,18 @@ impl Outbox {
                 });
                 Ok(())
             }
-            Ok(_) => self.take_back(start, no_frames("not one frame that announces one descriptor")),
+            Ok(_) => self.take_back(start, no_frames("it is not exactly one frame with one descriptor")),
             Err(error) => self.take_back(start, error),
         }
     }
 
-    /// Bytes that are still to go.
+    /// Returns the number of unsent bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len() - self.sent
     }
 
-    /// Whether everything has gone.
+    /// Whether everything was sent.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sent == self.bytes.len()
@@ -115,7 +115,7 @@ impl Outbox {
         self.bytes.capacity()
     }
 
-    /// For carriers: what goes next, and the descriptor that goes with its first byte; `None` when everything has gone.
+    /// For carriers: returns the next bytes, and the descriptor for the first byte; `None` when everything was sent.
     #[must_use]
     pub fn piece(&self) -> Option<(&[u8], Option<BorrowedFd<'_>>)> {
         let mut bound = self.descriptors.iter().peekable();
@@ -125,7 +125,7 @@ impl Outbox {
         (!piece.is_empty()).then(|| (piece, first.map(|bound| bound.descriptor.as_fd())))
     }
 
-    /// For carriers: so many bytes of [`Outbox::piece`] have gone (at least one: then its descriptor has gone as well).
+    /// For carriers: records that so many bytes of [`Outbox::piece`] were sent (at least one: then its descriptor as well).
     pub fn gone(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.len(), "no more than there was");
         if bytes > 0 && self.descriptors.front().is_some_and(|bound| bound.at == self.sent) {
@@ -147,7 +147,7 @@ impl Outbox {
         }
     }
 
-    /// Forgets what has not gone: nobody is there to receive it.
+    /// Discards unsent data: there is no receiver.
     pub fn clear(&mut self) {
         self.descriptors.clear();
         self.gone(self.len());
@@ -180,8 +180,8 @@ impl Outbox {
     }
 }
 
-/// Whether this is one frame without descriptors, as nearly always. Looks only at the fields that matter: it was written a
-/// moment ago piece by piece, and to read all of it at once would wait until everything written before is in the cache.
+/// Whether this is one frame without descriptors, as nearly always. Reads only the necessary fields: the frame was written
+/// a moment ago piece by piece, and reading the whole frame would wait until all earlier writes are in the cache.
 fn is_one_plain_frame(bytes: &[u8]) -> bool {
     let (Some(length), Some([0, 0, 0])) = (bytes.first_chunk(), bytes.get(DESCRIPTORS_AND_ZERO)) else {
         return false;
@@ -230,7 +230,7 @@ mod tests {
         let mut pieces = Vec::new();
         while let Some((piece, descriptor)) = outbox.piece() {
             pieces.push((piece.len(), descriptor.is_some()));
-            // Torn: the descriptor goes with the first byte and never again.
+            // Torn: the descriptor is sent with the first byte and never again.
             outbox.gone(1);
             if let Some((rest, None)) = outbox.piece() {
                 let rest = rest.len();

@@ -18,7 +18,7 @@ use crate::listening::directory;
 
 /// Letters of the longest name.
 const NAME_LENGTH_MAX: usize = 64;
-/// What every address begins with.
+/// The prefix of every address.
 const SCHEME: &str = "unix:";
 
 /// Where a server is.
@@ -48,7 +48,7 @@ impl ServerName {
             return Err(wrong("it is empty"));
         }
         if let Some(at) = name.find(|letter: char| !letter.is_ascii_alphanumeric() && !"._-".contains(letter)) {
-            return Err(wrong("only A-Z a-z 0-9 . _ - may be in it").at(at));
+            return Err(wrong("only A-Z a-z 0-9 . _ - are allowed").at(at));
         }
         if name.len() > NAME_LENGTH_MAX {
             return Err(wrong("it is longer than 64"));
@@ -111,7 +111,7 @@ impl FromStr for ServerAddress {
             return Err(Error::new(
                 Code::InvalidArgument,
                 text,
-                "the path of a socket is absolute and names a file",
+                "a socket path must be absolute and name a file",
             ));
         }
         Ok(Self::Path(PathBuf::from(rest)))

@@ -1,6 +1,6 @@
 //! The directory that holds this user's named sockets.
 //!
-//! `/tmp` belongs to everybody: somebody else may have made `/tmp/junctura-1000` first, to listen in our place. So the
+//! Every user can write to `/tmp`: another user may have made `/tmp/junctura-1000` first, to listen in our place. So the
 //! directory must be a real one (no link), ours, and closed to others; otherwise it is refused, not repaired.
 
 use std::path::{Path, PathBuf};
@@ -46,27 +46,27 @@ pub(crate) fn make(path: &Path) -> Result<()> {
     }
 }
 
-/// Checks that nobody else can put a socket there.
+/// Checks that no other user can put a socket there.
 ///
 /// # Errors
-/// `Denied` when somebody could; `Unavailable` when the directory is not there.
+/// `Denied` when another user could; `Unavailable` when the directory does not exist.
 pub(crate) fn check(path: &Path) -> Result<()> {
     let subject = || path.display().to_string();
     let denied = |cause: String| Err(Error::new(Code::Denied, subject(), cause));
     let stat = match lstat(path) {
         Ok(stat) => stat,
-        Err(Errno::NOENT) => return Err(Error::new(Code::Unavailable, subject(), "no server has been here")),
-        Err(errno) => return Err(refused(Code::Io, subject(), "cannot look at the directory", errno)),
+        Err(Errno::NOENT) => return Err(Error::new(Code::Unavailable, subject(), "no server has run here")),
+        Err(errno) => return Err(refused(Code::Io, subject(), "cannot inspect the directory", errno)),
     };
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        return denied("it must be a directory, and no link to one".to_owned());
+        return denied("it must be a directory, not a link to one".to_owned());
     }
     if stat.st_uid != geteuid().as_raw() {
         return denied(format!("it belongs to user {}", stat.st_uid));
     }
     if stat.st_mode & 0o077 != 0 {
         return denied(format!(
-            "its mode is {:04o}: others may use it; it must be 0700",
+            "its mode is {:04o}: other users have access; it must be 0700",
             stat.st_mode & 0o7777
         ));
     }

@@ -2,7 +2,7 @@
 //!
 //! Binding to a path takes three steps: the lock next to it, which a living server would hold; the file that a killed
 //! server left, removed under the lock; the socket, open to its user alone from the first moment. Clients of other users
-//! are told so and closed.
+//! get an error and are closed.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub struct ServerListener {
     address: ServerAddress,
     socket: OwnedFd,
     file: Option<SocketFile>,
-    /// Given up for a moment when this process may open no more descriptors, so that a client can be told so.
+    /// Closed for a moment when this process may open no more descriptors, so that a client can receive the error.
     spare: Option<OwnedFd>,
     owner: Pid,
 }
@@ -58,7 +58,7 @@ impl ServerListener {
         }
         let socket = open_socket(address)?;
         let failed = |action: &str, errno: Errno| refused(code_of(errno), address.to_string(), action, errno);
-        // Before the file exists: its mode comes from the socket's.
+        // Before the file exists: its mode is that of the socket.
         fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(|errno| failed("cannot set its mode", errno))?;
         bind(&socket, &to).map_err(|errno| failed("cannot bind", errno))?;
         let file = path.zip(lock).map(|(path, lock)| SocketFile {
@@ -78,11 +78,11 @@ impl ServerListener {
         Ok(listener)
     }
 
-    /// The next client that has connected; `None`: nobody waits.
+    /// Accepts the next client that has connected; `None`: no client waits.
     ///
     /// # Errors
     /// `Denied` for a client of another user and `LimitExceeded` when this process may open no more descriptors: that one
-    /// client was told so and closed, and the next call takes the next one. `Io` for anything else.
+    /// client received the error and was closed, and the next call takes the next one. `Io` for anything else.
     pub fn accept(&mut self) -> Result<Option<UnixCarrier>> {
         self.accept_from(geteuid().as_raw())
     }
@@ -93,7 +93,7 @@ impl ServerListener {
         &self.address
     }
 
-    /// Tells a client why it is not taken, if it can be told at once, and closes its connection.
+    /// Sends a client the reason for a refusal, if that does not block, and closes its connection.
     pub fn refuse(&self, client: UnixCarrier, error: &Error) {
         say_no(client, error);
     }
@@ -103,7 +103,7 @@ impl ServerListener {
             Ok(socket) => UnixCarrier::over(socket)?,
             Err(Errno::AGAIN) => return Ok(None),
             Err(errno @ (Errno::MFILE | Errno::NFILE)) => {
-                // The system says so even when nobody waits.
+                // The system reports this even when no client waits.
                 let error = Error::new(
                     Code::LimitExceeded,
                     self.address.to_string(),
@@ -118,7 +118,7 @@ impl ServerListener {
                 return Err(refused(
                     Code::Io,
                     self.address.to_string(),
-                    "cannot take a client",
+                    "cannot accept a client",
                     errno,
                 ));
             }
@@ -135,14 +135,14 @@ impl ServerListener {
     fn accept_socket(&self) -> std::result::Result<OwnedFd, Errno> {
         loop {
             match accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-                // It went away again before its turn came.
+                // The client disconnected before its turn.
                 Err(Errno::CONNABORTED | Errno::INTR) => {}
                 other => return other,
             }
         }
     }
 
-    /// Takes one client with the spare descriptor, only to tell it that there is no room; says whether one was there.
+    /// Accepts one client with the spare descriptor, only to send it the error; returns whether there was one.
     fn turn_away(&mut self, error: &Error) -> bool {
         self.spare = None;
         let accepted = self.accept_socket();
@@ -175,7 +175,7 @@ impl Drop for ServerListener {
     }
 }
 
-/// Tells a client why it is not taken, if it can be told at once.
+/// Sends a client the reason for a refusal, if that does not block.
 fn say_no(mut carrier: UnixCarrier, error: &Error) {
     let mut outbox = Outbox::new();
     if outbox.push(|out| Reply::Failed(error.into()).encode(0, out)).is_ok() {
@@ -192,16 +192,16 @@ fn clear(address: &ServerAddress, path: &Path) -> Result<()> {
             return Err(refused(
                 code_of(errno),
                 path.display().to_string(),
-                "cannot look at the socket",
+                "cannot inspect the socket",
                 errno,
             ));
         }
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::Socket => return taken("it is no socket"),
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::Socket => return taken("it is not a socket"),
         Ok(_) => {}
     }
-    // Somebody may listen there who does not know of our lock.
+    // Another process that does not know our lock may listen there.
     match connect(open_socket(address)?, &socket_address(address)?) {
-        Ok(()) | Err(Errno::AGAIN) => return taken("somebody listens there"),
+        Ok(()) | Err(Errno::AGAIN) => return taken("another process listens there"),
         Err(_) => {}
     }
     unlink(path).map_err(|errno| {

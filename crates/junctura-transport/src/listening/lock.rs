@@ -1,8 +1,8 @@
 //! One server for each path.
 //!
-//! A socket file says nothing about its server: after `kill -9` it stays. A lock on a file next to it ends with the process
-//! that holds it, so who has the lock may take over whatever file is left. The lock file goes with its holder in good
-//! order; one that was left behind by a killed holder stands in nobody's way.
+//! A socket file contains no information about its server: after `kill -9` it stays. A lock on a file next to it ends with
+//! the process that holds it, so the holder of the lock may take over any file that is left. A holder that ends normally
+//! removes the lock file; a lock file that a killed holder left behind blocks no other process.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,8 @@ impl NameLock {
                 path: path.clone(),
                 file,
             };
-            // Between open and lock, an earlier holder may have left and removed the file: that lock locks out nobody.
+            // Between open and lock, an earlier holder may have left and removed the file: that lock excludes no other
+            // process.
             if lock.is_in_place() {
                 return Ok(lock);
             }
@@ -62,7 +63,7 @@ impl NameLock {
         }
     }
 
-    /// Removes the lock's file and lets it go.
+    /// Removes the lock's file and releases the lock.
     pub(crate) fn remove(self) {
         if self.is_in_place() {
             let _ = unlink(&self.path);
@@ -86,7 +87,7 @@ mod tests {
         );
         lock.remove();
         assert_eq!(std::fs::read_dir(room.path()).unwrap().count(), 0);
-        // What a killed holder leaves: the file, without the lock.
+        // A killed holder leaves the file, without the lock.
         drop(NameLock::take(&socket).unwrap());
         assert!(room.path().join("a.sock.lock").exists());
         drop(NameLock::take(&socket).unwrap());

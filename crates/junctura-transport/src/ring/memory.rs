@@ -4,8 +4,8 @@
 //! 0            256                4096                 4096 + bytes
 //! | words of 0 | words of 1 | … | ring 0: to server   | ring 1: to client |
 //! ```
-//! The peer may write anything here at any time. So nothing is believed that was read from here: positions are checked
-//! before they are used, and bytes are copied out before they are looked at.
+//! The peer may write anything here at any time. So no value read from here is trusted: positions are checked before they
+//! are used, and bytes are copied out before they are examined.
 
 #![allow(
     unsafe_code,
@@ -61,22 +61,22 @@ impl RingMemory {
     /// Maps what the peer made.
     ///
     /// # Errors
-    /// `Protocol` for sizes that no ring has; `Corrupt` when `fd` is no sealed memory of that size; `Io` when it cannot be
+    /// `Protocol` for invalid ring sizes; `Corrupt` when `fd` is not sealed memory of that size; `Io` when it cannot be
     /// mapped.
     pub(super) fn map(fd: &OwnedFd, ring_bytes: usize) -> Result<Self> {
         if !ring_bytes.is_power_of_two() || !(RINGS_AT..=RING_BYTES_MAX).contains(&ring_bytes) {
-            let cause = format!("rings of {ring_bytes} bytes");
+            let cause = format!("{ring_bytes} bytes are not a valid ring size");
             return Err(Error::new(Code::Protocol, "rings", cause));
         }
         let seals = fcntl_get_seals(fd).unwrap_or(SealFlags::empty());
         let bytes = fstat(fd).map_or(0, |stat| stat.st_size);
         if !seals.contains(SEALS) || u64::try_from(bytes) != Ok(total(ring_bytes) as u64) {
-            let cause = format!("{bytes} bytes, sealed as {seals:?}, are no memory of rings");
+            let cause = format!("{bytes} bytes, sealed as {seals:?}, are not the memory of rings");
             return Err(Error::new(Code::Corrupt, "rings", cause));
         }
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new shared map at an address that the kernel chooses overlaps nothing; it is unmapped in `drop` alone.
-        // Its file can neither shrink nor grow (seals), so every byte of it stays mapped.
+        // Its file can neither shrink nor grow (seals), so every byte stays mapped.
         let base = unsafe {
             mmap(
                 null_mut(),
@@ -97,8 +97,8 @@ impl RingMemory {
     }
 
     pub(super) fn words(&self, lane: RingLane) -> &RingWords {
-        // SAFETY: the words lie within the map, which lives as long as `self` and begins at a page; they are atomic, and
-        // any bits are a value of theirs.
+        // SAFETY: the words are within the map, which lives as long as `self` and begins at a page; they are atomic, and
+        // any bits are a valid value.
         unsafe { self.base.add(lane as usize * WORDS_BYTES).cast().as_ref() }
     }
 
@@ -107,9 +107,9 @@ impl RingMemory {
         let (at, first) = self.place(position, bytes.len());
         let (before, after) = bytes.split_at(first);
         let ring = self.ring(lane);
-        // SAFETY: `place` keeps both pieces within the ring, and the ring lies within the map. The one writer of this lane
-        // (the only caller, behind `&mut`) writes where the reader does not read, unless the peer is broken; then what
-        // arrives is garbage, and is checked as such.
+        // SAFETY: `place` keeps both pieces within the ring, and the ring is within the map. The one writer of this lane
+        // (the only caller, behind `&mut`) writes where the reader does not read, unless the peer is broken; then the
+        // received data is garbage, and is checked as such.
         unsafe {
             ring.add(at)
                 .copy_from_nonoverlapping(NonNull::from(before).cast(), before.len());
@@ -122,8 +122,8 @@ impl RingMemory {
         let (at, first) = self.place(position, into.len());
         let (before, after) = into.split_at_mut(first);
         let ring = self.ring(lane);
-        // SAFETY: as in `copy_in`; `into` is private memory. A peer that writes here meanwhile tears what is copied, which
-        // is then looked at as anything else that came from outside.
+        // SAFETY: as in `copy_in`; `into` is private memory. A peer that writes here meanwhile tears the copied bytes,
+        // which are then treated as any other untrusted input.
         unsafe {
             ring.add(at)
                 .copy_to_nonoverlapping(NonNull::from(&mut *before).cast(), before.len());
@@ -131,12 +131,12 @@ impl RingMemory {
         }
     }
 
-    /// Writes anywhere, as a broken peer may; what does not lie in the memory is left out.
+    /// Writes anywhere, as a broken peer may; bytes outside of the memory are left out.
     #[cfg(feature = "conformance")]
     pub(super) fn scribble(&self, at: usize, bytes: &[u8]) {
         let at = at.min(total(self.ring_bytes));
         let count = bytes.len().min(total(self.ring_bytes) - at);
-        // SAFETY: as in `copy_in`: within the map, and whoever reads it believes nothing.
+        // SAFETY: as in `copy_in`: within the map, and its readers trust nothing.
         unsafe {
             self.base
                 .add(at)
@@ -144,7 +144,7 @@ impl RingMemory {
         }
     }
 
-    /// Where a position lies in the ring, and how many of `length` bytes lie before its end.
+    /// Returns where a position is in the ring, and how many of `length` bytes are before its end.
     fn place(&self, position: u64, length: usize) -> (usize, usize) {
         assert!(length <= self.ring_bytes, "no more than the ring holds");
         let at = position as usize & (self.ring_bytes - 1);
@@ -152,7 +152,7 @@ impl RingMemory {
     }
 
     fn ring(&self, lane: RingLane) -> NonNull<u8> {
-        // SAFETY: both rings lie within the map.
+        // SAFETY: both rings are within the map.
         unsafe { self.base.add(RINGS_AT + lane as usize * self.ring_bytes) }
     }
 }

@@ -4,11 +4,11 @@
 //!   Outbox --copy--> | ring | --copy--> Inbox        the bell rings only if the other end sleeps
 //! ```
 //! A ring carries the same bytes as a socket and saves the kernel's part: a system call is made only to wake an end that
-//! sleeps. A bell is an eventfd, so that an end can wait for it beside other things. The socket stays: it says when the
-//! peer is gone, and it carries descriptors.
+//! sleeps. A bell is an eventfd, so that an end can wait for it beside other descriptors. The socket stays: it signals the
+//! end of the peer, and it carries descriptors.
 //!
-//! The peer is not believed: a position that cannot be is `Protocol`, and bytes are copied out before anybody looks at them.
-//! What a peer can do by scribbling here is to garble its own stream, to lose its own bell, or to be woken for nothing.
+//! The peer is not trusted: an impossible position is `Protocol`, and bytes are copied out before they are read. By
+//! scribbling here a peer can only garble its own stream, lose its own bell, or be woken for nothing.
 
 #[cfg(all(test, not(address_sanitizer)))]
 mod loom_tests;
@@ -32,21 +32,21 @@ use memory::{RingLane, RingMemory};
 
 /// Bytes of each ring, where nothing else is asked for. Larger ones fall out of the caches when there are many.
 pub const RING_BYTES: usize = 256 << 10;
-/// A writer that has come so far into its ring and finds it empty goes on at the beginning. So what is read soon goes
-/// through the same few bytes all the time, which stay in the caches even where there are many rings.
+/// A writer that has reached this position in its ring and finds it empty continues at the beginning. So data that is read
+/// soon uses the same few bytes all the time, which stay in the caches even where there are many rings.
 const BYTES_REUSED: u64 = 4 << 10;
 /// Bytes of the largest ring.
 pub(crate) const RING_BYTES_MAX: usize = 1 << 20;
 
-/// What is passed to the client, in this order: memory, the bell that wakes the server, the bell that wakes the client.
+/// Sent to the client, in this order: memory, the bell that wakes the server, the bell that wakes the client.
 pub type Parts = [OwnedFd; 3];
 
-/// The client's end: the parts of the rings, as they come.
+/// The client's end: the parts of the rings, as they arrive.
 #[derive(Debug, Default)]
 pub struct ReceivedRings(Vec<OwnedFd>);
 
 impl ReceivedRings {
-    /// Whether some have come.
+    /// Whether some have arrived.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         !self.0.is_empty()
@@ -78,7 +78,7 @@ impl ReceivedRings {
 pub struct ConnectionRings {
     pub(crate) reader: RingReader,
     pub(crate) writer: RingWriter,
-    /// Rings when something has come for this end, or there is room again for what it has to say.
+    /// Rings when something has arrived for this end, or there is room again for its data.
     pub(crate) bell: Arc<OwnedFd>,
 }
 
@@ -154,7 +154,7 @@ pub struct HostileWriter(Arc<RingMemory>);
 
 #[cfg(feature = "conformance")]
 impl HostileWriter {
-    /// Writes from byte `at` on; what does not lie in the memory is left out.
+    /// Writes from byte `at` on; bytes outside of the memory are left out.
     pub fn scribble(&self, at: usize, bytes: &[u8]) {
         self.0.scribble(at, bytes);
     }
@@ -171,7 +171,7 @@ pub(crate) struct RingReader {
 }
 
 impl RingReader {
-    /// Copies what has come into `space`, as much as there is room for, and says how much.
+    /// Copies arrived bytes into `space`, as many as there is room for, and returns their number.
     pub(crate) fn read(&mut self, space: &mut [u8]) -> Result<usize> {
         let words = self.memory.words(self.lane);
         let there = words.written().wrapping_sub(self.read);
@@ -187,7 +187,7 @@ impl RingReader {
         self.memory.copy_out(self.lane, at, &mut space[..count]);
         self.read = self.read.wrapping_add(count as u64);
         words.set_read(self.read);
-        // Not for every byte: a writer that has to wait waits until it can say much. It never waits at an empty ring.
+        // Not for every byte: a writer that has to wait waits until it can write much. It never waits at an empty ring.
         let left = there as usize - count;
         if left <= self.memory.ring_bytes() / 2 && words.must_wake_writer() {
             ring(&self.peer_bell);
@@ -200,12 +200,12 @@ impl RingReader {
         self.memory.words(self.lane).written() == self.read
     }
 
-    /// Says that this end is about to sleep; false: something is there, it must not.
+    /// Announces that this end is about to sleep; returns false if something has arrived: then it must not.
     pub(crate) fn may_sleep(&self) -> bool {
         self.memory.words(self.lane).reader_may_sleep(self.read)
     }
 
-    /// Says that this end is awake: nobody needs to ring.
+    /// Announces that this end is awake: it need not be rung.
     pub(crate) fn woke(&self) {
         self.memory.words(self.lane).reader_woke();
     }
@@ -217,7 +217,7 @@ pub(crate) struct RingWriter {
     memory: Arc<RingMemory>,
     lane: RingLane,
     written: u64,
-    /// The position whose byte lies at the beginning of the ring's memory.
+    /// The position whose byte is at the beginning of the ring's memory.
     origin: u64,
     /// How far the peer had read when that was last looked at.
     read_seen: u64,
@@ -241,7 +241,7 @@ impl RingWriter {
         }
     }
 
-    /// Copies as much of `piece` as has room and says how much. [`Self::announce`] wakes the reader.
+    /// Copies as much of `piece` as has room and returns the number of bytes. [`Self::announce`] wakes the reader.
     pub(crate) fn write(&mut self, piece: &[u8]) -> Result<usize> {
         if self.room() < piece.len() || self.at() >= BYTES_REUSED {
             self.look()?;
@@ -261,7 +261,7 @@ impl RingWriter {
         }
     }
 
-    /// Goes on at the beginning of the ring if it is empty.
+    /// Continues at the beginning of the ring if it is empty.
     fn begin_again(&mut self) {
         if self.read_seen == self.written {
             self.origin = self.written;
@@ -300,7 +300,7 @@ fn duplicate(fd: &OwnedFd) -> Result<OwnedFd> {
 }
 
 fn ring(bell: &OwnedFd) {
-    // It refuses only when it was rung 2^64 times and not heard; then it is ringing.
+    // The write fails only after 2^64 rings without a read; then the bell is ringing.
     let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
 }
 

@@ -1,17 +1,17 @@
 //! How the two ends of a ring agree: two positions and two flags.
 //!
-//! Positions count bytes since the beginning and never go back; what lies between them is in the ring. The writer alone
-//! moves `written`, the reader alone `read`. Who finds nothing to do says so in its flag, looks once more, and sleeps; who
-//! moved a position looks at the other's flag. Each side first writes, then passes a full fence, then reads what the other
-//! wrote, so at least one of them sees the other: nobody sleeps through his bell.
+//! Positions count bytes since the beginning and never decrease; the bytes between them are in the ring. The writer alone
+//! moves `written`, the reader alone `read`. An end that finds nothing to do sets its flag, checks once more, and sleeps;
+//! an end that moved a position checks the other's flag. Each side first writes, then passes a full fence, then reads the
+//! other's write, so at least one sees the other: no end sleeps through its bell.
 //!
-//! A writer that finds its ring empty may begin again at the beginning of the memory: it moves `origin`, and then `written`.
-//! The reader looks at both in the other order, and only where `written` says that there is something to read.
+//! A writer that finds its ring empty may begin again at the beginning of the memory: it moves `origin`, and then
+//! `written`. The reader reads both in the other order, and only where `written` shows that there is something to read.
 
 // The standard library's, or loom's: `loom_tests.rs` compiles this file a second time.
 use super::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// The words of one ring, as they lie in shared memory (`docs/formats/wire.md`). Each side writes to a cache line of its own.
+/// The words of one ring in shared memory (`docs/formats/wire.md`). Each side writes to a cache line of its own.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct RingWords {
@@ -19,13 +19,13 @@ pub(super) struct RingWords {
     pub(super) read: RingPosition,
 }
 
-/// How far one side has come, and whether it sleeps.
+/// The position of one side, and whether it sleeps.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(super) struct RingPosition {
     bytes: AtomicU64,
     pub(super) sleeps: AtomicU32,
-    /// Of the writer alone: the position whose byte lies at the beginning of the ring's memory.
+    /// Of the writer alone: the position whose byte is at the beginning of the ring's memory.
     pub(super) origin: AtomicU64,
 }
 
@@ -48,29 +48,29 @@ impl RingWords {
         self.written.bytes.store(bytes, Ordering::Release);
     }
 
-    /// Up to where the writer has written, as it says.
+    /// Returns the position up to which the writer has written, as it reports.
     pub(super) fn written(&self) -> u64 {
         self.written.bytes.load(Ordering::Acquire)
     }
 
-    /// What is written next, from position `bytes` on, lies at the beginning of the ring's memory. Only where the reader has
-    /// read all that was written; the next [`Self::set_written`] tells it.
+    /// Sets `bytes` as the position whose byte is at the beginning of the ring's memory. Only where the reader has read
+    /// everything written; the next [`Self::set_written`] publishes it.
     pub(super) fn set_origin(&self, bytes: u64) {
         self.written.origin.store(bytes, Ordering::Relaxed);
     }
 
-    /// The position whose byte lies at the beginning of the ring's memory, as the writer says. Only after [`Self::written`]
-    /// has said that there is something to read: until that is read, the writer moves it no more.
+    /// Returns the position whose byte is at the beginning of the ring's memory, as the writer reports. Only after
+    /// [`Self::written`] has shown that there is something to read: until that is read, the writer does not move it.
     pub(super) fn origin(&self) -> u64 {
         self.written.origin.load(Ordering::Relaxed)
     }
 
-    /// The reader has copied out what lies before here.
+    /// Records that the reader has copied out everything before this position.
     pub(super) fn set_read(&self, bytes: u64) {
         self.read.bytes.store(bytes, Ordering::Release);
     }
 
-    /// Up to where the reader has read, as it says.
+    /// Returns the position up to which the reader has read, as it reports.
     pub(super) fn read(&self) -> u64 {
         self.read.bytes.load(Ordering::Acquire)
     }
@@ -109,7 +109,7 @@ impl RingPosition {
         fence(Ordering::SeqCst);
     }
 
-    /// Takes the flag back; false, since nobody may sleep now.
+    /// Clears the flag; returns false, since the end must not sleep now.
     fn wake(&self) -> bool {
         self.sleeps.store(0, Ordering::Relaxed);
         false

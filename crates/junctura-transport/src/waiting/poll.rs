@@ -1,4 +1,4 @@
-//! Waiting, for those who have nothing else to do meanwhile: clients. (A server waits for all its clients at once.)
+//! Waiting, for programs that have nothing else to do meanwhile: clients. (A server waits for all its clients at once.)
 
 use std::os::fd::BorrowedFd;
 
@@ -11,12 +11,12 @@ use crate::refused;
 /// Descriptors that are waited on at once, at most.
 const BESIDES_MAX: usize = 3;
 
-/// What somebody waits for.
+/// The events to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollInterest {
-    /// Something has come, or the end.
+    /// Something has arrived, or the end.
     pub readable: bool,
-    /// Something can go.
+    /// Something can be sent.
     pub writable: bool,
 }
 
@@ -38,26 +38,26 @@ impl PollInterest {
     };
 }
 
-/// What came of waiting; all `false`: nothing, or an alarm went off.
+/// The result of waiting; all `false`: nothing, or a timer expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PollResult {
-    /// Something has come. Also set with `ended`, since receiving is how the end is found.
+    /// Something has arrived. Also set with `ended`, since receiving is how the end is found.
     pub readable: bool,
-    /// Something can go.
+    /// Something can be sent.
     pub writable: bool,
-    /// The other side is gone; told even to who did not ask.
+    /// The other side has closed; reported even without a request.
     pub ended: bool,
 }
 
 impl PollResult {
-    /// Something has come.
+    /// Something has arrived.
     pub(crate) const READABLE: Self = Self {
         readable: true,
         writable: false,
         ended: false,
     };
 
-    /// Whether nothing came: an alarm went off.
+    /// Whether nothing has arrived: a timer expired.
     #[must_use]
     pub fn is_none(self) -> bool {
         self == Self::default()
@@ -67,14 +67,14 @@ impl PollResult {
 /// Waits until `fd` is ready, for ever if need be. See [`Alarm::wait`](crate::WakeTimer::wait) for a deadline.
 ///
 /// # Errors
-/// `Interrupted` when a signal came: look at what it wants, then wait again. `Io` otherwise.
+/// `Interrupted` when a signal arrived: look at what it wants, then wait again. `Io` otherwise.
 pub fn wait(fd: BorrowedFd<'_>, interest: PollInterest) -> Result<PollResult> {
     let mut one = [question(fd, interest)];
     block(&mut one)?;
     Ok(answer(&one[0]))
 }
 
-/// As [`wait`], or until one of `others` is readable; says which are.
+/// Like [`wait`], or until one of `others` is readable; returns which are.
 pub(crate) fn wait_beside<const N: usize>(
     fd: BorrowedFd<'_>,
     interest: PollInterest,
@@ -120,7 +120,7 @@ fn answer(asked: &PollFd<'_>) -> PollResult {
 fn block(all: &mut [PollFd<'_>]) -> Result<()> {
     match poll(all, None) {
         Ok(_) => Ok(()),
-        Err(Errno::INTR) => Err(Error::new(Code::Interrupted, "", "a signal came")),
+        Err(Errno::INTR) => Err(Error::new(Code::Interrupted, "", "a signal arrived")),
         Err(errno) => Err(refused(Code::Io, "", "cannot wait", errno)),
     }
 }

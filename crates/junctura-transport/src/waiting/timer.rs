@@ -1,9 +1,9 @@
 //! A clock that is waited on beside descriptors, and costs nothing per wait.
 //!
 //! A timeout given to `poll` or `epoll_wait` programs the clock anew at every wait. In a virtual machine that takes as long
-//! as the hand-over of an object: at one object per millisecond it doubled the time from offer to delivery. An alarm is set
-//! once and stays set while deadlines move on; it goes off at the first of them, finds that nothing is due, and is set again.
-//! So it may go off early, never late.
+//! as the hand-over of an object: at one object per millisecond it doubled the time from offer to delivery. This timer is
+//! set once and stays set while deadlines move; it expires at the first deadline, finds that nothing is due, and is set
+//! again. So it may expire early, never late.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use rustix::time::{
 use crate::waiting::poll;
 use crate::{PollInterest, PollResult, refused};
 
-/// Longer than anybody waits; an alarm for later than this goes off then.
+/// Longer than any wait; a timer for later than this expires then.
 const DISTANCE_MAX: Duration = Duration::from_hours(365 * 24);
 
-/// Wakes who waits. Readable once it has gone off.
+/// Wakes a waiting thread. Readable once it has expired.
 #[derive(Debug)]
 pub struct WakeTimer {
     timer: OwnedFd,
@@ -45,7 +45,7 @@ impl WakeTimer {
         Ok(Self { timer, set_for: None })
     }
 
-    /// Sees to it that it goes off at `deadline` or before.
+    /// Ensures that it expires at `deadline` or before.
     ///
     /// # Errors
     /// `Io` when the system refuses.
@@ -69,7 +69,7 @@ impl WakeTimer {
         Ok(())
     }
 
-    /// Notes that it has gone off; it is not set any more.
+    /// Records that it has expired; it is not set any more.
     pub fn answer(&mut self) {
         let mut count = [0u8; 8];
         if rustix::io::read(&self.timer, &mut count).is_ok() {
@@ -77,8 +77,8 @@ impl WakeTimer {
         }
     }
 
-    /// Waits until `fd` is ready or the alarm goes off, which it does at `deadline` or before (`None`: if it is still set
-    /// for an earlier wait, else never). Nothing is ready then: wait again, if it is not time yet.
+    /// Waits until `fd` is ready or the timer expires, at `deadline` or before (`None`: if it is still set for an earlier
+    /// wait, else never). Nothing is ready then: wait again before the deadline.
     ///
     /// # Errors
     /// As [`wait`](crate::wait).
@@ -98,7 +98,7 @@ impl WakeTimer {
         Ok(ready)
     }
 
-    /// As [`Self::wait`], or until `bell` is readable; says whether it is.
+    /// Like [`Self::wait`], or until `bell` is readable; returns whether it is.
     pub(crate) fn wait_for_bell(
         &mut self,
         fd: BorrowedFd<'_>,

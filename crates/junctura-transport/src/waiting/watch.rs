@@ -1,4 +1,4 @@
-//! A descriptor for who waits in a loop of his own, beside things that this library knows nothing of.
+//! A descriptor for foreign event loops, which also wait for descriptors unknown to this library.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::refused;
 
-/// Readable when something has come into a connection, and once somebody has been [nudged](ConnectionWatch::nudge).
+/// Readable when something has arrived on a connection, and after a [nudge](ConnectionWatch::nudge).
 #[derive(Debug)]
 pub struct ConnectionWatch {
     epoll: OwnedFd,
@@ -36,7 +36,7 @@ impl ConnectionWatch {
         epoll::add(&self.epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN).map_err(cannot)
     }
 
-    /// Makes it readable: what came was taken out of the connection by another thread.
+    /// Makes it readable: another thread has received data from the connection.
     pub fn nudge(&self) {
         // It is full only when it is readable anyway.
         let _ = rustix::io::write(&self.nudge, &1_u64.to_ne_bytes());

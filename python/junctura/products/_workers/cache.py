@@ -73,7 +73,7 @@ def answered(question: object, ask: Callable[[], Any]) -> Any:
     said = repr((question, _version(), _FORM))
     try:
         path = folder_of("eccodes") / f"{hashlib.sha256(said.encode()).hexdigest()[:40]}.json"
-    except RuntimeError:  # nobody knows this user's home
+    except RuntimeError:  # the user has no home folder
         return ask()
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         kept = json.loads(path.read_bytes())
@@ -102,7 +102,7 @@ def arrays_of(kind: str, question: object, make: Callable[[], Sequence[Array]]) 
     digest = hashlib.sha256(said).digest()
     try:
         path = folder_of(kind) / f"{digest.hex()[:40]}.bin"
-    except RuntimeError:  # nobody knows this user's home
+    except RuntimeError:  # the user has no home folder
         return [*make()]
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         return _arrays_in(path.read_bytes(), digest)

@@ -128,7 +128,7 @@ class Engine:
 
     @property
     def can_resume(self) -> bool:
-        """Returns whether the run can be resumed: the objects in a pool of others are gone with it."""
+        """Returns whether the run can be resumed: objects in the run's own pool are lost with it."""
         return not (self._pool.is_others and self._pool.has_ended)
 
     @property
@@ -591,7 +591,7 @@ class Engine:
         """Terminates running tasks: services after all other tasks, the pool last; the second time all at once."""
         live = self._live()
         if self._stopping is not None:
-            # A pool that does not answer keeps nobody waiting.
+            # A pool that does not answer does not block the run.
             self._is_heard_out = self._is_heard_out or status == "interrupted"
             for part in live if status == "interrupted" else ():
                 self._ask(part, cause, at_once=True)

@@ -1,7 +1,7 @@
 """Which completed tasks run again when a run is resumed.
 
 The objects of the run's own pool, and of a pool that a task serves, are lost with the run. Which objects a program
-reads is not known before it runs. So all tasks that have offered objects run again if any task has to run. In a pool
+reads cannot be determined before it runs. So all tasks that have offered objects run again if any task has to run. In a pool
 that is served elsewhere the objects are still there.
 """
 

@@ -17,7 +17,7 @@ class PoolUsers:
     def __init__(self) -> None:
         self._begun: set[str] = set()
         self._running: set[str] = set()
-        # By name, host and process: for each connection of it, the tasks that it may belong to.
+        # By name, host and process: for each of its connections, the tasks that it may belong to.
         self._present: dict[tuple[Any, ...], list[frozenset[str]]] = {}
         self._producers: set[str] = set()
         self._clients: dict[str, set[str]] = {}
@@ -46,7 +46,7 @@ class PoolUsers:
     def _take_client(self, line: Line, name: str) -> None:
         client = (name, line.get("host"), line.get("pid"))
         if line.get("event") == "joined":
-            # Its task may not be known to run yet: the two messages take different ways.
+            # Its task may not be recorded as running yet: the two messages take different ways.
             tasks = frozenset({name}) if name in self._begun else frozenset({name, *self._running})
             self._present.setdefault(client, []).append(tasks)
             self._clients.setdefault(name, set()).update(tasks)

@@ -69,7 +69,7 @@ impl AdditionalKeys<'_, '_> {
         }
     }
 
-    /// What code table 5 has besides a moment: a range, its length and what happens over it.
+    /// Entries of code table 5 other than a moment: a range, its length and the process over it.
     fn ranges1(&mut self) {
         let head = self.head;
         let number = |key| head.number_in(key).unwrap_or(0);

@@ -208,7 +208,7 @@ impl AdditionalKeys<'_, '_> {
         }
     }
 
-    /// A level as a decimal; one that is beyond decimals is told by its digits.
+    /// A level as a decimal; its digits identify one that exceeds decimals.
     fn level(&mut self, name: &'static str, text: &str) {
         if text.contains('e') {
             self.vary(name, text);
@@ -350,7 +350,7 @@ impl AdditionalKeys<'_, '_> {
         }
     }
 
-    /// Whether MARS gives no type that stands for a product of an ensemble.
+    /// Whether MARS has no type for a product of an ensemble.
     fn is_of_one_member(&self) -> bool {
         let kind = self.mars("type");
         let kind = kind.as_ref().and_then(KeyValue::as_str);

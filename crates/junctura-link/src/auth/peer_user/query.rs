@@ -14,7 +14,7 @@ const HEAD_BYTES: usize = 16;
 const QUERY_BYTES: usize = 56;
 /// `struct inet_diag_msg`.
 const ANSWER_BYTES: usize = 72;
-/// More than an answer and its attributes have. What is longer is cut, since only its beginning is read.
+/// More than an answer and its attributes have. A longer answer is cut, since only its beginning is read.
 const BUFFER_BYTES: usize = 1024;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLMSG_ERROR: u16 = 2;
@@ -99,7 +99,7 @@ fn query(local: SocketAddr, remote: SocketAddr) -> [u8; HEAD_BYTES + QUERY_BYTES
 
 /// Reads the answer. `None`: there is no such socket.
 fn read(bytes: &[u8]) -> Result<Option<SocketRow>> {
-    let strange = || std::io::Error::other("the kernel answered something else");
+    let strange = || std::io::Error::other("the kernel returned an unexpected answer");
     let word = |at: usize| {
         let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
         word.map(u32::from_ne_bytes).ok_or_else(strange)

@@ -161,7 +161,10 @@ fn what_speaks_of_a_payload_comes_behind_all_of_its_parts() {
     let [first, second, third] = [0, 1, 2].map(|number| part(0, number, &payload));
     let rest = end.say(1, &third).unwrap();
     assert!(rest.is_empty());
-    assert!(!end.say(1, &first).unwrap().is_empty(), "nothing more is read of it");
+    assert!(
+        !end.say(1, &first).unwrap().is_empty(),
+        "nothing more of the stream is read"
+    );
     let mut end = client();
     assert!(end.say(1, &third).unwrap().is_empty());
     end.say(0, &announcement()).unwrap();
@@ -385,7 +388,7 @@ fn all_streams_carry_what_is_offered_and_the_link_ends_behind_the_last() {
         if !has_come && ended.is_none() {
             has_come = heard(&mut end.wires[1], &mut said[1]);
             ended = end.settle().unwrap();
-            assert!(has_come, "it goes on");
+            assert!(has_come, "it continues");
         }
     }
     assert_eq!(ended, Some(RelayEnd::Here));
@@ -432,7 +435,7 @@ fn all_streams_carry_what_is_offered_and_the_link_ends_behind_the_last() {
     }
     parts.sort_unstable_by_key(|(load, part, _)| (*load, *part));
     let bodies: Vec<u8> = parts.iter().flat_map(|(_, _, body)| body.iter().copied()).collect();
-    assert!(bodies == payload.repeat(OFFERS), "each part once, with what lay there");
+    assert!(bodies == payload.repeat(OFFERS), "each part once, with its contents");
 }
 
 #[test]

@@ -44,11 +44,10 @@ pub(super) fn schemas(file: &FdbFile<'_>, name: &str) -> Read<Vec<Schema>> {
     let first = file.rules[0].place;
     let name_longest = format!("{name}-{}", paths.len());
     if !is_name(&name_longest) {
-        return Err(FdbFault::new(first, format!("{name:?} cannot be the name of schemas")));
+        return Err(FdbFault::new(first, format!("{name:?} cannot be a schema name")));
     }
     if paths.len() > SCHEMA_RULES_MAX || paths.iter().map(grown_bytes).sum::<usize>() > SCHEMA_GROWN_BYTES_MAX {
-        let why =
-            format!("more than {SCHEMA_RULES_MAX} rules, or {SCHEMA_GROWN_BYTES_MAX} bytes of them when written out");
+        let why = format!("more than {SCHEMA_RULES_MAX} rules, or {SCHEMA_GROWN_BYTES_MAX} bytes when expanded");
         return Err(FdbFault::new(first, why));
     }
     let is_single = paths.len() == 1;
@@ -98,7 +97,7 @@ fn schema(path: &[&RuleLevel<'_>; 3], name: String, types: &[TypedName<'_>]) -> 
             if known.any(|other: &Attribute| other.name == made.name) {
                 return Err(FdbFault::new(
                     condition.place,
-                    format!("{} stands twice in one rule", made.name),
+                    format!("{} occurs twice in one rule", made.name),
                 ));
             }
             if made.level.is_some() {
@@ -144,7 +143,7 @@ fn attribute(condition: &RuleCondition<'_>, level: usize, types: &[TypedName<'_>
     if !is_name(name) {
         return Err(FdbFault::new(
             condition.place,
-            format!("{name:?} cannot be the name of an attribute"),
+            format!("{name:?} is not a valid attribute name"),
         ));
     }
     let is_hidden = matches!(condition.takes, TakenValues::Hidden) || fdb_kind == IGNORED;
@@ -183,10 +182,7 @@ fn type_of(given: TypedName<'_>) -> Read<Type> {
     let known = TYPES.iter().find(|(name, _)| *name == given.kind);
     known.map(|(_, kind)| *kind).ok_or_else(|| {
         let names = TYPES.map(|(name, _)| name).join(", ");
-        let why = format!(
-            "{}: {:?} is no type that is known here ({names})",
-            given.name, given.kind
-        );
+        let why = format!("{}: {:?} is not a known type ({names})", given.name, given.kind);
         FdbFault::new(given.place, why)
     })
 }

@@ -215,9 +215,9 @@ fn a_bad_file_is_refused_with_its_place_and_what_stands_there() {
         (
             "a: Dates;\n[b[c[\n a]]]",
             "1, column 4",
-            "a: \"Dates\" is no type that is known here (Date, ",
+            "a: \"Dates\" is not a known type (Date, ",
         ),
-        ("[b[c[\n  a :X]]]", "2, column 6", "\"X\" is no type"),
+        ("[b[c[\n  a :X]]]", "2, column 6", "\"X\" is not a known type"),
         ("[a[b[c]]] x: Date;", "1, column 11", "expected a rule"),
         ("[a[b[c[d]]]]", "1, column 7", "this is a fourth"),
         ("[a[b]]", "1, column 3", "there is no element inside this"),
@@ -229,11 +229,11 @@ fn a_bad_file_is_refused_with_its_place_and_what_stands_there() {
         ("[a,[b[c]]]", "1, column 4", "expected a name, found '['"),
         ("[a=[b[c]]]", "1, column 4", "expected a value, found '['"),
         ("[a=x/[b[c]]]", "1, column 6", "expected a value"),
-        ("[a[b[c,\n\n a]]]", "3, column 2", "a stands twice in one rule"),
+        ("[a[b[c,\n\n a]]]", "3, column 2", "a occurs twice in one rule"),
         ("[a[b[c,step:Step=0/x]]]", "1, column 20", "step: \"x\" is no step"),
-        ("[a[b[c,9]]]", "1, column 8", "\"9\" cannot be the name of an attribute"),
-        ("[a[b[c,to]]]", "1, column 8", "\"to\" cannot be the name"),
-        ("[a[b[é:Datum]]]", "1, column 8", "é: \"Datum\" is no type"),
+        ("[a[b[c,9]]]", "1, column 8", "\"9\" is not a valid attribute name"),
+        ("[a[b[c,to]]]", "1, column 8", "\"to\" is not a valid attribute name"),
+        ("[a[b[é:Datum]]]", "1, column 8", "é: \"Datum\" is not a known type"),
         ("[a[b[c=\u{7}]]]", "1, column 8", "control character"),
     ] {
         let error = Schema::parse_fdb(text, "x").expect_err(text);
@@ -258,10 +258,10 @@ fn limits_hold() {
     assert!(cause(&format!("[a[b[c={}]]]", vec!["x"; 4097].join("/"))).contains("more than 4096 values"));
     assert!(cause(&format!("[a[b[c={}]]]", "x".repeat(1025))).contains("more than 1024 bytes"));
     let long = vec!["x".repeat(1000); 100].join("/");
-    assert!(cause(&format!("[a={long}{}]", "[b[c]]".repeat(100))).contains("when written out"));
+    assert!(cause(&format!("[a={long}{}]", "[b[c]]".repeat(100))).contains("when expanded"));
     // Ten thousand bytes would become 35 MB.
     let short = vec!["1"; 1000].join("/");
-    assert!(cause(&format!("[a={short}{}]", "[b[c]]".repeat(1000))).contains("when written out"));
+    assert!(cause(&format!("[a={short}{}]", "[b[c]]".repeat(1000))).contains("when expanded"));
     let values = vec!["od"; 60].join("/");
     assert_eq!(read(&format!("[a={values}{}]", "[b[c]]".repeat(1000))).len(), 1000);
     let types: Vec<String> = (0..1025).map(|at| format!("a{at}:Date;")).collect();

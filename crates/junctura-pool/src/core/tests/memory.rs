@@ -20,7 +20,7 @@ fn a_slot_is_free_again_when_its_object_is_gone_and_nobody_holds_it() {
         [
             "1: leased 1",
             "2: offered v1",
-            "3: Conflict an object lies in the slot",
+            "3: Conflict an object is in the slot",
             "6: done 1"
         ]
     );

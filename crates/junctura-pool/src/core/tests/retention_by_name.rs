@@ -267,8 +267,8 @@ fn names_are_numbered_for_each_client_and_what_nobody_has_is_forgotten() {
             "2: done 1",
             "3: done 0",
             "4: LimitExceeded a client may name 2 sets",
-            "5: InvalidArgument released by nobody: no requirement is named",
-            "6: InvalidArgument ASCII letters, digits and ._+:-/ are allowed, and a letter or digit comes first",
+            "5: InvalidArgument released_by names no requirement",
+            "6: InvalidArgument ASCII letters, digits and ._+:-/ are allowed, and the first must be a letter or digit",
             "7: InvalidArgument this client has named nobody under the number 2",
         ]
     );

@@ -1,4 +1,4 @@
-//! The file tier: what may go there, what has to, and what lies there.
+//! The file tier: payloads that may be spilled, that must be, and that are.
 
 use std::collections::BTreeMap;
 
@@ -88,7 +88,7 @@ impl Model {
             self.disk.paused_until = Some(self.now + DISK_PAUSE);
             return Ok(());
         }
-        // What departs since this event did so after it was written.
+        // An object that departs since this event did so after it was written.
         let moves = self.spillable(self.departing.before());
         let moves = moves.into_iter().find(|offer| offer.payload == job.payload).cloned();
         if let Some(offer) = moves {
@@ -111,7 +111,7 @@ impl Model {
         }
     }
 
-    /// Payloads in memory that are needed, and that nobody holds.
+    /// Returns the payloads in memory that are needed and not held.
     fn spillable(&self, departing: &[DepartingObject]) -> Vec<&Offer> {
         let departs = |one: DepartingObject| departing.contains(&one);
         let stays = |&sequence: &u64| {

@@ -1,7 +1,8 @@
-//! What an event let go and the server leaves for later: so many objects go at once, the others in their turns.
+//! Removals that an event leaves for later: so many objects are removed at once, the others in their turns.
 //!
-//! The design leaves it to the server which go when. So the model is told what has yet to go, and checks that it is to go, that
-//! nobody sees it, that some of it goes whenever time is given to it, and that what it was promised with comes in the end.
+//! The design leaves the choice to the server. So the model receives the list of the rest, and checks that each is to be
+//! removed, that no client sees it, that some are removed whenever time is given to it, and that the promised answers
+//! arrive in the end.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +15,11 @@ use crate::model::{Checked, Fate, Model, Want};
 pub(in crate::model) struct Departings {
     /// What has yet to go now, in the order of its turns.
     left: Vec<DepartingObject>,
-    /// The same when the event began: nobody sees it.
+    /// The same when the event began: no client sees them.
     before: Vec<DepartingObject>,
-    /// Of that, what somebody took out.
+    /// Among these, the withdrawn ones.
     withdrawn: BTreeSet<u64>,
-    /// Answers that may come when all has gone.
+    /// Answers that may be sent when all are removed.
     late: Vec<(u32, u64, u64)>,
 }
 
@@ -55,7 +56,7 @@ impl Departings {
 }
 
 impl Model {
-    /// What the core has yet to let go, in the order of its turns, after the event that is to be judged.
+    /// Records the core's remaining removals, in the order of their turns, after the event that is to be judged.
     pub fn note_departing(&mut self, left: Vec<DepartingObject>) {
         self.departing.left = left;
     }

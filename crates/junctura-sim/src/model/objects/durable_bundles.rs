@@ -1,4 +1,4 @@
-//! Bundles with durable members: who waits for one is answered when all of them are archived, or one will not be.
+//! Bundles with durable members: a wait is answered when all members are archived, or one will not be.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,9 @@ pub(in crate::model) struct Lasting {
     tree: Vec<u64>,
     /// Durable members that are not archived.
     left: BTreeSet<u64>,
-    /// Those who have a bundle of it open, and what they are told then.
+    /// The clients that have one of its bundles open, and the answers that they get then.
     openers: Vec<(Number, Want)>,
-    /// Somebody was told that it will not be archived, which is looked at when all that the event brought has been.
+    /// A client got the answer that it will not be archived, which is checked at the end of the event.
     was_given_up: bool,
 }
 

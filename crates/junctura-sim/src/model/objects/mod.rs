@@ -1,4 +1,4 @@
-//! How objects come and go.
+//! The appearance and removal of objects.
 
 pub(in crate::model) mod archive;
 pub(in crate::model) mod bundles;
@@ -137,7 +137,7 @@ impl Model {
         }
     }
 
-    /// Requirements that wait for a version which goes get a gap in its place; those that hold it go on holding it.
+    /// Requirements that wait for a removed version get a gap in its place; those that hold it continue to hold it.
     fn disappoint(&mut self, sequence: u64, why: Fate) {
         let waiting: Vec<(Number, Option<Number>)> = self
             .going
@@ -245,7 +245,7 @@ impl Model {
         }
     }
 
-    /// A new visible object and one request that goes on.
+    /// Matches a new visible object with one open request.
     fn offer_to(&mut self, number: Number, sequence: u64) {
         let Some(going) = self.going.get(&number) else { return };
         let matches = match going {
@@ -311,7 +311,7 @@ impl Model {
     }
 
     fn finish_withdraws(&mut self) -> bool {
-        // Where several go in one event: in the order in which requirements gave them up.
+        // Where several are removed in one event: in the order in which requirements gave them up.
         let turn_of = |sequence: u64| self.disowned.iter().position(|&one| one == sequence);
         let mut free: Vec<(Option<usize>, u64, Number)> = Vec::new();
         for (&number, going) in &self.going {

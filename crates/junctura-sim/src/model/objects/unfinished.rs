@@ -1,7 +1,7 @@
-//! What concerns more objects than are changed at once is done in parts: an object is as it was until its turn has come.
+//! Changes of more objects than fit one event are done in parts: an object is unchanged until its turn.
 //!
-//! How far each part is, the model is told. It does the same with the same objects, in their order, and objects where what the
-//! core has left is not what it would have left.
+//! The model receives the progress of each part. It does the same with the same objects, in their order, and objects where
+//! the core's rest is not the expected one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,11 +19,11 @@ pub(in crate::model) struct UnfinishedParts {
     told: Vec<UnfinishedWork>,
     /// How many turns each had when the event began.
     turns: BTreeMap<u64, u64>,
-    /// By their numbers: what requirements were owed that have ended, and is still to be let go.
+    /// By their numbers: the objects owed to requirements that have ended, which are still to be released.
     ended: BTreeMap<u64, BTreeSet<u64>>,
-    /// By their numbers: the names that have come, as bits, and the objects that wait for them still.
+    /// By their numbers: the names that now exist, as bits, and the objects that still wait for them.
     coming: BTreeMap<u64, (u8, BTreeSet<u64>)>,
-    /// What went before a requirement could be owed it: the event in which that was made, and the version.
+    /// Objects that ended before a requirement could be owed them: the event in which that was made, and the version.
     passed_over: BTreeSet<(u64, u64)>,
     wrong: Option<String>,
 }
@@ -34,7 +34,7 @@ pub(in crate::model) struct LateBeginning {
     part: u64,
     /// The next last.
     left: Vec<u64>,
-    /// Those who are told when it is over.
+    /// The clients that get the answer at the end.
     askers: Vec<Number>,
     /// The follow that has made a group, and becomes a member when it is over: its window, and whether it ends then.
     joins: Option<(Number, u32, bool)>,
@@ -88,12 +88,13 @@ impl UnfinishedParts {
 }
 
 impl Model {
-    /// What the core has yet to do in parts, after the event that is to be judged.
+    /// Records the core's unfinished work in parts, after the event that is to be judged.
     pub fn note_unfinished(&mut self, told: Vec<UnfinishedWork>) {
         self.parts.told = told;
     }
 
-    /// What the core has yet to do in parts before the next event: it may have gone on with what follows are to read.
+    /// Records the core's unfinished work in parts before the next event: it may have continued with what follows are to
+    /// read.
     pub fn see_ahead(&mut self, told: &[UnfinishedWork]) {
         for one in told
             .iter()
@@ -108,7 +109,7 @@ impl Model {
         }
     }
 
-    /// A version went before a requirement could be owed it that was made in this event.
+    /// Whether a version ended before a requirement made in this event could be owed it.
     #[must_use]
     pub fn was_passed_over(&self, made: u64, sequence: u64) -> bool {
         self.parts.passed_over.contains(&(made, sequence))
@@ -126,7 +127,7 @@ impl Model {
         all.filter(|&sequence| self.matches(query, sequence)).collect()
     }
 
-    /// What the core has to do in parts from this event on, where it is so much.
+    /// Returns the core's work in parts from this event on, where it is so much.
     fn told_of(&mut self, change: &UnfinishedChange, all: &BTreeSet<u64>) -> Option<UnfinishedWork> {
         if all.len() <= self.rules.changed_at_once {
             return None;

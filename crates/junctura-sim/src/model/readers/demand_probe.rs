@@ -1,4 +1,4 @@
-//! What is wanted, and what is remembered of offers that nothing wanted.
+//! Wanted objects, and the markers of offers that nothing wanted.
 
 use junctura_model::Code;
 use junctura_wire::body::events;

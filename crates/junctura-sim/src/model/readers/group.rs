@@ -1,7 +1,7 @@
-//! Groups: who shares, and who gets what.
+//! Groups: the members, and their deliveries.
 //!
-//! A version that a group is owed is with nobody, or with one client. While one is with nobody, no member has room; the one
-//! with the smallest number goes out first, to whichever member the server likes.
+//! A version that a group is owed is with no client, or with one. While one is with no client, no member has room; the one
+//! with the smallest number is delivered first, to whichever member the server likes.
 
 use junctura_model::Code;
 
@@ -27,7 +27,7 @@ impl Model {
         matches!(self.going.get(&requirement), Some(Going::Require(one)) if one.terms.is_group)
     }
 
-    /// In which event the group of a name was made, if one stands.
+    /// Returns the event in which the group of a name was made, if it exists.
     #[must_use]
     pub fn life_of_group(&self, name: usize) -> Option<u64> {
         match self.going.get(&(NOBODY, name as u64)) {
@@ -36,7 +36,7 @@ impl Model {
         }
     }
 
-    /// Whether the requirement of a name stands on these terms.
+    /// Whether the requirement of a name exists on these terms.
     #[must_use]
     pub fn stands_as(&self, name: usize, terms: &Terms) -> bool {
         matches!(self.going.get(&(NOBODY, name as u64)), Some(Going::Require(one)) if one.terms.of_follow() == terms.of_follow())

@@ -1,7 +1,7 @@
 //! Requirements: how they are made and end, and what a name adds.
 //!
-//! One with a name is nobody's. It ends when somebody retracts it, or when nobody has used it for its time to live: no client
-//! stands by it, reads, waits through it, or holds what came through it and was not released elsewhere.
+//! A named one belongs to no client. It ends when a client retracts it, or when no client has used it for its time to live:
+//! none keeps its `require` open, reads, waits through it, or holds unreleased objects received through it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -196,7 +196,7 @@ impl Model {
         named.map(|(&number, _)| number).collect()
     }
 
-    /// Whether a requirement of this name stands, and nobody reads it; then, whether it is a group.
+    /// Returns whether a requirement of this name exists without a reader; if so, whether it is a group.
     #[must_use]
     pub fn is_unread(&self, name: usize) -> Option<bool> {
         match self.going.get(&(NOBODY, name as u64)) {
@@ -283,7 +283,7 @@ impl Model {
         self.want_of_watchers(event, &want);
     }
 
-    /// At the end of a run, when everything was read and released: what has a reader is owed nothing.
+    /// At the end of a run, when everything was read and released: a requirement with a reader is owed nothing.
     ///
     /// # Errors
     /// What is still owed.
