@@ -1,8 +1,8 @@
 """Which completed tasks run again when a run is resumed.
 
 The objects of the run's own pool, and of a pool that a task serves, are lost with the run. Which objects a program
-reads cannot be determined before it runs. So all tasks that have offered objects run again if any task has to run. In a pool
-that is served elsewhere the objects are still there.
+reads cannot be determined before it runs. So all tasks that have offered objects run again if any task has to run. In
+a pool that is served elsewhere the objects are still there.
 """
 
 from __future__ import annotations
