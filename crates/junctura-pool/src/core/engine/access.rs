@@ -36,6 +36,7 @@ fn action(kind: FrameKind) -> &'static str {
         FrameKind::Retract => "remove a requirement",
         FrameKind::Require => "make a requirement",
         FrameKind::Withdraw | FrameKind::WithdrawAll => "withdraw objects",
+        FrameKind::Forget => "free keys",
         FrameKind::Archived => "report archived objects",
         FrameKind::Stat => "read counters",
         FrameKind::Subscribe => "read events",
