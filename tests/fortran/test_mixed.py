@@ -52,7 +52,7 @@ def test_an_array_keeps_its_bits_through_all_languages(
         # As one object, which the command writes and reads as bytes.
         python.offer(np.ascontiguousarray(python.demand_array(name="of_python", timeout=60)), name="as_bytes")
     payload = tmp_path / "payload"
-    run("junctura", "get", "name=as_bytes", "--pool", pool, "--output", payload)
+    run("junctura", "get", "name=as_bytes", "--pool", pool, "--out", payload)
     assert payload.read_bytes() == EXPECTED.tobytes()
     run("junctura", "put", payload, "--pool", pool, "--set", "name=of_rust")
     assert run(middle, pool, "of_rust", "back_by_fortran", "bytes") == "done\n"

@@ -78,7 +78,7 @@ def test_a_viewer_reads_and_changes_nothing(guarded: Guarded) -> None:
         message = guarded.run(viewer, *arguments, status=1)
         assert f"needs the right {right}" in message, message
         assert f"token {guarded.id('viewer')} of this client has read;" in message, message
-        assert "junctura token make DIRECTORY" in message
+        assert "junctura token make FOLDER" in message
     assert "needs the right offer" in guarded.put(viewer, "two", status=1)
     assert "needs the right admin" in guarded.run(model, "pool", "stop", "--pool", guarded.url, status=1)
     assert guarded.run(model, "ls", "--count", "*").strip() == "1"

@@ -1,4 +1,4 @@
-"""A client of a pool with a store behind it: ``archived_client.py ROLE NAME URL STORE DIRECTORY SEED``.
+"""A client of a pool with a store behind it: ``archived_client.py ROLE NAME URL STORE FOLDER SEED``.
 
 Its role is ``producer``, ``follower`` or ``task``. It works until ``end`` comes on its standard input, and then ends in
 good order. When its server dies it says ``lost``, and goes on with the next one at ``go``. A producer says ``offered``

@@ -1,6 +1,6 @@
 """A client that lives longer than the servers it talks to: ``survivor.py producer|consumer NAME URL [GROUP]``.
 
-Orders come as lines: ``begin DIRECTORY`` (connect, work, and record there what happens), then ``end`` (in good order,
+Orders come as lines: ``begin FOLDER`` (connect, work, and record there what happens), then ``end`` (in good order,
 once nothing new comes). It says ``ready`` when it has connected, and when its server dies ``lost`` with the code that
 it was told; then it waits for the next order. A consumer that had a cursor tries it with the next server first, and
 says what became of it.

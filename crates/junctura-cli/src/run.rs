@@ -79,7 +79,7 @@ struct WorkflowOptions {
     #[arg(long, value_name = "RUN", conflicts_with = "run_dir")]
     resume: Option<OsString>,
     /// The folder of the run (default: runs/NAME/TIME)
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "FOLDER")]
     run_dir: Option<OsString>,
     /// Cores that local tasks may use at once (default: as the workflow states, else all)
     #[arg(long, value_name = "N")]
@@ -108,7 +108,7 @@ struct ProductOptions {
     #[arg(long, value_name = "URL")]
     behind: Option<OsString>,
     /// The folder of the products (default: products)
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "FOLDER")]
     out: Option<OsString>,
     /// Processes that make products (default: auto, by cores and memory)
     #[arg(long, value_name = "N")]

@@ -22,7 +22,7 @@ pub(crate) struct TimelineArguments {
     #[arg(value_name = "RUN")]
     run: OsString,
     /// The file (default: RUN/timeline.html); - means standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     out: Option<OsString>,
     /// The Python that has the package (default: the one that runs this command, else python3)
     #[arg(long, value_name = "FILE")]

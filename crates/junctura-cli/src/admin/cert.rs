@@ -16,7 +16,7 @@ use crate::admin::security::{
 
 /// Make the certificate with which a server shows other machines who it is (`junctura pool serve --security`)
 ///
-/// Into DIRECTORY go the server's certificate and private key, server.pem and server.key, and an authority of its own that has
+/// Into FOLDER go the server's certificate and private key, server.pem and server.key, and an authority of its own that has
 /// signed it, ca.pem and ca.key. An authority that is there signs again, so clients need nothing new. Clients believe
 /// whom ca.pem has signed: copy it to them, as the file that `JUNCTURA_CA_FILE` names, or as ~/.config/junctura/ca.pem. A
 /// site with an authority of its own puts its files there under these names instead.
@@ -24,7 +24,7 @@ use crate::admin::security::{
 #[command(after_help = "Example:\n  junctura cert ~/pool-security --host node-7.cluster --host 10.0.0.7")]
 pub(crate) struct CertArguments {
     /// Where the server's secrets are; only its owner may read them
-    #[arg(value_name = "DIRECTORY")]
+    #[arg(value_name = "FOLDER")]
     security: PathBuf,
     /// A name or number by which clients reach the server; may be given several times
     #[arg(long, value_name = "HOST", required = true)]

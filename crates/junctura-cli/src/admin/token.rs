@@ -20,7 +20,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Make, list and revoke tokens: each grants rights in a pool that is served over TCP (`junctura pool serve --security`)
 ///
-/// DIRECTORY has the secrets of the server. A token grants `read` (receive, list and watch objects; make requirements), `offer`
+/// FOLDER has the secrets of the server. A token grants `read` (receive, list and watch objects; make requirements), `offer`
 /// (offer and withdraw objects) or `admin` (both, and stop the server and remove requirements with a name).
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -38,13 +38,13 @@ enum TokenCommand {
 
 /// Make a token
 ///
-/// The key in DIRECTORY/tokens.key seals it, and DIRECTORY/tokens.list lists it; both are made if they do not exist. A client
+/// The key in FOLDER/tokens.key seals it, and FOLDER/tokens.list lists it; both are made if they do not exist. A client
 /// reads the token from the file that `JUNCTURA_TOKEN_FILE` names, or beyond loopback from ~/.config/junctura/token.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  junctura token make secrets --for model --rights read,offer --out model.token")]
 struct MakeToken {
     /// The directory with the secrets of the server; only its owner may read them
-    #[arg(value_name = "DIRECTORY")]
+    #[arg(value_name = "FOLDER")]
     security: PathBuf,
     /// A label: `junctura token list`, `junctura pool stat` and the log of the server show it
     #[arg(long = "for", value_name = "NAME")]
@@ -56,7 +56,7 @@ struct MakeToken {
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "30d")]
     valid: Duration,
     /// Write the token into this new file, which only you may read, instead of to standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
@@ -67,7 +67,7 @@ struct MakeToken {
 #[command(after_help = "Example:\n  junctura token list secrets --json | jq .id")]
 struct ListTokens {
     /// The directory with the secrets of the server
-    #[arg(value_name = "DIRECTORY")]
+    #[arg(value_name = "FOLDER")]
     security: PathBuf,
     /// Print a JSON line for each token
     #[arg(long)]
@@ -76,12 +76,12 @@ struct ListTokens {
 
 /// Revoke tokens by their ids
 ///
-/// Servers that use DIRECTORY refuse new clients with these tokens at once, and end their connections within two seconds.
+/// Servers that use FOLDER refuse new clients with these tokens at once, and end their connections within two seconds.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  junctura token revoke secrets 1a2b3c4d")]
 struct RevokeTokens {
     /// The directory with the secrets of the server
-    #[arg(value_name = "DIRECTORY")]
+    #[arg(value_name = "FOLDER")]
     security: PathBuf,
     /// The ids, as `junctura token list` prints them
     #[arg(value_name = "ID", required = true, value_parser = parse_id)]

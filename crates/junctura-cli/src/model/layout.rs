@@ -93,7 +93,7 @@ struct DrawLayouts {
     #[command(flatten)]
     both: LayoutPair,
     /// Write to this file instead of to standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct ServeArguments {
     /// The directory of the certificate and the key for tokens, as `junctura cert` and `junctura token make` make them. Required
     /// beyond loopback; with it, clients on loopback need a token, too. Without it, only processes of this user can connect
     /// over loopback. `none`: every user of this host can connect over loopback, and read, write and stop the pool
-    #[arg(long, value_name = "DIRECTORY|none")]
+    #[arg(long, value_name = "FOLDER|none")]
     security: Option<PathBuf>,
     /// Disconnect a client of another machine that was silent for this time
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "10s")]
@@ -71,7 +71,7 @@ pub(crate) struct ServeArguments {
     budget: Option<u64>,
     /// A directory on a local disk for payloads that do not fit in memory. The files are invisible, and none remains when the server
     /// ends, also if it is killed
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "FOLDER")]
     spill: Option<PathBuf>,
     /// Maximum size of these payloads (default: four times --budget)
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, requires = "spill")]

@@ -265,7 +265,7 @@ fn decide(
         AskingSide::Acceptor => (
             "the client",
             "the pool",
-            "serve the pool with `--security DIRECTORY` and give the client a token (or serve all users of this host: \
+            "serve the pool with `--security FOLDER` and give the client a token (or serve all users of this host: \
              `--security none`)",
         ),
         AskingSide::Connector => (

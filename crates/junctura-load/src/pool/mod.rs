@@ -140,7 +140,7 @@ pub(crate) struct PoolLoadArguments {
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration)]
     spin: Option<Duration>,
     /// Record the actions of every process, for a judge of histories
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "FOLDER")]
     history: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]

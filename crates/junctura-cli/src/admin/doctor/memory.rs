@@ -37,7 +37,7 @@ pub(super) fn available(machine: &MachineView) -> Vec<DoctorFinding> {
                 "a pool that fills its default budget, {}, is more than is free",
                 size::bytes(budget)
             ),
-            "say less: junctura pool serve --budget SIZE, with --spill DIRECTORY for the rest",
+            "say less: junctura pool serve --budget SIZE, with --spill FOLDER for the rest",
         )
     } else {
         DoctorFinding::ok(CHECK, found)
@@ -61,7 +61,7 @@ pub(super) fn control_group(machine: &MachineView) -> Vec<DoctorFinding> {
     };
     let found = format!("at most {}", size::bytes(limit));
     let budget = serve::default_budget_bytes();
-    let remedy = "say less: junctura pool serve --budget SIZE, with --spill DIRECTORY for the rest";
+    let remedy = "say less: junctura pool serve --budget SIZE, with --spill FOLDER for the rest";
     vec![if limit < NEEDED_BYTES {
         let remedy = "ask for more: --mem of a batch job, --memory of a container";
         DoctorFinding::fail(CHECK, found, "the kernel ends the server or its clients", remedy)

@@ -42,7 +42,7 @@ pub(crate) struct DoctorArguments {
     )]
     pool: String,
     /// The directory with the secrets of a server (`junctura pool serve --security`): check its files, too
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "FOLDER")]
     security: Option<PathBuf>,
     /// Show only what is not in order
     #[arg(short, long, conflicts_with = "json")]

@@ -1,4 +1,4 @@
-//! The secrets of a server (`junctura pool serve --security DIRECTORY`): whether its files are there, private, and valid.
+//! The secrets of a server (`junctura pool serve --security FOLDER`): whether its files are there, private, and valid.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -15,8 +15,8 @@ use crate::admin::token::utc;
 const SOON: Duration = Duration::from_hours(14 * 24);
 /// The files that only their owner may read.
 const PRIVATE: [&str; 4] = [PRIVATE_KEY, AUTHORITY_KEY, "tokens.key", "tokens.list"];
-const MAKE_CERTIFICATE: &str = "make a new one: junctura cert DIRECTORY --host HOST; then restart the server";
-const MAKE_TOKEN: &str = "make one: junctura token make DIRECTORY --for NAME --out FILE";
+const MAKE_CERTIFICATE: &str = "make a new one: junctura cert FOLDER --host HOST; then restart the server";
+const MAKE_TOKEN: &str = "make one: junctura token make FOLDER --for NAME --out FILE";
 
 pub(super) fn directory(machine: &MachineView) -> Vec<DoctorFinding> {
     const CHECK: &str = "secrets";
@@ -25,11 +25,11 @@ pub(super) fn directory(machine: &MachineView) -> Vec<DoctorFinding> {
     };
     let Some(mode) = mode(directory).filter(|_| directory.is_dir()) else {
         let found = format!("{} is no directory that can be read", directory.display());
-        let remedy = "make it: junctura cert DIRECTORY --host HOST, and junctura token make DIRECTORY --for NAME";
+        let remedy = "make it: junctura cert FOLDER --host HOST, and junctura token make FOLDER --for NAME";
         return vec![DoctorFinding::fail(
             CHECK,
             found,
-            "a server with --security DIRECTORY cannot start",
+            "a server with --security FOLDER cannot start",
             remedy,
         )];
     };
@@ -56,7 +56,7 @@ pub(super) fn directory(machine: &MachineView) -> Vec<DoctorFinding> {
 
 pub(super) fn certificate(machine: &MachineView) -> Vec<DoctorFinding> {
     const CHECK: &str = "certificate";
-    const SO: &str = "a server with --security DIRECTORY cannot start";
+    const SO: &str = "a server with --security FOLDER cannot start";
     let Some(directory) = &machine.security else {
         return Vec::new();
     };
@@ -129,7 +129,7 @@ pub(super) fn tokens(machine: &MachineView) -> Vec<DoctorFinding> {
             } else {
                 "correct the file, or remove it and make new tokens"
             };
-            let so = "a server with --security DIRECTORY cannot start";
+            let so = "a server with --security FOLDER cannot start";
             return vec![DoctorFinding::fail(CHECK, error.to_string(), so, remedy)];
         }
     };

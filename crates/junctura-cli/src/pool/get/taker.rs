@@ -22,7 +22,7 @@ const UNWRITTEN_TOLD_MAX: u64 = 100;
 pub(crate) struct IntoArguments {
     /// A file, a folder for one file per object, or - for standard output (the default if it is not a terminal)
     #[arg(short, long, value_name = "FILE|FOLDER|-")]
-    output: Option<PathBuf>,
+    out: Option<PathBuf>,
     /// Write each object to its own file with this name [default: {key}{ext}]
     #[arg(long, value_name = "NAME", value_parser = NameTemplate::parse)]
     template: Option<NameTemplate>,
@@ -36,13 +36,13 @@ pub(crate) struct IntoArguments {
 
 impl IntoArguments {
     pub(super) fn is_one_file(&self) -> bool {
-        self.template.is_none() && self.output.as_deref().is_some_and(sink::is_regular)
+        self.template.is_none() && self.out.as_deref().is_some_and(sink::is_regular)
     }
 
     /// The same for several versions of a key: each version has its own file.
     pub(crate) fn of_versions(&self) -> Self {
         let mut into = self.clone();
-        if into.template.is_none() && into.output.as_deref().is_some_and(sink::is_folder) {
+        if into.template.is_none() && into.out.as_deref().is_some_and(sink::is_folder) {
             into.template = NameTemplate::parse(template::OF_VERSIONS).ok();
         }
         into
@@ -50,7 +50,7 @@ impl IntoArguments {
 
     fn check(&self) -> Result<()> {
         let to_standard_output =
-            self.template.is_none() && self.output.as_deref().is_none_or(|path| path == Path::new("-"));
+            self.template.is_none() && self.out.as_deref().is_none_or(|path| path == Path::new("-"));
         if self.json && to_standard_output {
             let cause = "standard output cannot have both payloads and JSON: name a file or folder with -o";
             return Err(Error::new(Code::InvalidArgument, "--json", cause));
@@ -81,7 +81,7 @@ impl PayloadTaker {
     pub(crate) fn open(arguments: &IntoArguments, at_once: bool) -> Result<PayloadTaker> {
         arguments.check()?;
         Ok(PayloadTaker {
-            sink: PayloadSink::open(arguments.output.as_deref(), arguments.template.as_ref())?,
+            sink: PayloadSink::open(arguments.out.as_deref(), arguments.template.as_ref())?,
             report: arguments.json.then(StandardOutput::new),
             at_once,
             began: Instant::now(),

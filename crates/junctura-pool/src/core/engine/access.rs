@@ -21,7 +21,7 @@ pub(super) fn refusal(access: ClientAccess, request: &Request<'_>, interests: &I
     let token = access.token.map(|id| format!(" {id:08x}")).unwrap_or_default();
     let cause = format!(
         "it needs the right {}, and the token{token} of this client has {}; on the server, \
-         `junctura token make DIRECTORY --for NAME --rights {}` makes one that has it",
+         `junctura token make FOLDER --for NAME --rights {}` makes one that has it",
         right.text(),
         access.rights,
         enough(access, missing)
