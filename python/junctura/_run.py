@@ -19,12 +19,12 @@ from junctura._progress import say, status_of
 from junctura.errors import Error, InvalidArgument, NotFound
 
 # Options without a value are None here.
-_OF_WORKFLOWS = {"--dry-run": None, "--resume": "RUN", "--run-dir": "DIR", "--parallel": "N"}
+_OF_WORKFLOWS = {"--dry-run": None, "--resume": "RUN", "--run-dir": "FOLDER", "--parallel": "N"}
 _OF_PRODUCTS = {
     "--pool": "URL",
     "--as": "NAME",
     "--behind": "URL",
-    "--out": "DIR",
+    "--out": "FOLDER",
     "--workers": "N",
     "--dask": "ADDRESS",
     "--until-gone": "NAME",

@@ -106,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     text = "a store behind the pool: its fields are used, too; where no pool is served, it alone"
     add("--behind", metavar="URL", help=text)
-    add("--out", type=Path, default=Path("products"), metavar="DIR", help="the folder of the products (products)")
+    add("--out", type=Path, default=Path("products"), metavar="FOLDER", help="the folder of the products (products)")
     add("--workers", type=_workers, metavar="N", help="processes (auto: by cores and memory)")
     text = (
         "the scheduler of a Dask cluster (tcp://HOST:PORT, or its scheduler file) whose workers make the "

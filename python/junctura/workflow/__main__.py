@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     where = parser.add_mutually_exclusive_group()
     text = "go on with the run in this folder: what is done is not done again"
     where.add_argument("--resume", type=Path, metavar="RUN", help=text)
-    where.add_argument("--run-dir", type=Path, metavar="DIR", help="the folder of the run (runs/NAME/TIME)")
+    where.add_argument("--run-dir", type=Path, metavar="FOLDER", help="the folder of the run (runs/NAME/TIME)")
     add("--parallel", type=_count, metavar="N", help="how many cores local tasks may have at once")
     add("--json", action="store_true", help="what became of it, for programs")
     add("-q", "--quiet", action="store_true", help="no progress")
