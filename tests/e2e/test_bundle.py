@@ -80,7 +80,7 @@ def test_what_fails_publishes_nothing(bare: Shell, file: Path) -> None:
     damaged.write_bytes(file.read_bytes()[:-10])
     bare.error(1, "put", "--bundle", "b", damaged)
     event = watch.document()
-    assert (event["bundle"]["path"], event["reason"]) == ("b", "all its producers are gone")
+    assert (event["bundle"]["path"], event["reason"]) == ("b", "all its producers have disconnected")
     assert event["bundle"]["members"] > 0
     assert bare.text("ls") == ""
 

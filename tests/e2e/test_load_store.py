@@ -81,7 +81,7 @@ def test_a_picture_that_cannot_be_is_refused_before_the_load(bare: Shell, place:
 
     assert "there is no folder" in refused(2, tmp_path / "none/sweep.png", sys.executable)
     assert ".png" in refused(2, tmp_path / "sweep.xyz", sys.executable)
-    assert "--python says by which" in refused(1, tmp_path / "sweep.png", "no-such-python")
+    assert "--python selects it" in refused(1, tmp_path / "sweep.png", "no-such-python")
     bare.environment["PYTHONPATH"] = str(tmp_path)
     (tmp_path / "matplotlib.py").write_text("raise ImportError('no matplotlib')")
     assert "pip install matplotlib" in refused(1, tmp_path / "sweep.png", sys.executable)
@@ -91,7 +91,7 @@ def test_a_picture_that_cannot_be_is_refused_before_the_load(bare: Shell, place:
 def test_a_picture_that_dies_does_not_end_the_load(bare: Shell, place: list[str], tmp_path: Path) -> None:
     python = tmp_path / "python"
     # It hears of no row; and it hears of all and then dies.
-    for behaviour, cause in (("exec <&-; echo ready", "the load goes on"), ("echo ready; cat >rows", "has died")):
+    for behaviour, cause in (("exec <&-; echo ready", "the load continues"), ("echo ready; cat >rows", "has died")):
         python.write_text(f"#!/bin/sh\ncd {tmp_path}; {behaviour}\n")
         python.chmod(0o755)
         drawn = ["--plot", str(tmp_path / "sweep.png"), "--python", str(python)]

@@ -78,7 +78,7 @@ def test_what_is_there_and_what_comes_is_waited_for(bare: Shell, store: list[str
     assert (document["objects"], document["count"], document["reached"]) == (2, 2, True)
     for timeout in ("0s", "10ms"):
         said = bare.error(4, "wait-for", *store, "name=a/c", "--count", "2", "--timeout", timeout)
-        assert "1 of 2 objects came in time" in said
+        assert "1 of 2 objects arrived in time" in said
     assert "name=" in bare.error(2, "wait-for", *store, "name=")
 
 

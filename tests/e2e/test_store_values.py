@@ -95,7 +95,7 @@ def test_without_the_package_it_says_what_is_missing(bare: Shell, stores: list[s
     def refused(python: str | Path) -> str:
         return bare.error(1, "store", "compare", *stores, "--values", "--python", python)
 
-    assert "--python says which" in refused("no-such-python")
+    assert "--python selects" in refused("no-such-python")
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
     python.chmod(0o755)

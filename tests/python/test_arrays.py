@@ -136,7 +136,7 @@ def test_an_allocation_is_given_away(pool: junctura.Pool) -> None:
             mine.offer(name="again")
     np.testing.assert_array_equal(pool.demand_array("name=t").mean(axis=1), np.repeat([0.0, 1.0], 150))
     small = pool.allocate(24)
-    with pytest.raises(junctura.InvalidArgument, match="what the elements"):
+    with pytest.raises(junctura.InvalidArgument, match="the type of its elements"):
         pool.offer_piece(small, "shape=3", 0, name="small")
     small.array()[:] = 0
     pool.offer_piece(small, "shape=3", 0, name="small", dtype="i8")

@@ -173,7 +173,7 @@ def test_an_orphan_is_aborted_and_says_what_was_missing() -> None:
         bundle.leave()
         event = next(events)
         assert event.bundle == ("b", 1, 7)
-        assert event.reason == "all its producers are gone"
+        assert event.reason == "all its producers have disconnected"
 
 
 PRODUCERS, EACH = 16, 625

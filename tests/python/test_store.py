@@ -480,7 +480,7 @@ def test_damage_is_seen_and_named(store: junctura.Store) -> None:
     ((key, error),) = checked.damaged
     assert key == listing[1].key and isinstance(error, junctura.Corrupt)
     (Path(store.path) / place.file).unlink()
-    with pytest.raises(junctura.Corrupt, match="its file is gone"):
+    with pytest.raises(junctura.Corrupt, match="its file is missing"):
         store.list()[0].read()
 
 

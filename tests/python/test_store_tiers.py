@@ -187,7 +187,7 @@ def test_a_place_is_one_stores(tmp_path):
         other.add_tier("cold", tmp_path / "cold")
     other.add_tier("other-cold", tmp_path / "cold")
     assert other.move_to("", "other-cold").objects == 100
-    with pytest.raises(junctura.InvalidArgument, match="gone with the process"):
+    with pytest.raises(junctura.InvalidArgument, match="lost with the process"):
         other.add_tier("quick", "memory:quick")
 
 

@@ -55,7 +55,7 @@ const OTHER_COMMANDS: [(&[&str], &str); 6] = [
     ),
     (
         &["subscribe", "sub", "follow", "monitor"],
-        "`get --follow` gets objects as they come, `watch` shows events alone",
+        "`get --follow` gets new objects, `watch` shows only events",
     ),
     (
         &["publish", "pub", "offer", "add", "write"],

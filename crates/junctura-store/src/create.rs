@@ -22,14 +22,14 @@ pub(crate) fn create_in(place: &StoreUrl, schemas: &[Arc<Schema>], layout: &Stor
     }
     let data = layout.data.as_deref().map(StoreUrl::parse).transpose()?;
     if data.as_ref().is_some_and(|place| !place.is_absolute()) {
-        let cause = "others, who open the store elsewhere, would look for it in another place";
+        let cause = "other clients, which open the store elsewhere, would search another place";
         return Err(Error::new(Code::InvalidArgument, "data", cause));
     }
     if data.as_ref() == Some(place) {
         return Err(Error::new(
             Code::InvalidArgument,
             "data",
-            "is where the store itself lies: leave it out",
+            "is the place of the store itself: leave it out",
         ));
     }
     let disk = place.disk(true)?;

@@ -131,7 +131,7 @@ impl StoreUrl {
             "s3" => ObjectBucket::parse(rest).map(Self::S3),
             other => Err(invalid(
                 other,
-                "is no kind of place that a store can lie in: a path, file, memory or s3",
+                "is no place for a store: use a path, file, memory or s3",
             )),
         }
     }

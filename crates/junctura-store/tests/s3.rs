@@ -149,10 +149,10 @@ fn create(url: &str, layout: &StoreLayout) -> junctura_model::Result<Store> {
 #[ignore = "needs credentials: tests/run.py store-s3"]
 fn s3_that_gives_a_name_twice_is_refused() {
     for (manner, says) in [
-        (Manner::Ignores, "whose name is taken"),
-        (Manner::RefusesAndWrites, "and does it"),
-        (Manner::LooksFirst, "more than one is told"),
-        (Manner::Lacks, "does not know"),
+        (Manner::Ignores, "when its name is taken"),
+        (Manner::RefusesAndWrites, "and replaces it"),
+        (Manner::LooksFirst, "more than one gets"),
+        (Manner::Lacks, "does not support"),
     ] {
         let url = Server::start(manner);
         let began = Instant::now();

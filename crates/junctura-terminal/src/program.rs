@@ -69,7 +69,7 @@ impl ProgramWords {
 /// Returns the error of a Python that cannot be started.
 #[must_use]
 pub fn no_python(error: &io::Error, command: &Command) -> Error {
-    let cause = format!("{error}; the Python package does this: --python says which Python has it");
+    let cause = format!("{error}; the Python package does this: --python selects the Python that has it");
     Error::new(Code::Unsupported, command.get_program().display().to_string(), cause)
 }
 

@@ -203,7 +203,7 @@ impl PoolConnection {
         let (mut state, found) = self.wait_keeping(self.lock()?, what, ready);
         match found?.or_else(|| ready(&mut state)) {
             Some(ready) => Ok(ready),
-            None => Err(Error::new(Code::Timeout, "wait", "nothing came in time")),
+            None => Err(Error::new(Code::Timeout, "wait", "nothing arrived in time")),
         }
     }
 

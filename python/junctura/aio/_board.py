@@ -244,7 +244,7 @@ async def next_of(board: Switchboard, of: Any, timeout: float | None, subject: s
     # Most items have arrived already.
     if (taken := of._take()) is not None:
         return taken[0]
-    within = Deadline(timeout, subject, "nothing came in time")
+    within = Deadline(timeout, subject, "nothing arrived in time")
     if timeout is not None and timeout <= 0:
         # Items that have arrived by now are in time.
         board.look()

@@ -192,7 +192,7 @@ class Pool(ArrayVerbs):
             The operations may be in effect already, or take effect later.
 
         """
-        within = Deadline(timeout, "sync", "not everything that was said was in effect in time")
+        within = Deadline(timeout, "sync", "not all earlier requests were in effect in time")
         await self._board.answer(self.blocking._begin_sync(), within=within)
 
     async def stat(self) -> dict[str, Any]:
@@ -518,7 +518,7 @@ class Pool(ArrayVerbs):
         if not on:
             raise InvalidArgument("wait", "there is nothing to wait for")
         opened = [await one._get() for one in on]
-        within = Deadline(timeout, "wait", "nothing came in time")
+        within = Deadline(timeout, "wait", "nothing arrived in time")
         ready = await self._board.until(lambda: self._board.look(*opened) or None, *opened, within=within)
         return [on[place] for place in ready]
 

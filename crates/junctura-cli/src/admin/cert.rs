@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &CertArguments) -> Result<()> {
         directory.join(CERTIFICATE).display(),
         arguments.host.join(", ")
     );
-    say!("junctura: clients believe {}", directory.join(AUTHORITY).display());
+    say!("junctura: clients trust {}", directory.join(AUTHORITY).display());
     Ok(())
 }
 

@@ -152,7 +152,7 @@ impl WaitForArguments {
         if is_enough {
             return Ok(());
         }
-        let cause = format!("{seen} of {} objects came in time", self.count);
+        let cause = format!("{seen} of {} objects arrived in time", self.count);
         Err(Error::new(Code::Timeout, selector, cause))
     }
 }

@@ -33,7 +33,7 @@ impl CertificateTimes {
         let found = certificates(path)?;
         let times = found.iter().map(|certificate| {
             times(certificate).ok_or_else(|| {
-                let cause = "it has a certificate whose times cannot be read";
+                let cause = "it has a certificate with unreadable times";
                 Error::new(Code::InvalidArgument, path.display().to_string(), cause)
             })
         });

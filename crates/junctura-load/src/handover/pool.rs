@@ -77,7 +77,7 @@ pub(super) fn round_trips(time: Duration, program: &ProgramWords, interrupt: &In
     spread(time, || {
         number += 1;
         offer(&pool, "question", number)?;
-        receive(&mut answers)?.ok_or_else(|| Error::new(Code::Disconnected, "bench", "the other process is gone"))?;
+        receive(&mut answers)?.ok_or_else(|| Error::new(Code::Disconnected, "bench", "the other process has ended"))?;
         Ok(())
     })
 }

@@ -89,12 +89,12 @@ fn meaning(figures: &BenchFigures) -> Vec<String> {
                 .to_owned()
         } else {
             format!(
-                "Large objects go at {:.2} of one copy in memory: something other than their bytes takes the time.",
+                "Large objects reach {:.2} of one copy in memory: something other than their bytes takes the time.",
                 ratios.large_to_memcpy
             )
         },
         format!(
-            "A producer and a consumer that meet in files would move {:.0} of them a second; through a pool it is {:.1} times as many.",
+            "A producer and a consumer that exchange files would move {:.0} of them per second; through a pool {:.1} times as many.",
             figures.file_objects_per_s, ratios.large_to_file
         ),
         format!(

@@ -98,7 +98,7 @@ impl PoolLoadArguments {
             return Err(Error::new(Code::InvalidArgument, "--followers", cause));
         }
         if arguments.retention == RetentionEnd::Group && (arguments.groups > 0 || arguments.may_lose_some()) {
-            let cause = "a group of each consumer goes neither with --groups nor with --kills";
+            let cause = "a group of each consumer excludes --groups and --kills";
             return Err(Error::new(Code::InvalidArgument, "--retention", cause));
         }
         if arguments.rate.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {

@@ -136,7 +136,7 @@ impl UnreportedKills {
                 Error::new(
                     Code::Disconnected,
                     "load",
-                    "the pool ended before it had told of every death",
+                    "the pool ended before it had reported every death",
                 )
             })?;
             if let Some(peer) = event.client {

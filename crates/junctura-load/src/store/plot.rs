@@ -35,7 +35,7 @@ impl RatePlot {
         command.args(["-c", PROGRAM]).arg(file);
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| {
-            let cause = format!("{error}; a picture is drawn by Python: --python says by which");
+            let cause = format!("{error}; Python draws the picture: --python selects it");
             Error::new(Code::Unsupported, python.display().to_string(), cause)
         })?;
         let (Some(rows), Some(told)) = (child.stdin.take(), child.stdout.take()) else {
@@ -61,7 +61,7 @@ impl RatePlot {
         let rows = self.rows.as_mut();
         if let Err(error) = rows.map_or(Ok(()), |rows| writeln!(rows, "{line}")) {
             let error = self.failed(Code::Io, format!("the program that draws it has died: {error}"));
-            say!("junctura: {error}; the load goes on");
+            say!("junctura: {error}; the load continues");
             self.rows = None;
             self.lost = Some(error);
         }

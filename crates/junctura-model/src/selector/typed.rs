@@ -121,7 +121,7 @@ impl SelectorTyper<'_> {
             return match self.context.day_before(days_back) {
                 Some(date) => Ok(date),
                 None if self.context.today.is_none() => Err(problem(format!(
-                    "{:?} needs the current date, which is known only in a request or where the caller passed it",
+                    "{:?} needs the current date, which is available only in a request or if the caller passed it",
                     item.text
                 ))),
                 None => Err(problem(format!("{:?} is out of range", item.text))),

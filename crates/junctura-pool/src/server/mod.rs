@@ -348,7 +348,7 @@ impl Server {
         let (now, timeout) = (self.now(), self.options.drain_timeout);
         self.core.drain(now, Some(timeout), &mut self.world);
         if self.core.ending().is_none() {
-            tracing::warn!(?timeout, "draining: somebody is still owed something");
+            tracing::warn!(?timeout, "draining: requirements are still owed objects");
         }
     }
 
@@ -358,9 +358,9 @@ impl Server {
             self.is_left = true;
             let names = self.options.config.until_gone.join(", ");
             if self.core.ending().is_some() {
-                tracing::warn!("ending: {names} came and went");
+                tracing::warn!("ending: {names} have disconnected");
             } else {
-                tracing::warn!("draining: {names} came and went, and somebody is still owed something");
+                tracing::warn!("draining: {names} have disconnected, and requirements are still owed objects");
             }
         }
     }

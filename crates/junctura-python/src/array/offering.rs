@@ -157,11 +157,7 @@ fn element_of(py: Python<'_>, allocation: &PyAllocation, dtype: Option<&Bound<'_
         (Some(dtype), _) => arrays(py)?.call_method1("dtype_text", (dtype,))?.extract()?,
         (None, Some(form)) => form.dtype.to_string(),
         (None, None) => {
-            return Err(invalid(
-                py,
-                "dtype",
-                "what the elements of an allocation are has to be said",
-            ));
+            return Err(invalid(py, "dtype", "an allocation needs the type of its elements"));
         }
     };
     name.parse().or_raise(py)

@@ -41,7 +41,11 @@ impl PyReleased {
     #[new]
     fn new(py: Python<'_>, consumers: u32) -> PyResult<Self> {
         if consumers == 0 {
-            return Err(invalid(py, "retention", "released by 0 consumers: nobody could get it"));
+            return Err(invalid(
+                py,
+                "retention",
+                "released by 0 consumers: no consumer could receive it",
+            ));
         }
         Ok(Self { consumers })
     }

@@ -111,9 +111,8 @@ impl PyAllocation {
         let known = inner.arrays_alive(py);
         let unknown = self.views.count().saturating_sub(known.len());
         if unknown > 0 {
-            let cause = format!(
-                "{unknown} views of it could still be written to: release memoryviews and what was made of them"
-            );
+            let cause =
+                format!("{unknown} writable views of it exist: release memoryviews and the objects made of them");
             return Err(invalid(py, "allocation", cause));
         }
         make_readonly(&known)?;

@@ -285,7 +285,7 @@ pub(crate) fn or_ended(waited: junctura::Result<()>, what: &str) -> junctura::Re
     match waited {
         Err(error) if matches!(error.code(), Code::Disconnected | Code::Closed) => Ok(()),
         Err(error) if error.code() == Code::Timeout => {
-            Err(junctura::Error::new(Code::Timeout, what, "nothing came in time"))
+            Err(junctura::Error::new(Code::Timeout, what, "nothing arrived in time"))
         }
         waited => waited,
     }

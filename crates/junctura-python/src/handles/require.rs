@@ -16,7 +16,7 @@ use crate::runtime::interrupt::drop_detached;
 
 /// A requirement retains visible objects only.
 pub(crate) fn refuse_staged(name: &str) -> junctura::Error {
-    let cause = "what is staged does not come through a requirement";
+    let cause = "staged objects are not delivered through a requirement";
     junctura::Error::new(junctura::Code::InvalidArgument, format!("requirement {name}"), cause)
 }
 

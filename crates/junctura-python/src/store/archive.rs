@@ -379,7 +379,7 @@ fn warn_of_another(
     let mut key = String::new();
     schema.key_of(record, &mut key);
     let message = format!(
-        "several arrays have the key {key}, and only the last one is found: flush between them, or tell them apart by an attribute of the key"
+        "several arrays have the key {key}, and only the last one is found: flush between them, or distinguish them by an attribute of the key"
     );
     let message = std::ffi::CString::new(message)?;
     PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 1)

@@ -220,7 +220,7 @@ impl Checkpoint {
         // Later numbers continue from here in 64 bits.
         let counted = read.rest.counts.iter().chain([&read.commit]);
         if read.commit.to_string() != number_of(path) || counted.into_iter().any(|&number| number > COUNTED_MAX) {
-            let cause = "it says another commit than its name, or numbers that there cannot be";
+            let cause = "it states another commit than its name, or impossible numbers";
             return Err(Error::new(Code::Corrupt, path, cause));
         }
         // These files are removed some day: only files of this store may be named.

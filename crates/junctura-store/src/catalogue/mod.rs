@@ -453,7 +453,11 @@ impl Catalogue {
 
 /// Returns the error for missing commits that no checkpoint covers.
 fn lost(error: &Error) -> Error {
-    Error::new(Code::Corrupt, error.subject(), "it is gone, and no checkpoint is newer")
+    Error::new(
+        Code::Corrupt,
+        error.subject(),
+        "it is missing, and no checkpoint is newer",
+    )
 }
 
 /// Returns the sum of numbers that may be corrupt.

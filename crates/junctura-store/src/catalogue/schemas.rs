@@ -179,7 +179,7 @@ fn misfit(known: &Schema, schema: &Schema) -> Option<String> {
                 ));
             }
             _ => {
-                let cause = "attributes stay in their order, and new ones come behind them";
+                let cause = "attributes keep their order, and new ones are appended";
                 return Some(format!("{} is not where it was: {cause}", old.name));
             }
         }

@@ -42,7 +42,7 @@ impl UnreadableRows {
 pub(crate) fn gone(error: &Error) -> Error {
     match error.code() {
         Code::NotFound => {
-            let cause = "it is gone, and the newest checkpoint names it: what it shows of these rows is lost";
+            let cause = "it is missing, and the newest checkpoint names it: its rows are lost";
             Error::new(Code::Corrupt, error.subject(), cause)
         }
         _ => error.clone(),

@@ -114,7 +114,7 @@ impl AppendedLog {
             Error::new(
                 Code::Corrupt,
                 name_of(known.tail.log),
-                "it is gone, and no checkpoint is newer",
+                "it is missing, and no checkpoint is newer",
             )
         };
         let newest = Checkpoint::newest(&*self.disk)?.map(|checkpoint| checkpoint.position());

@@ -137,7 +137,7 @@ impl ExclusiveLog {
                 }
             }
         }
-        let cause = format!("{TRIES_MAX} commits of others came first");
+        let cause = format!("{TRIES_MAX} commits of others were first");
         Err(AppendError::Clean(Error::new(Code::Unavailable, FOLDER, cause)))
     }
 
@@ -157,7 +157,7 @@ impl ExclusiveLog {
                 let synced = self.disk.sync_names(FOLDER);
                 synced.map_err(|error| AppendError::Unknown(refused(FOLDER, "cannot be synced", &error)))?;
                 if !was_in_time && self.may_be_stray(tail.number + 1).map_err(AppendError::Unknown)? {
-                    let cause = "it took so long that the number may have been given before: then nobody reads it";
+                    let cause = "it took so long that the number may have been used before: then no reader sees it";
                     return Err(AppendError::Unknown(Error::new(Code::Unavailable, name, cause)));
                 }
                 if is_too_late {
@@ -352,7 +352,7 @@ fn behind(number: u64, as_of: Option<Duration>) -> LogPosition {
 }
 
 fn gap(name: String) -> Error {
-    Error::new(Code::Corrupt, name, "it is gone, and later ones are there")
+    Error::new(Code::Corrupt, name, "it is missing, and later ones exist")
 }
 
 fn name_of(number: u64) -> String {

@@ -176,7 +176,11 @@ impl LogFile {
                     let next = record.payload.first_chunk().map(|next| u64::from_le_bytes(*next));
                     // A file has at least one commit before it is continued: otherwise it would be continued by itself.
                     if next != Some(from.number + 1) || from.number < self.first {
-                        return Err(Error::new(Code::Corrupt, &*self.name, "it goes on with another commit"));
+                        return Err(Error::new(
+                            Code::Corrupt,
+                            &*self.name,
+                            "it continues with another commit",
+                        ));
                     }
                     return Ok(PieceRead::All(WalkEnd {
                         end: from.end + (FRAME_BYTES + record.payload.len()) as u64,
@@ -234,7 +238,7 @@ impl LogFile {
             return Ok(());
         }
         let cause = format!(
-            "the record at byte {}, behind commit {number}, is damaged or gone; the log was good up to byte {marked}",
+            "the record at byte {}, behind commit {number}, is damaged or missing; the log was valid up to byte {marked}",
             walked.end
         );
         Err(Error::new(Code::Corrupt, &*self.name, cause))

@@ -187,7 +187,7 @@ impl OwnershipMark {
         let store = self.store.as_deref().unwrap_or("another place");
         let cause = match name {
             OWN => format!(
-                "the data of a store at {store} lie there: take another place (if no such store was ever made, remove this file)"
+                "it has the data of a store at {store}: choose another place (if no such store was ever made, remove this file)"
             ),
             _ => format!("the store at {store} has a tier of this name there: take another name"),
         };
@@ -317,7 +317,7 @@ impl<'a> OwnershipCheck<'a> {
     fn check_link(&self, link: &str) -> Result<()> {
         let disk = self.store.disk();
         if disk.modified(link).is_err() {
-            let cause = "what the link leads to is not there: is it mounted?";
+            let cause = "the target of the link does not exist: is it mounted?";
             return Err(Error::new(Code::Unavailable, disk.uri(link), cause));
         }
         if let Some(store) = disk.store_above(link) {
@@ -335,7 +335,7 @@ impl<'a> OwnershipCheck<'a> {
         for (name, place) in self.places()? {
             let disk = place.disk(false)?;
             if name == OWN && OwnershipMark::find(&*disk, &path(OWN))?.is_none() && has_data(&*disk)? {
-                let cause = "nothing there says that they are this store's";
+                let cause = "nothing there states that they are this store's";
                 return Err(not_its(format!("files at {}", disk.uri("")), cause));
             }
             check_catalogue(&*disk, &name, self.catalogue)?;
@@ -344,7 +344,7 @@ impl<'a> OwnershipCheck<'a> {
             let there = OwnershipMark::find(self.store.disk(), &link_mark(&link))?;
             let Some(there) = there.filter(|mark| !mark.claimed || mark.owner != self.catalogue.id) else {
                 let subject = format!("files behind the link or mount {}", self.store.disk().uri(&link));
-                return Err(not_its(subject, "nothing there says that they are this store's"));
+                return Err(not_its(subject, "nothing there states that they are this store's"));
             };
             self.check_behind(&link, &there)?;
         }
@@ -479,7 +479,7 @@ pub(crate) fn check(disk: &dyn StorageDisk, name: &str, owner: &str, place: &str
         Some(there) if there.owner == owner => return Ok(()),
         // Created before locations of data files were marked.
         None if name == OWN && has_data(disk)? => return Ok(()),
-        Some(_) => "what lies there is another store's",
+        Some(_) => "it has data of another store",
         None => "it is not there: is it mounted?",
     };
     Err(Error::new(Code::Unavailable, subject, cause))
@@ -491,17 +491,13 @@ pub(crate) fn check(disk: &dyn StorageDisk, name: &str, owner: &str, place: &str
 /// `AlreadyExists` if there are; errors of the location.
 pub(crate) fn check_free(disk: &dyn StorageDisk) -> Result<()> {
     if root::is_there(disk)? {
-        return Err(Error::new(
-            Code::AlreadyExists,
-            disk.uri(root::NAME),
-            "a store lies there",
-        ));
+        return Err(Error::new(Code::AlreadyExists, disk.uri(root::NAME), "it has a store"));
     }
     if let Some(there) = OwnershipMark::find(disk, &path(OWN))? {
         return Err(there.is_other(disk, OWN));
     }
     if has_data(disk)? {
-        let cause = "there are files already, and no store that says what they are: take an empty place";
+        let cause = "it has files already, and no store that describes them: choose an empty place";
         return Err(Error::new(Code::AlreadyExists, disk.uri(data::FOLDER), cause));
     }
     Ok(())

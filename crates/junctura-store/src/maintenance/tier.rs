@@ -93,9 +93,9 @@ fn place_of_tier(disk: &dyn StorageDisk, name: &str, place: &str) -> Result<Stor
     let parsed = StoreUrl::parse(place)?;
     let is_lasting = |uri: &str| !uri.starts_with("memory:");
     let cause = if !parsed.is_absolute() {
-        "others, who open the store elsewhere, would look for it in another place"
+        "other clients, which open the store elsewhere, would search another place"
     } else if !is_lasting(place) && is_lasting(&disk.uri("store.json")) {
-        "what lies in memory is gone with the process"
+        "memory is lost with the process"
     } else {
         return Ok(parsed);
     };

@@ -228,7 +228,7 @@ fn check_open_values(count: u64) -> Result<()> {
     if count <= OPEN_VALUES_MAX {
         return Ok(());
     }
-    let cause = format!("more than {OPEN_VALUES_MAX} values, most of which objects do not have: list fewer of them");
+    let cause = format!("more than {OPEN_VALUES_MAX} values that most objects do not have: list fewer values");
     Err(Error::new(Code::LimitExceeded, "undeclared attributes", cause))
 }
 

@@ -622,7 +622,7 @@ impl StoredObject<'_> {
     }
 
     fn garbled(&self, cause: &str) -> Error {
-        let cause = format!("what lies at {} cannot be unpacked: {cause}", self.location());
+        let cause = format!("the bytes at {} cannot be unpacked: {cause}", self.location());
         self.closed(Error::new(Code::Corrupt, self.key(), cause))
     }
 
@@ -660,7 +660,7 @@ impl StoredObject<'_> {
         let store = self.listing.store();
         let file = store.files().open(store.disk(), name, end);
         let file = file.map_err(|error| match error.code() {
-            Code::NotFound => Error::new(Code::Corrupt, self.key(), format!("its file is gone: {error}")),
+            Code::NotFound => Error::new(Code::Corrupt, self.key(), format!("its file is missing: {error}")),
             _ => error,
         })?;
         // A damaged catalogue must not cause a reservation of more memory than the file has bytes.

@@ -690,7 +690,11 @@ impl Archiver {
             0 => Ok(()),
             missed => {
                 let subject = format!("{missed} objects that matched");
-                Err(Error::new(Code::Gone, subject, "went before they were archived"))
+                Err(Error::new(
+                    Code::Gone,
+                    subject,
+                    "were removed before they were archived",
+                ))
             }
         }
     }

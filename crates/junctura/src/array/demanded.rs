@@ -422,7 +422,9 @@ impl DemandedArray {
     /// Converts the error for a missing piece.
     pub(super) fn gone(&self, error: Error) -> Error {
         match error.code() {
-            Code::NotFound | Code::Gone => Error::new(Code::Expired, self.object.key(), "the array has gone meanwhile"),
+            Code::NotFound | Code::Gone => {
+                Error::new(Code::Expired, self.object.key(), "the array was removed meanwhile")
+            }
             _ => error,
         }
     }

@@ -54,7 +54,7 @@ impl ArrayHead {
         let mut lines = rest.lines().peekable();
         let dtype = lines.next().and_then(|line| line.strip_prefix("dtype="));
         let element = dtype
-            .ok_or_else(|| corrupt("it does not say its type".to_owned()))?
+            .ok_or_else(|| corrupt("it does not state its type".to_owned()))?
             .parse();
         let epoch = lines.next_if(|line| line.starts_with("epoch="));
         let epoch = epoch.map(|line| line["epoch=".len()..].parse());

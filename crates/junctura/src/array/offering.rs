@@ -258,7 +258,7 @@ impl<'p> PieceOffer<'p> {
         has_pieces(&connection)?;
         // Every rank gets this error, not only the one that describes the layout.
         if options.if_wanted {
-            let cause = "who wants an array is known when all its pieces are there";
+            let cause = "the consumers of an array are determined when it has all its pieces";
             return Err(Error::new(Code::InvalidArgument, "if wanted", cause));
         }
         let terms = connection.terms(options)?;
@@ -455,7 +455,7 @@ impl PieceOffer<'_> {
             return Ok(());
         }
         let cause = format!(
-            "rank {} has offered its piece of this array before, with other bytes, or the array has gone",
+            "rank {} has offered its piece of this array before, with other bytes, or the array was removed",
             self.piece.rank
         );
         Err(Error::new(Code::AlreadyExists, &*self.key, cause))
@@ -517,7 +517,7 @@ fn check_epoch(schema: &Schema, key: &str, epoch: Option<i64>) -> Result<()> {
             "rejects a second object of a key: an array of another step has another key, and no epoch"
         }
         (SameKey::Supersede, None) => {
-            "lets objects supersede each other: an epoch has to say which pieces belong together"
+            "lets objects supersede each other: an epoch must state which pieces belong together"
         }
         _ => return Ok(()),
     };

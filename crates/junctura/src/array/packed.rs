@@ -143,11 +143,7 @@ fn one(stream: &mut ServerStream, unpack: &Unpack, width: usize, mine: &mut Arra
                     return Err(unexpected("a part of an array that is none"));
                 }
                 if checksum.is_some_and(|checksum| crc32c::crc32c(&bytes) != checksum) {
-                    return Err(Error::new(
-                        Code::Corrupt,
-                        "piece",
-                        "a part of it was changed on its way",
-                    ));
+                    return Err(Error::new(Code::Corrupt, "piece", "a part was changed in transit"));
                 }
                 unpack.run_part(&bytes, first, mine.get()?)?;
                 first += count;

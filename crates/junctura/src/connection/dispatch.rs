@@ -178,7 +178,7 @@ fn segment(state: &mut ConnectionState, request: u64, head: &SegmentHead, fd: Op
         return Err(Error::new(
             Code::Protocol,
             "Segment frame",
-            "it came without its descriptor",
+            "it arrived without its descriptor",
         ));
     };
     let added = state.segments.add(head, fd);

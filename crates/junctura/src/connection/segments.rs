@@ -61,7 +61,7 @@ impl SegmentMaps {
     /// Returns the location of a delivered payload: the mapping and the offset within it.
     pub(crate) fn find(&self, segment: u32, slot: u32, length: u64) -> Result<(Arc<SegmentMapping>, u64)> {
         let Some(readable) = self.readable.get(&segment) else {
-            let cause = "an object lies in it, but it was never announced";
+            let cause = "it has an object, but was never announced";
             return Err(Error::new(Code::Protocol, format!("segment {segment}"), cause));
         };
         let offset = u64::from(slot).saturating_mul(readable.slot_bytes);
@@ -72,7 +72,7 @@ impl SegmentMaps {
     /// Returns the file of spilled payloads.
     pub(crate) fn file(&self) -> Result<Arc<OwnedFd>> {
         let unknown = || {
-            let cause = "an object lies in it, but it was never announced";
+            let cause = "it has an object, but was never announced";
             Error::new(Code::Protocol, "file tier", cause)
         };
         self.file.clone().ok_or_else(unknown)

@@ -322,7 +322,7 @@ impl PoolConnection {
                 inbox.finish()?;
                 let cause = "the server closed the connection";
                 let told = state.remark.as_ref().map(ToString::to_string);
-                let cause = told.map_or_else(|| cause.to_owned(), |told| format!("{cause}; it last said: {told}"));
+                let cause = told.map_or_else(|| cause.to_owned(), |told| format!("{cause}; its last message: {told}"));
                 return Err(Error::new(Code::Disconnected, self.greeting.server.as_str(), cause));
             }
             Ok(())

@@ -304,7 +304,7 @@ impl FollowOptions {
 }
 
 fn takes_no_selector(selector: &str) -> Error {
-    let cause = "a follow through a requirement receives all of it, and takes no selector";
+    let cause = "a follow through a requirement receives all its objects, and takes no selector";
     Error::new(Code::Unsupported, selector, cause)
 }
 
@@ -318,7 +318,7 @@ pub(crate) enum FollowThrough<'a> {
 }
 
 pub(crate) fn too_late() -> Error {
-    Error::new(Code::Timeout, "follow", "nothing came in time")
+    Error::new(Code::Timeout, "follow", "nothing arrived in time")
 }
 
 /// A follow that also includes the store behind the pool.
@@ -387,8 +387,7 @@ fn request<'a>(
         FollowThrough::Group(name, terms) => (None, Some((name, terms)), true),
     };
     if chooses && (requirement.is_some() || is_member || options.requirement.is_some()) {
-        let cause =
-            "through a requirement all that it is owed comes, as it became visible: no order, cursor or only_new";
+        let cause = "a follow through a requirement delivers all objects that it is owed, in the order in which they became visible: no order, cursor or only_new";
         return Err(Error::new(Code::InvalidArgument, "follow", cause));
     }
     let window = options

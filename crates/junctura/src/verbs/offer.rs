@@ -266,7 +266,7 @@ impl PoolConnection {
             Durability::Memory => Ok(0),
             Durability::Durable => Ok(DURABLE),
             Durability::Replicated => {
-                let cause = "this version keeps no copies on other servers; memory and durable are known";
+                let cause = "this version keeps no copies on other servers; it has memory and durable";
                 Err(Error::new(Code::Unsupported, "durability replicated", cause))
             }
         }

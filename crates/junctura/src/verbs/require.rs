@@ -324,7 +324,7 @@ impl Requirement {
 
     fn say_archived(&self, objects: Vec<body::ArchivedObject<'_>>, failure: Option<&str>) -> Result<u64> {
         let Some(name) = &self.name else {
-            let cause = "what is archived is told through a requirement with a name";
+            let cause = "archived objects are reported through a named requirement";
             return Err(Error::new(Code::InvalidArgument, "requirement", cause));
         };
         let request = Request::Archived(body::ArchivedBody {

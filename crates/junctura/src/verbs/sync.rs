@@ -49,7 +49,7 @@ impl Pool {
         let mut told = self.begin_sync()?;
         let Some(timeout) = timeout else { return told.wait() };
         told.wait_within(timeout)?.ok_or_else(|| {
-            let cause = "not everything that was said was in effect in time";
+            let cause = "not all earlier requests were in effect in time";
             Error::new(Code::Timeout, "sync", cause)
         })
     }

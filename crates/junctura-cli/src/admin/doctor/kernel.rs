@@ -58,7 +58,7 @@ fn judge_clock(is_forward: bool, since_1970: Duration) -> DoctorFinding {
     if !is_forward {
         return DoctorFinding::fail(
             CHECK,
-            "the monotonic clock went back",
+            "the monotonic clock ran backwards",
             "timeouts end too early or never",
             "look at the kernel's log for the clock source",
         );
@@ -66,12 +66,12 @@ fn judge_clock(is_forward: bool, since_1970: Duration) -> DoctorFinding {
     if since_1970 < NOT_BEFORE {
         return DoctorFinding::warn(
             CHECK,
-            format!("it says {} s since 1970, which is decades ago", since_1970.as_secs()),
+            format!("it shows {} s since 1970, which is decades ago", since_1970.as_secs()),
             "versions of servers at abstract addresses, and dates such as date=-1, are wrong",
             "set the clock: chronyc makestep, timedatectl set-ntp true",
         );
     }
-    DoctorFinding::ok(CHECK, "goes forward, and says a sensible date")
+    DoctorFinding::ok(CHECK, "runs forward and shows a plausible date")
 }
 
 pub(super) fn wakeups(_: &MachineView) -> Vec<DoctorFinding> {

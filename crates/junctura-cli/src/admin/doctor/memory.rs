@@ -19,9 +19,9 @@ pub(super) fn available(machine: &MachineView) -> Vec<DoctorFinding> {
     let (Some(total), Some(available)) = (kib(&text, "MemTotal:"), kib(&text, "MemAvailable:")) else {
         return vec![DoctorFinding::warn(
             CHECK,
-            format!("{} does not say how much there is", path.display()),
+            format!("{} does not state the amount", path.display()),
             "a server may promise more than there is",
-            "say it yourself: junctura pool serve --budget 4GiB",
+            "set it: junctura pool serve --budget 4GiB",
         )];
     };
     let found = format!("{} of {} available", size::bytes(available), size::bytes(total));
@@ -37,7 +37,7 @@ pub(super) fn available(machine: &MachineView) -> Vec<DoctorFinding> {
                 "a pool that fills its default budget, {}, is more than is free",
                 size::bytes(budget)
             ),
-            "say less: junctura pool serve --budget SIZE, with --spill FOLDER for the rest",
+            "set less: junctura pool serve --budget SIZE, with --spill FOLDER for the rest",
         )
     } else {
         DoctorFinding::ok(CHECK, found)
@@ -61,7 +61,7 @@ pub(super) fn control_group(machine: &MachineView) -> Vec<DoctorFinding> {
     };
     let found = format!("at most {}", size::bytes(limit));
     let budget = serve::default_budget_bytes();
-    let remedy = "say less: junctura pool serve --budget SIZE, with --spill FOLDER for the rest";
+    let remedy = "set less: junctura pool serve --budget SIZE, with --spill FOLDER for the rest";
     vec![if limit < NEEDED_BYTES {
         let remedy = "ask for more: --mem of a batch job, --memory of a container";
         DoctorFinding::fail(CHECK, found, "the kernel ends the server or its clients", remedy)

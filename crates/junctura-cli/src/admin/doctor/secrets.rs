@@ -44,7 +44,7 @@ pub(super) fn directory(machine: &MachineView) -> Vec<DoctorFinding> {
         .collect();
     if !open.is_empty() {
         let found = format!("other users can read {} in {}", open.join(", "), directory.display());
-        let so = "a server does not start with them; a user who has read them can serve in its name, or make tokens";
+        let so = "a server does not start with them; a user that has read them can serve in its name, or make tokens";
         let remedy = "chmod 600 these files; if other users have had access, make all secrets anew";
         return vec![DoctorFinding::fail(CHECK, found, so, remedy)];
     }

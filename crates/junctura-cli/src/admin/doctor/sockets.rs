@@ -158,8 +158,8 @@ pub(super) fn left_behind(machine: &MachineView) -> Vec<DoctorFinding> {
     if !dead.is_empty() {
         findings.push(DoctorFinding::warn(
             "stale sockets",
-            format!("{}: nobody listens there any more", names(&dead)),
-            "what these servers held in memory is lost; the next server of the name takes the place",
+            format!("{}: no server listens there any more", names(&dead)),
+            "the objects of these servers are lost; the next server of the name replaces the socket",
             &format!("nothing, or: rm {}", folder.join("NAME.sock").display()),
         ));
     }
@@ -182,12 +182,12 @@ pub(super) fn elsewhere(machine: &MachineView) -> Vec<DoctorFinding> {
         TcpStream::connect_timeout(&address, PATIENCE)
     });
     vec![match reached {
-        Ok(_) => DoctorFinding::ok(CHECK, format!("somebody listens at {endpoint}")),
+        Ok(_) => DoctorFinding::ok(CHECK, format!("a server listens at {endpoint}")),
         Err(error) => DoctorFinding::warn(
             CHECK,
             format!("{endpoint}: {error}"),
-            "clients of this pool are told Unavailable",
-            "is its server there, does it listen for others than its own machine, does a firewall stand between?",
+            "clients of this pool get Unavailable",
+            "check that its server runs, that it listens for other machines, and that no firewall blocks the port",
         ),
     }]
 }
@@ -205,7 +205,7 @@ pub(super) fn loopback(_: &MachineView) -> Vec<DoctorFinding> {
         Err(error) => DoctorFinding::warn(
             CHECK,
             format!("127.0.0.1: {error}"),
-            "nothing on this machine, where pools go through sockets of their own; over a network nothing works",
+            "nothing on this machine, where pools use unix sockets; over a network nothing works",
             "ip link set lo up; look at firewall rules and the container's network",
         ),
     }]
@@ -227,18 +227,18 @@ pub(super) fn hand_over() -> DoctorFinding {
         Ok(small.payload() == b"x" && pool.demand("name=large", None)?.payload() == large)
     };
     match handed() {
-        Ok(true) => DoctorFinding::ok(CHECK, "a small and a large object went through a pool of this process"),
+        Ok(true) => DoctorFinding::ok(CHECK, "a pool of this process transferred a small and a large object"),
         Ok(false) => DoctorFinding::fail(
             CHECK,
-            "what was received is not what was offered",
+            "a received object differs from the offered one",
             "payloads are damaged on their way",
-            "test the memory of this machine, and tell us",
+            "test the memory of this machine, and report this",
         ),
         Err(error) => DoctorFinding::fail(
             CHECK,
             error.to_string(),
             "no program of this user can use a pool here",
-            "look at what failed above; if nothing did, tell us",
+            "check the failures above; if there are none, report this",
         ),
     }
 }

@@ -374,7 +374,7 @@ impl<'a> PoolCopier<'a> {
             missed => Err(Error::new(
                 Code::Gone,
                 format!("{missed} objects that matched"),
-                "went before they were copied",
+                "were removed before they were copied",
             )),
         }
     }

@@ -112,7 +112,7 @@ impl GetArguments {
                 ("--group", self.group.is_some()),
             ];
             if let Some((name, _)) = of_many.iter().find(|(_, given)| *given) {
-                return wrong(name, "it goes with --all or --follow");
+                return wrong(name, "it needs --all or --follow");
             }
         }
         if self.follow && self.count.is_none() && self.into.is_one_file() {
@@ -246,7 +246,7 @@ impl GetArguments {
         Error::new(
             Code::Timeout,
             self.selectors.join(","),
-            format!("{objects} of {count} objects came in time"),
+            format!("{objects} of {count} objects arrived in time"),
         )
     }
 }

@@ -116,7 +116,7 @@ impl PayloadSink {
                 let key = hash(&(object.schema().name(), object.key()));
                 if *names.entry(hash(&path)).or_insert(key) != key {
                     let cause = format!(
-                        "two objects would have this name, {} the second: --template can tell them apart",
+                        "two objects would have this name, {} the second: distinguish them with --template",
                         object.key()
                     );
                     let error = Error::new(Code::Conflict, path.display().to_string(), cause);

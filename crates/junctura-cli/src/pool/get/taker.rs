@@ -211,7 +211,7 @@ impl PayloadTaker {
                 Err(Error::new(
                     Code::Gone,
                     subject,
-                    format!("went before they were got:\n  {}", missed.join("\n  ")),
+                    format!("were removed before they were received:\n  {}", missed.join("\n  ")),
                 ))
             }
         }

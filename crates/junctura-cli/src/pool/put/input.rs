@@ -138,7 +138,7 @@ impl InputSource {
     fn reserve(&mut self, bytes: usize) -> Result<()> {
         let more = bytes.saturating_sub(self.buffer.len());
         self.buffer.try_reserve_exact(more).map_err(|_| {
-            let cause = format!("there is no memory for {bytes} bytes of it");
+            let cause = format!("there is no memory for {bytes} bytes");
             Error::new(Code::TooLarge, self.name.as_str(), cause)
         })
     }

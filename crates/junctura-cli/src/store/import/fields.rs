@@ -105,7 +105,8 @@ impl FieldListing {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| {
-            let cause = format!("{error}; FDB is read with its own Python package: --python says which Python has it");
+            let cause =
+                format!("{error}; FDB is read with its own Python package: --python selects the Python that has it");
             Error::new(Code::Unsupported, python.display().to_string(), cause)
         })?;
         let (Some(told), Some(noise)) = (child.stdout.take(), child.stderr.take()) else {

@@ -52,7 +52,7 @@ pub(crate) fn follow(
             if until.count.is_none() {
                 break;
             }
-            let cause = format!("{left} more were to come");
+            let cause = format!("{left} more were expected");
             return Err(Error::new(Code::Timeout, selector, cause));
         };
         let wanted: Vec<StoredObject<'_>> = listing

@@ -51,7 +51,7 @@ impl ValuesArguments {
                 Some(_) => Err(Error::new(
                     Code::InvalidArgument,
                     "--python",
-                    "it goes with --values, --atol or --rtol",
+                    "it needs --values, --atol or --rtol",
                 )),
                 None => Ok(None),
             };
@@ -73,7 +73,7 @@ impl ValuesArguments {
         if values.told().is_ok_and(|line| line == "ready") {
             return Ok(Some(values));
         }
-        let cause = "it has no such package: pip install 'junctura[grib]', or --python says which Python has it";
+        let cause = "it has no such package: pip install 'junctura[grib]', or --python selects the Python that has it";
         let python = command.get_program().display().to_string();
         Err(Error::new(Code::Unsupported, format!("{python} -m {MODULE}"), cause))
     }

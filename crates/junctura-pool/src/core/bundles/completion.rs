@@ -76,7 +76,7 @@ impl Core {
         if let Some(bundle) = self.exchange.bundles.table.get_mut(&number) {
             bundle.orphaned = None;
             self.exchange
-                .abort_bundle(number, None, "all its producers are gone", fx);
+                .abort_bundle(number, None, "all its producers have disconnected", fx);
         }
     }
 }

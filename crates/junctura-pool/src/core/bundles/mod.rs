@@ -368,7 +368,7 @@ impl BundleTable {
                 .get(*number)
                 .is_some_and(|bundle| bundle.phase != BundlePhase::Visible);
             if is_open && path::parent(inner) == Some(path) {
-                let cause = format!("{inner} was opened before it, and stands by itself");
+                let cause = format!("{inner} was opened before it, and is independent");
                 return Err(Error::new(Code::Conflict, subject(Some(path)), cause));
             }
         }

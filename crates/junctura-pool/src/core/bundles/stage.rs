@@ -43,7 +43,7 @@ impl ObjectExchange {
             .clients
             .examine(&self.objects, &self.retention, client, content)?;
         if content.head.flags.get() & fixed::IF_WANTED != 0 {
-            let cause = "who wants a member is known when its bundle is complete";
+            let cause = "the consumers of a member are determined when its bundle is complete";
             return Err(Error::new(Code::InvalidArgument, "if wanted", cause).into());
         }
         let number = self.asked.clients.bundle_of(client, through)?;

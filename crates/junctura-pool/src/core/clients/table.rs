@@ -85,7 +85,7 @@ impl ClientTable {
         let theirs = Schema::parse_yaml(text)?;
         let Some(ours) = self.config.schemas.iter().find(|schema| schema.name() == theirs.name()) else {
             let known: Vec<_> = self.config.schemas.iter().map(|schema| schema.name()).collect();
-            let cause = format!("the pool knows no schema of this name; it knows {}", known.join(", "));
+            let cause = format!("the pool has no schema of this name; it has {}", known.join(", "));
             return Err(Error::new(
                 Code::SchemaMismatch,
                 format!("schema {}", theirs.name()),
@@ -227,7 +227,7 @@ impl ClientTable {
     pub(in crate::core) fn consumers_of(&self, client: u32, number: u32) -> Result<u32> {
         let sets = self.table.get(&client).map(|state| &state.consumers);
         sets.and_then(|sets| sets.get(number as usize)).copied().ok_or_else(|| {
-            let cause = format!("this client has named nobody under the number {number}");
+            let cause = format!("this client has named no consumer under the number {number}");
             Error::new(Code::InvalidArgument, "retention", cause)
         })
     }

@@ -22,7 +22,7 @@ impl Core {
         let outcome = match (request, known) {
             (Request::Hello(hello), false) => self.hello(client, number, &hello, fx),
             (Request::Hello(_), true) => Err(protocol("Hello", "the client is known already")),
-            (_, false) => Err(protocol("first frame", "a client says Hello first")),
+            (_, false) => Err(protocol("first frame", "the first request is Hello")),
             (Request::Offer { head, record, inline }, _) => {
                 self.offer(client, number, None, OfferContent { head, record, inline }, fx);
                 return;
@@ -57,7 +57,7 @@ impl Core {
                 .asked
                 .sync(&mut self.exchange.deferred, client, number, fx),
             (Request::Pack(_), _) => {
-                let cause = "whoever shares the pool's memory reads pieces there; a gate packs for others";
+                let cause = "a client that shares the pool's memory reads pieces there; a gate packs for others";
                 Err(Error::new(Code::Unsupported, "pack", cause))
             }
             (Request::Archived(archived), _) => self.archived(client, number, &archived, fx),
@@ -165,7 +165,7 @@ impl Core {
                 return Err(Error::new(
                     Code::NotFound,
                     format!("request {which}"),
-                    "nothing of this number goes on",
+                    "no request has this number",
                 ));
             }
         }

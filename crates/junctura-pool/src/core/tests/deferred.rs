@@ -309,6 +309,6 @@ fn timers_come_in_their_time_while_very_many_go() {
     offer_five(&mut world, p);
     world.demand(c, 1, "name=z", Some(10));
     world.pass(10);
-    assert_eq!(world.heard(c), ["1: Timeout nothing of this came in time"]);
+    assert_eq!(world.heard(c), ["1: Timeout no matching object arrived in time"]);
     assert_eq!(visible(&world), 3);
 }

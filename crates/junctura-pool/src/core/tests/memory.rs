@@ -208,7 +208,7 @@ fn a_client_that_does_not_say_hello_is_sent_away() {
     world.ask(stranger, 1, junctura_wire::Request::Stat);
     assert_eq!(
         world.heard(stranger),
-        ["1: Protocol a client says Hello first", "disconnected"]
+        ["1: Protocol the first request is Hello", "disconnected"]
     );
     world.ask(stranger, 2, junctura_wire::Request::Stat);
     assert!(world.heard(stranger).is_empty());

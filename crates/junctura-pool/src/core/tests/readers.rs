@@ -21,7 +21,7 @@ fn a_demand_is_answered_now_or_when_the_object_comes() {
     world.pass(4);
     assert!(world.heard(c).is_empty());
     world.pass(1);
-    assert_eq!(world.heard(c), ["4: Timeout nothing of this came in time"]);
+    assert_eq!(world.heard(c), ["4: Timeout no matching object arrived in time"]);
 }
 
 #[test]

@@ -171,7 +171,10 @@ fn a_time_of_nothing_is_refused_and_changes_nothing() {
     world.offer_for(p, 2, "a", 0);
     assert_eq!(
         world.heard(p),
-        ["1: offered v1", "2: InvalidArgument for no time: nobody could get it"]
+        [
+            "1: offered v1",
+            "2: InvalidArgument for no time: no consumer could receive it"
+        ]
     );
     assert_eq!(world.core.stat().objects.visible, 1);
     assert_eq!(world.core.exchange.objects.expiries.len(), 0);

@@ -656,7 +656,7 @@ fn packed(codecs: &ArrayRef, lengths: &UInt64Array) -> Result<Vec<Option<PackedO
     let of_row = |(row, at): (usize, Option<usize>)| {
         let Some(at) = at else { return Ok(None) };
         let codec = known.get(at).copied().flatten();
-        let codec = codec.ok_or_else(|| corrupt("it has an object that lies packed in an unknown way"))?;
+        let codec = codec.ok_or_else(|| corrupt("it has an object in an unknown compression"))?;
         let length = lengths.value(row);
         Ok(Some(PackedObject { codec, length }))
     };

@@ -41,5 +41,5 @@ impl ChunkReader for FileSpan {
 }
 
 fn behind() -> ParquetError {
-    ParquetError::EOF("it says that more lies there".to_owned())
+    ParquetError::EOF("it states more bytes than it has".to_owned())
 }

@@ -175,7 +175,7 @@ pub(crate) fn arrays(column: &TextColumn, kind: Type) -> Result<OfRows<'_>> {
         read: impl Fn(&str) -> Option<T>,
     ) -> Result<impl Fn(Range<u32>) -> A + 'a> {
         let values: Option<Vec<T>> = column.values().map(read).collect();
-        let values = values.ok_or_else(|| corrupt("a value is not what its type says"))?;
+        let values = values.ok_or_else(|| corrupt("a value does not fit its type"))?;
         Ok(move |rows| {
             let value = |number: u32| Some(values[number.checked_sub(1)? as usize]);
             column.numbers_of(rows).map(value).collect()

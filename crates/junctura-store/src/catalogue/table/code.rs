@@ -216,7 +216,7 @@ impl RowTable {
     fn decode_more(&mut self, reader: &mut VarintReader<'_>, rows: Range<usize>) -> Result<()> {
         let which = reader.byte()?;
         if which & !(VERSIONS | PACKED) != 0 {
-            return Err(later(&format!("they say more of each row ({which:#04x})")));
+            return Err(later(&format!("they have more columns ({which:#04x})")));
         }
         for row in rows.clone() {
             let is_there = which & VERSIONS != 0;

@@ -45,8 +45,7 @@ impl SchemaPacking {
         };
         let of_schemas: Vec<Option<Selector>> = schemas.iter().enumerate().map(of_schema).collect();
         if of_schemas.iter().all(Option::is_none) {
-            let cause =
-                "it asks for an attribute that is not of the first level of a key, by which objects lie together";
+            let cause = "it selects by an attribute that is not in the first level of a key, which decides the place of objects";
             let selector = format!("compression of {:?}", packing.datasets);
             return Err(Error::new(Code::InvalidArgument, selector, cause));
         }

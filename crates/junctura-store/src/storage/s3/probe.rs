@@ -62,9 +62,7 @@ fn twice(disk: &S3Disk, asked_once: &S3Disk, name: &str) -> io::Result<()> {
     match asked_once.put_new(&path, b"one") {
         Ok(()) => {}
         Err(error) if error.to_string().contains(NOT_KNOWN) => {
-            return Err(unfit(
-                "it does not know how to create an object only where its name is free",
-            ));
+            return Err(unfit("it does not support creating an object only if its name is free"));
         }
         // It may be busy, and may have done it all the same.
         Err(_) => match disk.put_new(&path, b"one") {
@@ -73,12 +71,12 @@ fn twice(disk: &S3Disk, asked_once: &S3Disk, name: &str) -> io::Result<()> {
         },
     }
     match disk.put_new(&path, b"another") {
-        Ok(()) => return Err(unfit("it creates an object whose name is taken")),
+        Ok(()) => return Err(unfit("it replaces an object when its name is taken")),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error),
     }
     if disk.get(&path, BYTES_MAX)? != b"one" {
-        return Err(unfit("it refuses to create an object whose name is taken, and does it"));
+        return Err(unfit("it refuses to replace an object, and replaces it"));
     }
     Ok(())
 }
@@ -108,7 +106,7 @@ fn race(disk: &S3Disk, name: &str) -> io::Result<()> {
         [] => Ok(()),
         [winner] if found == [winner] => Ok(()),
         _ => Err(unfit(
-            "of several that create one object at once, more than one is told that it did",
+            "of several clients that create one object at once, more than one gets success",
         )),
     }
 }

@@ -115,7 +115,7 @@ impl UploadState {
         match self.end {
             UploadEnd::Open => Ok(()),
             UploadEnd::Done => Err(io::Error::new(io::ErrorKind::Unsupported, "an object is written once")),
-            UploadEnd::Failed => Err(io::Error::other("a part of it did not arrive")),
+            UploadEnd::Failed => Err(io::Error::other("a part did not arrive")),
         }
     }
 

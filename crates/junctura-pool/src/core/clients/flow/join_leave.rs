@@ -257,13 +257,7 @@ impl ClientRequests {
 /// What a gate states of a client's token.
 fn access(hello: &Hello<'_>) -> Result<ClientAccess> {
     let rights = hello.rights.map_or(Some(AccessRights::ALL), AccessRights::from_bits);
-    let unknown = || {
-        Error::new(
-            Code::Protocol,
-            "Hello",
-            "it states rights that this server does not know",
-        )
-    };
+    let unknown = || Error::new(Code::Protocol, "Hello", "it states unknown rights");
     Ok(ClientAccess {
         rights: rights.ok_or_else(unknown)?,
         token: hello.token,

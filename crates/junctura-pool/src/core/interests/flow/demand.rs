@@ -159,7 +159,11 @@ impl ClientRequests {
         let Some(StandingInterest::Demand(waiting)) = self.interests.get(id) else {
             return;
         };
-        let error = Error::new(Code::Timeout, waiting.selectors.text(), "nothing of this came in time");
+        let error = Error::new(
+            Code::Timeout,
+            waiting.selectors.text(),
+            "no matching object arrived in time",
+        );
         _ = self.end_interest(id);
         self.settle(client, request);
         fx.reply(client, request, &Reply::Failed(WireFailure::from(&error)));

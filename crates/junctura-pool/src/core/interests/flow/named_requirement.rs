@@ -135,7 +135,7 @@ impl ObjectExchange {
         };
         let name = named.name.clone();
         let why = if event == events::LAPSED {
-            "nobody used it for its time to live"
+            "no client used it for its time to live"
         } else {
             ""
         };

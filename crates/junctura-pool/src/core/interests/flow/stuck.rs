@@ -93,7 +93,7 @@ impl Core {
             let recall = memory.recalled.get(&client);
             let since = recall.map_or(now, |recall| memory.others_wait_since(recall));
             let cause = format!(
-                "it kept {} bytes of leased memory in which nothing lay for {} s while others waited for memory",
+                "it kept {} bytes of leased memory empty for {} s while others waited for memory",
                 memory.ledger.leased_bytes(client),
                 seconds(now - since)
             );

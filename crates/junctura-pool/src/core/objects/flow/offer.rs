@@ -168,7 +168,7 @@ impl ObjectExchange {
             .clients
             .examine(&self.objects, &self.retention, client, content)?;
         if examined.keep == ObjectRetention::Together {
-            let cause = "only what is in a bundle can stay as long as the others of it";
+            let cause = "only a member of a bundle can stay as long as the other members";
             return Err(Error::new(Code::InvalidArgument, "retention", cause).into());
         }
         let identity = examined.identity;
@@ -362,7 +362,7 @@ impl ClientTable {
                 return Err(Error::new(
                     Code::InvalidArgument,
                     "retention",
-                    "for no time: nobody could get it",
+                    "for no time: no consumer could receive it",
                 ));
             }
             Ok(ObjectRetention::For(milliseconds(u64::from(given))))

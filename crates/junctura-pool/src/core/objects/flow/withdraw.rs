@@ -363,7 +363,7 @@ impl ClientRequests {
         let entry = &objects[object];
         let whose = |&blocker: &InterestId| match self.interests.still(Some(blocker)) {
             Some(id) => self.interests.owner_of(&self.clients, id),
-            None => "a requirement that has ended and has much to let go".to_owned(),
+            None => "a requirement that has ended and has many objects to release".to_owned(),
         };
         let who: Vec<String> = blockers.iter().map(whose).collect();
         let others = withdrawal.waits.len() - 1;
