@@ -42,7 +42,7 @@ def test_a_time_that_is_over_has_its_status(shell: Shell) -> None:
     put(shell, "a")
     for timeout in ("0s", "10ms"):
         said = shell.error(4, "wait-for", "name=a/b", "--count", "2", "--timeout", timeout)
-        assert "1 of 2 objects came in time" in said
+        assert "1 of 2 objects arrived in time" in said
     done = shell.run("wait-for", "name=a/b", "--count", "2", "--timeout", "0s", "--json", status=4)
     assert b'"reached":false' in done.stdout
 

@@ -358,9 +358,9 @@ impl Server {
             self.is_left = true;
             let names = self.options.config.until_gone.join(", ");
             if self.core.ending().is_some() {
-                tracing::warn!("ending: {names} have disconnected");
+                tracing::warn!("ending: {names} disconnected");
             } else {
-                tracing::warn!("draining: {names} have disconnected, and requirements are still owed objects");
+                tracing::warn!("draining: {names} disconnected, and requirements are still owed objects");
             }
         }
     }
