@@ -138,7 +138,7 @@ pub(crate) fn run(arguments: &RunArguments, program: &ProgramWords) -> Result<()
     Err(program.become_module("junctura._run", words(arguments), arguments.python.as_ref()))
 }
 
-/// What was said, and nothing else: which of it fits depends on what the files are.
+/// Returns the given options; which of them apply depends on the files.
 fn words(arguments: &RunArguments) -> Vec<OsString> {
     let RunArguments { workflow, products, .. } = arguments;
     let mut words: Vec<OsString> = Vec::new();

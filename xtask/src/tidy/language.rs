@@ -7,7 +7,7 @@ use crate::tree::Tree;
 const LIMITS: [(TextKind, f64); 7] = [
     (TextKind::Pages, 1.0),
     (TextKind::Records, 2.9),
-    (TextKind::Help, 10.1),
+    (TextKind::Help, 5.1),
     (TextKind::RustDocs, 10.6),
     (TextKind::RustComments, 16.8),
     (TextKind::Python, 1.0),

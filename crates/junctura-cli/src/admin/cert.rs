@@ -1,4 +1,4 @@
-//! `junctura cert`: how a server shows other machines who it is.
+//! `junctura cert` creates the certificate of a server for other machines.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::admin::security::{
     AUTHORITY, AUTHORITY_KEY, CERTIFICATE, PRIVATE_KEY, private_directory, write_private, write_public,
 };
 
-/// Make the certificate with which a server shows other machines who it is (`junctura pool serve --security`)
+/// Create the certificate of a server for other machines (`junctura pool serve --security`)
 ///
-/// Into FOLDER go the server's certificate and private key, server.pem and server.key, and an authority of its own that has
-/// signed it, ca.pem and ca.key. An authority that is there signs again, so clients need nothing new. Clients believe
-/// whom ca.pem has signed: copy it to them, as the file that `JUNCTURA_CA_FILE` names, or as ~/.config/junctura/ca.pem. A
+/// Writes the certificate and the private key of the server, server.pem and server.key, and a certificate authority that
+/// signs them, ca.pem and ca.key, to FOLDER. An existing authority is used again, so clients need no update. Clients trust
+/// certificates that ca.pem has signed: copy it to them, as the file that `JUNCTURA_CA_FILE` names, or as ~/.config/junctura/ca.pem. A
 /// site with an authority of its own puts its files there under these names instead.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  junctura cert ~/pool-security --host node-7.cluster --host 10.0.0.7")]

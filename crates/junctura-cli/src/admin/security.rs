@@ -1,4 +1,4 @@
-//! The directory of a server's secrets: what is in it, by which names, and who may read it.
+//! The folder of a server's secrets: its files, their names, and their modes.
 
 use std::fs::DirBuilder;
 use std::io::Write;

@@ -26,7 +26,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Serve pools, look at them, and manage what they keep: requirements, groups, bundles
 ///
-/// Objects go into a pool and out of it with `put`, `get`, `ls`, `watch`, `wait-for` and `cp`.
+/// `put`, `get`, `ls`, `watch`, `wait-for` and `cp` transfer and list objects.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PoolCommandArguments {

@@ -689,12 +689,11 @@ impl Archiver {
         match self.counts().missed {
             0 => Ok(()),
             missed => {
-                let subject = format!("{missed} objects that matched");
-                Err(Error::new(
-                    Code::Gone,
-                    subject,
-                    "were removed before they were archived",
-                ))
+                let (subject, cause) = (
+                    format!("{missed} objects"),
+                    "they were removed before they were archived",
+                );
+                Err(Error::new(Code::Gone, subject, cause))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The kernel, its clock and its means to wake somebody.
+//! Checks of the kernel, its clock and its wake-ups.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use super::{DoctorFinding, MachineView};
 const NEEDED: (u32, u32) = (4, 14);
 /// Memory that can never be executed, where it is known.
 const BEST: (u32, u32) = (6, 3);
-/// A clock that says an earlier year than this project has is wrong.
+/// A clock that shows a year before this project is wrong.
 const NOT_BEFORE: Duration = Duration::from_hours(55 * 8766);
 
 pub(super) fn version(_: &MachineView) -> Vec<DoctorFinding> {

@@ -86,7 +86,7 @@ fn judge_address_space(limit: Rlimit) -> DoctorFinding {
     }
 }
 
-/// For who wonders: nothing here locks memory.
+/// For information: nothing here locks memory.
 pub(super) fn locked(_: &MachineView) -> Vec<DoctorFinding> {
     let limit = getrlimit(Resource::Memlock);
     let found = match limit.current {

@@ -1,4 +1,4 @@
-//! How much memory there is, who limits it, and whether it can be shared safely.
+//! Checks of the memory: its amount, its limits, and whether it can be shared safely.
 
 use std::path::{Path, PathBuf};
 

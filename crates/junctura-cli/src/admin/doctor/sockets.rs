@@ -13,7 +13,7 @@ use rustix::process::geteuid;
 
 use super::{DoctorFinding, MachineView, address as meant};
 
-/// Who does not answer in this time is not there.
+/// A server that does not answer in this time is absent.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) fn address(machine: &MachineView) -> Vec<DoctorFinding> {
@@ -171,7 +171,7 @@ fn endpoint(machine: &MachineView) -> Option<&str> {
     machine.pool.strip_prefix("tcp://").filter(|rest| rest.contains(':'))
 }
 
-/// Whether anybody listens where a pool elsewhere is meant to be.
+/// Whether a server listens at the address of a remote pool.
 pub(super) fn elsewhere(machine: &MachineView) -> Vec<DoctorFinding> {
     const CHECK: &str = "pool elsewhere";
     let Some(endpoint) = endpoint(machine) else {

@@ -13,7 +13,7 @@ use junctura_terminal::progress::WorkProgress;
 use junctura_terminal::size;
 use serde_json::json;
 
-/// Failures that say nothing about the next object.
+/// Failures that do not affect the next object.
 const OF_ONE_OBJECT: [Code; 6] = [
     Code::AlreadyExists,
     Code::Conflict,
@@ -33,7 +33,7 @@ const OF_ONE_ARRAY: [Code; 6] = [
     Code::Unsupported,
 ];
 
-/// What is said about each object that TO has.
+/// Reports about each copied object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyNotice {
     Nothing,
@@ -119,12 +119,12 @@ impl<'a> PoolCopier<'a> {
         })
     }
 
-    /// Whether refused objects are told at once and only counted.
+    /// Whether refused objects are reported immediately, or only counted.
     pub(super) fn keep_going(&mut self, keep_going: bool) {
         self.keep_going = keep_going;
     }
 
-    /// Says how many bytes there are.
+    /// Sets the total number of bytes.
     pub(super) fn expect(&mut self, bytes: u64) {
         self.progress.expect(Some(bytes));
     }
@@ -192,7 +192,7 @@ impl<'a> PoolCopier<'a> {
         self.out.flush()
     }
 
-    /// Takes the acknowledgements that have come.
+    /// Receives the acknowledgments so far.
     fn note(&mut self) -> Result<()> {
         while let Ok(ack) = self.acks.try_recv() {
             let Some(held) = self.held.pop_front() else { break };
@@ -265,7 +265,7 @@ impl<'a> PoolCopier<'a> {
         self.note_refused(&held, error)
     }
 
-    /// One object that TO does not take: the end, unless the others are to go on.
+    /// Handles an object that TO refuses: an error, unless the others shall continue.
     fn refuse(&mut self, held: CopiedObject, error: Error) -> Result<()> {
         if !self.keep_going || !OF_ONE_OBJECT.contains(&error.code()) {
             self.tally.refused += 1;
@@ -288,7 +288,7 @@ impl<'a> PoolCopier<'a> {
         Ok(())
     }
 
-    /// Takes note of what went before it could be copied.
+    /// Records objects that were removed before they were copied.
     pub(super) fn miss(&mut self, gap: &Gap) {
         for item in &gap.items {
             let missed = format!("{} {} ({})", item.version, item.object.key(), gap.reason);
@@ -330,7 +330,7 @@ impl<'a> PoolCopier<'a> {
         }
     }
 
-    /// Waits for the rest and says what was done; returns what went wrong.
+    /// Waits for pending copies and prints the summary; returns the first failure.
     pub(super) fn finish(mut self, outcome: Result<()>, summary: bool) -> Result<()> {
         let outcome = outcome.and(self.flush());
         self.progress.end();

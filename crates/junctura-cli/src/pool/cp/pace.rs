@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use junctura::Result;
 
-/// Nobody waits longer for Ctrl-C to be heard.
+/// Maximum wait before Ctrl-C is noticed.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// So many bytes a second, from the first one on.
 pub(super) struct ByteRate {
     bytes_per_second: u64,
-    /// When the next bytes may go.
+    /// Earliest time of the next bytes.
     due: Instant,
 }
 
@@ -22,7 +22,7 @@ impl ByteRate {
         }
     }
 
-    /// Waits until these bytes may go. `meanwhile` is called before each wait, and can end it with an error.
+    /// Waits until these bytes fit the rate. `meanwhile` is called before each wait, and can end it with an error.
     pub(super) fn wait(&mut self, bytes: u64, meanwhile: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         loop {
             let now = Instant::now();
@@ -36,7 +36,7 @@ impl ByteRate {
     }
 }
 
-/// A pause is not made up for: who was idle does not go faster afterwards.
+/// A pause is not compensated: an idle copy is not faster afterwards.
 fn next(due: Instant, now: Instant, bytes: u64, bytes_per_second: u64) -> Instant {
     let takes = Duration::try_from_secs_f64(bytes as f64 / bytes_per_second as f64).unwrap_or(Duration::MAX);
     let since = if now.saturating_duration_since(due) > SLICE {

@@ -1,4 +1,4 @@
-//! What a list shows of an object, wherever it lies.
+//! The lines of a list for an object of a pool or a store.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ pub(super) struct ListedObject<'a> {
     pub(super) object: &'a Described,
     pub(super) bytes: u64,
     pub(super) since: VisibleSince,
-    /// Where the payload lies.
+    /// Location of the payload.
     pub(super) place: Cow<'a, str>,
 }
 

@@ -19,7 +19,7 @@ use super::ListTotal;
 
 /// Values of an attribute that are shown; of more, the first and how many.
 const SHOWN: usize = 12;
-/// Values of an attribute that are told apart; of more, only that there are more.
+/// Maximum number of values of an attribute that are listed; more are only counted.
 const VALUES_MAX: usize = 10_000;
 
 /// A tree that grows with each entry.
@@ -175,7 +175,7 @@ impl AxisValues {
     }
 }
 
-/// The three levels of a key, as they stand in it.
+/// The three levels of a key, in their order.
 fn levels<'a>(schema: &Schema, attributes: impl Iterator<Item = (&'a str, &'a str)>) -> [String; 3] {
     let mut levels = [String::new(), String::new(), String::new()];
     for (name, text) in attributes {

@@ -1,4 +1,4 @@
-//! Objects on their way into the pool: what was offered, what is acknowledged, and what went wrong with which.
+//! Pending offers of files: their acknowledgments and failures.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ pub(super) struct OfferFeed<'a> {
     pipeline: Pipeline,
     acks: Receiver<Ack>,
     unacknowledged: VecDeque<OfferOrigin>,
-    /// Members of the bundle, which are told of when it is visible.
+    /// Members of the bundle, which are reported when it is visible.
     staged: Vec<(u64, OfferOrigin)>,
     acknowledged: u64,
     not_wanted: u64,
     tally: PutTally,
 }
 
-/// Where objects go: into a pool, or a bundle of it.
+/// Destination of the objects: a pool, or a bundle.
 #[derive(Clone, Copy)]
 pub(super) struct OfferTarget<'a> {
     pool: &'a Pool,
@@ -70,12 +70,12 @@ impl<'a> OfferFeed<'a> {
         self.retention = retention;
     }
 
-    /// Whether only what somebody wants is offered.
+    /// Whether only wanted objects are offered.
     pub(super) fn if_wanted(&mut self, if_wanted: bool) {
         self.if_wanted = if_wanted;
     }
 
-    /// Waits for the rest and says what was done; returns what went wrong.
+    /// Waits for pending offers and prints the summary; returns the first failure.
     pub(super) fn finish(mut self, outcome: Result<()>, ending: BundleEnding) -> Result<()> {
         let outcome = outcome.and(self.idle());
         let ended = if outcome.is_ok() && !self.tally.has_failures() {
@@ -87,7 +87,7 @@ impl<'a> OfferFeed<'a> {
             .finish(outcome.and(ended), &[("not wanted", self.not_wanted)])
     }
 
-    /// Takes the acknowledgements that have come.
+    /// Receives the acknowledgments so far.
     fn note(&mut self) -> Result<()> {
         while let Ok(ack) = self.acks.try_recv() {
             self.acknowledged += 1;
@@ -110,7 +110,7 @@ impl<'a> OfferFeed<'a> {
         Ok(())
     }
 
-    /// Seals the bundle, or waits for it, and tells of its members.
+    /// Seals the bundle, or waits for it, and reports its members.
     fn end_bundle(&mut self, ending: BundleEnding) -> Result<()> {
         let Some(bundle) = self.room.bundle else {
             return Ok(());

@@ -19,7 +19,7 @@ use super::input::{Idle, InputSource};
 const BUFFERED_MAX: u64 = 256 << 10;
 /// What is read of a message before anything else: more than any fixed part of a header.
 const HEAD: usize = 64;
-/// How far into a file the first message is looked for, to tell GRIB from other files; bulletin headers are shorter.
+/// Maximum distance of the first message from the begin of a file, to distinguish GRIB from other files; bulletin headers are shorter.
 const LOOK: usize = 4096;
 /// The same for regular files, some of which begin with a header of another format.
 const LOOK_FILE: usize = 64 << 10;
@@ -54,7 +54,7 @@ pub(crate) struct MessageSplitter {
     damaged: bool,
 }
 
-/// What comes next.
+/// The next part of the input.
 pub(crate) enum NextMessage<A> {
     /// A message of so many bytes, in the buffer: see [`MessageSplitter::message`]; [`MessageSplitter::take`] goes on after it.
     Buffered(usize),
@@ -64,7 +64,7 @@ pub(crate) enum NextMessage<A> {
     End,
 }
 
-/// What looking at a place came to: a message, or what is wrong with it.
+/// Result of a look at a position: a message, or its fault.
 type Looked<A> = std::result::Result<NextMessage<A>, GribError>;
 
 impl MessageSplitter {
@@ -90,7 +90,7 @@ impl MessageSplitter {
     /// Finds the next message; `place` gives room for one that is too large for the buffer.
     ///
     /// # Errors
-    /// What reading and `place` say. Called again after that, it goes on behind the message.
+    /// Errors of reading and of `place`. A further call continues behind the message.
     pub(crate) fn next<A: DerefMut<Target = [u8]>>(
         &mut self,
         idle: Idle<'_>,
@@ -122,7 +122,7 @@ impl MessageSplitter {
         Message::new(&self.input.buffered()[..bytes]).map_err(|error| self.numbered(error))
     }
 
-    /// Goes on after the message of [`NextMessage::Buffered`].
+    /// Continues behind the message of [`NextMessage::Buffered`].
     pub(crate) fn take(&mut self, bytes: usize) {
         self.input.skip(bytes);
     }
@@ -137,7 +137,7 @@ impl MessageSplitter {
         }
     }
 
-    /// Goes to the next `GRIB`; false at the end.
+    /// Advances to the next `GRIB`; false at the end.
     fn seek_mark(&mut self, idle: Idle<'_>) -> Result<bool> {
         loop {
             let bytes = self.input.fill(4, idle)?;

@@ -104,7 +104,7 @@ pub(crate) fn given<'a>(attributes: &'a Attributes<'a>) -> Vec<(&'a str, Given<'
         .collect()
 }
 
-/// What stands in for keys that the header may lack.
+/// Values for keys that the header may lack.
 fn stand_ins(keys: &MessageKeys) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
     let or_unknown = |name: &str| {
         keys.get(name)
@@ -120,7 +120,7 @@ fn stand_ins(keys: &MessageKeys) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
     .into_iter()
 }
 
-/// ecCodes' words for what it has no word for say nothing.
+/// Placeholders of ecCodes for unknown values.
 fn is_known(value: &KeyValue) -> bool {
     !matches!(value.as_str(), Some("unknown" | "~" | ""))
 }

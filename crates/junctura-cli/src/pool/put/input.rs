@@ -91,7 +91,7 @@ impl InputSource {
         self.bytes
     }
 
-    /// Where the next byte lies.
+    /// Position of the next byte.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
@@ -143,7 +143,7 @@ impl InputSource {
         })
     }
 
-    /// Goes on so many bytes, which must be in the buffer.
+    /// Advances by so many bytes, which must be in the buffer.
     pub(crate) fn skip(&mut self, bytes: usize) {
         let bytes = bytes.min(self.buffer.len() - self.begin);
         self.begin += bytes;
