@@ -689,10 +689,8 @@ impl Archiver {
         match self.counts().missed {
             0 => Ok(()),
             missed => {
-                let (subject, cause) = (
-                    format!("{missed} objects"),
-                    "they were removed before they were archived",
-                );
+                let subject = format!("{missed} objects that matched");
+                let cause = "were removed before they were archived";
                 Err(Error::new(Code::Gone, subject, cause))
             }
         }
