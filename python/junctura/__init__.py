@@ -195,3 +195,7 @@ def __getattr__(name: str) -> Any:
     module, member = _LATER[name]
     found = imported(module)
     return found if member is None else getattr(found, member)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, "errors"})

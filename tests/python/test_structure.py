@@ -92,3 +92,13 @@ def test_no_property_takes_a_lock_that_a_forked_child_may_wait_for() -> None:
         or (isinstance(node, ast.ImportFrom) and any(name.name == "cached_property" for name in node.names))
     ]
     assert wrong == []
+
+
+def test_completion_shows_the_public_names_alone() -> None:
+    shown = dir(junctura)
+    assert set(junctura.__all__) <= set(shown)
+    assert {"Exchange", "aio", "dask", "remap"} <= set(shown)
+    assert not [
+        name for name in shown if is_private(name) or name in ("Any", "TYPE_CHECKING", "annotations", "imported")
+    ]
+    assert all(getattr(junctura, name) is not None for name in shown)

@@ -28,6 +28,12 @@ RUN = ("sh", "python", *COMPILED)
 TESTED_ELSEWHERE = ("rust", "text")
 CONTINUES = re.compile(r"^<!-- continues: (?P<page>\S+) -->$", re.M)
 FILE = re.compile(r"(?:/\* (?P<c>\w+\.(?:c|cpp)) \*/|! (?P<fortran>\w+\.f90))$", re.M)
+# Open MPI refuses root, and more ranks than cores.
+MPI_ON_ANY_MACHINE = {
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
 BLOCK = re.compile(r"(?P<skip><!-- not run: [^>]*-->\s*)?^```(?P<language>\w+)[^\n]*\n(?P<code>.*?)^```$", re.M | re.S)
 
 
@@ -94,7 +100,14 @@ def environment(scratch: Path) -> dict[str, str]:
     runtime = scratch / "run"
     runtime.mkdir(mode=0o700)
     packages = {"PKG_CONFIG_PATH": str(scratch / "prefix/lib/pkgconfig")}
-    return {**os.environ, **packages, "PATH": path, "XDG_RUNTIME_DIR": str(runtime), "JUNCTURA_REPO": str(ROOT)}
+    return {
+        **os.environ,
+        **MPI_ON_ANY_MACHINE,
+        **packages,
+        "PATH": path,
+        "XDG_RUNTIME_DIR": str(runtime),
+        "JUNCTURA_REPO": str(ROOT),
+    }
 
 
 def install_c(scratch: Path) -> None:

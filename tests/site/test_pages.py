@@ -19,7 +19,9 @@ from junctura._progress import status_of_error
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs/guide"
-JUNCTURA = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), os.environ.get("JUNCTURA_PROFILE", "ci"), "junctura")
+JUNCTURA = Path(
+    os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), os.environ.get("JUNCTURA_PROFILE", "ci"), "junctura"
+)
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +123,12 @@ def test_every_limit_has_its_row() -> None:
                 capture_output=True,
                 check=True,
             )
-            subprocess.run([str(JUNCTURA), "pool", "stop", "--pool", "unix:limits"], env=environment, capture_output=True, check=True)
+            subprocess.run(
+                [str(JUNCTURA), "pool", "stop", "--pool", "unix:limits"],
+                env=environment,
+                capture_output=True,
+                check=True,
+            )
     limits = json.loads(stat.stdout)["limits"]
     page = (GUIDE / "operations.md").read_text()
     rows = {name: int(value) for name, value in re.findall(r"^\| `(\w+)` \| (\d+) \| [^|]+ \|$", page, re.M)}
@@ -144,3 +151,17 @@ def test_the_figures_are_those_of_the_benchmarks() -> None:
 def test_decisions_and_formats_are_in_the_site(site: Path) -> None:
     for page in [*(ROOT / "docs/decisions").glob("0*.md"), *(ROOT / "docs/formats").glob("*.md")]:
         assert (site / page.relative_to(ROOT / "docs").with_suffix(".html")).exists()
+
+
+# Variables for tests.
+FOR_TESTS = {"JUNCTURA_ISA", "JUNCTURA_SEEDS"}
+
+
+def test_every_variable_of_the_environment_has_its_row() -> None:
+    read = set()
+    for path in [*(ROOT / "crates").glob("*/src/**/*.rs"), *(ROOT / "python/junctura").rglob("*.py")]:
+        if "tests" not in path.parts and path.name != "tests.rs":
+            read |= set(re.findall(r'"(JUNCTURA_[A-Z_]+)"', path.read_text()))
+    read = {name for name in read if name not in FOR_TESTS and not name.startswith("JUNCTURA_TEST_")}
+    rows = re.findall(r"^\| `(JUNCTURA_\w+)` \|", (GUIDE / "environment.md").read_text(), re.M)
+    assert sorted(rows) == sorted(read)
