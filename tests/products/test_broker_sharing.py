@@ -232,14 +232,15 @@ def test_nine_of_twelve_parameters_are_not_moved(tmp_path: Path, monkeypatch: py
 
 def test_what_tasks_keep_and_read_is_memory_of_the_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An array that a model offers, what a task keeps of it, and what a product is made of: none is copied."""
-    read: list[tuple[junctura.Object, Field]] = []
+    read: list[tuple[str, Any, Field]] = []
     given: list[Field] = []
     module: Any = worker_process
     field_of, make = module.field_of, module.make
 
     def reads(obj: junctura.Object, attributes: Any) -> Field:
-        read.append((obj, field_of(obj, attributes)))
-        return read[-1][1]
+        # The worker releases the object; a view of it stays valid.
+        read.append((obj.transport, obj.array(), field_of(obj, attributes)))
+        return read[-1][2]
 
     def makes(wanted: Any, fields: Sequence[Field], *more: Any) -> Any:
         given.extend(fields)
@@ -256,8 +257,8 @@ def test_what_tasks_keep_and_read_is_memory_of_the_pool(tmp_path: Path, monkeypa
         worker = Worker(own, BrokerJob(recipes(tmp_path, text), pool.url, None, str(tmp_path / "out")))
         worker.do(TaskOrder(0, DecodeInput(0, key, nodes=(0,), keep=(0,))))
         worker.do(TaskOrder(1, MakeProduct(0, ((key, "1"),))))
-        ((obj, field),) = read
-        assert obj.transport == "shared" and np.shares_memory(field.values, obj.array())
+        ((transport, array, field),) = read
+        assert transport == "shared" and np.shares_memory(field.values, array)
         with own.demand(name="array/0", timeout=0) as kept:
             assert kept.transport == "shared"
             assert [np.shares_memory(one.values, np.frombuffer(memoryview(kept), np.uint8)) for one in given] == [True]
