@@ -76,7 +76,7 @@ def test_what_is_committed_is_told_as_it_comes(bare: Shell, tmp_path: Path) -> N
         ("{space=default}{}{name=c}", 3),
     ]
     assert bare.text("store", "inspect", *store, "--after", "2", "--follow", "--timeout", "1ms").endswith("{name=c}\n")
-    assert "1 more were to come" in bare.error(
+    assert "1 more were expected" in bare.error(
         4, "store", "inspect", *store, "--follow", "--count", "4", "--timeout", "1ms"
     )
 

@@ -57,7 +57,7 @@ def test_a_watch_tells_what_is_committed_from_now_on(bare: Shell, store: list[st
 def test_a_watch_ends_when_it_is_time(bare: Shell, store: list[str]) -> None:
     archive(bare, store, "before")
     assert bare.text("watch", *store, "--timeout", "1ms") == ""
-    assert "1 more were to come" in bare.error(4, "watch", *store, "--count", "1", "--timeout", "1ms")
+    assert "1 more were expected" in bare.error(4, "watch", *store, "--count", "1", "--timeout", "1ms")
     assert "cannot be used with" in bare.error(2, "watch", *store, "--kind", "offered")
     watch = bare.start("watch", *store)
     assert "watching" in watch.said()
@@ -91,7 +91,7 @@ def test_a_retrieval_goes_on_until_so_many_came(bare: Shell, store: list[str], t
     assert bare.run("store", "retrieve", *store, "*", "--count", "2", "-o", "-").stdout == b"ab"
     out = tmp_path / "out"
     said = bare.error(4, "store", "retrieve", *store, "name=a/b", "--count", "3", "--timeout", "1ms", "-o", out)
-    assert "1 more were to come" in said
+    assert "1 more were expected" in said
     assert not out.exists()
 
 

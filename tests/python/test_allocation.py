@@ -79,12 +79,12 @@ def test_arrays_stay_readable(pool: junctura.Pool, size: int) -> None:
 def test_not_offered_while_something_could_write(pool: junctura.Pool, size: int) -> None:
     memory = pool.allocate(size)
     view = memoryview(memory)
-    with pytest.raises(junctura.InvalidArgument, match="1 views"):
+    with pytest.raises(junctura.InvalidArgument, match="1 writable views"):
         memory.offer(name="a")
     view.release()
     array = memory.array()
     other = np.asarray(memory)
-    with pytest.raises(junctura.InvalidArgument, match="1 views"):
+    with pytest.raises(junctura.InvalidArgument, match="1 writable views"):
         memory.offer(name="a")
     array[:] = other
     del other

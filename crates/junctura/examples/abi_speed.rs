@@ -5,13 +5,13 @@
 
 use std::time::Instant;
 
-use junctura::{OfferOptions, Pool, Retention};
+use junctura::{Code, Error, OfferOptions, Pool, Retention};
 
 fn main() -> junctura::Result<()> {
     let words: Vec<usize> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
     let [bytes, rounds, batches] = words[..] else {
-        eprintln!("usage: abi_speed BYTES ROUNDS BATCHES");
-        std::process::exit(2);
+        let cause = "usage: abi_speed BYTES ROUNDS BATCHES";
+        return Err(Error::new(Code::InvalidArgument, "arguments", cause));
     };
     let pool = Pool::builder().schema("free").open()?;
     let mut times = Vec::new();

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "net")]
 mod credential_files;
+#[cfg(feature = "net")]
 mod remote;
 
 use std::fmt;
