@@ -69,11 +69,11 @@ def test_a_viewer_reads_and_changes_nothing(guarded: Guarded) -> None:
     assert guarded.run(viewer, "ls", "--count", "*").strip() == "1"
     assert "token" in guarded.run(viewer, "pool", "stat", "--json")
     for right, arguments in (
-        ("offer", ("withdraw", "name=one", "--schema", "free")),
-        ("offer", ("withdraw-all", "name=one")),
-        ("admin", ("retract", "keeper")),
-        ("admin", ("stop", guarded.url)),
-        ("admin", ("stop", guarded.url, "--now")),
+        ("offer", ("pool", "withdraw", "name=one", "--schema", "free")),
+        ("offer", ("pool", "withdraw-all", "name=one")),
+        ("admin", ("pool", "retract", "keeper")),
+        ("admin", ("pool", "stop", "--pool", guarded.url)),
+        ("admin", ("pool", "stop", "--pool", guarded.url, "--now")),
     ):
         message = guarded.run(viewer, *arguments, status=1)
         assert f"needs the right {right}" in message, message

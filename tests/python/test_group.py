@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import cast
 
 import pytest
 
@@ -31,9 +33,9 @@ sys.stdin.read()
 TCP = os.environ.get("JUNCTURA_TEST_DETOUR") == "tcp"
 
 
-def names(pool: junctura.Pool, count: int) -> list[str]:
+def names(pool: junctura.Pool, count: int, first: int = 0) -> list[str]:
     """Offers so many objects; gives their names."""
-    offered = [f"job{n}" for n in range(count)]
+    offered = [f"job{n}" for n in range(first, first + count)]
     for name in offered:
         pool.offer(bytes(100_000), name=name)
     return offered
@@ -196,6 +198,88 @@ def test_a_loop_keeps_what_the_program_has_stored(pool: junctura.Pool) -> None:
         assert follow.held == 1
         pool.sync()
         assert owed(pool) == 1
+
+
+def into_a_list(follow: junctura.Follow, stored: list[junctura.Object]) -> None:
+    stored.extend(follow)
+
+
+def by_a_deque(follow: junctura.Follow, stored: list[junctura.Object]) -> None:
+    stored.extend(deque(follow))
+
+
+def by_a_variable_that_is_deleted(follow: junctura.Follow, stored: list[junctura.Object]) -> None:
+    for obj in follow:
+        stored.append(obj)
+        del obj
+
+
+def by_a_variable_that_is_set_again(follow: junctura.Follow, stored: list[junctura.Object]) -> None:
+    for obj in follow:
+        stored.append(obj)
+        obj = None  # type: ignore[assignment]
+
+
+def by_a_place_in_a_list(follow: junctura.Follow, stored: list[junctura.Object]) -> None:
+    place: list[junctura.Object | None] = [None]
+    for place[0] in follow:
+        stored.append(cast(junctura.Object, place.pop()))
+        place.append(None)
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        into_a_list,
+        by_a_deque,
+        by_a_variable_that_is_deleted,
+        by_a_variable_that_is_set_again,
+        by_a_place_in_a_list,
+    ],
+)
+def test_what_is_stored_once_and_in_no_variable_of_a_loop_is_held(
+    pool: junctura.Pool, take: Callable[[junctura.Follow, list[junctura.Object]], None]
+) -> None:
+    pool.follow("", group="workers").close()
+    names(pool, 3)
+    stored: list[junctura.Object] = []
+    with pool.follow(group="workers", until_live=True) as follow:
+        take(follow, stored)
+        assert [obj.released for obj in stored] == [False] * 3
+        pool.sync()
+        assert owed(pool) == 3
+
+
+def test_a_loop_that_waits_releases_nothing_of_another_loop(pool: junctura.Pool) -> None:
+    """Two threads loop over one follow: one works on its object while the other one waits."""
+    pool.follow("", group="workers").close()
+    names(pool, 1)
+    is_working, is_done = threading.Event(), threading.Event()
+    released: list[bool] = []
+    with pool.follow(group="workers", window=2) as follow:
+
+        def work() -> None:
+            for obj in follow:
+                is_working.set()
+                is_done.wait()
+                released.append(obj.released)
+                return
+
+        def wait() -> None:
+            with contextlib.suppress(junctura.Closed):
+                for _ in follow:
+                    return
+
+        threads = [threading.Thread(target=work), threading.Thread(target=wait)]
+        threads[0].start()
+        is_working.wait()
+        threads[1].start()
+        # The other loop has begun to wait when an object for it has come.
+        names(pool, 1, first=1)
+        threads[1].join()
+        is_done.set()
+        threads[0].join()
+    assert released == [False]
 
 
 def test_what_next_returns_is_held_until_it_is_released(pool: junctura.Pool) -> None:

@@ -48,7 +48,7 @@ mod _native {
     #[pymodule_export]
     use crate::handles::follow::{PyFollow, PyGap, PyLive};
     #[pymodule_export]
-    use crate::handles::object::PyReceived;
+    use crate::handles::object::{LoopedObjects, PyReceived};
     #[pymodule_export]
     use crate::handles::pipeline::PyPipeline;
     #[pymodule_export]

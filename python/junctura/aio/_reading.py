@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import AsyncIterator, Callable, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from junctura import _native
+from junctura._loops import has_own_variable
 from junctura.aio._board import Opening, Switchboard, ended, forget, keeping, next_of
 from junctura.errors import NotFound
 
@@ -100,7 +102,10 @@ class Follow(Opening["_native.Follow"]):
             await ended(self._board, self._opened._begin_stop)
 
     def __aiter__(self) -> AsyncIterator[Object]:
-        return _Loop(self)
+        here = inspect.currentframe()
+        caller = here.f_back if here else None
+        has_variable = caller is not None and has_own_variable(caller.f_code, caller.f_lasti)
+        return _Loop(self, _native._LoopedObjects(has_variable))
 
     async def __anext__(self) -> Object:
         item = await self.next()
@@ -109,17 +114,17 @@ class Follow(Opening["_native.Follow"]):
         found: Object = item
         return found
 
-    async def _next_of_loop(self) -> Object:
+    async def _next_of_loop(self, looped: _native._LoopedObjects) -> Object:
         native = await self._get()
         taken = native._take()
         if taken is None:
-            native._complete_looped()
+            looped.complete()
             taken = (await self.next(),)
         if taken[0] is None:
-            native._complete_looped()
+            looped.complete()
             raise StopAsyncIteration
         found: Object = taken[0]
-        native._note_looped(found)
+        looped.note(found)
         return found
 
     async def __aenter__(self) -> Self:
@@ -139,14 +144,14 @@ class Follow(Opening["_native.Follow"]):
 class _Loop:
     """An ``async for`` over a follow. While it waits, it releases the objects before, as a `for` loop does."""
 
-    def __init__(self, follow: Follow) -> None:
-        self._follow = follow
+    def __init__(self, follow: Follow, looped: _native._LoopedObjects) -> None:
+        self._follow, self._looped = follow, looped
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Object:
-        return await self._follow._next_of_loop()
+        return await self._follow._next_of_loop(self._looped)
 
 
 class Subscription(Opening["_native.Subscription"]):

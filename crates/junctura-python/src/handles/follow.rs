@@ -52,12 +52,14 @@ pub(crate) struct PyFollow {
     window: usize,
     shown: ShownItems,
     snapshot: u64,
-    looped: LoopedObjects,
 }
 
 /// A loop over a follow.
 #[pyclass(module = "junctura._native", name = "_FollowLoop", frozen)]
-pub(crate) struct PyFollowLoop(Py<PyFollow>);
+pub(crate) struct PyFollowLoop {
+    follow: Py<PyFollow>,
+    looped: LoopedObjects,
+}
 
 /// A report of objects that the reader missed, because they were removed before they could be delivered.
 #[pyclass(module = "junctura", name = "Gap", frozen, get_all)]
@@ -148,7 +150,6 @@ impl PyFollow {
             errand: Mutex::new(None),
             holdings: FollowHoldings::default(),
             shown,
-            looped: LoopedObjects::default(),
         }
     }
 
@@ -342,16 +343,6 @@ impl PyFollow {
         self.advance(py, crate::conversion::options::timeout(py, timeout)?, None)
     }
 
-    /// A loop has received an item.
-    fn _note_looped(&self, item: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.looped.note(item)
-    }
-
-    /// A loop waits for its next object.
-    fn _complete_looped(&self, py: Python<'_>) {
-        self.looped.complete(py);
-    }
-
     /// Cursor with which a later follow continues after the last object that this one delivered (`pool.follow(…,
     /// cursor=…)`); None before the first. It is a string and can be stored anywhere.
     #[getter]
@@ -392,7 +383,11 @@ impl PyFollow {
     }
 
     fn __iter__(slf: Bound<'_, Self>) -> PyFollowLoop {
-        PyFollowLoop(slf.unbind())
+        let looped = LoopedObjects::new(has_own_variable(slf.py()).unwrap_or(false));
+        PyFollowLoop {
+            follow: slf.unbind(),
+            looped,
+        }
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
@@ -420,13 +415,21 @@ impl PyFollowLoop {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let follow = self.0.get();
-        let item = follow.advance(py, None, Some(&follow.looped))?;
+        let item = self.follow.get().advance(py, None, Some(&self.looped))?;
         if let Some(item) = &item {
-            follow.looped.note(item.bind(py))?;
+            self.looped.note(item.bind(py))?;
         }
         Ok(item)
     }
+}
+
+/// Whether the statement of Python that runs begins a loop with a variable that only the loop sets.
+fn has_own_variable(py: Python<'_>) -> PyResult<bool> {
+    let frame = py.import("sys")?.call_method1("_getframe", (0,))?;
+    let (code, at) = (frame.getattr("f_code")?, frame.getattr("f_lasti")?);
+    py.import("junctura._loops")?
+        .call_method1("has_own_variable", (code, at))?
+        .extract()
 }
 
 impl Drop for PyFollow {

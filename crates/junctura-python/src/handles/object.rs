@@ -416,11 +416,24 @@ impl PyReceived {
     }
 }
 
-/// The objects that a loop over a follow has received, as far as they are not released.
-#[derive(Default)]
-pub(crate) struct LoopedObjects(Mutex<Vec<Py<PyWeakrefReference>>>);
+/// The objects that one loop over a follow has received, as far as they are not released.
+#[pyclass(module = "junctura._native", name = "_LoopedObjects", frozen)]
+pub(crate) struct LoopedObjects {
+    objects: Mutex<Vec<Py<PyWeakrefReference>>>,
+    /// Whether the loop has a variable that only the loop sets: then one reference to the newest object is the variable's.
+    has_variable: bool,
+}
 
+#[pymethods]
 impl LoopedObjects {
+    #[new]
+    pub(crate) fn new(has_variable: bool) -> LoopedObjects {
+        LoopedObjects {
+            objects: Mutex::default(),
+            has_variable,
+        }
+    }
+
     /// The loop has received an item.
     pub(crate) fn note(&self, item: &Bound<'_, PyAny>) -> PyResult<()> {
         let Ok(object) = item.cast::<PyReceived>() else {
@@ -437,12 +450,12 @@ impl LoopedObjects {
         Ok(())
     }
 
-    /// The loop waits for its next object: what the program refers to no more, but for the loop variable and arrays, is
-    /// released. What it has stored elsewhere stays held.
+    /// The loop waits for its next object: releases the objects to which only the loop variable and arrays still refer. Objects
+    /// that the program has stored elsewhere stay held.
     pub(crate) fn complete(&self, py: Python<'_>) {
         let mut objects = self.lock();
         // The loop variable refers to the newest.
-        let mut in_loop = 1;
+        let mut in_loop = isize::from(self.has_variable);
         for weak in objects.iter().rev() {
             let Some(object) = upgrade(py, weak) else { continue };
             // SAFETY: `object` is a live object of Python's.
@@ -456,9 +469,11 @@ impl LoopedObjects {
         }
         objects.retain(|weak| upgrade(py, weak).is_some());
     }
+}
 
+impl LoopedObjects {
     fn lock(&self) -> MutexGuard<'_, Vec<Py<PyWeakrefReference>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -124,10 +124,7 @@ fn rows_that_say_more_are_named_and_no_damage() {
     // One row of one attribute, whose object has no bytes; then what there is besides: more of each row, or a codec.
     let row = [1, 1, 0xff, 1, b'x', 1, 1, b'v', 0, 0, 0, 0, 0, 0, 0, 0, 0];
     for (more, says) in [
-        (
-            &[4][..],
-            "they say more of each row (0x04), which a later version knows",
-        ),
+        (&[4][..], "they have more columns (0x04), which a later version knows"),
         (
             &[2, 9, 5],
             "an object is packed by codec 9, which a later version knows",

@@ -24,20 +24,20 @@ impl ObjectTable {
     /// The reason why a key is taken under a schema that rejects a second object, and what makes it free.
     pub(in crate::core) fn why_taken(&self, filed: KeyEntry, now: Nanoseconds) -> String {
         const SUPERSEDE: &str = "under a schema with `same_key: supersede` a second one replaces it";
-        const FORGET: &str = "at once with `withdraw --forget`";
+        const FORGET: &str = "at once with `junctura pool withdraw --forget`";
         let age = self.config.tombstone_age;
         let seconds = |time: Duration| format!("{} s", time.as_millis().div_ceil(1000));
         match filed {
             KeyEntry::Object(_) => format!(
                 "an object with this key is in the pool, and its schema rejects another; withdrawn, its key is free after {} \
-                 (`serve --tombstone-age`), {FORGET}; {SUPERSEDE}",
+                 (`junctura pool serve --tombstone-age`), {FORGET}; {SUPERSEDE}",
                 seconds(age)
             ),
             KeyEntry::Tombstone(id) => {
                 let tombstone = self.tombstones.get(id);
                 let gone = Duration::from_nanos(now.saturating_sub(tombstone.buried));
                 format!(
-                    "an object with this key was in the pool and is {} since {}; its key is free in {} (`serve --tombstone-age`), \
+                    "an object with this key was in the pool and is {} since {}; its key is free in {} (`junctura pool serve --tombstone-age`), \
                      {FORGET}; {SUPERSEDE}",
                     tombstone.why.map_or("gone", RemovalReason::name),
                     seconds(gone),

@@ -243,7 +243,7 @@ fn under_reject_staging_reserves_the_key() {
             format!("5: {staged}"),
             format!("6: {staged}"),
             "7: AlreadyExists an object with this key is in the pool, and its schema rejects another; withdrawn, its key is free \
-             after 600 s (`serve --tombstone-age`), at once with `withdraw --forget`; under a schema with `same_key: supersede` a \
+             after 600 s (`junctura pool serve --tombstone-age`), at once with `junctura pool withdraw --forget`; under a schema with `same_key: supersede` a \
              second one replaces it"
                 .to_owned()
         ]
@@ -358,7 +358,7 @@ fn what_is_inside_must_be_opened_after_what_is_outside() {
         world.heard(p),
         [
             "1: began v0",
-            "2: Conflict a/b was opened before it, and stands by itself",
+            "2: Conflict a/b was opened before it, and is independent",
             "3: began v0",
             "4: Conflict bundle a/b/c is nested in it and is not complete",
             "5: done 0",

@@ -269,7 +269,7 @@ fn names_are_numbered_for_each_client_and_what_nobody_has_is_forgotten() {
             "4: LimitExceeded a client may name 2 sets",
             "5: InvalidArgument released_by names no requirement",
             "6: InvalidArgument ASCII letters, digits and ._+:-/ are allowed, and the first must be a letter or digit",
-            "7: InvalidArgument this client has named nobody under the number 2",
+            "7: InvalidArgument this client has named no consumer under the number 2",
         ]
     );
     offer(&mut world, p, 8, "y", 1);

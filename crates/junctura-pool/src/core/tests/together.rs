@@ -85,6 +85,6 @@ fn packing_is_not_for_the_server() {
     );
     world.demand(c, 2, "name=a", Some(0));
     let heard = world.heard(c);
-    assert!(heard[0].starts_with("1: Unsupported whoever shares"), "{heard:?}");
+    assert!(heard[0].starts_with("1: Unsupported a client that shares"), "{heard:?}");
     assert!(heard[1].starts_with("2: NotFound"), "{heard:?}");
 }
