@@ -32,6 +32,7 @@ from junctura._native_model import (
     _Communicator,
     _Given,
     _Kind,
+    _LoopedObjects,
     _Value,
 )
 from junctura._native_raster import _blend, _dim, _isolines, _sample, _shade
@@ -408,14 +409,6 @@ class Pipeline:
     def __exit__(
         self, kind: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
     ) -> None: ...
-
-@final
-class _LoopedObjects:
-    """The objects that one loop over a follow has received, as far as they are not released."""
-
-    def __new__(cls, has_variable: bool) -> Self: ...
-    def note(self, item: object) -> None: ...
-    def complete(self) -> None: ...
 
 @final
 class Follow:

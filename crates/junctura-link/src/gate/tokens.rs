@@ -112,7 +112,8 @@ impl GateShared {
         let is_known = state.watch.is_compared && state.watch.compared == version;
         let listed = (!is_known).then(|| listed(tokens)).flatten();
         state.watch.compared = version;
-        state.watch.is_compared = true;
+        // A list that could not be read is read again at the next look.
+        state.watch.is_compared = is_known || listed.is_some();
         let seconds = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default()
