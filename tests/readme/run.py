@@ -74,7 +74,9 @@ def blocks(page: Path) -> list[Block]:
 
 def script(found: list[Block], scratch: Path) -> str:
     """One bash program of all blocks."""
-    lines = ["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null || true; wait 2>/dev/null || true' EXIT"]
+    # `jobs` lacks the commands of process substitutions.
+    end = "kill $(cat /proc/$$/task/$$/children) 2>/dev/null || true; wait 2>/dev/null || true"
+    lines = ["set -euo pipefail", f"trap '{end}' EXIT"]
     for number, block in enumerate(found, start=1):
         lines.append(f"echo '--- {block.page}:{block.line}'")
         if block.language == "python":
