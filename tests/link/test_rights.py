@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from e2e_shell import Shell
@@ -144,7 +145,7 @@ def test_a_pool_on_loopback_names_the_files_it_looked_for(
     guarded: Guarded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    environment = {"JUNCTURA_POOL": guarded.url, "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    environment: dict[str, Any] = {"JUNCTURA_POOL": guarded.url, "XDG_CONFIG_HOME": str(tmp_path / "config")}
     bare = guarded.shell.run("ls", status=1, **environment).stderr.decode()
     assert "has shown none; JUNCTURA_TOKEN_FILE is not set" in bare, bare
     usual = tmp_path / "config/junctura/token"

@@ -151,7 +151,7 @@ def consume(
                     array = obj.array()
                     got.append(obj["name"])
                 if held is not None:
-                    held.append(memoryview(array))
+                    held.append(memoryview(array))  # type: ignore[arg-type]
         except (junctura.Closed, junctura.Disconnected):
             assert array is None or not array.any()
 
