@@ -219,7 +219,7 @@ fn damage_is_named_and_everything_else_is_served() {
     fs::remove_file(file).unwrap();
     let error = read(0).unwrap_err();
     assert_eq!(error.code(), Code::Corrupt);
-    assert!(error.cause().contains("gone"), "{error}");
+    assert!(error.cause().contains("missing"), "{error}");
     let checked = Store::open(&world.path)
         .unwrap()
         .snapshot()
