@@ -26,7 +26,7 @@ from harness import ROOT, TARGET, Contender, Figures, LeftOutError, call, first_
 
 HERE = ROOT / "benches"
 BUILT = TARGET / "benches"
-# What `junctura load pool` goes round in before it uses a slot again.
+# The memory that `junctura load pool` cycles through before it reuses a slot.
 ROTATION_BYTES = 512 << 20
 SHARED_MEMORY = Path("/dev/shm")
 

@@ -298,7 +298,7 @@ def test_a_model_runs_again_when_its_keys_are_free(tmp_path: Path) -> None:
             assert pool.withdraw_all("step>0", force=True) == 2
             with pytest.raises(junctura.AlreadyExists, match="withdraw --forget"):
                 pool.offer(b"a field", run="a", step=1)
-            # What is owed is waited for, and nothing is forgotten before.
+            # The call waits for owed objects, and forgets nothing before.
             with pytest.raises(junctura.Timeout):
                 pool.withdraw_all("run=a", timeout=0.01, forget=True)
             with pytest.raises(junctura.AlreadyExists):

@@ -30,7 +30,7 @@ pub struct OpenExchange {
     common: AttributeSet,
 }
 
-/// What an exchange does with a field.
+/// The operation of an exchange on a field.
 pub(crate) enum ExchangeSide {
     /// The grid stays.
     Plain(Exchange),

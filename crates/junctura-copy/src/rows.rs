@@ -354,7 +354,7 @@ pub(crate) struct RowWalk<'a> {
     /// Which dimension is split between threads, and the part of its indices that counts.
     pub(crate) split: (usize, Range<u64>),
     from: RowSources,
-    /// The rows that are read next, and the following ones, whose memory is prefetched meanwhile.
+    /// The rows that are read next, and the following ones, whose memory is prefetched during the read.
     together: BlockRows<'a>,
     after: BlockRows<'a>,
 }

@@ -18,7 +18,7 @@ const FLAGS: u32 = 0x7f;
 /// The checksum is of what is before it, and of what is behind it.
 const CHECKSUM: std::ops::Range<usize> = 24..32;
 
-/// What the header states.
+/// The fields of the header.
 struct WeightsHeader {
     flags: u32,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! What ranks of a source grid send to ranks of a target grid, so that each target point is summed once, in one order.
+//! The values that ranks of a source grid send to ranks of a target grid, so that each target point is summed once, in one order.
 //!
 //! A target point all of whose sources one rank has can be summed there; then one value travels in place of its sources.
 //! The sources of other target points travel, and are summed by the rank that needs them. Both have the same bits.
@@ -34,7 +34,7 @@ pub struct CarriedPlan {
     owners: Vec<u32>,
 }
 
-/// What one rank of the source sends.
+/// The values that one rank of the source sends.
 #[derive(Clone, Debug, Default)]
 struct CarriedPart {
     /// Its first position.
@@ -45,7 +45,7 @@ struct CarriedPart {
     sources: Vec<u32>,
 }
 
-/// What a rank of the target does for a target point.
+/// The operation of a rank of the target for a target point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CarriedTarget {
     /// It has no source.
@@ -132,7 +132,7 @@ impl CarriedPlan {
         (&self.ranks[rank].sums, &self.ranks[rank].sources)
     }
 
-    /// What a target point is made of.
+    /// The sources of a target point.
     #[must_use]
     pub fn target(&self, weights: &Weights, target: usize) -> CarriedTarget {
         let Some(first) = weights.rows.row(target).0.first() else {

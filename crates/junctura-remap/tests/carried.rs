@@ -1,4 +1,4 @@
-//! What travels between ranks: wherever sums are made, the field has the bits of one sum over the whole source.
+//! Values between ranks: wherever sums are made, the field has the bits of one sum over the whole source.
 
 use junctura_model::Code;
 use junctura_remap::{ApplyOptions, ApplySide, CarriedPlan, CarriedTarget, WeightLink, Weights};

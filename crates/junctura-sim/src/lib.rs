@@ -6,7 +6,7 @@
 //! - [`model`] says, from the design, what has to come of each event, and compares it with what came;
 //! - [`reader`](clients::reader) and the clients check what they were promised from where they stand: each version once, in order, none
 //!   missing, bytes as they were offered, memory theirs as long as they hold it;
-//! - [`group_checks`](clients::group_checks) checks the same for those who share: each version with one of them at a time, and completed once;
+//! - [`group_checks`](clients::group_checks) checks the same for members that share: each version is delivered to one member at a time, and completed once;
 //! - some clients come from other machines, over the real ends of a link and a network that cuts, delays and divides
 //!   ([`network`](clients::network)): what arrives must be what was said;
 //! - a second core is told the same and must order the same, byte for byte (`world::twin`);

@@ -27,7 +27,7 @@ pub enum AccessRight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessRights(u8);
 
-/// What a request needs.
+/// The rights that a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NeededRight {
     /// No right: it is about the connection, or about what the client itself has begun.

@@ -262,7 +262,7 @@ pub struct Object {
     hold: ObjectHold,
 }
 
-/// What the server keeps for an object of this client.
+/// The server's state of an object of this client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ObjectHold {
     /// The object: it is not released.

@@ -49,7 +49,7 @@ struct MakeToken {
     /// A label: `junctura token list`, `junctura pool stat` and the log of the server show it
     #[arg(long = "for", value_name = "NAME")]
     name: String,
-    /// What its clients may do: read, offer, admin, or several with commas between them
+    /// Rights of its clients: read, offer, admin, or several with commas between them
     #[arg(long, value_name = "RIGHT,...", default_value = "read")]
     rights: AccessRights,
     /// How long it is valid

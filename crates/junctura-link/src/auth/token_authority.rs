@@ -148,7 +148,7 @@ impl TokenAuthority {
     /// Returns the claims of a valid token.
     ///
     /// # Errors
-    /// `Denied`; the error says why, and nothing of the token. As [`Self::list`], without the path of the list.
+    /// `Denied`; the error states the reason, and no part of the token. As [`Self::list`], without the path of the list.
     pub(crate) fn check(&self, token: &str) -> Result<TokenClaims> {
         self.check_at(token, SystemTime::now())
     }

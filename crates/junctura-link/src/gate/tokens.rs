@@ -33,7 +33,7 @@ pub(super) struct OpenLink {
     token: Option<TokenClaims>,
 }
 
-/// What is known of the list of tokens.
+/// The state of the list of tokens at the last look.
 #[derive(Debug, Default)]
 pub(super) struct TokenWatch {
     looked: Option<Instant>,

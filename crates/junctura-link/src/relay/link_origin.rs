@@ -1,4 +1,4 @@
-//! What a gate knows of a link's clients, and states to the server in their `Hello`: the way that they come, and their rights.
+//! The route and the rights of a link's clients, which a gate states to the server in their `Hello`.
 
 use std::net::SocketAddr;
 

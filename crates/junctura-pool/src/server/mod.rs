@@ -437,7 +437,7 @@ impl Server {
             self.poller.add(death.as_fd(), WakeupSource::Death { client })?;
         }
         let mut connection = ClientConnection::new(carrier, death);
-        // Behind those who wait: whoever connects again and again is not first each time.
+        // A new connection queues behind waiting clients: repeated connects give no precedence.
         connection.turn.spent = self
             .unfinished
             .spent(Duration::MAX, self.time_of(ClientTurn::Light).min(ServerOptions::TURN));

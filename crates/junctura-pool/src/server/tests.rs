@@ -253,7 +253,7 @@ fn so_many_get_another_turn_between_two_looks_at_sockets() {
     assert_eq!(server.unfinished.len(), 2);
 }
 
-/// What the server reads when a client's socket is readable.
+/// Does what the server does when a client's socket is readable.
 fn readable(server: &mut Server, client: u32) {
     let ready = ReadyEvents {
         readable: true,

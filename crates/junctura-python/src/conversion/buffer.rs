@@ -56,7 +56,7 @@ pub(crate) fn filled_bytes(
     // SAFETY: without a start Python allocates bytes of this size, or returns null and sets an exception.
     let made = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(ptr::null(), size)) }?;
     let made = made.cast_into::<PyBytes>()?;
-    // SAFETY: the object is new, so that nobody else reads or writes its `length` bytes, which may have no value yet.
+    // SAFETY: the object is new, so that no other code reads or writes its `length` bytes, which may have no value yet.
     let into = unsafe { slice::from_raw_parts_mut(ffi::PyBytes_AsString(made.as_ptr()).cast(), length) };
     Ok(py.detach(|| fill(into)).then_some(made))
 }

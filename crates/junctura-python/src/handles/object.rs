@@ -70,7 +70,7 @@ impl FollowHoldings {
 
 struct HoldCount(Arc<AtomicUsize>);
 
-/// What happens to a requirement's claim when an object is released.
+/// Effect of a release on the claim of a requirement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReleaseKind {
     Done,

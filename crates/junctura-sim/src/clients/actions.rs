@@ -556,7 +556,7 @@ impl World {
         self.ask(place, Ask::Forget(aim), Doing::Withdraw);
     }
 
-    /// Releases some, and goes on to read them.
+    /// Releases some, and continues to read them.
     fn release_mapped(&mut self, place: usize, rng: &mut Rng, count: usize) {
         let Some(client) = &mut self.clients[place] else { return };
         let is_wrong = rng.percent(2);

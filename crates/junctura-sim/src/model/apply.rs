@@ -376,7 +376,7 @@ impl Model {
         }
     }
 
-    /// What is released counts as released; its memory is held until the next release.
+    /// A mapped release counts as a release; the memory is held until the next release.
     fn release_mapped(&mut self, client: u32, number: u64, holdings: &[(u32, u64)]) {
         let mut is_wrong = false;
         for &(holding, sequence) in holdings {

@@ -122,7 +122,7 @@ impl RingMemory {
         let (at, first) = self.place(position, into.len());
         let (before, after) = into.split_at_mut(first);
         let ring = self.ring(lane);
-        // SAFETY: as in `copy_in`; `into` is private memory. A peer that writes here meanwhile tears the copied bytes,
+        // SAFETY: as in `copy_in`; `into` is private memory. A peer that writes here during the copy tears the copied bytes,
         // which are then treated as any other untrusted input.
         unsafe {
             ring.add(at)

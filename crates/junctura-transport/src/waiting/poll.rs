@@ -1,4 +1,4 @@
-//! Waiting, for programs that have nothing else to do meanwhile: clients. (A server waits for all its clients at once.)
+//! Waiting, for programs without other work: clients. (A server waits for all its clients at once.)
 
 use std::os::fd::BorrowedFd;
 

@@ -1,4 +1,4 @@
-//! What a packing depends on: the least and the greatest of some values, and how many there are, in one pass.
+//! The parameters of a packing: minimum, maximum and number of the present values, in one pass.
 
 #![allow(
     clippy::inline_always,

@@ -31,7 +31,7 @@ A template may use every attribute, and {key}, {hash}, {version} and {ext} (.gri
 /// Get payloads from the pool
 ///
 /// Without --all: the newest matching object, at once. If none matches, the command fails with exit status 3, unless it waits
-/// (--wait, --timeout). With --all: every object that matches now, ordered by key, then those that became visible meanwhile. All
+/// (--wait, --timeout). With --all: every object that matches now, ordered by key, then those that became visible during the command. All
 /// selectors must match. A file appears complete or not at all.
 #[allow(
     clippy::struct_excessive_bools,

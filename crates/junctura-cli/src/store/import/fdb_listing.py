@@ -1,4 +1,4 @@
-"""What an FDB has, for ``junctura store import fdb``: a JSON line for each field, read with FDB's own package.
+"""Lists an FDB for ``junctura store import fdb``: a JSON line for each field, read with FDB's own package.
 
 ``python -c PROGRAM ROOT newest|all``: standard output begins with the schema file, has the fields, and ends with
 ``"end"``; an error comes in place of what is left. Of each field it has the newest version, or all that FDB has, newest

@@ -23,7 +23,7 @@ const COMPACT_EXAMPLES: &str = "Examples:
 /// Write the catalogue of a store as Parquet files
 ///
 /// The newest list in checkpoints/ names files with every visible object, each version once. The next client that opens the store
-/// starts from there. Other clients can write meanwhile.
+/// starts from there. Other clients can write at the same time.
 #[derive(Args, Debug)]
 #[command(after_help = CHECKPOINT_EXAMPLES)]
 pub(crate) struct CheckpointArguments {
@@ -38,7 +38,7 @@ pub(crate) struct CheckpointArguments {
 ///
 /// Writes a checkpoint, which merges small files, and removes files that were superseded, or left by a writer that crashed
 /// before its flush. Files that a reader may still need stay for the snapshot age of the store. Other clients can read and write
-/// meanwhile. A data file is removed when it has no object any more: --gather moves the objects of mostly empty files.
+/// at the same time. A data file is removed when it has no object any more: --gather moves the objects of mostly empty files.
 #[derive(Args, Debug)]
 #[command(after_help = COMPACT_EXAMPLES)]
 pub(crate) struct CompactArguments {

@@ -108,7 +108,7 @@ pub(crate) fn move_to(arguments: &MoveArguments) -> Result<()> {
         }
         return out.flush();
     }
-    // The selection is repeated, so that objects that another client has moved meanwhile are not moved again.
+    // The selection is repeated, so that objects that another client has moved since are not moved again.
     drop(movable);
     let moved = with_progress(Some(bytes), |progress| {
         store.move_to(&selector, &arguments.to, progress)

@@ -25,7 +25,7 @@ pub struct ClientPeer {
     pub route: String,
 }
 
-/// What a client may do.
+/// The rights of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) struct ClientAccess {
     pub(in crate::core) rights: AccessRights,
@@ -92,7 +92,7 @@ impl PendingAnswer {
 #[derive(Default)]
 pub(in crate::core) struct ClientRow {
     pub(in crate::core) peer: Option<ClientPeer>,
-    /// What its token allows it.
+    /// The rights of its token.
     pub(in crate::core) access: ClientAccess,
     /// It has connected while the pool drained, for what a requirement with a name is owed.
     pub(in crate::core) is_newcomer: bool,

@@ -559,7 +559,7 @@ impl World {
         self.release_with(client, sequence, fixed::UNDONE);
     }
 
-    /// Releases it, and goes on to read its payload.
+    /// Releases it, and continues to read its payload.
     pub(super) fn release_mapped(&mut self, client: u32, sequence: u64, flags: u32) {
         let holding = self.fx.holdings.get(&(client, sequence)).copied();
         self.release_with(client, sequence, flags | fixed::MAPPED);

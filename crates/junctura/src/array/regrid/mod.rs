@@ -24,7 +24,7 @@ use junctura_remap::{ApplyOptions, ApplySide, CarriedPlan, HEADER_BYTES, Weights
 pub use received::RegridTarget;
 pub use sent::RegridSource;
 
-/// What both sides of a coupled exchange state: the same on every rank.
+/// Terms of a coupled exchange that both sides state, equal on every rank.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -60,7 +60,7 @@ pub struct RegridTerms<'t> {
     /// The layout of the source over its ranks. Its shape is that of the weights' source in row-major order, and the reverse in
     /// column-major order; or one dimension with all points.
     pub source: &'t Arc<Layout>,
-    /// What target points get of which a part is missing.
+    /// The value of target points with missing sources.
     pub how: ApplyOptions,
     /// Where sums are made.
     pub side: ApplySide,

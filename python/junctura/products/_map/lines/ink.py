@@ -26,7 +26,7 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 Colour: TypeAlias = tuple[int, int, int]
 # Of a line, and of its halo.
 Inks: TypeAlias = tuple[Colour, Colour]
-# What a drawing depends on besides its view.
+# The parameters of a drawing besides its view.
 _HERE = Path(__file__).resolve().parent
 _DRAWN_BY = (Path(__file__), _HERE / "coast.py", _HERE / "coast.npz", _HERE.parent / "projection.py")
 _TIMES = 3

@@ -254,7 +254,7 @@ impl ClientRequests {
     }
 }
 
-/// What a gate states of a client's token.
+/// Returns the rights and the token that a gate states for a client.
 fn access(hello: &Hello<'_>) -> Result<ClientAccess> {
     let rights = hello.rights.map_or(Some(AccessRights::ALL), AccessRights::from_bits);
     let unknown = || Error::new(Code::Protocol, "Hello", "it states unknown rights");

@@ -19,7 +19,7 @@ use crate::core::memory::payload::PayloadMemory;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
-    /// Whether no lease may pass the first one that waits; for those who check.
+    /// Whether no lease may pass the first one that waits; for the judge of the simulation.
     #[must_use]
     pub fn first_lease_blocks(&self) -> bool {
         !self.exchange.memory.waiting_leases.may_be_passed()
