@@ -290,3 +290,26 @@ def test_a_machine_is_measured(bare: Shell) -> None:
     said = bare.text("load", "handover", "--time", "20ms")
     for words in ("through a pool", "the machine itself", "what this means"):
         assert words in said
+
+
+@pytest.mark.parametrize(
+    ("words", "tip"),
+    [
+        (["serve"], "there is `junctura pool serve`"),
+        (["stat"], "there is `junctura pool stat` and `junctura store stat`"),
+        (["rm"], "`pool withdraw` removes one object"),
+        (["pool", "stop", "unix:mine"], "--pool unix:mine names the pool"),
+    ],
+)
+def test_a_command_that_is_meant_is_named(bare: Shell, words: list[str], tip: str) -> None:
+    said = bare.error(2, *words)
+    assert f"\n  tip: {tip}" in said
+    assert said.count("tip:") == 1
+
+
+def test_a_schema_to_edit_is_valid_and_replaces_no_file(bare: Shell, tmp_path: Path) -> None:
+    schema = tmp_path / "flow.yaml"
+    bare.run("schema", "init", "flow", "--out", schema)
+    assert bare.documents("schema", "check", schema, "--json")[0]["name"] == "flow"
+    assert "flow.yaml" in bare.error(1, "schema", "init", "other", "--out", schema)
+    assert bare.text("schema", "init", "flow") == schema.read_text()
