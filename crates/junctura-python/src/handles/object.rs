@@ -439,39 +439,54 @@ impl LoopedObjects {
         let Ok(object) = item.cast::<PyReceived>() else {
             return Ok(());
         };
-        let py = item.py();
         let weak = PyWeakrefReference::new(object)?.unbind();
-        let mut objects = self.lock();
-        // Most were released since.
-        if objects.len() == objects.capacity() {
-            objects.retain(|weak| upgrade(py, weak).is_some());
+        if self.is_full() {
+            self.revise(|objects| {
+                // Most were released since.
+                objects.retain(|weak| upgrade(item.py(), weak).is_some());
+            });
         }
-        objects.push(weak);
+        self.lock().push(weak);
         Ok(())
     }
 
     /// The loop waits for its next object: releases the objects to which only the loop variable and arrays still refer. Objects
     /// that the program has stored elsewhere stay held.
     pub(crate) fn complete(&self, py: Python<'_>) {
-        let mut objects = self.lock();
-        // The loop variable refers to the newest.
-        let mut in_loop = isize::from(self.has_variable);
-        for weak in objects.iter().rev() {
-            let Some(object) = upgrade(py, weak) else { continue };
-            // SAFETY: `object` is a live object of Python's.
-            #[allow(unsafe_code)]
-            let references = unsafe { ffi::Py_REFCNT(object.as_ptr()) };
-            // One reference is here.
-            if references - 1 - object.get().views() <= in_loop {
-                object.get().complete();
+        self.revise(|objects| {
+            // The loop variable refers to the newest.
+            let mut in_loop = isize::from(self.has_variable);
+            for weak in objects.iter().rev() {
+                let Some(object) = upgrade(py, weak) else { continue };
+                // SAFETY: `object` is a live object of Python's.
+                #[allow(unsafe_code)]
+                let references = unsafe { ffi::Py_REFCNT(object.as_ptr()) };
+                // One reference is here.
+                if references - 1 - object.get().views() <= in_loop {
+                    object.get().complete();
+                }
+                in_loop = 0;
             }
-            in_loop = 0;
-        }
-        objects.retain(|weak| upgrade(py, weak).is_some());
+            objects.retain(|weak| upgrade(py, weak).is_some());
+        });
     }
 }
 
 impl LoopedObjects {
+    fn is_full(&self) -> bool {
+        let objects = self.lock();
+        objects.len() == objects.capacity()
+    }
+
+    /// Changes the list without the lock: the end of an object may run other threads of Python.
+    fn revise(&self, change: impl FnOnce(&mut Vec<Py<PyWeakrefReference>>)) {
+        let mut objects = std::mem::take(&mut *self.lock());
+        change(&mut objects);
+        let mut added = self.lock();
+        objects.append(&mut added);
+        *added = objects;
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Py<PyWeakrefReference>>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
