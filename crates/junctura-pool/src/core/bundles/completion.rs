@@ -20,11 +20,11 @@ use crate::core::objects::object::{ObjectRetention, ObjectState, RetainedUntil};
 /// As many versions as a frame has room for.
 const VERSIONS_PER_FRAME: usize = BODY_BYTES_MAX / size_of::<MemberVersion>() - 2;
 
-/// What each of those who staged something is told, by its client and the request that has the bundle open.
+/// The versions to report to each stager, by its client and the request that has the bundle open.
 type Told = HashMap<(u32, u64), Vec<MemberVersion>>;
 
 impl Core {
-    /// Its opener says that a bundle has all its members.
+    /// Seals a bundle for its opener: it has all its members.
     pub(in crate::core) fn seal(&mut self, client: u32, request: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
         let exchange = &mut self.exchange;
         let number = exchange.asked.clients.bundle_of(client, which)?;
@@ -161,7 +161,7 @@ impl ObjectExchange {
         sequence
     }
 
-    /// Tells everyone who has a bundle open, and everyone who wants to hear of it, that it is visible.
+    /// Notifies every client that has a bundle open, and every subscriber, that it is visible.
     pub(in crate::core) fn became_visible(
         &mut self,
         number: u64,
@@ -247,7 +247,7 @@ impl ObjectExchange {
         self.memory.came_free = true;
     }
 
-    /// The pool takes nothing new: what is not complete will never be.
+    /// Aborts all bundles of a draining pool: an incomplete bundle can no longer be completed.
     pub(in crate::core) fn abort_all_bundles(&mut self, fx: &mut impl Effects) {
         let table = self.bundles.table.iter();
         let roots = table.filter(|(number, bundle)| bundle.root == **number && bundle.phase != BundlePhase::Visible);
@@ -257,7 +257,7 @@ impl ObjectExchange {
         }
     }
 
-    /// What stays as long as the others of its bundle goes when these have gone.
+    /// Removes the objects that stay as long as the others of their bundle, when these have been removed.
     pub(in crate::core) fn let_the_rest_go(&mut self, number: u64, fx: &mut impl Effects) {
         let bundle = self.bundles.table.get_mut(&number);
         let rest = bundle.map(|bundle| std::mem::take(&mut bundle.together));

@@ -30,7 +30,7 @@ fn is_about(bundle: &BundleRow, selectors: &SelectorSet, schemas: usize) -> bool
 }
 
 impl BundleRow {
-    /// What is said of it when bundles are listed.
+    /// Returns the status of a bundle for a list of bundles.
     fn status(&self, number: u64, now: Nanoseconds) -> BundleStatus<'_> {
         BundleStatus {
             number,
@@ -57,7 +57,7 @@ impl BundleTable {
         self.get(number).map(BundleRow::name)
     }
 
-    /// The numbers of the bundle of a path and of those nested in it.
+    /// Returns the numbers of the bundle of a path and of the bundles nested in it.
     pub(in crate::core) fn bundles_under(&self, path: &str) -> Result<BTreeSet<u64>> {
         if let Some(&number) = self.paths.get(path) {
             return Ok(self.tree(number).into_iter().collect());

@@ -8,13 +8,15 @@
 //!     '---------------------------'----------------------------------------------------> aborted: no trace
 //! ```
 //! What is offered into a bundle is *staged*: an object without a sequence number, in no index and no reader's way. When the
-//! bundle is complete all its objects, and those of the bundles nested in it, become visible in one event, under consecutive
-//! numbers in the order of their keys ([`completion`]). A tree of bundles knows its staged objects by their keys at its root, so a
-//! key is staged once in a tree.
+//! An object offered into a bundle is *staged*: it has no sequence number, and no index or reader finds it. When the
+//! bundle is complete all its objects, and those of the bundles nested in it, become visible in one event, under
+//! consecutive numbers in the order of their keys ([`completion`]). A tree of bundles has its staged objects by their
+//! keys at its root, so a key is staged once in a tree.
 //!
-//! A bundle with a path belongs to whoever has it open; the last one may leave, or die, and another take it up again before
-//! its orphan timeout is over. One without a path belongs to one client, and goes with it. A bundle that became visible is
-//! remembered by its path: while one of its objects is visible, and then as long as a tombstone.
+//! A bundle with a path belongs to the clients that have it open; the last one may disconnect or crash, and another one
+//! may open it again before its orphan timeout is over. A bundle without a path belongs to one client, and is aborted
+//! when the client disconnects. A bundle that became visible is remembered by its path: while one of its objects is
+//! visible, and then as long as a tombstone.
 
 mod completion;
 mod durability;
@@ -47,7 +49,7 @@ use crate::core::objects::table::ObjectTable;
 const NOBODY: u32 = 0;
 const TIMERS_OF_BUNDLES: u64 = 1 << 63;
 
-/// Where a bundle stands.
+/// The state of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum BundlePhase {
     Open,
@@ -68,26 +70,26 @@ pub(in crate::core) struct BundleRow {
     openers: BTreeSet<(u32, u64)>,
     /// The same, counted with those of nested ones.
     openers_below: u32,
-    /// When it is aborted, unless somebody opens it before.
+    /// The time at which it is aborted, unless it is opened before.
     orphaned: Option<Nanoseconds>,
     /// Objects staged in itself, and bytes of their payloads.
     objects: u64,
     bytes: u64,
     nested: BTreeSet<u64>,
     nested_complete: u64,
-    /// Of a root: what is staged in its tree.
+    /// Of a root: the staged objects of its tree.
     members: ByKey<StagedMember>,
-    /// Of a root: their keys in their order, of those whose order bytes can say.
+    /// Of a root: the sorted keys of its members, as far as bytes can express their order.
     sorted: BTreeMap<Box<[u8]>, u128>,
     /// Once it is visible: the first sequence number of its tree.
     first: u64,
     /// Objects of its own that are still visible.
     visible: u64,
-    /// Those of them that stay as long as the others, and their numbers.
+    /// The members that stay as long as the others, with their numbers.
     together: BTreeMap<u64, u32>,
 }
 
-/// What those who open a bundle say of it. What one leaves out another may say.
+/// The terms on which clients open a bundle. A term that one client leaves out can be given by another.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(in crate::core) struct BundleTerms {
     declared: Option<u64>,
@@ -105,7 +107,7 @@ pub(in crate::core) struct BundleRecord {
 pub(in crate::core) struct StagedMember {
     pub(in crate::core) object: u32,
     pub(in crate::core) bundle: u64,
-    /// Who staged it: the client and its request that has the bundle open.
+    /// The client that staged it, and the client's request that has the bundle open.
     pub(in crate::core) by: (u32, u64),
     /// The request with which it was staged.
     pub(in crate::core) request: u64,
@@ -150,7 +152,7 @@ pub(in crate::core) struct BundleTable {
     paths: BTreeMap<String, u64>,
     /// How many are not visible.
     open: usize,
-    /// Keys that nobody else may offer, since their schema rejects a second object.
+    /// Keys that no other client may offer, since their schema rejects a second object.
     reserved: ByKey<()>,
     pinned: stage::PinnedMemory,
     /// Those of which no object is visible any more, and since when.
@@ -274,7 +276,7 @@ impl BundleTable {
         })
     }
 
-    /// What holds for a bundle once another has opened it on these terms.
+    /// Returns the terms of a bundle after another client has opened it on these terms.
     pub(in crate::core) fn agree_on_bundle(&self, number: u64, asked: &BundleTerms) -> Result<BundleTerms> {
         let Some(bundle) = self.get(number) else {
             return Ok(asked.clone());
@@ -361,7 +363,7 @@ impl BundleTable {
 
     /// The open bundle that one of this path is to be nested in.
     pub(in crate::core) fn bundle_above(&self, path: &str) -> Result<Option<u64>> {
-        // Who opens the outer one too late must learn it: what is inside would not be a member.
+        // A client that opens the outer bundle too late gets an error: the inner ones would not be its members.
         let inner = self.paths.range(format!("{path}/")..);
         for (inner, number) in inner.take_while(|(inner, _)| path::is_under(inner, path)) {
             let is_open = self
@@ -383,7 +385,7 @@ impl BundleTable {
         Ok(Some(number))
     }
 
-    /// So many more, or fewer, have a bundle open. While nobody has, its orphan timeout counts.
+    /// Adjusts the number of openers of a bundle. While it is zero, the orphan timeout runs.
     pub(in crate::core) fn count_openers(&mut self, timers: &mut TimerQueue, number: u64, more: i32) {
         for number in self.upwards(number) {
             if let Some(bundle) = self.table.get_mut(&number) {
@@ -479,7 +481,7 @@ impl BundleTable {
         }
     }
 
-    /// More are remembered than may be: those go first of which nothing is left, then the oldest.
+    /// Forgets remembered bundles beyond the maximum: first those with no objects left, then the oldest.
     pub(in crate::core) fn forget_surplus_bundles(&mut self) {
         let limit = self.config.limits.bundles_remembered;
         while self.table.len() - self.open > limit {

@@ -11,7 +11,7 @@ use crate::core::engine::Core;
 use crate::core::exchange::ObjectExchange;
 
 impl Core {
-    /// Opens a bundle, or joins those who have it open.
+    /// Opens a bundle, or joins the clients that have it open.
     pub(in crate::core) fn open_bundle(
         &mut self,
         client: u32,

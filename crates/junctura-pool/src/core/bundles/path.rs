@@ -4,7 +4,7 @@ use junctura_model::{Code, Error, Result};
 
 use crate::PoolLimits;
 
-/// Says what is wrong with a path.
+/// Checks a path; the error names the fault.
 pub(super) fn check_path(path: &str, limits: &PoolLimits) -> Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._+:-=,@".contains(c);
     let (bytes_max, depth_max) = (limits.bundle_path_bytes, limits.bundle_depth);

@@ -1,4 +1,4 @@
-//! Offers into a bundle: an object comes in, is checked, and waits for the others.
+//! Offers into a bundle: an object is received and checked, and waits for the other members.
 
 use hashbrown::HashMap;
 use junctura_model::{Code, Error};
@@ -18,11 +18,11 @@ use crate::core::objects::table::ObjectTable;
 /// Memory that nothing but the end of a bundle can free.
 #[derive(Default)]
 pub(super) struct PinnedMemory {
-    /// How many staged objects lie in each segment.
+    /// The number of staged objects in each segment.
     pub(super) segments: HashMap<u32, u32>,
     /// Bytes in the file tier.
     pub(super) spilled_bytes: u64,
-    /// Bytes of those segments, and of staged payloads that came inside messages.
+    /// Bytes of those segments, and of staged payloads inside messages.
     pub(super) bytes: u64,
     pub(super) objects: u64,
     pub(super) payload_bytes: u64,
@@ -104,7 +104,7 @@ impl ObjectExchange {
         Ok(OfferOutcome { object: id, sequence })
     }
 
-    /// A staged object will never be visible: its memory goes with the last who looks at it.
+    /// Drops a staged object that cannot become visible: its memory is freed with its last holder.
     pub(in crate::core) fn drop_staged(&mut self, id: u32, fx: &mut impl Effects) {
         self.objects[id].state = ObjectState::Dropped;
         self.retention.await_no_more(&mut self.objects, id);

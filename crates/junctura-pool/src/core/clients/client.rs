@@ -1,4 +1,4 @@
-//! Who is connected, what they hold, and what happens when they go.
+//! Connected clients, the objects that they hold, and their removal.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,16 +12,16 @@ use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest_id::InterestId;
 use crate::core::objects::offer::WaitingOffer;
 
-/// Who a client says it is.
+/// The identity that a client states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientPeer {
-    /// What it calls itself.
+    /// The name that it states.
     pub name: String,
     /// The machine it runs on.
     pub host: String,
     /// Its process.
     pub pid: u32,
-    /// By which way it comes; empty: it did not say.
+    /// The route of the connection; empty if the client has not stated one.
     pub route: String,
 }
 
@@ -46,7 +46,7 @@ impl Default for ClientAccess {
 pub(in crate::core) struct HeldDelivery {
     pub(in crate::core) object: u32,
     pub(in crate::core) sequence: u64,
-    /// The follow, or the requirement, through which it came.
+    /// The follow or requirement that delivered it.
     pub(in crate::core) via: Option<DeliveredVia>,
     /// The client has released the object, and still reads its payload.
     pub(in crate::core) is_released: bool,
@@ -106,11 +106,11 @@ pub(in crate::core) struct ClientRow {
     /// Segments that it may map read-only.
     pub(in crate::core) segments: HashSet<u32>,
     pub(in crate::core) waiting_offers: VecDeque<WaitingOffer>,
-    /// Follows that may give it no more until it releases something, whatever it came through.
+    /// Follows that are blocked until it releases something, through any of them.
     pub(in crate::core) paused: BTreeSet<u32>,
-    /// The sets of names that its offers may be retained for, by the numbers that it was told.
+    /// The sets of names that its offers may be retained for, indexed by the client's numbers.
     pub(in crate::core) consumers: Vec<u32>,
-    /// What it said has left so much for later ([`crate::core::deferred`]).
+    /// The number of removals that its requests have deferred ([`crate::core::deferred`]).
     pub(in crate::core) left: u64,
     /// Bytes of its standing selectors.
     pub(in crate::core) selector_bytes: usize,
@@ -124,7 +124,7 @@ pub(in crate::core) struct ClientRow {
 }
 
 impl ClientRow {
-    /// Whether a request of its stands for a requirement.
+    /// Whether one of its requests belongs to a requirement.
     pub(in crate::core) fn stands_by(&self, request: u64, requirement: u32) -> bool {
         let pending = self.pending.get(&request);
         matches!(pending, Some(&(PendingAnswer::Requirement(id) | PendingAnswer::Use(id))) if id == requirement)

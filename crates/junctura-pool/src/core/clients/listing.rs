@@ -7,6 +7,6 @@ use crate::core::objects::order::{IncrementalSort, ResolvedOrder};
 pub(in crate::core) struct OpenListing {
     pub(in crate::core) sorting: ResolvedOrder,
     pub(in crate::core) rest: IncrementalSort,
-    /// What it weighs on its client.
+    /// The bytes that count toward its client's limit.
     pub(in crate::core) bytes: usize,
 }

@@ -1,7 +1,8 @@
-//! Clients with all that they have asked for: the tables of clients and of interests, the times at which requests end, and what was counted.
+//! Clients with all their requests: the tables of clients and of interests, the times at which requests end, and
+//! counters.
 //!
-//! It sends replies and events, and knows objects by the table that it is given: what follows from the end of a request for an object is
-//! its caller's to carry out.
+//! It sends replies and events, and finds objects in the table that it is given: the caller carries out what the end of
+//! a request means for an object.
 
 use std::sync::Arc;
 

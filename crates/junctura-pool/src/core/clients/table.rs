@@ -1,6 +1,6 @@
 //! The clients of a pool: what each holds, has asked and waits for, and the sums over all of them.
 //!
-//! The table sends nothing: whoever changes it sees to those who have to be told.
+//! The table sends nothing: its callers notify clients.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(in crate::core) struct ClientTable {
     pub(in crate::core) seen: u32,
     /// Bytes of standing selectors.
     pub(in crate::core) selector_bytes: usize,
-    /// Of them, those of requirements with a name.
+    /// The part that belongs to named requirements.
     pub(in crate::core) named_selector_bytes: usize,
     /// Bytes of offers that wait.
     pub(in crate::core) waiting_offer_bytes: usize,
@@ -113,7 +113,7 @@ impl ClientTable {
         Ok(())
     }
 
-    /// Whether a client may ask for something that goes on.
+    /// Checks that a client may start another long-running request.
     pub(in crate::core) fn may_ask(&self, client: u32, request: u64) -> Result<()> {
         let limit = self.config.limits.requests_per_client;
         let Some(state) = self.table.get(&client) else {
@@ -297,7 +297,7 @@ impl ClientTable {
             .table
             .iter()
             .filter_map(|(&client, state)| {
-                // Who has not said who it is has just come, or only looked.
+                // A client without an identity has just connected, or only probes the socket.
                 let peer = state.peer.clone()?;
                 Some(ClientStat {
                     client,

@@ -4,13 +4,13 @@
 pub(in crate::core) struct RequirementStart {
     /// In the order of the index, the next last.
     pub(in crate::core) left: Vec<u32>,
-    /// The newest version then: one with a higher number came later.
+    /// The newest version at that time: objects with a higher number became visible later.
     pub(in crate::core) newest: u64,
     /// The requests that are answered at its end.
     pub(in crate::core) askers: Vec<WaitingAsker>,
 }
 
-/// A request that stands by a requirement until that has begun.
+/// A request that uses a requirement and waits until the requirement has begun.
 pub(in crate::core) struct WaitingAsker {
     pub(in crate::core) client: u32,
     pub(in crate::core) request: u64,

@@ -25,7 +25,7 @@ impl Core {
         let Some(beginning) = requirement.and_then(|one| one.beginning.take()) else {
             return false;
         };
-        // What is retained until it comes was kept so far, and is owed now.
+        // An object that was retained for this name was kept so far, and is owed now.
         if let Some(named) = self
             .exchange
             .asked
@@ -42,13 +42,13 @@ impl Core {
         false
     }
 
-    /// A reader comes before a requirement is owed all that was there: it is so first.
+    /// Completes a requirement's beginning before a reader starts: first it is owed all objects that were visible.
     pub(in crate::core) fn end_beginning(&mut self, id: u32, fx: &mut impl Effects) {
         let which = self.exchange.asked.interests.refer(id);
         while self.owe_next(which, fx) {}
     }
 
-    /// A requirement has begun, and a request is answered that stands by it still.
+    /// Answers a request that waited for the requirement to begin, if it still uses it.
     fn answer_asker(&mut self, asker: &WaitingAsker, id: u32, fx: &mut impl Effects) {
         let &WaitingAsker { client, request, joins } = asker;
         let state = self.exchange.asked.clients.get(client);
@@ -80,7 +80,8 @@ impl ClientRequests {
             .is_none_or(|one| one.to_be_owed() == 0)
     }
 
-    /// Whether the follow that has made a group joins it when that is owed all that was there. Until then the client stands by it.
+    /// Returns whether the follow that has made a group joins it only when the group is owed all objects that were
+    /// visible. Until then the client uses the requirement.
     ///
     /// # Errors
     /// `LimitExceeded` where the client has too many requests.
@@ -116,7 +117,7 @@ impl ClientRequests {
         Ok(true)
     }
 
-    /// A requirement is owed one more object of those that were there, if that still is. Whether there was one.
+    /// Owes a requirement one more of the objects that were visible, if it still is. Returns whether there was one.
     pub(in crate::core) fn owe_one_more(&mut self, objects: &mut ObjectTable, id: u32) -> bool {
         let Some(beginning) = self
             .interests

@@ -1,12 +1,12 @@
-//! Objects that somebody puts into a store, and offers that are to say when that is done.
+//! Objects that an archiver puts into a store, and offers that are answered when that is done.
 //!
 //! ```text
 //!   offer, durable --> visible, acknowledged --> owed to a requirement --> its reader archives it, and says so --> done
 //!                                                          '--> released, lost, retracted; or its reader could not --> failed
 //! ```
-//! The pool writes nothing itself: whoever archives is a client that receives through a requirement with a name, and releases
-//! an object when it lasts. So what is to be archived stays until it is, also when the archiver dies, and a slow disk is a slow
-//! reader.
+//! The pool writes nothing itself: an archiver is a client that receives through a named requirement, and releases an
+//! object when it is durable. So an object to be archived stays until it is, even if the archiver crashes, and a slow
+//! disk is a slow reader.
 
 mod archived;
 
@@ -23,7 +23,7 @@ pub(in crate::core) const UNARCHIVED: &str = "it was received and released, or w
 /// Offers that wait until their objects are archived.
 #[derive(Default)]
 pub(in crate::core) struct DurableOffers {
-    /// By object: who waits for it.
+    /// By object: the request that waits for it.
     pub(in crate::core) waiting: BTreeMap<u32, ArchiveWaiter>,
     /// Since this event nothing requires their objects any more.
     pub(in crate::core) forsaken: Vec<(u32, u64)>,
@@ -32,16 +32,16 @@ pub(in crate::core) struct DurableOffers {
     pub(in crate::core) settled: Vec<u64>,
 }
 
-/// Who waits until an object is archived.
+/// A request that waits until an object is archived.
 #[derive(Clone, Copy)]
 pub(in crate::core) enum ArchiveWaiter {
     /// A client and its request.
     Offer(u32, u64),
-    /// Those who wait for a tree of bundles.
+    /// The requests that wait for a tree of bundles.
     Bundle(u64),
 }
 
-/// What a request waits for.
+/// The bundles that a request waits for.
 #[derive(Clone, Copy)]
 pub(in crate::core) enum AwaitedTree {
     Object(u32),
@@ -59,9 +59,9 @@ pub(in crate::core) struct UnarchivedTree {
     pub(in crate::core) waiting: Vec<DurabilityWaiter>,
 }
 
-/// Who is answered when a tree is archived, or will not be.
+/// A request to be answered when a tree is archived, or cannot be.
 pub(in crate::core) enum DurabilityWaiter {
-    /// Who has one of its bundles open.
+    /// A client that has one of its bundles open.
     Opener {
         opener: (u32, u64),
         first: u64,
@@ -117,7 +117,7 @@ impl DurableOffers {
 }
 
 impl DurableOffers {
-    /// No requirement is owed an object any more: if its offer waits still, nobody archives it.
+    /// Records that no requirement is owed an object any longer: if its offer still waits, no archiver will store it.
     pub(in crate::core) fn note_unrequired(&mut self, object: u32) {
         match self.waiting.remove(&object) {
             None => {}

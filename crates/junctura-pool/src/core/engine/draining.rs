@@ -19,13 +19,13 @@ use crate::core::interests::requirement::RequirementState;
 const NAMED_MAX: usize = 3;
 
 impl DrainState {
-    /// Who asked for the end does not wait for it any more. It comes nevertheless.
+    /// Removes a request that waits for the end. The pool ends nevertheless.
     pub(in crate::core) fn forget_asker(&mut self, client: u32, request: u64) {
         self.askers.remove(&(client, request));
     }
 
     /// # Errors
-    /// `Closed` when what is not there now will not come.
+    /// `Closed` when an absent object can no longer be offered.
     pub(in crate::core) fn may_come(&self) -> Result<()> {
         if self.has_begun {
             return Err(draining(Code::Closed));
@@ -148,7 +148,7 @@ impl Core {
         }
     }
 
-    /// Sees whether it is over, and tells those who wait for that.
+    /// Checks whether the drain is complete, and answers the requests that wait for it.
     pub(in crate::core) fn end_if_drained(&mut self, fx: &mut impl Effects) {
         let drain = &mut self.drain;
         let is_late = drain.until.is_some_and(|until| until <= self.exchange.asked.timers.now);
@@ -208,7 +208,7 @@ impl ClientRequests {
         self.interests.owed_len(id) + requirement.map_or(0, RequirementState::to_be_owed)
     }
 
-    /// What requirements are owed, in words; `None`: nothing.
+    /// Describes what requirements are owed; `None`: nothing.
     pub(in crate::core) fn what_is_left(&self) -> Option<Error> {
         let owing: Vec<(u32, usize)> = self
             .interests

@@ -1,4 +1,5 @@
-//! Follow-ups: consequences of an event for others. They come after the event itself, so that nothing changes in the middle of a change.
+//! Follow-ups: consequences of an event for other clients. They run after the event itself, so that no change happens
+//! within another.
 
 use super::Core;
 use crate::Effects;
@@ -8,15 +9,15 @@ use crate::Effects;
 enum FollowUp {
     /// Something waits again in a group, or does not any more.
     HandOut,
-    /// Nothing but requirements keeps objects whose names have come.
+    /// Removes objects that only their names kept, when the names have been taken.
     EndRetentionByName,
-    /// Nothing is left of a bundle but what stays as long as the others of it.
+    /// Removes what is left of a bundle when only objects remain that stay as long as the others.
     EndBundle,
     /// Withdraws wait no more for what requirements were owed.
     FinishWithdrawals,
     /// Durable offers and bundles are archived, or will not be.
     AnswerDurable,
-    /// Memory, or room for records, may have come free.
+    /// Serves waiting requests after memory, or room for records, may have become free.
     ServeWaiting,
     /// Memory is short: an archived object leaves.
     Evict,
@@ -47,7 +48,7 @@ fn done(work: Option<()>) -> bool {
 }
 
 impl Core {
-    /// Does one piece of it. Whether there was something to do.
+    /// Does one unit of this work. Returns whether there was one.
     fn take_one(&mut self, next: FollowUp, fx: &mut impl Effects) -> bool {
         match next {
             FollowUp::HandOut => done(
@@ -115,7 +116,7 @@ impl Core {
         }
     }
 
-    /// Whether those who wait for memory, or for room for records, may be served since this event; once.
+    /// Whether memory, or room for records, may have become free since the last call.
     fn has_memory_come_free(&mut self) -> bool {
         let exchange = &mut self.exchange;
         let have_more =

@@ -6,9 +6,10 @@
 //!     ^                                  in sorted runs
 //!     '-- what enters the index          '-- what leaves it is noted
 //! ```
-//! The candidates of a selector are verified a few at a time, and sorted in runs where the request gives them in an order. What
-//! happens in the pool meanwhile is followed, so the request finds exactly what it would have found without. Its client waits, and
-//! says nothing else; whoever calls the core leaves out [`Core::look_ahead`] as it likes.
+//! The candidates of a selector are verified a few at a time, and sorted in runs where the request has an order.
+//! Changes in the pool meanwhile are tracked, so the request finds exactly what it would have found without a
+//! preparation. Its client blocks and sends nothing else; a caller of the core may leave out [`Core::look_ahead`] at
+//! any time.
 
 use junctura_model::Error;
 use junctura_model::selector::{self, SelectorSet};
@@ -78,7 +79,7 @@ impl ObjectTable {
         if !is_known || (is_quick && is_little(1)) {
             return false;
         }
-        // What cannot be read is refused by the request.
+        // An invalid selector is refused by the request itself.
         let Ok(selectors) = asked.interests.selectors(text) else {
             return false;
         };
@@ -123,7 +124,7 @@ impl ObjectTable {
             }
             if self.unindexed.is_empty() {
                 let left = self.candidates(&ahead.selectors);
-                // What has left and what came late are sets of about the same size.
+                // The sets of removed and of late objects are of about the same size.
                 let bytes = 3 * left.serialized_size();
                 if let Err(refusal) = clients.weigh_asked(client, bytes) {
                     ahead.refusal = Some(refusal);
@@ -156,7 +157,7 @@ impl ObjectTable {
         }
     }
 
-    /// A client's request begins; why it is refused, if what was prepared says so.
+    /// Begins a client's request; returns the error that its preparation has found.
     pub(in crate::core) fn use_ahead(&mut self, client: u32, request: &Request<'_>) -> Option<Error> {
         let ahead = self.ahead.get_mut(&client).filter(|ahead| ahead.is_for(request))?;
         self.ahead_of = Some(client);
@@ -171,7 +172,7 @@ impl ObjectTable {
         }
     }
 
-    /// What was prepared for the request that is going on, with nothing left, if it is about this selector. The index is complete.
+    /// Takes the completed preparation of the current request, if it is for this selector. The index is complete.
     pub(in crate::core) fn take_ahead(
         &mut self,
         clients: &mut ClientTable,

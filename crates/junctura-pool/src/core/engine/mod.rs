@@ -1,4 +1,4 @@
-//! Requests and time, in order: what each event brings, and what follows from it.
+//! Requests and time, in order: the effect of each event, and its consequences.
 
 mod access;
 pub(in crate::core) mod drain;
@@ -80,8 +80,8 @@ impl Core {
             .note_left(&mut self.exchange.asked.clients, client);
     }
 
-    /// A client's message could not be read: what it asked fails. Where nothing after it can be trusted, the client is
-    /// given up.
+    /// Handles a message that could not be decoded: its request fails. If nothing after it can be trusted, the client
+    /// is disconnected.
     pub fn garbage(&mut self, now: Nanoseconds, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
         self.exchange.begin(now);
         self.fail(client, number, error, fx);
@@ -91,8 +91,9 @@ impl Core {
         self.follow_up(fx);
     }
 
-    /// Time has passed. What was due meanwhile is done in the order of the times at which it was, as if this had been called
-    /// in time. Where that would take long, a part of it is, and [`Core::is_behind`]: others are served, and it is called again.
+    /// Handles the passing of time. What was due meanwhile is done in the order of its times, as if this had been
+    /// called in time. If that would take long, a part is done, and [`Core::is_behind`] returns true: other clients are
+    /// served, and this is called again.
     pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         self.exchange.begin(self.exchange.asked.timers.now);
         self.catch_up(fx);
@@ -109,7 +110,7 @@ impl Core {
     /// It is a time at which something is due.
     fn moment(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         self.exchange.asked.timers.now = now;
-        // First of all: what goes makes room for offers whose time to wait ends just now.
+        // Before anything else: expiry makes room for offers whose timeout ends just now.
         self.exchange.expire_due(fx);
         self.follow_up(fx);
         while let Some(due) = self.exchange.asked.timers.take_due() {
@@ -181,7 +182,7 @@ impl Core {
             .min()
     }
 
-    /// Objects are out of sight that have yet to go: [`Core::tick`] is to be called as soon as others were served.
+    /// Whether there are hidden objects to remove: [`Core::tick`] is to be called as soon as other clients were served.
     #[must_use]
     pub fn is_behind(&self) -> bool {
         self.exchange.is_behind()
@@ -193,7 +194,7 @@ impl Core {
         !self.exchange.objects.unindexed.is_empty()
     }
 
-    /// Whether this client has said who it is, and was welcome.
+    /// Whether this client has stated its identity and was admitted.
     #[must_use]
     pub fn has_joined(&self, client: u32) -> bool {
         self.exchange
@@ -203,14 +204,14 @@ impl Core {
             .is_some_and(|client| client.peer.is_some())
     }
 
-    /// The programs that the pool was for have come and gone.
+    /// Whether the programs that the pool was for have connected and disconnected.
     #[must_use]
     pub fn is_left_by_its_components(&self) -> bool {
         self.components.are_gone()
     }
 
-    /// Nobody is here, nothing lies here, nothing is required by name and no bundle is open: a server that was started for its
-    /// clients may end.
+    /// Whether the pool is unused: no client, no object, no named requirement and no open bundle; a server that was
+    /// started on demand may end.
     #[must_use]
     pub fn is_deserted(&self) -> bool {
         let exchange = &self.exchange;

@@ -1,11 +1,11 @@
-//! What is to happen at a certain time.
+//! The queue of timed events.
 
 use std::collections::BTreeMap;
 
 /// Nanoseconds of a clock that only rises.
 pub type Nanoseconds = u64;
 
-/// What time brings.
+/// A timed event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum TimerEvent {
     Demand {
@@ -34,7 +34,7 @@ pub(in crate::core) enum TimerEvent {
     Bundle(u64),
     /// The file tier may be tried again.
     Pause,
-    /// More of what a store has may leave for those who wait.
+    /// More archived objects may be evicted for waiting clients.
     Room,
 }
 
@@ -46,7 +46,7 @@ pub(in crate::core) const NOBODY: u32 = 0;
 /// round of what leaves.
 #[derive(Default)]
 pub(in crate::core) struct TimerQueue {
-    /// When the newest event came.
+    /// The time of the newest event.
     pub(in crate::core) now: Nanoseconds,
     queue: BTreeMap<(Nanoseconds, u64), (TimerEvent, (u32, u64))>,
     places: BTreeMap<(u32, u64), (Nanoseconds, u64)>,

@@ -91,7 +91,7 @@ impl InterestTable {
         self.owed -= 1;
     }
 
-    /// What a follow through the requirement begins with; it is to stand in its queue.
+    /// Returns the objects that a follow through the requirement begins with; they must be put into its queue.
     ///
     /// # Errors
     /// `Conflict` where another follow reads it.
@@ -188,7 +188,7 @@ impl InterestTable {
         self.requirements.iter().filter_map(keeps).max().map(|(_, id)| id)
     }
 
-    /// What the requirement that keeps most keeps, of what may be spilled, oldest first.
+    /// Returns the spillable objects of the requirement that keeps most, oldest first.
     pub(in crate::core) fn largest_holding(&self, objects: &ObjectTable) -> VecDeque<(u32, u32)> {
         let queued = |id: u32| {
             let object = &objects[id];
@@ -243,7 +243,7 @@ impl InterestTable {
         }
     }
 
-    /// What was kept for a requirement is told, or nobody is to be told any more.
+    /// Gives back the bytes of recorded gaps after they were sent, or after their last reader has ended.
     pub(in crate::core) fn forget_lost(&mut self, lost: &LostObjects) {
         self.gap_bytes -= lost.bytes;
     }
@@ -270,7 +270,8 @@ impl InterestTable {
 }
 
 impl ClientRequests {
-    /// An object goes out through a requirement; whether it does so again, after a client that had it was lost.
+    /// Marks an object as delivered through a requirement; returns whether this is a redelivery after a client was
+    /// lost.
     pub(in crate::core) fn mark_in_flight(
         &mut self,
         objects: &ObjectTable,

@@ -1,4 +1,4 @@
-//! Demands: one object, now or when it comes.
+//! Demands: one object, now or when it becomes visible.
 
 use junctura_model::selector::SelectorSet;
 
@@ -10,6 +10,6 @@ pub(in crate::core) struct WaitingDemand {
     pub(in crate::core) request: u64,
     pub(in crate::core) requirement: Option<InterestId>,
     pub(in crate::core) selectors: SelectorSet,
-    /// What is staged will do, too.
+    /// Staged objects match, too.
     pub(in crate::core) incomplete: bool,
 }

@@ -1,4 +1,4 @@
-//! Standing interests: whoever waits for objects that match a selector, filed so that an offer finds them.
+//! Standing interests: requests that wait for objects that match a selector, indexed so that an offer finds them.
 
 use junctura_model::Result;
 use junctura_model::selector::{Selector, SelectorSet};
@@ -14,7 +14,7 @@ use crate::core::interests::subscribe::SubscriptionState;
 pub struct PreparedSelector {
     /// As the request gives it.
     pub text: String,
-    /// What was read, or why it is refused.
+    /// The parsed selectors, or the error.
     pub selectors: Result<SelectorSet>,
 }
 
@@ -48,7 +48,7 @@ impl StandingInterest {
         }
     }
 
-    /// Bytes of its selector where it stands.
+    /// Returns the bytes of its standing selector.
     pub(in crate::core) fn selector_bytes(&self) -> usize {
         let selectors = match self {
             Self::Demand(waiting) => &waiting.selectors,

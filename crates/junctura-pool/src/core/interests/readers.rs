@@ -14,7 +14,7 @@ use crate::core::objects::order::IncrementalSort;
 use crate::core::objects::table::ObjectTable;
 
 impl InterestTable {
-    /// The follow that reads a requirement, if what comes now is for it.
+    /// Returns the follow that reads a requirement, if it takes new objects.
     pub(in crate::core) fn reader_that_takes(&self, id: u32) -> Option<u32> {
         let reader = self.requirement_ref(id)?.reader?;
         self.following_ref(reader)
@@ -82,12 +82,12 @@ impl InterestTable {
         }
     }
 
-    /// Who is told for a group: the member that has been there longest.
+    /// Returns the member that receives notices for a group: the oldest one.
     pub(in crate::core) fn spokesman(&self, requirement: &RequirementState) -> Option<&FollowInterest> {
         self.following_ref(requirement.group.as_ref()?.members.first()?)
     }
 
-    /// Who shares a group, for people.
+    /// Describes the members of a group, for people.
     pub(in crate::core) fn members_of(&self, id: u32) -> String {
         match self.group_ref(id).map_or(0, |group| group.members.len()) {
             0 => "which has no members".to_owned(),
@@ -96,7 +96,7 @@ impl InterestTable {
         }
     }
 
-    /// The follow that reads a requirement, or hears what is to be said to its members.
+    /// Returns the follow that reads a requirement, or that receives notices for its members.
     pub(in crate::core) fn reading(&self, requirement: &RequirementState) -> Option<&FollowInterest> {
         match requirement.reader {
             Some(reader) => self.following_ref(reader),
@@ -113,7 +113,7 @@ impl InterestTable {
         }
     }
 
-    /// Who reads a requirement, for people.
+    /// Describes the reader of a requirement, for people.
     pub(in crate::core) fn reader_of(&self, clients: &ClientTable, id: u32) -> String {
         let reading = self
             .requirement_ref(id)
@@ -121,7 +121,7 @@ impl InterestTable {
         reading.map_or_else(|| "nobody".to_owned(), |following| clients.person(following.client))
     }
 
-    /// Who made a requirement, or its name and who reads it, for people.
+    /// Describes the owner of a requirement, or its name and its reader, for people.
     pub(in crate::core) fn owner_of(&self, clients: &ClientTable, id: u32) -> String {
         let Some(requirement) = self.requirement_ref(id) else {
             return "nobody".to_owned();
@@ -140,7 +140,7 @@ impl InterestTable {
         }
     }
 
-    /// Whom a requirement's gaps are told, if anybody is there.
+    /// Returns the request that receives a requirement's gaps, if there is one.
     pub(in crate::core) fn hearer(&self, requirement: &RequirementState) -> Option<(u32, u64)> {
         match (self.reading(requirement), &requirement.whose) {
             (Some(following), _) => Some((following.client, following.request)),
@@ -175,7 +175,7 @@ impl InterestTable {
         })
     }
 
-    /// What comes next in a follow, as far as its window is open.
+    /// Returns the next object of a follow, if its window is open.
     pub(in crate::core) fn next_of_follow(
         &mut self,
         objects: &ObjectTable,
@@ -209,8 +209,8 @@ impl InterestTable {
         next.map(NextDelivery::First)
     }
 
-    /// Whether a version was superseded, and the reader hears of the key again: from the newest one, which it is given, or
-    /// told of if that is gone. Where the newest does not match, nothing more would come.
+    /// Whether a version was superseded, and the reader receives the newest version of the key: its object, or its gap
+    /// if it was removed. If the newest version does not match, nothing more would follow.
     pub(in crate::core) fn is_followed_by_newer(&self, objects: &ObjectTable, id: u32, object: u32) -> bool {
         let object = &objects[object];
         let Some(StandingInterest::Follow(following)) = self.table.get(id as usize) else {
@@ -251,7 +251,7 @@ impl ClientRequests {
         }
     }
 
-    /// A client's `Require` of a requirement with a name is over; the requirement stands.
+    /// Ends a client's `Require` of a named requirement; the requirement remains.
     pub(in crate::core) fn end_use(&mut self, id: u32, client: u32, request: u64) {
         if let Some(named) = self.interests.named_mut(id) {
             named.users.remove(&(client, request));
@@ -278,7 +278,7 @@ impl ClientRequests {
         }
     }
 
-    /// A member's follow is over. What its client has in hand stays with it.
+    /// Ends a member's follow. The objects that its client holds remain with it.
     pub(in crate::core) fn leave_group(
         &mut self,
         id: u32,

@@ -1,9 +1,8 @@
-//! Requirements: what matches stays until it was received through the requirement and released.
+//! Requirements: a matching object stays until it was received through the requirement and released.
 //!
-//! An unnamed requirement belongs to its connection and goes with it; one with a name is nobody's ([`crate::core::interests::named_requirement`]). Both
-//! are owed what is visible when they are made and what becomes visible later: every version, or with `newest_only` a version
-//! until a newer one comes.
-//!
+//! An unnamed requirement belongs to its connection and ends with it; a named one has no owner
+//! ([`crate::core::interests::named_requirement`]). Both are owed the objects that are visible when they are made and
+//! those that become visible later: every version, or with `newest_only` a version until a newer one becomes visible.
 //! ```text
 //!            delivered                released, by any client
 //!   owed -----------------> in flight ------------------------> done
@@ -33,11 +32,11 @@ pub(in crate::core) struct RequirementState {
     pub(in crate::core) selectors: SelectorSet,
     pub(in crate::core) newest_only: bool,
     pub(in crate::core) bounds: StuckBounds,
-    /// By sequence number: what it is owed.
+    /// The objects that it is owed, by sequence number.
     pub(in crate::core) owed: BTreeMap<u64, OwedObjects>,
     /// Bytes of the payloads that it is owed.
     pub(in crate::core) owed_bytes: u64,
-    /// Of them, what retention keeps no longer; counted only where it breaks on full.
+    /// The part that retention no longer keeps; counted only where it breaks on full.
     pub(in crate::core) kept: u64,
     /// Deliveries of what it is owed that are not released.
     pub(in crate::core) in_flight: u64,
@@ -67,11 +66,11 @@ impl DisownedObjects {
     }
 }
 
-/// Whom a requirement goes with.
+/// The owner of a requirement.
 pub(in crate::core) enum RequirementOwner {
     /// The connection that made it.
     Client { client: u32, request: u64 },
-    /// Nobody.
+    /// No owner.
     Named(Box<NamedRequirement>),
 }
 
@@ -79,11 +78,12 @@ pub(in crate::core) struct OwedObjects {
     pub(in crate::core) object: u32,
     /// Deliveries through the requirement that are not released.
     pub(in crate::core) in_flight: u32,
-    /// It stands in the queue of the follow that reads the requirement now.
+    /// It is in the queue of the follow that reads the requirement now.
     pub(in crate::core) queued: bool,
     /// It counts as kept.
     pub(in crate::core) charged: bool,
-    /// A client to which it was delivered through the requirement is gone without a release, or gave it back undone.
+    /// A client to which the requirement delivered it has disconnected without a release, or has returned it
+    /// unprocessed.
     pub(in crate::core) again: bool,
     /// Since when it is owed.
     pub(in crate::core) since: Nanoseconds,
@@ -144,12 +144,12 @@ impl RequirementState {
         self.beginning.is_none()
     }
 
-    /// What it is owed.
+    /// Returns the objects that it is owed.
     pub(in crate::core) fn objects(&self) -> impl Iterator<Item = u32> {
         self.owed.values().map(|owed| owed.object)
     }
 
-    /// What it is owed: what waits for its turn, and what its readers hold.
+    /// Returns the objects that it is owed: those that wait for their turn, and those that its readers hold.
     pub(in crate::core) fn owed_by_place(&self) -> (Vec<u32>, Vec<u32>) {
         let (held, waiting): (Vec<&OwedObjects>, Vec<&OwedObjects>) =
             self.owed.values().partition(|owed| owed.in_flight > 0);

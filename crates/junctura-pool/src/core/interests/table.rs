@@ -1,6 +1,7 @@
-//! The interests of a pool: demands, follows, requirements and subscriptions, filed so that an offer finds them, and what requirements are owed.
+//! The interests of a pool: demands, follows, requirements and subscriptions, indexed so that an offer finds them, and
+//! the objects that requirements are owed.
 //!
-//! The table delivers nothing: whoever changes it sees to those who have to be told.
+//! The table delivers nothing: its callers notify clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -51,7 +52,7 @@ pub(in crate::core) struct InterestTable {
     pub(in crate::core) prepared: Option<PreparedSelector>,
     /// Requirements among the interests.
     pub(in crate::core) requirements: OrderedIds,
-    /// Of them, those with a name.
+    /// The part with a name.
     pub(in crate::core) named: BTreeMap<String, u32>,
     /// Objects that requirements are owed, each as often as it is.
     pub(in crate::core) owed: usize,
@@ -62,9 +63,9 @@ pub(in crate::core) struct InterestTable {
     pub(in crate::core) breakers: StuckCandidates,
     /// Demands that take what is staged.
     pub(in crate::core) lookers: BTreeSet<u32>,
-    /// Subscriptions that want to hear of clients or of requirements.
+    /// Subscriptions to events of clients or of requirements.
     pub(in crate::core) watchers: OrderedIds,
-    /// Subscriptions that want to hear of objects after they were offered.
+    /// Subscriptions to events of objects after their offer.
     pub(in crate::core) later_subscriptions: u32,
     /// Groups in which something waits again, or does not any more, since this event.
     pub(in crate::core) stirred: Vec<u32>,
@@ -105,13 +106,13 @@ impl InterestTable {
 }
 
 impl InterestTable {
-    /// What refers to the interest of a number beyond its end.
+    /// Returns a reference to an interest that stays valid beyond its end.
     pub(in crate::core) fn refer(&self, number: u32) -> InterestId {
         let birth = self.standing[number as usize].birth;
         InterestId { number, birth }
     }
 
-    /// The number of an interest, while it stands.
+    /// Returns the number of an interest, while it exists.
     pub(in crate::core) fn still(&self, id: Option<InterestId>) -> Option<u32> {
         id.filter(|id| self.standing[id.number as usize].birth == id.birth)
             .map(|id| id.number)
@@ -321,7 +322,7 @@ impl InterestTable {
         count
     }
 
-    /// Tells an event to a subscription; false if there is none.
+    /// Sends an event to a subscription; returns false if there is none.
     pub(in crate::core) fn tell(&self, id: u32, happened: EventBody<'_>, fx: &mut impl Effects) -> bool {
         let Some(StandingInterest::Subscription(subscription)) = self.table.get(id as usize) else {
             return false;

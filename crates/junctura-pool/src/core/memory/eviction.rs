@@ -1,4 +1,4 @@
-//! What a store has makes room first: when memory is short, objects that were archived leave before their retention is over.
+//! Eviction: when memory is short, archived objects are removed before their retention is over.
 //!
 //! ```text
 //!              archived, and only retention keeps it            memory is short, and it is its turn
@@ -7,16 +7,17 @@
 //!        '----------------------------------------------'
 //!          somebody holds it (again), or is owed it
 //! ```
-//! An object is *spare* when somebody has said that it is archived, nobody holds it, no requirement is owed it, and it waits for
-//! no name that is still to come. Of them, the one that has been so longest goes first, as if its retention had ended then.
-//! Nothing goes to the file tier, and nobody is broken, while there are spare ones in memory; those that lie in the file tier go
-//! when it has no room for what memory has no room for.
+//! An object is *spare* when it is reported as archived, no client holds it, no requirement is owed it, and it waits
+//! for no absent name. The object that has been spare for the longest time is evicted first, as if its retention had
+//! ended then. While there are spare objects in memory, nothing is spilled to the file tier and no requirement is
+//! broken; spare objects in the file tier are evicted when it has no room for payloads to be spilled.
 //!
-//! Memory is short when what lies in it is above the high mark: then so many go that it is not. It is also short while somebody
-//! waits for it; but what goes is free for him only when those who lease it have given it back, and a producer whose pool is full
-//! has a lease that waits while it works with the slots that come free. So an eighth of the memory goes at once at most, only for
-//! those who have nothing to go on with, and again after a while. Who waits and seems to have something may have it in his hands, all
-//! of it: for him one object goes after a while, and another after twice that time, and so on.
+//! Memory is short when the occupied bytes are above the high-water mark: then so many objects are evicted that they
+//! are not. It is also short while a client waits for memory. But the client can use evicted memory only after the
+//! clients that lease it have returned it, and a producer whose pool is full has a waiting lease while it works with
+//! the slots that become free. So at most an eighth of the memory is evicted at once, only for clients that have no
+//! memory left to work with, and again after a pause. A waiting client that seems to have slots may be using all of
+//! them: for it one object is evicted after a pause, another after twice that time, and so on.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use slab::Slab;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::objects::object::{ObjectRow, RetainedUntil};
 
-/// How long those who lease what has come free have for giving it back, before more goes.
+/// How long lease holders have for returning freed memory before more is evicted.
 pub(in crate::core) const ROUND: Nanoseconds = 100_000_000;
 
 /// So often the time between them is doubled, at most.
@@ -38,7 +39,7 @@ pub(in crate::core) const ROUND_TIMER: u64 = u64::MAX - 2;
 /// So many entries are no reason to look for void ones.
 const ENTRIES: usize = 64;
 
-/// That an object lies in a store, too.
+/// The archived copy of an object.
 pub(in crate::core) struct ArchivedCopy {
     /// As its archiver states it; `None` if records had no room for that.
     pub(in crate::core) place: Option<Arc<str>>,
@@ -46,21 +47,21 @@ pub(in crate::core) struct ArchivedCopy {
     pub(in crate::core) is_queued: bool,
 }
 
-/// Objects by where they are and their numbers, in the order in which they became spare. What has gone, or is not spare any
-/// more, leaves its entry behind, void.
+/// Objects by id and sequence number, in the order in which they became spare. An object that was removed, or is not
+/// spare any longer, leaves a void entry.
 pub(in crate::core) type Queue = VecDeque<(u32, u64)>;
 
 /// See the module's page.
 #[derive(Default)]
 pub(in crate::core) struct EvictionQueue {
     pub(in crate::core) queue: Queue,
-    /// Of them, those that were found to lie in the file tier.
+    /// The part that was found to be in the file tier.
     pub(in crate::core) in_file: Queue,
     /// Bytes that have left in this round.
     pub(in crate::core) left_bytes: u64,
     /// When the next round begins; its timer is set.
     pub(in crate::core) next_round: Option<Nanoseconds>,
-    /// How often in succession a round has begun with nobody in need.
+    /// The number of successive rounds that began with no client in need.
     pub(in crate::core) idle_rounds: u32,
     /// One may leave in any case.
     pub(in crate::core) is_urged: bool,

@@ -1,4 +1,4 @@
-//! Clients that keep leased memory in which nothing lies while others wait for memory.
+//! Clients that keep empty leased memory while others wait for memory.
 
 use std::collections::btree_map::Entry;
 
@@ -10,10 +10,10 @@ use crate::core::memory::shortage::MemoryShortage;
 /// program may be computing what it fills the memory with, and reads nothing meanwhile.
 const SILENT_TIMES: u64 = 10;
 
-/// A request that comes sooner after a client was asked for memory may have been sent before.
+/// A request that arrives sooner after a recall may have been sent before it.
 const SENT_BEFORE: Nanoseconds = 1_000_000_000;
 
-/// That a client is asked for leased memory in which nothing lies, and has put nothing anywhere since.
+/// A recall of a client's empty leased memory; the client has put nothing anywhere since.
 pub(in crate::core) struct LeaseRecall {
     pub(in crate::core) since: Nanoseconds,
     /// When it first sent a request since then.
@@ -25,12 +25,12 @@ pub(in crate::core) struct LeaseRecall {
 pub(in crate::core) struct StuckWatch {
     /// When the next look for stuck ones is due.
     pub(in crate::core) looks: Option<Nanoseconds>,
-    /// Since when somebody waits for memory.
+    /// The time since which a client has waited for memory.
     pub(in crate::core) waits_since: Option<Nanoseconds>,
 }
 
 impl PayloadMemory {
-    /// A client is asked for leased memory in which nothing lies.
+    /// Records that a client is asked to return empty leased memory.
     pub(in crate::core) fn note_recall(&mut self, timers: &TimerQueue, client: u32) {
         if let Entry::Vacant(place) = self.recalled.entry(client) {
             place.insert(LeaseRecall {
@@ -82,7 +82,7 @@ impl PayloadMemory {
         bytes.sum::<u64>() > self.config.budget_bytes / 2
     }
 
-    /// A client that has kept leased memory in which nothing lies for too long, while another one waits for memory.
+    /// Returns a client that has kept empty leased memory for too long while another one waits for memory.
     pub(in crate::core) fn hoarder(&self, timers: &TimerQueue) -> Option<u32> {
         let is_waited_for = |client: u32| {
             let mut leases = self.waiting_leases.values().map(|lease| lease.client);

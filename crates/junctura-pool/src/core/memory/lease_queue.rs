@@ -1,4 +1,4 @@
-//! Leases that wait for memory, in the order in which they came.
+//! Leases that wait for memory, in the order of their requests.
 //!
 //! A lease that is larger than what is free must not block smaller ones without end, and they must not take all memory that becomes free
 //! for it:
@@ -7,8 +7,8 @@
 //!             smaller ones have taken as many bytes as it needs            Config::lease_first_for is over
 //!   first, may be passed ------------------------------------> first, alone ------------------------------> last, may be passed
 //! ```
-//! Of those that may pass the first one, the smallest is the next, and of equal ones the one that came first. Where the smallest does not
-//! fit, no other one does: so nothing more is looked at.
+//! Among the leases that may pass the first one, the smallest is the next, and of equal ones the earlier one. If the
+//! smallest does not fit, no other one does: so no other is tried.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,8 @@ pub(in crate::core) struct WaitingLease {
     pub(in crate::core) payload_bytes: u64,
     /// For a member of a bundle.
     pub(in crate::core) staged: bool,
-    /// Slots that its client had for it when it came, and was filling, or it would not have asked.
+    /// Slots that its client had for it at the time of the request; the client was filling them, or it would not have
+    /// asked.
     pub(in crate::core) slots_before: u64,
 }
 
@@ -110,7 +111,7 @@ impl LeaseQueue {
         self.waiting.get(&turn)
     }
 
-    /// Turns of those for members of bundles.
+    /// Iterates over the turns of leases for members of bundles.
     pub(in crate::core) fn staged(&self) -> impl Iterator<Item = (u64, &WaitingLease)> {
         let all = self.waiting.iter().map(|(&turn, lease)| (turn, lease));
         all.filter(|(_, lease)| lease.staged)
@@ -141,7 +142,7 @@ impl LeaseQueue {
         was_last
     }
 
-    /// Whether the time of the first one, which began, is of no use any more, since it has gone.
+    /// Whether the running time of the first lease is void, since that lease is no longer in the queue.
     pub(in crate::core) fn forgets_time(&mut self) -> bool {
         self.is_timed && self.may_be_passed() && std::mem::take(&mut self.is_timed)
     }

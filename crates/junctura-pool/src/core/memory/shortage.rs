@@ -1,13 +1,13 @@
-//! Clients whose offers wait, and for what.
+//! Clients whose offers wait, by the resource that they wait for.
 //!
-//! What is short decides what helps: payloads that move to the file tier free memory only; objects that a store has and that leave
-//! the pool free memory and room for records; neither makes requirements owe less.
+//! The resource decides how it is freed: spilling frees memory only; evicting archived objects frees memory and room
+//! for records; neither reduces what requirements are owed.
 
 use std::collections::VecDeque;
 
 use hashbrown::HashMap;
 
-/// What an offer waits for.
+/// The resource that an offer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum MemoryShortage {
     /// Memory for payloads.
@@ -47,7 +47,7 @@ impl StalledOffers {
         self.shortages.get(&client).copied()
     }
 
-    /// Whether somebody waits for this.
+    /// Whether an offer waits for this resource.
     pub(in crate::core) fn wait_for(&self, shortage: MemoryShortage) -> bool {
         self.counts[shortage as usize] > 0
     }

@@ -27,7 +27,7 @@ impl PayloadMemory {
         self.first_spare(objects).is_some()
     }
 
-    /// Who is next; what is not spare any more, or not in memory, leaves the queue on the way.
+    /// Returns the object to evict next; drops entries on the way that are not spare any longer, or not in memory.
     pub(in crate::core) fn first_spare(&mut self, objects: &mut ObjectTable) -> Option<u32> {
         while let Some(&entry) = self.eviction.queue.front() {
             let is_spare = is_spare_still(objects, entry);
@@ -42,8 +42,8 @@ impl PayloadMemory {
         None
     }
 
-    /// Whether somebody who waits for memory has nothing to go on with, and more may leave in this round. When everybody has
-    /// been helped, the next is helped at once.
+    /// Whether a waiting client has no memory to work with, and more may be evicted in this round. When every such
+    /// client has been served, the next one is served at once.
     pub(in crate::core) fn is_to_help(&mut self) -> bool {
         let is_somebody_stranded = || self.waiting_leases.values().any(|lease| self.is_stranded(lease));
         let is_offer_stalled = [MemoryShortage::Payload, MemoryShortage::Records]
@@ -58,7 +58,7 @@ impl PayloadMemory {
         self.eviction.left_bytes < limits.budget_bytes - limits.high_mark_bytes
     }
 
-    /// While somebody waits, and more may leave, there is another round.
+    /// Schedules another round while a client waits and more may be evicted.
     pub(in crate::core) fn watch_for_room(&mut self, timers: &mut TimerQueue) {
         if !self.eviction.has_spare() || !self.somebody_waits_for_room() {
             return;

@@ -1,4 +1,4 @@
-//! The file tier: what memory has no room for is written to a file, and read from there by whoever is given it.
+//! The file tier: payloads that do not fit into memory are written to a file, and consumers read them from there.
 //!
 //! ```text
 //!             nobody holds it          memory is short: it is its turn               written, and still nobody holds it
@@ -7,14 +7,14 @@
 //!       '------------------------'------------------------------------------'
 //!         somebody holds it (again), or the disk has refused it
 //! ```
-//! Memory is *short* when what lies in it is above the high mark, or somebody waits for it. What a store has leaves the pool then
-//! ([`crate::core::memory::eviction`]). When nothing of that is left in memory, go first, oldest first, the
-//! objects that only requirements keep, of the requirement that keeps most so; after them the objects that have lain in memory
-//! longest without being held. What somebody holds stays where it is. An object never comes back into memory: its consumers
-//! read it from the file, each in its own time.
+//! Memory is *short* when the occupied bytes are above the high-water mark, or a client waits for memory. Then archived
+//! objects are evicted ([`crate::core::memory::eviction`]). When no evictable object is left in memory, payloads are
+//! spilled, oldest first: first the objects that only requirements keep, of the requirement that keeps most such
+//! objects; then the objects that have been in memory longest without being held. A held object stays where it is. An
+//! object never returns into memory: its consumers read it from the file, each in its own time.
 //!
-//! While something is being written nobody is broken for want of memory. A disk that refuses is left alone for a second;
-//! meanwhile, and when the tier is full, the pool is as one without it.
+//! While a payload is being written no requirement is broken for lack of memory. A disk that refuses a write is not
+//! used for a second; meanwhile, and when the tier is full, the pool works as one without a tier.
 
 use std::collections::VecDeque;
 
@@ -40,7 +40,7 @@ pub(in crate::core) const PAUSE: Nanoseconds = 1_000_000_000;
 /// The timer of the pause; requirements and bundles have those of smaller numbers.
 pub(in crate::core) const PAUSE_TIMER: u64 = u64::MAX - 1;
 
-/// How an object stands to the file tier.
+/// The state of an object in the file tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::core) enum TierState {
     /// It stays, or has left.
@@ -57,12 +57,12 @@ pub(in crate::core) struct FileTier {
     pub(in crate::core) extents: FileExtents,
     pub(in crate::core) jobs: Slab<SpillTask>,
     pub(in crate::core) bytes_underway: u64,
-    /// Objects that nobody holds, with the numbers of their entries: those that have been so longest come first.
+    /// Objects that no client holds, with the numbers of their entries: those that have been unheld longest are first.
     pub(in crate::core) queue: VecDeque<(u32, u32)>,
     pub(in crate::core) entries: u32,
     /// Whose turn it is next.
     pub(in crate::core) turns: VecDeque<(u32, u32)>,
-    /// Nothing in the queue has fitted since room came free, or something came into the queue.
+    /// No entry of the queue has fitted since room became free, or since an entry was added.
     pub(in crate::core) is_stuck: bool,
     /// The disk has refused something, and is left alone.
     pub(in crate::core) is_paused: bool,
@@ -130,8 +130,8 @@ impl FileTier {
     }
 }
 
-/// Whether an entry of the queue is still its object's. That of an object which is held ends here: it comes into the queue
-/// again when nobody holds it.
+/// Whether an entry of the queue is still valid. The entry of a held object ends here: the object is queued again when
+/// no client holds it.
 pub(in crate::core) fn still_stands(objects: &mut Slab<ObjectRow>, (id, entry): (u32, u32)) -> bool {
     let Some(object) = objects.get_mut(id as usize) else {
         return false;

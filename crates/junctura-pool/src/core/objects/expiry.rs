@@ -1,12 +1,13 @@
-//! Retention for a time: which object is to go when.
+//! Retention for a time: the queue of expiries.
 //!
-//! Every object that is kept for a time has an entry in one queue, the earliest first. An object that goes before its time
-//! (a newer version, a withdraw) leaves its entry behind, void. Void entries are thrown out as soon as one is the earliest,
-//! and all at once when they are half of the queue; so the first entry always stands for an object, and what a queue takes
-//! follows the objects that are there. Objects without a time are never looked at.
+//! Every object that is kept for a time has an entry in one queue, the earliest first. An object that is removed before
+//! its time (a newer version, a withdraw) leaves a void entry. Void entries are dropped as soon as one is the earliest,
+//! and all at once when they are half of the queue; so the first entry always belongs to an object, and the queue's
+//! size follows the number of objects. Objects without a time are never visited.
 //!
-//! When the time is over and a requirement is owed the object, it stays until the last of them has had it. Of very many in one
-//! instant, so many go at once, and the others when others were served.
+//! If a requirement is owed an object whose time is over, the object stays until the last such requirement has received
+//! it. Of very many objects that expire in one instant, only so many are removed at once, and the others after other
+//! clients were served.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,7 +17,7 @@ use slab::Slab;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::objects::object::{ObjectRow, RetainedUntil};
 
-/// When, the object's sequence number, and where it is. In one instant, older ones go first.
+/// The time, the object's sequence number, and its id. In one instant, older objects are removed first.
 type Entry = (Nanoseconds, u64, u32);
 
 /// See the module's page.
@@ -27,7 +28,7 @@ pub(in crate::core) struct ExpiryQueue {
 }
 
 impl ExpiryQueue {
-    /// When the next object is to go.
+    /// Returns when the next object expires.
     pub(in crate::core) fn next(&self) -> Option<Nanoseconds> {
         self.queue.peek().map(|&Reverse((at, ..))| at)
     }
@@ -45,7 +46,7 @@ impl ExpiryQueue {
         self.queue.push(Reverse((at, sequence, id)));
     }
 
-    /// An object with a time has gone before it.
+    /// Records that an object with a time was removed before it.
     pub(in crate::core) fn note_void(&mut self, objects: &Slab<ObjectRow>) {
         self.void += 1;
         self.tidy(objects);

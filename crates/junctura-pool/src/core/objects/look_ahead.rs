@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 use crate::core::objects::order::{IncrementalSort, ResolvedOrder};
 use crate::core::objects::table::ObjectTable;
 
-/// What a client's next request has been prepared with.
+/// The preparation of a client's next request.
 pub(in crate::core) struct PreparedRequest {
     pub(in crate::core) selectors: SelectorSet,
     /// Objects that are looked at in one step.
@@ -20,17 +20,17 @@ pub(in crate::core) struct PreparedRequest {
     pub(in crate::core) left: Option<RoaringBitmap>,
     /// Those that match, sorted if there is an order, in the order of the steps.
     pub(in crate::core) runs: Vec<Vec<u32>>,
-    /// Slots of objects that have left since, whatever the runs say.
+    /// Slots of objects that were removed since; they are skipped in the runs.
     pub(in crate::core) gone: RoaringBitmap,
     /// Those that match and have the slot of one that has left.
     pub(in crate::core) late: RoaringBitmap,
-    /// What it weighs on its client.
+    /// The bytes that count toward its client's limit.
     pub(in crate::core) bytes: usize,
     /// Why the request is refused.
     pub(in crate::core) refusal: Option<Error>,
 }
 
-/// What a request looks at: a selector, and the order in which it gives what it finds.
+/// Returns the selector of a request and the order of its results.
 pub(in crate::core) fn concern<'a>(request: &'a Request<'_>) -> Option<(&'a str, Option<&'a ListOrder<'a>>)> {
     fn text<'a>(target: &'a TargetBody<'_>) -> Option<&'a str> {
         match target {

@@ -1,4 +1,4 @@
-//! Offers: an object comes in, is checked, becomes visible whole, and goes to everyone who wants it.
+//! Offers: an object is received, checked, made visible as a whole, and delivered to all matching interests.
 
 use junctura_model::Error;
 use junctura_wire::fixed::OfferHead;
@@ -7,7 +7,7 @@ use crate::core::memory::shortage::MemoryShortage;
 use crate::core::objects::identity::ObjectIdentity;
 use crate::core::objects::object::ObjectRetention;
 
-/// What a client offers.
+/// The content of an offer.
 #[derive(Clone, Copy)]
 pub(in crate::core) struct OfferContent<'a> {
     pub(in crate::core) head: OfferHead,
@@ -27,7 +27,7 @@ pub(in crate::core) struct WaitingOffer {
     pub(in crate::core) syncs: Vec<u64>,
 }
 
-/// What an offer that waits takes.
+/// Returns the bytes that a waiting offer takes.
 pub(in crate::core) fn waiting_bytes(record: &[u8], inline: &[u8]) -> usize {
     size_of::<WaitingOffer>() + record.len() + inline.len()
 }
@@ -54,7 +54,7 @@ pub(in crate::core) struct OfferOutcome {
     pub(in crate::core) sequence: u64,
 }
 
-/// What an offer says of itself.
+/// The attributes and options of an offer, checked.
 pub(in crate::core) struct ExaminedOffer {
     pub(in crate::core) identity: ObjectIdentity,
     pub(in crate::core) keep: ObjectRetention,

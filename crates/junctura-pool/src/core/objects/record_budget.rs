@@ -1,5 +1,5 @@
-//! The budget of records: what attributes of objects and of keys that are gone take, with their entries in tables and indexes, and the
-//! places where archived objects lie.
+//! The budget of records: attributes of objects and tombstones, with their entries in tables and indexes, and the
+//! places of archived objects.
 
 use junctura_model::limits::RECORD_BYTES_MAX;
 
@@ -10,11 +10,11 @@ use crate::core::objects::table::ObjectTable;
 const RECORD_BUDGET_BYTES_MIN: u64 = 64 << 20;
 /// Bytes that an object takes besides its attributes and its payload.
 const OBJECT_BYTES: u64 = size_of::<ObjectRow>() as u64 + 160;
-/// Bytes that a key that is gone takes besides its attributes.
+/// Bytes of a tombstone besides its attributes.
 const TOMBSTONE_BYTES: u64 = 256;
 /// Bytes that a place of archived objects takes besides its name.
 const PLACE_BYTES: u64 = 32;
-/// Keys that are gone are forgotten in groups of so many when records have no room.
+/// Tombstones are forgotten in groups of so many when records have no room.
 const FORGOTTEN_AT_ONCE: usize = 64;
 
 fn place_bytes(name: &str) -> u64 {
@@ -28,7 +28,7 @@ impl ObjectTable {
         self.config.record_budget_bytes.unwrap_or_else(usual)
     }
 
-    /// Whether an object with so many bytes of attributes has room. Keys that are gone make room first.
+    /// Whether an object with so many bytes of attributes has room. Tombstones are forgotten to make room first.
     pub(in crate::core) fn has_room_for_record(&mut self, attribute_bytes: u32) -> bool {
         self.has_room_for_bytes(OBJECT_BYTES + u64::from(attribute_bytes))
     }
@@ -61,12 +61,12 @@ impl ObjectTable {
         self.record_bytes += place_bytes(name);
     }
 
-    /// Nothing lies in a place any more.
+    /// Gives back the bytes of a place that is no longer referred to.
     pub(in crate::core) fn weigh_place_no_more(&mut self, name: &str) {
         self.free_record_bytes(place_bytes(name));
     }
 
-    /// What an offer may have waited for is free.
+    /// Frees bytes that an offer may have waited for.
     pub(in crate::core) fn free_record_bytes(&mut self, bytes: u64) {
         self.came_free |= self.are_records_full();
         self.record_bytes -= bytes;

@@ -1,4 +1,4 @@
-//! Deliveries and releases: what a client holds, and what it gives back.
+//! Deliveries and releases: objects that a client holds and releases.
 
 use junctura_memory::ledger::SegmentGrant;
 use junctura_model::{Code, Error, Result};
@@ -25,7 +25,7 @@ pub(in crate::core) struct ObjectDelivery {
 }
 
 impl ObjectExchange {
-    /// A release that counts: for retention, for the requirement it came through, for the follow's window.
+    /// A release that counts: for retention, for the requirement that delivered it, and for the window of the follow.
     pub(in crate::core) fn take_back(&mut self, client: u32, held: &HeldDelivery, fx: &mut impl Effects) {
         self.asked.count.released += 1;
         let object = &mut self.objects[held.object];
@@ -51,7 +51,7 @@ impl ObjectExchange {
         }
     }
 
-    /// A client that held an object is gone, or gives it back unread or undone: no release, but it holds it no more.
+    /// Ends a holding without a release: its client has disconnected, or returns the object unread or unprocessed.
     pub(in crate::core) fn let_go(&mut self, held: &HeldDelivery, was_unread: bool, fx: &mut impl Effects) {
         if let Some(requirement) = self.asked.interests.still(held.via.and_then(|via| via.requirement)) {
             self.owe_again(requirement, held.object, was_unread, fx);
@@ -193,7 +193,7 @@ impl ClientRequests {
     }
 }
 
-/// A segment as its client is told of it.
+/// The description of a segment for its client.
 pub(in crate::core) fn segment_head(grant: SegmentGrant, writable: bool) -> SegmentHead {
     SegmentHead {
         segment: grant.segment.into(),

@@ -84,15 +84,17 @@ impl Core {
         Ok(())
     }
 
-    /// A client is gone, in good order or not: what it held, wanted and leased is cleaned up, and others are told.
+    /// Removes a client after an orderly or abrupt disconnect: ends its holdings, requests and leases, and notifies
+    /// others.
     pub fn leave(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {
         self.exchange.begin(now);
         self.dismiss(client, reason, fx);
         self.follow_up(fx);
     }
 
-    /// Ends some of the requests of a client that is about to leave, where it has very many, and then lets go of some of what it holds:
-    /// others are served meanwhile, and this is called again as long as it says so. While it goes on, the client is like one whose end nobody has noticed yet.
+    /// Ends some requests of a client that is about to leave, if it has very many, and then some of its holdings. Other
+    /// clients are served in between; call it again while it returns true. Until it is done, the client is treated as
+    /// still connected.
     #[must_use]
     pub fn wind_down(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
         const REQUESTS_MAX: usize = 256;
@@ -142,8 +144,8 @@ impl Core {
         true
     }
 
-    /// Lets go of the oldest objects that a client holds, where it holds very many; before, its last requests end, so that nothing
-    /// more is given to it. Whether there may be more.
+    /// Ends the oldest holdings of a client that has very many; its last requests end first, so that it receives
+    /// nothing more. Returns whether there may be more.
     fn let_some_go(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
         const HELD_MAX: usize = 256;
         let Some(state) = self

@@ -32,7 +32,7 @@ impl ClientRequests {
         }
     }
 
-    /// Tells what was kept to whoever is there to hear it.
+    /// Sends stored gaps to the reader, if there is one.
     pub(in crate::core) fn tell_lost(&mut self, id: u32, fx: &mut impl Effects) {
         let Some((client, request)) = self
             .interests

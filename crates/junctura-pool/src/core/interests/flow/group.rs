@@ -22,7 +22,8 @@ use crate::core::memory::weight::INTEREST_BYTES;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
-    /// The group that a follow names: one that stands or, if it says on which terms, a new one. Also whether it is new.
+    /// Returns the group that a follow names: an existing one or, if the follow states the terms, a new one. Also
+    /// whether it is new.
     pub(in crate::core) fn group_of(
         &mut self,
         client: u32,
@@ -57,7 +58,7 @@ impl Core {
             .asked
             .interests
             .named_requirement(&self.exchange.asked.timers, name, &terms)?;
-        // A follow says nothing of when a group is broken.
+        // A follow states no terms for breaking a group.
         if let Some(standing) = self
             .exchange
             .asked
@@ -76,7 +77,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// A new member. It shares from now on; what the group lost while it had none is told to it.
+    /// Adds a member. It shares from now on, and receives the gaps that the group recorded while it had no member.
     pub(in crate::core) fn join_group(
         &mut self,
         group: (u32, bool),

@@ -29,7 +29,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// Ends an interest, and releases what stands in its queue. Its client's request is the caller's to settle.
+    /// Ends an interest, and releases the objects of its queue. The caller settles its client's request.
     pub(in crate::core) fn drop_interest(&mut self, id: u32) {
         let queue = self.asked.end_interest(id);
         self.deferred.release_queue(&mut self.objects, queue);
@@ -117,13 +117,13 @@ impl ClientRequests {
         Vec::new()
     }
 
-    /// Ends a request from the server's side and says why.
+    /// Ends a request from the server's side with the error.
     pub(in crate::core) fn close(&mut self, client: u32, request: u64, error: &Error, fx: &mut impl Effects) {
         self.settle(client, request);
         fx.reply(client, request, &Reply::Ended(WireFailure::from(error)));
     }
 
-    /// Ends a follow from the server's side and says why.
+    /// Ends a follow from the server's side with the error.
     pub(in crate::core) fn end_from_here(
         &mut self,
         objects: &mut ObjectTable,
@@ -168,7 +168,7 @@ impl ObjectTable {
 }
 
 impl InterestTable {
-    /// What a target names: a selector set, or a key's identity and its text.
+    /// Resolves a target: a selector set, or a key's identity and its text.
     pub(in crate::core) fn aim(&self, target: &TargetBody<'_>) -> Result<InterestAim> {
         match target {
             TargetBody::Selector(text) => Ok(InterestAim::Selectors(self.selectors(text)?)),

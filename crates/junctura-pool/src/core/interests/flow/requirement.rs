@@ -1,4 +1,4 @@
-//! Requirements come to be owed objects, and are owed them no more.
+//! Requirements begin and cease to be owed objects.
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -81,7 +81,7 @@ impl ObjectExchange {
             .interests
             .watch_over(&mut self.memory.watch, &self.asked.timers, id);
         if reserved > 0 {
-            // Requirements that come meanwhile do not take its place.
+            // Requirements made meanwhile do not take its place.
             self.asked.interests.owed += reserved;
             self.deferred
                 .go_on_later(DeferredPart::Owe(self.asked.interests.refer(id)));
@@ -128,8 +128,8 @@ impl ObjectExchange {
         }
     }
 
-    /// A client that was given an object through a requirement is gone without a release, or gave it back: the object is owed
-    /// again, to the next who reads; unless it went meanwhile, or a newer version is all that is wanted.
+    /// Owes an object again to the next reader, after a client that received it through a requirement has disconnected
+    /// without a release, or has returned it; unless it was removed meanwhile, or only a newer version is required.
     pub(in crate::core) fn owe_again(&mut self, id: u32, object: u32, was_unread: bool, fx: &mut impl Effects) {
         let (sequence, state) = {
             let entry = &self.objects[object];
@@ -156,7 +156,7 @@ impl ObjectExchange {
                 ObjectState::Visible | ObjectState::Superseded if requirement.group.is_some() => {
                     self.asked.interests.wait_again(id, sequence);
                 }
-                // Nobody is owed what was never visible.
+                // No requirement is owed an object that was never visible.
                 ObjectState::Staged | ObjectState::Dropped => {}
                 ObjectState::Visible | ObjectState::Superseded => {
                     let reader = reader.filter(|_| !owed.queued);
@@ -209,8 +209,8 @@ impl ObjectExchange {
         }
     }
 
-    /// Ends a requirement: it is owed nothing any more, and whoever receives through it goes on without it. Its client's
-    /// request, if it has one, is the caller's to settle. Gives the number of objects that it was still owed.
+    /// Ends a requirement: it is owed nothing any longer, and its reader continues without it. The caller settles its
+    /// client's request, if it has one. Returns the number of objects that it was still owed.
     pub(in crate::core) fn retract(&mut self, id: u32, why: &str, fx: &mut impl Effects) -> u64 {
         let Some(requirement) = self.asked.interests.requirement_mut(id) else {
             return 0;
@@ -281,7 +281,8 @@ impl ObjectExchange {
         self.memory.came_free |= !self.memory.stalled.is_empty();
     }
 
-    /// Requirements that wait for an object which has gone are told; those that hold it go on holding it.
+    /// Sends gaps of a removed object to the requirements that wait for it; those that have delivered it are
+    /// unaffected.
     pub(in crate::core) fn gap_requirements(&mut self, object: u32, reason: &'static str, fx: &mut impl Effects) {
         for id in self.asked.interests.claimants(&self.objects, object) {
             if self.asked.interests.waits_for(&self.objects, id, object) {

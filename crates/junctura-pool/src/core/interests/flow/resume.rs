@@ -1,4 +1,4 @@
-//! Follows that go on where an earlier one was.
+//! Follows that resume from the cursor of an earlier one.
 
 use junctura_model::selector::SelectorSet;
 use junctura_model::version::{Cursor, Phase};
@@ -30,8 +30,8 @@ impl ObjectTable {
         Err(Error::new(Code::Expired, format!("cursor {text}"), cause))
     }
 
-    /// What a follow that had come to `cursor` is still to be given: the rest of its first phase, what became visible
-    /// since, and what became visible since and is gone already.
+    /// Returns the objects that a follow resumed from `cursor` has yet to receive: the rest of its first phase, objects
+    /// that became visible since, and gaps of objects that became visible since and are removed already.
     pub(in crate::core) fn resume(
         &mut self,
         clients: &mut ClientTable,

@@ -1,4 +1,4 @@
-//! Who is told of what happens.
+//! Events for subscriptions.
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -22,7 +22,7 @@ const OF_OTHERS: u32 = events::JOINED
     | events::COMPLETED
     | events::ABORTED;
 
-/// What an event is about that is not about an object.
+/// The subject of an event that is not about an object.
 enum EventSubject<'a> {
     Client(u32),
     Requirement(u32),
@@ -136,7 +136,7 @@ impl ClientRequests {
         self.tell_about_object_where(objects, object, event, ArchiveState::default(), fx);
     }
 
-    /// The same, and where it lies now, or why not.
+    /// Sends the same event with the object's place in a store, or the reason why it is not archived.
     pub(in crate::core) fn tell_about_object_where(
         &mut self,
         objects: &ObjectTable,
@@ -188,7 +188,7 @@ impl ClientRequests {
         }
     }
 
-    /// Tells an event that is not about an object to those who want to hear of it: who did it, why, and what it is about.
+    /// Sends an event that is not about an object to its subscriptions: the actor, the reason, and the subject.
     fn tell_watchers(
         &mut self,
         event: u32,
@@ -212,7 +212,7 @@ impl ClientRequests {
         }
     }
 
-    /// What an event is about, while that is known.
+    /// Returns the subject of an event, while it is known.
     fn happened<'a>(&'a self, about: &'a EventSubject<'_>) -> Option<EventBody<'a>> {
         match about {
             &EventSubject::Client(client) => self.clients.wire_peer(client).map(|_| EventBody::default()),

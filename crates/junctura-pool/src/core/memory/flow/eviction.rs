@@ -6,7 +6,7 @@ use crate::core::memory::spare::is_spare_still;
 use crate::core::objects::object::RemovalReason;
 
 impl ObjectExchange {
-    /// Lets one object go that a store has, if memory is short.
+    /// Evicts one archived object, if memory is short.
     pub(in crate::core) fn make_room(&mut self, fx: &mut impl Effects) -> bool {
         if !self.memory.somebody_waits_for_room() {
             self.memory.eviction.left_bytes = 0;

@@ -25,7 +25,7 @@ impl Core {
         !self.exchange.memory.waiting_leases.may_be_passed()
     }
 
-    /// Memory may have come free: leases and offers that wait are served in their order; smaller leases pass one that there is no memory for.
+    /// Serves leases and offers that wait for memory, in order; smaller leases pass one that does not fit.
     pub(in crate::core) fn serve_waiting(&mut self, fx: &mut impl Effects) {
         self.exchange.memory.refuse_leases_in_vain(
             &mut self.exchange.asked,
@@ -73,7 +73,7 @@ impl ObjectExchange {
         Ok(Some(grant.bytes))
     }
 
-    /// Says what fills the pool.
+    /// Returns the error that describes what fills the pool.
     pub(in crate::core) fn pool_full(&self, payload_bytes: u64) -> Error {
         let (limits, counters) = (self.memory.ledger.limits(), self.memory.ledger.counters());
         self.described(LeaseRefusal {
@@ -132,7 +132,7 @@ impl ObjectExchange {
         {
             return Err(full);
         }
-        // What a store has leaves first.
+        // Archived objects are evicted first.
         if lease.timeout_ms == Some(0) && !self.memory.has_spare(&mut self.objects) {
             return Err(self.pool_full(lease.payload_bytes));
         }

@@ -11,7 +11,7 @@ use crate::core::memory::spill::TierState;
 use crate::core::objects::object::PayloadLocation;
 
 impl Core {
-    /// The file tier has written a payload and says its checksum (CRC-32C), or could not.
+    /// Takes the result of writing a payload to the file tier: its checksum (CRC-32C), or the error.
     pub fn spilled(&mut self, now: Nanoseconds, job: u32, outcome: Result<u32>, fx: &mut impl Effects) {
         self.exchange.begin(now);
         let Some(done) = self
@@ -52,7 +52,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// An object's payload lies in the file from now on.
+    /// Moves an object's payload to the file tier.
     pub(in crate::core) fn move_out(&mut self, id: u32, at: u64, checksum: u32, fx: &mut impl Effects) {
         let object = &mut self.objects[id];
         object.leaving = TierState::No;

@@ -76,7 +76,7 @@ impl Core {
         self.exchange.take_out(client, request, objects, withdraw, fx)
     }
 
-    /// Frees the keys of objects that are gone: what is known of them is forgotten, as when it is too old.
+    /// Frees the keys of removed objects: their tombstones are forgotten, as when they are too old.
     pub(in crate::core) fn forget(
         &mut self,
         client: u32,
@@ -96,7 +96,7 @@ impl Core {
 
     /// Takes out the next of very many objects. Whether something is left to do.
     pub(in crate::core) fn take_out_next(&mut self, id: u32, of: (u32, u64), fx: &mut impl Effects) -> bool {
-        // Another one may have its number, where its client has cancelled it or gone.
+        // Another withdraw may have its number, if its client has cancelled it or disconnected.
         let withdrawal = self.exchange.withdrawals.table.get_mut(id as usize);
         let Some(withdrawal) = withdrawal.filter(|one| (one.client, one.request) == of) else {
             return false;
@@ -258,7 +258,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Some requirements are not owed some objects any more: withdraws that waited only for them go on.
+    /// Continues withdraws after some requirements stopped being owed some objects, if they waited only for these.
     pub(in crate::core) fn finish_withdrawals(&mut self, fx: &mut impl Effects) {
         for object in std::mem::take(&mut self.withdrawals.unblocked) {
             let waiting = self.withdrawals.by_object.get(&object);
