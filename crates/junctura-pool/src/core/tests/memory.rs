@@ -137,7 +137,7 @@ fn a_sync_is_answered_behind_the_offers_before_it() {
     world.ask(p, 6, Request::Sync);
     world.offer(p, 7, "c", "", 0);
     world.ask(p, 8, Request::Sync);
-    // Others do not wait for them, and who does not want to know any more is told nothing later.
+    // Others do not wait for them, and a cancelled request gets no later reply.
     world.ask(q, 1, Request::Sync);
     world.ask(p, 9, Request::Cancel(5));
     assert_eq!(world.heard(q), ["1: done 0"]);
