@@ -2,6 +2,15 @@
 
 All are subclasses of `Error`. If Python has a class for the same failure, it is a base class as well, so that ``except
 TimeoutError`` works, too.
+
+Examples
+--------
+>>> try:
+...     junctura.Selector("levelist=abc")
+... except ValueError as error:  # the base class of `InvalidSelector`
+...     print(error.code)
+InvalidSelector
+
 """
 
 # ruff: noqa: N818 - the names are those of the codes, the same in every language.

@@ -58,6 +58,15 @@ impl ByteOrder {
 }
 
 /// An element: a kind of number, and the order of its bytes.
+///
+/// ```
+/// # use junctura_layout::{Element, ElementKind};
+/// # fn main() -> junctura_model::Result<()> {
+/// let element: Element = "f8".parse()?;
+/// assert_eq!((element.kind, element.kind.bytes()), (ElementKind::F64, 8));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Element {
     /// The kind of number.

@@ -6,6 +6,15 @@ use crate::axis::MemorySpot;
 use crate::{Axis, DIMENSIONS_MAX, ELEMENTS_MAX, RANKS_MAX, RankSlabs, Slab};
 
 /// Which dimension varies fastest.
+///
+/// ```
+/// # use junctura_layout::{Layout, Order};
+/// # fn main() -> junctura_model::Result<()> {
+/// let layout: Layout = "shape=6x4 order=F".parse()?;
+/// assert_eq!(layout.order(), Order::F);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
     /// The last, as in C and in `NumPy`: row-major.
@@ -42,6 +51,17 @@ pub enum Storage {
 }
 
 /// See the module. It is a value: ranks with the same text have the same layout.
+///
+/// ```
+/// # use junctura_layout::{Layout, Order};
+/// # fn main() -> junctura_model::Result<()> {
+/// let layout: Layout = "shape=6x4 grid=2x1".parse()?;
+/// assert_eq!((layout.ranks(), layout.order()), (2, Order::C));
+/// // The owner of an element, and its place there.
+/// assert_eq!(layout.locate(&[3, 1]), Some((1, 1)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     shape: Vec<u64>,

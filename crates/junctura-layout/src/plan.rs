@@ -10,6 +10,18 @@ use crate::runs::{DimensionEnd, OwnSide};
 use crate::{Axis, Distribution, IndexRun, Layout, Local, RUNS_MAX, SharedRuns, Slab};
 
 /// Whose plan it is.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use junctura_layout::{Layout, Plan, PlanSide};
+/// # fn main() -> junctura_model::Result<()> {
+/// let rows: Arc<Layout> = Arc::new("shape=4x4 grid=2x1".parse()?);
+/// let columns: Arc<Layout> = Arc::new("shape=4x4 grid=1x2".parse()?);
+/// let sent = Plan::whole(&rows, &columns, PlanSide::From, 0)?;
+/// assert_eq!(sent.elements(), 8);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PlanSide {
     /// A rank that has elements, and gives them.
@@ -19,6 +31,19 @@ pub enum PlanSide {
 }
 
 /// The elements that one rank of one side shares with all ranks of the other side.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use junctura_layout::{Layout, Plan, PlanSide};
+/// # fn main() -> junctura_model::Result<()> {
+/// let rows: Arc<Layout> = Arc::new("shape=4x4 grid=2x1".parse()?);
+/// let columns: Arc<Layout> = Arc::new("shape=4x4 grid=1x2".parse()?);
+/// let received = Plan::whole(&rows, &columns, PlanSide::To, 1)?;
+/// let partners: Vec<_> = received.partners().iter().map(|one| (one.rank, one.elements)).collect();
+/// assert_eq!(partners, [(0, 4), (1, 4)]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Plan {
     from: Arc<Layout>,
@@ -133,7 +158,7 @@ impl Plan {
         Self::listing(from, to, origin, side, rank, (None, runs_max))
     }
 
-    /// Like [`Self::limited`], for the elements shared with one peer: of the other side's slabs, it has those of that rank.
+    /// Like [`Self::limited`], for the elements shared with one peer: of the other side's slabs, it has those of the peer.
     /// A plan with a grid has other ranks, too.
     ///
     /// # Errors

@@ -14,7 +14,7 @@
 //! | `cuts` | where each rank begins, from 0 to the end; `*` for a dimension that has blocks | |
 //! | `slabs` | `from:to` of each dimension; `,` between those of a rank, `;` between ranks | |
 //! | `ranks` | how ranks are numbered over the grid, `C` or `F` | `C` |
-//! | `order` | how elements lie, `C` (row-major) or `F` (column-major) | `C` |
+//! | `order` | how elements are stored, `C` (row-major) or `F` (column-major) | `C` |
 //! | `storage` | `dense`, `packed`: block behind block, each with the room of a whole one | `dense` |
 //! | `strides` | elements from one index to the next, the same for all ranks | |
 

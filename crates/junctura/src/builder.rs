@@ -555,7 +555,7 @@ impl PoolBuilder {
     }
 
     /// Acts as a local proxy for the pool at a `tcp://` URL: processes of this user on this machine share one
-    /// connection, and a payload that several of them receive is transferred once. They find the proxy when they
+    /// connection, and a payload for several processes is transferred once. They find the proxy when they
     /// connect to the same URL, or at `address` (`unix:…`) if given. For the pool, each process is a separate client.
     /// Only [`Self::token_file`], [`Self::ca_file`], [`Self::mirror_bytes`] and [`Self::streams`] apply. The proxy
     /// stops when the returned value is dropped.

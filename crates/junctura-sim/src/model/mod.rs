@@ -528,7 +528,7 @@ impl Model {
         };
         self.arriving = recorder.said.iter().filter_map(delivery).collect();
         self.note_leaving(recorder);
-        // A retraction finds nothing: removals of that event follow it.
+        // A retraction finds nothing: removals of the same event follow it.
         let goes_after = matches!(cause, Cause::Request(_, _, Ask::Retract(_)));
         if !goes_after {
             self.catch_up(matches!(cause, Cause::Tick))?;

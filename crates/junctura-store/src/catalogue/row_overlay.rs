@@ -34,7 +34,7 @@ enum RowSource {
 pub(crate) enum OverlayFilter {
     /// All attributes.
     All,
-    /// Those of the key, so many: what it finds are all rows with the key of one that is asked for, and others.
+    /// Only those of the key, so many: the result includes all rows with a requested key, and others.
     Key(usize),
 }
 

@@ -30,6 +30,18 @@ pub(crate) use progress::BundleProgress;
 
 /// Options for opening a bundle with a path. Options that are set by several openers must agree; each opener may leave
 /// options unset.
+///
+/// ```
+/// # use junctura::{BundleOptions, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let one = BundleOptions { members: Some(1), ..BundleOptions::default() };
+/// let bundle = pool.open_bundle("step/6", [("space", "forecast")], one)?;
+/// bundle.offer([("name", "t")], b"...")?;
+/// assert_eq!(bundle.wait(None)?.objects(), 1); // completed by its last member
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BundleOptions<'a> {
     /// The number of members that completes it: objects and nested bundles. `None`: it is completed by a seal.

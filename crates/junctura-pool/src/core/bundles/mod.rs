@@ -7,7 +7,6 @@
 //!     |  nobody has it open any more, and its orphan timeout is over; or somebody aborts it
 //!     '---------------------------'----------------------------------------------------> aborted: no trace
 //! ```
-//! What is offered into a bundle is *staged*: an object without a sequence number, in no index and no reader's way. When the
 //! An object offered into a bundle is *staged*: it has no sequence number, and no index or reader finds it. When the
 //! bundle is complete all its objects, and those of the bundles nested in it, become visible in one event, under
 //! consecutive numbers in the order of their keys ([`completion`]). A tree of bundles has its staged objects by their

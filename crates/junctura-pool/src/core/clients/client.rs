@@ -106,7 +106,7 @@ pub(in crate::core) struct ClientRow {
     /// Segments that it may map read-only.
     pub(in crate::core) segments: HashSet<u32>,
     pub(in crate::core) waiting_offers: VecDeque<WaitingOffer>,
-    /// Follows that are blocked until it releases something, through any of them.
+    /// Follows that are blocked until it releases something, from any follow.
     pub(in crate::core) paused: BTreeSet<u32>,
     /// The sets of names that its offers may be retained for, indexed by the client's numbers.
     pub(in crate::core) consumers: Vec<u32>,

@@ -1,4 +1,4 @@
-//! The clients of a pool: what each holds, has asked and waits for, and the sums over all of them.
+//! The clients of a pool, with their holdings, requests and waiting offers, and the sums over all clients.
 //!
 //! The table sends nothing: its callers notify clients.
 

@@ -1,4 +1,4 @@
-//! Numbers in insertion order; any of them can be removed without a search.
+//! Numbers in insertion order; any number can be removed without a search.
 
 use std::collections::BTreeMap;
 

@@ -49,7 +49,7 @@ pub(in crate::core) struct DeferredWork {
     pub(in crate::core) may_deliver: usize,
     /// Follows, and groups, that have more to give than this event may deliver.
     pub(in crate::core) delivering: BTreeSet<u32>,
-    /// How many items ever entered the queue, how many of them before this event began, and how many have left it.
+    /// How many items ever entered the queue, how many before this event began, and how many have left it.
     pub(in crate::core) came: u64,
     pub(in crate::core) came_before: u64,
     pub(in crate::core) went: u64,

@@ -142,7 +142,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Settles an object that nothing may need any longer: frees as much of it as nothing keeps, now or in its turn.
+    /// Settles an object that nothing may need any longer: frees the parts that nothing keeps, now or in its turn.
     pub(in crate::core) fn settle_in_turn(&mut self, id: u32, fx: &mut impl Effects) {
         let Some(object) = self.objects.get(id) else {
             return;

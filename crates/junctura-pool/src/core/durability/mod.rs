@@ -183,6 +183,6 @@ impl DurableOffers {
 }
 
 fn bundle_not_archived(why: &str) -> Error {
-    let cause = format!("the bundle is visible, and a member of it is not archived: {why}");
+    let cause = format!("the bundle is visible, but a member is not archived: {why}");
     Error::new(Code::Io, "durability", cause)
 }

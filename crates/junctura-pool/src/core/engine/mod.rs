@@ -91,9 +91,9 @@ impl Core {
         self.follow_up(fx);
     }
 
-    /// Handles the passing of time. What was due meanwhile is done in the order of its times, as if this had been
-    /// called in time. If that would take long, a part is done, and [`Core::is_behind`] returns true: other clients are
-    /// served, and this is called again.
+    /// Handles the passing of time. Events that were due meanwhile happen in the order of their times, as if this had
+    /// been called in time. If that would take long, a part is done, and [`Core::is_behind`] returns true: other
+    /// clients are served, and this is called again.
     pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         self.exchange.begin(self.exchange.asked.timers.now);
         self.catch_up(fx);

@@ -127,7 +127,7 @@ impl IncrementalSort {
         }
     }
 
-    /// Moves the first of the entries to the end of them.
+    /// Moves the first of the entries to their end.
     fn sort_next(&mut self, compare: &mut impl FnMut(u32, u32) -> Ordering) {
         const SORTED_AT_ONCE: usize = 64;
         while self.boundaries.last() == Some(&self.entries.len()) {

@@ -193,7 +193,7 @@ fn a_seal_waits_for_durable_members_of_the_whole_tree() {
 #[test]
 fn a_bundle_whose_member_is_not_archived_fails_and_is_visible() {
     let failed = |told: &str, number: u64, why: &str| {
-        let begin = format!("{number}: Io the bundle is visible, and a member of it is not archived: {why}");
+        let begin = format!("{number}: Io the bundle is visible, but a member is not archived: {why}");
         assert!(told.starts_with(&begin), "{told}");
     };
     let (mut world, p, a) = world();

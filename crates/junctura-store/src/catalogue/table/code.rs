@@ -253,7 +253,7 @@ fn corrupt() -> Error {
     Error::new(Code::Corrupt, WHAT, "they are not what a writer writes")
 }
 
-/// Whoever wrote that knows more.
+/// An error for a table that a later version wrote.
 #[cold]
 fn later(what: &str) -> Error {
     Error::new(Code::Unsupported, WHAT, format!("{what}, which a later version knows"))

@@ -21,8 +21,8 @@ impl ObjectTable {
             return Ok(cursor);
         }
         let cause = format!(
-            "it belongs to incarnation {} of the server, this is {}: what was visible there is gone, and what came after version \
-             {} was not given; follow anew",
+            "it belongs to incarnation {} of the server, this is {}: its objects no longer exist, and later ones than version \
+             {} were not delivered; follow without a cursor",
             cursor.incarnation,
             self.config.incarnation,
             cursor.version()

@@ -251,7 +251,7 @@ impl ClientRequests {
         let cause = if unread > limit {
             format!("{limit} bytes of events were not read")
         } else if unread > FAIR_BYTES && fx.backlog_bytes_of_all() > limit_of_all {
-            format!("clients have not read {limit_of_all} bytes together, and {unread} of them are this client's")
+            format!("clients have not read {limit_of_all} bytes together, {unread} by this client alone")
         } else {
             return false;
         };
