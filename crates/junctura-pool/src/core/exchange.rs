@@ -17,7 +17,7 @@ use crate::core::objects::retention_by_name::RetentionByName;
 use crate::core::objects::table::ObjectTable;
 use crate::core::objects::withdrawals::WithdrawalQueue;
 
-/// See the module's page.
+/// The state of the exchange; see the module.
 pub(in crate::core) struct ObjectExchange {
     pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) asked: ClientRequests,

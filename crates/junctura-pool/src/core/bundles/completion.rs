@@ -1,4 +1,4 @@
-//! How bundles end: they become visible, or are aborted.
+//! The end of bundles: they become visible, or are aborted.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::core::engine::Core;
 use crate::core::exchange::ObjectExchange;
 use crate::core::objects::object::{ObjectRetention, ObjectState, RetainedUntil};
 
-/// As many versions as a frame has room for.
+/// The number of versions that fit into a frame.
 const VERSIONS_PER_FRAME: usize = BODY_BYTES_MAX / size_of::<MemberVersion>() - 2;
 
 /// The versions to report to each stager, by its client and the request that has the bundle open.
@@ -54,7 +54,7 @@ impl Core {
         Ok(())
     }
 
-    /// Its opener gives a bundle up.
+    /// Aborts a bundle for its opener.
     pub(in crate::core) fn abort(
         &mut self,
         client: u32,
@@ -108,7 +108,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Makes all of a tree visible, at one point in the order.
+    /// Makes all objects of a tree visible, at one point in the order.
     pub(in crate::core) fn reveal(&mut self, root: u64, by: Option<u32>, fx: &mut impl Effects) {
         let tree = self.bundles.tree(root);
         let members = self.bundles.members_in_order(&self.objects, root);
@@ -196,7 +196,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Gives a bundle up, with all that is nested in it: its objects are freed, and nothing remembers their keys.
+    /// Aborts a bundle and all that are nested in it: its objects are freed, and their keys are not remembered.
     pub(in crate::core) fn abort_bundle(
         &mut self,
         number: u64,

@@ -40,7 +40,7 @@ impl DurableOffers {
         }
     }
 
-    /// Answers a request that completed a bundle, now or when what it made visible is archived.
+    /// Answers a request that completed a bundle, now or when the bundle's objects are archived.
     pub(in crate::core) fn answer_completing(
         &mut self,
         asked: &mut ClientRequests,

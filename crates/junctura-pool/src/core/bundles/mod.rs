@@ -44,7 +44,7 @@ use crate::core::objects::object::ObjectRetention;
 use crate::core::objects::order::ResolvedOrder;
 use crate::core::objects::table::ObjectTable;
 
-/// No client has this number: timers of bundles are filed under it, apart from those of requirements.
+/// No client has this number: it separates timers of bundles from those of requirements.
 const NOBODY: u32 = 0;
 const TIMERS_OF_BUNDLES: u64 = 1 << 63;
 
@@ -52,26 +52,26 @@ const TIMERS_OF_BUNDLES: u64 = 1 << 63;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum BundlePhase {
     Open,
-    /// It has all its members, and the bundle that it is nested in has not.
+    /// It has all its members, but the enclosing bundle has not.
     Complete,
     Visible,
 }
 
-/// One bundle.
+/// A bundle.
 pub(in crate::core) struct BundleRow {
     path: Option<String>,
-    /// The one that it is nested in, and the one at the top: itself, unless it is nested.
+    /// The enclosing bundle, and the root: itself, unless it is nested.
     parent: Option<u64>,
     root: u64,
     phase: BundlePhase,
     terms: BundleTerms,
     /// Clients that have it open, with their requests.
     openers: BTreeSet<(u32, u64)>,
-    /// The same, counted with those of nested ones.
+    /// The same count, with openers of nested bundles.
     openers_below: u32,
     /// The time at which it is aborted, unless it is opened before.
     orphaned: Option<Nanoseconds>,
-    /// Objects staged in itself, and bytes of their payloads.
+    /// The number of objects staged in itself, and bytes of their payloads.
     objects: u64,
     bytes: u64,
     nested: BTreeSet<u64>,
@@ -80,9 +80,9 @@ pub(in crate::core) struct BundleRow {
     members: ByKey<StagedMember>,
     /// Of a root: the sorted keys of its members, as far as bytes can express their order.
     sorted: BTreeMap<Box<[u8]>, u128>,
-    /// Once it is visible: the first sequence number of its tree.
+    /// The first sequence number of its tree, once it is visible.
     first: u64,
-    /// Objects of its own that are still visible.
+    /// The number of its own objects that are still visible.
     visible: u64,
     /// The members that stay as long as the others, with their numbers.
     together: BTreeMap<u64, u32>,
@@ -115,12 +115,12 @@ pub(in crate::core) struct StagedMember {
 }
 
 impl BundleRow {
-    /// How many of its members are there: objects, and nested bundles that are complete.
+    /// Returns the number of its present members: objects, and complete nested bundles.
     fn there(&self) -> u64 {
         self.objects + self.nested_complete
     }
 
-    /// How many places are taken, also by nested bundles that are not complete.
+    /// Returns the number of taken places, including those of incomplete nested bundles.
     fn taken(&self) -> u64 {
         self.objects + self.nested.len() as u64
     }
@@ -145,18 +145,18 @@ impl BundleRow {
 /// All bundles of a pool.
 pub(in crate::core) struct BundleTable {
     config: Arc<PoolConfig>,
-    /// By number: open ones, and those that are remembered.
+    /// By number: open bundles, and remembered ones.
     table: BTreeMap<u64, BundleRow>,
     made: u64,
     paths: BTreeMap<String, u64>,
-    /// How many are not visible.
+    /// The number of bundles that are not visible.
     open: usize,
     /// Keys that no other client may offer, since their schema rejects a second object.
     reserved: ByKey<()>,
     pinned: stage::PinnedMemory,
-    /// Those of which no object is visible any more, and since when.
+    /// Bundles without a visible object, with the time since which they have none.
     past: VecDeque<(Nanoseconds, u64)>,
-    /// Those of which nothing is left but what stays as long as the others.
+    /// Bundles of which only objects remain that stay as long as the others.
     abandoned: Vec<u64>,
     completed: u64,
     aborted: u64,
@@ -184,14 +184,14 @@ impl BundleTable {
         !self.reserved.is_empty() && self.reserved.get(key).is_some()
     }
 
-    /// How many objects are staged in a bundle and in those nested in it.
+    /// Returns the number of objects staged in a bundle and in its nested bundles.
     fn objects_within(&self, number: u64) -> u64 {
         let tree = self.tree(number);
         let bundles = tree.iter().filter_map(|&one| self.get(one));
         bundles.map(|one| one.objects).sum()
     }
 
-    /// Whether a bundle is not visible yet, with members or without.
+    /// Whether there is a bundle that is not visible yet.
     pub(in crate::core) fn has_open(&self) -> bool {
         self.open > 0
     }
@@ -200,7 +200,7 @@ impl BundleTable {
         self.table.get(&number)
     }
 
-    /// The bundle and all that are nested in it, outer ones first.
+    /// Returns the bundle and all nested ones, outer ones first.
     fn tree(&self, number: u64) -> Vec<u64> {
         let mut found = vec![number];
         let mut at = 0;
@@ -211,7 +211,7 @@ impl BundleTable {
         found
     }
 
-    /// A bundle, the one that it is nested in, and so on to the top.
+    /// Returns a bundle, its enclosing bundle, and so on to the root.
     fn upwards(&self, number: u64) -> Vec<u64> {
         std::iter::successors(Some(number), |at| self.table.get(at)?.parent).collect()
     }
@@ -360,7 +360,7 @@ impl BundleTable {
         Ok(number)
     }
 
-    /// The open bundle that one of this path is to be nested in.
+    /// Returns the open bundle that encloses this path.
     pub(in crate::core) fn bundle_above(&self, path: &str) -> Result<Option<u64>> {
         // A client that opens the outer bundle too late gets an error: the inner ones would not be its members.
         let inner = self.paths.range(format!("{path}/")..);
@@ -411,10 +411,10 @@ impl BundleTable {
         }
     }
 
-    /// The bundle of this number, if it takes members.
+    /// Returns the bundle of this number, if it accepts members.
     pub(in crate::core) fn open_one(&self, number: u64) -> Result<&BundleRow> {
         match self.get(number) {
-            // One without a path is forgotten once it is visible.
+            // A bundle without a path is forgotten once it is visible.
             None => Err(closed(&subject(None))),
             Some(bundle) if bundle.phase != BundlePhase::Open => Err(closed(&bundle.subject())),
             Some(bundle) => Ok(bundle),
@@ -435,7 +435,7 @@ impl BundleTable {
         }
     }
 
-    /// An object of a bundle is not visible any more, which may have been one that stays as long as the others.
+    /// Records that an object of a bundle is no longer visible; it may have been one that stays as long as the others.
     pub(in crate::core) fn one_fewer_of(
         &mut self,
         objects: &ObjectTable,
@@ -450,7 +450,7 @@ impl BundleTable {
             if was_together {
                 bundle.together.remove(&sequence);
             }
-            // While its tree is being made visible, a newer version may take the place of one that has just appeared.
+            // While its tree is being made visible, a newer version may replace one that has just become so.
             if bundle.visible == 0 && bundle.phase == BundlePhase::Visible {
                 self.past.push_back((timers.now, number));
             }
@@ -460,18 +460,18 @@ impl BundleTable {
         }
     }
 
-    /// A bundle of which nothing is left but what stays as long as the others.
+    /// Returns a bundle of which only objects remain that stay as long as the others.
     pub(in crate::core) fn next_abandoned(&mut self) -> Option<u64> {
         self.abandoned.pop()
     }
 
-    /// When the next path of the past is to be forgotten.
+    /// Returns when the next remembered path is to be forgotten.
     pub(in crate::core) fn next_past_bundle(&self) -> Option<Nanoseconds> {
         let (since, _) = self.past.front()?;
         Some(since.saturating_add(self.config.tombstone_age.as_nanos() as u64))
     }
 
-    /// Forgets paths whose time is over.
+    /// Forgets remembered paths whose time is over.
     pub(in crate::core) fn forget_past_bundles(&mut self, timers: &TimerQueue) {
         while self.next_past_bundle().is_some_and(|at| at <= timers.now)
             && let Some((_, number)) = self.past.pop_front()
@@ -504,7 +504,7 @@ impl BundleTable {
         }
     }
 
-    /// Takes the members of a root out, in the order of their keys.
+    /// Takes the members of a root, in the order of their keys.
     pub(in crate::core) fn members_in_order(&mut self, objects: &ObjectTable, root: u64) -> Vec<(u128, StagedMember)> {
         let Some(root) = self.table.get_mut(&root) else {
             return Vec::new();

@@ -24,12 +24,12 @@ pub(super) fn check_path(path: &str, limits: &PoolLimits) -> Result<()> {
     Err(Error::new(Code::InvalidArgument, format!("path {shown:?}"), cause))
 }
 
-/// The path that one is nested in.
+/// Returns the path of the enclosing bundle.
 pub(super) fn parent(path: &str) -> Option<&str> {
     path.rsplit_once('/').map(|(parent, _)| parent)
 }
 
-/// Whether one path is another, or is nested in it, however deep.
+/// Whether a path equals another, or is nested in it at any depth.
 pub(super) fn is_under(path: &str, top: &str) -> bool {
     path.strip_prefix(top)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

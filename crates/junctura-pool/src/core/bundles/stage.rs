@@ -15,7 +15,7 @@ use crate::core::objects::object::ObjectState;
 use crate::core::objects::offer::{OfferContent, OfferOutcome, OfferRefusal};
 use crate::core::objects::table::ObjectTable;
 
-/// Memory that nothing but the end of a bundle can free.
+/// Memory that only the end of a bundle can free.
 #[derive(Default)]
 pub(super) struct PinnedMemory {
     /// The number of staged objects in each segment.
@@ -29,7 +29,7 @@ pub(super) struct PinnedMemory {
 }
 
 impl ObjectExchange {
-    /// Stages an object in a bundle. It has its number if that completed the bundle.
+    /// Stages an object in a bundle. The object has its number if it completed the bundle.
     pub(in crate::core) fn stage(
         &mut self,
         client: u32,
@@ -98,7 +98,7 @@ impl ObjectExchange {
         if sequence == 0 {
             self.asked.show_to_lookers(&mut self.objects, &mut self.memory, id, fx);
             self.memory.may_be_spilled(&mut self.objects, id);
-            // Others may wait for what only this bundle could free now.
+            // Others may wait for memory that only this bundle could free now.
             self.memory.came_free |= !self.memory.stalled.is_empty() || !self.memory.waiting_leases.is_empty();
         }
         Ok(OfferOutcome { object: id, sequence })
@@ -113,7 +113,7 @@ impl ObjectExchange {
 }
 
 impl ClientRequests {
-    /// Demands that take what is staged get it, if they want it.
+    /// Delivers a staged object to demands that match staged objects.
     pub(in crate::core) fn show_to_lookers(
         &mut self,
         objects: &mut ObjectTable,
@@ -139,7 +139,7 @@ impl ClientRequests {
     }
 }
 
-/// The flag of a delivery, or of an entry of a list, of an object that is not visible yet.
+/// Returns the flag of a delivery, or of an entry of a list, of an object that is not visible yet.
 pub(in crate::core) fn staged_flag(sequence: u64) -> u16 {
     if sequence == 0 { fixed::STAGED } else { 0 }
 }

@@ -12,7 +12,7 @@ use crate::core::clients::table::ClientTable;
 use crate::core::engine::timers::TimerQueue;
 use crate::core::interests::table::InterestTable;
 
-/// See the module's page.
+/// The requests of clients; see the module.
 pub(in crate::core) struct ClientRequests {
     pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) clients: ClientTable,
@@ -32,7 +32,7 @@ impl ClientRequests {
         }
     }
 
-    /// Forgets a request that needs no answer any more.
+    /// Forgets a request that needs no further answer.
     pub(in crate::core) fn settle(&mut self, client: u32, request: u64) {
         if let Some(state) = self.clients.get_mut(client) {
             state.pending.remove(&request);

@@ -5,7 +5,7 @@
 
 use slab::Slab;
 
-/// Of one that holds several strings; a longer one has a page to itself.
+/// Bytes of a page of several strings; a longer string has a page to itself.
 const PAGE: usize = 4096;
 /// The maximum number of empty pages kept for new strings.
 const SPARE_MAX: usize = 64;
@@ -21,7 +21,7 @@ pub(in crate::core) struct ArenaString {
 #[derive(Default)]
 pub(in crate::core) struct ByteArena {
     table: Slab<ArenaPage>,
-    /// The one that is being written.
+    /// The page that is being filled.
     open: Option<u32>,
     spare: Vec<Vec<u8>>,
 }
@@ -61,7 +61,7 @@ impl ByteArena {
         }
     }
 
-    /// Opens another page, with room for so much.
+    /// Opens another page, with room for so many bytes.
     fn turn(&mut self, length: usize) -> u32 {
         let full = self.open.take();
         if let Some(full) = full.filter(|&full| self.table[full as usize].lines == 0) {

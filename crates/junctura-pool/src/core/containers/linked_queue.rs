@@ -3,7 +3,7 @@
 
 use slab::Slab;
 
-/// An entry's neighbours in one queue.
+/// An entry's neighbors in one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::core) struct QueueLinks {
     before: Option<u32>,
@@ -23,7 +23,7 @@ impl LinkedQueue {
         self.first
     }
 
-    /// All entries, from the first.
+    /// Iterates over all entries, from the first.
     pub(in crate::core) fn iter<T>(self, table: &Slab<T>, links: fn(&T) -> &QueueLinks) -> impl Iterator<Item = u32> {
         std::iter::successors(self.first, move |&id| links(&table[id as usize]).after)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// A set of numbers that remembers their order.
+/// A set of numbers in insertion order.
 #[derive(Default)]
 pub(in crate::core) struct OrderedIds {
     by_turn: BTreeMap<u64, u32>,

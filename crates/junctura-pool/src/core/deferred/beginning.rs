@@ -1,4 +1,4 @@
-//! A requirement that is owed very much from the start is owed it in parts.
+//! The beginning of a requirement that is owed very many objects: it is done in parts.
 
 /// The objects that a requirement has yet to be owed.
 pub(in crate::core) struct RequirementStart {

@@ -39,15 +39,15 @@ use crate::core::objects::retention_by_name::AwaitedNames;
 use crate::core::objects::table::ObjectTable;
 pub use unfinished::{UnfinishedChange, UnfinishedWork};
 
-/// See the module's page.
+/// The deferred work; see the module.
 #[derive(Default)]
 pub(in crate::core) struct DeferredWork {
     pub(in crate::core) queue: VecDeque<DeferredItem>,
     /// How many more objects may be removed in this event.
     pub(in crate::core) may_go: usize,
-    /// So many more are delivered in this event.
+    /// How many more objects may be delivered in this event.
     pub(in crate::core) may_deliver: usize,
-    /// Follows, and groups, that have more to give than this event may deliver.
+    /// Follows and groups that have more to deliver than this event may.
     pub(in crate::core) delivering: BTreeSet<u32>,
     /// How many items ever entered the queue, how many before this event began, and how many have left it.
     pub(in crate::core) came: u64,
@@ -58,23 +58,23 @@ pub(in crate::core) struct DeferredWork {
 /// An object that has yet to be removed: its sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DepartingObject {
-    /// Out of sight.
+    /// It is hidden.
     Object(u64),
     /// Its retention has ended; it is removed, unless a requirement is owed it.
     Time(u64),
     /// It is removed; its payload is no longer needed.
     Payload(u64),
-    /// Something that is done in parts, by its number: see [`crate::core::Core::unfinished`].
+    /// Partial work, by its number: see [`crate::core::Core::unfinished`].
     Part(u64),
 }
 
 /// An item of deferred work.
 pub(in crate::core) enum DeferredItem {
-    /// An object, and its number: another may have its place by then.
+    /// An object, with its number: its slot may have another one by then.
     Object { id: u32, sequence: u64 },
     /// The answer to a request.
     Answer { client: u32, request: u64, count: u64 },
-    /// Something that is done for one object after the other: its number, and how many turns it has had.
+    /// Work that is done for one object after the other: its number, and its turns so far.
     Part {
         number: u64,
         turns: u64,
@@ -84,11 +84,11 @@ pub(in crate::core) enum DeferredItem {
 
 /// See [`DeferredItem::Part`]: the kind of work.
 pub(in crate::core) enum DeferredPart {
-    /// The withdraw of this number, if it is still that of this client's request.
+    /// The withdraw of this number, if it still belongs to this client's request.
     TakeOut { id: u32, client: u32, request: u64 },
-    /// A new requirement is owed what was there.
+    /// A new requirement begins to be owed the visible objects.
     Owe(InterestId),
-    /// A requirement has ended that was owed these.
+    /// An ended requirement releases these objects.
     Disown(DisownedObjects),
     /// A reader has ended; these objects are in its queue.
     Unwatch(Vec<u32>),
@@ -105,7 +105,7 @@ impl DeferredWork {
         self.may_deliver > 0
     }
 
-    /// One more was given.
+    /// Counts a delivery.
     pub(in crate::core) fn count_delivery(&mut self) {
         self.may_deliver = self.may_deliver.saturating_sub(1);
     }
@@ -139,7 +139,7 @@ impl DeferredWork {
         self.queue.pop_front()
     }
 
-    /// The entry that was taken is not done yet.
+    /// Puts an unfinished entry back.
     pub(in crate::core) fn put_back(&mut self, left: DeferredItem) {
         self.went -= 1;
         self.queue.push_front(left);
@@ -206,7 +206,7 @@ impl DeferredWork {
         self.push(DeferredItem::Object { id, sequence });
     }
 
-    /// A reader's queue is over: its objects are watched by one less, in turns where they are many.
+    /// Releases the queue of an ended reader: its objects have one watcher less; in turns if they are many.
     pub(in crate::core) fn release_queue(&mut self, objects: &mut ObjectTable, queue: Vec<u32>) {
         if queue.len() > objects.config.changed_at_once {
             return self.go_on_later(DeferredPart::Unwatch(queue));
@@ -216,7 +216,7 @@ impl DeferredWork {
         }
     }
 
-    /// Something is done in its turn, one object after the other.
+    /// Defers work that is done one object after the other.
     pub(in crate::core) fn go_on_later(&mut self, part: DeferredPart) {
         let number = self.came + 1;
         self.push(DeferredItem::Part { number, turns: 0, part });

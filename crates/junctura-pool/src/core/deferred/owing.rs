@@ -1,4 +1,4 @@
-//! How a requirement is owed what was there, object by object.
+//! How a requirement begins to be owed visible objects, one by one.
 
 use junctura_model::Result;
 use junctura_wire::Reply;
@@ -13,7 +13,8 @@ use crate::core::interests::requirement::RequirementState;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
-    /// Of what was there when a requirement was made, it is owed one more object, if that is still there. Whether something is left to do.
+    /// Owes a new requirement one more of the objects that were visible, if it still is. Returns whether there is more
+    /// to do.
     pub(in crate::core) fn owe_next(&mut self, which: InterestId, fx: &mut impl Effects) -> bool {
         let Some(id) = self.exchange.asked.interests.still(Some(which)) else {
             return false;
@@ -72,7 +73,7 @@ impl Core {
 }
 
 impl ClientRequests {
-    /// A follow through a requirement that is not owed all that was there is prepared a little: whether it is owed all.
+    /// Prepares a follow through a requirement that has not begun completely by one step. Returns whether it has begun.
     pub(in crate::core) fn owe_ahead(&mut self, objects: &mut ObjectTable, id: u32, count: usize) -> bool {
         (0..count).all(|_| self.owe_one_more(objects, id));
         self.interests

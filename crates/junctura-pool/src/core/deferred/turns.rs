@@ -11,13 +11,13 @@ use crate::core::objects::key_table::KeyEntry;
 use crate::core::objects::object::RemovalReason;
 
 impl Core {
-    /// Follows have more to give: [`Core::tick`] is to be called as soon as others were served.
+    /// Whether follows have more to deliver: [`Core::tick`] is to be called as soon as other clients were served.
     #[must_use]
     pub fn is_delivering(&self) -> bool {
         !self.exchange.deferred.delivering.is_empty()
     }
 
-    /// Delivers what earlier events had no time for, as much as may be in one.
+    /// Delivers objects that earlier events left, as many as one event may.
     pub(in crate::core) fn deliver_more(&mut self, fx: &mut impl Effects) {
         let delivering = std::mem::take(&mut self.exchange.deferred.delivering);
         if delivering.is_empty() {
@@ -27,7 +27,7 @@ impl Core {
             match self.exchange.asked.interests.get(interest) {
                 Some(StandingInterest::Follow(_)) => self.exchange.pump(interest, fx),
                 Some(StandingInterest::Requirement(_)) => self.exchange.hand_out(interest, fx),
-                // It has ended, and another may have its number.
+                // It has ended, and another interest may have its number.
                 Some(StandingInterest::Demand(_) | StandingInterest::Subscription(_)) | None => {}
             }
         }
@@ -93,7 +93,7 @@ impl Core {
         self.follow_up(fx);
     }
 
-    /// Does it for one more object.
+    /// Does the work for one more object.
     fn go_on(&mut self, number: u64, turns: u64, mut part: DeferredPart, fx: &mut impl Effects) {
         let has_more = match &mut part {
             &mut DeferredPart::TakeOut { id, client, request } => self.take_out_next(id, (client, request), fx),
@@ -117,7 +117,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// An event begins.
+    /// Begins an event.
     pub(in crate::core) fn begin(&mut self, now: Nanoseconds) {
         self.asked.timers.now = now;
         self.deferred.may_go = self.config.leaving_at_once.max(1);
@@ -158,7 +158,7 @@ impl ObjectExchange {
         self.settle(id, fx);
     }
 
-    /// An object is withdrawn, now or in its turn.
+    /// Withdraws an object, now or in its turn.
     pub(in crate::core) fn take_out_in_turn(&mut self, id: u32, fx: &mut impl Effects) {
         if self.objects[id].departs.is_some() {
             return;

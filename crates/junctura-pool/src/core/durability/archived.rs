@@ -81,7 +81,7 @@ impl DurableOffers {
     }
 
     /// # Errors
-    /// `Io` when nothing requires it; `LimitExceeded` when the client has too many requests that wait.
+    /// `Io` when no requirement is owed it; `LimitExceeded` when the client has too many waiting requests.
     pub(in crate::core) fn note_durable(
         &mut self,
         asked: &mut ClientRequests,
@@ -103,7 +103,7 @@ impl DurableOffers {
         Ok(())
     }
 
-    /// An offer's object is archived, or will not be.
+    /// Answers an offer whose object is archived, or cannot be.
     pub(in crate::core) fn end_durable(
         &mut self,
         asked: &mut ClientRequests,

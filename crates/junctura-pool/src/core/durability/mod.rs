@@ -25,9 +25,9 @@ pub(in crate::core) const UNARCHIVED: &str = "it was received and released, or w
 pub(in crate::core) struct DurableOffers {
     /// By object: the request that waits for it.
     pub(in crate::core) waiting: BTreeMap<u32, ArchiveWaiter>,
-    /// Since this event nothing requires their objects any more.
+    /// Offers whose objects no requirement is owed any longer, since this event.
     pub(in crate::core) forsaken: Vec<(u32, u64)>,
-    /// By the number of its root: a tree of bundles with durable members, and those that are answered with this event.
+    /// By the number of its root: a tree of bundles with durable members, and the requests that are answered with it.
     pub(in crate::core) bundles: BTreeMap<u64, UnarchivedTree>,
     pub(in crate::core) settled: Vec<u64>,
 }
@@ -35,7 +35,7 @@ pub(in crate::core) struct DurableOffers {
 /// A request that waits until an object is archived.
 #[derive(Clone, Copy)]
 pub(in crate::core) enum ArchiveWaiter {
-    /// A client and its request.
+    /// A client and its offer.
     Offer(u32, u64),
     /// The requests that wait for a tree of bundles.
     Bundle(u64),
@@ -49,11 +49,11 @@ pub(in crate::core) enum AwaitedTree {
     Bundle(u64),
 }
 
-/// A tree of bundles that is visible, and not archived.
+/// A tree of bundles that is visible, but not archived.
 pub(in crate::core) struct UnarchivedTree {
     /// The numbers of its bundles.
     pub(in crate::core) tree: Vec<u64>,
-    /// How many durable members are not archived.
+    /// The number of durable members that are not archived.
     pub(in crate::core) left: u64,
     pub(in crate::core) failure: Option<Error>,
     pub(in crate::core) waiting: Vec<DurabilityWaiter>,
@@ -68,7 +68,7 @@ pub(in crate::core) enum DurabilityWaiter {
         objects: u64,
         versions: Vec<MemberVersion>,
     },
-    /// Whose request completed it, with the answer.
+    /// The request that completed it, with its answer.
     Asker { asker: (u32, u64), answer: u64 },
 }
 
@@ -85,14 +85,14 @@ impl UnarchivedTree {
         self.waiting.retain(|waiting| waiting.who() != (client, request));
     }
 
-    /// Nothing more is awaited: all is archived, or it is known that something will not be.
+    /// Whether the result is known: all members are archived, or one cannot be.
     pub(in crate::core) fn is_settled(&self) -> bool {
         self.left == 0 || self.failure.is_some()
     }
 }
 
 impl DurableOffers {
-    /// A request waits no more.
+    /// Removes a waiting request.
     pub(in crate::core) fn forget(&mut self, client: u32, request: u64, awaits: AwaitedTree) {
         match awaits {
             AwaitedTree::Object(object) => _ = self.waiting.remove(&object),
@@ -104,7 +104,7 @@ impl DurableOffers {
         }
     }
 
-    /// A client does not have a bundle open any more.
+    /// Removes a client that no longer has a bundle open.
     pub(in crate::core) fn forget_opener(&mut self, client: u32, request: u64) {
         self.bundles
             .values_mut()
@@ -126,12 +126,12 @@ impl DurableOffers {
         }
     }
 
-    /// A durable member is archived, or will not be, and why.
+    /// Records that a durable member is archived, or why it cannot be.
     pub(in crate::core) fn note_member(&mut self, root: u64, failure: Option<&str>) {
         let Some(lasting) = self.bundles.get_mut(&root) else {
             return;
         };
-        // It is answered soon already.
+        // It is to be answered already.
         if lasting.is_settled() {
             return;
         }
@@ -150,7 +150,7 @@ impl DurableOffers {
             .map(|(&root, lasting)| (root, lasting))
     }
 
-    /// A tree has just become visible: if some of its members are to be durable, they are waited for from here on.
+    /// Starts to wait for the durable members of a tree that has just become visible.
     pub(in crate::core) fn await_members(
         &mut self,
         objects: &ObjectTable,

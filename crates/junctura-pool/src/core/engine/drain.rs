@@ -16,7 +16,7 @@ use junctura_model::Result;
 
 use crate::core::engine::timers::Nanoseconds;
 
-/// See the module's page.
+/// The state of a drain; see the module.
 #[derive(Default)]
 pub(in crate::core) struct DrainState {
     pub(in crate::core) has_begun: bool,

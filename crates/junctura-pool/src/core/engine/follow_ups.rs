@@ -4,32 +4,32 @@
 use super::Core;
 use crate::Effects;
 
-/// Something that an event may leave to be done, for others than its client.
+/// Work that an event may leave, for clients other than its own.
 #[derive(Clone, Copy, Debug)]
 enum FollowUp {
-    /// Something waits again in a group, or does not any more.
+    /// Delivers waiting objects of groups that have changed.
     HandOut,
     /// Removes objects that only their names kept, when the names have been taken.
     EndRetentionByName,
     /// Removes what is left of a bundle when only objects remain that stay as long as the others.
     EndBundle,
-    /// Withdraws wait no more for what requirements were owed.
+    /// Continues withdraws after requirements ceased to be owed objects.
     FinishWithdrawals,
-    /// Durable offers and bundles are archived, or will not be.
+    /// Answers durable offers and bundles that are archived, or cannot be.
     AnswerDurable,
     /// Serves waiting requests after memory, or room for records, may have become free.
     ServeWaiting,
-    /// Memory is short: an archived object leaves.
+    /// Memory is short: evicts an archived object.
     Evict,
-    /// Memory is short: payloads move to the file tier.
+    /// Memory is short: spills payloads to the file tier.
     Spill,
-    /// The file tier is full: an archived object leaves it.
+    /// The file tier is full: evicts an archived object from it.
     EvictFromFile,
-    /// A requirement keeps others waiting, and is made to break.
+    /// Breaks a requirement that blocks others and is made to break.
     BreakOnFull,
 }
 
-/// In this order: the first that has something to do does it, and then all are asked again from the first one on.
+/// The order of work: the first kind that has something to do does it, and then the search begins anew.
 const ORDER: [FollowUp; 10] = [
     FollowUp::HandOut,
     FollowUp::EndRetentionByName,
@@ -92,7 +92,7 @@ impl Core {
         }
     }
 
-    /// Does what follows from an event, until nothing is left, and sets the timers for what has to wait.
+    /// Does the follow-ups of an event until nothing is left, and sets the timers for later ones.
     pub(in crate::core) fn follow_up(&mut self, fx: &mut impl Effects) {
         loop {
             self.exchange

@@ -10,7 +10,7 @@
 
 use serde::Serialize;
 
-/// See the module's page.
+/// The components of a pool; see the module.
 #[derive(Default)]
 pub(in crate::core) struct PoolLifetime {
     named: Vec<PoolComponent>,
@@ -22,14 +22,14 @@ struct PoolComponent {
     here: u32,
 }
 
-/// A program that the pool is for.
+/// A component of the pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComponentStat {
     /// The name that its clients state.
     pub name: String,
     /// `awaited`, `here`, or `gone`.
     pub state: &'static str,
-    /// How many clients have this name.
+    /// The number of clients with this name.
     pub clients: u32,
 }
 
@@ -54,7 +54,7 @@ impl PoolLifetime {
         Some(at)
     }
 
-    /// A client of a component has left.
+    /// Removes a client of a component.
     pub(in crate::core) fn leave(&mut self, at: usize) {
         self.named[at].here -= 1;
     }

@@ -23,16 +23,17 @@ use crate::core::engine::Core;
 use crate::core::objects::look_ahead::{PreparedRequest, concern};
 use crate::core::objects::table::ObjectTable;
 
-/// Objects that are looked at in one step, at most.
+/// The maximum number of objects verified in one step.
 const STEP_OBJECTS_MAX: usize = 256;
-/// For each so many bytes of a selector, a look at an object takes as long as at another one. Regular expressions are large.
+/// For each such number of bytes of a selector, verifying an object counts as one more object. Regular expressions are
+/// large.
 const LOOK_BYTES: usize = 1024;
-/// A selector whose text is shorter than this, and has no expressions that take long, takes one look.
+/// A selector whose text is shorter than this, and has no slow expressions, counts as one look.
 const QUICK_TEXT_BYTES: usize = 256;
 
 impl Core {
-    /// Prepares the next request of a client by one step. Whether the request may be made: nothing is left to prepare, or so
-    /// little that the request does it.
+    /// Prepares the next request of a client by one step. Returns whether the request may be sent: nothing is left to
+    /// prepare, or so little that the request does it.
     #[must_use]
     pub fn look_ahead(&mut self, client: u32, request: &Request<'_>) -> bool {
         let (asked, objects) = (&mut self.exchange.asked, &mut self.exchange.objects);
@@ -61,7 +62,7 @@ impl Core {
 }
 
 impl ObjectTable {
-    /// Whether there is so much to look at that it is worth it.
+    /// Starts a preparation if there are enough objects to be worth it.
     pub(in crate::core) fn begin_to_look(
         &mut self,
         asked: &ClientRequests,
@@ -164,7 +165,7 @@ impl ObjectTable {
         ahead.refusal.take()
     }
 
-    /// A client's request is over, or the client leaves.
+    /// Forgets a preparation: the client's request is over, or the client leaves.
     pub(in crate::core) fn forget_ahead(&mut self, clients: &mut ClientTable, client: u32) {
         self.ahead_of = None;
         if let Some(ahead) = self.ahead.remove(&client) {
@@ -193,7 +194,7 @@ impl ObjectTable {
 }
 
 impl ClientRequests {
-    /// The requirement through which a request receives.
+    /// Returns the requirement through which a request receives.
     pub(in crate::core) fn read_through(&self, client: u32, request: &Request<'_>) -> Option<u32> {
         let (number, name) = match request {
             Request::Follow(follow) => {

@@ -21,7 +21,7 @@ use crate::core::engine::timers::{Nanoseconds, TimerEvent};
 use crate::core::exchange::ObjectExchange;
 use crate::{Effects, PoolConfig};
 
-/// A pool's state. See the module's page.
+/// The state of a pool; see the module.
 pub struct Core {
     pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) exchange: ObjectExchange,
@@ -30,7 +30,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// An empty pool.
+    /// Makes an empty pool.
     ///
     /// # Errors
     /// `InvalidArgument` when the configuration names no schema, or two of one name.
@@ -61,7 +61,7 @@ impl Core {
         })
     }
 
-    /// A client's message arrived.
+    /// Handles a client's message.
     pub fn request(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
         self.exchange.begin(now);
         if !self.exchange.memory.recalled.is_empty() {
@@ -107,7 +107,7 @@ impl Core {
         self.exchange.asked.timers.now = now;
     }
 
-    /// It is a time at which something is due.
+    /// Handles a time at which an event is due.
     fn moment(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         self.exchange.asked.timers.now = now;
         // Before anything else: expiry makes room for offers whose timeout ends just now.
@@ -151,7 +151,7 @@ impl Core {
         self.exchange.bundles.forget_past_bundles(&self.exchange.asked.timers);
     }
 
-    /// Nothing is to be done right now: some of what was put off can be made up for, as long as [`Core::has_idle_work`].
+    /// Does postponed work, in a moment without other work, as long as [`Core::has_idle_work`].
     pub fn idle(&mut self) {
         const AT_ONCE: usize = 256;
         for _ in 0..AT_ONCE {
@@ -159,7 +159,7 @@ impl Core {
         }
     }
 
-    /// When [`Core::tick`] is to be called at the latest.
+    /// Returns when [`Core::tick`] is to be called at the latest.
     #[must_use]
     pub fn deadline(&self) -> Option<Nanoseconds> {
         if self.exchange.is_behind() || self.is_delivering() {
@@ -188,7 +188,7 @@ impl Core {
         self.exchange.is_behind()
     }
 
-    /// Whether [`Core::idle`] has something to do.
+    /// Whether [`Core::idle`] has work.
     #[must_use]
     pub fn has_idle_work(&self) -> bool {
         !self.exchange.objects.unindexed.is_empty()

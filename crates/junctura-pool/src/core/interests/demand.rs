@@ -4,7 +4,7 @@ use junctura_model::selector::SelectorSet;
 
 use crate::core::interests::interest_id::InterestId;
 
-/// A demand that nothing satisfies yet.
+/// A waiting demand.
 pub(in crate::core) struct WaitingDemand {
     pub(in crate::core) client: u32,
     pub(in crate::core) request: u64,

@@ -37,7 +37,7 @@ pub(in crate::core) struct FollowInterest {
 }
 
 impl FollowInterest {
-    /// A member's.
+    /// Returns the follow of a member.
     pub(in crate::core) fn of_member(
         client: u32,
         request: u64,
@@ -67,7 +67,7 @@ impl FollowInterest {
         first + self.live.len()
     }
 
-    /// The group that it is a member of.
+    /// Returns the group of a member.
     pub(in crate::core) fn group(&self) -> Option<u32> {
         self.requirement.filter(|_| self.member.is_some())
     }
@@ -86,6 +86,6 @@ pub(in crate::core) enum NextDelivery {
     Live,
     /// An object of the live phase.
     Later(u32),
-    /// It was to end when it has caught up, and has.
+    /// It was to end when it has caught up, and it has.
     Over,
 }

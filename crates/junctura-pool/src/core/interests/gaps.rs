@@ -15,7 +15,7 @@ pub(in crate::core) struct LostObjects {
     pub(in crate::core) bytes: usize,
     /// It has as many names as it may: further gaps are counted.
     pub(in crate::core) is_full: bool,
-    /// By reason: how many more.
+    /// The number of further objects, by reason.
     pub(in crate::core) unnamed: Vec<(&'static str, u64)>,
 }
 
@@ -46,7 +46,7 @@ impl LostObjects {
         self.is_full
     }
 
-    /// One more that is not named.
+    /// Counts one object without a name.
     pub(in crate::core) fn count(&mut self, reason: &'static str) {
         let is_it = |known: &str| std::ptr::eq(known, reason) || known == reason;
         match self.unnamed.iter_mut().find(|(known, _)| is_it(known)) {

@@ -23,7 +23,7 @@ use crate::core::interests::follow::FollowInterest;
 /// The state that only a group has.
 #[derive(Default)]
 pub(in crate::core) struct GroupState {
-    /// Sequence numbers of what no member has.
+    /// Sequence numbers of objects that no member has.
     pub(in crate::core) waiting: BTreeSet<u64>,
     /// The follows of its members, in the order in which they joined.
     pub(in crate::core) members: OrderedIds,
@@ -31,11 +31,11 @@ pub(in crate::core) struct GroupState {
     pub(in crate::core) ready: BTreeSet<Place>,
     /// Members that are not live, by the newest number when they joined.
     pub(in crate::core) joining: BTreeSet<(u64, u32)>,
-    /// Deliveries so far.
+    /// The number of deliveries so far.
     pub(in crate::core) turns: u64,
 }
 
-/// How much a member has in hand, its last turn, and its follow.
+/// The number of objects that a member holds, its last turn, and its follow.
 pub(in crate::core) type Place = (u32, u64, u32);
 
 /// The membership of a follow.

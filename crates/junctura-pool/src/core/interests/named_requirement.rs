@@ -49,7 +49,7 @@ pub(in crate::core) fn subject(name: &str) -> String {
     format!("requirement {name}")
 }
 
-/// For people.
+/// Returns seconds, for people.
 pub(in crate::core) fn seconds(time: Nanoseconds) -> f64 {
     time as f64 / 1e9
 }

@@ -22,7 +22,7 @@ impl InterestTable {
             .then_some(reader)
     }
 
-    /// A member that has room takes its place among the others.
+    /// Adds a member with room to the queue of members.
     pub(in crate::core) fn seat(&mut self, follow: u32) {
         let Some(following) = self.following_ref(follow) else {
             return;
@@ -45,7 +45,7 @@ impl InterestTable {
         }
     }
 
-    /// A member has one less in hand.
+    /// Subtracts one object that a member holds.
     pub(in crate::core) fn take_out_of_hand(&mut self, follow: u32) {
         self.unseat(follow);
         if let Some(following) = self.following(follow) {
@@ -54,7 +54,8 @@ impl InterestTable {
         self.seat(follow);
     }
 
-    /// Whose turn it is. Those whose client may hold no more step aside until it releases something.
+    /// Returns the member whose turn it is. Members whose clients may hold no more are skipped until these release an
+    /// object.
     pub(in crate::core) fn next_member(&mut self, clients: &mut ClientTable, id: u32) -> Option<u32> {
         loop {
             let &(_, _, follow) = self.group_ref(id)?.ready.first()?;
@@ -67,7 +68,7 @@ impl InterestTable {
         }
     }
 
-    /// A version waits in a group again.
+    /// Returns a version to the waiting ones of a group.
     pub(in crate::core) fn wait_again(&mut self, id: u32, sequence: u64) {
         if let Some(group) = self.group_mut(id) {
             group.waiting.insert(sequence);
@@ -75,7 +76,7 @@ impl InterestTable {
         }
     }
 
-    /// When this event is over, a group is to be looked after: something waits again, or does not any more.
+    /// Marks a group whose waiting objects have changed, for the end of this event.
     pub(in crate::core) fn stir(&mut self, id: u32) {
         if !self.stirred.contains(&id) {
             self.stirred.push(id);
@@ -104,7 +105,7 @@ impl InterestTable {
         }
     }
 
-    /// The client that reads a requirement, or else whose it is.
+    /// Returns the client that reads a requirement, or else its owner.
     pub(in crate::core) fn person_of(&self, requirement: &RequirementState) -> Option<u32> {
         match (self.reading(requirement), &requirement.whose) {
             (Some(following), _) => Some(following.client),
@@ -230,7 +231,7 @@ impl InterestTable {
 }
 
 impl ClientRequests {
-    /// Something began to use a requirement, or has stopped: its time to live counts while nothing does.
+    /// Starts or stops the time to live of a requirement, after a use has begun or ended.
     pub(in crate::core) fn wind(&mut self, id: u32) {
         let now = self.timers.now;
         let Some(requirement) = self.interests.requirement_mut(id) else {
@@ -266,7 +267,7 @@ impl ClientRequests {
         }
     }
 
-    /// A demand waits through a requirement, or not any more.
+    /// Counts a demand that waits through a requirement, or no longer does.
     pub(in crate::core) fn demand_waits(&mut self, requirement: u32, begins: bool) {
         if let Some(through) = self.interests.requirement_mut(requirement) {
             through.demands = if begins {

@@ -23,10 +23,10 @@ use crate::core::containers::ordered_ids::OrderedIds;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::named_requirement::seconds;
 
-/// When a requirement is broken.
+/// The conditions under which a requirement is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) struct StuckBounds {
-    /// It is made to break, rather than to make others wait.
+    /// It breaks, rather than block others.
     pub(in crate::core) breaks_on_full: bool,
     /// The bytes that it may keep before it breaks; `None`: any number, until a client waits for memory.
     pub(in crate::core) quota: Option<u64>,
@@ -44,7 +44,7 @@ impl Display for StuckBounds {
     }
 }
 
-/// A requirement that is broken.
+/// A broken requirement.
 pub(in crate::core) struct StuckRequirement {
     pub(in crate::core) since: Nanoseconds,
     pub(in crate::core) why: String,
@@ -53,7 +53,7 @@ pub(in crate::core) struct StuckRequirement {
 /// The requirements that may be broken.
 #[derive(Default)]
 pub(in crate::core) struct StuckCandidates {
-    /// Requirements that are made to break.
+    /// Requirements that break on full.
     pub(in crate::core) on_full: OrderedIds,
     /// The part that has exceeded its quota in this event.
     pub(in crate::core) over_quota: OrderedIds,

@@ -3,7 +3,7 @@
 use junctura_model::selector::SelectorSet;
 use junctura_wire::body::events;
 
-/// One subscription.
+/// A subscription.
 pub(in crate::core) struct SubscriptionState {
     pub(in crate::core) client: u32,
     pub(in crate::core) request: u64,

@@ -30,18 +30,18 @@ use crate::core::objects::object::{ObjectRow, RetainedUntil};
 /// How long lease holders have for returning freed memory before more is evicted.
 pub(in crate::core) const ROUND: Nanoseconds = 100_000_000;
 
-/// So often the time between them is doubled, at most.
+/// The maximum number of times that the pause is doubled.
 pub(in crate::core) const DOUBLED_MAX: u32 = 20;
 
-/// The timer of the rounds; requirements and bundles have those of smaller numbers.
+/// The timer of the rounds; timers of requirements and bundles have smaller numbers.
 pub(in crate::core) const ROUND_TIMER: u64 = u64::MAX - 2;
 
-/// So many entries are no reason to look for void ones.
+/// With so few entries the queue is not searched for void ones.
 const ENTRIES: usize = 64;
 
 /// The archived copy of an object.
 pub(in crate::core) struct ArchivedCopy {
-    /// As its archiver states it; `None` if records had no room for that.
+    /// The place that its archiver reported; `None` if records had no room for it.
     pub(in crate::core) place: Option<Arc<str>>,
     /// It has an entry in a queue of [`EvictionQueue`].
     pub(in crate::core) is_queued: bool,
@@ -51,24 +51,25 @@ pub(in crate::core) struct ArchivedCopy {
 /// spare any longer, leaves a void entry.
 pub(in crate::core) type Queue = VecDeque<(u32, u64)>;
 
-/// See the module's page.
+/// The spare objects; see the module.
 #[derive(Default)]
 pub(in crate::core) struct EvictionQueue {
     pub(in crate::core) queue: Queue,
     /// The part that was found to be in the file tier.
     pub(in crate::core) in_file: Queue,
-    /// Bytes that have left in this round.
+    /// Bytes that were evicted in this round.
     pub(in crate::core) left_bytes: u64,
-    /// When the next round begins; its timer is set.
+    /// The time of the next round; its timer is set.
     pub(in crate::core) next_round: Option<Nanoseconds>,
     /// The number of successive rounds that began with no client in need.
     pub(in crate::core) idle_rounds: u32,
-    /// One may leave in any case.
+    /// One object may be evicted in any case.
     pub(in crate::core) is_urged: bool,
 }
 
 impl EvictionQueue {
-    /// Whether something in memory is spare. Right when [`ObjectExchange::make_room`](crate::core::exchange::ObjectExchange::make_room) has looked.
+    /// Whether an object in memory is spare. Exact after a call of
+    /// [`ObjectExchange::make_room`](crate::core::exchange::ObjectExchange::make_room).
     pub(in crate::core) fn has_spare(&self) -> bool {
         !self.queue.is_empty()
     }
@@ -82,14 +83,14 @@ impl EvictionQueue {
     }
 }
 
-/// The object of an entry, if it is still there.
+/// Returns the object of an entry, if it still exists.
 fn object_of<'a>(objects: &'a Slab<ObjectRow>, &(id, sequence): &(u32, u64)) -> Option<&'a ObjectRow> {
     let object = objects.get(id as usize)?;
     (object.sequence == sequence && object.is_visible()).then_some(object)
 }
 
 impl ObjectRow {
-    /// Whether a store has it, and only retention keeps it.
+    /// Whether it is archived, and only retention keeps it.
     pub(in crate::core) fn is_spare(&self) -> bool {
         let is_kept_for_nobody =
             self.holders == 0 && self.owed == 0 && !matches!(self.until, RetainedUntil::Awaited { .. });

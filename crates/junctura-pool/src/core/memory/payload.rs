@@ -24,16 +24,16 @@ use crate::core::objects::offer::OfferRefusal;
 use crate::core::objects::table::ObjectTable;
 use crate::{Effects, PoolConfig};
 
-/// The timer of the first lease that waits, while none may pass it; those of others have smaller numbers.
+/// The timer of the first waiting lease, while none may pass it; other timers have smaller numbers.
 const FIRST_TIMER: u64 = u64::MAX - 3;
 
-/// See the module's page.
+/// The memory for payloads; see the module.
 pub(in crate::core) struct PayloadMemory {
     pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) ledger: MemoryLedger,
     /// The file tier for payloads that do not fit into memory, if there is one.
     pub(in crate::core) tier: Option<FileTier>,
-    /// In the order in which they began to wait.
+    /// In the order of their requests.
     pub(in crate::core) waiting_leases: LeaseQueue,
     /// Clients whose offers wait.
     pub(in crate::core) stalled: StalledOffers,
@@ -44,7 +44,7 @@ pub(in crate::core) struct PayloadMemory {
     pub(in crate::core) unused: BTreeMap<u32, u32>,
     /// By segment: clients that may map it.
     pub(in crate::core) mapping: HashMap<u32, BTreeSet<u32>>,
-    /// Slots that are their clients' again.
+    /// Slots to return to their clients.
     pub(in crate::core) freed: FreedSlots,
     /// Memory may have become free in this event.
     pub(in crate::core) came_free: bool,
@@ -125,7 +125,7 @@ impl PayloadMemory {
         }
     }
 
-    /// A lease has passed the first one that waits. When it was the last that may, the first one has some time alone.
+    /// Records that a lease has passed the first waiting one. If no further one may, the first one has some time alone.
     pub(in crate::core) fn note_passed(&mut self, timers: &mut TimerQueue, bytes: u64) {
         if self.waiting_leases.note_passed(bytes) {
             let time = u64::try_from(self.config.lease_first_for.as_nanos()).unwrap_or(u64::MAX);
@@ -138,7 +138,7 @@ impl PayloadMemory {
         }
     }
 
-    /// The first lease that waits may be another one since this event.
+    /// Updates the timer of the first waiting lease, which this event may have changed.
     pub(in crate::core) fn watch_first_lease(&mut self, timers: &mut TimerQueue) {
         if self.waiting_leases.forgets_time() {
             timers.cancel(NOBODY, FIRST_TIMER);
@@ -149,7 +149,7 @@ impl PayloadMemory {
         self.stalled.wait_for(MemoryShortage::Payload) || !self.waiting_leases.is_empty()
     }
 
-    /// The same, or for room for records: both are free when objects that a store has leave the pool.
+    /// The same, or for room for records: eviction frees both.
     pub(in crate::core) fn somebody_waits_for_room(&self) -> bool {
         self.somebody_waits_for_memory() || self.stalled.wait_for(MemoryShortage::Records)
     }

@@ -1,4 +1,4 @@
-//! Choice of the archived object that leaves the pool next, and its time.
+//! The choice and the time of the next eviction.
 
 use crate::core::engine::timers::{NOBODY, TimerEvent, TimerQueue};
 use crate::core::memory::eviction::{DOUBLED_MAX, ROUND, ROUND_TIMER};
@@ -8,7 +8,7 @@ use crate::core::objects::object::PayloadLocation;
 use crate::core::objects::table::ObjectTable;
 
 impl PayloadMemory {
-    /// An object stays: if only retention keeps it, and a store has it, it is spare from now on.
+    /// Queues a stored object as spare if it is archived and only retention keeps it.
     pub(in crate::core) fn may_be_spare(&mut self, objects: &mut ObjectTable, id: u32) {
         let object = &mut objects[id];
         if object.archived.is_none() || !object.is_spare() {
@@ -22,7 +22,7 @@ impl PayloadMemory {
         }
     }
 
-    /// Whether something in memory is spare.
+    /// Whether an object in memory is spare.
     pub(in crate::core) fn has_spare(&mut self, objects: &mut ObjectTable) -> bool {
         self.first_spare(objects).is_some()
     }
@@ -72,7 +72,7 @@ impl PayloadMemory {
         }
     }
 
-    /// Another round.
+    /// Begins another round.
     pub(in crate::core) fn go_round(&mut self) {
         self.eviction.next_round = None;
         self.eviction.left_bytes = 0;
@@ -81,7 +81,8 @@ impl PayloadMemory {
     }
 }
 
-/// Whether an entry's object is spare. If not, the entry is void: it gets another when it is spare again.
+/// Whether an entry's object is still spare. If not, the entry is void: the object gets another one when it is spare
+/// again.
 pub(in crate::core) fn is_spare_still(objects: &mut ObjectTable, (id, sequence): (u32, u64)) -> bool {
     let Some(object) = objects.get_mut(id) else {
         return false;

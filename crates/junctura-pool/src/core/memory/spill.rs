@@ -25,34 +25,35 @@ use slab::Slab;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::objects::object::ObjectRow;
 
-/// So much is being written at once, and no more than an eighth of the memory; one payload, however long, may always be.
+/// The maximum of bytes being written at once, and at most an eighth of the memory; a single payload of any length is
+/// always allowed.
 pub(in crate::core) const BYTES_AT_ONCE: u64 = 32 << 20;
 
-/// So many payloads are.
+/// The maximum number of payloads being written at once.
 pub(in crate::core) const JOBS_AT_ONCE: usize = 256;
 
-/// For so many the turn is settled at once.
+/// The number of turns that are determined at once.
 pub(in crate::core) const TURNS: usize = 64;
 
-/// How long a disk that has refused something is left alone.
+/// How long a disk that has refused a write is not used.
 pub(in crate::core) const PAUSE: Nanoseconds = 1_000_000_000;
 
-/// The timer of the pause; requirements and bundles have those of smaller numbers.
+/// The timer of the pause; timers of requirements and bundles have smaller numbers.
 pub(in crate::core) const PAUSE_TIMER: u64 = u64::MAX - 1;
 
 /// The state of an object in the file tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::core) enum TierState {
-    /// It stays, or has left.
+    /// It is not queued.
     #[default]
     No,
-    /// Its entry in the queue is the one with this number.
+    /// Its entry in the queue has this number.
     Queued(u32),
-    /// It is being written, as this job.
+    /// It is being written, by this job.
     Underway(u32),
 }
 
-/// The accounts of the file tier.
+/// The state of the file tier.
 pub(in crate::core) struct FileTier {
     pub(in crate::core) extents: FileExtents,
     pub(in crate::core) jobs: Slab<SpillTask>,
@@ -60,11 +61,11 @@ pub(in crate::core) struct FileTier {
     /// Objects that no client holds, with the numbers of their entries: those that have been unheld longest are first.
     pub(in crate::core) queue: VecDeque<(u32, u32)>,
     pub(in crate::core) entries: u32,
-    /// Whose turn it is next.
+    /// The next objects to spill.
     pub(in crate::core) turns: VecDeque<(u32, u32)>,
     /// No entry of the queue has fitted since room became free, or since an entry was added.
     pub(in crate::core) is_stuck: bool,
-    /// The disk has refused something, and is left alone.
+    /// The disk has refused a write, and is not used for a while.
     pub(in crate::core) is_paused: bool,
     pub(in crate::core) refusal: Option<Error>,
     pub(in crate::core) count: SpillCounters,
@@ -79,7 +80,7 @@ pub(in crate::core) struct SpillCounters {
 }
 
 pub(in crate::core) struct SpillTask {
-    /// `None`: it was given up meanwhile.
+    /// `None` if it was cancelled meanwhile.
     pub(in crate::core) object: Option<u32>,
     pub(in crate::core) at: u64,
     pub(in crate::core) length: u64,
@@ -108,8 +109,8 @@ impl FileTier {
         self.is_stuck = false;
     }
 
-    /// Leaves out what is not to be spilled any more, at the front always and elsewhere now and then: so the queue is never
-    /// much longer than there are objects.
+    /// Drops void entries, at the front always and elsewhere now and then: so the queue is never much longer than the
+    /// number of objects.
     pub(in crate::core) fn tidy(&mut self, objects: &mut Slab<ObjectRow>) {
         while let Some(&entry) = self.queue.front()
             && !still_stands(objects, entry)

@@ -1,4 +1,4 @@
-//! Choice of the payload that is written to the file tier next, and its time.
+//! The choice and the time of the next payload to spill.
 
 use std::collections::VecDeque;
 
@@ -59,7 +59,7 @@ impl PayloadMemory {
         self.tier.as_ref().is_some_and(is_full) && self.is_memory_short()
     }
 
-    /// Writes as much as is to be written at once, if memory is short; whether anything was begun.
+    /// Starts as many writes as are allowed at once, if memory is short. Returns whether any was started.
     pub(in crate::core) fn spill(
         &mut self,
         objects: &mut ObjectTable,
@@ -120,7 +120,7 @@ impl PayloadMemory {
         turns
     }
 
-    /// Whether there is room for an object in the tier; if so, it is being written from now on.
+    /// Starts to write an object if the tier has room for it.
     pub(in crate::core) fn begin_to_spill(
         &mut self,
         objects: &mut ObjectTable,
@@ -165,7 +165,7 @@ impl PayloadMemory {
         timers.set(at, NOBODY, PAUSE_TIMER, TimerEvent::Pause);
     }
 
-    /// The disk is tried again.
+    /// Uses the disk again.
     pub(in crate::core) fn end_pause(&mut self) {
         if let Some(tier) = &mut self.tier {
             tier.is_paused = false;
@@ -183,7 +183,7 @@ impl PayloadMemory {
         }
     }
 
-    /// A payload leaves the file.
+    /// Frees the room of a payload in the file.
     pub(in crate::core) fn leave_tier(&mut self, at: u64, length: u64, fx: &mut impl Effects) {
         if let Some(tier) = &mut self.tier {
             tier.count.objects -= 1;

@@ -13,7 +13,7 @@
 /// Bytes that an interest takes besides its selector.
 pub(in crate::core) const INTEREST_BYTES: usize = 384;
 
-/// While all clients together are at a limit, a client that takes less than so many bytes is still served.
+/// While all clients together are at a limit, a client that uses fewer bytes than this is still served.
 pub(in crate::core) const FAIR_BYTES: usize = 1 << 20;
 
 /// The same for waiting offers: a client that sends 256 objects within messages before it reads the first reply has

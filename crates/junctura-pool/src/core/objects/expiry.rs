@@ -20,7 +20,7 @@ use crate::core::objects::object::{ObjectRow, RetainedUntil};
 /// The time, the object's sequence number, and its id. In one instant, older objects are removed first.
 type Entry = (Nanoseconds, u64, u32);
 
-/// See the module's page.
+/// The queue of expiries; see the module.
 #[derive(Default)]
 pub(in crate::core) struct ExpiryQueue {
     pub(in crate::core) queue: BinaryHeap<Reverse<Entry>>,
@@ -33,7 +33,7 @@ impl ExpiryQueue {
         self.queue.peek().map(|&Reverse((at, ..))| at)
     }
 
-    /// The sequence numbers of objects whose time is over, in their order.
+    /// Returns the sequence numbers of expired objects, in order.
     pub(in crate::core) fn due(&self, now: Nanoseconds, objects: &Slab<ObjectRow>) -> impl Iterator<Item = u64> {
         let all = self.queue.iter().map(|Reverse(entry)| *entry);
         let due = all.filter(|entry| entry.0 <= now && stands_for_an_object(objects, entry));
@@ -62,7 +62,7 @@ impl ExpiryQueue {
         due.then(|| self.queue.pop()).flatten().map(|Reverse(entry)| entry)
     }
 
-    /// Throws out void entries, as far as it has to be.
+    /// Drops void entries, as far as needed.
     pub(in crate::core) fn tidy(&mut self, objects: &Slab<ObjectRow>) {
         while self
             .queue

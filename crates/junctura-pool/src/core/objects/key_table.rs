@@ -19,7 +19,7 @@ pub(in crate::core) enum KeyEntry {
     Tombstone(u32),
 }
 
-/// See the module's page.
+/// The map; see the module.
 #[derive(Default)]
 pub(in crate::core) struct KeyTable(pub(in crate::core) SplitTable<KeyEntry>);
 
@@ -32,7 +32,7 @@ impl KeyEntry {
     }
 }
 
-/// Values by keys, in a table that never grows all at once.
+/// Values by key, in a table that never grows all at once.
 pub(in crate::core) struct ByKey<T>(SplitTable<(u128, T)>);
 
 impl<T> Default for ByKey<T> {
@@ -89,14 +89,14 @@ pub(in crate::core) fn hash(key: u128) -> u64 {
 }
 
 impl KeyTable {
-    /// The key is that of `new` instead of `old`.
+    /// Replaces the entry `old` of a key by `new`.
     pub(in crate::core) fn replace(&mut self, key: u128, old: KeyEntry, new: KeyEntry) {
         if let Some(filed) = self.0.find_mut(hash(key), |&filed| filed == old) {
             *filed = new;
         }
     }
 
-    /// Brings the places of several keys into the processor's cache, where they are about to be changed one by one: such short
+    /// Fetches the entries of several keys into the processor's cache, before they are changed one by one: such short
     /// look-ups overlap while they wait for memory.
     pub(in crate::core) fn fetch(&self, keys: impl Iterator<Item = (u128, KeyEntry)>) {
         let found = keys.filter(|&(key, filed)| self.0.find(hash(key), |&other| other == filed).is_some());

@@ -14,21 +14,21 @@ use crate::core::memory::spill::TierState;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum ObjectState {
     Visible,
-    /// A newer version has taken its place; holders and requirements keep it.
+    /// A newer version has replaced it; holders and requirements keep it.
     Superseded,
     Gone(RemovalReason),
     /// It becomes visible with its bundle.
     Staged,
-    /// It was staged, and will never be visible.
+    /// It was staged, and cannot become visible.
     Dropped,
 }
 
-/// Why an object is not visible any more.
+/// The reason of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum RemovalReason {
     Withdrawn,
     Expired,
-    /// A store has it, and memory was short.
+    /// It is archived, and memory was short.
     Archived,
 }
 
@@ -46,32 +46,32 @@ impl RemovalReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum RetainedUntil {
     Withdrawn,
-    /// So many more releases.
+    /// After so many further releases.
     Released(u32),
     /// At this time, which is in the queue of expiries; the latest possible time until the object is visible.
     Time(Nanoseconds),
-    /// Those of a set of requirements that are not there yet, as bits ([`crate::core::objects::retention_by_name`]).
+    /// When the absent requirements of a set exist, given as bits ([`crate::core::objects::retention_by_name`]).
     Awaited {
         consumers: u32,
         absent: u16,
     },
-    /// The others of its bundle ([`crate::core::bundles`]).
+    /// When the other objects of its bundle are removed ([`crate::core::bundles`]).
     Together,
-    /// Nothing any more.
+    /// It has ended.
     Over,
 }
 
-/// How long an object stays.
+/// The retention of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum ObjectRetention {
     UntilWithdrawn,
-    /// So many releases.
+    /// Until so many releases.
     Released(u32),
-    /// So long from when it is visible.
+    /// For so long after it becomes visible.
     For(Nanoseconds),
-    /// Until all requirements of this set have had it.
+    /// Until all requirements of this set have released it.
     ReleasedBy(u32),
-    /// As long as another object of its bundle that is kept otherwise.
+    /// As long as another object of its bundle with a different retention.
     Together,
 }
 
@@ -121,24 +121,24 @@ pub(in crate::core) struct ObjectRow {
     pub(in crate::core) leaving: TierState,
     pub(in crate::core) checksum: Option<u32>,
     pub(in crate::core) producer: u32,
-    /// How many of its bundle have the numbers that follow its own.
+    /// The number of later members of its bundle, which have the following numbers.
     pub(in crate::core) rest: u32,
     pub(in crate::core) schema: u16,
     pub(in crate::core) state: ObjectState,
     pub(in crate::core) until: RetainedUntil,
-    /// A store has it, too.
+    /// Its archived copy in a store.
     pub(in crate::core) archived: Option<ArchivedCopy>,
     /// It is hidden, and is removed for this reason in its turn ([`crate::core::deferred`]).
     pub(in crate::core) departs: Option<RemovalReason>,
     /// The clients that have released it, where more than one must.
     pub(in crate::core) released_by: Vec<u32>,
-    /// Deliveries that are not released.
+    /// The number of unreleased deliveries.
     pub(in crate::core) holders: u32,
-    /// Requirements that are owed it.
+    /// The number of requirements that are owed it.
     pub(in crate::core) owed: u32,
     /// The number of readers' queues that have it.
     pub(in crate::core) watchers: u32,
-    /// It can be found by the listing index (and not only in the queue before it).
+    /// It is in the listing index (and not only in the queue before it).
     pub(in crate::core) is_indexed: bool,
 }
 

@@ -18,12 +18,12 @@ pub(in crate::core) struct OfferContent<'a> {
 /// An offer that waits for memory. Later offers of the same client wait behind it, so that their order is kept.
 pub(in crate::core) struct WaitingOffer {
     pub(in crate::core) number: u64,
-    /// The request of its client that has its bundle open, if it is for one.
+    /// The request of its client that has its bundle open, if the offer is for one.
     pub(in crate::core) bundle: Option<u64>,
     pub(in crate::core) head: OfferHead,
     pub(in crate::core) record: Vec<u8>,
     pub(in crate::core) inline: Vec<u8>,
-    /// Requests that wait until this offer and all before it are answered.
+    /// Syncs that wait until this offer and all earlier ones are answered.
     pub(in crate::core) syncs: Vec<u64>,
 }
 
@@ -50,7 +50,7 @@ impl WaitingOffer {
 #[derive(Clone, Copy)]
 pub(in crate::core) struct OfferOutcome {
     pub(in crate::core) object: u32,
-    /// 0: it is staged.
+    /// 0 if it is staged.
     pub(in crate::core) sequence: u64,
 }
 
@@ -61,7 +61,7 @@ pub(in crate::core) struct ExaminedOffer {
 }
 
 pub(in crate::core) enum OfferRefusal {
-    /// It waits until there is enough of this.
+    /// It waits for this resource.
     Wait(MemoryShortage),
     Failed(Error),
 }

@@ -52,8 +52,8 @@ pub(in crate::core) fn sortable_key(number: u16, schema: &Schema, record: Record
     Some(bytes.into())
 }
 
-/// Sorts a little at a time: each call of [`IncrementalSort::next`] does only the work that its answer needs, so that the first
-/// of a million objects does not wait for the last.
+/// An incremental sort: each call of [`IncrementalSort::next`] does only the work that its result needs, so that the
+/// first of a million objects does not wait for the last.
 #[derive(Debug, Default)]
 pub(in crate::core) struct IncrementalSort {
     /// Unsorted entries that have yet to be returned, the next one last.
@@ -84,7 +84,7 @@ impl IncrementalSort {
         }
     }
 
-    /// How much is yet to be given.
+    /// Returns the number of remaining entries.
     pub(in crate::core) fn len(&self) -> usize {
         self.entries.len() + self.runs.iter().map(Vec::len).sum::<usize>()
     }
@@ -98,12 +98,12 @@ impl IncrementalSort {
         self.entries.iter().chain(self.runs.iter().flatten()).copied()
     }
 
-    /// Adds more, before anything was given.
+    /// Adds more entries, before the first was taken.
     pub(in crate::core) fn extend(&mut self, more: impl IntoIterator<Item = u32>) {
         self.entries.extend(more);
     }
 
-    /// Leaves out what does not pass, before anything was given.
+    /// Drops entries that do not pass, before the first was taken.
     pub(in crate::core) fn retain(&mut self, mut passes: impl FnMut(u32) -> bool) {
         self.entries.retain(|&id| passes(id));
         for run in &mut self.runs {
@@ -182,7 +182,7 @@ impl IncrementalSort {
         }
     }
 
-    /// Everything that is yet to be given, in no order.
+    /// Takes all remaining entries, in no order.
     pub(in crate::core) fn take_all(&mut self) -> Vec<u32> {
         let all = std::mem::take(self);
         all.entries.into_iter().chain(all.runs.into_iter().flatten()).collect()

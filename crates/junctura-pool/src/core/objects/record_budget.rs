@@ -22,7 +22,7 @@ fn place_bytes(name: &str) -> u64 {
 }
 
 impl ObjectTable {
-    /// Bytes that records may take.
+    /// Returns the budget of records, in bytes.
     pub(in crate::core) fn record_budget_bytes(&self) -> u64 {
         let usual = || self.config.budget_bytes.max(RECORD_BUDGET_BYTES_MIN);
         self.config.record_budget_bytes.unwrap_or_else(usual)
@@ -33,7 +33,7 @@ impl ObjectTable {
         self.has_room_for_bytes(OBJECT_BYTES + u64::from(attribute_bytes))
     }
 
-    /// Whether the name of a place has room among the records. One that is longer than any record has none.
+    /// Whether the name of a place fits into the budget of records. A name longer than any record does not.
     pub(in crate::core) fn has_room_for_place(&mut self, name: &str) -> bool {
         name.len() <= RECORD_BYTES_MAX && self.has_room_for_bytes(place_bytes(name))
     }
@@ -52,7 +52,7 @@ impl ObjectTable {
         self.record_bytes += OBJECT_BYTES + record.len() as u64;
     }
 
-    /// An object is forgotten.
+    /// Subtracts the bytes of a forgotten object.
     pub(in crate::core) fn weigh_object_no_more(&mut self, record: &[u8]) {
         self.free_record_bytes(OBJECT_BYTES + record.len() as u64);
     }
@@ -72,7 +72,7 @@ impl ObjectTable {
         self.record_bytes -= bytes;
     }
 
-    /// Whether the largest record has no room.
+    /// Whether a record of the maximum size has no room.
     pub(in crate::core) fn are_records_full(&self) -> bool {
         self.record_bytes + OBJECT_BYTES + RECORD_BYTES_MAX as u64 > self.record_budget_bytes()
     }
@@ -85,8 +85,8 @@ impl ObjectTable {
         self.free_record_bytes(TOMBSTONE_BYTES + record_bytes as u64);
     }
 
-    /// Whether everything that takes memory for records is staged, and there is no room for more: only the end of a bundle
-    /// could make some.
+    /// Whether all memory for records is used by staged objects, and there is no room for more: only the end of a
+    /// bundle could free some.
     pub(in crate::core) fn records_are_filled_by(&self, staged: u64) -> bool {
         staged > 0 && self.table.len() as u64 == staged && self.are_records_full()
     }

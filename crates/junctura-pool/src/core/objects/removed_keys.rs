@@ -21,7 +21,7 @@ impl ObjectTable {
         matches!(filed, KeyEntry::Tombstone(id) if self.tombstones.get(id).why.is_none())
     }
 
-    /// The reason why a key is taken under a schema that rejects a second object, and what makes it free.
+    /// Returns why a key is taken under a schema that rejects a second object, and what frees it.
     pub(in crate::core) fn why_taken(&self, filed: KeyEntry, now: Nanoseconds) -> String {
         const SUPERSEDE: &str = "under a schema with `same_key: supersede` a second one replaces it";
         const FORGET: &str = "at once with `junctura pool withdraw --forget`";
@@ -104,7 +104,7 @@ impl ObjectTable {
         self.weigh_tombstone(declined.record.len());
     }
 
-    /// False where none is to be kept.
+    /// Returns false if no tombstone is to be kept.
     pub(in crate::core) fn make_room_for_tombstone(&mut self, dataset: u64) -> bool {
         let (in_dataset_max, all_max) = (self.config.tombstones_per_dataset, self.config.tombstones);
         if in_dataset_max == 0 || all_max == 0 {

@@ -22,27 +22,27 @@ use crate::core::clients::client::milliseconds;
 use crate::core::objects::object::{ObjectRetention, ObjectRow, RetainedUntil};
 use crate::core::objects::table::ObjectTable;
 
-/// A stat must fit into a message.
+/// The number of names in a stat, which must fit into a message.
 const NAMES_SHOWN: usize = 500;
 
 /// Clients that wait for memory get the names of this many absent requirements.
 const NAMES_TOLD: usize = 3;
 
-/// See the module's page.
+/// The sets of names; see the module.
 #[derive(Default)]
 pub(in crate::core) struct RetentionByName {
     pub(in crate::core) sets: Slab<NameSet>,
     pub(in crate::core) numbers: BTreeMap<Consumers, u32>,
     /// Names that objects wait for, and that requirements have taken in this event.
     pub(in crate::core) came: Vec<String>,
-    /// Objects that nothing but requirements keeps, since this event.
+    /// Objects that only requirements keep, since this event.
     pub(in crate::core) unneeded: Vec<u32>,
 }
 
 /// Names that requirements have taken, where very many objects are to be scanned.
 pub(in crate::core) struct AwaitedNames {
     pub(in crate::core) names: Vec<String>,
-    /// The places in the table of objects that have yet to be looked at.
+    /// The slots of the table that have yet to be scanned.
     pub(in crate::core) places: Range<usize>,
     /// The newest version at that time: later ones do not wait for these names.
     pub(in crate::core) newest: u64,
@@ -66,12 +66,12 @@ impl AwaitedNames {
     }
 }
 
-/// The names that some objects are retained for.
+/// A set of names that objects are retained for.
 pub(in crate::core) struct NameSet {
     pub(in crate::core) names: Consumers,
     /// A bit for each name without a requirement.
     pub(in crate::core) absent: u16,
-    /// Objects that have it, staged ones included, and clients and schemas that may give it to some.
+    /// The number of its users: objects, staged ones included, and clients and schemas that may give it to objects.
     pub(in crate::core) users: u64,
     /// For each name: the visible objects that wait for it, and their bytes.
     pub(in crate::core) waiting: Vec<WaitingObjects>,
@@ -82,7 +82,7 @@ impl NameSet {
         self.names.iter().position(|one| one == name)
     }
 
-    /// A bit for each of some names that is one of its own.
+    /// Returns a bit for each of the given names that the set has.
     pub(in crate::core) fn bits_of(&self, names: &[String]) -> u16 {
         let places = names.iter().filter_map(|name| self.place_of(name));
         places.fold(0, |bits, at| bits | 1 << at)
@@ -100,14 +100,14 @@ pub(in crate::core) struct WaitingObjects {
 pub struct AwaitedStat {
     /// The name.
     pub name: String,
-    /// Visible objects that stay at least until a requirement of this name is made.
+    /// Visible objects that stay at least until a requirement of this name exists.
     pub objects: u64,
     /// Bytes of their payloads.
     pub bytes: u64,
 }
 
 impl RetentionByName {
-    /// With the sets that schemas give by default.
+    /// Returns the sets that schemas give by default.
     pub(in crate::core) fn of_schemas(schemas: &[Arc<Schema>]) -> Result<Self> {
         let mut awaited = Self::default();
         for retention in schemas.iter().flat_map(|schema| schema.default_retentions()) {
@@ -148,7 +148,7 @@ impl RetentionByName {
         Ok(number)
     }
 
-    /// How the core keeps what a schema retains so.
+    /// Translates a schema's retention.
     pub(in crate::core) fn keep(&self, retention: &Retention) -> ObjectRetention {
         match retention {
             Retention::UntilWithdrawn => ObjectRetention::UntilWithdrawn,
@@ -212,7 +212,7 @@ impl RetentionByName {
         of_absent.for_each(|(_, waiting)| count(waiting));
     }
 
-    /// The names that objects wait for; of very many, the first.
+    /// Returns the absent names that objects wait for; of very many, the first.
     pub(in crate::core) fn stat(&self) -> Vec<AwaitedStat> {
         let mut names: BTreeMap<&str, WaitingObjects> = BTreeMap::new();
         for (_, set) in &self.sets {
@@ -263,7 +263,7 @@ impl RetentionByName {
         }
     }
 
-    /// An object waits for nobody's coming any more.
+    /// Ends an object's wait for absent names.
     pub(in crate::core) fn await_no_more(&mut self, objects: &mut ObjectTable, id: u32) {
         let object = &mut objects[id];
         let RetainedUntil::Awaited { consumers, absent } = object.until else {

@@ -22,32 +22,32 @@ use crate::core::objects::object::{ObjectRow, ObjectState, RemovalReason, Retain
 use crate::core::objects::order::sortable_key;
 use crate::core::objects::tombstone::TombstoneTable;
 
-/// Address space for the first objects. A table of this size is a mapping of its own, which grows without being copied; memory is taken as
-/// it is filled.
+/// Address space for the first objects. A table of this size is a mapping of its own, which grows without being copied;
+/// memory is used as it is filled.
 const OBJECT_TABLE_BYTES: usize = 64 << 20;
 
-/// See the module's page.
+/// The table; see the module.
 pub(in crate::core) struct ObjectTable {
     pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) table: Slab<ObjectRow>,
-    /// The newest number.
+    /// The newest sequence number.
     pub(in crate::core) sequence: u64,
     /// Earlier versions that requirements were owed when newer ones became visible, by key.
     pub(in crate::core) superseded: BTreeSet<(u128, u32)>,
     pub(in crate::core) keys: KeyTable,
     pub(in crate::core) tombstones: TombstoneTable,
-    /// Per schema: which visible objects a selector could match.
+    /// Per schema: the visible objects that a selector could match.
     pub(in crate::core) listing: Vec<ObjectIndex>,
     pub(in crate::core) unindexed: VecDeque<(u32, u64)>,
     /// The preparations of the next requests of clients.
     pub(in crate::core) ahead: BTreeMap<u32, PreparedRequest>,
-    /// Whose request is going on, where it was prepared.
+    /// The client whose prepared request is running.
     pub(in crate::core) ahead_of: Option<u32>,
     pub(in crate::core) expiries: ExpiryQueue,
     pub(in crate::core) spare: SpareBuffers,
     /// Bytes of records.
     pub(in crate::core) record_bytes: u64,
-    /// Records have had no room for the largest one, and have more room since this event.
+    /// Records had no room for one of the maximum size, and have more room since this event.
     pub(in crate::core) came_free: bool,
     /// The place of the newest archived object, as long as an object or a tombstone refers to it: many objects share a
     /// place.
@@ -129,7 +129,7 @@ impl ObjectTable {
         self.keys.0.remove(hash(key), |&other| other == filed, hash_of);
     }
 
-    /// The visible object of a key.
+    /// Returns the visible object of a key.
     ///
     /// # Errors
     /// `Gone` while its tombstone is remembered.
@@ -156,7 +156,7 @@ impl ObjectTable {
         }
     }
 
-    /// Superseded versions of a key that requirements still keep.
+    /// Returns the superseded versions of a key that requirements still keep.
     pub(in crate::core) fn kept_versions(&self, key: u128) -> Vec<u32> {
         let versions = self.superseded.range((key, 0)..=(key, u32::MAX)).map(|&(_, id)| id);
         versions.filter(|&id| self.table[id as usize].owed > 0).collect()
@@ -170,7 +170,7 @@ impl ObjectTable {
         text
     }
 
-    /// Which object a record is of.
+    /// Returns the identity of a record's object.
     pub(in crate::core) fn identify(&self, number: u16, record: &[u8]) -> Result<ObjectIdentity> {
         let schema = self.config.schemas.get(usize::from(number)).ok_or_else(|| {
             Error::new(
@@ -204,8 +204,7 @@ impl ObjectTable {
         self.forget_place(before.and_then(|archived| archived.place));
     }
 
-    /// The place of this name, which objects that are archived there one after the other share. `None` if records have no
-    /// room for it.
+    /// Returns the place of this name, which successive objects share. `None` if records have no room for it.
     pub(in crate::core) fn place_of(&mut self, name: &str) -> Option<Arc<str>> {
         if let Some(newest) = self.newest_place.as_ref().filter(|newest| ***newest == *name) {
             return Some(Arc::clone(newest));
@@ -249,7 +248,7 @@ impl ObjectTable {
         }
     }
 
-    /// A reader's queue does not need the object any more.
+    /// Removes a reader's queue from the watchers of an object.
     pub(in crate::core) fn unwatch(&mut self, id: u32) {
         let object = &mut self.table[id as usize];
         object.watchers -= 1;
@@ -264,7 +263,7 @@ impl ObjectTable {
         self.expiries.push(at, sequence, id);
     }
 
-    /// An object with a time has left the sight of readers before it.
+    /// Records that an object with a time was hidden from readers before it.
     pub(in crate::core) fn went_before_its_time(&mut self) {
         self.expiries.note_void(&self.table);
     }

@@ -23,7 +23,7 @@ pub(in crate::core) struct KeyTombstone {
     pub(in crate::core) sequence: u64,
     pub(in crate::core) record: ArenaString,
     pub(in crate::core) schema: u16,
-    /// `None`: it was never here, since nothing wanted it.
+    /// `None`: the object was never offered, since no interest wanted it.
     pub(in crate::core) why: Option<RemovalReason>,
     /// The place in a store, if it is archived.
     pub(in crate::core) place: Option<Arc<str>>,
@@ -38,7 +38,7 @@ pub(in crate::core) struct KeyTombstone {
 pub(in crate::core) enum MissedObjects {
     /// Its tombstone.
     Gone(u32),
-    /// The object, which is out of sight.
+    /// The hidden object.
     Departing(u32),
 }
 
@@ -66,7 +66,7 @@ impl TombstoneTable {
         &self.table[id as usize]
     }
 
-    /// The attributes of the object.
+    /// Returns the attributes of the object.
     pub(in crate::core) fn record(&self, tombstone: &KeyTombstone) -> RecordRef<'_> {
         RecordRef::trusted(self.records.read(tombstone.record))
     }
@@ -80,7 +80,7 @@ impl TombstoneTable {
         }
     }
 
-    /// When the oldest is to be forgotten.
+    /// Returns when the oldest is to be forgotten.
     pub(in crate::core) fn next_expiry(&self, age: Duration) -> Option<Nanoseconds> {
         let oldest = self.get(self.by_age.first()?);
         Some(oldest.buried.saturating_add(age.as_nanos() as u64))

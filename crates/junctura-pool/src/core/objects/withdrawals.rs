@@ -1,4 +1,4 @@
-//! Withdraws that wait until requirements are owed their objects no more.
+//! Withdraws that wait until no requirement is owed their objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ impl PendingWithdrawal {
     }
 }
 
-/// A withdraw does not wait for an object any more.
+/// Removes an object that a withdraw waits for.
 pub(in crate::core) fn forget_wait(withdrawing: &mut BTreeMap<u32, BTreeSet<u32>>, object: u32, id: u32) {
     if let Some(ids) = withdrawing.get_mut(&object) {
         ids.remove(&id);
@@ -42,13 +42,13 @@ pub(in crate::core) fn forget_wait(withdrawing: &mut BTreeMap<u32, BTreeSet<u32>
     }
 }
 
-/// All withdraws that wait.
+/// All waiting withdraws.
 #[derive(Default)]
 pub(in crate::core) struct WithdrawalQueue {
     pub(in crate::core) table: Slab<PendingWithdrawal>,
     /// By object: withdraws that wait for requirements that are owed the object.
     pub(in crate::core) by_object: BTreeMap<u32, BTreeSet<u32>>,
-    /// Objects that some requirement is not owed any more since this event, and that withdraws may wait for.
+    /// Objects that a requirement ceased to be owed in this event, and that withdraws may wait for.
     pub(in crate::core) unblocked: Vec<u32>,
 }
 

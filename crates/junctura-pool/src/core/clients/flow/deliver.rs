@@ -14,7 +14,7 @@ use crate::core::memory::payload::PayloadMemory;
 use crate::core::objects::object::{PayloadLocation, RetainedUntil};
 use crate::core::objects::table::ObjectTable;
 
-/// That an object is given to a client.
+/// The delivery of an object to a client.
 #[derive(Clone, Copy)]
 pub(in crate::core) struct ObjectDelivery {
     pub(in crate::core) client: u32,
@@ -107,14 +107,15 @@ impl ObjectExchange {
 }
 
 impl ClientRequests {
-    /// Returns whether a delivery that is given back does not count as released: no client has seen it, or a requirement is redelivered it.
+    /// Returns whether a returned delivery does not count as released: its client has not seen it, or a requirement
+    /// redelivers it.
     pub(in crate::core) fn comes_back(&self, holding: &ReleasedHolding, held: &HeldDelivery) -> bool {
         let flags = holding.flags.get();
         let has_claim = || self.interests.still(held.via.and_then(|via| via.requirement)).is_some();
         flags & fixed::UNREAD != 0 || (flags & fixed::UNDONE != 0 && has_claim())
     }
 
-    /// Gives an object to a client, which holds it from now on.
+    /// Delivers an object to a client, which holds it from now on.
     pub(in crate::core) fn deliver(
         &mut self,
         objects: &mut ObjectTable,

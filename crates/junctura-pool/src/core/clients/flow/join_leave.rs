@@ -13,7 +13,7 @@ use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::requirement::RequirementState;
 
 impl Core {
-    /// Someone connected; gives the number under which the client is known from here on.
+    /// Adds a client; returns its number.
     ///
     /// # Errors
     /// `LimitExceeded` when there are too many clients.
@@ -249,7 +249,7 @@ impl Core {
 }
 
 impl ClientRequests {
-    /// How much a request's requirement is owed.
+    /// Returns the number of objects that a request's requirement is owed.
     pub(in crate::core) fn owed_to(&self, pending: &PendingAnswer) -> usize {
         let requirement = pending.requirement().and_then(|id| self.interests.requirement_ref(id));
         requirement.map_or(0, RequirementState::owed_count)
@@ -266,7 +266,7 @@ fn access(hello: &Hello<'_>) -> Result<ClientAccess> {
     })
 }
 
-/// Names are shown to others: no longer than a line, no control characters.
+/// Clips a name, which others see: no longer than a line, no control characters.
 fn clip(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(128).collect()
 }

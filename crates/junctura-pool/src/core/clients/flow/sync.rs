@@ -34,7 +34,7 @@ impl ClientRequests {
         Ok(())
     }
 
-    /// The offer behind which these waited is answered, and so are all before it.
+    /// Answers the syncs that wait behind an offer: it is answered, and so are all before it.
     pub(in crate::core) fn answer_syncs(
         &mut self,
         deferred: &mut DeferredWork,
@@ -52,8 +52,8 @@ impl ClientRequests {
         }
     }
 
-    /// The offer behind which these waited, in place `at`, is answered out of its turn: they wait behind the one before it, if
-    /// there is one.
+    /// Moves the syncs behind the offer in place `at`, which is answered out of turn, to the offer before it, if there
+    /// is one.
     pub(in crate::core) fn pass_syncs_on(
         &mut self,
         deferred: &mut DeferredWork,

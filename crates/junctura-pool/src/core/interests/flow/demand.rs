@@ -1,4 +1,4 @@
-//! Demands: one object, now or when it appears.
+//! Demands: one object, now or when it becomes visible.
 
 use junctura_model::selector::SelectorSet;
 use junctura_model::{Code, Error, Result};
@@ -105,7 +105,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// The object that a demand asks for, if it is there, what it matches, and its text.
+    /// Returns the object of a demand, if it exists, its target, and the target's text.
     pub(in crate::core) fn find_demanded(
         &mut self,
         client: u32,

@@ -58,7 +58,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// Nothing wants an object, and its producer leaves it.
+    /// Records that no interest wants an object, and its producer does not offer it.
     pub(in crate::core) fn decline(
         &mut self,
         client: u32,

@@ -112,7 +112,7 @@ impl Core {
         Ok(())
     }
 
-    /// The group of a follow that is to be a member's.
+    /// Returns the group of a follow that is to be a member.
     fn group_to_join(&mut self, client: u32, request: u64, follow: &FollowRequest<'_>) -> Result<Option<(u32, bool)>> {
         let through = follow.requirement.is_some() || follow.requirement_name.is_some();
         if let Some(name) = &follow.group {
@@ -191,7 +191,7 @@ impl ObjectExchange {
         })
     }
 
-    /// A new object for a follow.
+    /// Adds a new object to a follow.
     pub(in crate::core) fn follow_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
         let limit = self.config.limits.queued_per_follow;
         let Some(following) = self.asked.interests.following(id).filter(|one| !one.is_closing()) else {
@@ -209,7 +209,7 @@ impl ObjectExchange {
         self.pump(id, fx);
     }
 
-    /// One delivery of a follow was released.
+    /// Handles the release of one delivery of a follow.
     pub(in crate::core) fn window_opens(&mut self, id: u32, fx: &mut impl Effects) {
         let Some(following) = self.asked.interests.following(id) else {
             return;
@@ -258,7 +258,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Delivers as much as the window allows, and as one event may.
+    /// Delivers as many objects as the window and one event allow.
     pub(in crate::core) fn pump(&mut self, id: u32, fx: &mut impl Effects) {
         let mut gone: Vec<u32> = Vec::new();
         while self.deferred.may_deliver(id)
@@ -407,7 +407,7 @@ impl ClientRequests {
         }
     }
 
-    /// The first phase is over.
+    /// Ends the first phase.
     pub(in crate::core) fn go_live(
         &mut self,
         objects: &mut ObjectTable,

@@ -1,4 +1,4 @@
-//! Members of groups: they join, and are handed what the group is owed.
+//! Members of groups: they join, and receive the objects that the group is owed.
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -129,7 +129,7 @@ impl ObjectExchange {
         Ok(())
     }
 
-    /// Gives what waits to members, as long as one has room.
+    /// Delivers waiting objects to members, as long as one has room.
     pub(in crate::core) fn hand_out(&mut self, id: u32, fx: &mut impl Effects) {
         while self.deferred.may_deliver(id) {
             self.asked.tell_live(&mut self.objects, &mut self.deferred, id, fx);
@@ -194,7 +194,7 @@ impl ClientRequests {
         }
     }
 
-    /// A new object: straight to a member with room, or to those that wait.
+    /// Delivers a new object to a member with room, or adds it to the waiting ones.
     pub(in crate::core) fn group_meets(
         &mut self,
         objects: &mut ObjectTable,
@@ -264,7 +264,7 @@ impl ClientRequests {
 }
 
 impl ClientTable {
-    /// Whether a client may follow as a member of a new group: one that may not makes none.
+    /// Checks whether a client may join a new group; otherwise none is made.
     pub(in crate::core) fn may_be_member(&mut self, client: u32, group: &RequirementState) -> Result<()> {
         let bytes = INTEREST_BYTES + group.selectors.standing_bytes();
         self.weigh_asked(client, bytes)?;

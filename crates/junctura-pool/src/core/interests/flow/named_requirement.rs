@@ -1,4 +1,4 @@
-//! Requirements with a name are made, used and ended.
+//! Named requirements are made, used and ended.
 
 use junctura_model::requirements::WrittenRequirement;
 use junctura_model::{Code, Error, Result};

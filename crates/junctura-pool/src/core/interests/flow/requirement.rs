@@ -57,7 +57,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// Files a requirement that is no client's.
+    /// Indexes a requirement without a client.
     pub(in crate::core) fn file_requirement(&mut self, mut requirement: RequirementState) -> Result<u32> {
         let sight = self.sight();
         let mut there = self
@@ -92,7 +92,7 @@ impl ObjectExchange {
         Ok(id)
     }
 
-    /// A new object for a requirement, and for the follow that reads it, or a member.
+    /// Owes a new object to a requirement, and passes it to its reader, or to a member.
     pub(in crate::core) fn requirement_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
         match self.asked.interests.requirement_mut(id) {
             Some(one) if one.broken.is_none() => {}
@@ -108,7 +108,7 @@ impl ObjectExchange {
         }
     }
 
-    /// An object was received through a requirement and released.
+    /// Completes an object that was received through a requirement and released.
     pub(in crate::core) fn fulfil(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
         self.no_longer_owed(id, object);
         self.asked.interests.no_longer_forfeited(&self.objects, id, object);
@@ -116,7 +116,7 @@ impl ObjectExchange {
         self.asked.note_progress(id, fx);
     }
 
-    /// A requirement is broken while its readers hold an object: it is not owed it any more.
+    /// Forfeits an object that readers of a broken requirement hold: the requirement is not owed it any longer.
     pub(in crate::core) fn forfeit(&mut self, id: u32, object: u32) {
         let sequence = self.objects[object].sequence;
         if let Some(requirement) = self.asked.interests.requirement_mut(id)
@@ -245,14 +245,14 @@ impl ObjectExchange {
             self.settle_in_turn(object, fx);
         }
         self.asked.interests.requirements.remove(id);
-        // Offers that wait for what is owed may be owed to one less.
+        // Offers may wait for requirements to be owed less.
         self.memory.came_free |= !self.memory.stalled.is_empty();
         self.asked.watch_no_more(&mut self.memory, id);
         self.drop_interest(id);
         count as u64
     }
 
-    /// A requirement that has ended is owed one object less. Whether it is owed more.
+    /// Releases the next object of an ended requirement. Returns whether there are more.
     pub(in crate::core) fn disown_next(&mut self, disowned: &mut DisownedObjects, fx: &mut impl Effects) -> bool {
         let Some((_, owed)) = disowned.0.pop_first() else {
             self.memory.came_free |= !self.memory.stalled.is_empty();
@@ -266,7 +266,7 @@ impl ObjectExchange {
         true
     }
 
-    /// A requirement that is about to end is owed so many objects less.
+    /// Subtracts objects that a requirement about to end is owed.
     pub(in crate::core) fn owe_less(&mut self, id: u32, count: usize, fx: &mut impl Effects) {
         let owed = self
             .asked
@@ -296,7 +296,7 @@ impl ObjectExchange {
         self.asked.disappoint(&self.objects, id, &[object], reason, fx);
     }
 
-    /// Requirements for newest versions only give up what was superseded before they received it.
+    /// Ends the claims of requirements for newest versions to a superseded object that they have not received.
     pub(in crate::core) fn drop_superseded_claims(&mut self, object: u32) {
         if self.objects[object].owed == 0 {
             return;
@@ -312,7 +312,7 @@ impl ObjectExchange {
 }
 
 impl ClientRequests {
-    /// A new requirement is owed an object that was there before.
+    /// Owes a new requirement an object that was visible before.
     pub(in crate::core) fn owe_from_the_start(&mut self, objects: &mut ObjectTable, id: u32, object: u32) {
         let sequence = self.owe(objects, id, object);
         if self.interests.group_ref(id).is_some() {

@@ -11,10 +11,10 @@ use crate::core::objects::table::ObjectTable;
 use crate::core::objects::tombstone::MissedObjects;
 
 impl ObjectTable {
-    /// Reads a cursor of this incarnation.
+    /// Parses a cursor of this incarnation.
     ///
     /// # Errors
-    /// `Expired` for one of another.
+    /// `Expired` for one of another incarnation.
     pub(in crate::core) fn own_cursor(&self, text: &str) -> Result<Cursor> {
         let cursor: Cursor = text.parse()?;
         if cursor.incarnation == self.config.incarnation {

@@ -1,4 +1,4 @@
-//! Requirements and clients that keep others waiting are found and broken.
+//! Requirements and clients that block others are found and broken.
 
 use junctura_model::{Code, Error};
 use junctura_wire::body::events;
@@ -16,14 +16,14 @@ use crate::core::memory::shortage::MemoryShortage;
 use crate::core::objects::table::ObjectTable;
 use crate::{BrokenRequirement, Effects};
 
-/// How long a requirement that is stuck, but keeps nothing, is left alone before it is looked at again.
+/// The pause before a stuck requirement that keeps nothing is checked again.
 const LOOK_AGAIN: Nanoseconds = 1_000_000_000;
 
-/// The timer for the next look; requirements have those of smaller numbers.
+/// The timer of the next check; timers of requirements have smaller numbers.
 const LOOK: u64 = u64::MAX;
 
 impl Core {
-    /// Breaks one requirement that is made to break, if it is time to.
+    /// Breaks one requirement that breaks on full, if it is due.
     pub(in crate::core) fn break_on_full(&mut self, fx: &mut impl Effects) -> bool {
         while let Some(id) = self.exchange.asked.interests.breakers.over_quota.pop_last() {
             // A later part of the same event may have reduced it below its quota.
@@ -143,7 +143,7 @@ impl PayloadMemory {
         self.somebody_waits_for_memory() && !self.is_spilling() && !is_behind && !self.eviction.has_spare()
     }
 
-    /// The same for what else an offer may wait for, which no payload makes room for that moves to the file tier.
+    /// The same for other resources that an offer may wait for: spilling frees none of them.
     pub(in crate::core) fn somebody_lacks(&self, is_behind: bool, shortage: MemoryShortage) -> bool {
         let waits_in_vain = || self.stalled.wait_for(shortage) && !is_behind;
         match shortage {
@@ -252,7 +252,7 @@ impl ClientRequests {
         }
     }
 
-    /// The readers of a requirement do something.
+    /// Records an action of a requirement's readers.
     pub(in crate::core) fn note_progress(&mut self, id: u32, fx: &mut impl Effects) {
         let now = self.timers.now;
         let Some(requirement) = self.interests.requirement_mut(id) else {

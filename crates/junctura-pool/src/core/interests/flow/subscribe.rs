@@ -68,7 +68,7 @@ impl ClientRequests {
         Ok(())
     }
 
-    /// Something happened to an object that matches a subscription.
+    /// Sends an event of a matching object to a subscription.
     pub(in crate::core) fn tell_subscription(
         &mut self,
         objects: &ObjectTable,
@@ -105,7 +105,7 @@ impl ClientRequests {
         self.count.events += u64::from(self.interests.tell(id, happened, fx));
     }
 
-    /// An object has just left the sight of readers.
+    /// Sends the event of an object that was just hidden from readers.
     pub(in crate::core) fn tell_about_removal(&mut self, objects: &ObjectTable, object: u32, fx: &mut impl Effects) {
         let entry = &objects[object];
         let event = match entry.state {
@@ -125,7 +125,7 @@ impl ClientRequests {
         self.tell_about_object_where(objects, object, event, place, fx);
     }
 
-    /// Something happened to an object that was offered before.
+    /// Sends an event of an earlier object.
     pub(in crate::core) fn tell_about_object(
         &mut self,
         objects: &ObjectTable,
@@ -157,12 +157,12 @@ impl ClientRequests {
         }
     }
 
-    /// A client joined or left; one that was never let in did neither.
+    /// Sends the event that a client joined or left; a client that was never admitted has none.
     pub(in crate::core) fn tell_about_client(&mut self, client: u32, event: u32, reason: &str, fx: &mut impl Effects) {
         self.tell_watchers(event, Some(client), reason, &EventSubject::Client(client), fx);
     }
 
-    /// A requirement with a name was made, or ends; or one is broken.
+    /// Sends the event that a named requirement was made or ends, or that one is broken.
     pub(in crate::core) fn tell_about_requirement(
         &mut self,
         requirement: u32,
@@ -174,7 +174,7 @@ impl ClientRequests {
         self.tell_watchers(event, by, reason, &EventSubject::Requirement(requirement), fx);
     }
 
-    /// A bundle became visible, or was aborted.
+    /// Sends the event that a bundle became visible, or was aborted.
     pub(in crate::core) fn tell_about_bundle(
         &mut self,
         bundle: Option<BundlePeer<'_>>,
@@ -233,7 +233,7 @@ impl ClientRequests {
         }
     }
 
-    /// Whether this is a subscription to an event, and is read.
+    /// Whether this is a subscription to an event, and its client reads.
     pub(in crate::core) fn hears(&mut self, id: u32, event: u32, fx: &mut impl Effects) -> bool {
         let is_asked_for = matches!(self.interests.get(id),
             Some(StandingInterest::Subscription(subscription)) if subscription.events & event != 0);

@@ -1,4 +1,4 @@
-//! Archived objects leave when memory is short.
+//! Eviction of archived objects when memory is short.
 
 use crate::Effects;
 use crate::core::exchange::ObjectExchange;
@@ -30,7 +30,7 @@ impl ObjectExchange {
         true
     }
 
-    /// The same, in the file tier, if that is full.
+    /// The same in the file tier, if it is full.
     pub(in crate::core) fn make_room_in_file(&mut self, fx: &mut impl Effects) -> bool {
         if !self.memory.is_tier_full() {
             return false;

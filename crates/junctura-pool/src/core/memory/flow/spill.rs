@@ -1,4 +1,4 @@
-//! Payloads move to the file tier.
+//! Moves of payloads to the file tier.
 
 use junctura_model::Result;
 use junctura_wire::body::events;
@@ -63,7 +63,7 @@ impl ObjectExchange {
         if is_staged {
             self.bundles.pin(&self.memory, from, length, false);
             self.bundles.pin(&self.memory, to, length, true);
-            // Others may wait for what only its bundle could free now.
+            // Others may wait for memory that only its bundle could free now.
             self.memory.came_free = true;
         }
         self.memory.vacate(

@@ -1,4 +1,4 @@
-//! Objects whose time is over leave.
+//! Removal of expired objects.
 
 use crate::Effects;
 use crate::core::exchange::ObjectExchange;

@@ -149,7 +149,7 @@ impl ObjectExchange {
         if let (Ok(_), Some(state)) = (&taken, self.asked.clients.get_mut(client)) {
             state.accepted += 1;
         }
-        // Before the next offer of the same event, which may be of the same key.
+        // Before the next offer of the same event, which may have the same key.
         if self.retention.has_news() {
             self.let_unneeded_go(fx);
         }
@@ -243,7 +243,7 @@ impl ObjectExchange {
         let object = &self.objects[id];
         let schema = usize::from(object.schema);
         self.asked.interests.matching[schema].matches(object.record(), &mut matched);
-        // A requirement is owed the object before anything is delivered through it.
+        // Requirements are owed the object before it is delivered through them.
         if !self.asked.interests.requirements.is_empty() {
             let mut others = 0;
             for at in 0..matched.len() {
@@ -263,7 +263,7 @@ impl ObjectExchange {
         self.asked.interests.matched = matched;
     }
 
-    /// A newer version of the same key takes the place of `earlier`.
+    /// Replaces `earlier` by a newer version of the same key.
     pub(in crate::core) fn supersede(&mut self, earlier: KeyEntry, fx: &mut impl Effects) {
         let earlier = match earlier {
             KeyEntry::Object(id) => id,
@@ -304,7 +304,7 @@ impl ObjectExchange {
 }
 
 impl DurableOffers {
-    /// An offer is answered; one that is durable, once more when what it made visible is archived.
+    /// Answers an offer; a durable one is answered again when its objects are archived.
     pub(in crate::core) fn acknowledge(
         &mut self,
         asked: &mut ClientRequests,
@@ -326,7 +326,7 @@ impl DurableOffers {
 }
 
 impl ClientTable {
-    /// Whether an offer is one, whatever else there is in the pool.
+    /// Checks whether an offer is valid, independent of the contents of the pool.
     pub(in crate::core) fn examine(
         &self,
         objects: &ObjectTable,
@@ -429,7 +429,7 @@ impl ObjectTable {
 }
 
 impl PayloadMemory {
-    /// The first waiting offer of a client waits for this.
+    /// Records the resource that the first waiting offer of a client waits for.
     pub(in crate::core) fn stall(
         &mut self,
         timers: &TimerQueue,

@@ -27,7 +27,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Takes an object out of sight. Requirements that are owed it and have not received it get a gap.
+    /// Hides an object. Requirements that are owed it and have not received it get a gap.
     pub(in crate::core) fn remove(&mut self, id: u32, why: RemovalReason, fx: &mut impl Effects) {
         self.hide(id, ObjectState::Gone(why));
         self.asked.tell_about_removal(&self.objects, id, fx);

@@ -1,4 +1,4 @@
-//! Objects end their wait for names.
+//! The end of objects' wait for absent names.
 
 use junctura_model::{Code, Consumers, Error, Result};
 use junctura_wire::Reply;
@@ -29,7 +29,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Looks at the next few of very many objects, by their places in the table. Whether there are more.
+    /// Scans the next few of very many slots of the table. Returns whether there are more.
     pub(in crate::core) fn await_next(&mut self, coming: &mut AwaitedNames, fx: &mut impl Effects) -> bool {
         const AT_ONCE: usize = 16;
         let next = coming.places.start;
@@ -45,7 +45,7 @@ impl ObjectExchange {
 }
 
 impl RetentionByName {
-    /// Numbers the names that a client's offers may be retained for.
+    /// Numbers a set of names that a client's offers may be retained for.
     pub(in crate::core) fn number_consumers(
         &mut self,
         asked: &mut ClientRequests,
