@@ -373,7 +373,7 @@ impl CheckpointSegment {
     fn read(&self, disk: &dyn StorageDisk, schema: &Arc<Schema>) -> Result<RowTable> {
         let bytes = read_whole(disk, &self.path, SEGMENT_BYTES_MAX)?;
         if crate::checksum(&bytes) != self.checksum {
-            return Err(self.corrupt("its bytes are not what was written"));
+            return Err(self.corrupt("its checksum does not match"));
         }
         segment::decode(bytes, schema)
     }

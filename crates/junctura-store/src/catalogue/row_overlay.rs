@@ -343,7 +343,7 @@ impl RowOverlay {
         }
         let is_nowhere = |(row, _, offset): &(u32, _, u64)| offset.checked_add(table.place(*row).length).is_none();
         if rows.iter().any(is_nowhere) {
-            return Err(Error::new(Code::Corrupt, "relocation", "it has a row of no place"));
+            return Err(Error::new(Code::Corrupt, "relocation", "it has a row without a place"));
         }
         for (row, ..) in &rows {
             tell(table.file_of(*row));

@@ -79,7 +79,7 @@ impl ArchiverOptions {
     pub(super) fn check(&self) -> Result<()> {
         let refused = |name: &str, cause: String| Err(Error::new(Code::InvalidArgument, name, cause));
         if self.every == 0 {
-            return refused("every", "one of 0 objects: there is none".to_owned());
+            return refused("every", "0: must be at least 1".to_owned());
         }
         if !(1..=WINDOW_MAX).contains(&self.window) {
             return refused(
@@ -88,7 +88,7 @@ impl ArchiverOptions {
             );
         }
         match self.flush_every {
-            Some(0) => refused("flush_every", "a flush of 0 objects".to_owned()),
+            Some(0) => refused("flush_every", "0: must be at least 1".to_owned()),
             Some(objects) if objects > u64::from(self.window) => {
                 let window = self.window;
                 refused(

@@ -121,5 +121,5 @@ fn probe(schema: u16, record: &[u8], declines: bool) -> Request<'_> {
 }
 
 pub(crate) fn not_wanted(key: &str) -> Error {
-    Error::new(Code::NotWanted, key, "nothing wants it")
+    Error::new(Code::NotWanted, key, "no client wants it")
 }

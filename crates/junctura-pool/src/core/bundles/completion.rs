@@ -66,7 +66,7 @@ impl Core {
         let number = exchange.asked.clients.bundle_of(client, which)?;
         exchange.bundles.open_one(number)?;
         let objects = exchange.bundles.objects_within(number);
-        exchange.abort_bundle(number, Some((client, which)), "a producer gave it up", fx);
+        exchange.abort_bundle(number, Some((client, which)), "a producer aborted it", fx);
         fx.reply(client, request, &Reply::Done(objects));
         Ok(())
     }

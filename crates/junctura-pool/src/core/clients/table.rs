@@ -123,7 +123,7 @@ impl ClientTable {
             return Err(Error::new(
                 Code::LimitExceeded,
                 "requests",
-                format!("a client may have {limit} unanswered"),
+                format!("a client may have at most {limit} unanswered requests"),
             ));
         }
         if state.pending.contains_key(&request) {
@@ -238,7 +238,7 @@ impl ClientTable {
         if let Some(&PendingAnswer::Bundle(number)) = pending {
             return Ok(number);
         }
-        let cause = "this client has it not open; it may have been aborted";
+        let cause = "this client has not opened it, or it was aborted";
         Err(Error::new(Code::Closed, format!("bundle {request}"), cause))
     }
 

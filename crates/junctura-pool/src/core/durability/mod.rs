@@ -17,7 +17,7 @@ use junctura_wire::fixed::MemberVersion;
 
 use crate::core::objects::table::ObjectTable;
 
-pub(in crate::core) const NOTHING_REQUIRES: &str = "nothing requires it that could archive it";
+pub(in crate::core) const NOTHING_REQUIRES: &str = "no requirement of an archiver matches it";
 pub(in crate::core) const UNARCHIVED: &str = "it was received and released, or withdrawn, before it was archived";
 
 /// Offers that wait until their objects are archived.

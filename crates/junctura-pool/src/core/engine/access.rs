@@ -40,7 +40,7 @@ fn action(kind: FrameKind) -> &'static str {
         FrameKind::Archived => "report archived objects",
         FrameKind::Stat => "read counters",
         FrameKind::Subscribe => "read events",
-        FrameKind::Wanted => "ask which objects are wanted",
+        FrameKind::Wanted => "check whether an object is wanted",
         FrameKind::Demand | FrameKind::List | FrameKind::Follow | FrameKind::Bundles | FrameKind::Pack => {
             "read objects"
         }

@@ -145,7 +145,7 @@ impl ObjectTable {
                 let place = place.map_or_else(String::new, |place| format!("; a store has it: {place}"));
                 let cause = match why {
                     RemovalReason::Archived => {
-                        format!("version {version} left, since it is archived and memory was short{place}")
+                        format!("version {version} was evicted: it is archived, and memory was short{place}")
                     }
                     RemovalReason::Withdrawn | RemovalReason::Expired => {
                         format!("version {version} was {}{place}", why.name())

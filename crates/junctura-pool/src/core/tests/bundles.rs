@@ -410,7 +410,7 @@ fn an_orphan_can_be_adopted_until_its_timeout_and_is_aborted_then() {
     world.demand_key(c, 2, "x", Some(0));
     assert_eq!(
         world.heard(c),
-        ["2: NotFound nothing of this is in the pool now"],
+        ["2: NotFound no such object is in the pool now"],
         "and not Gone"
     );
     world.open(q, 4, "b", 7);
@@ -520,9 +520,9 @@ fn an_abort_ends_it_for_all_and_frees_what_is_nested() {
             "1: began v0",
             "2: began v0",
             "3: staged",
-            "1: Closed it was aborted: a producer gave it up",
-            "2: Closed it was aborted: a producer gave it up",
-            "4: Closed this client has it not open; it may have been aborted"
+            "1: Closed it was aborted: a producer aborted it",
+            "2: Closed it was aborted: a producer aborted it",
+            "4: Closed this client has not opened it, or it was aborted"
         ]
     );
     assert_eq!(world.core.stat().memory.used_bytes, 0);
@@ -670,13 +670,13 @@ fn only_who_asks_for_it_sees_what_is_staged() {
         world.heard(c),
         [
             "1: got x v0 one",
-            "2: NotFound nothing of this is in the pool now",
+            "2: NotFound no such object is in the pool now",
             "3: got x v0 one",
             "4: began v1",
             "4: listed plain x.",
             "5: began v1",
             "5: listed x.",
-            "6: NotFound there is none of this path, or it is forgotten"
+            "6: NotFound no bundle has this path, or it is forgotten"
         ]
     );
     world.ask(p, 4, Request::Seal(1));

@@ -42,7 +42,7 @@ fn who_demands_the_key_of_what_was_declined_is_told_and_so_is_the_producer() {
         [
             "9: began v0",
             "9: declined a v0 by p",
-            "1: NotWanted its producer asked whether it was wanted, and nothing wanted it"
+            "1: NotWanted no client wanted it, and its producer did not offer it"
         ]
     );
     world.demand_key(c, 1, "a", None);

@@ -223,7 +223,7 @@ fn a_bundle_whose_member_is_not_archived_fails_and_is_visible() {
     world.open(p, 50, "", 0);
     stage_durable(&mut world, p, 51, 50, "z");
     world.ask(p, 52, Request::Seal(50));
-    failed(world.heard(p).last().unwrap(), 52, "nothing requires it");
+    failed(world.heard(p).last().unwrap(), 52, "no requirement of an archiver");
 }
 
 #[test]

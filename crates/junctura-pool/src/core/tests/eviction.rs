@@ -69,7 +69,7 @@ fn the_oldest_that_a_store_has_makes_room_and_is_told_to_be_there() {
     assert_eq!(world.heard(p), ["3: offered v3"], "it does not wait");
     assert_eq!(world.heard(c), ["1: expired a v1 by p why"]);
     world.demand_key(c, 2, "a", None);
-    let told = "2: Gone version 1.1 left, since it is archived and memory was short; a store has it: /store commit 1";
+    let told = "2: Gone version 1.1 was evicted: it is archived, and memory was short; a store has it: /store commit 1";
     assert_eq!(world.heard(c), [told]);
     assert!(visible(&mut world, c).ends_with("b c."));
     let totals = world.core.stat().totals;

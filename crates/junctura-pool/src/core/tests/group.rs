@@ -406,7 +406,7 @@ fn who_stands_by_a_group_joins_it_by_the_number_and_nobody_demands_through_it() 
             "3: got b v2  first",
             "2: live",
             "3: live",
-            "4: Unsupported which member gets which object is the group's choice: follow it",
+            "4: Unsupported the group decides which member receives an object; follow the group",
         ]
     );
 }

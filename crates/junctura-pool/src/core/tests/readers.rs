@@ -16,7 +16,7 @@ fn a_demand_is_answered_now_or_when_the_object_comes() {
     world.demand_key(c, 2, "a", Some(0));
     assert_eq!(world.heard(c), ["2: got a v1 hello"]);
     world.demand(c, 3, "name=b", Some(0));
-    assert_eq!(world.heard(c), ["3: NotFound nothing of this is in the pool now"]);
+    assert_eq!(world.heard(c), ["3: NotFound no such object is in the pool now"]);
     world.demand(c, 4, "name=b", Some(5));
     world.pass(4);
     assert!(world.heard(c).is_empty());

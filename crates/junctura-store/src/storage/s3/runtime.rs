@@ -29,7 +29,7 @@ pub(super) struct BegunTask<T>(mpsc::Receiver<T>);
 impl<T> BegunTask<T> {
     /// Waits for its end.
     pub(super) fn wait(self) -> io::Result<T> {
-        self.0.recv().map_err(|_| io::Error::other("it was given up"))
+        self.0.recv().map_err(|_| io::Error::other("it was cancelled"))
     }
 }
 

@@ -30,7 +30,7 @@ impl Core {
             return Err(Error::new(
                 Code::LimitExceeded,
                 "held objects",
-                format!("a client may hold {limit} unreleased"),
+                format!("a client may hold at most {limit} unreleased objects"),
             ));
         }
         let requirement = self.exchange.asked.interests.requirement_of(
@@ -40,11 +40,11 @@ impl Core {
             demand.requirement_name.as_deref(),
         )?;
         if demand.incomplete && requirement.is_some() {
-            let cause = "a requirement is owed what is visible; ask without it";
+            let cause = "a requirement has only visible objects; demand the object without it";
             return Err(Error::new(Code::InvalidArgument, "incomplete", cause));
         }
         if requirement.is_some_and(|id| self.exchange.asked.interests.group_ref(id).is_some()) {
-            let cause = "which member gets which object is the group's choice: follow it";
+            let cause = "the group decides which member receives an object; follow the group";
             return Err(Error::new(Code::Unsupported, "demand through a group", cause));
         }
         if let Some(requirement) = requirement {
@@ -75,7 +75,7 @@ impl Core {
             return Err(Error::new(
                 Code::NotFound,
                 subject,
-                "nothing of this is in the pool now",
+                "no such object is in the pool now",
             ));
         }
         self.drain.may_come()?;

@@ -134,6 +134,6 @@ impl ClientRequests {
 }
 
 pub(in crate::core) fn not_wanted(key: &str) -> Error {
-    let cause = "its producer asked whether it was wanted, and nothing wanted it";
+    let cause = "no client wanted it, and its producer did not offer it";
     Error::new(Code::NotWanted, key, cause)
 }

@@ -120,7 +120,7 @@ impl ClientRequests {
         let location = entry.archived.as_ref().and_then(|archived| archived.place.clone());
         let place = ArchiveState {
             location: location.as_deref(),
-            reason: "it is archived, and memory was short",
+            reason: "evicted: it is archived, and memory was short",
         };
         self.tell_about_object_where(objects, object, event, place, fx);
     }
