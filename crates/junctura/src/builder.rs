@@ -565,7 +565,7 @@ impl PoolBuilder {
     /// Requires the feature `net`.
     ///
     /// ```
-    /// # use junctura::Pool;
+    /// # use junctura::{Pool, UpstreamProxy};
     /// # use junctura_link::{Gate, GateOptions, ServerIdentity};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
@@ -574,7 +574,7 @@ impl PoolBuilder {
     /// # let url = gate.endpoint().to_string();
     /// # let address = format!("unix:@doc-upstream-{}", std::process::id());
     /// // In one process of a machine, for all: url is "tcp://node-7:7000", or so.
-    /// let upstream = Pool::builder().url(url).upstream(Some(&address))?;
+    /// let upstream: UpstreamProxy = Pool::builder().url(url).upstream(Some(&address))?;
     /// // In each of the others:
     /// let viewer = Pool::connect(&upstream.address().to_string())?;
     /// # viewer.sync(None)?;

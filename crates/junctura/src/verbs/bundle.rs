@@ -60,11 +60,11 @@ pub struct Staged(pub(crate) u64);
 /// A bundle that has all its members.
 ///
 /// ```
-/// # use junctura::Pool;
+/// # use junctura::{Pool, Staged};
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
 /// let bundle = pool.bundle()?;
-/// let second = bundle.offer([("name", "b")], b"")?;
+/// let second: Staged = bundle.offer([("name", "b")], b"")?;
 /// bundle.offer([("name", "a")], b"")?;
 /// let completed = bundle.seal()?;
 /// let first = completed.first().expect("it is visible");

@@ -41,11 +41,8 @@ use blocking_step::BlockingSteps;
 /// pool.offer([("name", "b")], b"")?;
 /// pool.offer([("name", "a")], b"")?;
 /// // The visible objects in the order of an attribute, then the end.
-/// let options = FollowOptions {
-///     order_by: Some("name".to_owned()),
-///     until_live: true,
-///     ..FollowOptions::default()
-/// };
+/// let order_by = Some("name".to_owned());
+/// let options = FollowOptions { order_by, until_live: true, ..FollowOptions::default() };
 /// let mut names = Vec::new();
 /// for item in pool.follow_with("", options)? {
 ///     if let Item::Object(object) = item? {
@@ -98,10 +95,8 @@ pub struct FollowOptions {
 /// let mut member = pool.follow_with("kind=task", options)?;
 /// pool.offer([("kind", "task"), ("name", "1")], b"")?;
 /// let task = loop {
-///     match member.next_item()? {
-///         Some(Item::Object(task)) => break task,
-///         Some(_) => {}
-///         None => unreachable!("the follow has not ended"),
+///     if let Some(Item::Object(task)) = member.next_item()? {
+///         break task;
 ///     }
 /// };
 /// assert_eq!(task.get("name"), Some("1"));
@@ -164,7 +159,7 @@ pub enum Item {
 /// A report of objects that the reader missed.
 ///
 /// ```
-/// # use junctura::{Item, Pool, Target, WithdrawOptions};
+/// # use junctura::{GapItem, Item, Pool, Target, WithdrawOptions};
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
 /// let requirement = pool.require("name=a")?;
@@ -176,7 +171,8 @@ pub enum Item {
 ///     _ => None,
 /// });
 /// let gap = gap.expect("the object was removed before its delivery");
-/// assert_eq!((gap.reason.as_str(), gap.items[0].object.get("name")), ("withdrawn", Some("a")));
+/// let missed: &GapItem = &gap.items[0];
+/// assert_eq!((gap.reason.as_str(), missed.object.get("name")), ("withdrawn", Some("a")));
 /// # Ok(())
 /// # }
 /// ```
