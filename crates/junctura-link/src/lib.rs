@@ -5,9 +5,6 @@
 //!  Pool <--socket, rings--> Link ====== TCP, TLS ====== Gate <--socket, rings--> Server
 //!                           mirror of the segments      the segments themselves
 //! ```
-//! Each end is a thread that acts towards its own side like any process of the same machine: frames through rings, payloads
-//! in shared memory. So the pool's client and server need no network code. The stream between the two ends carries the same
-//! frames; the payload of a frame precedes it, from the segment directly into the same place of the other end's *mirror* of
 //! Each end is a thread that acts towards its own side like any process of the same machine: frames through rings,
 //! payloads in shared memory. So the pool's client and server need no network code. The stream between the two ends
 //! carries the same frames; the payload of a frame precedes it, from the segment directly into the same place of the

@@ -9,7 +9,6 @@
 //!   CarriedPlan   the values that source ranks send to target ranks: sums, or the values that are summed there
 //!   Course        the steps that make a field at a requested time: nearest, linear, mean, sum, after a lag
 //! ```
-//! A target point is one sum in one order, so that the bits of a field do not depend on the distribution of its points over
 //! A target point is one sum in one order, so that the bits of a field do not depend on the distribution of its points
 //! over threads and ranks. A missing value (NaN, or one that the caller names) is never used as a number, and a target
 //! point without a source is missing. The crate neither computes weights nor reads files. All functions are pure: a

@@ -5,7 +5,6 @@
 //!                      + read back
 //!            limit ──► fill  ─► (checkpoint) ─► re-write + read   pattern b: what is read is re-written meanwhile
 //! ```
-//! Each of these is done by `--writers` processes of `--threads` lanes each, and there are as many readers as writers. Lane `l` of
 //! Each step is done by `--writers` processes of `--threads` lanes each, and there are as many readers as writers. Lane
 //! `l` of `L` has the objects `n % L == l`: writers and readers derive the name and the content of an object from `n`.
 //! A row of the table has a forecast of its own, so that several rows may share a store.

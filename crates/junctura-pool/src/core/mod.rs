@@ -1,10 +1,10 @@
 //! The state machine of a pool: events in, effects out.
 //!
 //! ```text
-//!            offer          last release or end of time of a retention, or withdraw, or a newer version
+//!            offer          last release or end of a retention time, or withdraw, or a newer version
 //!  (nothing) ------> visible ------------------------------------------------------> gone (a tombstone)
 //!                       |  delivered to followers, demands, requirements                |  forgotten by age or count
-//!                       '-- payload stays while anyone holds it or is owed it           '--> (nothing)
+//!                       '-- payload stays while a client holds or is owed it            '--> (nothing)
 //! ```
 //! An object (`objects/object.rs`) is in one of three states: visible, superseded, gone. Its payload is freed when it
 //! is not visible, no client holds it and no requirement is owed it; the object itself is removed when, in addition, no

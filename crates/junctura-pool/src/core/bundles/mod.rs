@@ -4,7 +4,7 @@
 //!            offers into it                 the declared number is there, or it is sealed
 //!   open ---------------------> open -------------------------------------------------> visible
 //!     |                           |  nested in another: complete, and waits for that one --'
-//!     |  nobody has it open any more, and its orphan timeout is over; or somebody aborts it
+//!     |  no client has it open, and its orphan timeout is over; or a client aborts it
 //!     '---------------------------'----------------------------------------------------> aborted: no trace
 //! ```
 //! An object offered into a bundle is *staged*: it has no sequence number, and no index or reader finds it. When the

@@ -1,7 +1,7 @@
 //! Objects that an archiver puts into a store, and offers that are answered when that is done.
 //!
 //! ```text
-//!   offer, durable --> visible, acknowledged --> owed to a requirement --> its reader archives it, and says so --> done
+//!   offer, durable --> visible, acknowledged --> owed to a requirement --> its reader archives it, and reports it --> done
 //!                                                          '--> released, lost, retracted; or its reader could not --> failed
 //! ```
 //! The pool writes nothing itself: an archiver is a client that receives through a named requirement, and releases an

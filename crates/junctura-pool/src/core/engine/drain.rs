@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  serving ---drain---> draining ---nothing is owed any more---> over
-//!                          '-----------its time ends-----------> over, and what was left is said
+//!                          '-----------its time ends-----------> over, with a report of the rest
 //! ```
 //! From the beginning of the drain the pool admits no new client, with two exceptions: visitors, which read the
 //! counters or shorten the drain, and, while a named requirement is owed something, readers, which may receive what

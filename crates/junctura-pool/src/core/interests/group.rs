@@ -4,7 +4,7 @@
 //!             handed out                      released
 //!   waiting -------------> with one member -------------> done
 //!      ^                          |
-//!      '--------------------------'  its client is gone, or gave it back unread
+//!      '--------------------------'  its client has disconnected, or returned it unread
 //! ```
 //! An owed object is in exactly one of these states. Waiting objects are ordered by sequence number, so a redelivered
 //! object is the first to be delivered again. The next member is the one with the fewest objects in flight, and of

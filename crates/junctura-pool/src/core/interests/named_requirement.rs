@@ -6,7 +6,7 @@
 //!   require   v      the last one stops     |   time to live is over
 //!  ---------> used --------------------> unused ----------------------> lapsed
 //!             '----------------+------------'
-//!                              '--- retract, by anybody ---> retracted
+//!                              '--- retract, by any client ---> retracted
 //! ```
 //! A client uses a requirement during its `Require` request, while it follows or waits through it, and while it holds
 //! objects that it delivered. One follow reads at a time. Gaps without a reader are stored for the next reader

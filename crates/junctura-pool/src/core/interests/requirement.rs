@@ -3,6 +3,7 @@
 //! An unnamed requirement belongs to its connection and ends with it; a named one has no owner
 //! ([`crate::core::interests::named_requirement`]). Both are owed the objects that are visible when they are made and
 //! those that become visible later: every version, or with `newest_only` a version until a newer one becomes visible.
+//!
 //! ```text
 //!            delivered                released, by any client
 //!   owed -----------------> in flight ------------------------> done

@@ -1,12 +1,12 @@
 //! Requirements that block others: a stuck one, or one that exceeds its quota, is *broken*.
 //!
 //! ```text
-//!           its readers released nothing for `stuck_after`, and somebody waits for memory;
-//!           or made to break, and over its quota (without one: somebody waits for memory)
+//!           its readers released nothing for `stuck_after`, and a client waits for memory;
+//!           or made to break, and over its quota (without one: a client waits for memory)
 //!   whole ------------------------------------------------------------------------------------> broken
 //!     ^                                                                                            |
-//!     '-------- its readers release what came through it, or demand or follow through it; ----------'
-//!               or nobody holds any of it, and its reader, which held as much as a client may, releases something
+//!     '-------- its readers release its objects, or demand or follow through it; ----------------'
+//!               or none of its objects is held, and its reader, which held as much as a client may, releases one
 //! ```
 //! Offers may also wait for room for attributes, or for requirements to be owed less ([`Shortage`]): a stuck
 //! requirement is broken as for memory, first the one that keeps most objects, or is owed most.

@@ -5,7 +5,7 @@
 //!   in the pool ------------------------------------> spare ----------------------------------------> gone, archived
 //!        ^                                              |
 //!        '----------------------------------------------'
-//!          somebody holds it (again), or is owed it
+//!          a client holds it (again), or is owed it
 //! ```
 //! An object is *spare* when it is reported as archived, no client holds it, no requirement is owed it, and it waits
 //! for no absent name. The object that has been spare for the longest time is evicted first, as if its retention had

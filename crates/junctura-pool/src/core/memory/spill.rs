@@ -1,11 +1,11 @@
 //! The file tier: payloads that do not fit into memory are written to a file, and consumers read them from there.
 //!
 //! ```text
-//!             nobody holds it          memory is short: it is its turn               written, and still nobody holds it
+//!             no client holds it       memory is short: it is its turn               written, and still not held
 //!   in memory ---------------> queued ---------------------------------> being written ----------------> in the file
 //!       ^                        |                                          |
 //!       '------------------------'------------------------------------------'
-//!         somebody holds it (again), or the disk has refused it
+//!         a client holds it (again), or the disk has refused it
 //! ```
 //! Memory is *short* when the occupied bytes are above the high-water mark, or a client waits for memory. Then archived
 //! objects are evicted ([`crate::core::memory::eviction`]). When no evictable object is left in memory, payloads are
