@@ -5,7 +5,7 @@
 //!           or made to break, and over its quota (without one: a client waits for memory)
 //!   whole ------------------------------------------------------------------------------------> broken
 //!     ^                                                                                            |
-//!     '-------- its readers release its objects, or demand or follow through it; ----------------'
+//!     '-------- its readers release its objects, or demand or follow through it; -------------------'
 //!               or none of its objects is held, and its reader, which held as much as a client may, releases one
 //! ```
 //! Offers may also wait for room for attributes, or for requirements to be owed less ([`Shortage`]): a stuck
