@@ -31,10 +31,7 @@ struct Function {
 
 /// Every public function is used in an example on the page of its type, or on a page that its documentation links to.
 pub(super) fn functions_are_shown(tree: &Tree) -> Vec<String> {
-    let named = tree
-        .text(LIB)
-        .map(names_of_model)
-        .unwrap_or_default();
+    let named = tree.text(LIB).map(names_of_model).unwrap_or_default();
     let mut pages = Pages::default();
     for (path, text) in tree.texts(&[".rs"]) {
         if path.starts_with(FACADE) {
@@ -85,10 +82,15 @@ pub(super) fn names_are_shown(tree: &Tree) -> Vec<String> {
 
 /// The names of types and functions in `pub use …;`.
 fn exported(lib: &str) -> BTreeSet<&str> {
-    let uses = lib.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
+    let uses = lib
+        .split("\npub use ")
+        .skip(1)
+        .filter_map(|rest| rest.split(';').next());
     uses.filter(|path| !path.contains(" as "))
         .flat_map(|path| {
-            let names = path.split_once('{').map_or_else(|| path.rsplit("::").next(), |(_, names)| Some(names));
+            let names = path
+                .split_once('{')
+                .map_or_else(|| path.rsplit("::").next(), |(_, names)| Some(names));
             names.into_iter().flat_map(words)
         })
         .collect()
@@ -266,7 +268,10 @@ mod tests {
     fn an_exported_name_without_an_example_is_found() {
         let lib = "mod a;\npub use a::{One, Two};\npub use b as c;\npub use a::three;\n";
         let text = "/// ```\n/// use a::Two;\n/// three();\n/// ```\n#[derive(Debug)]\npub struct One;\n/// Two.\npub struct Two;\n";
-        let found = names_are_shown(&Tree::of(Vec::new(), &[(super::LIB, lib), ("crates/junctura/src/a.rs", text)]));
+        let found = names_are_shown(&Tree::of(
+            Vec::new(),
+            &[(super::LIB, lib), ("crates/junctura/src/a.rs", text)],
+        ));
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("exports Two"));
     }

@@ -165,7 +165,12 @@ impl World {
                 // Bytes sent over a link have arrived when it has delivered them.
                 Some(_) if client.road.is_some() => {}
                 Some(memory) => _ = memory.insert(slot, payload),
-                None => return Err(format!("client {} leases segment {segment}, which is dropped", client.id)),
+                None => {
+                    return Err(format!(
+                        "client {} leases segment {segment}, which is dropped",
+                        client.id
+                    ));
+                }
             }
             self.recorder.writes(segment, slot, payload, client.road.is_some());
         }

@@ -52,7 +52,9 @@ impl World {
     }
 
     fn client(&mut self, place: usize) -> Result<&mut Client, String> {
-        self.clients[place].as_mut().ok_or_else(|| "no client is there".to_owned())
+        self.clients[place]
+            .as_mut()
+            .ok_or_else(|| "no client is there".to_owned())
     }
 
     fn take_in(&mut self, place: usize, request: u64, said: &Rc<Said>, rng: &mut Rng, keeps: bool) -> Checked {

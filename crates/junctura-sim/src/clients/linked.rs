@@ -154,7 +154,9 @@ impl World {
         let Some(line) = self.recorder.lines.get(&id) else {
             return Ok(Hears::Nothing);
         };
-        let came = road.hear_down().map_err(|error| format!("client {id} receives {error}"))?;
+        let came = road
+            .hear_down()
+            .map_err(|error| format!("client {id} receives {error}"))?;
         let due = line.messages.front();
         match (came, due) {
             (Heard::Nothing, _) => Ok(Hears::Nothing),

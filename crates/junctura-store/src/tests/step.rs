@@ -251,10 +251,7 @@ impl Beginning {
         }
         (disk, store) = open(disk.after(StopLoss::Unsynced));
         assert!((verb.is_done)(&store).unwrap(), "done when it is begun again");
-        assert!(
-            shown(&store).unwrap() == expected,
-            "objects after a restart"
-        );
+        assert!(shown(&store).unwrap() == expected, "objects after a restart");
         clean(&disk, &store, &expected);
         true
     }

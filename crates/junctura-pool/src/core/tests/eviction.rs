@@ -288,11 +288,7 @@ fn a_producer_that_has_slots_to_go_on_with_makes_little_leave() {
     world.pass(99);
     assert_eq!(dropped(&world), 2);
     world.pass(1);
-    assert_eq!(
-        dropped(&world),
-        3,
-        "a long wait is served while slots are being filled"
-    );
+    assert_eq!(dropped(&world), 3, "a long wait is served while slots are being filled");
     world.pass(199);
     assert_eq!(dropped(&world), 3, "but it may be that he does something else");
     world.pass(1);

@@ -245,7 +245,11 @@ fn one_that_stops_keeps_what_it_has_and_gives_back_what_it_has_not_seen() {
     world.ask(c, 2, Request::Stop(1));
     world.give_back_unread(c, 2);
     world.give_back_unread(c, 3);
-    assert_eq!(world.heard(d), ["1: got b v2 ", "1: got c v3 "], "no member has seen them");
+    assert_eq!(
+        world.heard(d),
+        ["1: got b v2 ", "1: got c v3 "],
+        "no member has seen them"
+    );
     world.release(c, 1);
     assert_eq!(world.core.stat().named_requirements[0].owed, 2);
     world.leave(c);

@@ -193,7 +193,10 @@ fn a_sync_that_waits_is_one_of_few_and_goes_with_its_client() {
     world.offer(p, 1, "b", &payload, 0);
     world.ask(p, 2, Request::Sync);
     world.ask(p, 3, Request::Sync);
-    assert_eq!(world.heard(p), ["3: LimitExceeded a client may have at most 1 unanswered requests"]);
+    assert_eq!(
+        world.heard(p),
+        ["3: LimitExceeded a client may have at most 1 unanswered requests"]
+    );
     world.leave(p);
     world.withdraw(q, 2, "a", None, false);
     assert!(world.heard(p).is_empty());

@@ -160,11 +160,7 @@ fn its_time_to_live_counts_from_the_last_use() {
     world.pass(100);
     world.ask(c, 4, Request::Stop(3));
     world.pass(100);
-    assert_eq!(
-        world.core.stat().interests.named,
-        1,
-        "its client holds its object"
-    );
+    assert_eq!(world.core.stat().interests.named, 1, "its client holds its object");
     world.leave(c);
     world.pass(9);
     assert_eq!(world.core.stat().objects.visible, 1);

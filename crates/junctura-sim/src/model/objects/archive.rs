@@ -106,9 +106,7 @@ impl Model {
         // With a tick one requirement may have ceased to be owed it, and another be owed it then.
         let may_still = |&&sequence: &&u64| self.object(sequence).owed > 0 && !self.unrequired.contains(&sequence);
         if let Some(owed) = self.forsaken.iter().find(may_still) {
-            return Err(format!(
-                "{owed} may still be archived, but its offer has failed"
-            ));
+            return Err(format!("{owed} may still be archived, but its offer has failed"));
         }
         for (number, going) in &self.going {
             if let &Going::Lasting { root, deadline, .. } = going

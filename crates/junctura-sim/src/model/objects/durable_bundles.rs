@@ -140,9 +140,7 @@ impl Model {
         for (root, lasting) in &self.lasting {
             let is_doomed = lasting.left.iter().any(|&sequence| self.object(sequence).owed == 0);
             if lasting.was_given_up && !is_doomed {
-                return Err(format!(
-                    "bundle {root} may still be archived, but a request has failed"
-                ));
+                return Err(format!("bundle {root} may still be archived, but a request has failed"));
             }
             if is_doomed && !(lasting.openers.is_empty() && self.askers(*root).is_empty()) {
                 return Err(format!(

@@ -72,11 +72,7 @@ impl Core {
             return Ok(());
         }
         if demand.timeout_ms == Some(0) {
-            return Err(Error::new(
-                Code::NotFound,
-                subject,
-                "no such object is in the pool now",
-            ));
+            return Err(Error::new(Code::NotFound, subject, "no such object is in the pool now"));
         }
         self.drain.may_come()?;
         let waiting = WaitingDemand {

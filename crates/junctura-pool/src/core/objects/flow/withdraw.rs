@@ -46,7 +46,11 @@ impl Core {
             Err(_) => {}
         }
         if objects.is_empty() {
-            return Err(Error::new(Code::NotFound, text, "no object with this key is in the pool"));
+            return Err(Error::new(
+                Code::NotFound,
+                text,
+                "no object with this key is in the pool",
+            ));
         }
         exchange.take_out(client, request, objects, withdraw, fx)
     }
