@@ -127,8 +127,10 @@ impl PyEvent {
 /// --------
 /// >>> with junctura.Pool(schema="free") as pool, pool.subscribe("name=a") as events:
 /// ...     version = pool.offer(b"payload", name="a")
-/// ...     print(next(events).kind, events.next(timeout=0))
-/// offered None
+/// ...     for event in events:
+/// ...         print(event.kind, event.client.client == pool.client)
+/// ...         break
+/// offered True
 #[pyclass(module = "junctura", name = "Subscription", frozen)]
 pub(crate) struct PySubscription {
     inner: Mutex<Option<junctura::Subscription>>,

@@ -73,12 +73,15 @@ pub(crate) struct PyFollowLoop {
 ///
 /// Examples
 /// --------
-/// >>> with junctura.Pool(schema="free") as pool, pool.require("name=a") as required:
-/// ...     version = pool.offer(b"payload", name="a")
-/// ...     count = pool.withdraw(name="a", force=True)
-/// ...     gap = next(iter(required.follow(gaps="yield")))
-/// ...     print(gap.reason, [item["name"] for item in gap.items])
-/// withdrawn ['a']
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     for name in "ab":
+/// ...         version = pool.offer(b"payload", name=name)
+/// ...     follow = pool.follow("", window=1, until_live=True, gaps="yield")
+/// ...     count = pool.withdraw(name="b")
+/// ...     for item in follow:
+/// ...         if isinstance(item, junctura.Gap):
+/// ...             print(item.reason, [missed["name"] for missed in item.items])
+/// withdrawn ['b']
 #[pyclass(module = "junctura", name = "Gap", frozen, get_all)]
 pub(crate) struct PyGap {
     /// The missed objects, as far as they can be named: a list of `Described`.

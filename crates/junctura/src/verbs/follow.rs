@@ -159,20 +159,21 @@ pub enum Item {
 /// A report of objects that the reader missed.
 ///
 /// ```
-/// # use junctura::{GapItem, Item, Pool, Target, WithdrawOptions};
+/// # use junctura::{FollowOptions, GapItem, Item, Pool, Target, WithdrawOptions};
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
-/// let requirement = pool.require("name=a")?;
 /// pool.offer([("name", "a")], b"")?;
-/// let force = WithdrawOptions { force: true, ..WithdrawOptions::default() };
-/// pool.withdraw(Target::key([("name", "a")]), force)?;
-/// let gap = requirement.follow()?.into_iter().find_map(|item| match item {
+/// pool.offer([("name", "b")], b"")?;
+/// let options = FollowOptions { window: Some(1), until_live: true, ..FollowOptions::default() };
+/// let follow = pool.follow_with("", options)?;
+/// pool.withdraw(Target::key([("name", "b")]), WithdrawOptions::default())?; // before its delivery
+/// let gap = follow.into_iter().find_map(|item| match item {
 ///     Ok(Item::Gap(gap)) => Some(gap),
 ///     _ => None,
 /// });
-/// let gap = gap.expect("the object was removed before its delivery");
+/// let gap = gap.expect("b is missing");
 /// let missed: &GapItem = &gap.items[0];
-/// assert_eq!((gap.reason.as_str(), missed.object.get("name")), ("withdrawn", Some("a")));
+/// assert_eq!((gap.reason.as_str(), missed.object.get("name")), ("withdrawn", Some("b")));
 /// # Ok(())
 /// # }
 /// ```
