@@ -59,11 +59,11 @@ pub struct Entry {
 /// # use junctura::{ListOptions, Pool};
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
-/// pool.offer([("name", "a"), ("rank", "2")], b"")?;
-/// pool.offer([("name", "b"), ("rank", "1")], b"")?;
-/// let options = ListOptions { order_by: Some("rank"), ..ListOptions::default() };
-/// let first = &pool.list_with("", options)?.entries()?[0];
-/// assert_eq!(first.get("name"), Some("b"));
+/// let bundle = pool.bundle()?;
+/// bundle.offer([("name", "a")], b"staged")?;
+/// let incomplete = ListOptions { incomplete: true, ..ListOptions::default() };
+/// let entries = pool.list_with("", incomplete)?.entries()?;
+/// assert!(entries[0].staged_in().is_some());
 /// # Ok(())
 /// # }
 /// ```

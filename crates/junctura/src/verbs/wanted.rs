@@ -80,12 +80,13 @@ impl Pool {
 /// Options of a check whether an object is wanted.
 ///
 /// ```
-/// # use junctura::{Code, Pool, WantedOptions};
+/// # use junctura::{Code, Pool, Target, WantedOptions};
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
 /// let decline = WantedOptions { declines: true, ..WantedOptions::default() };
 /// assert_eq!(pool.wanted_with([("name", "a")], decline)?, 0);
-/// assert_eq!(pool.demand("name=a", None).unwrap_err().code(), Code::NotWanted);
+/// let error = pool.demand(Target::key([("name", "a")]), None).unwrap_err();
+/// assert_eq!(error.code(), Code::NotWanted);
 /// # Ok(())
 /// # }
 /// ```
