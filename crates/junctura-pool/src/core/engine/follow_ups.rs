@@ -3,92 +3,46 @@
 use super::Core;
 use crate::Effects;
 
-/// Something that an event may leave to be done, for others than its client.
-#[derive(Clone, Copy, Debug)]
-enum FollowUp {
-    /// Something waits again in a group, or does not any more.
-    HandOut,
-    /// Nothing but requirements keeps objects whose names have come.
-    EndRetentionByName,
-    /// Nothing is left of a bundle but what stays as long as the others of it.
-    EndBundle,
-    /// Withdraws wait no more for what requirements were owed.
-    FinishWithdrawals,
-    /// Durable offers and bundles are archived, or will not be.
-    AnswerDurable,
-    /// Memory, or room for records, may have come free.
-    ServeWaiting,
-    /// Memory is short: an archived object leaves.
-    Evict,
-    /// Memory is short: payloads move to the file tier.
-    Spill,
-    /// The file tier is full: an archived object leaves it.
-    EvictFromFile,
-    /// A requirement keeps others waiting, and is made to break.
-    BreakOnFull,
-}
-
-/// In this order: the first that has something to do does it, and then all are asked again from the first one on.
-const ORDER: [FollowUp; 10] = [
-    FollowUp::HandOut,
-    FollowUp::EndRetentionByName,
-    FollowUp::EndBundle,
-    FollowUp::FinishWithdrawals,
-    FollowUp::AnswerDurable,
-    FollowUp::ServeWaiting,
-    FollowUp::Evict,
-    FollowUp::Spill,
-    FollowUp::EvictFromFile,
-    FollowUp::BreakOnFull,
-];
-
-fn done(work: Option<()>) -> bool {
-    work.is_some()
-}
-
 impl Core {
-    /// Does one piece of it. Whether there was something to do.
-    fn take_one(&mut self, next: FollowUp, fx: &mut impl Effects) -> bool {
-        match next {
-            FollowUp::HandOut => done(
-                self.exchange
-                    .asked
-                    .interests
-                    .stirred
-                    .pop()
-                    .map(|group| self.exchange.hand_out(group, fx)),
-            ),
-            FollowUp::EndRetentionByName => done(
-                self.exchange
-                    .retention
-                    .has_news()
-                    .then(|| self.exchange.let_unneeded_go(fx)),
-            ),
-            FollowUp::EndBundle => done(
-                self.exchange
-                    .bundles
-                    .next_abandoned()
-                    .map(|bundle| self.exchange.let_the_rest_go(bundle, fx)),
-            ),
-            FollowUp::FinishWithdrawals => {
-                done((!self.exchange.withdrawals.unblocked.is_empty()).then(|| self.exchange.finish_withdrawals(fx)))
-            }
-            FollowUp::AnswerDurable => done(
-                self.exchange
-                    .durability
-                    .has_news()
-                    .then(|| self.exchange.durability.answer_durables(&mut self.exchange.asked, fx)),
-            ),
-            FollowUp::ServeWaiting => done(self.has_memory_come_free().then(|| self.serve_waiting(fx))),
-            FollowUp::Evict => self.exchange.make_room(fx),
-            FollowUp::Spill => {
-                self.exchange
-                    .memory
-                    .spill(&mut self.exchange.objects, &self.exchange.asked.interests, fx)
-            }
-            FollowUp::EvictFromFile => self.exchange.make_room_in_file(fx),
-            FollowUp::BreakOnFull => self.break_on_full(fx),
+    /// Does the first piece of it in this order, which then begins anew. Returns whether there was something to do.
+    ///
+    /// Each request asks for all of it, and most requests leave nothing: each question is one look at a number.
+    fn take_one(&mut self, fx: &mut impl Effects) -> bool {
+        let exchange = &mut self.exchange;
+        // Something waits again in a group, or does not any more.
+        if let Some(group) = exchange.asked.interests.stirred.pop() {
+            exchange.hand_out(group, fx);
+        // Nothing but requirements keeps objects whose names have come.
+        } else if exchange.retention.has_news() {
+            exchange.let_unneeded_go(fx);
+        // Nothing is left of a bundle but what stays as long as the others of it.
+        } else if let Some(bundle) = exchange.bundles.next_abandoned() {
+            exchange.let_the_rest_go(bundle, fx);
+        // Withdraws wait no more for what requirements were owed.
+        } else if !exchange.withdrawals.unblocked.is_empty() {
+            exchange.finish_withdrawals(fx);
+        // Durable offers and bundles are archived, or will not be.
+        } else if exchange.durability.has_news() {
+            exchange.durability.answer_durables(&mut exchange.asked, fx);
+        // Memory, or room for records, may have come free.
+        } else if self.has_memory_come_free() {
+            self.serve_waiting(fx);
+        } else {
+            return self.relieve_memory(fx);
         }
+        true
+    }
+
+    /// Where memory is short, an archived object leaves it, payloads move to the file tier, an archived object leaves that
+    /// when it is full, or a requirement that keeps others waiting breaks.
+    fn relieve_memory(&mut self, fx: &mut impl Effects) -> bool {
+        let exchange = &mut self.exchange;
+        exchange.make_room(fx)
+            || exchange
+                .memory
+                .spill(&mut exchange.objects, &exchange.asked.interests, fx)
+            || exchange.make_room_in_file(fx)
+            || self.break_on_full(fx)
     }
 
     /// Does what follows from an event, until nothing is left, and sets the timers for what has to wait.
@@ -97,7 +51,7 @@ impl Core {
             self.exchange
                 .deferred
                 .answer_those_in_turn(&self.exchange.asked.clients, &self.exchange.objects, fx);
-            if !ORDER.into_iter().any(|next| self.take_one(next, fx)) {
+            if !self.take_one(fx) {
                 break;
             }
         }
