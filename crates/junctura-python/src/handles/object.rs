@@ -22,8 +22,8 @@ use crate::runtime::error::{OrRaise, closed, raise};
 /// redelivery. A loop over a follow releases it when the loop waits for the next object and nothing but the loop
 /// variable and arrays refers to it. Otherwise it is released when the object and all its views have been
 /// garbage-collected, except at the exit of the program. Views stay valid after the release: the memory of the payload
-/// is reused when the last one is gone. Only `bytes(obj)` copies the payload; `array()` and `memoryview(obj)` are views,
-/// and `len(obj)` is its size in bytes.
+/// is reused when the last view has ended. Only `bytes(obj)` copies the payload; `array()` and `memoryview(obj)` are
+/// views, and `len(obj)` is its size in bytes.
 ///
 /// Examples
 /// --------
@@ -41,7 +41,7 @@ pub(crate) struct PyReceived {
 
 enum PayloadState {
     Held(HeldPayload),
-    /// It was released, and views of it are alive.
+    /// It was released, and there are views of its payload.
     Viewed(#[expect(dead_code, reason = "it keeps the memory of the views")] junctura::Object),
     Released,
 }
@@ -347,7 +347,7 @@ impl PyReceived {
         let this = slf.get();
         this.look(slf.py(), |object| {
             // SAFETY: `view` is Python's. The payload stays where it is while `slf` has it, and the view keeps `slf`: a
-            // release under a view leaves the payload in `slf` (`take`) until the last view is gone.
+            // release under a view leaves the payload in `slf` (`take`) until the last view has ended.
             unsafe { this.views.show(view, flags, slf.as_any(), object.payload(), false) }
         })
     }
@@ -380,7 +380,7 @@ impl Drop for PyReceived {
 
 impl PyReceived {
     /// Takes the payload, to release it. Under views the object is released here, and its payload stays until the last
-    /// view is gone.
+    /// view has ended.
     fn take(&self, kind: ReleaseKind) -> Option<HeldPayload> {
         let mut inner = self.lock();
         let mut held = match std::mem::replace(&mut *inner, PayloadState::Released) {
@@ -529,7 +529,12 @@ impl PayloadForm {
         }
         let extents = self.shape.as_deref()?.split('/').filter(|extent| !extent.is_empty());
         extents
-            .map(|extent| extent.bytes().all(|byte| byte.is_ascii_digit()).then(|| extent.parse().ok())?)
+            .map(|extent| {
+                extent
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit())
+                    .then(|| extent.parse().ok())?
+            })
             .collect()
     }
 

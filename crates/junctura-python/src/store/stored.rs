@@ -345,6 +345,14 @@ impl PyStored {
 }
 
 /// The location of an object's bytes.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+/// ...     store.archive(b"payload", name="a")
+/// >>> location = store.list()[0].location
+/// >>> location.uri.endswith(location.file), location.nbytes, location.codec
+/// (True, 7, None)
 #[pyclass(module = "junctura", name = "Location", frozen, get_all, eq, hash)]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PyLocation {

@@ -1,30 +1,31 @@
-//! Follow-ups: consequences of an event for others. They come after the event itself, so that nothing changes in the middle of a change.
+//! Follow-ups: consequences of an event for other clients. They run after the event itself, so that no change happens
+//! within another.
 
 use super::Core;
 use crate::Effects;
 
 impl Core {
-    /// Does the first piece of it in this order, which then begins anew. Returns whether there was something to do.
+    /// Does the first unit of work that an event may leave, in this order. Returns whether there was one.
     ///
-    /// Each request asks for all of it, and most requests leave nothing: each question is one look at a number.
+    /// Every request asks for all of it, and most requests leave nothing, so each question is cheap.
     fn take_one(&mut self, fx: &mut impl Effects) -> bool {
         let exchange = &mut self.exchange;
-        // Something waits again in a group, or does not any more.
+        // Delivers waiting objects of groups that have changed.
         if let Some(group) = exchange.asked.interests.stirred.pop() {
             exchange.hand_out(group, fx);
-        // Nothing but requirements keeps objects whose names have come.
+        // Removes objects that only their names kept, when the names have been taken.
         } else if exchange.retention.has_news() {
             exchange.let_unneeded_go(fx);
-        // Nothing is left of a bundle but what stays as long as the others of it.
+        // Removes what is left of a bundle when only objects remain that stay as long as the others.
         } else if let Some(bundle) = exchange.bundles.next_abandoned() {
             exchange.let_the_rest_go(bundle, fx);
-        // Withdraws wait no more for what requirements were owed.
+        // Continues withdraws after requirements ceased to be owed objects.
         } else if !exchange.withdrawals.unblocked.is_empty() {
             exchange.finish_withdrawals(fx);
-        // Durable offers and bundles are archived, or will not be.
+        // Answers durable offers and bundles that are archived, or cannot be.
         } else if exchange.durability.has_news() {
             exchange.durability.answer_durables(&mut exchange.asked, fx);
-        // Memory, or room for records, may have come free.
+        // Serves waiting requests after memory, or room for records, may have become free.
         } else if self.has_memory_come_free() {
             self.serve_waiting(fx);
         } else {
@@ -33,8 +34,8 @@ impl Core {
         true
     }
 
-    /// Where memory is short, an archived object leaves it, payloads move to the file tier, an archived object leaves that
-    /// when it is full, or a requirement that keeps others waiting breaks.
+    /// Where memory is short: evicts an archived object, spills payloads to the file tier, evicts an archived object from a
+    /// full file tier, or breaks a requirement that blocks others and is made to break.
     fn relieve_memory(&mut self, fx: &mut impl Effects) -> bool {
         let exchange = &mut self.exchange;
         exchange.make_room(fx)
@@ -45,7 +46,7 @@ impl Core {
             || self.break_on_full(fx)
     }
 
-    /// Does what follows from an event, until nothing is left, and sets the timers for what has to wait.
+    /// Does the follow-ups of an event until nothing is left, and sets the timers for later ones.
     pub(in crate::core) fn follow_up(&mut self, fx: &mut impl Effects) {
         loop {
             self.exchange
@@ -69,7 +70,7 @@ impl Core {
         }
     }
 
-    /// Whether those who wait for memory, or for room for records, may be served since this event; once.
+    /// Whether memory, or room for records, may have become free since the last call.
     fn has_memory_come_free(&mut self) -> bool {
         let exchange = &mut self.exchange;
         let have_more =
