@@ -39,10 +39,11 @@ impl Core {
             }
         }
         let (memory, interests) = (&self.exchange.memory, &self.exchange.asked.interests);
+        if interests.breakers.on_full.is_empty() {
+            return false;
+        }
         let is_behind = self.exchange.is_behind();
-        let is_full =
-            memory.somebody_waits_in_vain(is_behind) || memory.somebody_lacks(is_behind, MemoryShortage::Records);
-        if interests.breakers.on_full.is_empty() || !is_full {
+        if !memory.somebody_waits_in_vain(is_behind) && !memory.somebody_lacks(is_behind, MemoryShortage::Records) {
             return false;
         }
         let keeps = |id: u32| {
