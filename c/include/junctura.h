@@ -463,9 +463,8 @@ int jct_object_redelivered(const jct_object_t *object);
 // for them. Does not block. NULL has no effect.
 void jct_object_release(jct_object_t *object);
 
-// Frees an object's handle without being done with it: the group or requirement that it came through
-// delivers it again. An object that came otherwise is released. Does not block. Consumes the handle, also
-// where the call fails.
+// Frees an object's handle without completing it: the group or requirement that delivered it delivers it again. An
+// object that was delivered otherwise is released. Does not block. Consumes the handle, also where the call fails.
 int jct_object_give_back(jct_object_t *object);
 
 // Follows every object that matches a selector: those that exist, then those that are offered; "" matches
@@ -535,8 +534,8 @@ int jct_require(const jct_pool_t *pool, const char *selector, const char *option
 // for one round trip.
 int jct_requirement_follow(const jct_requirement_t *requirement, const char *options, jct_follow_t **out);
 
-// Ends a requirement: what only it kept may be removed. Consumes the handle, also where the call fails.
-// Blocks for one round trip.
+// Ends a requirement: objects that only it kept may be removed. Consumes the handle, also where the call fails. Blocks
+// for one round trip.
 int jct_requirement_retract(jct_requirement_t *requirement);
 
 // Frees the handle of a requirement. One without a name ends; one with a name lasts. NULL has no effect.
@@ -608,7 +607,7 @@ const char *jct_list_get(const jct_list_t *list, const char *name);
 // Closes a list. NULL has no effect. Blocks for one round trip at most.
 void jct_list_close(jct_list_t *list);
 
-// Opens a bundle: what is offered into it becomes visible at one moment, or not at all. Without a `path`,
+// Opens a bundle: its members become visible at one moment, or not at all. Without a `path`,
 // NULL or "", the bundle is this program's alone, and takes no attributes and no options. With a path
 // ("run/step=6") producers that open the same path share it, and `attributes`, which may be NULL, states
 // what its members have in common. Blocks for one round trip. Close it with jct_bundle_close.
