@@ -158,8 +158,12 @@ def test_a_pool(shell: Shell) -> None:
 def test_a_pool_with_a_broken_requirement_and_a_file_tier(bare: Shell, tmp_path: Path) -> None:
     bare.serve("--schema", "free", "--budget", "4MiB", "--spill", str(tmp_path), "--until-gone", "model")
     bare.run("pool", "require", "*", "--name", "slow", "--on-full", "break", "--quota", "1KiB")
-    for name in ("first", "second"):
-        bare.run("put", "-", "--set", f"name={name}", stdin=bytes(1 << 20))
+    # When the object has expired, only the requirement retains it.
+    watch = bare.watch("--kind", "broken", "--count", "1")
+    bare.run("put", "-", "--set", "name=large", "--retention", "1ms", stdin=bytes(1 << 20))
+    code, text, _ = watch.end()
+    assert code == 0
+    assert [event["event"] for event in checked("watch", text)] == ["broken"]
     stat = says(bare, "pool-stat", "pool", "stat")[0]
     assert stat["spill"] is not None
     assert [one["name"] for one in stat["broken_requirements"]] == ["slow"]
