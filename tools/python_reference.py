@@ -260,7 +260,7 @@ def literals(text: str, place: Place) -> str:
 
     code = re.compile(r"^\s*(>>>|\.\.\. |```)", re.MULTILINE)
     word = re.compile(r"(?<![`:\w])`([^`]+)`(?!`)(\w?)")
-    paragraphs = re.split(r"(\n[ \t]*\n)", text)
+    paragraphs = re.split(r"(\n[ \t]*\n|^[ \t]*```\w+\n.*?^[ \t]*```$)", text, flags=re.MULTILINE | re.DOTALL)
     return "".join(part if code.search(part) else word.sub(literal, part) for part in paragraphs)
 
 
