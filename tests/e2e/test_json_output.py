@@ -182,7 +182,7 @@ def test_bundles(shell: Shell) -> None:
 
 def test_a_store(bare: Shell, file: Path, tmp_path: Path) -> None:
     store, cold = tmp_path / "store", tmp_path / "cold"
-    where = ["--store", store]
+    where = ["--store", str(store)]
     bare.run("store", "create", *where)
     says(bare, "store-archive", "store", "archive", file, *where)
     bare.run("store", "archive", file, *where)
@@ -210,7 +210,7 @@ def test_a_store(bare: Shell, file: Path, tmp_path: Path) -> None:
 
 
 def test_damage_in_a_store(bare: Shell, tmp_path: Path) -> None:
-    where = ["--store", tmp_path / "store"]
+    where = ["--store", str(tmp_path / "store")]
     bare.run("store", "create", *where)
     # Small payloads are in the log, whose damage is an error of the whole store.
     bare.run("store", "archive", "-", *where, "--schema", "free", "--set", "name=large", stdin=bytes(1 << 20))
