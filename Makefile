@@ -40,7 +40,7 @@ setup: ## install what a build uses and is missing: a C compiler, crates, a smal
 	@tools/setup.sh build
 
 .PHONY: setup-dev
-setup-dev: ## install what tests, linters, documentation and benchmarks use: Slurm, 1.7 GiB of Python packages
+setup-dev: ## install what tests, linters, documentation and benchmarks use: Slurm, Chromium, 1.9 GiB of Python packages
 	@tools/setup.sh dev
 
 .PHONY: servers
@@ -141,6 +141,10 @@ figures: setup-dev ## the figures that are made by computing for minutes: vortic
 	@$(PY) tools/map_figures.py --out figures
 	@OMP_NUM_THREADS=1 $(PY) examples/11_swell/figures.py --out figures
 
+.PHONY: pictures
+pictures: setup-dev compile ## the pictures of the guide that programs draw: maps, layouts, a timeline; in docs/pictures
+	@$(PY) tools/guide_pictures.py
+
 .PHONY: bench
 bench: setup-dev servers build ## every benchmark, beside its rivals; figures in bench-out
 	@benches/setup.sh
@@ -172,13 +176,14 @@ fuzz: setup-dev ## fuzz each target for SECONDS (default 60)
 	@fuzz/run.sh $(or $(SECONDS),60)
 
 .PHONY: docs
-docs: setup-dev ## the site of the guide, and the Rust reference; broken links are errors
+docs: setup-dev compile ## the site: guide, reference of Python and of Rust; broken links are errors
 	@echo "docs: site"
 	@$(PY) tools/comparison.py --check
 	@$(PY) -m sphinx -q -n -W --keep-going -d $(CARGO_TARGET_DIR)/site -b html docs site
 	@echo "docs: cargo doc"
 	@RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps $(TESTED) --features junctura/tokio
-	@echo "docs: site/index.html, $(CARGO_TARGET_DIR)/doc/junctura/index.html"
+	@rm -rf site/rust && cp -r $(CARGO_TARGET_DIR)/doc site/rust
+	@echo "docs: site/index.html"
 
 .PHONY: clean
 clean: ## remove what was built (not .venv, not .tools)

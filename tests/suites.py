@@ -116,6 +116,8 @@ SUITES = [
     of_processes("surroundings", PYTHON, "tests/surroundings.py"),
     of_processes("readme", PYTHON, "tests/readme/run.py"),
     of_processes("tours-twice", PYTHON, "tests/readme/run.py", "--together", *TOURS, *TOURS),
-    of_processes("site", *PYTEST, "tests/site"),
+    of_processes("site", *PYTEST, "tests/site/test_pages.py", needs=("reference",)),
+    # A browser reserves more address space than any machine has memory.
+    Suite("site-browser", [*PYTEST, "tests/site/test_browser.py"], needs=["build"], memory_is_limited=False),
     of_processes("cli-page", PYTHON, "tests/readme/run.py", "docs/cli.md"),
 ]

@@ -202,12 +202,24 @@ def test_every_command_has_a_page_that_renders(bare: Shell, tmp_path: Path) -> N
         text = page.read_text()
         assert text.splitlines()[2].startswith(f".TH {name} 1")
         assert "EXIT STATUS" in text or name.count("-") < 3
+        assert "\n.SH ENVIRONMENT\n" in text
+        assert "\n.SH SEE ALSO\n" in text
     assert bare.text("man") == pages["junctura"].read_text()
     tools = [["mandoc", "-W", "error", "-T", "utf8"], ["man", "--warnings", "-l"]]
     if tool := next((tool for tool in tools if shutil.which(tool[0])), None):
         done = subprocess.run([*tool, *map(str, pages.values())], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
         assert "FROM" in done.stdout
+
+
+def test_examples_in_pages_are_those_of_the_help(bare: Shell, tmp_path: Path) -> None:
+    bare.run("man", "--out", tmp_path)
+    for part in parts():
+        _, _, lines = bare.text(*part, "--help").partition("\nExamples:\n")
+        page = (tmp_path / f"{'-'.join(('junctura', *part))}.1").read_text()
+        shown = page.replace("\\-", "-").replace("\\&", "").replace("\\e", "\\").splitlines()
+        for line in lines.partition("\n\n")[0].splitlines():
+            assert line in shown, part
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
