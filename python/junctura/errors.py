@@ -66,7 +66,7 @@ class Error(Exception):
         self.position = position
 
     def __str__(self) -> str:
-        text = ": ".join(part for part in (self.code, self.subject, self.cause) if part)
+        text = ": ".join(part for part in (self.subject, self.cause) if part)
         if self.waited is not None:
             text += f", after {self.waited:.1f} s"
         if self.position is not None:

@@ -11,14 +11,15 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Any
 
 from junctura.errors import AlreadyExists, Conflict, Corrupt, Io, NotFound
 from junctura.workflow._engine.events import Past, Seen
 from junctura.workflow._record.history import RECORD, Line, lines
 from junctura.workflow._record.pool_users import PoolUsers
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _OUTCOMES = ("done", "failed", "skipped", "cancelled")
 _TAIL_BYTES = 1 << 16

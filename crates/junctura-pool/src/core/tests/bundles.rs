@@ -410,7 +410,7 @@ fn an_orphan_can_be_adopted_until_its_timeout_and_is_aborted_then() {
     world.demand_key(c, 2, "x", Some(0));
     assert_eq!(
         world.heard(c),
-        ["2: NotFound nothing of this is in the pool now"],
+        ["2: NotFound no object in the pool matches now; a demand with a timeout waits for one"],
         "and not Gone"
     );
     world.open(q, 4, "b", 7);
@@ -670,13 +670,13 @@ fn only_who_asks_for_it_sees_what_is_staged() {
         world.heard(c),
         [
             "1: got x v0 one",
-            "2: NotFound nothing of this is in the pool now",
+            "2: NotFound no object in the pool matches now; a demand with a timeout waits for one",
             "3: got x v0 one",
             "4: began v1",
             "4: listed plain x.",
             "5: began v1",
             "5: listed x.",
-            "6: NotFound there is none of this path, or it is forgotten"
+            "6: NotFound no bundle has this path, or it ended long ago; `junctura pool bundle list` lists them"
         ]
     );
     world.ask(p, 4, Request::Seal(1));

@@ -75,7 +75,7 @@ impl Core {
             return Err(Error::new(
                 Code::NotFound,
                 subject,
-                "nothing of this is in the pool now",
+                "no object in the pool matches now; a demand with a timeout waits for one",
             ));
         }
         self.drain.may_come()?;
@@ -162,7 +162,7 @@ impl ClientRequests {
         let error = Error::new(
             Code::Timeout,
             waiting.selectors.text(),
-            "no matching object arrived in time",
+            "no matching object arrived in time; `junctura ls` lists what is there",
         );
         _ = self.end_interest(id);
         self.settle(client, request);

@@ -45,7 +45,7 @@ impl Core {
             Err(_) => {}
         }
         if objects.is_empty() {
-            return Err(Error::new(Code::NotFound, text, "nothing of this key is in the pool"));
+            return Err(Error::new(Code::NotFound, text, "no object in the pool has this key; `junctura ls` lists the keys"));
         }
         exchange.take_out(client, request, objects, withdraw, fx)
     }
