@@ -167,6 +167,13 @@ fn undeclared_by(selector: &str, schemas: &[Arc<Schema>], declaring: &[Arc<Schem
 /// # Errors
 /// `InvalidSelector` for a request that none of the schemas can read.
 pub(crate) fn selector_for(arguments: &[String], schemas: impl FnOnce() -> Result<Vec<Arc<Schema>>>) -> Result<String> {
+    if let Some(url) = arguments
+        .iter()
+        .find(|text| text.starts_with("unix:") || text.starts_with("tcp:"))
+    {
+        let cause = format!("this is an address, where a selector is expected; --pool {url} names the pool");
+        return Err(Error::new(Code::InvalidArgument, url, cause));
+    }
     let text = arguments.join(",");
     if !mars::is_request(&text) {
         return Ok(text);

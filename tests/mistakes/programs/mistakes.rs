@@ -16,19 +16,26 @@ fn main() -> Result<()> {
     keys(&free)?;
     demands(&free);
     layouts();
-    tell("connect_with_other_schema", Pool::builder().url(url).schema_yaml(OTHER).open());
+    tell(
+        "connect_with_other_schema",
+        Pool::builder().url(url).schema_yaml(OTHER).open(),
+    );
     Ok(())
 }
 
 /// A schema that has the name of a built-in one.
-const OTHER: &str = "{name: free, key: {dataset: [], collocation: [], element: [name]}, attributes: {name: {type: integer}}}";
+const OTHER: &str =
+    "{name: free, key: {dataset: [], collocation: [], element: [name]}, attributes: {name: {type: integer}}}";
 
 fn openings() {
     tell("connect_without_scheme", Pool::connect("model"));
     tell("connect_to_nobody", Pool::connect("unix:modle"));
     tell("unknown_schema", Pool::builder().schema("marss").open());
     tell("missing_schema_file", Pool::builder().schema_file("my.yaml").open());
-    tell("invalid_schema", Pool::builder().schema_yaml("name: x\nkey: 3\n").open());
+    tell(
+        "invalid_schema",
+        Pool::builder().schema_yaml("name: x\nkey: 3\n").open(),
+    );
     tell("store_without_a_store", Pool::builder().store("plain").open());
 }
 
@@ -47,7 +54,10 @@ fn keys(free: &Pool) -> Result<()> {
 
 fn demands(free: &Pool) {
     tell("demand_nothing", free.demand("name=none", Some(Duration::ZERO)));
-    tell("demand_in_vain", free.demand("name=none", Some(Duration::from_millis(1))));
+    tell(
+        "demand_in_vain",
+        free.demand("name=none", Some(Duration::from_millis(1))),
+    );
     tell("demand_invalid", free.demand("name=", None));
     let options = FollowOptions {
         join: Some("workers".to_owned()),

@@ -196,7 +196,11 @@ impl<'a> RecordFilling<'_, 'a> {
     fn complete(&mut self) -> Result<()> {
         self.put_defaults();
         let missing = self.schema.required() & !self.seen;
-        if missing == 0 { Ok(()) } else { Err(self.missing(missing)) }
+        if missing == 0 {
+            Ok(())
+        } else {
+            Err(self.missing(missing))
+        }
     }
 
     #[cold]
@@ -208,7 +212,10 @@ impl<'a> RecordFilling<'_, 'a> {
             none if none.is_empty() => (String::new(), "it"),
             others => (format!(", as are {others}"), "them"),
         };
-        let why = format!("is missing{also}; every object of the schema {} needs {them}", self.schema.name());
+        let why = format!(
+            "is missing{also}; every object of the schema {} needs {them}",
+            self.schema.name()
+        );
         Error::new(Code::SchemaMismatch, first, why)
     }
 

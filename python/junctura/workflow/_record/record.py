@@ -60,7 +60,7 @@ class RunRecord:
                 str(folder), "a run is there already: go on with it, or choose another folder"
             ) from None
         except FileNotFoundError:
-            raise NotFound(str(self.path), "there is no record of a run") from None
+            raise NotFound(str(self.path), "there is no record of a run; name the folder of one") from None
         except OSError as error:
             raise Io(str(self.path), f"the record cannot be written: {error.strerror}") from error
         try:

@@ -413,7 +413,9 @@ fn read_all<'i, G: FileTarget>(input: &'i mut InputSource, goal: &mut G) -> Resu
     let mut want = enough.min(PIPE_BYTES);
     while input.fill(want, &mut || goal.idle())?.len() >= want {
         if want == enough {
-            let cause = format!("it has more than {bytes_max} bytes, the largest payload");
+            let cause = format!(
+                "it has more than {bytes_max} bytes, the largest payload; divide it, or serve the pool with a larger --budget"
+            );
             return Err(Error::new(Code::TooLarge, input.name(), cause));
         }
         want = want.saturating_mul(2).min(enough);

@@ -12,9 +12,9 @@ use junctura_terminal::size;
 use crate::attributes::about_selector;
 use crate::pool::get::got::RetrievedObject;
 use crate::pool::get::taker::{IntoArguments, PayloadTaker};
-use crate::store::{NOTHING_MATCHES, StoreArguments};
 use crate::store::query::following::{FollowEnd, FollowedStep, follow};
 use crate::store::query::order::{OrderedObject, order};
+use crate::store::{NOTHING_MATCHES, StoreArguments};
 
 /// Maximum number of missing objects that are named one by one.
 const NAMED_MAX: usize = 20;

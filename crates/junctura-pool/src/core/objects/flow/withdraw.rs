@@ -45,7 +45,11 @@ impl Core {
             Err(_) => {}
         }
         if objects.is_empty() {
-            return Err(Error::new(Code::NotFound, text, "no object in the pool has this key; `junctura ls` lists the keys"));
+            return Err(Error::new(
+                Code::NotFound,
+                text,
+                "no object in the pool has this key; `junctura ls` lists the keys",
+            ));
         }
         exchange.take_out(client, request, objects, withdraw, fx)
     }
