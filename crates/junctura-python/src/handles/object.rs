@@ -110,7 +110,11 @@ impl PyReceived {
     fn look<R>(&self, py: Python<'_>, at: impl FnOnce(&junctura::Object) -> PyResult<R>) -> PyResult<R> {
         match &*self.lock() {
             PayloadState::Held(held) => at(&held.object),
-            PayloadState::Viewed(_) | PayloadState::Released => Err(closed(py, "object", "it was released")),
+            PayloadState::Viewed(_) | PayloadState::Released => Err(closed(
+                py,
+                "object",
+                "it was released; use it before, or within its `with` block",
+            )),
         }
     }
 }

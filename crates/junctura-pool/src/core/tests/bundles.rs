@@ -81,7 +81,7 @@ fn a_seal_completes_one_without_a_number() {
     assert_eq!(world.heard(c), ["1: got b v2 "]);
     world.stage(p, 5, 1, "c", "");
     world.ask(p, 6, Request::Seal(1));
-    let closed = "BundleClosed it is complete";
+    let closed = "BundleClosed it is complete; open another path, or declare more members";
     assert_eq!(world.heard(p), [format!("5: {closed}"), format!("6: {closed}")]);
 }
 
@@ -125,7 +125,7 @@ fn one_too_many_is_refused_and_an_early_seal_too() {
     );
     world.open(p, 8, "a", 2);
     world.open(p, 9, "a/d", 0);
-    let closed = "BundleClosed it is complete";
+    let closed = "BundleClosed it is complete; open another path, or declare more members";
     assert_eq!(world.heard(p), [format!("8: {closed}"), format!("9: {closed}")]);
 }
 
@@ -314,7 +314,7 @@ fn a_nested_one_is_a_member_and_the_whole_tree_is_visible_at_once() {
     world.ask(q, 5, Request::Seal(1));
     list_bundles(&mut world, c, 1, "", Some("a"));
     assert_eq!(world.heard(c), ["1: bundles a:open:1/2 a/b:complete:2/2"]);
-    let closed = "BundleClosed it is complete";
+    let closed = "BundleClosed it is complete; open another path, or declare more members";
     assert_eq!(
         world.heard(q),
         [
@@ -545,9 +545,9 @@ fn a_path_is_remembered_as_long_as_its_objects_and_then_as_a_tombstone() {
     assert_eq!(
         world.heard(p)[3..],
         [
-            "3: BundleClosed it is complete",
+            "3: BundleClosed it is complete; open another path, or declare more members",
             "4: done 1",
-            "5: BundleClosed it is complete",
+            "5: BundleClosed it is complete; open another path, or declare more members",
             "6: began v1"
         ]
     );
