@@ -221,7 +221,7 @@ fn a_requirement_keeps_what_comes_after_its_reader_has_caught_up() {
     world.offer(p, 1, "c", "", 0);
     world.release(c, 1);
     world.offer(p, 1, "d", "", 0);
-    // It waits for its reader to end, and is not for this one, though it came back in time.
+    // It waits for its reader to end, and is not delivered to this one, though it was returned in time.
     world.give_back_undone(c, 2);
     let (first, rest) = (
         ["1: began v0", "2: began v2", "2: got a v1  first"],
