@@ -11,6 +11,7 @@ import io
 import os
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -80,7 +81,8 @@ def faults(mistake: Mistake, found: Outcome) -> list[str]:
     wrong = []
     if found.ended != mistake.expected:
         wrong.append(f"ended with {found.ended}, not {mistake.expected}")
-    wrong += [f"lacks {part}: {mistake.said.get(part)!r}" for part in PARTS if not _has(mistake, part, found.message)]
+    needed = PARTS[:-1] if mistake.said.get("is_final") else PARTS
+    wrong += [f"lacks {part}: {mistake.said.get(part)!r}" for part in needed if not _has(mistake, part, found.message)]
     wrong += [f"contains {word!r}" for word in FOREIGN.findall(found.message)]
     if found.message.count("\n") >= LINES_MAX:
         wrong.append("is too long")
@@ -134,7 +136,8 @@ def _python(mistake: Mistake, around: Surroundings) -> Outcome:
             try:
                 exec(compile(mistake.said["run"], "<the user's program>", "exec"), names)
             except Exception as error:
-                return Outcome(type(error).__name__, f"{type(error).__name__}: {error}")
+                # The last lines of the traceback.
+                return Outcome(type(error).__name__, "".join(traceback.format_exception_only(error)).strip())
     return Outcome("", "nothing is raised")
 
 
