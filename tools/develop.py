@@ -34,6 +34,8 @@ def metadata(project: dict[str, Any], version: str) -> str:
     lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {version}"]
     lines += [f"Requires-Python: {project['requires-python']}"]
     lines += [f"Requires-Dist: {needed}" for needed in project["dependencies"]]
+    for extra, packages in project["optional-dependencies"].items():
+        lines += [f"Provides-Extra: {extra}", *(f'Requires-Dist: {needed}; extra == "{extra}"' for needed in packages)]
     return "\n".join(lines) + "\n"
 
 

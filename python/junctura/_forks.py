@@ -29,6 +29,8 @@ _changed = threading.Condition()
 # The number of passages of each thread; the number of threads that are forking.
 _inside: dict[int, int] = {}
 _forking = 0
+# Packages on PyPI whose name differs from that of their module.
+_DISTRIBUTIONS = {"PIL": "pillow", "mir": "mir-python", "psij": "psij-python", "yaml": "pyyaml"}
 # The threads that wait for each lock, in order of arrival.
 _waiting: list[tuple[int, Lock]] = []
 
@@ -87,7 +89,16 @@ def needed(package: str, extra: str) -> Any:
     try:
         return imported(package)
     except ImportError as error:
-        raise ImportError(f"{package} is not installed here: pip install 'junctura[{extra}]'") from error
+        raise missing(package, extra) from error
+
+
+def missing(package: str, extra: str) -> ImportError:
+    """Returns the error for an optional package that is not installed; it names the remedies."""
+    top = package.partition(".")[0]
+    own = _DISTRIBUTIONS.get(top, top)
+    return ImportError(
+        f"{top} is not installed here: pip install {own}, or the whole extra: pip install 'junctura[{extra}]'"
+    )
 
 
 def called(module: str, function: str, *arguments: Any, **options: Any) -> Any:

@@ -43,6 +43,11 @@ def say(text: str, stream: TextIO | None) -> None:
         _forget(stream)
 
 
+def worded(error: Exception) -> str:
+    """Formats an error for a message: with its code, as the commands in Rust do."""
+    return f"{error.code}: {error}" if isinstance(error, Error) else str(error)
+
+
 def status_of(program: Callable[[], int]) -> int:
     """Runs a program and returns its exit status, even if its output has no reader.
 

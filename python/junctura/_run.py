@@ -15,7 +15,7 @@ from typing import Any
 
 from junctura._document.located_yaml import files_of, read
 from junctura._limits import ONE_THREAD
-from junctura._progress import say, status_of
+from junctura._progress import say, status_of, worded
 from junctura.errors import Error, InvalidArgument, NotFound
 
 # Options without a value are None here.
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         is_workflow = "tasks" in said and not (given.keep_going and len(files) > 1)
         _check(given, files, is_workflow)
     except (Error, ImportError) as error:
-        say(f"junctura: {error}", sys.stderr)
+        say(f"junctura: {worded(error)}", sys.stderr)
         return 2
     # Each needs packages that may not be installed for the other.
     if is_workflow:

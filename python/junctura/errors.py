@@ -75,7 +75,7 @@ class Error(Exception):
         self.position = position
 
     def __str__(self) -> str:
-        text = ": ".join(part for part in (self.code, self.subject, self.cause) if part)
+        text = ": ".join(part for part in (self.subject, self.cause) if part)
         if self.waited is not None:
             text += f", after {self.waited:.1f} s"
         if self.position is not None:
@@ -95,7 +95,7 @@ class NotFound(Error, KeyError):
     ...         pool.demand(name="a", timeout=0)
     ...     except junctura.NotFound as error:
     ...         print(error)
-    NotFound: {space=default}{}{name=a}: no such object is in the pool now
+    {space=default}{}{name=a}: no object in the pool matches now; a demand with a timeout waits for one
 
     """
 
@@ -156,7 +156,7 @@ class InvalidSelector(Error, ValueError):
     ...     junctura.Selector("step=0/to")
     ... except junctura.InvalidSelector as error:
     ...     print(error)
-    InvalidSelector: selector: expected `/`, found the end (at byte 9)
+    selector: expected `/`, found the end (at byte 9)
       step=0/to
                ^
 
@@ -193,7 +193,7 @@ class TypeMismatch(Error, ValueError):
     ...     junctura.Schema.builtin("record").key(collection="c", producer="p", sequence="seven")
     ... except junctura.TypeMismatch as error:
     ...     print(error)
-    TypeMismatch: sequence: "seven" is no integer (expected a whole number of 64 bits, such as 12 or -3)
+    sequence: "seven" is no integer (expected a whole number of 64 bits, such as 12 or -3)
 
     """
 
@@ -210,7 +210,7 @@ class InvalidArgument(Error, ValueError):
     ...     junctura.Pool(schema="free", budget="plenty")
     ... except junctura.InvalidArgument as error:
     ...     print(error)
-    InvalidArgument: size: 'plenty' is not a size such as 4294967296 or "4GiB"
+    size: 'plenty' is not a size such as 4294967296 or "4GiB"
 
     """
 
@@ -266,7 +266,7 @@ class BundleFull(Error):
     ...         outer.offer(b"payload", name="a")
     ...     except junctura.BundleFull as error:
     ...         print(error)
-    BundleFull: bundle run: it has all its 1 members
+    bundle run: it has all its 1 members
 
     """
 
@@ -286,7 +286,7 @@ class BundleClosed(Error):
     ...         second.offer(b"late", name="b")
     ...     except junctura.BundleClosed as error:
     ...         print(error)
-    BundleClosed: bundle run: it is complete
+    bundle run: it is complete
 
     """
 
@@ -485,7 +485,7 @@ class Unsupported(Error, NotImplementedError):
     ...         pool.demand(name="a", requirement="workers")
     ...     except junctura.Unsupported as error:
     ...         print(error)
-    Unsupported: demand through a group: the group decides which member receives an object; follow the group
+    demand through a group: the group decides which member receives an object; follow the group
 
     """
 

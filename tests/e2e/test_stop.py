@@ -31,7 +31,7 @@ def test_a_server_that_owes_nothing_ends_at_once_and_the_next_can_begin(bare: Sh
         put(bare, "a")
         assert "has ended" in bare.run("pool", "stop").stderr.decode()
         assert server.end()[0] == 0
-    assert "Unavailable" in bare.error(5, "pool", "stop")
+    assert "no server runs there" in bare.error(3, "pool", "stop")
     assert "Unavailable" in bare.error(5, "pool", "stop", "--pool", "unix:@junctura-nobody")
 
 

@@ -55,7 +55,7 @@ TOLD = [
     "InvalidArgument: c.yaml:2: not YAML: ",
     "NotFound: none.yaml: there is no such file",
     "NotFound: none/*.yaml: no file is found",
-    'AlreadyExists: b.yaml:1: product: "right" is asked for already, in a.yaml:6',
+    'AlreadyExists: b.yaml:1: product: "right" is the name of a recipe in a.yaml:6, too; rename one',
 ]
 
 
@@ -135,6 +135,6 @@ def test_of_a_file_that_cannot_be_read_nothing_else_is_said(file: str, capsys: p
 def test_in_python_errors_are_raised_or_told() -> None:
     told: list[junctura.Error] = []
     assert [recipe.product for recipe in load_all(GIVEN, told.append)] == ["right"]
-    assert_told([str(error) for error in told], TOLD)
+    assert_told([f"{error.code}: {error}" for error in told], TOLD)
     with pytest.raises(junctura.errors.InvalidArgument, match=r"a\.yaml:2: from\.levellist"):
         load_all(GIVEN)

@@ -184,8 +184,8 @@ def test_what_a_store_could_not_keep_is_left_to_others(tmp_path: Path, monkeypat
 GOOD = "sources: [{follow: a=b}]\nsinks: [{file: {format: csv, name: x.csv}}]\n"
 BAD = {
     "sources: [{folow: a}]\nsinks: [{plan: {sinks: []}}]": (1, '"folow" is no key here; did you mean "follow"?'),
-    "sources: [{follow: a}]\nsinks:\n  - fil: {format: csv, name: x}\n": (3, '"fil" is no sink; did you mean "file"?'),
-    "sources: [{follow: a}]\n": (1, '"sinks" is missing'),
+    "sources: [{follow: a=b}]\nsinks:\n- fil: {format: csv, name: x}\n": (3, '"fil" is no sink; did you mean "file"?'),
+    "sources: [{follow: a=b}]\n": (1, '"sinks" is missing'),
     GOOD + "actions:\n  - selct: {param: t}\n": (4, '"selct" is no action; did you mean "select"?'),
     GOOD + "actions:\n  - grid: nonsense\n": (4, "names of grids are like"),
     GOOD + "actions:\n  - select: {step: x}\n": (4, "is not a step"),
@@ -196,9 +196,9 @@ BAD = {
     GOOD + "actions:\n  - compute: {\n     ws: {formula: '1 + 1', units: m/s}}\n": (5, "without parameters"),
     GOOD + "actions:\n  - units: furlong\n": (4, "furlong"),
     GOOD + "actions:\n  - encode: {bits: 99}\n": (4, "a whole number from 1 to 32"),
-    "sources: [{follow: a}]\nsinks:\n  - product: {recipe: none.yaml}\n": (3, "there is no such file"),
-    "sources: [{follow: a}]\nsinks:\n  - file: {format: png, name: 'x', projection: flat}\n": (3, "flat"),
-    "sources: [{follow: a}]\nsinks:\n  - plan: {actions: [{crop: {nord: 1}}], sinks: [{archive: {store: s}}]}\n": (
+    "sources: [{follow: a=b}]\nsinks:\n  - product: {recipe: none.yaml}\n": (3, "there is no such file"),
+    "sources: [{follow: a=b}]\nsinks:\n  - file: {format: png, name: 'x', projection: flat}\n": (3, "flat"),
+    "sources: [{follow: a=b}]\nsinks:\n  - plan: {actions: [{crop: {nord: 1}}], sinks: [{archive: {store: s}}]}\n": (
         3,
         '"nord" is no key here; did you mean "north"?',
     ),
@@ -258,7 +258,7 @@ def test_all_mistakes_are_said_at_once_by_line(tmp_path: Path, capsys: pytest.Ca
 def test_nothing_more_is_looked_for_behind_very_many_mistakes(tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     actions, sinks = "  - nothing: 1\n" * WRONG_MAX, "  - archive: {}\n" * 9
-    file.write_text(f"sources: [{{follow: a}}]\nactions:\n{actions}sinks:\n{sinks}")
+    file.write_text(f"sources: [{{follow: a=b}}]\nactions:\n{actions}sinks:\n{sinks}")
     told: list[junctura.Error] = []
     assert plan_of([file], told.append) is None
     assert "more mistakes" in str(told) and len(told) <= WRONG_MAX + 1

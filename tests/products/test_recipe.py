@@ -418,7 +418,9 @@ def test_a_file_may_have_several_and_patterns_find_files(tmp_path: Path) -> None
     found = load_all([tmp_path / "*.yaml"])
     assert [read.product for read in found] == ["a0", "a1", "b0", "b1"]
     assert [read.where for read in found[:2]] == [f"{tmp_path}/a.yaml:1", f"{tmp_path}/a.yaml:5"]
-    with pytest.raises(junctura.AlreadyExists, match=r'a\.yaml:1: product: "a0" is asked for already, in .*a\.yaml:1'):
+    with pytest.raises(
+        junctura.AlreadyExists, match=r'a\.yaml:1: product: "a0" is the name of a recipe in .*a\.yaml:1'
+    ):
         load_all([tmp_path / "a.yaml", tmp_path / "a.yaml"])
     with pytest.raises(junctura.NotFound, match="no file is found"):
         load_all([tmp_path / "*.yml"])

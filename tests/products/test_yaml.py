@@ -73,8 +73,8 @@ def test_places_are_kept() -> None:
         5,
     ]
     assert document.line(("b", 1, "not there", "nor this")) == 4
-    assert str(document.error(Wrong("is wrong", "b", 1, "d"))) == "InvalidArgument: f:4: b.d: is wrong"
-    assert str(document.error(Wrong("is wrong"))) == "InvalidArgument: f:1: is wrong"
+    assert str(document.error(Wrong("is wrong", "b", 1, "d"))) == "f:4: b.d: is wrong"
+    assert str(document.error(Wrong("is wrong"))) == "f:1: is wrong"
 
 
 def test_a_file_may_have_several_documents() -> None:

@@ -316,4 +316,5 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stdout == "dask is not installed here: pip install 'junctura[dask]'\n"
+    remedy = "pip install dask, or the whole extra: pip install 'junctura[dask]'"
+    assert done.stdout == f"dask is not installed here: {remedy}\n"

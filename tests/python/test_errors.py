@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import traceback
 
 import pytest
 
@@ -24,9 +25,11 @@ def test_there_is_a_class_for_each_code() -> None:
 @pytest.mark.parametrize("error", junctura.Error.__subclasses__(), ids=lambda error: error.__name__)
 def test_each_says_what_and_why(error: type[junctura.Error]) -> None:
     raised = error("subject", "cause", 7)
-    assert str(raised) == f"{error.code}: subject: cause (at byte 7)"
+    assert str(raised) == "subject: cause (at byte 7)"
+    # The last line of a traceback has the name once.
+    assert traceback.format_exception_only(raised) == [f"{error.__module__}.{error.code}: {raised}\n"]
     assert (raised.subject, raised.cause, raised.position) == ("subject", "cause", 7)
-    assert str(error()) == error.code
+    assert str(error()) == ""
     copy = pickle.loads(pickle.dumps(raised))
     assert type(copy) is error
     assert str(copy) == str(raised)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,6 +71,29 @@ def test_no_module_uses_private_names_of_another_one() -> None:
         for line, name in private_names(tree, SHARED.get(str(Path(path).parent), set()))
     ]
     assert not found, "\n".join(["give them public names:", *found])
+
+
+# Modules that only a program with these packages imports: xarray and fsspec import theirs; maps ask for Pillow before.
+WITH_PACKAGES = {
+    "junctura/_store/filesystem.py": {"fsspec"},
+    "junctura/_xarray/backend.py": {"xarray"},
+    "junctura/products/_map/lettering.py": {"PIL"},
+    "junctura/products/_map/lines/ink.py": {"PIL"},
+    "junctura/products/_map/lines/isolines.py": {"PIL"},
+    "junctura/products/_map/page.py": {"PIL"},
+    "junctura/products/_map/picture.py": {"PIL"},
+    "junctura/products/_map/sheet.py": {"PIL"},
+}
+
+
+def test_modules_import_numpy_and_no_other_package_when_they_are_loaded() -> None:
+    """Optional packages are imported where they are used, by `needed`, which names what to install."""
+    has = sys.stdlib_module_names | {"junctura", "numpy"}
+    for path, tree in MODULES.items():
+        plain = [alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names]
+        parts = [str(node.module) for node in tree.body if isinstance(node, ast.ImportFrom)]
+        packages = {name.partition(".")[0] for name in plain + parts} - has
+        assert packages == WITH_PACKAGES.get(path, set()), path
 
 
 def test_no_two_classes_share_a_name() -> None:

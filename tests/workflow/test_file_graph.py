@@ -82,10 +82,11 @@ def test_a_circle_is_named_by_its_path(tasks: list[Task], data: st.DataObject) -
     waits[first].add(last.name)
     with pytest.raises(Wrong, match="waits for") as caught:
         Graph(circled).ordered()
-    if caught.value.cause.endswith("itself"):
-        assert caught.value.cause.split()[0] in waits[caught.value.cause.split()[0]]
-    elif "..." not in caught.value.cause:
-        path = caught.value.cause.replace(", which waits for ", " waits for ").split(" waits for ")
+    cause = caught.value.cause.partition(";")[0]
+    if cause.endswith("itself"):
+        assert cause.split()[0] in waits[cause.split()[0]]
+    elif "..." not in cause:
+        path = cause.replace(", which waits for ", " waits for ").split(" waits for ")
         assert path[0] == path[-1]
         assert all(other in waits[one] for one, other in itertools.pairwise(path))
 
@@ -144,7 +145,9 @@ def test_a_long_circle_is_not_written_out() -> None:
     with pytest.raises(Wrong) as caught:
         Graph(many).ordered()
     assert caught.value.cause.startswith("0 waits for 1, which waits for 2")
-    assert caught.value.cause.endswith("which waits for ..., which waits for 999, which waits for 0")
+    assert caught.value.cause.endswith(
+        "which waits for ..., which waits for 999, which waits for 0; remove one of these"
+    )
 
 
 def test_many_tasks_that_wait_for_many_are_quick() -> None:

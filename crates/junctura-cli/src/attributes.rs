@@ -93,8 +93,33 @@ fn slips(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Resul
             slips.push(Error::new(Code::InvalidSelector, "selector", cause));
         }
     }
+    if schemas.iter().any(|schema| schema.find("paramId").is_some())
+        && let Some((number, id)) = parameter_number(selector)
+        && matches!(exists(&format!("param={number}")), Ok(false))
+    {
+        let cause =
+            format!("no object has param={number}; parameters have short names there: did you mean `paramId={id}`?");
+        slips.push(Error::new(Code::InvalidSelector, "selector", cause));
+    }
     slips.extend(misread(selector, schemas, exists));
     slips
+}
+
+/// Returns the number with which a selector compares `param`, as MARS accepts it (`167`, `167.128`), and the value of `paramId`.
+fn parameter_number(selector: &str) -> Option<(&str, u32)> {
+    let mut parts = selector.split([',', ' ', '(', ')']);
+    let number = parts.find_map(|part| part.strip_prefix("param="))?;
+    let (parameter, table) = number.split_once('.').unwrap_or((number, "128"));
+    let (parameter, table): (u32, u32) = (parameter.parse().ok()?, table.parse().ok()?);
+    // Table 128 is that of ECMWF; the numbers of other tables begin with the table.
+    Some((
+        number,
+        if table == 128 {
+            parameter
+        } else {
+            table.checked_mul(1000)? + parameter
+        },
+    ))
 }
 
 /// Returns the error of the schema that declares all attributes of a selector but cannot read it, if only objects of open schemas could
@@ -167,6 +192,13 @@ fn undeclared_by(selector: &str, schemas: &[Arc<Schema>], declaring: &[Arc<Schem
 /// # Errors
 /// `InvalidSelector` for a request that none of the schemas can read.
 pub(crate) fn selector_for(arguments: &[String], schemas: impl FnOnce() -> Result<Vec<Arc<Schema>>>) -> Result<String> {
+    if let Some(url) = arguments
+        .iter()
+        .find(|text| text.starts_with("unix:") || text.starts_with("tcp:"))
+    {
+        let cause = format!("this is an address, where a selector is expected; --pool {url} names the pool");
+        return Err(Error::new(Code::InvalidArgument, url, cause));
+    }
     let text = arguments.join(",");
     if !mars::is_request(&text) {
         return Ok(text);
@@ -218,6 +250,15 @@ mod tests {
         assert_eq!(pair("empty=").unwrap().value, "");
         assert!(pair("=x").is_err());
         assert!(pair("x").is_err());
+    }
+
+    #[test]
+    fn a_number_of_a_parameter_has_an_identifier() {
+        assert_eq!(parameter_number("class=od,param=167"), Some(("167", 167)));
+        assert_eq!(parameter_number("param=167.128"), Some(("167.128", 167)));
+        assert_eq!(parameter_number("param=151.200,step=6"), Some(("151.200", 200_151)));
+        assert_eq!(parameter_number("param=2t"), None);
+        assert_eq!(parameter_number("paramId=167"), None);
     }
 
     #[test]

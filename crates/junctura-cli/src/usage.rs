@@ -27,6 +27,9 @@ pub(crate) fn usage(told: &clap::Error) {
             .and_then(|()| stream.flush());
     }
     let mut text = told.render().to_string();
+    for (unclear, clear) in OTHER_WORDS {
+        text = text.replace(unclear, clear);
+    }
     if !text.ends_with('\n') {
         text.push('\n');
     }
@@ -42,6 +45,14 @@ pub(crate) fn usage(told: &clap::Error) {
         print(&text, io::stdout());
     }
 }
+
+/// Texts of Rust's parsers of numbers, and clearer ones.
+const OTHER_WORDS: [(&str, &str); 4] = [
+    ("invalid digit found in string", "a whole number is expected"),
+    ("cannot parse integer from empty string", "a whole number is expected"),
+    ("invalid float literal", "a number is expected"),
+    ("number too large to fit in target type", "the number is too large"),
+];
 
 /// Commands that people try first, and what does it here.
 const OTHER_COMMANDS: [(&[&str], &str); 6] = [

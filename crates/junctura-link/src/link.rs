@@ -358,7 +358,7 @@ fn open(address: SocketAddr, interrupted: &mut dyn FnMut() -> Result<()>) -> Res
     let socket = socket_with(family, SocketType::STREAM, flags, None)
         .map_err(|errno| refused(Code::LimitExceeded, "", "cannot open a socket", errno))?;
     let unreached = |errno: Errno| match errno {
-        Errno::CONNREFUSED => refused(Code::Unavailable, "", "no server listens there", errno),
+        Errno::CONNREFUSED => refused(Code::Unavailable, "", "no server listens on this host and port", errno),
         _ => refused(Code::Unavailable, "", "cannot be reached", errno),
     };
     match connect(&socket, &address) {

@@ -40,7 +40,7 @@ pub fn split(text: &str) -> Result<(f64, &str), String> {
         .unwrap_or(text.len());
     let number = text[..end]
         .parse()
-        .map_err(|_| format!("{text}: a number is expected first"))?;
+        .map_err(|_| format!("{text}: a number is expected first, as in 4GiB or 10min"))?;
     Ok((number, text[end..].trim()))
 }
 

@@ -20,18 +20,23 @@ pub fn nearest<'a>(names: impl IntoIterator<Item = &'a str>, unknown: &str) -> O
         .map(|(_, name)| name)
 }
 
-/// Letters to insert, remove or exchange to make one text the other, in any case.
+/// Letters to insert, remove, replace or swap with the next one to make one text the other, in any case.
 fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().map(|c| c.to_ascii_lowercase()).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (above, x) in a.chars().enumerate() {
-        let mut diagonal = above;
-        row[0] = above + 1;
-        for (left, &y) in b.iter().enumerate() {
-            let exchanged = diagonal + usize::from(x.to_ascii_lowercase() != y);
-            diagonal = row[left + 1];
-            row[left + 1] = exchanged.min(diagonal + 1).min(row[left] + 1);
+    let lower = |text: &str| text.chars().map(|c| c.to_ascii_lowercase()).collect::<Vec<char>>();
+    let (a, b) = (lower(a), lower(b));
+    let mut before = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (above, x) in a.iter().enumerate() {
+        let mut row = vec![above + 1];
+        for (left, y) in b.iter().enumerate() {
+            let replaced = last[left] + usize::from(x != y);
+            let mut fewest = replaced.min(last[left + 1] + 1).min(row[left] + 1);
+            if above > 0 && left > 0 && a[above - 1] == *y && b[left - 1] == *x {
+                fewest = fewest.min(before[left - 1] + 1);
+            }
+            row.push(fewest);
         }
+        before = std::mem::replace(&mut last, row);
     }
-    row[b.len()]
+    last[b.len()]
 }

@@ -129,7 +129,10 @@ impl Store {
 
     /// Opens the store whose root is on this disk.
     pub(crate) fn reached(place: &StoreUrl, disk: Arc<dyn StorageDisk>) -> Result<Self> {
-        let root = StoreRoot::open(&*disk)?;
+        let root = StoreRoot::open(&*disk).map_err(|error| match error.code() {
+            Code::NotFound => place.without_store(),
+            _ => error,
+        })?;
         Ok(Self::with(disk, root, now, place.cache()))
     }
 

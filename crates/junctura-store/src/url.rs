@@ -199,6 +199,17 @@ impl StoreUrl {
         }
     }
 
+    /// Returns the error of a location without a store. It does not cite the options of a URL, which may contain a secret.
+    pub(crate) fn without_store(&self) -> Error {
+        let place = match self {
+            Self::Folder(path, _) => path.display().to_string(),
+            Self::Memory(name) => format!("memory:{name}"),
+            Self::S3(bucket) => format!("s3://{}/{}", bucket.name, bucket.prefix),
+        };
+        let cause = "there is no store here; `junctura store create` and `Store.create` create one";
+        Error::new(Code::NotFound, format!("store {place}"), cause)
+    }
+
     /// Returns the default order of commits at this location.
     pub(crate) fn commits(&self) -> Commits {
         match self {

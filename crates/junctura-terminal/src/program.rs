@@ -49,8 +49,24 @@ impl ProgramWords {
     /// Replaces this process by a module of the Python package, with its output and exit status. Returns only an error.
     #[must_use]
     pub fn become_module(&self, module: &str, words: Vec<OsString>, python: Option<&OsString>) -> Error {
+        if (python.is_some() || self.words.is_empty())
+            && let Some(error) = self.lacks_package(python)
+        {
+            return error;
+        }
         let mut command = self.module(module, python);
         no_python(&command.args(words).exec(), &command)
+    }
+
+    /// Returns the error of a Python that starts, but does not find the package.
+    fn lacks_package(&self, python: Option<&OsString>) -> Option<Error> {
+        const FIND: &str = "import importlib.util as i; raise SystemExit(0 if i.find_spec('junctura') else 3)";
+        let mut command = Command::new(python.cloned().unwrap_or_else(|| self.python()));
+        let status = command.args(["-c", FIND]).status().ok()?;
+        let cause = "this Python does not have the package junctura; install its wheel there, \
+                     or name the Python that has it: --python FILE";
+        (status.code() == Some(3))
+            .then(|| Error::new(Code::Unsupported, command.get_program().display().to_string(), cause))
     }
 
     /// Returns the command without arguments.

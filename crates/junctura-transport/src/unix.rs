@@ -30,6 +30,11 @@ pub struct UnixCarrier {
     peer: PeerCredentials,
 }
 
+/// Returns the cause of an error for an address without a server.
+fn without_server(address: &ServerAddress, since: &str) -> String {
+    format!("no server runs there{since}; `junctura pool serve --pool {address}` starts one")
+}
+
 impl UnixCarrier {
     /// Connects to the server at `address`, without waiting.
     ///
@@ -39,15 +44,18 @@ impl UnixCarrier {
     pub fn connect(address: &ServerAddress) -> Result<Self> {
         if let (ServerAddress::Named(_), Some(path)) = (address, address.path()) {
             directory::check(path.parent().unwrap_or(&path)).map_err(|error| match error.code() {
-                Code::Unavailable => Error::new(Code::Unavailable, address.to_string(), "no server runs there"),
+                Code::Unavailable => Error::new(Code::Unavailable, address.to_string(), without_server(address, "")),
                 _ => error,
             })?;
         }
         let socket = open_socket(address)?;
         connect(&socket, &socket_address(address)?).map_err(|errno| {
             let (code, cause) = match errno {
-                Errno::NOENT => (Code::Unavailable, "no server runs there"),
-                Errno::CONNREFUSED => (Code::Unavailable, "no server runs there; one was killed"),
+                Errno::NOENT | Errno::CONNREFUSED => {
+                    let killed = if errno == Errno::NOENT { "" } else { " any more" };
+                    let cause = without_server(address, killed);
+                    return Error::new(Code::Unavailable, address.to_string(), cause);
+                }
                 Errno::AGAIN => (
                     Code::Unavailable,
                     "the server has more new clients than it can accept at once",

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use junctura_model::Result;
 
 use crate::awaiting::WaitSource;
-pub use crate::builder::read_text;
+pub use crate::builder::{read_schema, read_text};
 pub use crate::connection::TaskPlace;
 use crate::pool::Pool;
 use crate::verbs::allocation::Allocation;

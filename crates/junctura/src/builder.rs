@@ -40,14 +40,12 @@ impl SchemaOrigin {
     fn read(&self) -> Result<Vec<Arc<Schema>>> {
         let read = match self {
             SchemaOrigin::Builtin(name) => {
-                let cause = || format!("built in are {}", Schema::BUILTIN_NAMES.join(", "));
-                let unknown = || Error::new(Code::NotFound, format!("schema {name}"), cause());
-                return Ok(vec![Schema::builtin(name).ok_or_else(unknown)?]);
+                return Ok(vec![Schema::builtin(name).ok_or_else(|| Schema::unknown(name))?]);
             }
             SchemaOrigin::Text(text) => Schema::parse_file(text, ""),
             SchemaOrigin::File(path) => {
                 let subject = path.display().to_string();
-                let text = read_text(path)?;
+                let text = read_schema(path)?;
                 Schema::parse_file(&text, &subject).map_err(|error| {
                     let named = Error::new(error.code(), format!("{subject}: {}", error.subject()), error.cause());
                     error
@@ -68,6 +66,23 @@ impl SchemaOrigin {
 pub fn read_text(path: &Path) -> Result<String> {
     junctura_transport::read_text(path).map_err(|error| match error.code() {
         Code::NotFound => Error::new(Code::Io, error.subject(), error.cause()),
+        _ => error,
+    })
+}
+
+/// Reads a schema file; the error for a missing one lists the built-in schemas, since the path may be a misspelled name.
+///
+/// # Errors
+/// Those of [`read_text`].
+#[doc(hidden)]
+pub fn read_schema(path: &Path) -> Result<String> {
+    let text = junctura_transport::read_text(path);
+    text.map_err(|error| match (error.code(), path.to_str()) {
+        (Code::NotFound, Some(name)) => {
+            let cause = format!("there is no such file, and {}", Schema::unknown(name).cause());
+            Error::new(Code::Io, format!("schema {name}"), cause)
+        }
+        (Code::NotFound, None) => Error::new(Code::Io, error.subject(), error.cause()),
         _ => error,
     })
 }

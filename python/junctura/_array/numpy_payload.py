@@ -260,6 +260,8 @@ def describe(data: Any) -> tuple[Array | Labelled, int, str, list[int]]:
         return data, data.nbytes, text_of(data.values.dtype), list(data.values.shape)
     try:
         array = _array(data)
+    except InvalidArgument:
+        raise
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         # For example device arrays of other libraries, or types that NumPy lacks.
         raise InvalidArgument("data", f"NumPy cannot read this {type(data).__name__}: {error}") from error

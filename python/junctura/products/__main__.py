@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from junctura._progress import counted, say, status_of, status_of_error
+from junctura._progress import counted, say, status_of, status_of_error, worded
 from junctura.errors import Error, InvalidArgument
 from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, load_all, run
 from junctura.products._broker.task_graph import ProductGraph
@@ -59,10 +59,10 @@ def main(arguments: Sequence[str] | None = None, *, forks: bool = False) -> int:
         plan = _plan_of(given, wrong.append)
         recipes = [] if plan or wrong else load_all(given.files, wrong.append)
     except (Error, ImportError) as error:
-        say(f"junctura: {error}", sys.stderr)
+        say(f"junctura: {worded(error)}", sys.stderr)
         return 2
     for one in wrong:
-        say(f"junctura: {one}", sys.stderr)
+        say(f"junctura: {worded(one)}", sys.stderr)
     if wrong and not (given.keep_going and recipes):
         return 2
     try:
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None, *, forks: bool = False) -> int:
                 if fork_server is not None:
                     fork_server.end()
     except Error as error:
-        say(f"junctura: {error}", sys.stderr)
+        say(f"junctura: {worded(error)}", sys.stderr)
         return status_of_error(error)
     except KeyboardInterrupt:
         say("junctura: ended; what is finished stays, and the next run makes the rest", sys.stderr)
@@ -241,7 +241,7 @@ def _run(
         except KeyboardInterrupt:
             is_interrupted = True
     report = broker.report
-    left_out = [str(error) for error in wrong]
+    left_out = [worded(error) for error in wrong]
     if given.json:
         said = json.dumps({**document(report), "wrong": left_out}, indent=1)
     else:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING
 
 from junctura._progress import Screen, bar
 from junctura.products._broker.run_report import Failed, Made, WaitingReport
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _WIDTH = 30
 _EVERY_S = 0.1

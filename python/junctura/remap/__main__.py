@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from junctura._progress import say, status_of, status_of_error
+from junctura._progress import say, status_of, status_of_error, worded
 from junctura.errors import Error
 from junctura.remap._weights import Weights
 
@@ -21,10 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         weights = Weights.read(given.source, source_shape=given.source_shape, target_shape=given.target_shape)
         weights.write(given.target, given.form)
     except Error as error:
-        say(f"junctura: {error}", sys.stderr)
+        say(f"junctura: {worded(error)}", sys.stderr)
         return status_of_error(error)
     except ImportError as error:
-        say(f"junctura: {error}", sys.stderr)
+        say(f"junctura: {worded(error)}", sys.stderr)
         return 2
     if not given.quiet:
         grids = " -> ".join("x".join(map(str, shape)) for shape in (weights.source_shape, weights.target_shape))

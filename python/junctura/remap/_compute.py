@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from junctura._forks import missing
 from junctura.errors import InvalidArgument, Unsupported
 from junctura.remap import _files
 from junctura.remap._grids import Floats, Grid, LonLat, described
@@ -39,7 +40,7 @@ class Links(NamedTuple):
 def by_yac(source: Grid, target: Grid, method: str) -> Links:
     """Conservative weights by the area of the target, or nearest ones."""
     if importlib.util.find_spec("yac") is None:
-        raise ImportError("yac is not installed here: pip install 'junctura[remap]'")
+        raise missing("yac", "remap")
     with tempfile.TemporaryDirectory(prefix="junctura-remap-") as name:
         folder = Path(name)
         grids = {"source": described(source), "target": described(target)}

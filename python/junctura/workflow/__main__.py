@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from junctura._progress import say, status_of
+from junctura._progress import say, status_of, worded
 from junctura.errors import Error, InvalidArgument
 from junctura.workflow._engine.run import RunOutcome, run
 from junctura.workflow._executors.choice import executors
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(workflow, given)
     except (Error, ImportError) as error:
         # Errors that are known before anything starts are errors of the file or the command line.
-        say(f"junctura: {error}", sys.stderr)
+        say(f"junctura: {worded(error)}", sys.stderr)
         return 2
 
 
@@ -102,7 +102,7 @@ def _drawn(ran: RunOutcome) -> Path | None:
     try:
         return timeline(ran.folder)
     except Error as error:
-        say(f"junctura: there is no timeline: {error}", sys.stderr)
+        say(f"junctura: there is no timeline: {worded(error)}", sys.stderr)
         return None
 
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from junctura._progress import say, status_of
+from junctura._progress import say, status_of, worded
 from junctura.errors import Error, Io
 from junctura.workflow._record.history import read
 from junctura.workflow._timeline.page import page
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         say(str(timeline(given.run, given.out)), sys.stdout)
     except Error as error:
-        say(f"junctura: {error}", sys.stderr)
+        say(f"junctura: {worded(error)}", sys.stderr)
         return 2
     return 0
 

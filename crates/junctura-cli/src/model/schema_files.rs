@@ -35,7 +35,7 @@ pub(crate) fn read(name: &str) -> Result<Vec<Arc<Schema>>> {
         if error.code() == Code::TooLarge {
             return error;
         }
-        let cause = format!("{}; built-in are {}", error.cause(), Schema::BUILTIN_NAMES.join(", "));
+        let cause = format!("{}; {}", error.cause(), Schema::unknown(name).cause());
         Error::new(Code::InvalidArgument, format!("schema {name}"), cause)
     })?;
     parse(&text, name)

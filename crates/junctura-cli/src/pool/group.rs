@@ -202,7 +202,13 @@ fn groups(pool: &Pool) -> Result<Vec<Value>> {
 
 fn find(pool: &Pool, name: &str) -> Result<Value> {
     let found = groups(pool)?.into_iter().find(|one| one["name"] == name);
-    found.ok_or_else(|| Error::new(Code::NotFound, format!("group {name}"), "there is none of this name"))
+    found.ok_or_else(|| {
+        Error::new(
+            Code::NotFound,
+            format!("group {name}"),
+            "no group has this name; `junctura pool group` lists them",
+        )
+    })
 }
 
 fn selector(group: &Value) -> String {

@@ -8,6 +8,7 @@ use junctura_terminal::interrupt::InterruptFlag;
 use junctura_terminal::size;
 use serde_json::Value;
 
+use crate::absent::open_served;
 use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
@@ -39,7 +40,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub(crate) fn run(arguments: &StopArguments) -> Result<()> {
     let interrupt = InterruptFlag::install()?;
     let builder = arguments.pool.reader("junctura pool stop").visitor(true);
-    let pool = interrupt.watch(builder).open()?;
+    let pool = open_served(&arguments.pool.pool, || interrupt.watch(builder).open())?;
     let timeout = if arguments.now {
         Some(Duration::ZERO)
     } else {

@@ -152,7 +152,10 @@ impl WaitForArguments {
         if is_enough {
             return Ok(());
         }
-        let cause = format!("{seen} of {} objects arrived in time", self.count);
+        let cause = format!(
+            "{seen} of {} objects arrived in time; `junctura ls` lists what is there",
+            self.count
+        );
         Err(Error::new(Code::Timeout, selector, cause))
     }
 }

@@ -10,6 +10,7 @@ use junctura_terminal::size;
 use serde_json::json;
 
 use crate::attributes::{about_selector, given, note_unknown_in, pair, selector_of_present};
+use crate::pool::put::files::hint;
 use crate::url::PoolArguments;
 
 const WITHDRAW_EXAMPLES: &str = "Examples:
@@ -125,6 +126,7 @@ impl WithdrawArguments {
             .collect::<std::result::Result<Vec<_>, _>>();
         let pairs = pairs.map_err(|cause| Error::new(Code::InvalidArgument, self.key.join(" "), cause))?;
         in_schema(Target::key(given(&pairs)))
+            .map_err(|error| hint(&error, &pool.schemas().unwrap_or_default(), self.schema.is_some()))
     }
 }
 

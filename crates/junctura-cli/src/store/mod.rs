@@ -136,6 +136,9 @@ impl VersionsArguments {
     }
 }
 
+/// The cause of an error for a selector that matches nothing.
+pub(crate) const NOTHING_MATCHES: &str = "nothing matches; `junctura store axes` lists the values of each attribute";
+
 /// Opens a store.
 ///
 /// # Errors
@@ -150,7 +153,7 @@ pub(crate) fn open(url: &str) -> Result<Store> {
         if error.code() != Code::NotFound {
             return Error::new(error.code(), format!("store {url}: {}", error.subject()), error.cause());
         }
-        let cause = format!("there is no store here; `junctura store create --store {url}` makes one");
+        let cause = format!("there is no store here; `junctura store create --store {url}` creates one");
         Error::new(Code::NotFound, format!("store {url}"), cause)
     })
 }

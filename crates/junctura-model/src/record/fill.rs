@@ -174,8 +174,9 @@ impl<'a> RecordFilling<'_, 'a> {
         }
         let Given::Text(text) = value else {
             let why = format!(
-                "{} is not a string; undeclared attributes must be strings",
-                ShownValue(value)
+                "{} is not a string; the schema {} does not declare this attribute: pass it as text, or declare it in a schema of your own",
+                ShownValue(value),
+                self.schema.name()
             );
             return Err(Error::new(Code::TypeMismatch, name, why));
         };
@@ -194,15 +195,28 @@ impl<'a> RecordFilling<'_, 'a> {
     /// Fills in the defaults, and sees whether something is missing.
     fn complete(&mut self) -> Result<()> {
         self.put_defaults();
-        if let Some(missing) = bits(self.schema.required() & !self.seen).next() {
-            let name = &self.schema.attribute(missing).name;
-            return Err(Error::new(
-                Code::SchemaMismatch,
-                name,
-                "is missing; every object needs it",
-            ));
+        let missing = self.schema.required() & !self.seen;
+        if missing == 0 {
+            Ok(())
+        } else {
+            Err(self.missing(missing))
         }
-        Ok(())
+    }
+
+    #[cold]
+    fn missing(&self, missing: AttributeBits) -> Error {
+        let mut names = bits(missing).map(|id| self.schema.attribute(id).name.as_str());
+        let first = names.next().unwrap_or_default();
+        let others: Vec<&str> = names.collect();
+        let (also, them) = match others.join(", ") {
+            none if none.is_empty() => (String::new(), "it"),
+            others => (format!(", as are {others}"), "them"),
+        };
+        let why = format!(
+            "is missing{also}; every object of the schema {} needs {them}",
+            self.schema.name()
+        );
+        Error::new(Code::SchemaMismatch, first, why)
     }
 
     fn arrange(&mut self) -> Result<()> {

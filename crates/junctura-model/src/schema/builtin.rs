@@ -3,6 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use super::Schema;
+use crate::slip::nearest;
+use crate::{Code, Error};
 
 const FILES: [(&str, &str); 4] = [
     ("mars", include_str!("../../schemas/mars.yaml")),
@@ -25,6 +27,15 @@ impl Schema {
         PARSED[at]
             .get_or_init(|| Schema::parse_yaml(FILES[at].1).ok().map(Arc::new))
             .clone()
+    }
+
+    /// Returns the error for a name that no built-in schema has.
+    #[must_use]
+    pub fn unknown(name: &str) -> Error {
+        let near = nearest(Self::BUILTIN_NAMES, name);
+        let meant = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        let cause = format!("the built-in schemas are {}{meant}", Self::BUILTIN_NAMES.join(", "));
+        Error::new(Code::NotFound, format!("schema {name}"), cause)
     }
 
     /// The name of the schema of pieces.

@@ -122,7 +122,8 @@ fn next(rest: &str, at: usize) -> Result<(SelectorToken, Cow<'_, str>, usize)> {
         let c = rest.chars().next().unwrap_or_default();
         invalid(
             at,
-            format!("{c:?} is not allowed here; put a value with this character in double quotes"),
+            format!("{c:?} is not allowed here; put a value with this character in double quotes")
+                .replace("'\\''", "\"'\""),
         )
     })?;
     Ok((token, Cow::Borrowed(&rest[..len]), len))

@@ -170,7 +170,13 @@ pub(super) fn read(given: &Bound<'_, PyAny>) -> PyResult<Arc<junctura::Layout>> 
 pub(super) fn known(py: Python<'_>, layout: &junctura::Layout, rank: i64) -> PyResult<u64> {
     let ranks = layout.ranks();
     let found = u64::try_from(rank).ok().filter(|rank| *rank < ranks);
-    found.ok_or_else(|| invalid(py, "rank", format!("there is no rank {rank} of {ranks}")))
+    found.ok_or_else(|| {
+        invalid(
+            py,
+            "rank",
+            format!("there is no rank {rank} of {ranks}, which are counted from 0"),
+        )
+    })
 }
 
 /// One rank of a layout, as given or from the MPI communicator.

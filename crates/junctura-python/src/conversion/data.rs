@@ -14,7 +14,7 @@ use junctura_model::{Kind, Type};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyModule};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyModule, PyString, PyTuple};
 
 use crate::conversion::buffer::LentBuffer;
 use crate::conversion::exchange;
@@ -254,10 +254,15 @@ fn read<'py>(room: CopyRoom<'_>, object: &Bound<'py, PyAny>) -> PyResult<(OfferD
         Err(error) if error.is_instance_of::<PyMemoryError>(py) => Err(error),
         Err(_) if is_array(object)? => by_numpy(room, object),
         Err(_) => {
-            let cause = format!(
-                "bytes, an array or another buffer is expected, not {}",
-                type_name(object)
-            );
+            let remedy = if object.is_instance_of::<PyString>() {
+                ": encode the text, as in data.encode()"
+            } else if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+                ": convert it, as in numpy.array(data)"
+            } else {
+                ""
+            };
+            let name = type_name(object);
+            let cause = format!("bytes, an array or another buffer is expected, not {name}{remedy}");
             Err(invalid(py, "data", cause))
         }
     }

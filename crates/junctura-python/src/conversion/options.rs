@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use junctura::{Code, DemandOptions, Durability, Error, OfferOptions, PoolBuilder, Retention};
+use junctura::{DemandOptions, Durability, OfferOptions, PoolBuilder, Retention};
 use junctura_model::Type;
 use junctura_model::size::parse_bytes;
 use pyo3::prelude::*;
@@ -139,7 +139,7 @@ pub(crate) fn size(given: &Bound<'_, PyAny>) -> PyResult<u64> {
         invalid(
             given.py(),
             "size",
-            format!("{given:?} is not a size such as 4294967296 or \"4GiB\""),
+            format!("{given} is no number of bytes, such as 4294967296 or \"4GiB\""),
         )
     };
     let Ok(text) = given.cast::<PyString>() else {
@@ -168,26 +168,18 @@ impl SchemaChoice {
     pub(crate) fn read(self) -> junctura::Result<Vec<Arc<junctura::Schema>>> {
         let (text, file) = match self {
             Self::Builtin(name) => {
-                let schema = junctura::Schema::builtin(&name).ok_or_else(|| unknown(&name))?;
+                let schema = junctura::Schema::builtin(&name).ok_or_else(|| junctura::Schema::unknown(&name))?;
                 return Ok(vec![schema]);
             }
             Self::Yaml(text) => (text, String::new()),
             Self::File(path) => {
                 let file = path.display().to_string();
-                (junctura::binding::read_text(&path)?, file)
+                (junctura::binding::read_schema(&path)?, file)
             }
         };
         let schemas = junctura::Schema::parse_file(&text, &file)?;
         Ok(schemas.into_iter().map(Arc::new).collect())
     }
-}
-
-fn unknown(name: &str) -> Error {
-    Error::new(
-        Code::NotFound,
-        format!("schema {name}"),
-        "there is none of this name built in",
-    )
 }
 
 /// One schema, or several.

@@ -110,7 +110,11 @@ impl PyReceived {
     fn look<R>(&self, py: Python<'_>, at: impl FnOnce(&junctura::Object) -> PyResult<R>) -> PyResult<R> {
         match &*self.lock() {
             PayloadState::Held(held) => at(&held.object),
-            PayloadState::Viewed(_) | PayloadState::Released => Err(closed(py, "object", "it was released")),
+            PayloadState::Viewed(_) | PayloadState::Released => Err(closed(
+                py,
+                "object",
+                "it was released; use it before, or within its `with` block",
+            )),
         }
     }
 }
@@ -225,7 +229,7 @@ impl PyReceived {
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         self.look(py, |object| match object.get(name) {
             Some(text) => values::value(py, object.schema(), name, text),
-            None => Err(no_attribute(py, name, object.key())),
+            None => Err(no_attribute(py, name, object.key(), object.attributes())),
         })
     }
 
@@ -555,10 +559,14 @@ impl PayloadForm {
     }
 }
 
-/// The error for an attribute that does not exist.
-pub(crate) fn no_attribute(py: Python<'_>, name: &str, key: &str) -> PyErr {
-    raise(
-        py,
-        &junctura::Error::new(junctura::Code::NotFound, name, format!("{key} has no such attribute")),
-    )
+/// The error for an attribute that an object does not have, with those that it has.
+pub(crate) fn no_attribute<'o>(
+    py: Python<'_>,
+    name: &str,
+    key: &str,
+    has: impl Iterator<Item = (&'o str, &'o str)>,
+) -> PyErr {
+    let names: Vec<&str> = has.map(|(name, _)| name).collect();
+    let cause = format!("{key} has no such attribute; it has {}", names.join(", "));
+    raise(py, &junctura::Error::new(junctura::Code::NotFound, name, cause))
 }

@@ -113,7 +113,7 @@ impl PyDescribed {
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         match self.what.get(name) {
             Some(text) => values::value(py, self.what.schema(), name, text),
-            None => Err(no_attribute(py, name, self.what.key())),
+            None => Err(no_attribute(py, name, self.what.key(), self.what.attributes())),
         }
     }
 

@@ -24,13 +24,7 @@ pub(crate) struct PySchema(pub(crate) Arc<junctura::Schema>);
 impl PySchema {
     /// The built-in schema of this name.
     pub(crate) fn named(py: Python<'_>, name: &str) -> PyResult<Arc<junctura::Schema>> {
-        junctura::Schema::builtin(name).ok_or_else(|| {
-            let cause = format!("built in are {}", junctura::Schema::BUILTIN_NAMES.join(", "));
-            raise(
-                py,
-                &junctura::Error::new(junctura::Code::NotFound, format!("schema {name}"), cause),
-            )
-        })
+        junctura::Schema::builtin(name).ok_or_else(|| raise(py, &junctura::Schema::unknown(name)))
     }
 
     /// The canonical record of some attributes.

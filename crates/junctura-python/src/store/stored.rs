@@ -150,7 +150,7 @@ impl PyStored {
         let object = self.described(py)?;
         match object.get(name) {
             Some(text) => values::value(py, object.schema(), name, text),
-            None => Err(no_attribute(py, name, object.key())),
+            None => Err(no_attribute(py, name, object.key(), object.attributes())),
         }
     }
 

@@ -491,7 +491,11 @@ pub(crate) fn check(disk: &dyn StorageDisk, name: &str, owner: &str, place: &str
 /// `AlreadyExists` if there are; errors of the location.
 pub(crate) fn check_free(disk: &dyn StorageDisk) -> Result<()> {
     if root::is_there(disk)? {
-        return Err(Error::new(Code::AlreadyExists, disk.uri(root::NAME), "it has a store"));
+        return Err(Error::new(
+            Code::AlreadyExists,
+            disk.uri(root::NAME),
+            "a store exists here; open it, or choose another place",
+        ));
     }
     if let Some(there) = OwnershipMark::find(disk, &path(OWN))? {
         return Err(there.is_other(disk, OWN));

@@ -19,6 +19,8 @@ use crate::query::snapshot::Snapshot;
 pub(crate) const EXPECTED_MAX: usize = if cfg!(test) { 10_000 } else { 10_000_000 };
 /// Maximum number of missing combinations in an error.
 const NAMED_MAX: usize = 5;
+/// The remedy in an error for missing objects.
+const PARTIAL: &str = "; a partial retrieval returns the others";
 
 /// The result of a retrieval: the objects found, and the missing ones.
 #[derive(Clone, Debug)]
@@ -47,9 +49,9 @@ impl RetrieveResult {
         let named: Vec<&str> = self.missing.iter().take(NAMED_MAX).map(String::as_str).collect();
         let named = named.join(", ");
         let cause = match self.missing.len() {
-            0 => "nothing that is there matches".to_owned(),
-            count if count <= NAMED_MAX => format!("missing: {named}"),
-            count => format!("missing: {named} and {} more", count - NAMED_MAX),
+            0 => "nothing that is there matches; `junctura store axes` lists the values of each attribute".to_owned(),
+            count if count <= NAMED_MAX => format!("missing: {named}{PARTIAL}"),
+            count => format!("missing: {named} and {} more{PARTIAL}", count - NAMED_MAX),
         };
         Err(Error::new(Code::NotFound, selector, cause))
     }

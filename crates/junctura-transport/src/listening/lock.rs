@@ -34,12 +34,17 @@ impl NameLock {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let file = open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| match errno {
                 Errno::ACCESS | Errno::PERM => refused(Code::Denied, subject(), "cannot open the lock file", errno),
+                Errno::NOENT => {
+                    let folder = socket.parent().unwrap_or(socket).display();
+                    let cause = format!("the folder {folder} does not exist; create it first");
+                    Error::new(Code::Io, socket.display().to_string(), cause)
+                }
                 _ => refused(Code::Io, subject(), "cannot open the lock file", errno),
             })?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => {
-                    let cause = "a server is running there";
+                    let cause = "a server is running there; use it, or end it with `junctura pool stop`";
                     return Err(Error::new(Code::AlreadyExists, socket.display().to_string(), cause));
                 }
                 Err(errno) => return Err(refused(Code::Io, subject(), "cannot lock", errno)),

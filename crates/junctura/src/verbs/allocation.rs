@@ -348,7 +348,9 @@ impl PoolConnection {
         if bytes <= most {
             return Ok(());
         }
-        let cause = format!("{bytes} bytes; this pool takes {most} at most");
+        let cause = format!(
+            "{bytes} bytes; this pool takes at most {most}; serve it with a larger budget, or divide the payload"
+        );
         Err(Error::new(Code::TooLarge, "payload", cause))
     }
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import junctura
+from junctura._progress import worded
 from junctura.products._tasks.task_messages import BROKER
 
 SCHEMA = "free"
@@ -64,7 +65,7 @@ class ProductAnnouncer:
         try:
             self.pool.offer(f"{path}\n".encode(), said, schema=SCHEMA)
         except junctura.Error as error:
-            self.failure, self.missed = str(error), 1
+            self.failure, self.missed = worded(error), 1
 
     def close(self) -> None:
         """Disconnects from the pool; announcements stay."""

@@ -18,11 +18,12 @@ import socket
 from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
-from typing import IO
-
-from typing_extensions import Self
+from typing import IO, TYPE_CHECKING
 
 from junctura.errors import AlreadyExists, Io
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _PATTERN = ".run-*.claims"
 

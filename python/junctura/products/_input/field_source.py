@@ -98,16 +98,15 @@ def _served(url: str, store: str | None, name: str, *, start: bool) -> junctura.
         if not url.startswith("unix:"):
             raise
         remedy = "leave --pool out to use the store alone, or" if store else "begin with the producer, or"
-        raise Unavailable(
-            error.subject, f"{error.cause}: {remedy} start one: junctura pool serve --pool {url}"
-        ) from None
+        cause = error.cause.partition(";")[0]
+        raise Unavailable(error.subject, f"{cause}: {remedy} start one: junctura pool serve --pool {url}") from None
 
 
 def _kept(store: str) -> junctura.Store:
     try:
         return junctura.Store(store)
-    except NotFound as error:
-        raise NotFound(f"store {store}", f"there is no store here ({error.subject}: {error.cause})") from None
+    except NotFound:
+        raise
     except Error as error:
         raise type(error)(f"store {store}", f"{error.subject}: {error.cause}") from None
 

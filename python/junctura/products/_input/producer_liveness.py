@@ -6,11 +6,13 @@ import contextlib
 import fnmatch
 from collections.abc import Sequence
 from types import TracebackType
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING
 
 import junctura
 from junctura.products._tasks.task_messages import BROKER, WORKER
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class ProducerWatch:

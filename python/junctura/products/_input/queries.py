@@ -10,12 +10,13 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Any
 
 import junctura
 from junctura._selectors import joined
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class InputFollows:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import junctura
+from junctura._progress import worded
 from junctura.products._plan._actions import Action
 from junctura.products._plan._item import Item
 
@@ -93,7 +94,7 @@ class Flow:
             made = work()
         except (junctura.Error, ImportError) as error:
             counted.failed += 1
-            self.told(f"{counted.name}: {about}: {error}")
+            self.told(f"{counted.name}: {about}: {worded(error)}")
             made = []
         counted.seconds += time.monotonic() - begun
         counted.given += len(made)

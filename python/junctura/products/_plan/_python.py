@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from junctura._document.located_yaml import Wrong
-from junctura.errors import Error, InvalidArgument
+from junctura.errors import InvalidArgument
 from junctura.products._input.decoded_field import Field
 from junctura.products._plan._actions import Each
 from junctura.products._plan._item import Item
@@ -75,5 +75,5 @@ def _said(error: Exception, file: str = "") -> str:
     ]
     own = [frame for frame in frames if frame.filename == file] or frames
     place = f"{own[-1].filename}:{own[-1].lineno}" if own else file
-    what = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+    what = f"{type(error).__name__}: {error}"
     return f"{what} ({place})" if place else what

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import junctura
 from junctura._document.located_yaml import WRONG_MAX, Document, Step, Wrong, at, raise_all, read
-from junctura.errors import Error, InvalidArgument
+from junctura.errors import Error, InvalidArgument, InvalidSelector
 from junctura.products._map.styling.styles import load
 from junctura.products._operations import READERS, Compute, FollowingSteps, ToGrid
 from junctura.products._outputs import Output
@@ -162,6 +163,7 @@ def _errors(document: Document, folder: Path) -> list[Error]:
     except Wrong as wrong:
         mistakes.found += wrong.each()
     if len(mistakes.found) < WRONG_MAX and isinstance(document.value, dict):
+        _check_sources(document.value, mistakes)
         _check(document.value, folder, Known(), mistakes)
     mistakes.found.sort(key=lambda one: document.line(one.place))
     return [*map(document.error, mistakes.found), *mistakes.elsewhere]
@@ -197,6 +199,26 @@ class _Mistakes:
             self.found += wrong.each()
         except Error as error:
             self.elsewhere.append(error)
+
+
+def _check_sources(said: dict[str, Any], mistakes: _Mistakes) -> None:
+    """Collects errors in the selectors of sources."""
+    for step, item in _items(said, "sources", ()):
+        if not mistakes.are_in(step):
+            with mistakes.at(*step, "follow"):
+                _check_selector(item["follow"])
+
+
+def _check_selector(text: str) -> None:
+    """Raises `Wrong` for a selector that no pool accepts: `free` accepts each valid one, and `mars` each request."""
+    today = dt.datetime.now(dt.timezone.utc).date()
+    try:
+        junctura.Selector(text, "free", today=today)
+    except InvalidSelector as error:
+        with contextlib.suppress(InvalidSelector):
+            junctura.Selector(text, "mars", today=today)
+            return
+        raise Wrong(f'"{text[:60]}": {error.cause}') from error
 
 
 def _check(said: dict[str, Any], folder: Path, known: Known | None, mistakes: _Mistakes, *place: Step) -> None:

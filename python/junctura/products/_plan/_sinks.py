@@ -193,7 +193,7 @@ class Products(Each):
         """Reports once that no more products are made."""
         failure, self._failure = self._failure, None
         if failure is not None:
-            cause = str(failure) if isinstance(failure, junctura.Error) else f"{type(failure).__name__}: {failure}"
+            cause = f"{type(failure).__name__}: {failure}"
             raise Unavailable("products", f"no more are made: {cause}") from failure
 
     def end(self) -> Sequence[Item]:

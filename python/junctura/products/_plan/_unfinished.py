@@ -6,13 +6,14 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Any
 
 import junctura
 from junctura.errors import Closed, Disconnected, Error, InvalidSelector
 from junctura.products._plan._item import named
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # The bundles in which incomplete arrays are staged (docs/formats/array.md).
 _OF_ARRAYS = "exists(piece_of)"

@@ -407,7 +407,9 @@ def _taken(
     recipe: Recipe, names: Iterable[str], products: Mapping[str, Recipe], files: Mapping[str, Recipe]
 ) -> AlreadyExists | None:
     if other := products.get(recipe.product):
-        return AlreadyExists(recipe.where, f'product: "{recipe.product}" is asked for already, in {other.where}')
+        return AlreadyExists(
+            recipe.where, f'product: "{recipe.product}" is the name of a recipe in {other.where}, too; rename one'
+        )
     for name in names:
         if other := files.get(name):
             both = f'files of "{recipe.product}" and "{other.product}"'

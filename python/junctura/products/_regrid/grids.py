@@ -538,7 +538,8 @@ def check_area(north: float, west: float, south: float, east: float) -> None:
 
 def _check_edges(subject: str, north: float, west: float, south: float, east: float) -> None:
     if not (-90 <= south <= north <= 90 and west <= east <= west + 360 and -360 <= west <= 360):
-        raise InvalidArgument(subject, "expected north/west/south/east in degrees, south to north and west to east")
+        cause = "expected north/west/south/east in degrees, with south <= north and west <= east <= west + 360"
+        raise InvalidArgument(subject, cause)
 
 
 def _outward(edge: float, towards: int) -> float:

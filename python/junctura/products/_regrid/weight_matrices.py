@@ -41,6 +41,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from junctura._forks import missing
 from junctura._limits import free_bytes
 from junctura._xarray.label_attributes import needed
 from junctura.errors import InvalidArgument, Io, TooLarge, Unsupported
@@ -316,7 +317,7 @@ def version() -> str:
     try:
         return f"{importlib.metadata.version('mir-python')} {importlib.metadata.version('mirlib')}"
     except importlib.metadata.PackageNotFoundError as error:
-        raise ImportError("MIR is not installed here: pip install 'junctura[products]'") from error
+        raise missing("mir", "products") from error
 
 
 def _task(source: Grid, target: Grid, method: Method, quantity: Quantity) -> _Task:

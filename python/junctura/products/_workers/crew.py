@@ -19,8 +19,7 @@ import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING
 
 import junctura
 from junctura import _limits
@@ -32,6 +31,9 @@ from junctura.products._tasks import task_messages
 from junctura.products._tasks.codec import read_answer, write_order
 from junctura.products._tasks.task_messages import BrokerJob
 from junctura.products._tasks.tasks import TaskAnswer, TaskOrder
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # Memory of fields is kept for later fields, since new pages cost more than the processing. The C library of Linux
 # returns blocks above a threshold, at most 32 MiB, and free memory at the top to the system. Its parameter numbers by

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import junctura
+from junctura._progress import worded
 from junctura.errors import Conflict, Corrupt, Error, Io, Unavailable
 from junctura.products._tasks import task_messages
 from junctura.products._tasks.codec import read_order
@@ -83,7 +84,7 @@ def _worker(place: BrokerPlace) -> Worker:
         try:
             _workers[place] = _opened(place)
         except Error as error:
-            cause = f"a worker of Dask's on {socket.gethostname()} cannot do tasks: {error}"
+            cause = f"a worker of Dask's on {socket.gethostname()} cannot do tasks: {worded(error)}"
             raise Unavailable(place.url, cause) from error
     return _workers[place]
 

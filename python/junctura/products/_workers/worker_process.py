@@ -15,8 +15,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING
 
 import junctura
 from junctura._limits import peak_bytes
@@ -55,6 +54,9 @@ from junctura.products._tasks.tasks import (
     WindsPaired,
 )
 from junctura.products._workers.make_product import FieldTransforms, make
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # The graph that the process had that this one is forked from.
 _inherited: ProductGraph | None = None
@@ -326,7 +328,7 @@ class TaskFields:
 
 
 def _words(error: Exception) -> str:
-    return str(error) if isinstance(error, junctura.Error) else f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {error}"
 
 
 def work(url: str) -> None:

@@ -17,9 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Any
 
 import junctura
 from junctura._selectors import either, together
@@ -27,6 +25,9 @@ from junctura.errors import Closed, Disconnected, Error, InvalidSelector, Unavai
 from junctura.workflow._engine import events as ev
 from junctura.workflow._executors.jobs import Ended, Executor, Job
 from junctura.workflow._spec.tasks import PoolWanted
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 NAME = "junctura workflow"
 _OUT = (Closed, Disconnected)

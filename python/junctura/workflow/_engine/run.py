@@ -21,6 +21,7 @@ from typing import Any
 
 import junctura
 from junctura import _limits
+from junctura._progress import worded
 from junctura.errors import Conflict, Error, InvalidArgument, Io
 from junctura.workflow._engine import events as ev
 from junctura.workflow._engine.engine import Engine
@@ -283,7 +284,7 @@ class Run:
         try:
             self._watch = Watch(served.url, self._engine.selectors, self._events.put)
         except Error as error:
-            return ev.Stopped(f"the pool that {served.task} serves cannot be reached: {error}")
+            return ev.Stopped(f"the pool that {served.task} serves cannot be reached: {worded(error)}")
         self._url = served.url
         return served
 
@@ -320,7 +321,7 @@ class Run:
             try:
                 line = self._record.note(kind, words)
             except Io as error:
-                self._broken = str(error)
+                self._broken = worded(error)
                 self._events.put(ev.Stopped(self._broken))
         if self._told is not None:
             self._told(line)

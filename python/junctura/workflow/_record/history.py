@@ -268,7 +268,8 @@ def read(run: str | os.PathLike[str]) -> History:
                 raise LimitExceeded(str(path), f"{nbytes} bytes, more than {_RECORD_BYTES_MAX >> 30} GiB")
             return history(lines(file), str(path))
     except FileNotFoundError:
-        raise NotFound(str(path), "there is no record of a run") from None
+        cause = "there is no record of a run; name the folder of one, such as runs/NAME/latest"
+        raise NotFound(str(path), cause) from None
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidArgument):
             raise

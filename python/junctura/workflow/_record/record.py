@@ -11,14 +11,15 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Any
 
 from junctura.errors import AlreadyExists, Conflict, Corrupt, Io, NotFound
 from junctura.workflow._engine.events import Past, Seen
 from junctura.workflow._record.history import RECORD, Line, lines
 from junctura.workflow._record.pool_users import PoolUsers
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _OUTCOMES = ("done", "failed", "skipped", "cancelled")
 _TAIL_BYTES = 1 << 16
@@ -59,7 +60,7 @@ class RunRecord:
                 str(folder), "a run is there already: go on with it, or choose another folder"
             ) from None
         except FileNotFoundError:
-            raise NotFound(str(self.path), "there is no record of a run") from None
+            raise NotFound(str(self.path), "there is no record of a run; name the folder of one") from None
         except OSError as error:
             raise Io(str(self.path), f"the record cannot be written: {error.strerror}") from error
         try:

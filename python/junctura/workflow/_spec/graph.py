@@ -166,9 +166,9 @@ class Graph:
     def _cycle(self, path: list[int], verb: str) -> str:
         names = [self._names[node] for node in path]
         if len(names) == 1:
-            return f"{names[0]} {verb} itself"
+            return f"{names[0]} {verb} itself; remove this"
         shown = names if len(names) <= _PATH_MAX else [*names[: _PATH_MAX - 1], "...", names[-1]]
-        return f"{names[0]} {verb} " + f", which {verb} ".join([*shown[1:], names[0]])
+        return f"{names[0]} {verb} " + f", which {verb} ".join([*shown[1:], names[0]]) + "; remove one of these"
 
 
 def _needs_pool(task: Task) -> bool:

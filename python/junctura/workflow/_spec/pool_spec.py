@@ -18,6 +18,10 @@ _BUNDLE_MAX = 512
 _BUILT_IN = {name: Schema.builtin(name) for name in Schema.BUILTIN_NAMES}
 
 
+# In the error for an attribute that a schema does not declare.
+_NOT_DECLARED = "is no attribute of schema"
+
+
 @dataclass(frozen=True)
 class Meeting:
     """A pool to use; with its schema if known, which is the case for the run's own pool."""
@@ -43,7 +47,10 @@ class Meeting:
         # Every pool has the built-in schemas, too.
         causes = {name: _cause(selector, schema) for name, schema in _BUILT_IN.items()}
         if self.schema is not None:
-            causes["its own"] = _cause(selector, self.schema)
+            own = causes["its own"] = _cause(selector, self.schema)
+            # Objects of the open schema may have any text, but hardly in an attribute that the chosen schema declares.
+            if own and not self.schema.is_open and _NOT_DECLARED not in own:
+                raise Wrong(own)
         if not all(causes.values()):
             return
         if self.schema is not None:

@@ -62,7 +62,7 @@ def _missing(program: str, folder: Path) -> str:
         if shutil.which(program) is not None:
             return ""
         beside = f'; write "./{program}" for the one beside the file' if (folder / program).is_file() else ""
-        return f"there is no program {program} on $PATH{beside}"
+        return f"there is no program {program} on $PATH{beside or '; install it, or write its path'}"
     file = Path(program)
     if not file.is_file():
         return f"there is no program {_near(file, folder)}"

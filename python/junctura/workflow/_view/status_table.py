@@ -8,12 +8,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Any, TextIO
 
 from junctura._progress import Screen, bar
 from junctura.workflow._view.text_format import clean, count, last_lines, seconds
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _COLUMNS = ("waiting", "ready", "running", "done", "failed")
 _ENDS = ("done", "failed", "skipped", "cancelled")

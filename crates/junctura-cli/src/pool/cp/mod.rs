@@ -112,7 +112,7 @@ pub(crate) fn run(arguments: &CpArguments) -> Result<()> {
         .offer_timeout(Some(arguments.timeout));
     let to = interrupt.watch(to).open()?;
     if is_same(&from, &to)? {
-        let cause = "both are the same pool";
+        let cause = "both are the same pool; name another one as the target";
         return Err(Error::new(
             Code::InvalidArgument,
             format!("{} {}", arguments.from, arguments.to),

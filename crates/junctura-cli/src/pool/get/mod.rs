@@ -234,7 +234,11 @@ impl GetArguments {
         // The other members of the group may have received everything.
         let is_enough = self.follow || self.count == Some(0) || self.group.is_some();
         if taker.objects() == 0 && !taker.has_missed() && !taker.has_unwritten() && !is_enough {
-            return Err(Error::new(Code::NotFound, selector, "nothing matches"));
+            return Err(Error::new(
+                Code::NotFound,
+                selector,
+                "nothing matches; `junctura ls --tree` shows what the pool has",
+            ));
         }
         Ok(())
     }

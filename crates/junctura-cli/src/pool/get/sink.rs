@@ -202,7 +202,15 @@ fn is_of_name(error: &std::io::Error) -> bool {
 }
 
 fn io(path: &Path, error: &std::io::Error) -> Error {
-    Error::new(Code::Io, path.display().to_string(), error.to_string())
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+    let cause = match folder {
+        Some(folder) => format!("the folder {} does not exist; create it first", folder.display()),
+        // The error of a temporary file names it; its source does not.
+        None => std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string),
+    };
+    Error::new(Code::Io, path.display().to_string(), cause)
 }
 
 #[cfg(test)]

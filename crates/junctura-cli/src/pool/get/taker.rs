@@ -201,7 +201,11 @@ impl PayloadTaker {
             );
         }
         if let Some(first) = self.first {
-            let cause = format!("{} ({} objects are not written)", first.cause(), self.unwritten);
+            let count = match self.unwritten {
+                1 => "1 object is".to_owned(),
+                more => format!("{more} objects are"),
+            };
+            let cause = format!("{} ({count} not written)", first.cause());
             return Err(Error::new(first.code(), first.subject(), cause));
         }
         match self.missed.as_slice() {

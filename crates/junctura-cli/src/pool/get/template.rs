@@ -97,9 +97,15 @@ fn value_of(object: &impl ReceivedObject, name: &str, out: &mut String) -> Resul
         "ext" => out.push_str(extension(object.payload())),
         _ => match object.get(name) {
             Some(text) => escape(text, &[], out),
-            None if object.schema().is_open() || object.schema().find(name).is_some() => {}
+            None if object.schema().find(name).is_some() => {}
+            // Other objects of an open schema may have it, unless it resembles a declared one.
+            None if object.schema().is_open() && object.schema().nearest_name(name).is_none() => {}
             None => {
-                let cause = format!("the schema {} has no {name}", object.schema().name());
+                let schema = object.schema();
+                let meant = schema
+                    .nearest_name(name)
+                    .map_or_else(String::new, |near| format!("; did you mean {{{near}}}?"));
+                let cause = format!("{{{name}}}: the schema {} has no such attribute{meant}", schema.name());
                 return Err(Error::new(Code::InvalidArgument, "template", cause));
             }
         },

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use junctura::{Code, Error, Given, Result, Schema};
 use junctura_grib::{GribError, Message};
-use junctura_model::{KeyHash, RecordRef};
+use junctura_model::{KeyHash, RecordRef, nearest};
 use junctura_terminal::interrupt::InterruptFlag;
 
 use super::foreign;
@@ -207,8 +207,10 @@ impl FilesArguments {
         };
         chosen.cloned().ok_or_else(|| {
             let names: Vec<&str> = schemas.iter().map(|schema| schema.name()).collect();
-            let cause = format!("there is no such schema (there are {})", names.join(", "));
             let asked = self.schema.as_deref().unwrap_or_default();
+            let near = nearest(names.iter().copied(), asked);
+            let meant = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            let cause = format!("there is no such schema; there are {}{meant}", names.join(", "));
             Error::new(Code::NotFound, format!("schema {asked}"), cause)
         })
     }
@@ -411,7 +413,9 @@ fn read_all<'i, G: FileTarget>(input: &'i mut InputSource, goal: &mut G) -> Resu
     let mut want = enough.min(PIPE_BYTES);
     while input.fill(want, &mut || goal.idle())?.len() >= want {
         if want == enough {
-            let cause = format!("it has more than {bytes_max} bytes, the largest payload");
+            let cause = format!(
+                "it has more than {bytes_max} bytes, the largest payload; divide it, or serve the pool with a larger --budget"
+            );
             return Err(Error::new(Code::TooLarge, input.name(), cause));
         }
         want = want.saturating_mul(2).min(enough);
@@ -446,7 +450,7 @@ fn default_name(schema: &Schema, set: &[AttributePair], path: &Path) -> Option<A
 }
 
 /// Names a schema that accepts any attributes, if the user chose no schema.
-fn hint(error: &Error, schemas: &[Arc<Schema>], chosen: bool) -> Error {
+pub(crate) fn hint(error: &Error, schemas: &[Arc<Schema>], chosen: bool) -> Error {
     let open = schemas.iter().find(|schema| schema.is_open());
     match open {
         Some(open) if error.code() == Code::SchemaMismatch && !chosen => {

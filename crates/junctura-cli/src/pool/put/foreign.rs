@@ -39,7 +39,10 @@ pub(super) fn is_named_grib(path: &Path) -> bool {
 
 /// The error about a file without a GRIB message that begins with these bytes.
 pub(super) fn no_message(file: &str, head: &[u8]) -> Error {
-    let cause = format!("no GRIB message found: the file {}", found(head));
+    let cause = format!(
+        "no GRIB message found: the file {}; --format bytes accepts any file",
+        found(head)
+    );
     Error::new(Code::Corrupt, file, cause)
 }
 

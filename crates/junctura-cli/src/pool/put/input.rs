@@ -64,7 +64,11 @@ impl InputSource {
         let about = opened.and_then(|file| file.metadata().map(|about| (file, about)));
         let (file, about) = about.map_err(|error| Error::new(Code::Io, name.as_str(), error.to_string()))?;
         if about.is_dir() {
-            return Err(Error::new(Code::InvalidArgument, name, "is a directory"));
+            return Err(Error::new(
+                Code::InvalidArgument,
+                name,
+                "is a directory; name its files, such as DIR/*.grib",
+            ));
         }
         // A file that the shell opened may have been read in part, and some that seem empty are not (those in /proc).
         let bytes = Some(about.len()).filter(|&bytes| about.is_file() && !is_stdin && bytes > 0);

@@ -138,6 +138,10 @@ impl PutTally {
     /// Records a failure. Returns it as an error, unless only this object is concerned and the others shall continue.
     pub(crate) fn failed(&mut self, error: Error) -> Result<()> {
         self.failed += 1;
+        if !self.arguments.keep_going && error.code() == Code::Corrupt {
+            let cause = format!("{}; --keep-going continues with the next intact message", error.cause());
+            return Err(Error::new(error.code(), error.subject(), cause));
+        }
         if !self.arguments.keep_going || !OF_ONE_OBJECT.contains(&error.code()) {
             return Err(error);
         }

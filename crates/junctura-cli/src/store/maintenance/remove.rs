@@ -11,7 +11,7 @@ use junctura_terminal::size;
 use serde_json::json;
 
 use crate::attributes::about_selector;
-use crate::store::StoreArguments;
+use crate::store::{NOTHING_MATCHES, StoreArguments};
 
 const PURGE_EXAMPLES: &str = "Examples:
   junctura store purge --store /data/archive                       all masked versions
@@ -86,7 +86,7 @@ pub(crate) fn wipe(arguments: &WipeArguments) -> Result<()> {
     let listing = timed("looking", || store.snapshot()?.versions(&selector));
     let listing = about_selector(listing, &selector)?;
     if listing.is_empty() {
-        return Err(Error::new(Code::NotFound, selector, "nothing matches"));
+        return Err(Error::new(Code::NotFound, selector, NOTHING_MATCHES));
     }
     arguments.how.remove(&store, &listing, || {
         if arguments.yes {

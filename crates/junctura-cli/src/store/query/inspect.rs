@@ -11,7 +11,7 @@ use junctura_terminal::size;
 use serde_json::json;
 
 use crate::store::query::following::{FollowEnd, FollowedStep, follow};
-use crate::store::{StoreArguments, VersionsArguments};
+use crate::store::{NOTHING_MATCHES, StoreArguments, VersionsArguments};
 
 const EXAMPLES: &str = "Examples:
   junctura store inspect --store /data/archive param=t,step=6
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &InspectArguments) -> Result<()> {
     let snapshot = store.snapshot()?;
     let listing = arguments.versions.list(&snapshot, &selector)?;
     if listing.is_empty() {
-        return Err(Error::new(Code::NotFound, selector, "nothing matches"));
+        return Err(Error::new(Code::NotFound, selector, NOTHING_MATCHES));
     }
     for object in &listing {
         interrupt.check()?;

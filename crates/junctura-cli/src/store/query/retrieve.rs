@@ -12,9 +12,9 @@ use junctura_terminal::size;
 use crate::attributes::about_selector;
 use crate::pool::get::got::RetrievedObject;
 use crate::pool::get::taker::{IntoArguments, PayloadTaker};
-use crate::store::StoreArguments;
 use crate::store::query::following::{FollowEnd, FollowedStep, follow};
 use crate::store::query::order::{OrderedObject, order};
+use crate::store::{NOTHING_MATCHES, StoreArguments};
 
 /// Maximum number of missing objects that are named one by one.
 const NAMED_MAX: usize = 20;
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &RetrieveArguments) -> Result<()> {
     }
     let listing = arguments.find(&store, &selector, &interrupt)?;
     if listing.is_empty() {
-        return Err(Error::new(Code::NotFound, selector, "nothing matches"));
+        return Err(Error::new(Code::NotFound, selector, NOTHING_MATCHES));
     }
     let mut retrieval = PayloadRetrieval::new(arguments, &interrupt)?;
     retrieval.progress.expect(Some(listing.bytes()));

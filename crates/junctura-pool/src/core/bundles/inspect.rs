@@ -63,7 +63,7 @@ impl BundleTable {
             return Ok(self.tree(number).into_iter().collect());
         }
         path::check_path(path, &self.config.limits)?;
-        let cause = "no bundle has this path, or it is forgotten";
+        let cause = "no bundle has this path, or it ended long ago; `junctura pool bundle list` lists them";
         Err(Error::new(Code::NotFound, subject(Some(path)), cause))
     }
 

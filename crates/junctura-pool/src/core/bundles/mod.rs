@@ -236,7 +236,11 @@ fn subject(path: Option<&str>) -> String {
 }
 
 fn closed(subject: &str) -> Error {
-    Error::new(Code::BundleClosed, subject, "it is complete")
+    Error::new(
+        Code::BundleClosed,
+        subject,
+        "it is complete; open another path, or declare more members",
+    )
 }
 
 impl BundleTable {

@@ -202,7 +202,11 @@ impl InterestTable {
                 .filter(|c| !c.is_control())
                 .take(REQUIREMENT_NAME_BYTES_MAX)
                 .collect();
-            Error::new(Code::NotFound, subject(&name), "there is none of this name")
+            Error::new(
+                Code::NotFound,
+                subject(&name),
+                "no requirement or group has this name; `junctura pool stat` lists them",
+            )
         })
     }
 

@@ -138,11 +138,10 @@ impl ObjectTable {
         };
         let first: Vec<_> = self.config.schemas.iter().map(|schema| schema.find(name)).collect();
         if first.iter().all(Option::is_none) {
-            return Err(Error::new(
-                Code::InvalidArgument,
-                "order",
-                format!("no schema has an attribute {name}"),
-            ));
+            let near = self.config.schemas.iter().find_map(|schema| schema.nearest_name(name));
+            let meant = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            let cause = format!("no schema has an attribute {name}{meant}");
+            return Err(Error::new(Code::InvalidArgument, "order", cause));
         }
         Ok(ResolvedOrder { first: Some(first) })
     }

@@ -81,7 +81,7 @@ fn a_seal_completes_one_without_a_number() {
     assert_eq!(world.heard(c), ["1: got b v2 "]);
     world.stage(p, 5, 1, "c", "");
     world.ask(p, 6, Request::Seal(1));
-    let closed = "BundleClosed it is complete";
+    let closed = "BundleClosed it is complete; open another path, or declare more members";
     assert_eq!(world.heard(p), [format!("5: {closed}"), format!("6: {closed}")]);
 }
 
@@ -125,7 +125,7 @@ fn one_too_many_is_refused_and_an_early_seal_too() {
     );
     world.open(p, 8, "a", 2);
     world.open(p, 9, "a/d", 0);
-    let closed = "BundleClosed it is complete";
+    let closed = "BundleClosed it is complete; open another path, or declare more members";
     assert_eq!(world.heard(p), [format!("8: {closed}"), format!("9: {closed}")]);
 }
 
@@ -314,7 +314,7 @@ fn a_nested_one_is_a_member_and_the_whole_tree_is_visible_at_once() {
     world.ask(q, 5, Request::Seal(1));
     list_bundles(&mut world, c, 1, "", Some("a"));
     assert_eq!(world.heard(c), ["1: bundles a:open:1/2 a/b:complete:2/2"]);
-    let closed = "BundleClosed it is complete";
+    let closed = "BundleClosed it is complete; open another path, or declare more members";
     assert_eq!(
         world.heard(q),
         [
@@ -410,7 +410,7 @@ fn an_orphan_can_be_adopted_until_its_timeout_and_is_aborted_then() {
     world.demand_key(c, 2, "x", Some(0));
     assert_eq!(
         world.heard(c),
-        ["2: NotFound no such object is in the pool now"],
+        ["2: NotFound no object in the pool matches now; a demand with a timeout waits for one"],
         "and not Gone"
     );
     world.open(q, 4, "b", 7);
@@ -545,9 +545,9 @@ fn a_path_is_remembered_as_long_as_its_objects_and_then_as_a_tombstone() {
     assert_eq!(
         world.heard(p)[3..],
         [
-            "3: BundleClosed it is complete",
+            "3: BundleClosed it is complete; open another path, or declare more members",
             "4: done 1",
-            "5: BundleClosed it is complete",
+            "5: BundleClosed it is complete; open another path, or declare more members",
             "6: began v1"
         ]
     );
@@ -670,13 +670,13 @@ fn only_who_asks_for_it_sees_what_is_staged() {
         world.heard(c),
         [
             "1: got x v0 one",
-            "2: NotFound no such object is in the pool now",
+            "2: NotFound no object in the pool matches now; a demand with a timeout waits for one",
             "3: got x v0 one",
             "4: began v1",
             "4: listed plain x.",
             "5: began v1",
             "5: listed x.",
-            "6: NotFound no bundle has this path, or it is forgotten"
+            "6: NotFound no bundle has this path, or it ended long ago; `junctura pool bundle list` lists them"
         ]
     );
     world.ask(p, 4, Request::Seal(1));

@@ -72,7 +72,7 @@ fn what_has_yet_to_go_is_seen_by_nobody() {
         [
             "1: began v5",
             "1: listed .",
-            "2: NotFound no such object is in the pool now",
+            "2: NotFound no object in the pool matches now; a demand with a timeout waits for one",
             "3: began v5",
             "3: live",
             "4: began v5"
@@ -228,7 +228,10 @@ fn what_a_requirement_kept_goes_in_turns_when_it_ends() {
     world.pass(0);
     assert_eq!(world.heard(p), ["6: done 5"]);
     assert_eq!(world.core.stat().totals.expired, 5);
-    assert_eq!(world.heard(c)[1..], ["2: NotFound no such object is in the pool now"]);
+    assert_eq!(
+        world.heard(c)[1..],
+        ["2: NotFound no object in the pool matches now; a demand with a timeout waits for one"]
+    );
 }
 
 #[test]
@@ -309,6 +312,9 @@ fn timers_come_in_their_time_while_very_many_go() {
     offer_five(&mut world, p);
     world.demand(c, 1, "name=z", Some(10));
     world.pass(10);
-    assert_eq!(world.heard(c), ["1: Timeout no matching object arrived in time"]);
+    assert_eq!(
+        world.heard(c),
+        ["1: Timeout no matching object arrived in time; `junctura ls` lists what is there"]
+    );
     assert_eq!(visible(&world), 3);
 }

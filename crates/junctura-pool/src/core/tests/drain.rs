@@ -86,8 +86,11 @@ fn nothing_new_is_taken_and_who_waits_is_told() {
     assert_eq!(world.heard(p), [6, 7].map(|number| format!("{number}: {REFUSED}")));
     let heard = world.heard(c);
     assert_eq!(heard[..2], [6, 7].map(|number| format!("{number}: {REFUSED}")));
-    assert_eq!(heard[2], "8: NotFound no such object is in the pool now");
-    // Visible objects can be read, and no refused offer appears.
+    assert_eq!(
+        heard[2],
+        "8: NotFound no object in the pool matches now; a demand with a timeout waits for one"
+    );
+    // What is there can be looked at, and nothing of what was refused comes back.
     world.list(c, 9, "", "");
     assert_eq!(world.heard(c)[1], "9: listed a.");
     world.pass(100);

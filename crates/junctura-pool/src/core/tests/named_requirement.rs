@@ -216,7 +216,7 @@ fn anybody_retracts_it_and_all_who_use_it_are_told() {
             "3: got b v2 ",
             "9: retracted n \"\" by p",
             "4: done 2",
-            "5: NotFound there is none of this name",
+            "5: NotFound no requirement or group has this name; `junctura pool stat` lists them",
         ]
     );
     let heard = world.heard(d);
@@ -229,7 +229,7 @@ fn anybody_retracts_it_and_all_who_use_it_are_told() {
         [
             "1: began v0",
             "1: Closed it was retracted",
-            "3: NotFound there is none of this name",
+            "3: NotFound no requirement or group has this name; `junctura pool stat` lists them",
         ]
     );
     assert_eq!(

@@ -72,7 +72,11 @@ impl Core {
             return Ok(());
         }
         if demand.timeout_ms == Some(0) {
-            return Err(Error::new(Code::NotFound, subject, "no such object is in the pool now"));
+            return Err(Error::new(
+                Code::NotFound,
+                subject,
+                "no object in the pool matches now; a demand with a timeout waits for one",
+            ));
         }
         self.drain.may_come()?;
         let waiting = WaitingDemand {
@@ -158,7 +162,7 @@ impl ClientRequests {
         let error = Error::new(
             Code::Timeout,
             waiting.selectors.text(),
-            "no matching object arrived in time",
+            "no matching object arrived in time; `junctura ls` lists what is there",
         );
         _ = self.end_interest(id);
         self.settle(client, request);

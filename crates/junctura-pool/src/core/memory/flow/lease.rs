@@ -16,6 +16,7 @@ use crate::core::engine::timers::TimerEvent;
 use crate::core::exchange::ObjectExchange;
 use crate::core::memory::lease_queue::WaitingLease;
 use crate::core::memory::payload::PayloadMemory;
+use crate::core::objects::flow::offer::too_large;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
@@ -116,7 +117,7 @@ impl ObjectExchange {
     ) -> Result<()> {
         let limit = self.config.limits.payload_bytes.min(self.config.budget_bytes);
         if lease.payload_bytes > limit {
-            let cause = format!("{} bytes; the pool takes {limit}", lease.payload_bytes);
+            let cause = too_large(lease.payload_bytes, limit);
             return Err(Error::new(Code::TooLarge, "payload", cause));
         }
         if self.memory.waiting_leases.may_be_passed()

@@ -443,10 +443,15 @@ impl PayloadMemory {
     }
 }
 
+/// Returns the cause of an error for a payload above the largest one.
+pub(in crate::core) fn too_large(bytes: u64, limit: u64) -> String {
+    format!("{bytes} bytes; this pool takes at most {limit}; serve it with a larger budget, or divide the payload")
+}
+
 fn check_length(length: u64, limit: u64) -> Result<()> {
     if length <= limit {
         return Ok(());
     }
-    let cause = format!("{length} bytes; the pool takes {limit}");
+    let cause = too_large(length, limit);
     Err(Error::new(Code::TooLarge, "payload", cause))
 }

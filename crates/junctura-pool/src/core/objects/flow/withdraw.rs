@@ -49,7 +49,7 @@ impl Core {
             return Err(Error::new(
                 Code::NotFound,
                 text,
-                "no object with this key is in the pool",
+                "no object in the pool has this key; `junctura ls` lists the keys",
             ));
         }
         exchange.take_out(client, request, objects, withdraw, fx)
