@@ -19,6 +19,7 @@ use crate::core::objects::key_table::{KeyEntry, KeyTable, hash};
 use crate::core::objects::look_ahead::PreparedRequest;
 use crate::core::objects::object::{ObjectRow, ObjectState, RemovalReason, RetainedUntil, SpareBuffers};
 use crate::core::objects::order::sortable_key;
+use crate::core::objects::survey::OpenSurvey;
 use crate::core::objects::tombstone::TombstoneTable;
 
 /// Address space for the first objects. A table of this size is a mapping of its own, which grows without being copied; memory is taken as
@@ -42,6 +43,8 @@ pub(in crate::core) struct ObjectTable {
     pub(in crate::core) ahead: BTreeMap<u32, PreparedRequest>,
     /// Whose request is going on, where it was prepared.
     pub(in crate::core) ahead_of: Option<u32>,
+    /// What the next requests of clients have counted so far.
+    pub(in crate::core) surveys: BTreeMap<u32, Box<OpenSurvey>>,
     pub(in crate::core) expiries: ExpiryQueue,
     pub(in crate::core) spare: SpareBuffers,
     /// Bytes of records.
@@ -65,6 +68,7 @@ impl ObjectTable {
             unindexed: VecDeque::new(),
             ahead: BTreeMap::new(),
             ahead_of: None,
+            surveys: BTreeMap::new(),
             expiries: ExpiryQueue::default(),
             spare: SpareBuffers::default(),
             record_bytes: 0,
