@@ -186,7 +186,7 @@ impl LsArguments {
         interrupt: &InterruptFlag,
         list: &mut ListOutput<'_>,
     ) -> Result<()> {
-        let (mut left, mut last): (Option<u64>, Option<Entry>) = (self.limit, None);
+        let (mut left, mut behind): (Option<u64>, Option<Entry>) = (self.limit, None);
         loop {
             let limit = left.map(|left| left.min(PAGE as u64) as u32);
             let options = ListOptions {
@@ -194,14 +194,14 @@ impl LsArguments {
                 incomplete: self.incomplete,
                 bundle: self.bundle.as_deref(),
                 limit,
-                after: last.as_deref(),
+                after: behind.as_deref(),
             };
             let before = list.total.objects;
             for page in about_selector(pool.list_with(selector, options), selector)? {
                 interrupt.check()?;
                 let mut page = about_selector(page, selector)?;
                 list.write(&page.iter().map(ListedObject::from).collect::<Vec<_>>())?;
-                last = page.pop().or(last);
+                behind = page.pop().or(behind);
             }
             let got = list.total.objects - before;
             left = left.map(|left| left - got);
