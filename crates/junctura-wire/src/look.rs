@@ -71,7 +71,7 @@ pub struct TalliedGroup<'a> {
     pub bytes: Option<u64>,
 }
 
-/// A place in the order of a list: that of an object, which may be gone.
+/// A position in the order of a list: that of an object, which may have left.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct ListPosition<'a> {

@@ -1,4 +1,4 @@
-//! What a look at a large pool costs its server.
+//! Measures the cost of a look at a large pool for its server.
 //!
 //! A pool of its own is filled with forecasts of 50 members, 20 levels and 10 parameters. Then it is counted, counted by an attribute, or its first 500
 //! objects are listed, several times.

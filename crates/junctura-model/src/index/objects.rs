@@ -107,8 +107,8 @@ impl ObjectIndex {
         self.find(selector.expr()).slots
     }
 
-    /// Returns the slots of all objects that the selector matches, and perhaps of some that it does not; and whether it
-    /// matches each of them.
+    /// Returns the slots of all objects that the selector matches, and perhaps of others; and whether it matches each
+    /// object.
     #[must_use]
     pub fn found(&self, selector: &Selector) -> (RoaringBitmap, bool) {
         let found = self.find(selector.expr());

@@ -147,7 +147,7 @@ impl Server {
         self.visitor_share.note_turn(began, self.now());
     }
 
-    /// Whether a visitor waits, and it is the turn of those: nobody else waits for one now.
+    /// Returns whether a visitor waits and the turn of visitors is due.
     pub(super) fn visitors_may_go_on(&self) -> bool {
         !self.visitors.is_empty() && self.now() >= self.visitor_share.due_at()
     }

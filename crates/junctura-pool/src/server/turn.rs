@@ -9,8 +9,8 @@
 //! Between two looks at sockets, the turns of light clients together take the time of one. The client whose turns have taken the least
 //! time is first ([`FairOrder`]). Turns are short while many clients are at work. A client whose requests take long is heavy until it
 //! has made some that do not. All heavy clients together get a short turn between two looks at sockets; while others are at work, they
-//! get a fifth of the time. Clients that only look at the pool ([`junctura_wire::body::Hello::visits`]) come last: while any others are at
-//! work, all visitors together get a short turn of 0.2 ms, and then the others have 99 times what it took.
+//! get a fifth of the time. Clients that only look at the pool ([`junctura_wire::body::Hello::visits`]) are served last: while other
+//! clients are active, all visitors together get a turn of 0.2 ms, and after it other clients get 99 times its duration.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -114,12 +114,12 @@ impl ReadTurn {
     }
 }
 
-/// What a client is here for.
+/// The role of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientRole {
-    /// It takes part in the exchange of objects.
+    /// Exchanges objects.
     Participant,
-    /// It only looks at the pool: its turns come last.
+    /// Only looks at the pool, and is served last.
     Visitor,
 }
 

@@ -77,7 +77,7 @@ pub struct Tallied {
     pub sequence: u64,
     /// How many were not looked at.
     pub newer: u64,
-    /// How many have this schema and size; `None` where sizes were not asked for, or of those that have none.
+    /// How many have this schema and size; `None` where sizes were not requested, or are absent.
     pub groups: Vec<((u16, Option<i64>), u64)>,
     /// How many are in further groups.
     pub others: u64,

@@ -37,7 +37,7 @@ fn first(selector: &str, limit: u64) -> ListRequest<'_> {
     }
 }
 
-/// What is visible up to a number and matches: names, sizes and lengths.
+/// Returns names, sizes and lengths of the matching objects that are visible, up to a number.
 fn matching(world: &World, selector: &str, newest: u64) -> Vec<(String, i64, u64)> {
     let objects = &world.core.exchange.objects;
     let selectors = SelectorSet::parse(selector, &objects.config.schemas).unwrap();
@@ -112,7 +112,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Asks, and compares. What was prepared may have looked at objects of a list that have left since.
+/// Sends the request and compares the answer. A prepared list may have objects that have left since.
 fn compare(world: &mut World, client: u32, number: u64, question: &Request<'_>, is_prepared: bool) {
     world.ask(client, number, question.clone());
     let heard = world.heard(client);
@@ -277,7 +277,7 @@ fn groups_beyond_the_limit_are_counted_together() {
         ..tally("", &["size"])
     });
     assert!(!world.core.look_ahead(c, &question) && !world.core.look_ahead(c, &question));
-    // One of those that are counted apart, and one of the others.
+    // An object of a listed group, and one of the others.
     world.withdraw(p, 1, "n1", Some(0), true);
     world.withdraw(p, 2, "n3", Some(0), true);
     world.ask(c, 3, question);
@@ -305,7 +305,7 @@ fn a_short_list_goes_on_behind_a_place() {
         }),
     );
     assert_eq!(world.heard(c), ["1: began v20", "1: listed n17 n5 n9 n10."]);
-    // The object of the place may be gone, or never have been there.
+    // The object at the position may have left, or never have existed.
     world.withdraw(p, 2, "n9", Some(0), true);
     for (name, size) in [("n9", 1), ("n8888", 1)] {
         let position = after(&world, name, size);

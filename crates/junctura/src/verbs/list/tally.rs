@@ -61,6 +61,18 @@ pub struct Tally {
 }
 
 /// The objects of one schema with the same values.
+///
+/// ```
+/// # use junctura::{Pool, TallyGroup, TallyOptions};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// # pool.offer([("name", "a")], b"bytes")?;
+/// let tally = pool.tally("", TallyOptions { by: &["name"], ..TallyOptions::default() })?;
+/// let TallyGroup { values, objects, .. } = &tally.groups[0];
+/// assert_eq!((values[0].as_deref(), *objects), (Some("a"), 1));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct TallyGroup {
     /// Their schema.

@@ -23,57 +23,13 @@ impl Core {
         fx: &mut impl Effects,
     ) -> Result<()> {
         match request {
-            Request::Tally(tally) => self.tally(client, number, tally, fx),
-            Request::List(list) if list.limit.is_some() => self.list_first(client, number, list, fx),
+            Request::Tally(tally) => ClientSurvey::of(&mut self.exchange, client).tally(number, tally, fx),
+            Request::List(list) if list.limit.is_some() => {
+                ClientSurvey::of(&mut self.exchange, client).list_first(number, list, fx)
+            }
             Request::List(list) => self.list(client, number, &list, fx),
             _ => Ok(()),
         }
-    }
-
-    /// Answers how many objects match.
-    fn tally(&mut self, client: u32, number: u64, tally: TallyRequest<'_>, fx: &mut impl Effects) -> Result<()> {
-        let is_of_filed = tally.filed_only;
-        let survey = ClientSurvey::of(&mut self.exchange, client).finish(&Request::Tally(tally))?;
-        let objects = &self.exchange.objects;
-        let filed: u64 = objects
-            .listing
-            .iter()
-            .map(junctura_model::index::ObjectIndex::len)
-            .sum();
-        let newer = if is_of_filed {
-            self.exchange.asked.count.visible.saturating_sub(filed)
-        } else {
-            0
-        };
-        if let SurveyFinding::Tally { groups, .. } = &survey.finding {
-            fx.reply(client, number, &Reply::Tallied(groups.answer(survey.since, newer)));
-        }
-        Ok(())
-    }
-
-    /// Lists the first objects of an order.
-    fn list_first(&mut self, client: u32, number: u64, list: ListRequest<'_>, fx: &mut impl Effects) -> Result<()> {
-        self.exchange.asked.clients.may_ask(client, number)?;
-        let survey = ClientSurvey::of(&mut self.exchange, client).finish(&Request::List(list))?;
-        let SurveyFinding::First(first) = survey.finding else {
-            return Ok(());
-        };
-        let (sorting, mut entries) = first.into_parts();
-        entries.reverse();
-        let bytes = size_of::<OpenListing>() + entries.len() * size_of::<u32>();
-        let exchange = &mut self.exchange;
-        if let Err(refusal) = exchange.asked.clients.weigh_asked(client, bytes) {
-            for id in entries {
-                exchange.objects.unwatch(id);
-            }
-            return Err(refusal);
-        }
-        let rest = IncrementalSort::merged(vec![entries], Vec::new());
-        let listing = PendingAnswer::List(Box::new(OpenListing { sorting, rest, bytes }));
-        exchange.asked.clients.add_pending(client, number, listing)?;
-        fx.reply(client, number, &Reply::Began(survey.since));
-        exchange.asked.clients.more(&mut exchange.objects, client, number, fx);
-        Ok(())
     }
 }
 
@@ -86,6 +42,55 @@ pub(in crate::core) struct ClientSurvey<'a> {
 impl<'a> ClientSurvey<'a> {
     pub(in crate::core) fn of(exchange: &'a mut ObjectExchange, client: u32) -> Self {
         Self { exchange, client }
+    }
+
+    /// Answers how many objects match.
+    fn tally(&mut self, number: u64, tally: TallyRequest<'_>, fx: &mut impl Effects) -> Result<()> {
+        let is_of_filed = tally.filed_only;
+        let survey = self.finish(&Request::Tally(tally))?;
+        let objects = &self.exchange.objects;
+        let filed: u64 = objects
+            .listing
+            .iter()
+            .map(junctura_model::index::ObjectIndex::len)
+            .sum();
+        let newer = if is_of_filed {
+            self.exchange.asked.count.visible.saturating_sub(filed)
+        } else {
+            0
+        };
+        if let SurveyFinding::Tally { groups, .. } = &survey.finding {
+            fx.reply(self.client, number, &Reply::Tallied(groups.answer(survey.since, newer)));
+        }
+        Ok(())
+    }
+
+    /// Lists the first objects of an order.
+    fn list_first(&mut self, number: u64, list: ListRequest<'_>, fx: &mut impl Effects) -> Result<()> {
+        self.exchange.asked.clients.may_ask(self.client, number)?;
+        let survey = self.finish(&Request::List(list))?;
+        let SurveyFinding::First(first) = survey.finding else {
+            return Ok(());
+        };
+        let (sorting, mut entries) = first.into_parts();
+        entries.reverse();
+        let bytes = size_of::<OpenListing>() + entries.len() * size_of::<u32>();
+        let exchange = &mut *self.exchange;
+        if let Err(refusal) = exchange.asked.clients.weigh_asked(self.client, bytes) {
+            for id in entries {
+                exchange.objects.unwatch(id);
+            }
+            return Err(refusal);
+        }
+        let rest = IncrementalSort::merged(vec![entries], Vec::new());
+        let listing = PendingAnswer::List(Box::new(OpenListing { sorting, rest, bytes }));
+        exchange.asked.clients.add_pending(self.client, number, listing)?;
+        fx.reply(self.client, number, &Reply::Began(survey.since));
+        exchange
+            .asked
+            .clients
+            .more(&mut exchange.objects, self.client, number, fx);
+        Ok(())
     }
 
     /// Prepares a survey by one step. Returns whether the request may be made, as [`Core::look_ahead`].
@@ -116,7 +121,7 @@ impl<'a> ClientSurvey<'a> {
         if is_begun {
             return self.go_on();
         }
-        // What is wrong with it is the request's to refuse.
+        // The request itself reports the error.
         let Ok(survey) = self.begin(asked, request) else {
             return true;
         };
@@ -128,7 +133,7 @@ impl<'a> ClientSurvey<'a> {
     ///
     /// # Errors
     /// Why the request is refused.
-    fn finish(mut self, request: &Request<'_>) -> Result<OpenSurvey> {
+    fn finish(&mut self, request: &Request<'_>) -> Result<OpenSurvey> {
         let asked = survey_bytes(request).unwrap_or_default();
         let is_it = self
             .exchange
@@ -179,7 +184,7 @@ impl<'a> ClientSurvey<'a> {
         }
     }
 
-    /// Goes on with a client's survey. Returns whether it is over, or refused.
+    /// Executes one step of a client's survey. Returns whether it is complete or refused.
     fn go_on(&mut self) -> bool {
         let sight = self.exchange.sight();
         let Some(mut survey) = self.exchange.objects.surveys.remove(&self.client) else {

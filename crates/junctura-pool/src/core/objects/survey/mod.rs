@@ -7,7 +7,7 @@
 //!            not filed yet --'
 //! ```
 //! A survey looks at objects up to the newest number of its beginning. It does not complete the listing index: objects that are not filed are
-//! looked at where they are. What leaves between two steps is taken out of what was counted. The first objects of an order are watched, as
+//! looked at where they are. An object that leaves between two steps is subtracted. The first objects of an order are watched, as
 //! those of a list are, so they stay until they were sent.
 
 mod first_entries;
@@ -42,22 +42,22 @@ pub(in crate::core) struct OpenSurvey {
     looked_until: u64,
     /// Filed objects that have yet to be looked at.
     left: RoaringBitmap,
-    /// The same, which came into the index meanwhile.
+    /// Objects that entered the index since then, and have yet to be looked at.
     late: RoaringBitmap,
     /// Per schema: those that are left match.
     is_exact: Vec<bool>,
     pub(in crate::core) finding: SurveyFinding,
-    /// What it weighs on its client.
+    /// The bytes that count against its client.
     pub(in crate::core) bytes: usize,
     /// Why the request is refused.
     pub(in crate::core) refusal: Option<Error>,
 }
 
-/// What a survey keeps.
+/// The results of a survey so far.
 pub(in crate::core) enum SurveyFinding {
     Tally {
         groups: TallyGroups,
-        /// The slots of those that were counted.
+        /// The slots of the counted objects.
         counted: RoaringBitmap,
     },
     First(FirstEntries),
@@ -101,7 +101,7 @@ impl OpenSurvey {
     }
 
     /// # Errors
-    /// `InvalidArgument` for an order that no schema has, a limit out of bounds, and what goes with no limit.
+    /// `InvalidArgument` for an order that no schema has, a limit out of bounds, and options that exclude a limit.
     pub(in crate::core) fn of_list(
         objects: &ObjectTable,
         asked: Vec<u8>,
@@ -163,7 +163,7 @@ impl OpenSurvey {
 
     /// Bytes of what it keeps.
     pub(in crate::core) fn kept_bytes(&self) -> usize {
-        // What was counted and what came late are sets of about the same size as what is left at the beginning.
+        // The sets of counted and of late objects together are about as large as the candidates at the beginning.
         match &self.finding {
             SurveyFinding::Tally { groups, counted } => {
                 groups.bytes() + (self.left.serialized_size() + counted.serialized_size()) + self.asked.len()

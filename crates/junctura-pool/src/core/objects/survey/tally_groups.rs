@@ -52,7 +52,7 @@ impl TallyAttribute {
 
 impl TallyGroups {
     /// # Errors
-    /// `InvalidArgument` for an attribute that no schema has, too many of them, or a limit out of bounds.
+    /// `InvalidArgument` for an attribute that no schema has, too many attributes, or a limit out of bounds.
     pub(super) fn new(schemas: &[Arc<Schema>], tally: &TallyRequest<'_>) -> Result<Self> {
         let invalid = |subject: &str, cause: String| Err(Error::new(Code::InvalidArgument, subject, cause));
         if !(1..=TallyRequest::GROUPS_MAX).contains(&tally.limit) {
