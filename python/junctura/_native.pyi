@@ -16,6 +16,7 @@ from typing_extensions import Buffer, Self
 
 from junctura._native_grib import _packed, _sections, _simple_points, _unpack, _with_values
 from junctura._native_model import (
+    BundleEntry,
     Described,
     Entry,
     Event,
@@ -27,6 +28,8 @@ from junctura._native_model import (
     Released,
     Schema,
     Selector,
+    Tally,
+    TallyGroup,
     Version,
     _Attributes,
     _Communicator,
@@ -94,6 +97,8 @@ __all__ = [
     "Store",
     "Stored",
     "Subscription",
+    "Tally",
+    "TallyGroup",
     "Timer",
     "Version",
     "_Answer",
@@ -359,33 +364,6 @@ class Bundle:
     def __exit__(
         self, kind: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
     ) -> None: ...
-
-@final
-class BundleEntry:
-    @property
-    def number(self) -> int: ...
-    @property
-    def path(self) -> str | None: ...
-    @property
-    def state(self) -> Literal["open", "complete", "visible"]: ...
-    @property
-    def declared(self) -> int | None: ...
-    @property
-    def members(self) -> int: ...
-    @property
-    def staged_bytes(self) -> int: ...
-    @property
-    def openers(self) -> int: ...
-    @property
-    def orphaned_for(self) -> float | None: ...
-    @property
-    def attributes(self) -> dict[str, _Value]: ...
-    @property
-    def first(self) -> Version | None: ...
-    @property
-    def visible(self) -> int: ...
-    @property
-    def parent(self) -> int | None: ...
 
 @final
 class Pipeline:
@@ -690,7 +668,18 @@ class Pool:
         order_by: str | None = None,
         incomplete: bool = False,
         bundle: str | None = None,
+        limit: int | None = None,
+        after: Described | None = None,
     ) -> builtins.list[Entry]: ...
+    def tally(
+        self,
+        selector: str = "",
+        *,
+        by: Sequence[str] = (),
+        limit: int = 1000,
+        sum_bytes: bool = False,
+        filed_only: bool = False,
+    ) -> Tally: ...
     def subscribe(self, selector: str = "", *, kinds: Sequence[_Kind] | None = None) -> Subscription: ...
     def withdraw(
         self,

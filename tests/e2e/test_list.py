@@ -51,6 +51,35 @@ def test_counts_and_trees(full: Shell, fields: dict[Field, bytes]) -> None:
     assert branch["axes"]["param"] == ["t", "u"]
 
 
+@pytest.mark.parametrize(
+    "selector", ["*", "param=t", "step=6,number=2/3", "param=t or levelist=500", "name=other", "KEY"]
+)
+def test_a_counted_tree_is_that_of_the_list(full: Shell, selector: str) -> None:
+    for name in ("other", "a b", "x=y,z"):
+        full.run("put", "-", "--schema", "free", "--set", f"name={name}", "--set", "space=s", stdin=b"payload")
+    full.run("put", "-", "--schema", "free", "--set", "name=other", stdin=b"without a space")
+    if selector == "KEY":
+        selector = full.documents("ls", "--json", "param=t")[0]["key"]
+    for options in (["--tree"], ["--tree", "--json"]):
+        # With members of incomplete bundles, of which there are none, it is made of a list.
+        assert full.text("ls", *options, selector) == full.text("ls", *options, "--incomplete", selector)
+    counted, listed = (full.documents("ls", "--count", "--json", *more, selector) for more in ([], ["--incomplete"]))
+    assert counted == listed
+
+
+def test_a_limit_gives_the_first_of_the_order(full: Shell) -> None:
+    for order in ([], ["--sort", "number"]):
+        entries = full.documents("ls", "--json", *order)
+        for limit in (1, 7, len(entries), len(entries) + 1):
+            assert full.documents("ls", "--json", *order, "--limit", str(limit)) == entries[:limit]
+    with junctura.Pool(f"unix:{full.folder}/junctura/test.sock") as pool:
+        for number in range(2100):
+            pool.offer(b"", {"space": "many", "name": f"{number:04}"}, schema="free")
+    names = [entry["attributes"]["name"] for entry in full.documents("ls", "--json", "--limit", "2050", "space=many")]
+    assert names == [f"{number:04}" for number in range(2050)]
+    assert "--limit" in full.error(2, "ls", "--limit", "0")
+
+
 def test_json_lines_are_in_the_order_that_is_asked_for(full: Shell, fields: dict[Field, bytes]) -> None:
     by_number = [entry["attributes"]["number"] for entry in full.documents("ls", "--json", "--sort", "number")]
     assert by_number == sorted(field.number for field in fields)

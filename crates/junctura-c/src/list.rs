@@ -74,6 +74,7 @@ pub unsafe extern "C" fn jct_list(
                     order_by: words.text("order_by")?,
                     incomplete: words.flag("incomplete")?,
                     bundle: words.text("bundle")?,
+                    ..ListOptions::default()
                 };
                 words.finish()?;
                 Ok(ListState {

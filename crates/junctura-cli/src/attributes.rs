@@ -54,7 +54,11 @@ pub(crate) fn selector_of_present(arguments: &[String], pool: &Pool) -> Result<S
 
 /// Whether the pool, or the store behind it, has an object that matches.
 fn is_in_pool(pool: &Pool, selector: &str) -> Result<bool> {
-    let mut pages = pool.list_with(selector, ListOptions::default())?;
+    let first = ListOptions {
+        limit: Some(1),
+        ..ListOptions::default()
+    };
+    let mut pages = pool.list_with(selector, first)?;
     Ok(pages.next_page()?.is_some_and(|page| !page.is_empty()))
 }
 

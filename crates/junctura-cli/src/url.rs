@@ -97,6 +97,19 @@ impl PoolArguments {
         open_served(&self.pool, || self.open_with(interrupt, behind, name))
     }
 
+    /// As [`Self::connect_with`]; a client that visits only looks at the pool, and is served after others.
+    pub(crate) fn connect_to_list(
+        &self,
+        interrupt: &InterruptFlag,
+        behind: &BehindArguments,
+        visits: bool,
+        name: &str,
+    ) -> Result<Pool> {
+        let _slow = behind.url().map(SlowWork::store);
+        let builder = behind.put_behind(self.reader(name)).visitor(visits);
+        open_served(&self.pool, || interrupt.watch(builder).open())
+    }
+
     /// As [`Self::connect_with`], and waits until the pool is served, at most until the deadline.
     ///
     /// # Errors

@@ -85,7 +85,9 @@ impl Described {
         self.schema.value_in(self.record(), name)
     }
 
-    fn record(&self) -> RecordRef<'_> {
+    /// Returns the record of its attributes.
+    #[must_use]
+    pub fn record(&self) -> RecordRef<'_> {
         self.record.as_ref()
     }
 }

@@ -7,6 +7,7 @@ use junctura_model::index::ObjectIndex;
 use junctura_model::selector::testing::{TestRandom, random_record, random_selector};
 use junctura_model::{Record, Schema, Selector};
 use proptest::prelude::*;
+use roaring::RoaringBitmap;
 
 fn schemas() -> Vec<Arc<Schema>> {
     ["mars", "free", "record"]
@@ -20,6 +21,24 @@ fn verified(objects: &ObjectIndex, held: &BTreeMap<u32, Record>, selector: &Sele
         .iter()
         .filter(|slot| selector.matches(held[slot].as_ref()))
         .collect()
+}
+
+/// The numbers of each attribute's values are those of looking at each object.
+fn counted(objects: &ObjectIndex, held: &BTreeMap<u32, Record>, schema: &Schema, among: &RoaringBitmap) {
+    for (at, attribute) in schema.attributes().iter().enumerate() {
+        let id = schema.find(&attribute.name).unwrap();
+        assert_eq!(id.index(), at);
+        let Some(mut counts) = objects.value_counts(id, &attribute.name, among) else {
+            assert!(attribute.kind.list);
+            continue;
+        };
+        let mut expected = BTreeMap::new();
+        for text in among.iter().filter_map(|slot| held[&slot].as_ref().get(id)) {
+            *expected.entry(text).or_insert(0) += 1;
+        }
+        counts.sort_unstable();
+        assert_eq!(counts, expected.into_iter().collect::<Vec<_>>());
+    }
 }
 
 fn churn(seed: u64, rounds: usize) {
@@ -52,6 +71,12 @@ fn churn(seed: u64, rounds: usize) {
                 expected,
                 "seed {seed}, round {round}: {text:?}"
             );
+            let (found, is_exact) = objects.found(&selector);
+            assert!(
+                !is_exact || found.iter().eq(expected.iter().copied()),
+                "seed {seed}: {text:?}"
+            );
+            counted(&objects, &held, &schema, &found);
         }
         for (slot, record) in held {
             objects.remove(slot, record.as_ref(), &schema);

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use junctura_model::{Code, Error, Given, Result, Schema};
 use junctura_pool::core::Core;
 use junctura_pool::{Effects, PoolConfig, SpillConfig, SpillJob};
-use junctura_wire::body::{FollowRequest, Hello, ListOrder, ListRequest, RequireRequest, TargetBody, WithdrawRequest};
+use junctura_wire::body::{FollowRequest, Hello, ListRequest, RequireRequest, TargetBody, WithdrawRequest};
 use junctura_wire::fixed::{self, OfferHead, SegmentHead};
 use junctura_wire::{Reply, Request, VERSION};
 
@@ -145,12 +145,7 @@ fn measure(what: &str, count: u64) -> Result<String> {
         }
     }
     if what == "listed" {
-        pool.ask(Request::List(ListRequest {
-            selector: "".into(),
-            order: ListOrder::Key,
-            incomplete: false,
-            bundle: None,
-        }));
+        pool.ask(Request::List(ListRequest::default()));
     }
     let taken = resident_bytes()?.saturating_sub(before);
     let objects = pool.core.stat().objects;

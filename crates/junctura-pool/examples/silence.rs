@@ -17,8 +17,8 @@ use junctura_model::{Code, Error, Given, Result, Schema};
 use junctura_pool::core::Core;
 use junctura_pool::{Effects, PoolConfig, SpillJob};
 use junctura_wire::body::{
-    BundleRequest, DemandRequest, FollowRequest, GroupTerms, Hello, LeaseRequest, ListOrder, ListRequest,
-    RequireRequest, RetractRequest, TargetBody, WithdrawRequest,
+    BundleRequest, DemandRequest, FollowRequest, GroupTerms, Hello, LeaseRequest, ListRequest, RequireRequest,
+    RetractRequest, TargetBody, WithdrawRequest,
 };
 use junctura_wire::fixed::{self, OfferHead, SegmentHead};
 use junctura_wire::{Reply, Request, VERSION};
@@ -311,12 +311,7 @@ fn question(what: &str) -> Option<Request<'static>> {
         })
     };
     Some(match what {
-        "list" => Request::List(ListRequest {
-            selector: "".into(),
-            order: ListOrder::Key,
-            incomplete: false,
-            bundle: None,
-        }),
+        "list" => Request::List(ListRequest::default()),
         "follow" => Request::Follow(FollowRequest {
             window: 100,
             ..FollowRequest::default()

@@ -78,6 +78,8 @@ mod _native {
     #[pymodule_export]
     use crate::pool::bundles::PyBundleEntry;
     #[pymodule_export]
+    use crate::pool::tally::{PyTally, PyTallyGroup};
+    #[pymodule_export]
     use crate::pool::wait::{PendingDemand, PyTimer};
     #[pymodule_export]
     use crate::runtime::error::codes;

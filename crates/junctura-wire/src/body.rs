@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use minicbor::{Decode, Encode};
 
+use crate::look::ListPosition;
+
 /// A client's identity and expectations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
@@ -29,7 +31,7 @@ pub struct Hello<'a> {
     /// Bytes that each ring should have, if the connection is to continue through rings; `None`: it stays on the socket.
     #[n(6)]
     pub ring_bytes: Option<u32>,
-    /// It only looks at the counters or asks for the end: such a client is let in even while the server drains.
+    /// It only looks at the pool or asks for the end: it is let in even while the server drains, and served after others.
     #[cbor(n(7), default)]
     pub visits: bool,
     /// The route of the connection, and the reason; shown to others.
@@ -184,7 +186,7 @@ pub enum ListOrder<'a> {
 }
 
 /// Asks which objects match, without payloads.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct ListRequest<'a> {
     /// The selector's text.
@@ -199,6 +201,12 @@ pub struct ListRequest<'a> {
     /// Only objects offered, or to be offered, into the bundle of this path or one nested in it.
     #[n(3)]
     pub bundle: Option<Cow<'a, str>>,
+    /// Only the first so many, from 1 to [`ListPosition::OBJECTS_MAX`]; without the two fields above.
+    #[n(4)]
+    pub limit: Option<u64>,
+    /// Only those behind this place in the order; with a limit.
+    #[n(5)]
+    pub after: Option<ListPosition<'a>>,
 }
 
 /// Opens a bundle, or joins its openers: a term that one opener gives and another omits holds for both.

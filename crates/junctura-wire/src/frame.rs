@@ -187,6 +187,8 @@ kinds! {
     Pack = 30,
     /// Frees the keys of objects that are gone.
     Forget = 31,
+    /// Asks how many objects match.
+    Tally = 32,
 
     /// The answer to `Hello`.
     Welcome = 64,
@@ -228,6 +230,8 @@ kinds! {
     Bundled = 85,
     /// A part of what a rank wants of pieces of an array.
     Packed = 86,
+    /// How many objects match.
+    Tallied = 87,
 }
 
 impl FrameKind {

@@ -2,7 +2,7 @@
 //!
 //! A stream of **frames** flows each way; a frame is a 16-byte header and a body ([`frame`]). The frequent messages of an
 //! object (offer, delivery, release, their answers) have bodies of fixed little-endian layout ([`fixed`]); everything else
-//! is CBOR with numbered fields, which may grow without breaking older readers ([`body`]). [`Request`] is a client's
+//! is CBOR with numbered fields, which may grow without breaking older readers ([`body`], [`look`]). [`Request`] is a client's
 //! message, [`Reply`] a server's; both borrow from the buffer they were read from.
 //!
 //! Guarantees: the format does not depend on the carrier; decoding never panics, allocates in proportion to the actual size
@@ -12,6 +12,7 @@
 pub mod body;
 pub mod fixed;
 pub mod frame;
+pub mod look;
 mod reply;
 mod request;
 pub mod rights;

@@ -9,6 +9,7 @@ use crate::fixed::{
     self, CompletedHead, DeliveredHead, ListedHead, MemberVersion, PackedHead, RingsHead, SegmentHead, SlotAddress,
 };
 use crate::frame::{FrameKind, WireFrame};
+use crate::look::TalliedBody;
 use crate::request::{broken, cbor, frame, number, put, read};
 
 /// A server's reply, borrowed from the frame it arrived in (or from the server that is about to send it).
@@ -71,6 +72,8 @@ pub enum Reply<'a> {
         /// Elements, one behind the other.
         bytes: &'a [u8],
     },
+    /// How many objects match.
+    Tallied(TalliedBody<'a>),
 }
 
 /// A page of a list: objects one after the other, each a [`ListedHead`] and its record.
@@ -143,6 +146,7 @@ impl<'a> Reply<'a> {
                 let (head, bytes) = PackedHead::read_from_prefix(body).map_err(|_| broken(kind, "too short"))?;
                 Self::Packed { head, bytes }
             }
+            FrameKind::Tallied => Self::Tallied(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a reply")),
         })
     }
@@ -205,6 +209,7 @@ impl<'a> Reply<'a> {
             Self::Completed { .. } => FrameKind::Completed,
             Self::Bundled(_) => FrameKind::Bundled,
             Self::Packed { .. } => FrameKind::Packed,
+            Self::Tallied(_) => FrameKind::Tallied,
         }
     }
 
@@ -242,6 +247,7 @@ impl<'a> Reply<'a> {
                 out.extend_from_slice(head.as_bytes());
                 out.extend_from_slice(bytes);
             }
+            Self::Tallied(body) => put(body, out),
         });
     }
 }

@@ -12,6 +12,7 @@ use crate::body::{
 };
 use crate::fixed::{self, OfferHead, ReleasedHolding};
 use crate::frame::{FrameHeader, FrameKind, HEADER_BYTES, WireFrame};
+use crate::look::TallyRequest;
 use crate::shape;
 
 /// A client's request, borrowed from the frame it arrived in (or from the caller that is about to send it).
@@ -93,6 +94,8 @@ pub enum Request<'a> {
     Forget(ForgetRequest<'a>),
     /// See [`PackBody`].
     Pack(PackBody<'a>),
+    /// Asks how many objects match.
+    Tally(TallyRequest<'a>),
 }
 
 impl<'a> Request<'a> {
@@ -146,6 +149,7 @@ impl<'a> Request<'a> {
             FrameKind::Archived => Self::Archived(cbor(kind, body)?),
             FrameKind::Forget => Self::Forget(cbor(kind, body)?),
             FrameKind::Pack => Self::Pack(cbor(kind, body)?),
+            FrameKind::Tally => Self::Tally(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a request")),
         })
     }
@@ -180,6 +184,7 @@ impl<'a> Request<'a> {
             Self::Require(body) => Some(&body.selector),
             Self::Subscribe(body) => Some(&body.selector),
             Self::Bundles(body) => Some(&body.selector),
+            Self::Tally(body) => Some(&body.selector),
             _ => None,
         }
     }
@@ -218,6 +223,7 @@ impl<'a> Request<'a> {
             Self::Archived(_) => FrameKind::Archived,
             Self::Forget(_) => FrameKind::Forget,
             Self::Pack(_) => FrameKind::Pack,
+            Self::Tally(_) => FrameKind::Tally,
         }
     }
 
@@ -267,6 +273,7 @@ impl<'a> Request<'a> {
             Self::Archived(body) => put(body, out),
             Self::Forget(body) => put(body, out),
             Self::Pack(body) => put(body, out),
+            Self::Tally(body) => put(body, out),
         });
     }
 }

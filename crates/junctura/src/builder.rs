@@ -422,8 +422,8 @@ impl PoolBuilder {
         self
     }
 
-    /// Sets whether this client only reads counters or stops the server. The server accepts such a client even while it
-    /// drains ([`Pool::stop`]).
+    /// Sets whether this client only looks at the pool, or stops the server. The server accepts such a client even while
+    /// it drains ([`Pool::stop`]), and serves it after others: while they are active, in about 1 % of its time.
     ///
     /// ```
     /// # use junctura::Pool;

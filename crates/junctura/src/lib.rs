@@ -157,6 +157,7 @@ pub use verbs::bundle::{Bundle, BundleOptions, Completed, Staged};
 pub use verbs::bundles::{BundleEntry, BundleState};
 pub use verbs::demand::{DemandOptions, DemandSource};
 pub use verbs::follow::{Follow, FollowOptions, Gap, GapItem, Group, Item};
+pub use verbs::list::tally::{Tally, TallyGroup, TallyOptions};
 pub use verbs::list::{Entry, ListOptions, Pages};
 pub use verbs::offer::OfferOptions;
 pub use verbs::pipeline::{Ack, Pipeline};

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from junctura._native import (
         Allocation,
         BundleEntry,
+        Described,
         Entry,
         Object,
         Schema,
+        Tally,
         Version,
         _Answer,
         _Data,
@@ -479,13 +481,32 @@ class Pool(ArrayVerbs):
         order_by: str | None = None,
         incomplete: bool = False,
         bundle: str | None = None,
+        limit: int | None = None,
+        after: Described | None = None,
     ) -> builtins.list[Entry]:
         """Lists the visible objects that match, without payloads, as `junctura.Pool.list`; a thread fetches the
         list.
         """
         native = self.blocking
         return await beside(
-            lambda: native.list(selector, order_by=order_by, incomplete=incomplete, bundle=bundle),
+            lambda: native.list(
+                selector, order_by=order_by, incomplete=incomplete, bundle=bundle, limit=limit, after=after
+            ),
+        )
+
+    async def tally(
+        self,
+        selector: str = "",
+        *,
+        by: Sequence[str] = (),
+        limit: int = 1000,
+        sum_bytes: bool = False,
+        filed_only: bool = False,
+    ) -> Tally:
+        """Counts the visible objects that match, as `junctura.Pool.tally`; a thread fetches the numbers."""
+        native = self.blocking
+        return await beside(
+            lambda: native.tally(selector, by=by, limit=limit, sum_bytes=sum_bytes, filed_only=filed_only),
         )
 
     def subscribe(self, selector: str = "", *, kinds: Sequence[_Kind] | None = None) -> Subscription:

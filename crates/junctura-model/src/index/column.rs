@@ -135,6 +135,13 @@ impl IndexColumn {
             .filter_map(|(&number, text)| Some((number, self.value(text)?)))
     }
 
+    /// Returns each value and a number made of its objects; `None` where there are very many, or an object may have several.
+    pub(super) fn counts(&self, count: impl Fn(&SlotSet) -> u64) -> Option<impl Iterator<Item = (&str, u64)>> {
+        let are_few = !self.list && self.values.len() <= TRIED_MAX;
+        let values = self.values.iter();
+        are_few.then(|| values.map(move |value| (&*value.text, count(&value.posting))))
+    }
+
     /// The objects that have a value which passes; None where there are too many values to try.
     pub(super) fn passing(&self, passes: impl Fn(&str) -> bool) -> Option<RoaringBitmap> {
         let tried = self.values.len() <= TRIED_MAX;

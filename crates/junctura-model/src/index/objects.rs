@@ -107,6 +107,41 @@ impl ObjectIndex {
         self.find(selector.expr()).slots
     }
 
+    /// Returns the slots of all objects that the selector matches, and perhaps of others; and whether it matches each
+    /// object.
+    #[must_use]
+    pub fn found(&self, selector: &Selector) -> (RoaringBitmap, bool) {
+        let found = self.find(selector.expr());
+        (found.slots, found.exact)
+    }
+
+    /// Returns the values that objects have in an attribute, and how many of `among` have each; the name is that of an
+    /// undeclared attribute. `None` where that takes long, or an object may have several values.
+    #[must_use]
+    pub fn value_counts(&self, id: AttrId, name: &str, among: &RoaringBitmap) -> Option<Vec<(&str, u64)>> {
+        /// Sets of more objects take long to join.
+        const JOINED_MAX: u64 = 65_536;
+        let column = match id {
+            AttrId::OPEN => self.undeclared.get(name),
+            _ => self.declared.get(id.index()).and_then(Option::as_ref),
+        };
+        let Some(column) = column else {
+            return Some(Vec::new());
+        };
+        let are_all = among.len() == self.len();
+        if !are_all && self.len() > JOINED_MAX {
+            return None;
+        }
+        let counts = column.counts(|posting| {
+            if are_all {
+                posting.len()
+            } else {
+                posting.len_among(among)
+            }
+        });
+        counts.map(|counts| counts.filter(|&(_, count)| count > 0).collect())
+    }
+
     /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> u64 {

@@ -29,6 +29,14 @@ impl SlotSet {
         }
     }
 
+    /// Returns how many of these slots are in `all`.
+    pub(super) fn len_among(&self, all: &RoaringBitmap) -> u64 {
+        match self {
+            SlotSet::Many(slots) => slots.intersection_len(all),
+            small => small.small().filter(|&slot| all.contains(slot)).count() as u64,
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         matches!(self, SlotSet::Few(slots) if slots.is_empty())
     }
@@ -141,6 +149,10 @@ mod tests {
             assert!(posting.contains(slot) && !posting.contains(5000));
         }
         let mut all: RoaringBitmap = (0..500).collect();
+        assert_eq!(
+            posting.len_among(&all),
+            slots.iter().filter(|&&slot| slot < 500).count() as u64
+        );
         posting.narrow(&mut all);
         assert!(all.iter().all(|slot| slots.contains(&slot)));
         for &slot in &slots {

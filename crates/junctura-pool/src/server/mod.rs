@@ -38,7 +38,7 @@ pub use embedded::{EmbeddedServer, private_address};
 use newcomers::ServerNewcomers;
 use poller::{EventPoller, WakeupSource};
 use spiller::SpillThread;
-use turn::{ActiveClients, ClientTurn, FairOrder, FairShare, SelectorPreparation, TurnClock};
+use turn::{ActiveClients, ClientRole, ClientTurn, FairOrder, FairShare, SelectorPreparation, TurnClock};
 use world::ServerEffects;
 
 /// What was put off is made up for when nobody has said anything for so long.
@@ -103,6 +103,9 @@ pub struct Server {
     /// Clients whose next request waits for the turn of heavy ones.
     deferred: VecDeque<u32>,
     share: FairShare,
+    /// Visitors that wait for a turn.
+    visitors: VecDeque<u32>,
+    visitor_share: FairShare,
     crowd: ActiveClients,
     /// Clients that have left, of which the core has yet to let go.
     leaving: VecDeque<LeavingClient>,
@@ -198,7 +201,9 @@ impl Server {
             is_left: false,
             unfinished: FairOrder::default(),
             deferred: VecDeque::new(),
-            share: FairShare::default(),
+            share: FairShare::of_heavy(),
+            visitors: VecDeque::new(),
+            visitor_share: FairShare::of_visitors(),
             crowd: ActiveClients::default(),
             leaving: VecDeque::new(),
             heard_at: 0,
@@ -274,6 +279,10 @@ impl Server {
                 self.flush();
                 self.read_deferred();
             }
+            if self.visitors_may_go_on() {
+                self.flush();
+                self.read_visitors();
+            }
             self.see_off();
             let now = self.now();
             self.turn_overdue_away(now);
@@ -287,10 +296,10 @@ impl Server {
 
     fn wait(&mut self, ready: &mut Vec<WakeupSource>) -> Result<()> {
         let core_waits = !self.core.is_behind() && !self.core.is_delivering();
-        let heavy = (!self.deferred.is_empty()).then(|| self.began + Duration::from_nanos(self.share.due_at()));
-        let heavy_wait = heavy.is_none_or(|due| due > Instant::now());
-        if self.unfinished.is_empty() && self.leaving.is_empty() && core_waits && heavy_wait {
-            let deadline = self.deadline().into_iter().chain(heavy).min();
+        let due = self.share_due().map(|due| self.began + Duration::from_nanos(due));
+        let others_wait = due.is_none_or(|due| due > Instant::now());
+        if self.unfinished.is_empty() && self.leaving.is_empty() && core_waits && others_wait {
+            let deadline = self.deadline().into_iter().chain(due).min();
             let slept = self.poller.wait(ready, deadline, self.options.spin)?;
             self.world.traffic.wakeups += u64::from(slept);
             Ok(())
@@ -530,6 +539,7 @@ impl Server {
 
     fn greet(&mut self, now: Nanoseconds, client: u32, number: u64, hello: Hello<'_>) {
         let ring_bytes = hello.ring_bytes.filter(|_| !self.core.has_joined(client));
+        let visits = hello.visits;
         // Before the client is welcome: this process may be able to open no more descriptors.
         let rings = match ring_bytes
             .map(|bytes| ConnectionRings::create(bytes as usize))
@@ -542,6 +552,9 @@ impl Server {
             .request(now, client, number, Request::Hello(hello), &mut self.world);
         if self.core.has_joined(client) {
             self.newcomers.remove(client);
+            if let Some(connection) = self.world.connections.get_mut(&client).filter(|_| visits) {
+                connection.turn.role = ClientRole::Visitor;
+            }
             if let Some(rings) = rings {
                 self.switch_to_rings(client, rings);
             }

@@ -18,6 +18,9 @@ const UNFINISHED_MAX: usize = 64;
 /// Objects of one release that are released between two looks at the clock.
 const RELEASED_AT_ONCE: usize = 128;
 
+/// The time of a turn of visitors while others are at work.
+const VISITORS_TURN: Duration = Duration::from_micros(200);
+
 /// What became of the frames of an inbox.
 enum ReadOutcomes {
     All,
@@ -49,7 +52,9 @@ impl Server {
         }
         let quick_at_once = connection.turn.quick_at_once;
         let now = self.now();
-        self.crowd.note();
+        if turn != ClientTurn::Visitor {
+            self.crowd.note();
+        }
         let limit = self.time_of(turn);
         let mut clock = TurnClock::start(now, limit, quick_at_once);
         let done = self.answer_all(now, client, &mut inbox, turn, &mut clock);
@@ -86,8 +91,9 @@ impl Server {
             && !std::mem::replace(&mut connection.turn.is_noted, true)
         {
             match connection.turn.next {
-                ClientTurn::Heavy => self.deferred.push_back(client),
+                _ if connection.turn.is_visitor() => self.visitors.push_back(client),
                 ClientTurn::Light => self.unfinished.push(client, connection.turn.spent),
+                ClientTurn::Heavy | ClientTurn::Visitor => self.deferred.push_back(client),
             }
         }
     }
@@ -126,6 +132,33 @@ impl Server {
         self.share.note_turn(began, self.now());
     }
 
+    /// Gives turns to visitors, together for the time of one, when it is theirs.
+    pub(super) fn read_visitors(&mut self) {
+        let began = self.now();
+        let clock = TurnClock::start(began, self.time_of(ClientTurn::Visitor), 1);
+        for _ in 0..self.visitors.len().min(UNFINISHED_MAX) {
+            if let Some(client) = self.visitors.pop_front() {
+                self.read_next(client, ClientTurn::Visitor);
+            }
+            if clock.is_over(self.now()) {
+                break;
+            }
+        }
+        self.visitor_share.note_turn(began, self.now());
+    }
+
+    /// Returns whether a visitor waits and the turn of visitors is due.
+    pub(super) fn visitors_may_go_on(&self) -> bool {
+        !self.visitors.is_empty() && self.now() >= self.visitor_share.due_at()
+    }
+
+    /// When heavy clients that wait, or visitors, get their turn.
+    pub(super) fn share_due(&self) -> Option<Nanoseconds> {
+        let heavy = (!self.deferred.is_empty()).then(|| self.share.due_at());
+        let visitors = (!self.visitors.is_empty()).then(|| self.visitor_share.due_at());
+        heavy.into_iter().chain(visitors).min()
+    }
+
     /// Whether a heavy client waits, and it is the turn of those.
     pub(super) fn heavy_may_go_on(&self) -> bool {
         !self.deferred.is_empty() && self.now() >= self.share.due_at()
@@ -137,7 +170,8 @@ impl Server {
                 let waiting = self.unfinished.len() + self.deferred.len();
                 self.crowd.turn(self.options.turn, waiting)
             }
-            ClientTurn::Heavy => self.options.turn / 4,
+            ClientTurn::Visitor if self.visitor_share.has_others(self.now()) => self.options.turn.min(VISITORS_TURN),
+            ClientTurn::Heavy | ClientTurn::Visitor => self.options.turn / 4,
         }
     }
 
@@ -160,6 +194,7 @@ impl Server {
         while let Some(frame) = inbox.peek()? {
             let request = Request::decode(&frame);
             let quick = request.as_ref().is_ok_and(is_quick);
+            let is_hello = matches!(request, Ok(Request::Hello(_)));
             if let Ok(request) = &request
                 && !quick
                 && !self.may_answer(client, request, turn, clock)
@@ -169,8 +204,13 @@ impl Server {
                 }
                 return Ok(ReadOutcomes::Leftover);
             }
-            if turn != ClientTurn::Heavy {
-                self.share.note_others(now);
+            match turn {
+                ClientTurn::Light => {
+                    self.share.note_others(now);
+                    self.visitor_share.note_others(now);
+                }
+                ClientTurn::Heavy => self.visitor_share.note_others(now),
+                ClientTurn::Visitor => {}
             }
             match request {
                 Ok(Request::Hello(hello)) => self.greet(now, client, frame.request, hello),
@@ -189,6 +229,10 @@ impl Server {
             }
             drop(inbox.next_frame()?);
             self.world.traffic.frames_read += 1;
+            if is_hello && !inbox.is_empty() && self.turn_of(client).is_some_and(|its| its.is_visitor()) {
+                // The rest of what it has sent waits for the turn of visitors.
+                return Ok(ReadOutcomes::Leftover);
+            }
             if clock.counts(quick) && !inbox.is_empty() && clock.look(self.now()) {
                 return Ok(ReadOutcomes::Leftover);
             }

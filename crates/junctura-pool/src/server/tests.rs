@@ -295,6 +295,75 @@ fn one_that_says_little_is_answered_before_thirty_that_do_not_stop() {
 }
 
 #[test]
+fn an_honest_client_is_answered_before_fifty_visitors_that_do_not_stop() {
+    const VISITORS: u32 = 50;
+    let mut server = stepped(60);
+    let mut visitors: Vec<_> = (0..VISITORS).map(|_| connected(&mut server)).collect();
+    let mut honest = connected(&mut server);
+    ask(&mut honest, introduction(0));
+    server.read(VISITORS + 1, ClientTurn::Light);
+    // From now on a turn is over as soon as the server looks at the clock.
+    server.options.turn = Duration::ZERO;
+    for (client, number) in visitors.iter_mut().zip(1..) {
+        let hello = body::Hello {
+            version: VERSION,
+            visits: true,
+            ..body::Hello::default()
+        };
+        let mut requests = vec![Request::Hello(hello)];
+        requests.extend((0..100).map(|_| Request::Stat));
+        ask(client, requests);
+        server.read(number, ClientTurn::Light);
+    }
+    assert_eq!(server.visitors.len(), VISITORS as usize);
+    for _ in 0..10 {
+        // All have sent something, the honest client last: a quick request, and one that is not.
+        (1..=VISITORS).for_each(|client| readable(&mut server, client));
+        ask(&mut honest, vec![Request::Release(&[]), Request::Stat]);
+        readable(&mut server, VISITORS + 1);
+        let before = server.world.traffic.frames_read;
+        while !server.unfinished.is_empty() || !server.deferred.is_empty() {
+            server.share = FairShare::of_heavy();
+            server.read_unfinished();
+            server.read_deferred();
+        }
+        assert_eq!(server.world.traffic.frames_read, before + 2, "its own, and no other");
+        // While it is at work, visitors wait for their share, and have one short turn then.
+        server.visitor_share.note_turn(u64::MAX - 1, u64::MAX);
+        server.visitor_share.note_others(u64::MAX);
+        assert!(!server.visitors_may_go_on());
+        server.visitor_share = FairShare::of_visitors();
+        assert!(server.visitors_may_go_on());
+        server.read_visitors();
+        assert_eq!(server.world.traffic.frames_read, before + 3);
+        assert_eq!(server.visitors.len(), VISITORS as usize);
+    }
+}
+
+#[test]
+fn visitors_have_whole_turns_where_nobody_else_is_at_work() {
+    let mut server = stepped(4);
+    let mut visitor = connected(&mut server);
+    let hello = body::Hello {
+        version: VERSION,
+        visits: true,
+        ..body::Hello::default()
+    };
+    let mut requests = vec![Request::Hello(hello)];
+    requests.extend((0..100).map(|_| Request::Stat));
+    ask(&mut visitor, requests);
+    server.read(1, ClientTurn::Light);
+    assert_eq!(
+        server.world.traffic.frames_read, 1,
+        "the rest waits for the turn of visitors"
+    );
+    server.visitor_share = FairShare::of_visitors();
+    server.read_visitors();
+    assert_eq!(server.world.traffic.frames_read, 101);
+    assert!(server.visitors.is_empty());
+}
+
+#[test]
 fn one_that_connects_anew_is_behind_those_who_wait() {
     let mut server = stepped(4);
     server.options.turn = Duration::from_millis(1);
@@ -321,7 +390,7 @@ fn what_is_not_quick_waits_until_sockets_were_looked_at() {
     server.share.note_others(u64::MAX);
     server.read_deferred();
     assert_eq!(server.core.stat().interests.standing, 0, "others are at work");
-    server.share = FairShare::default();
+    server.share = FairShare::of_heavy();
     server.read_deferred();
     assert_eq!(server.core.stat().interests.standing, 1);
 }

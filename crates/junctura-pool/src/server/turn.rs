@@ -4,12 +4,13 @@
 //!   sockets --> clients that have sent something --> turns: quick requests, and others of light clients --.
 //!      ^         ^   in the order of their time        |                                                 |
 //!      |         '------- the rest of a turn ----------'                                                 |
-//!      '------------ next look <---- one turn of all heavy clients, when it is theirs <------------------'
+//!      '--- next look <--- one of visitors, when it is theirs <--- one turn of all heavy clients <-------'
 //! ```
 //! Between two looks at sockets, the turns of light clients together take the time of one. The client whose turns have taken the least
 //! time is first ([`FairOrder`]). Turns are short while many clients are at work. A client whose requests take long is heavy until it
 //! has made some that do not. All heavy clients together get a short turn between two looks at sockets; while others are at work, they
-//! get a fifth of the time.
+//! get a fifth of the time. Clients that only look at the pool ([`junctura_wire::body::Hello::visits`]) are served last: while other
+//! clients are active, all visitors together get a turn of 0.2 ms, and after it other clients get 99 times its duration.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -43,6 +44,7 @@ pub(super) struct ReadTurn {
     pub(super) selector: SelectorPreparation,
     /// Quick requests that are answered before the clock is looked at.
     pub(super) quick_at_once: u32,
+    pub(super) role: ClientRole,
     /// Of the release that is next, so many objects are released.
     pub(super) released: usize,
     /// Its place in the order of turns.
@@ -69,6 +71,7 @@ impl Default for ReadTurn {
             next: ClientTurn::Light,
             selector: SelectorPreparation::None,
             quick_at_once: 1,
+            role: ClientRole::Participant,
             released: 0,
             spent: 0,
             heavy_for: HEAVY_FOR,
@@ -77,6 +80,10 @@ impl Default for ReadTurn {
 }
 
 impl ReadTurn {
+    pub(super) fn is_visitor(&self) -> bool {
+        self.role == ClientRole::Visitor
+    }
+
     pub(super) fn waits_for_selector(&self) -> bool {
         matches!(self.selector, SelectorPreparation::Ordered)
     }
@@ -94,7 +101,7 @@ impl ReadTurn {
 
     /// Whether a request is answered in this turn.
     pub(super) fn takes(&self, request: &Request<'_>, turn: ClientTurn) -> bool {
-        turn == ClientTurn::Heavy || self.heavy_for == 0 || is_quick(request)
+        turn != ClientTurn::Light || self.heavy_for == 0 || is_quick(request)
     }
 
     /// A request that is not quick took so long.
@@ -107,6 +114,15 @@ impl ReadTurn {
     }
 }
 
+/// The role of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClientRole {
+    /// Exchanges objects.
+    Participant,
+    /// Only looks at the pool, and is served last.
+    Visitor,
+}
+
 /// Which turn of a client it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientTurn {
@@ -114,6 +130,8 @@ pub(super) enum ClientTurn {
     Light,
     /// One of the heavy clients.
     Heavy,
+    /// One of the visitors.
+    Visitor,
 }
 
 /// The order in which light clients get their turns: start-time fair queueing by the time that the turns take.
@@ -160,34 +178,57 @@ impl FairOrder {
     }
 }
 
-/// When heavy clients get their turn.
-#[derive(Default)]
+/// When heavy clients, or visitors, get their turn.
 pub(super) struct FairShare {
     /// When others were last answered.
     others_at: Nanoseconds,
-    /// When heavy clients get their next turn, if others are at work.
+    /// When they get their next turn, if others are at work.
     next_at: Nanoseconds,
+    /// Others get so many times what their last turn took.
+    others: u64,
+    /// The longest time that others get for it.
+    others_max: Nanoseconds,
 }
 
 impl FairShare {
     /// Others are at work until they say nothing for so long.
     const PAUSE: Nanoseconds = 1_000_000;
-    /// Others get so many times what the last turn of heavy clients took.
-    const OTHERS: u64 = 4;
-    /// The longest time that others get for it.
-    const OTHERS_MAX: Nanoseconds = 20_000_000;
+
+    /// Heavy clients have a fifth of the time.
+    pub(super) fn of_heavy() -> Self {
+        Self::of(4, 20_000_000)
+    }
+
+    /// Visitors have a hundredth of the time.
+    pub(super) fn of_visitors() -> Self {
+        Self::of(99, 500_000_000)
+    }
+
+    fn of(others: u64, others_max: Nanoseconds) -> Self {
+        Self {
+            others_at: 0,
+            next_at: 0,
+            others,
+            others_max,
+        }
+    }
 
     pub(super) fn note_others(&mut self, now: Nanoseconds) {
         self.others_at = now;
     }
 
-    /// Heavy clients had a turn.
+    /// They had a turn.
     pub(super) fn note_turn(&mut self, began: Nanoseconds, ended: Nanoseconds) {
-        let others = ended.saturating_sub(began).saturating_mul(Self::OTHERS);
-        self.next_at = ended.saturating_add(others.min(Self::OTHERS_MAX));
+        let others = ended.saturating_sub(began).saturating_mul(self.others);
+        self.next_at = ended.saturating_add(others.min(self.others_max));
     }
 
-    /// From when on heavy clients may have a turn.
+    /// Whether others were at work just now.
+    pub(super) fn has_others(&self, now: Nanoseconds) -> bool {
+        self.others_at > 0 && now < self.others_at.saturating_add(Self::PAUSE)
+    }
+
+    /// From when on they may have a turn.
     pub(super) fn due_at(&self) -> Nanoseconds {
         match self.others_at {
             0 => 0,
@@ -340,7 +381,7 @@ mod tests {
 
     #[test]
     fn heavy_clients_get_a_fifth_of_the_time_while_others_are_at_work() {
-        let mut share = FairShare::default();
+        let mut share = FairShare::of_heavy();
         share.note_turn(5_000_000, 5_200_000);
         assert_eq!(share.due_at(), 0, "there are no others");
         share.note_others(5_900_000);
@@ -354,6 +395,19 @@ mod tests {
         share.note_turn(8_000_000, 1_008_000_000);
         share.note_others(1_030_000_000);
         assert_eq!(share.due_at(), 1_028_000_000);
+    }
+
+    #[test]
+    fn visitors_get_a_hundredth_of_the_time_while_others_are_at_work() {
+        let mut share = FairShare::of_visitors();
+        share.note_turn(0, 200_000);
+        assert_eq!(share.due_at(), 0, "there are no others");
+        share.note_others(19_500_000);
+        assert!(share.has_others(20_400_000) && !share.has_others(20_500_000));
+        assert_eq!(share.due_at(), 20_000_000);
+        share.note_turn(20_000_000, 30_000_000);
+        share.note_others(600_000_000);
+        assert_eq!(share.due_at(), 530_000_000, "one long turn does not keep them for ever");
     }
 
     #[test]

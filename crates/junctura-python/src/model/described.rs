@@ -50,6 +50,10 @@ impl PyDescribed {
         }
     }
 
+    pub(crate) fn described(&self) -> &junctura::Described {
+        &self.what
+    }
+
     pub(crate) fn schema_ref(&self) -> &Arc<junctura::Schema> {
         self.what.schema()
     }

@@ -1,6 +1,6 @@
 //! Bundles and lists of a pool.
 
-use junctura::{BundleOptions, ListOptions};
+use junctura::{BundleOptions, Described, ListOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -8,7 +8,7 @@ use crate::conversion::given::GivenAttributes;
 use crate::conversion::options::timeout as read_timeout;
 use crate::conversion::values;
 use crate::handles::bundle::PyBundle;
-use crate::model::described::PyEntry;
+use crate::model::described::{PyDescribed, PyEntry};
 use crate::model::version::PyVersion;
 use crate::pool::PyPool;
 use crate::runtime::error::{OrRaise, invalid};
@@ -177,6 +177,11 @@ impl PyPool {
     ///     Whether members of incomplete bundles are listed, too; `Entry.staged_in` identifies them.
     /// bundle : str, optional
     ///     Only the objects of the bundle with this path, and of bundles nested in it.
+    /// limit : int, optional
+    ///     Only the first objects, from 1 to 1,000, which the server collects without listing all. Not with
+    ///     `incomplete` or `bundle`.
+    /// after : Described, optional
+    ///     Only objects behind this entry of an earlier list in the same order; with `limit`.
     ///
     /// Returns
     /// -------
@@ -186,7 +191,8 @@ impl PyPool {
     /// ------
     /// NotFound
     ///     No bundle has this path, or the server no longer remembers it.
-    #[pyo3(signature = (selector="", *, order_by=None, incomplete=false, bundle=None))]
+    #[pyo3(signature = (selector="", *, order_by=None, incomplete=false, bundle=None, limit=None, after=None))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn list<'py>(
         &self,
         py: Python<'py>,
@@ -194,11 +200,19 @@ impl PyPool {
         order_by: Option<&str>,
         incomplete: bool,
         bundle: Option<&str>,
+        limit: Option<u32>,
+        after: Option<PyRef<'_, PyDescribed>>,
     ) -> PyResult<Bound<'py, PyList>> {
+        let after = after.map(|after| {
+            let object = after.described();
+            Described::new(object.schema(), object.record().to_owned())
+        });
         let options = ListOptions {
             order_by,
             incomplete,
             bundle,
+            limit,
+            after: after.as_ref(),
         };
         let mut pages = py
             .detach(|| self.inner.list_with(selector, options))

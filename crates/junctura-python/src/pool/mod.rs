@@ -4,6 +4,7 @@ pub(crate) mod aio;
 pub(crate) mod bundles;
 pub(crate) mod offer_many;
 pub(crate) mod reading;
+pub(crate) mod tally;
 pub(crate) mod wait;
 pub(crate) mod wanted;
 

@@ -59,6 +59,7 @@ impl World {
                 };
                 self.ask(place, Ask::List { query, order }, doing);
             }
+            Deed::Tally => self.tally(place, rng),
             Deed::Follow => self.follow(place, rng),
             Deed::Require if rng.percent(50) => self.require_named(place, rng),
             Deed::Require => self.require(place, rng),
@@ -277,6 +278,16 @@ impl World {
             },
             Doing::Demand(wish),
         );
+    }
+
+    fn tally(&mut self, place: usize, rng: &mut Rng) {
+        let ask = Ask::Tally {
+            query: self.query(rng),
+            by_size: rng.percent(50),
+            limit: [1, 1000][rng.below(2)],
+            filed_only: rng.percent(30),
+        };
+        self.ask(place, ask, Doing::Stat);
     }
 
     fn follow(&mut self, place: usize, rng: &mut Rng) {

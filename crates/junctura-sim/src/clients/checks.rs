@@ -131,7 +131,7 @@ impl World {
             (Doing::Require(_) | Doing::Use(_) | Doing::Subscribe | Doing::Bundle, Said::Began(_))
             | (Doing::Subscribe, Said::Event { .. }) => Ok(()),
             (Doing::Withdraw | Doing::Durable, Said::Done(_))
-            | (Doing::Stat, Said::Stats)
+            | (Doing::Stat, Said::Stats | Said::Tallied(_))
             | (Doing::Subscribe | Doing::Use(_), Said::Ended(_)) => {
                 client.doing.remove(&request);
                 Ok(())

@@ -4,6 +4,7 @@ use std::fmt;
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::fixed::{self, DeliveredHead, SegmentHead};
+use junctura_wire::look::{TalliedBody, TalliedGroup};
 use junctura_wire::{Reply, frame::WireFrame};
 
 /// One object of a gap or a list.
@@ -69,6 +70,21 @@ impl Delivered {
     }
 }
 
+/// How many objects match, in all and by their size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tallied {
+    /// The newest number that was looked at.
+    pub sequence: u64,
+    /// How many were not looked at.
+    pub newer: u64,
+    /// How many have this schema and size; `None` where sizes were not requested, or are absent.
+    pub groups: Vec<((u16, Option<i64>), u64)>,
+    /// How many are in further groups.
+    pub others: u64,
+    /// Bytes of all payloads.
+    pub bytes: u64,
+}
+
 /// A reply, owned. See [`Reply`] for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as in `Reply`")]
@@ -105,6 +121,7 @@ pub enum Said {
         versions: Vec<(u64, u64)>,
     },
     Bundled,
+    Tallied(Tallied),
     Done(u64),
     Stats,
     Recall(u32),
@@ -118,6 +135,24 @@ pub enum Said {
         of: (u32, u64),
         name: Option<String>,
     },
+}
+
+impl Tallied {
+    fn of(tallied: &TalliedBody<'_>) -> Self {
+        let size = |group: &TalliedGroup<'_>| group.values.first()?.as_ref()?.parse().ok();
+        let sums = tallied.groups.iter().map(|group| group.bytes);
+        Self {
+            sequence: tallied.sequence,
+            newer: tallied.newer,
+            groups: tallied
+                .groups
+                .iter()
+                .map(|group| ((group.schema, size(group)), group.objects))
+                .collect(),
+            others: tallied.others,
+            bytes: sums.chain([tallied.other_bytes]).flatten().sum(),
+        }
+    }
 }
 
 impl Said {
@@ -223,6 +258,7 @@ impl Said {
                     .collect(),
             },
             Reply::Bundled(_) => Self::Bundled,
+            Reply::Tallied(tallied) => Self::Tallied(Tallied::of(&tallied)),
             Reply::Done(count) => Self::Done(count),
             Reply::Stats(_) => Self::Stats,
             Reply::Recall(segment) => Self::Recall(segment),

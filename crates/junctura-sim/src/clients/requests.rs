@@ -8,6 +8,7 @@ use junctura_wire::body::{
     TargetBody, WantedRequest, WithdrawRequest,
 };
 use junctura_wire::fixed::{self, OfferHead, ReleasedHolding};
+use junctura_wire::look::TallyRequest;
 use junctura_wire::{Request, VERSION};
 
 use crate::run::rng::Rng;
@@ -221,6 +222,13 @@ pub enum Ask {
     Cancel(u64),
     /// Existing objects.
     List { query: Query, order: Order },
+    /// The number of existing objects, for each size or not; at most so many groups.
+    Tally {
+        query: Query,
+        by_size: bool,
+        limit: u32,
+        filed_only: bool,
+    },
     /// The next page.
     More(u64),
     /// Existing and future objects.
@@ -370,8 +378,19 @@ impl Ask {
             Self::List { query, order } => Request::List(ListRequest {
                 selector: query.text().into(),
                 order: wire_order(*order),
-                incomplete: false,
-                bundle: None,
+                ..ListRequest::default()
+            }),
+            Self::Tally {
+                query,
+                by_size,
+                limit,
+                filed_only,
+            } => Request::Tally(TallyRequest {
+                selector: query.text().into(),
+                by: by_size.then(|| "size".into()).into_iter().collect(),
+                limit: *limit,
+                bytes: true,
+                filed_only: *filed_only,
             }),
             Self::More(which) => Request::More(*which),
             Self::Follow {

@@ -93,6 +93,12 @@ impl Model {
             },
             Ask::Cancel(which) => self.cancel(client, *which),
             Ask::List { query, order } => self.list(client, number, query, *order),
+            Ask::Tally {
+                query,
+                by_size,
+                filed_only,
+                ..
+            } => self.tally(client, number, query, *by_size, *filed_only),
             Ask::More(which) => {
                 if let Some(Going::List { .. }) = self.going.get(&(client, *which)) {
                     self.want(client, *which, Want::Page);

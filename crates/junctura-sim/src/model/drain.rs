@@ -157,6 +157,7 @@ fn asks_for_more(ask: &Ask) -> bool {
         | Ask::List { .. }
         | Ask::Require { .. }
         | Ask::Subscribe { .. }
+        | Ask::Tally { .. }
         | Ask::Wanted { .. }
         | Ask::Withdraw { .. }
         | Ask::WithdrawAll { .. } => true,

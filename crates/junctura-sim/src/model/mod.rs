@@ -21,6 +21,7 @@ mod objects;
 mod observe;
 mod readers;
 mod sync;
+mod tally;
 
 pub use memory::spill::DISK_PAUSE;
 
@@ -343,6 +344,7 @@ enum Want {
         versions: Vec<(u64, u64)>,
     },
     Ended(Code),
+    Tallied(Box<tally::TallyBounds>),
     Page,
     Segment(u64),
     Freed(u32, u32),

@@ -10,7 +10,7 @@ use crate::clients::requests::{Place, payload_bytes, requirement_name};
 use crate::world::recorder::Recorder;
 use crate::world::spilled_checksum;
 
-fn expect(holds: bool, otherwise: &str) -> Checked {
+pub(super) fn expect(holds: bool, otherwise: &str) -> Checked {
     if holds { Ok(()) } else { Err(otherwise.to_owned()) }
 }
 
@@ -27,6 +27,7 @@ impl Model {
             Said::Done(count) => self.wanted(number, &Want::Done(*count)),
             Said::Began(sequence) => self.wanted(number, &Want::Began(*sequence)),
             Said::Stats => self.wanted(number, &Want::Stats),
+            Said::Tallied(tallied) => self.tallied(number, tallied),
             Said::Completed {
                 first,
                 objects,

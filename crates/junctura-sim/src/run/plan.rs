@@ -43,10 +43,11 @@ pub enum Deed {
     Name,
     Sync,
     Archived,
+    Tally,
 }
 
 impl Deed {
-    const ALL: [(Self, usize); 27] = [
+    const ALL: [(Self, usize); 28] = [
         (Self::OfferInline, 20),
         (Self::OfferSlot, 14),
         (Self::Lease, 4),
@@ -74,6 +75,7 @@ impl Deed {
         (Self::Name, 3),
         (Self::Sync, 2),
         (Self::Archived, 4),
+        (Self::Tally, 3),
     ];
 }
 

@@ -14,6 +14,7 @@ use junctura_wire::fixed::{
     self, CompletedHead, DeliveredHead, ListedHead, MemberVersion, OfferHead, PackedHead, ReleasedHolding, RingsHead,
     SegmentHead, SlotAddress,
 };
+use junctura_wire::look::{ListPosition, TalliedBody, TalliedGroup, TallyRequest};
 use junctura_wire::{ListedPage, Reply, Request};
 use zerocopy::IntoBytes;
 
@@ -262,6 +263,8 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 order: ListOrder::Key,
                 incomplete: words.flags[1],
                 bundle: None,
+                limit: None,
+                after: None,
             }),
         ),
         (
@@ -271,6 +274,20 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 order: ListOrder::Attribute(words.text(0)),
                 incomplete: words.flags[0],
                 bundle: Some(words.text(1)),
+                limit: None,
+                after: None,
+            }),
+        ),
+        (
+            "list-first",
+            Request::List(ListRequest {
+                selector: words.text(2),
+                limit: Some(length),
+                after: Some(ListPosition {
+                    schema: words.shorts[0],
+                    record: Cow::Borrowed(&words.record),
+                }),
+                ..ListRequest::default()
             }),
         ),
         (
@@ -480,6 +497,16 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                     rank: sequence,
                     target: TargetBody::key(words.shorts[0], &words.record),
                 }],
+            }),
+        ),
+        (
+            "tally",
+            Request::Tally(TallyRequest {
+                selector: words.text(2),
+                by: vec![words.text(0), words.text(1)],
+                limit: words.ints[1],
+                bytes: words.flags[0],
+                filed_only: words.flags[1],
             }),
         ),
     ]
@@ -703,6 +730,24 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                 },
                 bytes: &words.payload,
             },
+        ),
+        (
+            "tallied",
+            Reply::Tallied(TalliedBody {
+                sequence,
+                newer: number,
+                groups: vec![
+                    TalliedGroup {
+                        schema: words.shorts[0],
+                        values: vec![Some(words.text(0)), None],
+                        objects: sequence,
+                        bytes: Some(length),
+                    },
+                    TalliedGroup::default(),
+                ],
+                others: number,
+                other_bytes: words.maybe,
+            }),
         ),
     ]
 }

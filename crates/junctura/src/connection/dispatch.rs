@@ -91,6 +91,7 @@ impl PoolConnection {
                     .collect(),
             },
             Ok(Reply::Bundled(_)) => ServerMessage::Bundled(frame.body.to_vec()),
+            Ok(Reply::Tallied(_)) => ServerMessage::Tallied(frame.body.to_vec()),
             Ok(Reply::Packed { head, bytes }) => {
                 let flags = head.flags.get();
                 ServerMessage::Packed {

@@ -1,13 +1,16 @@
 //! Lists of visible objects, without payloads.
 
+pub(crate) mod tally;
+
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use junctura_model::version::Version;
-use junctura_model::{Described, RecordRef, Result};
+use junctura_model::{Code, Described, Error, RecordRef, Result};
 use junctura_wire::body::ListRequest;
 use junctura_wire::fixed::{SPILLED, STAGED};
+use junctura_wire::look::ListPosition;
 use junctura_wire::{ListedPage, Request};
 
 use crate::awaiting::{Awaited, WaitSource};
@@ -75,6 +78,11 @@ pub struct ListOptions<'a> {
     pub incomplete: bool,
     /// Only objects of the bundle at this path, or of a bundle nested in it.
     pub bundle: Option<&'a str>,
+    /// Only the first objects, from 1 to 1,000: the server neither collects nor keeps the others. Not with the two
+    /// fields above.
+    pub limit: Option<u32>,
+    /// Only objects behind this one, an entry of an earlier list in the same order; with a limit.
+    pub after: Option<&'a Described>,
 }
 
 impl Entry {
@@ -160,6 +168,8 @@ pub struct Pages {
     asked: bool,
     /// Entries that only the store behind the pool has.
     behind: Option<MergedList>,
+    /// The number of entries that may follow, if limited.
+    left: Option<usize>,
     #[cfg(feature = "async")]
     pub(crate) place: TaskPlace,
 }
@@ -220,8 +230,16 @@ impl Pool {
             return begin_list(&connection, selector, options);
         };
         let sorting = MergeOrder::new(&connection.greeting.schemas, options.order_by)?;
-        let served = connection.begin_stream(&options.request(selector), |connection, stream, began| {
-            (Pages::of(connection, stream), began)
+        let request = options.request(&connection, selector)?;
+        let left = options.limit.map(|limit| limit as usize);
+        let after = match &request {
+            Request::List(list) => list.after.as_ref().map(|after| (after.schema, after.record.to_vec())),
+            _ => None,
+        };
+        let served = connection.begin_stream(&request, move |connection, stream, began| {
+            let mut pages = Pages::of(connection, stream);
+            pages.left = left;
+            (pages, began)
         })?;
         let (depot, selector) = (Arc::clone(depot), selector.to_owned());
         Ok(served.then(move |served| {
@@ -230,7 +248,16 @@ impl Pool {
             let look = move || {
                 let mut rows = depot.newest(&selector)?;
                 rows.retain(|row| !row.is_after(there.greeting.incarnation, began));
-                pages.behind = Some(MergedList::new(sorting, rows));
+                let mut behind = MergedList::new(sorting, rows);
+                if let Some((number, record)) = &after {
+                    let record = RecordRef::trusted(record);
+                    let standing = SortPosition {
+                        number: *number,
+                        record,
+                    };
+                    while behind.before(standing, true).is_some() {}
+                }
+                pages.behind = Some(behind);
                 Ok(pages)
             };
             Ok(Pending::work(&connection, look, drop))
@@ -244,20 +271,37 @@ pub(crate) fn begin_list(
     selector: &str,
     options: ListOptions<'_>,
 ) -> Result<Pending<Pages>> {
-    connection.begin_stream(&options.request(selector), |connection, stream, _| {
-        Pages::of(connection, stream)
-    })
+    let request = options.request(connection, selector)?;
+    connection.begin_stream(&request, |connection, stream, _| Pages::of(connection, stream))
 }
 
 impl ListOptions<'_> {
-    fn request<'a>(&'a self, selector: &'a str) -> Request<'a> {
-        Request::List(ListRequest {
+    fn request<'a>(&'a self, connection: &PoolConnection, selector: &'a str) -> Result<Request<'a>> {
+        let after = self.after.map(|object| position(connection, object)).transpose()?;
+        Ok(Request::List(ListRequest {
             selector: selector.into(),
             order: order(self.order_by),
             incomplete: self.incomplete,
             bundle: self.bundle.map(Into::into),
-        })
+            limit: self.limit.map(u64::from),
+            after,
+        }))
     }
+}
+
+/// Returns the place of an object in the order of a list.
+fn position<'a>(connection: &PoolConnection, object: &'a Described) -> Result<ListPosition<'a>> {
+    let name = object.schema().name();
+    let schemas = &connection.greeting.schemas;
+    let number = schemas.iter().position(|schema| schema.name() == name);
+    let number = number.ok_or_else(|| {
+        let cause = format!("the pool has no schema {name}");
+        Error::new(Code::SchemaMismatch, object.key(), cause)
+    })?;
+    Ok(ListPosition {
+        schema: number as u16,
+        record: object.record().as_bytes().into(),
+    })
 }
 
 impl Pages {
@@ -267,6 +311,7 @@ impl Pages {
             stream,
             asked: true,
             behind: None,
+            left: None,
             #[cfg(feature = "async")]
             place: TaskPlace::default(),
         }
@@ -385,10 +430,15 @@ impl Pages {
                     last,
                     entries: &entries,
                 };
-                match &mut self.behind {
-                    None => read(&self.connection, page),
-                    Some(behind) => merge(&self.connection, page, behind),
+                let mut entries = match &mut self.behind {
+                    None => read(&self.connection, page)?,
+                    Some(behind) => merge(&self.connection, page, behind)?,
+                };
+                if let Some(left) = &mut self.left {
+                    entries.truncate(*left);
+                    *left -= entries.len();
                 }
+                Ok(entries)
             }
             Some(ServerMessage::Failed(error) | ServerMessage::Ended(error)) => Err(error),
             _ => Err(unexpected("in a list")),

@@ -1,11 +1,12 @@
 //! `junctura ls` lists visible objects as a table, a tree, JSON lines or a count. It transfers no payload.
 
+mod counted;
 mod shown;
 mod table;
 mod tree;
 
 use clap::{Args, ValueEnum};
-use junctura::{Code, Error, ListOptions, Result};
+use junctura::{Code, Entry, Error, ListOptions, Pool, Result, TallyOptions};
 use junctura_model::schema::fdb_key;
 use junctura_store::Store;
 use junctura_terminal::interrupt::InterruptFlag;
@@ -18,6 +19,7 @@ use crate::attributes::{about_selector, note_unknown_in, selector_of_present};
 use crate::store;
 use crate::store::query::order::{OrderedObject, order};
 use crate::url::{BehindArguments, PoolArguments};
+use counted::counted_tree;
 use shown::{ListedObject, VisibleSince};
 use table::ListTable;
 use tree::ObjectTree;
@@ -30,6 +32,7 @@ const EXAMPLES: &str = "Examples:
   junctura ls param=t 'levelist>=500' --sort step  both selectors, ordered by step
   junctura ls --tree                               numbers and sizes by key
   junctura ls --count class=od                     only the number
+  junctura ls --limit 20 --sort step               the first 20
   junctura ls --bundle run/step=6                  the members of a bundle
   junctura ls --json param=t | jq -r .key          for programs
   junctura ls --store /data/archive param=t        the objects in a store
@@ -71,6 +74,9 @@ pub(crate) struct LsArguments {
     /// Order by this attribute instead of by key
     #[arg(long, value_name = "ATTRIBUTE", conflicts_with_all = ["tree", "count"])]
     sort: Option<String>,
+    /// Show only the first N objects
+    #[arg(long, value_name = "N", conflicts_with_all = ["tree", "count", "incomplete", "bundle"], value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
     /// Also show members of incomplete bundles
     #[arg(long)]
     incomplete: bool,
@@ -101,8 +107,12 @@ struct ListTotal {
 
 impl ListTotal {
     fn add(&mut self, bytes: u64) {
-        self.objects += 1;
-        self.bytes += bytes;
+        self.add_all(ListTotal { objects: 1, bytes });
+    }
+
+    fn add_all(&mut self, more: ListTotal) {
+        self.objects += more.objects;
+        self.bytes += more.bytes;
     }
 }
 
@@ -127,22 +137,79 @@ pub(crate) fn run(arguments: &LsArguments) -> Result<()> {
 impl LsArguments {
     fn list_pool(&self, interrupt: &InterruptFlag, list: &mut ListOutput<'_>) -> Result<()> {
         self.versions.are_of_no_pool()?;
-        let pool = self.pool.connect_with(interrupt, &self.behind, "junctura ls")?;
+        let visits = self.count || self.tree || self.limit.is_some();
+        let pool = self
+            .pool
+            .connect_to_list(interrupt, &self.behind, visits, "junctura ls")?;
         let selector = selector_of_present(&self.selectors, &pool)?;
-        let options = ListOptions {
-            order_by: self.sort.as_deref(),
-            incomplete: self.incomplete,
-            bundle: self.bundle.as_deref(),
-        };
-        for page in about_selector(pool.list_with(&selector, options), &selector)? {
-            interrupt.check()?;
-            let page = about_selector(page, &selector)?;
-            list.write(&page.iter().map(ListedObject::from).collect::<Vec<_>>())?;
+        if !self.count_in_pool(&pool, &selector, list)? {
+            self.list_entries(&pool, &selector, interrupt, list)?;
         }
         if list.total.objects == 0 {
             note_unknown_in(&pool, &selector)?;
         }
         Ok(())
+    }
+
+    /// Lets the server count instead of listing, if that is enough.
+    fn count_in_pool(&self, pool: &Pool, selector: &str, list: &mut ListOutput<'_>) -> Result<bool> {
+        let is_of_pool = self.behind.url().is_none() && !self.incomplete && self.bundle.is_none();
+        if is_of_pool && self.count {
+            let options = TallyOptions {
+                sum_bytes: self.json,
+                ..TallyOptions::default()
+            };
+            let tally = about_selector(pool.tally(selector, options), selector)?;
+            list.total = ListTotal {
+                objects: tally.objects(),
+                bytes: tally.bytes().unwrap_or_default(),
+            };
+            return Ok(true);
+        }
+        if is_of_pool
+            && self.tree
+            && !self.long
+            && let Some(tree) = about_selector(counted_tree(pool, selector), selector)?
+        {
+            list.total = tree.total();
+            list.tree = tree;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Lists the entries of the pool; with a limit, a page at a time.
+    fn list_entries(
+        &self,
+        pool: &Pool,
+        selector: &str,
+        interrupt: &InterruptFlag,
+        list: &mut ListOutput<'_>,
+    ) -> Result<()> {
+        let (mut left, mut behind): (Option<u64>, Option<Entry>) = (self.limit, None);
+        loop {
+            let limit = left.map(|left| left.min(PAGE as u64) as u32);
+            let options = ListOptions {
+                order_by: self.sort.as_deref(),
+                incomplete: self.incomplete,
+                bundle: self.bundle.as_deref(),
+                limit,
+                after: behind.as_deref(),
+            };
+            let before = list.total.objects;
+            for page in about_selector(pool.list_with(selector, options), selector)? {
+                interrupt.check()?;
+                let mut page = about_selector(page, selector)?;
+                list.write(&page.iter().map(ListedObject::from).collect::<Vec<_>>())?;
+                behind = page.pop().or(behind);
+            }
+            let got = list.total.objects - before;
+            left = left.map(|left| left - got);
+            let is_over = limit.is_none_or(|limit| got < u64::from(limit));
+            if is_over || left == Some(0) {
+                return Ok(());
+            }
+        }
     }
 
     fn list_store(&self, url: &str, store: &Store, interrupt: &InterruptFlag, list: &mut ListOutput<'_>) -> Result<()> {
@@ -172,6 +239,9 @@ impl LsArguments {
         }
         if !self.tree {
             order(&mut rows, self.sort.as_deref())?;
+        }
+        if let Some(limit) = self.limit {
+            rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         }
         for page in rows.chunks(PAGE) {
             interrupt.check()?;

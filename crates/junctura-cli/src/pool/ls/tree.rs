@@ -28,6 +28,17 @@ pub(super) struct ObjectTree {
     datasets: BTreeMap<(String, String), DatasetNode>,
 }
 
+/// Objects of one collocation, counted.
+pub(super) struct TreeGroup<'a> {
+    pub(super) schema: &'a Schema,
+    pub(super) dataset: String,
+    pub(super) collocation: String,
+    pub(super) objects: u64,
+    pub(super) bytes: u64,
+    /// Attributes of the elements, and their values.
+    pub(super) axes: Vec<(&'a str, Vec<String>)>,
+}
+
 #[derive(Default)]
 struct DatasetNode {
     total: ListTotal,
@@ -78,6 +89,38 @@ impl ObjectTree {
                 collocation
                     .axis(name)
                     .add(schema.attribute(id).kind.scalar.order(text), text);
+            }
+        }
+    }
+
+    /// The objects of all nodes.
+    pub(super) fn total(&self) -> ListTotal {
+        let mut all = ListTotal::default();
+        for dataset in self.datasets.values() {
+            all.add_all(dataset.total);
+        }
+        all
+    }
+
+    /// Adds objects that were counted.
+    pub(super) fn add_group(&mut self, group: TreeGroup<'_>) {
+        let schema = group.schema;
+        let total = ListTotal {
+            objects: group.objects,
+            bytes: group.bytes,
+        };
+        let key = (schema.name().to_owned(), group.dataset);
+        let dataset = self.datasets.entry(key).or_default();
+        dataset.total.add_all(total);
+        let collocation = dataset.collocations.entry(group.collocation).or_default();
+        collocation.total.add_all(total);
+        for (name, values) in group.axes {
+            let Some(id) = schema.find(name).filter(|_| !values.is_empty()) else {
+                continue;
+            };
+            let axis = collocation.axis(name);
+            for text in values {
+                axis.add(schema.attribute(id).kind.scalar.order(&text), &text);
             }
         }
     }

@@ -41,9 +41,12 @@ fn action(kind: FrameKind) -> &'static str {
         FrameKind::Stat => "read counters",
         FrameKind::Subscribe => "read events",
         FrameKind::Wanted => "check whether an object is wanted",
-        FrameKind::Demand | FrameKind::List | FrameKind::Follow | FrameKind::Bundles | FrameKind::Pack => {
-            "read objects"
-        }
+        FrameKind::Demand
+        | FrameKind::List
+        | FrameKind::Follow
+        | FrameKind::Bundles
+        | FrameKind::Pack
+        | FrameKind::Tally => "read objects",
         _ => "offer objects",
     }
 }

@@ -185,6 +185,7 @@ fn asks_for_more(request: &Request<'_>) -> bool {
         | Request::List(_)
         | Request::Require(_)
         | Request::Subscribe(_)
+        | Request::Tally(_)
         | Request::Wanted(_)
         | Request::Withdraw(_)
         | Request::WithdrawAll(_) => true,

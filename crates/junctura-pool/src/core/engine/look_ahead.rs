@@ -20,7 +20,9 @@ use roaring::RoaringBitmap;
 use crate::core::clients::requests::ClientRequests;
 use crate::core::clients::table::ClientTable;
 use crate::core::engine::Core;
+use crate::core::objects::flow::survey::ClientSurvey;
 use crate::core::objects::look_ahead::{PreparedRequest, concern};
+use crate::core::objects::survey::survey_bytes;
 use crate::core::objects::table::ObjectTable;
 
 /// The maximum number of objects verified in one step.
@@ -36,6 +38,9 @@ impl Core {
     /// prepare, or so little that the request does it.
     #[must_use]
     pub fn look_ahead(&mut self, client: u32, request: &Request<'_>) -> bool {
+        if let Some(asked) = survey_bytes(request) {
+            return ClientSurvey::of(&mut self.exchange, client).look_ahead(asked, request);
+        }
         let (asked, objects) = (&mut self.exchange.asked, &mut self.exchange.objects);
         if let Some(id) = asked.read_through(client, request) {
             let is_owed_all = asked.owe_ahead(objects, id, self.config.looked_at_once.clamp(1, STEP_OBJECTS_MAX));
@@ -61,7 +66,18 @@ impl Core {
     }
 }
 
+/// Returns the number of objects that the verification of one object counts as: more than one for a large selector.
+fn looks(selectors: &SelectorSet) -> usize {
+    1 + selectors.standing_bytes() / LOOK_BYTES
+}
+
 impl ObjectTable {
+    /// Returns the number of objects that are verified in one step.
+    pub(in crate::core) fn looked_at_in_a_step(&self, selectors: &SelectorSet) -> usize {
+        let objects_max = self.config.looked_at_once.min(STEP_OBJECTS_MAX);
+        (objects_max / looks(selectors)).max(1)
+    }
+
     /// Starts a preparation if there are enough objects to be worth it.
     pub(in crate::core) fn begin_to_look(
         &mut self,
@@ -84,7 +100,7 @@ impl ObjectTable {
         let Ok(selectors) = asked.interests.selectors(text) else {
             return false;
         };
-        let looks = 1 + selectors.standing_bytes() / LOOK_BYTES;
+        let looks = looks(&selectors);
         if is_little(looks) {
             return false;
         }
@@ -95,9 +111,8 @@ impl ObjectTable {
             ListOrder::Key => ListOrder::Key,
             ListOrder::Attribute(name) => ListOrder::Attribute(name.clone().into_owned().into()),
         });
-        let objects_max = self.config.looked_at_once.min(STEP_OBJECTS_MAX);
         let ahead = PreparedRequest {
-            objects_at_once: (objects_max / looks).max(1),
+            objects_at_once: self.looked_at_in_a_step(&selectors),
             selectors,
             order,
             sorting,
@@ -170,6 +185,12 @@ impl ObjectTable {
         self.ahead_of = None;
         if let Some(ahead) = self.ahead.remove(&client) {
             clients.weigh_asked_no_more(client, ahead.bytes);
+        }
+        if let Some(survey) = self.surveys.remove(&client) {
+            clients.weigh_asked_no_more(client, survey.bytes);
+            for &id in survey.watched() {
+                self.unwatch(id);
+            }
         }
     }
 

@@ -73,7 +73,7 @@ impl Core {
                 self.cancel(client, which, fx);
                 return;
             }
-            (Request::List(list), _) => self.list(client, number, &list, fx),
+            (look @ (Request::List(_) | Request::Tally(_)), _) => self.look(client, number, look, fx),
             (Request::More(which), _) => {
                 self.exchange
                     .asked

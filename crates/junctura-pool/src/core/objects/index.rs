@@ -70,9 +70,12 @@ impl ObjectTable {
         }
     }
 
-    /// Takes an object out of the index, if it is there.
+    /// Takes an object that is not visible any more out of the index, if it is there.
     pub(in crate::core) fn unindex(&mut self, id: u32) {
         let object = &mut self.table[id as usize];
+        for survey in self.surveys.values_mut() {
+            survey.note_hidden(id, object);
+        }
         if std::mem::take(&mut object.is_indexed) {
             let schema = usize::from(object.schema);
             self.listing[schema].remove(id, RecordRef::trusted(&object.record), &self.config.schemas[schema]);
@@ -82,6 +85,10 @@ impl ObjectTable {
 
     /// An object has entered the index: it may match what is looked for.
     pub(in crate::core) fn note_indexed(&mut self, id: u32) {
+        let sequence = self.table[id as usize].sequence;
+        for survey in self.surveys.values_mut() {
+            survey.note_indexed(id, sequence);
+        }
         for ahead in self.ahead.values_mut() {
             ahead.enter(id);
         }

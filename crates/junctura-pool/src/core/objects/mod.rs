@@ -12,6 +12,7 @@ pub(in crate::core) mod order;
 pub(in crate::core) mod record_budget;
 pub(in crate::core) mod removed_keys;
 pub(in crate::core) mod retention_by_name;
+pub(in crate::core) mod survey;
 pub(in crate::core) mod table;
 pub(in crate::core) mod tombstone;
 pub(in crate::core) mod withdrawals;

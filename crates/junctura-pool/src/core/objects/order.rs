@@ -15,8 +15,13 @@ pub(in crate::core) struct ResolvedOrder {
 
 impl ResolvedOrder {
     pub(in crate::core) fn value<'a>(&self, object: &'a ObjectRow) -> Option<&'a str> {
-        let id = self.first.as_ref()?[usize::from(object.schema)]?;
-        object.record().get(id)
+        self.value_of(object.schema, object.record())
+    }
+
+    /// Returns the value of the first sort attribute in a record of a schema.
+    pub(in crate::core) fn value_of<'a>(&self, schema: u16, record: RecordRef<'a>) -> Option<&'a str> {
+        let id = self.first.as_ref()?[usize::from(schema)]?;
+        record.get(id)
     }
 }
 

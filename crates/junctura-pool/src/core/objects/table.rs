@@ -20,6 +20,7 @@ use crate::core::objects::key_table::{KeyEntry, KeyTable, hash};
 use crate::core::objects::look_ahead::PreparedRequest;
 use crate::core::objects::object::{ObjectRow, ObjectState, RemovalReason, RetainedUntil, SpareBuffers};
 use crate::core::objects::order::sortable_key;
+use crate::core::objects::survey::OpenSurvey;
 use crate::core::objects::tombstone::TombstoneTable;
 
 /// Address space for the first objects. A table of this size is a mapping of its own, which grows without being copied;
@@ -43,6 +44,8 @@ pub(in crate::core) struct ObjectTable {
     pub(in crate::core) ahead: BTreeMap<u32, PreparedRequest>,
     /// The client whose prepared request is running.
     pub(in crate::core) ahead_of: Option<u32>,
+    /// The surveys of the next requests, by client.
+    pub(in crate::core) surveys: BTreeMap<u32, Box<OpenSurvey>>,
     pub(in crate::core) expiries: ExpiryQueue,
     pub(in crate::core) spare: SpareBuffers,
     /// Bytes of records.
@@ -67,6 +70,7 @@ impl ObjectTable {
             unindexed: VecDeque::new(),
             ahead: BTreeMap::new(),
             ahead_of: None,
+            surveys: BTreeMap::new(),
             expiries: ExpiryQueue::default(),
             spare: SpareBuffers::default(),
             record_bytes: 0,

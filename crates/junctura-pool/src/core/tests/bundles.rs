@@ -2,7 +2,7 @@
 
 use junctura_wire::Request;
 use junctura_wire::body::{
-    BundleAttributes, BundlesRequest, DemandRequest, LeaseRequest, ListOrder, ListRequest, TargetBody, events,
+    BundleAttributes, BundlesRequest, DemandRequest, LeaseRequest, ListRequest, TargetBody, events,
 };
 use junctura_wire::fixed;
 
@@ -19,10 +19,9 @@ fn list_bundles(world: &mut World, client: u32, number: u64, selector: &str, pat
 
 fn look(world: &mut World, client: u32, number: u64, bundle: Option<&'static str>) {
     let list = ListRequest {
-        selector: "".into(),
-        order: ListOrder::Key,
         incomplete: true,
         bundle: bundle.map(Into::into),
+        ..ListRequest::default()
     };
     world.ask(client, number, Request::List(list));
 }

@@ -21,8 +21,7 @@ fn list<'a>(selector: &'a str, order: ListOrder<'a>) -> Request<'a> {
     Request::List(ListRequest {
         selector: selector.into(),
         order,
-        incomplete: false,
-        bundle: None,
+        ..ListRequest::default()
     })
 }
 
@@ -60,7 +59,7 @@ fn question(kind: u8, selector: &str) -> Request<'_> {
             selector: selector.into(),
             order: ListOrder::Key,
             incomplete: true,
-            bundle: None,
+            ..ListRequest::default()
         }),
     }
 }

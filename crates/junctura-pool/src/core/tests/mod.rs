@@ -21,6 +21,7 @@ mod retention;
 mod retention_by_name;
 mod spill;
 mod stuck;
+mod survey;
 mod together;
 mod weight;
 mod world;

@@ -1,6 +1,7 @@
 //! A pool without sockets: requests are passed to it directly, replies are kept as lines of text.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::sync::Arc;
 
 use junctura_model::{Error, Given, Result, Schema};
@@ -9,6 +10,7 @@ use junctura_wire::body::{
     RetractRequest, SubscribeRequest, TargetBody, WithdrawRequest,
 };
 use junctura_wire::fixed::{self, OfferHead, ReleasedHolding, SegmentHead};
+use junctura_wire::look::TalliedBody;
 use junctura_wire::rights::AccessRights;
 use junctura_wire::{Reply, Request, VERSION};
 
@@ -32,6 +34,27 @@ attributes:
 fn listed(name: impl Fn(&[u8]) -> String, (head, record): (fixed::ListedHead, &[u8])) -> String {
     let is_in_file = head.flags.get() & fixed::SPILLED != 0;
     name(record) + if is_in_file { " (in the file)" } else { "" }
+}
+
+/// A tally as text: `to v7 newer 0 others 0 | a/1=2` for two objects with the values `a` and `1`; bytes follow a colon.
+fn tallied_text(tallied: &TalliedBody<'_>) -> String {
+    let bytes = |bytes: Option<u64>| bytes.map(|bytes| format!(":{bytes}")).unwrap_or_default();
+    let mut text = format!(
+        "to v{} newer {} others {}{} |",
+        tallied.sequence,
+        tallied.newer,
+        tallied.others,
+        bytes(tallied.other_bytes)
+    );
+    for group in &tallied.groups {
+        let values: Vec<&str> = group
+            .values
+            .iter()
+            .map(|value| value.as_deref().unwrap_or("-"))
+            .collect();
+        let _ = write!(text, " {}={}{}", values.join("/"), group.objects, bytes(group.bytes));
+    }
+    text
 }
 
 /// The recorded effects of the core.
@@ -133,6 +156,7 @@ impl Effects for Effected {
                 };
                 format!("bundles{}", page.items.iter().map(line).collect::<String>())
             }
+            Reply::Tallied(tallied) => tallied_text(tallied),
             Reply::Packed { bytes, .. } => format!("packed {}", bytes.len()),
             Reply::Freed(slots) => format!("freed {}", slots.len()),
             Reply::Welcome(_) => "welcome".to_owned(),
@@ -483,8 +507,7 @@ impl World {
             Request::List(ListRequest {
                 selector: selector.into(),
                 order,
-                incomplete: false,
-                bundle: None,
+                ..ListRequest::default()
             }),
         );
     }

@@ -1,6 +1,6 @@
 //! Lists, page by page.
 
-use junctura_model::Result;
+use junctura_model::{Code, Error, Result};
 use junctura_wire::body::ListRequest;
 use junctura_wire::fixed::{ListedHead, SPILLED};
 use junctura_wire::{ListedPage, Reply};
@@ -25,6 +25,10 @@ impl Core {
         list: &ListRequest<'_>,
         fx: &mut impl Effects,
     ) -> Result<()> {
+        if list.after.is_some() {
+            let cause = "a list from a position has a limit";
+            return Err(Error::new(Code::InvalidArgument, "after", cause));
+        }
         let exchange = &mut self.exchange;
         let selectors = exchange.asked.interests.selectors(&list.selector)?;
         let sorting = exchange.objects.sorting(&list.order)?;

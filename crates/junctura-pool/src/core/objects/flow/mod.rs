@@ -5,4 +5,5 @@ pub(in crate::core) mod list;
 pub(in crate::core) mod offer;
 pub(in crate::core) mod removal;
 pub(in crate::core) mod retention;
+pub(in crate::core) mod survey;
 pub(in crate::core) mod withdraw;
