@@ -359,7 +359,7 @@ def test_a_set_several_times_the_memory_streams_through_a_pool_whose_store_has_i
         assert len(reader.list()) == count
         for at in range(count):
             assert bytes(reader.demand(name=f"f{at:03}")) == field(at)
-        with pytest.raises(junctura.Gone, match=f"archived and memory was short; a store has it: {store} commit"):
+        with pytest.raises(junctura.Gone, match=f"archived, and memory was short; a store has it: {store} commit"):
             model.demand(name="f000")
         stat = bare.stat()
     totals = stat["totals"]
