@@ -92,7 +92,7 @@ def faults(mistake: Mistake, found: Outcome) -> list[str]:
 
 
 def _has(mistake: Mistake, part: str, message: str) -> bool:
-    words = mistake.said.get(part)
+    words = str(mistake.said.get(part) or "")
     return bool(words) and words in message
 
 
