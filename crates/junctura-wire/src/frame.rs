@@ -187,6 +187,8 @@ kinds! {
     Pack = 30,
     /// Frees the keys of objects that are gone.
     Forget = 31,
+    /// Asks for the page of shared memory on which the server writes its numbers.
+    Board = 36,
 
     /// The answer to `Hello`.
     Welcome = 64,
@@ -228,12 +230,17 @@ kinds! {
     Bundled = 85,
     /// A part of what a rank wants of pieces of an array.
     Packed = 86,
+    /// The page of the server's numbers, with its descriptor.
+    BoardPage = 91,
 }
 
 impl FrameKind {
     /// Returns the number of descriptors that accompany a frame of this kind.
     #[must_use]
     pub fn descriptors(self) -> u8 {
-        u8::from(matches!(self, FrameKind::Segment | FrameKind::Rings))
+        u8::from(matches!(
+            self,
+            FrameKind::Segment | FrameKind::Rings | FrameKind::BoardPage
+        ))
     }
 }

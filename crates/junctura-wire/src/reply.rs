@@ -6,7 +6,8 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::body::{BundlesPage, EventBody, GapBody, Welcome, WireFailure};
 use crate::fixed::{
-    self, CompletedHead, DeliveredHead, ListedHead, MemberVersion, PackedHead, RingsHead, SegmentHead, SlotAddress,
+    self, BoardPageHead, CompletedHead, DeliveredHead, ListedHead, MemberVersion, PackedHead, RingsHead, SegmentHead,
+    SlotAddress,
 };
 use crate::frame::{FrameKind, WireFrame};
 use crate::request::{broken, cbor, frame, number, put, read};
@@ -71,6 +72,8 @@ pub enum Reply<'a> {
         /// Elements, one behind the other.
         bytes: &'a [u8],
     },
+    /// The page of the server's numbers; its descriptor accompanies the frame.
+    BoardPage(BoardPageHead),
 }
 
 /// A page of a list: objects one after the other, each a [`ListedHead`] and its record.
@@ -143,6 +146,7 @@ impl<'a> Reply<'a> {
                 let (head, bytes) = PackedHead::read_from_prefix(body).map_err(|_| broken(kind, "too short"))?;
                 Self::Packed { head, bytes }
             }
+            FrameKind::BoardPage => Self::BoardPage(read(kind, body)?),
             _ => return Err(broken(kind, "not a reply")),
         })
     }
@@ -205,6 +209,7 @@ impl<'a> Reply<'a> {
             Self::Completed { .. } => FrameKind::Completed,
             Self::Bundled(_) => FrameKind::Bundled,
             Self::Packed { .. } => FrameKind::Packed,
+            Self::BoardPage(_) => FrameKind::BoardPage,
         }
     }
 
@@ -218,6 +223,7 @@ impl<'a> Reply<'a> {
             }
             Self::Segment(head) => out.extend_from_slice(head.as_bytes()),
             Self::Rings(head) => out.extend_from_slice(head.as_bytes()),
+            Self::BoardPage(head) => out.extend_from_slice(head.as_bytes()),
             Self::Freed(slots) => out.extend_from_slice(slots.as_bytes()),
             Self::Delivered { head, record, inline } => {
                 out.extend_from_slice(head.as_bytes());

@@ -93,6 +93,8 @@ pub enum Request<'a> {
     Forget(ForgetRequest<'a>),
     /// See [`PackBody`].
     Pack(PackBody<'a>),
+    /// Asks for the page of the server's numbers (`docs/formats/board.md`).
+    Board,
 }
 
 impl<'a> Request<'a> {
@@ -146,6 +148,7 @@ impl<'a> Request<'a> {
             FrameKind::Archived => Self::Archived(cbor(kind, body)?),
             FrameKind::Forget => Self::Forget(cbor(kind, body)?),
             FrameKind::Pack => Self::Pack(cbor(kind, body)?),
+            FrameKind::Board => Self::Board,
             _ => return Err(broken(kind, "not a request")),
         })
     }
@@ -218,6 +221,7 @@ impl<'a> Request<'a> {
             Self::Archived(_) => FrameKind::Archived,
             Self::Forget(_) => FrameKind::Forget,
             Self::Pack(_) => FrameKind::Pack,
+            Self::Board => FrameKind::Board,
         }
     }
 
@@ -246,7 +250,7 @@ impl<'a> Request<'a> {
             Self::Require(body) => put(body, out),
             Self::Withdraw(body) | Self::WithdrawAll(body) => put(body, out),
             Self::Subscribe(body) => put(body, out),
-            Self::Stat | Self::Goodbye | Self::Sync => {}
+            Self::Stat | Self::Goodbye | Self::Sync | Self::Board => {}
             Self::Retract(body) => put(body, out),
             Self::Wanted(body) => put(body, out),
             Self::Drain(body) => put(body, out),

@@ -148,7 +148,8 @@ pub fn needed(kind: FrameKind) -> NeededRight {
         | FrameKind::Require
         | FrameKind::Bundles
         | FrameKind::Stat
-        | FrameKind::Pack => NeededRight::One(Read),
+        | FrameKind::Pack
+        | FrameKind::Board => NeededRight::One(Read),
         FrameKind::Wanted => NeededRight::Either(Read, Offer),
         FrameKind::Offer
         | FrameKind::Stage
@@ -190,7 +191,8 @@ pub fn needed(kind: FrameKind) -> NeededRight {
         | FrameKind::Rings
         | FrameKind::Completed
         | FrameKind::Bundled
-        | FrameKind::Packed => NeededRight::Nothing,
+        | FrameKind::Packed
+        | FrameKind::BoardPage => NeededRight::Nothing,
     }
 }
 

@@ -11,8 +11,8 @@ use junctura_wire::body::{
     WithdrawRequest,
 };
 use junctura_wire::fixed::{
-    self, CompletedHead, DeliveredHead, ListedHead, MemberVersion, OfferHead, PackedHead, ReleasedHolding, RingsHead,
-    SegmentHead, SlotAddress,
+    self, BoardPageHead, CompletedHead, DeliveredHead, ListedHead, MemberVersion, OfferHead, PackedHead,
+    ReleasedHolding, RingsHead, SegmentHead, SlotAddress,
 };
 use junctura_wire::{ListedPage, Reply, Request};
 use zerocopy::IntoBytes;
@@ -482,6 +482,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 }],
             }),
         ),
+        ("board", Request::Board),
     ]
 }
 
@@ -704,5 +705,6 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                 bytes: &words.payload,
             },
         ),
+        ("board_page", Reply::BoardPage(BoardPageHead { bytes: length.into() })),
     ]
 }

@@ -98,6 +98,8 @@ pub(in crate::core) struct ClientRow {
     pub(in crate::core) is_newcomer: bool,
     /// Which of the programs it belongs to that the pool is for.
     pub(in crate::core) component: Option<usize>,
+    /// The place of its folded name ([`crate::core::clients::flows`]).
+    pub(in crate::core) flow: u8,
     pub(in crate::core) offer_timeout: Option<Nanoseconds>,
     pub(in crate::core) held: Slab<HeldDelivery>,
     /// The places of what it holds, the newest first, while it leaves in turns.

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::PoolConfig;
+use crate::core::clients::flows::FlowSums;
 use crate::core::clients::stat::PoolCounters;
 use crate::core::clients::table::ClientTable;
 use crate::core::engine::timers::TimerQueue;
@@ -18,6 +19,7 @@ pub(in crate::core) struct ClientRequests {
     pub(in crate::core) interests: InterestTable,
     pub(in crate::core) timers: TimerQueue,
     pub(in crate::core) count: PoolCounters,
+    pub(in crate::core) flows: FlowSums,
 }
 
 impl ClientRequests {
@@ -28,6 +30,7 @@ impl ClientRequests {
             interests: InterestTable::new(config),
             timers: TimerQueue::default(),
             count: PoolCounters::default(),
+            flows: FlowSums::default(),
         }
     }
 

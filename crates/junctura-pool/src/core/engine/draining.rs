@@ -71,6 +71,12 @@ impl Core {
         }
     }
 
+    /// Whether the pool takes nothing new, and ends when nothing is owed any more.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.drain.has_begun
+    }
+
     /// Begins to end in good order: at the latest after `timeout`, if there is one, else when nothing is owed any more. A
     /// second call can only bring the end forward.
     pub fn drain(&mut self, now: Nanoseconds, timeout: Option<Duration>, fx: &mut impl Effects) {

@@ -102,6 +102,7 @@ impl Core {
                 fx.reply(client, number, &Reply::Stats(&text));
                 Ok(())
             }
+            (Request::Board, _) => fx.reply_board(client, number),
             (Request::Goodbye, _) => {
                 self.dismiss(client, "said goodbye", fx);
                 fx.disconnect(client, &Error::new(Code::Closed, "client", "said goodbye"));
