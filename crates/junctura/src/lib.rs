@@ -118,6 +118,7 @@ mod awaiting;
 mod beside;
 #[doc(hidden)]
 pub mod binding;
+mod board;
 mod builder;
 mod connection;
 mod iter;
@@ -138,8 +139,13 @@ pub use array::{
     regrid_field,
 };
 pub use awaiting::{Awaited, WaitSource};
+pub use board::PoolBoard;
 pub use builder::PoolBuilder;
 pub use iter::BlockingIter;
+pub use junctura_board::{
+    BoardClient, BoardComponent, BoardCounter, BoardDataset, BoardEdge, BoardHead, BoardHistogram,
+    BoardHistogramSnapshot, BoardRequirement, BoardSnapshot, BoardState,
+};
 pub use junctura_layout::{Element, Layout, Order, Plan, PlanSide};
 #[cfg(feature = "net")]
 pub use junctura_link::UpstreamProxy;
