@@ -172,6 +172,7 @@ OPTIONAL=(
     "mpif90.openmpi openmpi-bin libopenmpi-dev"
     "mpicc.mpich mpich libmpich-dev"
     "abidiff abigail-tools"
+    "prometheus prometheus"
 )
 
 optional_packages() {
