@@ -91,7 +91,9 @@ fn board() -> Vec<u64> {
     board.state(BoardState::Serving);
     board.turned(7, 2000);
     let mut sizes = HistogramCounts::default();
-    [1, 4096, 5000].into_iter().for_each(|value| sizes.add(value));
+    for value in [1, 4096, 5000] {
+        sizes.add(value);
+    }
     board.publish(|edit| {
         for (place, &counter) in BoardCounter::ALL.iter().enumerate() {
             edit.counter(counter, 1000 + place as u64);

@@ -19,7 +19,9 @@ fn powers_of_two_are_the_greatest_values_of_their_buckets() {
 #[test]
 fn counts_and_sums_are_kept() {
     let mut counts = HistogramCounts::default();
-    [0, 1, 4096, 4097].into_iter().for_each(|value| counts.add(value));
+    for value in [0, 1, 4096, 4097] {
+        counts.add(value);
+    }
     assert_eq!(counts.sum(), 8194);
     assert_eq!(counts.buckets()[0], 2);
     assert_eq!((counts.buckets()[47], counts.buckets()[48]), (1, 1));

@@ -117,7 +117,9 @@ proptest! {
     ) {
         let mut board = BoardWriter::new(junctura_board::reader::board_words(), &BoardIdentity::default());
         let mut counts = HistogramCounts::default();
-        values.iter().for_each(|&value| counts.add(value));
+        for &value in &values {
+            counts.add(value);
+        }
         let client = BoardClient {
             client: 1, offered: numbers[0], delivered: numbers[1], held: numbers[2], backlog_bytes: numbers[3],
             name: name.as_str(), ..BoardClient::default()

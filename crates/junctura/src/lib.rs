@@ -118,13 +118,13 @@ mod awaiting;
 mod beside;
 #[doc(hidden)]
 pub mod binding;
-mod board;
 mod builder;
 mod connection;
 mod iter;
 mod object;
 mod pending;
 mod pool;
+mod pool_board;
 #[cfg(feature = "embedded")]
 mod start;
 mod store_fallback;
@@ -139,13 +139,10 @@ pub use array::{
     regrid_field,
 };
 pub use awaiting::{Awaited, WaitSource};
-pub use board::PoolBoard;
 pub use builder::PoolBuilder;
 pub use iter::BlockingIter;
-pub use junctura_board::{
-    BoardClient, BoardComponent, BoardCounter, BoardDataset, BoardEdge, BoardHead, BoardHistogram,
-    BoardHistogramSnapshot, BoardRequirement, BoardSnapshot, BoardState,
-};
+pub use junctura_board as board;
+pub use junctura_board::{BoardCounter, BoardState};
 pub use junctura_layout::{Element, Layout, Order, Plan, PlanSide};
 #[cfg(feature = "net")]
 pub use junctura_link::UpstreamProxy;
@@ -157,6 +154,7 @@ pub use junctura_remap as remap;
 pub use object::{Object, Transport};
 pub use pending::Pending;
 pub use pool::{PayloadRules, Pool};
+pub use pool_board::PoolBoard;
 pub use target::Target;
 pub use verbs::allocation::Allocation;
 pub use verbs::bundle::{Bundle, BundleOptions, Completed, Staged};

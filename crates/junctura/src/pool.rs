@@ -6,13 +6,13 @@ use std::sync::Arc;
 use junctura_model::{Result, Schema};
 
 use crate::array::{OpenArrays, PlanCache};
-use crate::board::PoolBoard;
 use crate::builder::PoolBuilder;
 use crate::connection::PoolConnection;
 use crate::connection::address::PoolAddress;
 use crate::connection::after_fork::ProcessConnection;
 use crate::connection::handshake::{ClientIntroduction, Home, connect};
 use crate::pending::Pending;
+use crate::pool_board::PoolBoard;
 use crate::store_fallback::StoreReader;
 use crate::target::find_schema;
 

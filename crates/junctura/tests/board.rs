@@ -1,8 +1,7 @@
 //! The board of a server: its numbers equal those that the server reports itself.
 
-use junctura::{
-    BoardCounter, BoardHistogram, BoardSnapshot, BoardState, Code, Pool, PoolBoard, RequireOptions, WithdrawOptions,
-};
+use junctura::board::{BoardHistogram, BoardSnapshot};
+use junctura::{BoardCounter, BoardState, Code, Pool, PoolBoard, RequireOptions, WithdrawOptions};
 
 /// A pool of this process; `None` where all pools are reached over a network here (see CONTRIBUTING.md).
 fn with_board() -> Option<(Pool, PoolBoard)> {
@@ -115,7 +114,7 @@ fn clients_and_components_come_and_go() {
         .map(|number| {
             Pool::builder()
                 .url(pool.url())
-                .name(&format!("reader-{number}"))
+                .name(format!("reader-{number}"))
                 .open()
                 .unwrap()
         })
@@ -140,7 +139,7 @@ fn clients_and_components_come_and_go() {
             );
             break;
         }
-        std::thread::yield_now();
+        std::hint::spin_loop();
     }
 }
 
@@ -149,11 +148,11 @@ fn a_server_that_rests_turns_and_one_that_has_ended_says_so() {
     let Some((pool, board)) = with_board() else { return };
     let turns = board.head().turns;
     while board.head().turns < turns + 2 {
-        std::thread::yield_now();
+        std::hint::spin_loop();
     }
     drop(pool);
     while board.head().state != BoardState::Ended {
-        std::thread::yield_now();
+        std::hint::spin_loop();
     }
     assert!(board.snapshot().is_consistent);
 }

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use junctura::{
-    BoardCounter as Counter, BoardHistogram, BoardHistogramSnapshot, BoardRequirement, BoardSnapshot, BoardState,
-    PoolBoard,
-};
+use junctura::board::{BoardClient, BoardHistogram, BoardHistogramSnapshot, BoardRequirement, BoardSnapshot};
+use junctura::{BoardCounter as Counter, BoardState, PoolBoard};
 
 use crate::metrics::table as family;
 use crate::metrics::text::{MetricFamily, MetricText};
@@ -30,7 +28,7 @@ pub(crate) enum ShownNames {
     None,
 }
 
-/// Returns the metrics of a board as OpenMetrics text.
+/// Returns the metrics of a board as text.
 pub(crate) fn metrics_text(board: &PoolBoard, names: ShownNames) -> String {
     text_of(&board.snapshot(), board.turn_age(), names)
 }
@@ -254,7 +252,7 @@ impl FamilyWriter<'_> {
         }
     }
 
-    fn by_component(&mut self, family: &MetricFamily, value: impl Fn(&junctura::BoardClient) -> u64) {
+    fn by_component(&mut self, family: &MetricFamily, value: impl Fn(&BoardClient) -> u64) {
         let board = self.board;
         let mut sums = vec![0; board.components.len()];
         for client in &board.clients {
@@ -324,7 +322,7 @@ mod tests {
         BoardReader::of(writer.words().clone()).unwrap().snapshot()
     }
 
-    fn samples(text: &str, name: &str) -> Vec<(String, f64)> {
+    fn samples(text: &str, name: &str) -> Vec<(String, usize)> {
         let lines = text.lines().filter(|line| line.starts_with(name));
         lines
             .map(|line| line.rsplit_once(' ').unwrap())
@@ -338,7 +336,7 @@ mod tests {
             let text = text_of(&board(components), Duration::ZERO, ShownNames::All);
             let offered = samples(&text, "junctura_objects_offered_total{");
             assert_eq!(offered.len(), components.min(NAMES_MAX));
-            assert_eq!(offered.iter().map(|(_, value)| value).sum::<f64>(), components as f64);
+            assert_eq!(offered.iter().map(|(_, value)| value).sum::<usize>(), components);
         }
         let text = text_of(&board(128), Duration::ZERO, ShownNames::All);
         assert!(

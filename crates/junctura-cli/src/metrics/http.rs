@@ -14,7 +14,7 @@ const HEAD_BYTES_MAX: usize = 8 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What is served, and to whom.
+/// The board that is served, and the token for access.
 pub(super) struct MetricsSource {
     pub(super) board: PoolBoard,
     /// The token that a request must have; without one, names are not shown.

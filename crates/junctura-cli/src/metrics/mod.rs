@@ -27,7 +27,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Print the numbers of a pool as metrics for Prometheus
 ///
-/// The text is in the OpenMetrics format. `junctura pool serve --metrics 127.0.0.1:9464` serves the same text over HTTP, and
+/// The text has the format `OpenMetrics`. `junctura pool serve --metrics 127.0.0.1:9464` serves the same text over HTTP, and
 /// `--metrics-textfile FILE` writes it every 15 s. The pool is on this machine; its server does nothing for it.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]

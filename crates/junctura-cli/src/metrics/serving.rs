@@ -25,7 +25,7 @@ const TOKEN_BYTES_MIN: usize = 16;
 /// Options of a server that exports metrics.
 #[derive(Args, Debug)]
 pub(crate) struct MetricsOptions {
-    /// Serve metrics for Prometheus at http://ADDRESS/metrics, on loopback only. Without --metrics-token-file, the names of
+    /// Serve metrics for Prometheus at `http://HOST:PORT/metrics`, on loopback only. Without --metrics-token-file, the names of
     /// components, datasets and requirements are left out: every user of this machine can read the text
     #[arg(
         id = "metrics",

@@ -1,8 +1,8 @@
-//! The OpenMetrics text format, version 1.0.
+//! The text format `OpenMetrics`, version 1.0.
 
 use std::fmt::Write;
 
-/// What a family measures.
+/// The kind of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MetricKind {
     Counter,
@@ -105,7 +105,7 @@ impl MetricText {
     }
 }
 
-/// A bound as OpenMetrics wants it: with a point.
+/// A bound with a point, as the format requires.
 fn decimal(bound: f64) -> String {
     format!("{bound:?}")
 }

@@ -24,7 +24,9 @@ use crate::pending::{Pending, RequestOutcome};
 /// # let pool = Pool::builder().schema("free").open()?;
 /// let board = pool.board()?;
 /// assert_eq!(board.head().state, BoardState::Serving);
-/// assert_eq!(board.snapshot().counter(BoardCounter::Offered), 0);
+/// let numbers: junctura::board::BoardSnapshot = board.snapshot();
+/// assert_eq!(numbers.counter(BoardCounter::Offered), 0);
+/// assert!(numbers.components.iter().all(|component| component.clients == 1));
 /// assert!(board.turn_age().as_secs() < 3); // else the server hangs
 /// # Ok(())
 /// # }
