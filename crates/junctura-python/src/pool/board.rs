@@ -8,6 +8,14 @@ use crate::runtime::error::OrRaise;
 
 /// The numbers of a pool's server on a page of shared memory; returned by `Pool.board`. Reading costs the server nothing, and
 /// works while the server hangs and after it has ended.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     version = pool.offer(b"payload", name="a")
+/// ...     numbers = pool.board().snapshot()
+/// ...     print(numbers["counters"]["offered"], numbers["head"]["state"])
+/// 1 serving
 #[pyclass(module = "junctura", name = "Board", frozen)]
 pub(crate) struct PyBoard(pub(super) PoolBoard);
 
