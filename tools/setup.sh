@@ -173,6 +173,7 @@ OPTIONAL=(
     "mpicc.mpich mpich libmpich-dev"
     "abidiff abigail-tools"
     "chromium chromium"
+    "prometheus prometheus"
 )
 
 optional_packages() {

@@ -29,6 +29,8 @@ PRINTING = [
     ["wait-for", "name=one"],
     ["wait-for", "name=one", "--json"],
     ["cp", "unix:test", "unix:other", "name=one", "--verbose"],
+    ["metrics"],
+    ["pool", "health"],
     ["pool", "wanted", "--schema", "free", "name=kept"],
     ["pool", "bundle", "open", "a"],
     ["pool", "bundle", "list"],

@@ -14,6 +14,7 @@ mod attributes;
 mod config;
 mod exit;
 mod json;
+mod metrics;
 mod model;
 mod pool;
 mod run;
@@ -51,6 +52,7 @@ enum TopCommand {
     Cp(pool::cp::CpArguments),
     Pool(pool::PoolCommandArguments),
     Store(store::StoreCommandArguments),
+    Metrics(metrics::MetricsArguments),
     Run(run::RunArguments),
     Timeline(timeline::TimelineArguments),
     Schema(model::schema::SchemaArguments),
@@ -68,7 +70,7 @@ enum TopCommand {
 /// The commands in the order of `junctura --help`, by task.
 const TASKS: [(&str, &[&str]); 5] = [
     ("Objects", &["put", "get", "ls", "watch", "wait-for", "cp"]),
-    ("Pools and stores", &["pool", "store"]),
+    ("Pools and stores", &["pool", "store", "metrics"]),
     ("Workflows and products", &["run", "timeline"]),
     ("Schemas and arrays", &["schema", "layout", "weights"]),
     (
@@ -169,6 +171,7 @@ fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<()> 
         TopCommand::Cp(arguments) => pool::cp::run(&arguments),
         TopCommand::Pool(arguments) => pool::run(&arguments),
         TopCommand::Store(arguments) => store::run(&arguments, program),
+        TopCommand::Metrics(arguments) => metrics::run(&arguments),
         TopCommand::Run(arguments) => run::run(&arguments, program),
         TopCommand::Timeline(arguments) => timeline::run(&arguments, program),
         TopCommand::Schema(arguments) => model::schema::run(&arguments),

@@ -30,6 +30,7 @@ mod number;
 pub mod segment;
 pub mod tier;
 pub mod view;
+pub mod words;
 
 pub use allocator::{SlotAllocator, SlotReuse};
 pub use extents::FileExtents;
@@ -38,3 +39,4 @@ pub use mapping::{FileMap, SegmentMapping, SlotMut, SlotPart, WritableMapping};
 pub use segment::SealedSegment;
 pub use tier::SpillFile;
 pub use view::Payload;
+pub use words::{SharedWords, WrittenWords};

@@ -306,7 +306,7 @@ unsafe impl Sync for SlotPart {}
 
 /// Mapped bytes; unmapped when dropped.
 #[derive(Debug)]
-struct MappedRegion {
+pub(crate) struct MappedRegion {
     start: NonNull<u8>,
     bytes: usize,
 }
@@ -317,7 +317,7 @@ unsafe impl Send for MappedRegion {}
 unsafe impl Sync for MappedRegion {}
 
 impl MappedRegion {
-    fn map(fd: OwnedFd, bytes: u64, rights: ProtFlags) -> Result<Self> {
+    pub(crate) fn map(fd: OwnedFd, bytes: u64, rights: ProtFlags) -> Result<Self> {
         check(&fd, bytes)?;
         Self::of(fd, bytes, rights)
     }
@@ -356,6 +356,20 @@ impl MappedRegion {
         // SAFETY: `range` has shown that the bytes are within the map, which lives as long as `self` and is always
         // initialised; no process writes to them (see the assumptions of the module, and of `FileMap`).
         Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), length as usize) })
+    }
+
+    /// Returns the number of whole words of 64 bits.
+    pub(crate) fn words(&self) -> usize {
+        self.bytes / size_of::<AtomicU64>()
+    }
+
+    /// Returns a word that other processes may access at the same time.
+    pub(crate) fn word(&self, index: usize) -> Option<&AtomicU64> {
+        let at = (index < self.words()).then_some(index)?;
+        // SAFETY: the word is within the map, which begins at a page, so it is aligned, and lives as long as `self`. The users
+        // of a region access it by words alone, or by slices alone; every access of every process to a word is atomic, and
+        // where the map is read-only, `words` loads relaxed only, which such memory allows.
+        Some(unsafe { &*self.address().cast::<AtomicU64>().add(at) })
     }
 
     fn advise(&self, advice: Advice) -> Result<()> {

@@ -1,6 +1,6 @@
 //! The effects of the core on the world: replies, segments, and the file tier.
 
-use junctura_model::{Error, Result};
+use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
 use junctura_wire::fixed::SegmentHead;
 
@@ -81,6 +81,16 @@ pub trait Effects {
     /// Figures of the process, for `stat`.
     fn figures(&self) -> Option<serde_json::Value> {
         None
+    }
+
+    /// Sends the page of the server's numbers, with its descriptor.
+    ///
+    /// # Errors
+    /// `Unsupported` where there is no such page, and what the system says when it has no memory or descriptors for it.
+    fn reply_board(&mut self, client: u32, request: u64) -> Result<()> {
+        let _ = (client, request);
+        let cause = "this pool has no board; `junctura pool stat` reads its counters";
+        Err(Error::new(Code::Unsupported, "board", cause))
     }
 
     /// Reports a requirement that was broken since it blocked others; `text` is the reason for the server's log.

@@ -76,6 +76,8 @@ mod _native {
     #[pymodule_export]
     use crate::pool::aio::{PyAnswer, PyTaskPlaces};
     #[pymodule_export]
+    use crate::pool::board::PyBoard;
+    #[pymodule_export]
     use crate::pool::bundles::PyBundleEntry;
     #[pymodule_export]
     use crate::pool::tally::{PyTally, PyTallyGroup};

@@ -170,6 +170,14 @@ pub struct RingsHead {
     pub ring_bytes: U32,
 }
 
+/// The page of a server's numbers; its descriptor accompanies the frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct BoardPageHead {
+    /// Bytes of the page.
+    pub bytes: U64,
+}
+
 /// One object of a page of a list; its record follows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]

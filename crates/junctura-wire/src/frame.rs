@@ -189,6 +189,8 @@ kinds! {
     Forget = 31,
     /// Asks how many objects match.
     Tally = 32,
+    /// Asks for the page of shared memory on which the server writes its numbers.
+    Board = 36,
 
     /// The answer to `Hello`.
     Welcome = 64,
@@ -232,12 +234,17 @@ kinds! {
     Packed = 86,
     /// How many objects match.
     Tallied = 87,
+    /// The page of the server's numbers, with its descriptor.
+    BoardPage = 91,
 }
 
 impl FrameKind {
     /// Returns the number of descriptors that accompany a frame of this kind.
     #[must_use]
     pub fn descriptors(self) -> u8 {
-        u8::from(matches!(self, FrameKind::Segment | FrameKind::Rings))
+        u8::from(matches!(
+            self,
+            FrameKind::Segment | FrameKind::Rings | FrameKind::BoardPage
+        ))
     }
 }

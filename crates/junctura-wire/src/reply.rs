@@ -6,7 +6,8 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::body::{BundlesPage, EventBody, GapBody, Welcome, WireFailure};
 use crate::fixed::{
-    self, CompletedHead, DeliveredHead, ListedHead, MemberVersion, PackedHead, RingsHead, SegmentHead, SlotAddress,
+    self, BoardPageHead, CompletedHead, DeliveredHead, ListedHead, MemberVersion, PackedHead, RingsHead, SegmentHead,
+    SlotAddress,
 };
 use crate::frame::{FrameKind, WireFrame};
 use crate::look::TalliedBody;
@@ -74,6 +75,8 @@ pub enum Reply<'a> {
     },
     /// How many objects match.
     Tallied(TalliedBody<'a>),
+    /// The page of the server's numbers; its descriptor accompanies the frame.
+    BoardPage(BoardPageHead),
 }
 
 /// A page of a list: objects one after the other, each a [`ListedHead`] and its record.
@@ -147,6 +150,7 @@ impl<'a> Reply<'a> {
                 Self::Packed { head, bytes }
             }
             FrameKind::Tallied => Self::Tallied(cbor(kind, body)?),
+            FrameKind::BoardPage => Self::BoardPage(read(kind, body)?),
             _ => return Err(broken(kind, "not a reply")),
         })
     }
@@ -210,6 +214,7 @@ impl<'a> Reply<'a> {
             Self::Bundled(_) => FrameKind::Bundled,
             Self::Packed { .. } => FrameKind::Packed,
             Self::Tallied(_) => FrameKind::Tallied,
+            Self::BoardPage(_) => FrameKind::BoardPage,
         }
     }
 
@@ -223,6 +228,7 @@ impl<'a> Reply<'a> {
             }
             Self::Segment(head) => out.extend_from_slice(head.as_bytes()),
             Self::Rings(head) => out.extend_from_slice(head.as_bytes()),
+            Self::BoardPage(head) => out.extend_from_slice(head.as_bytes()),
             Self::Freed(slots) => out.extend_from_slice(slots.as_bytes()),
             Self::Delivered { head, record, inline } => {
                 out.extend_from_slice(head.as_bytes());

@@ -96,6 +96,8 @@ pub enum Request<'a> {
     Pack(PackBody<'a>),
     /// Asks how many objects match.
     Tally(TallyRequest<'a>),
+    /// Asks for the page of the server's numbers (`docs/formats/board.md`).
+    Board,
 }
 
 impl<'a> Request<'a> {
@@ -150,6 +152,7 @@ impl<'a> Request<'a> {
             FrameKind::Forget => Self::Forget(cbor(kind, body)?),
             FrameKind::Pack => Self::Pack(cbor(kind, body)?),
             FrameKind::Tally => Self::Tally(cbor(kind, body)?),
+            FrameKind::Board => Self::Board,
             _ => return Err(broken(kind, "not a request")),
         })
     }
@@ -224,6 +227,7 @@ impl<'a> Request<'a> {
             Self::Forget(_) => FrameKind::Forget,
             Self::Pack(_) => FrameKind::Pack,
             Self::Tally(_) => FrameKind::Tally,
+            Self::Board => FrameKind::Board,
         }
     }
 
@@ -252,7 +256,7 @@ impl<'a> Request<'a> {
             Self::Require(body) => put(body, out),
             Self::Withdraw(body) | Self::WithdrawAll(body) => put(body, out),
             Self::Subscribe(body) => put(body, out),
-            Self::Stat | Self::Goodbye | Self::Sync => {}
+            Self::Stat | Self::Goodbye | Self::Sync | Self::Board => {}
             Self::Retract(body) => put(body, out),
             Self::Wanted(body) => put(body, out),
             Self::Drain(body) => put(body, out),

@@ -149,7 +149,8 @@ pub fn needed(kind: FrameKind) -> NeededRight {
         | FrameKind::Bundles
         | FrameKind::Stat
         | FrameKind::Pack
-        | FrameKind::Tally => NeededRight::One(Read),
+        | FrameKind::Tally
+        | FrameKind::Board => NeededRight::One(Read),
         FrameKind::Wanted => NeededRight::Either(Read, Offer),
         FrameKind::Offer
         | FrameKind::Stage
@@ -192,7 +193,8 @@ pub fn needed(kind: FrameKind) -> NeededRight {
         | FrameKind::Completed
         | FrameKind::Bundled
         | FrameKind::Packed
-        | FrameKind::Tallied => NeededRight::Nothing,
+        | FrameKind::Tallied
+        | FrameKind::BoardPage => NeededRight::Nothing,
     }
 }
 

@@ -104,7 +104,7 @@ fn what_is_golden_is_read_as_what_it_was_made_of() {
         let frame = whole(bytes);
         assert_eq!(
             frame.descriptors,
-            u8::from(matches!(name, "segment" | "rings")),
+            u8::from(matches!(name, "segment" | "rings" | "board_page")),
             "{name}"
         );
         assert_eq!(Reply::decode(&frame).unwrap(), reply, "{name}");

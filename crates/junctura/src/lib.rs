@@ -124,6 +124,7 @@ mod iter;
 mod object;
 mod pending;
 mod pool;
+mod pool_board;
 #[cfg(feature = "embedded")]
 mod start;
 mod store_fallback;
@@ -140,6 +141,8 @@ pub use array::{
 pub use awaiting::{Awaited, WaitSource};
 pub use builder::PoolBuilder;
 pub use iter::BlockingIter;
+pub use junctura_board as board;
+pub use junctura_board::{BoardCounter, BoardState};
 pub use junctura_layout::{Element, Layout, Order, Plan, PlanSide};
 #[cfg(feature = "net")]
 pub use junctura_link::UpstreamProxy;
@@ -151,6 +154,7 @@ pub use junctura_remap as remap;
 pub use object::{Object, Transport};
 pub use pending::Pending;
 pub use pool::{PayloadRules, Pool};
+pub use pool_board::PoolBoard;
 pub use target::Target;
 pub use verbs::allocation::Allocation;
 pub use verbs::bundle::{Bundle, BundleOptions, Completed, Staged};

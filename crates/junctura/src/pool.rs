@@ -12,6 +12,7 @@ use crate::connection::address::PoolAddress;
 use crate::connection::after_fork::ProcessConnection;
 use crate::connection::handshake::{ClientIntroduction, Home, connect};
 use crate::pending::Pending;
+use crate::pool_board::PoolBoard;
 use crate::store_fallback::StoreReader;
 use crate::target::find_schema;
 
@@ -272,6 +273,45 @@ impl Pool {
     /// `Disconnected` or `Closed` if the connection has ended.
     pub fn begin_stat(&self) -> Result<Pending<String>> {
         self.connection()?.begin_stat()
+    }
+
+    /// Maps the board of the server: its numbers on a page of shared memory. Blocks until the server answers; reading the board
+    /// needs no answer, and works while the server hangs.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("name", "a")], b"")?;
+    /// let board = pool.board()?;
+    /// assert_eq!(board.snapshot().counter(junctura::BoardCounter::Offered), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Unsupported` for a pool of another machine; `Denied` if the client's token lacks the right `read`; `Disconnected` or
+    /// `Closed` if the connection has ended.
+    pub fn board(&self) -> Result<PoolBoard> {
+        self.begin_board()?.wait()
+    }
+
+    /// Non-blocking version of [`Pool::board`]. See [`Pending`].
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// let board = pool.begin_board()?.wait()?;
+    /// assert_eq!(board.head().pid, std::process::id()); // this pool is embedded
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Disconnected` or `Closed` if the connection has ended.
+    pub fn begin_board(&self) -> Result<Pending<PoolBoard>> {
+        PoolBoard::begin(&self.connection()?)
     }
 
     /// Sends buffered releases and pipelined offers now. Blocks while the socket is full, but does not wait for

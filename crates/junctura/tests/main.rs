@@ -13,6 +13,7 @@ mod arrays;
 mod asleep;
 mod behind;
 mod between;
+mod board;
 mod bundle;
 mod durable;
 mod ended;

@@ -47,6 +47,16 @@ fn offer(pool: &Pool, name: usize, length: usize) {
 }
 
 #[test]
+fn a_board_stays_on_the_servers_machine() {
+    let (_pool, gate) = gated();
+    let far = remote(gate.endpoint());
+    let refused = far.board().unwrap_err();
+    assert_eq!(refused.code(), Code::Unsupported, "{refused}");
+    assert!(refused.cause().contains("`stat`"), "{refused}");
+    assert!(far.stat().unwrap().contains("\"totals\""), "the connection goes on");
+}
+
+#[test]
 fn objects_of_every_size_go_both_ways() {
     let (near, gate) = gated();
     let far = remote(gate.endpoint());

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from junctura._native import (
         Allocation,
+        Board,
         BundleEntry,
         Described,
         Entry,
@@ -200,6 +201,10 @@ class Pool(ArrayVerbs):
     async def stat(self) -> dict[str, Any]:
         """The server's counters: one round trip."""
         return await self._board.answer(self.blocking._begin_stat())
+
+    async def board(self) -> Board:
+        """Maps the board of the server: its numbers on a page of shared memory. Reading it needs no round trip."""
+        return await self._board.answer(self.blocking._begin_board())
 
     @overload
     async def offer(

@@ -7,7 +7,7 @@ const FLOORS: [&[&str]; 11] = [
     &["junctura-model", "junctura-grib"],
     &["junctura-wire", "junctura-layout", "junctura-remap", "junctura-values"],
     &["junctura-memory", "junctura-copy"],
-    &["junctura-transport", "junctura-store"],
+    &["junctura-transport", "junctura-store", "junctura-board"],
     &["junctura-pool", "junctura-link"],
     &["junctura", "junctura-sim"],
     &["junctura-terminal"],
@@ -17,7 +17,8 @@ const FLOORS: [&[&str]; 11] = [
     &["xtask"],
 ];
 
-const PURE: [&str; 6] = [
+const PURE: [&str; 7] = [
+    "junctura-board",
     "junctura-model",
     "junctura-wire",
     "junctura-layout",

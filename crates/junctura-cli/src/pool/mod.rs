@@ -1,9 +1,11 @@
 //! The commands about a pool: offers and reads of objects, requirements, groups, its server.
 
+mod beside;
 pub(crate) mod bundle;
 pub(crate) mod cp;
 pub(crate) mod get;
 pub(crate) mod group;
+pub(crate) mod health;
 pub(crate) mod ls;
 pub(crate) mod put;
 pub(crate) mod require;
@@ -39,6 +41,7 @@ enum PoolCommand {
     Serve(Box<serve::ServeArguments>),
     Stop(stop::StopArguments),
     Stat(stat::StatArguments),
+    Health(health::HealthArguments),
     Require(require::RequireArguments),
     Retract(require::RetractArguments),
     #[command(visible_alias = "groups")]
@@ -55,6 +58,7 @@ pub(crate) fn run(arguments: &PoolCommandArguments) -> Result<()> {
         PoolCommand::Serve(arguments) => serve::run(arguments),
         PoolCommand::Stop(arguments) => stop::run(arguments),
         PoolCommand::Stat(arguments) => stat::run(arguments),
+        PoolCommand::Health(arguments) => health::run(arguments),
         PoolCommand::Require(arguments) => require::require(arguments),
         PoolCommand::Retract(arguments) => require::retract(arguments),
         PoolCommand::Group(arguments) => group::run(arguments),

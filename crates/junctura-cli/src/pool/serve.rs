@@ -15,6 +15,7 @@ use junctura_transport::ServerAddress;
 
 use crate::admin::doctor;
 use crate::admin::security;
+use crate::metrics::serving::MetricsOptions;
 use crate::model::schema_files;
 use crate::pool::require::read;
 
@@ -111,6 +112,8 @@ pub(crate) struct ServeArguments {
     /// After SIGTERM or Ctrl-C: maximum wait for readers that are owed objects
     #[arg(long, value_name = "TIME", value_parser = size::parse_duration, default_value = "8s")]
     drain_timeout: Duration,
+    #[command(flatten)]
+    metrics: MetricsOptions,
 }
 
 /// Runs the server.
@@ -121,10 +124,11 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<()> {
     let (address, endpoints) = arguments.addresses()?;
     open_many_files();
     survive_file_limit()?;
-    let server = match Server::bind(&address, arguments.options()?) {
+    let mut server = match Server::bind(&address, arguments.options()?) {
         Err(error) if arguments.announce && error.code() == Code::AlreadyExists => return Ok(()),
         bound => bound?,
     };
+    let metrics = arguments.metrics.start(&mut server)?;
     let gates = arguments.open_gates(&server, endpoints)?;
     let stopper = server.stopper();
     let mut signals = ends()?;
@@ -143,6 +147,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<()> {
         .chain(gates.iter().map(|gate| gate.endpoint().to_string()));
     for url in listening {
         arguments.show(&url);
+    }
+    if let Some(address) = metrics.address() {
+        say!("junctura: metrics at http://{address}/metrics");
     }
     server.run()
 }

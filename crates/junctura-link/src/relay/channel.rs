@@ -614,6 +614,12 @@ impl RelayChannel {
                 self.hear_pack(frame, common);
                 return Ok(());
             }
+            Some(FrameKind::Board) => {
+                let cause = "the board is memory of the server's machine; over a network `stat` reads the counters";
+                let refused = Error::new(Code::Unsupported, "board", cause);
+                self.answer(frame.request, &Reply::Failed((&refused).into()), common);
+                return Ok(());
+            }
             Some(FrameKind::Stop) => {
                 if let Request::Stop(which) = Request::decode(frame)?
                     && let Some(step) = self.packing.stop(which)

@@ -7,6 +7,7 @@
 //! what it is owed stays bounded by its windows and limits. A client whose process has died is noticed by the end of its
 //! socket, or by its pidfd when a forked child keeps the socket open.
 
+mod board;
 mod compiler;
 mod connection;
 mod embedded;
@@ -32,6 +33,7 @@ use junctura_wire::body::Hello;
 
 use crate::PoolConfig;
 use crate::core::{Core, Nanoseconds};
+use board::{ServerBoard, TurnSums};
 use compiler::SelectorCompiler;
 use connection::{ClientConnection, LastWords};
 pub use embedded::{EmbeddedServer, private_address};
@@ -111,6 +113,8 @@ pub struct Server {
     leaving: VecDeque<LeavingClient>,
     /// When something last came from a client.
     heard_at: Nanoseconds,
+    turns: TurnSums,
+    board: Option<ServerBoard>,
 }
 
 /// A client that has left.
@@ -207,6 +211,8 @@ impl Server {
             crowd: ActiveClients::default(),
             leaving: VecDeque::new(),
             heard_at: 0,
+            turns: TurnSums::begin(),
+            board: None,
         })
     }
 
@@ -237,6 +243,9 @@ impl Server {
         let ended = self.serve_until_the_end();
         if ended.is_ok() {
             self.announce_end();
+        }
+        if let Some(board) = &mut self.board {
+            board.end();
         }
         drop(self.listener);
         ended
@@ -288,7 +297,9 @@ impl Server {
             self.turn_overdue_away(now);
             self.core.tick(now, &mut self.world);
             self.world.traffic.note_turn(now.saturating_sub(awake));
+            self.turns.add(now.saturating_sub(awake));
             self.tell_if_left();
+            self.show(now);
             self.flush();
         }
         Ok(())
@@ -322,7 +333,8 @@ impl Server {
             .deserted_since
             .zip(self.options.end_when_idle)
             .and_then(|(since, after)| since.checked_add(after));
-        [timer, newcomer, idle, desertion].into_iter().flatten().min()
+        let board = self.board.as_ref().map(|board| at(board.due_at()));
+        [timer, newcomer, idle, desertion, board].into_iter().flatten().min()
     }
 
     /// Whether nobody wants anything for now: the alarm may also have gone off early, while a busy server slept for a moment.

@@ -1,13 +1,14 @@
 //! The core's effects on real sockets and real memory.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use junctura_board::BOARD_BYTES;
 use junctura_memory::segment::SealedSegment;
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
-use junctura_wire::fixed::{FILE_TIER, SegmentHead};
+use junctura_wire::fixed::{BoardPageHead, FILE_TIER, SegmentHead};
 
 use super::connection::ClientConnection;
 use super::spiller::{SpillRequest, SpillThread};
@@ -20,6 +21,8 @@ pub(super) struct ServerEffects {
     segments: HashMap<u32, Arc<SealedSegment>>,
     pub(super) spiller: Option<SpillThread>,
     pub(super) traffic: ServerTraffic,
+    /// Clients that have asked for the board, and the numbers of their requests.
+    pub(super) boards_asked: Vec<(u32, u64)>,
     /// Bytes in all outboxes.
     pub(super) unread_bytes: usize,
     /// Connections with something to send: first those that were given objects.
@@ -67,6 +70,21 @@ impl ServerEffects {
         })
     }
 
+    /// Sends the board.
+    pub(super) fn send_board(&mut self, client: u32, request: u64, descriptor: Result<OwnedFd>) {
+        let head = BoardPageHead {
+            bytes: BOARD_BYTES.into(),
+        };
+        match descriptor {
+            Ok(descriptor) => self.queue(client, false, |connection| {
+                connection
+                    .outbox
+                    .push_with_descriptor(descriptor, |out| Reply::BoardPage(head).encode(request, out))
+            }),
+            Err(error) => self.reply(client, request, &Reply::Failed((&error).into())),
+        }
+    }
+
     fn queue(&mut self, client: u32, is_delivery: bool, write: impl FnOnce(&mut ClientConnection) -> Result<()>) {
         let Some(connection) = self.connections.get_mut(&client) else {
             return;
@@ -112,6 +130,11 @@ impl Effects for ServerEffects {
                 .outbox
                 .push_with_descriptor(descriptor, |out| Reply::Segment(head).encode(request, out))
         });
+    }
+
+    fn reply_board(&mut self, client: u32, request: u64) -> Result<()> {
+        self.boards_asked.push((client, request));
+        Ok(())
     }
 
     fn backlog_bytes(&self, client: u32) -> usize {

@@ -27,6 +27,7 @@ use crate::handles::object::PyReceived;
 use crate::handles::require::PyRequirement;
 use crate::model::version::PyVersion;
 use crate::pool::PyPool;
+use crate::pool::board::PyBoard;
 use crate::runtime::ending::EndingCall;
 use crate::runtime::error::{OrRaise, closed};
 
@@ -274,6 +275,13 @@ impl PyPool {
         let pending = py.detach(|| self.inner.begin_stat()).or_raise(py)?;
         Ok(PyAnswer::new(pending, |py, text| {
             Ok(py.import("json")?.call_method1("loads", (text,))?.unbind())
+        }))
+    }
+
+    fn _begin_board(&self, py: Python<'_>) -> PyResult<PyAnswer> {
+        let pending = py.detach(|| self.inner.begin_board()).or_raise(py)?;
+        Ok(PyAnswer::new(pending, |py, board| {
+            Ok(Py::new(py, PyBoard(board))?.into_any())
         }))
     }
 

@@ -1,6 +1,7 @@
 //! The pool as Python users hold it.
 
 pub(crate) mod aio;
+pub(crate) mod board;
 pub(crate) mod bundles;
 pub(crate) mod offer_many;
 pub(crate) mod reading;

@@ -190,8 +190,8 @@ impl Said {
 
     fn of(reply: Reply<'_>) -> Result<Self> {
         Ok(match reply {
-            Reply::Rings(_) | Reply::Packed { .. } => {
-                let cause = "the core knows nothing of rings, and packs nothing";
+            Reply::Rings(_) | Reply::Packed { .. } | Reply::BoardPage(_) => {
+                let cause = "the core knows nothing of rings and boards, and packs nothing";
                 return Err(Error::new(Code::Protocol, format!("{:?} frame", reply.kind()), cause));
             }
             Reply::Welcome(welcome) => Self::Welcome { client: welcome.client },

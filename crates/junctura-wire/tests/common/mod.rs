@@ -11,8 +11,8 @@ use junctura_wire::body::{
     WithdrawRequest,
 };
 use junctura_wire::fixed::{
-    self, CompletedHead, DeliveredHead, ListedHead, MemberVersion, OfferHead, PackedHead, ReleasedHolding, RingsHead,
-    SegmentHead, SlotAddress,
+    self, BoardPageHead, CompletedHead, DeliveredHead, ListedHead, MemberVersion, OfferHead, PackedHead,
+    ReleasedHolding, RingsHead, SegmentHead, SlotAddress,
 };
 use junctura_wire::look::{ListPosition, TalliedBody, TalliedGroup, TallyRequest};
 use junctura_wire::{ListedPage, Reply, Request};
@@ -509,6 +509,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
                 filed_only: words.flags[1],
             }),
         ),
+        ("board", Request::Board),
     ]
 }
 
@@ -749,5 +750,6 @@ pub(crate) fn replies(words: &Words) -> Vec<(&'static str, Reply<'_>)> {
                 other_bytes: words.maybe,
             }),
         ),
+        ("board_page", Reply::BoardPage(BoardPageHead { bytes: length.into() })),
     ]
 }

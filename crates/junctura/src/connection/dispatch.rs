@@ -101,6 +101,10 @@ impl PoolConnection {
                 }
             }
             Ok(Reply::Stats(text)) => ServerMessage::Stats(text.to_owned()),
+            Ok(Reply::BoardPage(head)) => {
+                let missing = || Error::new(Code::Protocol, "BoardPage frame", "it arrived without its descriptor");
+                ServerMessage::BoardPage(fd.ok_or_else(missing)?, head.bytes.get())
+            }
             Ok(Reply::Began(sequence)) => ServerMessage::Began(sequence),
             Ok(Reply::Ended(failure)) => ServerMessage::Ended(failure.into()),
             Ok(again @ (Reply::Welcome(_) | Reply::Rings(_))) => {

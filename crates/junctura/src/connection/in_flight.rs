@@ -13,6 +13,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::os::fd::OwnedFd;
 use std::task::Waker;
 
 use junctura_model::{Code, Error, Result};
@@ -56,6 +57,8 @@ pub(crate) enum ServerMessage {
         bytes: Vec<u8>,
     },
     Stats(String),
+    /// The page of the server's numbers, and its bytes.
+    BoardPage(OwnedFd, u64),
     Began(u64),
     Leased,
     Ended(Error),

@@ -98,6 +98,8 @@ pub(in crate::core) struct ClientRow {
     pub(in crate::core) is_newcomer: bool,
     /// The component of the pool that it belongs to.
     pub(in crate::core) component: Option<usize>,
+    /// The place of its folded name ([`crate::core::clients::flows`]).
+    pub(in crate::core) flow: u8,
     pub(in crate::core) offer_timeout: Option<Nanoseconds>,
     pub(in crate::core) held: Slab<HeldDelivery>,
     /// The slots of its holdings, the newest first, while it leaves in turns.

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::PoolConfig;
+use crate::core::clients::flows::FlowSums;
 use crate::core::clients::stat::PoolCounters;
 use crate::core::clients::table::ClientTable;
 use crate::core::engine::timers::TimerQueue;
@@ -19,6 +20,7 @@ pub(in crate::core) struct ClientRequests {
     pub(in crate::core) interests: InterestTable,
     pub(in crate::core) timers: TimerQueue,
     pub(in crate::core) count: PoolCounters,
+    pub(in crate::core) flows: FlowSums,
 }
 
 impl ClientRequests {
@@ -29,6 +31,7 @@ impl ClientRequests {
             interests: InterestTable::new(config),
             timers: TimerQueue::default(),
             count: PoolCounters::default(),
+            flows: FlowSums::default(),
         }
     }
 

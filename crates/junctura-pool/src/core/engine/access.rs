@@ -38,7 +38,7 @@ fn action(kind: FrameKind) -> &'static str {
         FrameKind::Withdraw | FrameKind::WithdrawAll => "withdraw objects",
         FrameKind::Forget => "free keys",
         FrameKind::Archived => "report archived objects",
-        FrameKind::Stat => "read counters",
+        FrameKind::Stat | FrameKind::Board => "read counters",
         FrameKind::Subscribe => "read events",
         FrameKind::Wanted => "check whether an object is wanted",
         FrameKind::Demand

@@ -71,6 +71,12 @@ impl Core {
         }
     }
 
+    /// Whether the pool takes nothing new, and ends when nothing is owed any more.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.drain.has_begun
+    }
+
     /// Begins to drain: ends after `timeout` at the latest, if there is one, else when requirements are owed nothing. A
     /// second call can only shorten the time.
     pub fn drain(&mut self, now: Nanoseconds, timeout: Option<Duration>, fx: &mut impl Effects) {

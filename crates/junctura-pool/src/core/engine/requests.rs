@@ -96,12 +96,10 @@ impl Core {
             (Request::Retract(retract), _) => self.retract_named(client, number, &retract.name, fx),
             (Request::Stop(which), _) => self.stop(client, number, which, fx),
             (Request::Stat, _) => {
-                let mut stat = self.stat();
-                stat.server = fx.figures();
-                let text = stat.to_json();
-                fx.reply(client, number, &Reply::Stats(&text));
+                send_stat(self, client, number, fx);
                 Ok(())
             }
+            (Request::Board, _) => fx.reply_board(client, number),
             (Request::Goodbye, _) => {
                 self.dismiss(client, "said goodbye", fx);
                 fx.disconnect(client, &Error::new(Code::Closed, "client", "said goodbye"));
@@ -194,6 +192,13 @@ impl Core {
         self.dismiss(client, &format!("given up: {error}"), fx);
         fx.disconnect(client, error);
     }
+}
+
+fn send_stat(core: &Core, client: u32, number: u64, fx: &mut impl Effects) {
+    let mut stat = core.stat();
+    stat.server = fx.figures();
+    let text = stat.to_json();
+    fx.reply(client, number, &Reply::Stats(&text));
 }
 
 fn protocol(subject: &str, cause: &str) -> Error {

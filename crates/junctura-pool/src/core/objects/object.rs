@@ -124,6 +124,8 @@ pub(in crate::core) struct ObjectRow {
     /// The number of later members of its bundle, which have the following numbers.
     pub(in crate::core) rest: u32,
     pub(in crate::core) schema: u16,
+    /// The place of its producer's component.
+    pub(in crate::core) component: u8,
     pub(in crate::core) state: ObjectState,
     pub(in crate::core) until: RetainedUntil,
     /// Its archived copy in a store.

@@ -58,6 +58,8 @@ pub(in crate::core) struct OfferOutcome {
 pub(in crate::core) struct ExaminedOffer {
     pub(in crate::core) identity: ObjectIdentity,
     pub(in crate::core) keep: ObjectRetention,
+    /// The place of its producer's component.
+    pub(in crate::core) component: u8,
 }
 
 pub(in crate::core) enum OfferRefusal {

@@ -8,7 +8,7 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use junctura_model::index::ObjectIndex;
-use junctura_model::{Code, Error, Result};
+use junctura_model::{Code, Error, RecordRef, Result};
 use slab::Slab;
 
 use crate::PoolConfig;
@@ -169,9 +169,19 @@ impl ObjectTable {
     pub(in crate::core) fn key_text(&self, schema: u16, record: &[u8]) -> String {
         let mut text = String::new();
         if let Some(schema) = self.config.schemas.get(usize::from(schema)) {
-            schema.key_of(junctura_model::RecordRef::trusted(record), &mut text);
+            schema.key_of(RecordRef::trusted(record), &mut text);
         }
         text
+    }
+
+    /// Returns the first level of a record's key: `class=od,expver=0001`.
+    pub(in crate::core) fn dataset_text(&self, schema: u16, record: RecordRef<'_>) -> String {
+        let Some(schema) = self.config.schemas.get(usize::from(schema)) else {
+            return String::new();
+        };
+        let level = record.iter().filter(|(id, ..)| id.index() < schema.level_ends()[0]);
+        let attributes = level.map(|(id, _, value)| format!("{}={value}", schema.attribute(id).name));
+        attributes.collect::<Vec<_>>().join(",")
     }
 
     /// Returns the identity of a record's object.

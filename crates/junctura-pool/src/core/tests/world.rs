@@ -167,7 +167,7 @@ impl Effects for Effected {
             Reply::Dropped(segment) => format!("dropped {segment}"),
             Reply::Stats(_) => "stats".to_owned(),
             Reply::Segment(_) => "segment".to_owned(),
-            Reply::Rings(_) => unreachable!("the core knows nothing of rings"),
+            Reply::Rings(_) | Reply::BoardPage(_) => unreachable!("the core knows nothing of rings and boards"),
         };
         self.lines.entry(client).or_default().push(format!("{request}: {text}"));
     }

@@ -28,6 +28,9 @@ impl ObjectExchange {
     /// A release that counts: for retention, for the requirement that delivered it, and for the window of the follow.
     pub(in crate::core) fn take_back(&mut self, client: u32, held: &HeldDelivery, fx: &mut impl Effects) {
         self.asked.count.released += 1;
+        if let Some(state) = self.asked.clients.get(client) {
+            self.asked.flows.release(state.flow);
+        }
         let object = &mut self.objects[held.object];
         object.holders -= 1;
         // A client that read the object before it was visible has not consumed it.
@@ -150,6 +153,7 @@ impl ClientRequests {
         object.holders += 1;
         self.count.delivered += 1;
         self.count.delivered_bytes += object.length;
+        self.flows.deliver(object.component, state.flow, object.length);
         let (segment, slot, place_flag) = match object.place {
             PayloadLocation::Slot { segment, slot } => {
                 if state.segments.insert(segment)

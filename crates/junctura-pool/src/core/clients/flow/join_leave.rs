@@ -56,7 +56,9 @@ impl Core {
             pid: hello.pid,
             route: hello.route.as_deref().map(clip).unwrap_or_default(),
         };
-        if let Some(state) = self.exchange.asked.clients.get_mut(client) {
+        let asked = &mut self.exchange.asked;
+        if let Some(state) = asked.clients.get_mut(client) {
+            state.flow = asked.flows.join(&peer.name);
             state.component = (!hello.visits).then(|| self.components.join(&peer.name)).flatten();
             state.peer = Some(peer);
             state.access = access;
@@ -202,6 +204,9 @@ impl Core {
         };
         if let Some(component) = state.component {
             self.components.leave(component);
+        }
+        if state.is_known() {
+            exchange.asked.flows.leave(state.flow);
         }
         exchange.memory.stalled.remove(client);
         exchange.memory.recalled.remove(&client);

@@ -229,6 +229,11 @@ impl ObjectExchange {
         self.asked.count.offered_bytes += length;
         self.asked.count.visible += 1;
         self.asked.count.visible_bytes += length;
+        let objects = &self.objects;
+        let (object, flows) = (&objects[id], &mut self.asked.flows);
+        flows.appear(object.component, object.dataset, length, || {
+            objects.dataset_text(object.schema, object.record())
+        });
         if let Some(state) = self.asked.clients.get_mut(client) {
             state.offered += 1;
         }
@@ -342,7 +347,12 @@ impl ClientTable {
             check_length(inline.len() as u64, self.config.inline_bytes_max)?;
         }
         let keep = self.keep(retention, client, &head, RecordRef::trusted(record))?;
-        Ok(ExaminedOffer { identity, keep })
+        let component = self.get(client).map_or(0, |state| state.flow);
+        Ok(ExaminedOffer {
+            identity,
+            keep,
+            component,
+        })
     }
 
     /// Returns the retention that an offer, or else its schema, sets; the record is one of the schema.
@@ -404,6 +414,7 @@ impl ObjectTable {
             producer: client,
             rest: 0,
             schema: head.schema.get(),
+            component: examined.component,
             state,
             until: RetainedUntil::from(examined.keep),
             archived: None,

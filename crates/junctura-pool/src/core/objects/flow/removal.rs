@@ -50,6 +50,7 @@ impl ObjectExchange {
         object.departs = None;
         self.asked.count.visible -= 1;
         self.asked.count.visible_bytes -= object.length;
+        self.asked.flows.vanish(object.dataset, object.length);
         self.objects.unindex(id);
         let object = &self.objects[id];
         let (until, bundle) = (object.until, object.bundle);

@@ -1,0 +1,181 @@
+//! Writes the board, and gives it to clients that ask for it.
+//!
+//! The board is made when it is first asked for. From then on it is written at the end of a turn, at most once in [`INTERVAL`]: what
+//! happens in between costs the objects that are handed over nothing. While the server has nothing to do, it wakes once in
+//! [`HEARTBEAT`], so that viewers can distinguish a server that rests from one that hangs.
+
+use std::os::fd::OwnedFd;
+
+use junctura_board::{
+    BOARD_BYTES, BoardCounter, BoardHistogram, BoardIdentity, BoardReader, BoardState, BoardWriter, HistogramCounts,
+};
+use junctura_memory::{SealedSegment, SharedWords, WrittenWords};
+use junctura_model::{Code, Error, Result};
+use junctura_wire::Reply;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::Server;
+use crate::Effects;
+use crate::core::Nanoseconds;
+
+/// The least time between two times that the board is written.
+const INTERVAL: Nanoseconds = 20_000_000;
+/// The longest time without it.
+const HEARTBEAT: Nanoseconds = 1_000_000_000;
+
+/// The board of a server, after the first request for it.
+pub(super) struct ServerBoard {
+    segment: SealedSegment,
+    writer: BoardWriter<WrittenWords>,
+    written_at: Nanoseconds,
+    /// The server has turned since.
+    is_stale: bool,
+}
+
+/// Counts of a server for its board.
+#[derive(Default)]
+pub(super) struct TurnSums {
+    started_wall_ns: u64,
+    started_ns: u64,
+    turns: u64,
+    times: HistogramCounts,
+}
+
+impl TurnSums {
+    /// Begins to count now.
+    pub(super) fn begin() -> Self {
+        Self {
+            started_wall_ns: clock_ns(ClockId::Realtime),
+            started_ns: clock_ns(ClockId::Monotonic),
+            ..Self::default()
+        }
+    }
+
+    /// The deciding thread has turned, which took so long.
+    pub(super) fn add(&mut self, took: Nanoseconds) {
+        self.turns += 1;
+        self.times.add(took);
+    }
+}
+
+impl ServerBoard {
+    fn create(identity: &BoardIdentity) -> Result<Self> {
+        let segment = SealedSegment::create(BOARD_BYTES)?;
+        let writable = segment.writable().try_clone_to_owned().map_err(|error| io(&error))?;
+        let words = WrittenWords::map(writable, BOARD_BYTES)?;
+        Ok(Self {
+            segment,
+            writer: BoardWriter::new(words, identity),
+            written_at: 0,
+            is_stale: true,
+        })
+    }
+
+    /// When it is to be written, if no client requests it before.
+    pub(super) fn due_at(&self) -> Nanoseconds {
+        self.written_at + if self.is_stale { INTERVAL } else { HEARTBEAT }
+    }
+
+    /// Notes that the server has ended in order.
+    pub(super) fn end(&mut self) {
+        self.writer.state(BoardState::Ended);
+    }
+
+    fn descriptor(&self) -> Result<OwnedFd> {
+        self.segment.readonly().try_clone_to_owned().map_err(|error| io(&error))
+    }
+}
+
+impl Server {
+    /// Returns the board, which stays readable whatever becomes of the server. For other threads of this process; clients get it
+    /// by the request `Board`.
+    ///
+    /// # Errors
+    /// `LimitExceeded` or `Io` when the system has no memory or descriptors for it.
+    pub fn board(&mut self) -> Result<BoardReader> {
+        let now = self.now();
+        self.open_board()?;
+        self.write_board(now);
+        let board = self.board.as_ref().map(ServerBoard::descriptor);
+        let missing = || Err(Error::new(Code::Io, "board", "there is none"));
+        BoardReader::of(SharedWords::map(board.unwrap_or_else(missing)?, BOARD_BYTES)?)
+    }
+
+    /// The end of a turn: writes the board if it is due, and sends it to clients that have requested it.
+    pub(super) fn show(&mut self, now: Nanoseconds) {
+        let asked = std::mem::take(&mut self.world.boards_asked);
+        if !asked.is_empty()
+            && let Err(error) = self.open_board()
+        {
+            for (client, request) in asked {
+                self.world.reply(client, request, &Reply::Failed((&error).into()));
+            }
+            return;
+        }
+        let Some(board) = &mut self.board else { return };
+        if asked.is_empty() && now < board.due_at() {
+            board.is_stale = true;
+            return;
+        }
+        self.write_board(now);
+        for (client, request) in asked {
+            if let Some(board) = &self.board {
+                self.world.send_board(client, request, board.descriptor());
+            }
+        }
+    }
+
+    fn open_board(&mut self) -> Result<()> {
+        if self.board.is_none() {
+            let identity = BoardIdentity {
+                incarnation: self.incarnation(),
+                pid: self.options.config.pid,
+                started_wall_ns: self.turns.started_wall_ns,
+                started_ns: self.turns.started_ns,
+            };
+            self.board = Some(ServerBoard::create(&identity)?);
+        }
+        Ok(())
+    }
+
+    fn write_board(&mut self, now: Nanoseconds) {
+        let Some(board) = &mut self.board else { return };
+        let (core, world, turns) = (&self.core, &self.world, &self.turns);
+        let traffic = &world.traffic;
+        board.writer.publish(|edit| {
+            core.write_board(edit, |client| world.backlog_bytes(client));
+            let counters = [
+                (BoardCounter::Wakeups, traffic.wakeups),
+                (BoardCounter::Reads, traffic.reads),
+                (BoardCounter::FramesRead, traffic.frames_read),
+                (BoardCounter::BytesRead, traffic.bytes_read),
+                (BoardCounter::Writes, traffic.writes),
+                (BoardCounter::FramesWritten, traffic.frames_written),
+                (BoardCounter::BytesWritten, traffic.bytes_written),
+                (BoardCounter::LongestTurnNs, traffic.longest_turn_ns),
+                (BoardCounter::BusyNs, clock_ns(ClockId::ThreadCPUTime)),
+            ];
+            for (counter, value) in counters {
+                edit.counter(counter, value);
+            }
+            edit.histogram(BoardHistogram::TurnTime, &turns.times);
+        });
+        board.writer.state(if core.is_draining() {
+            BoardState::Draining
+        } else {
+            BoardState::Serving
+        });
+        board.writer.turned(turns.turns, clock_ns(ClockId::Monotonic));
+        board.written_at = now;
+        board.is_stale = false;
+    }
+}
+
+fn clock_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn io(error: &std::io::Error) -> Error {
+    Error::new(Code::Io, "board", error.to_string())
+}
