@@ -49,7 +49,6 @@ ALIASES = {
     "Given": "The value of an attribute, as a program passes it. None leaves the attribute out.",
     "Kind": "The kind of an event.",
     "OnDevice": "An array with the DLPack protocol.",
-    "Path": "A path.",
     "Scalar": "A value that is not a list.",
     "SchemaSource": "A schema: the name of a built-in one, the path of a file, or the schema itself.",
     "Shape": "The shape of an array.",
@@ -62,7 +61,7 @@ PUBLIC = ("", ".aio", ".dask", ".errors", ".products", ".remap")
 EXTERNAL = re.compile(
     r"(asyncio|builtins|collections\.abc|dask|datetime|decimal|distributed|io|numpy|os|pandas|pathlib|pyarrow|xarray|Image)\.\w"
 )
-IMPORTED = {"ArrayLike", "Buffer", "DTypeLike", "NDArray", "TracebackType"}
+IMPORTED = {"ArrayLike", "Buffer", "DTypeLike", "NDArray", "Path", "TracebackType"}
 NAPOLEON: Any = Config(
     napoleon_use_param=False,
     napoleon_use_rtype=False,
@@ -158,6 +157,7 @@ def readable(text: str, module: str = "junctura._native") -> str:
     """Returns an annotation or a signature of a module without what only stubs and sources import."""
     for name, general in {**iterators(), **aliases(module)}.items():
         text = re.sub(rf"(?<![\w.'\"]){name}\b(?!['\"])", general, text)
+    text = re.sub(r"(?<![\w.])_Path\b", definitions()["Path"], text)
     text = re.sub(rf"(?<![\w.])_({'|'.join(ALIASES)})\b", r"\1", text)
     text = re.sub(r"\b(junctura\.)?_native(_\w+)?\.", "junctura.", text)
     text = re.sub(r"\bnpt\.|\bnumpy\.typing\.", "", text)
