@@ -187,6 +187,12 @@ kinds! {
     Pack = 30,
     /// Frees the keys of objects that are gone.
     Forget = 31,
+    /// Asks what waits, and why.
+    Waits = 33,
+    /// Asks why an object is in memory, or gone.
+    Explain = 34,
+    /// Asks what keeps memory.
+    Keepers = 35,
 
     /// The answer to `Hello`.
     Welcome = 64,
@@ -228,6 +234,12 @@ kinds! {
     Bundled = 85,
     /// A part of what a rank wants of pieces of an array.
     Packed = 86,
+    /// A part of the requests that wait.
+    Waiting = 88,
+    /// Why an object is in memory, or gone.
+    Explained = 89,
+    /// A part of what keeps memory.
+    Kept = 90,
 }
 
 impl FrameKind {

@@ -12,6 +12,7 @@
 pub mod body;
 pub mod fixed;
 pub mod frame;
+pub mod reasons;
 mod reply;
 mod request;
 pub mod rights;

@@ -9,6 +9,7 @@ use crate::fixed::{
     self, CompletedHead, DeliveredHead, ListedHead, MemberVersion, PackedHead, RingsHead, SegmentHead, SlotAddress,
 };
 use crate::frame::{FrameKind, WireFrame};
+use crate::reasons::{ExplainedObject, MemoryKeepers, WaitsPage};
 use crate::request::{broken, cbor, frame, number, put, read};
 
 /// A server's reply, borrowed from the frame it arrived in (or from the server that is about to send it).
@@ -71,6 +72,12 @@ pub enum Reply<'a> {
         /// Elements, one behind the other.
         bytes: &'a [u8],
     },
+    /// A part of the requests that wait.
+    Waiting(WaitsPage),
+    /// Why an object is in memory, or gone.
+    Explained(Box<ExplainedObject>),
+    /// A part of what keeps memory.
+    Kept(Box<MemoryKeepers>),
 }
 
 /// A page of a list: objects one after the other, each a [`ListedHead`] and its record.
@@ -143,6 +150,9 @@ impl<'a> Reply<'a> {
                 let (head, bytes) = PackedHead::read_from_prefix(body).map_err(|_| broken(kind, "too short"))?;
                 Self::Packed { head, bytes }
             }
+            FrameKind::Waiting => Self::Waiting(cbor(kind, body)?),
+            FrameKind::Explained => Self::Explained(cbor(kind, body)?),
+            FrameKind::Kept => Self::Kept(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a reply")),
         })
     }
@@ -205,6 +215,9 @@ impl<'a> Reply<'a> {
             Self::Completed { .. } => FrameKind::Completed,
             Self::Bundled(_) => FrameKind::Bundled,
             Self::Packed { .. } => FrameKind::Packed,
+            Self::Waiting(_) => FrameKind::Waiting,
+            Self::Explained(_) => FrameKind::Explained,
+            Self::Kept(_) => FrameKind::Kept,
         }
     }
 
@@ -242,6 +255,9 @@ impl<'a> Reply<'a> {
                 out.extend_from_slice(head.as_bytes());
                 out.extend_from_slice(bytes);
             }
+            Self::Waiting(body) => put(body, out),
+            Self::Explained(body) => put(body, out),
+            Self::Kept(body) => put(body, out),
         });
     }
 }

@@ -12,6 +12,7 @@ use crate::body::{
 };
 use crate::fixed::{self, OfferHead, ReleasedHolding};
 use crate::frame::{FrameHeader, FrameKind, HEADER_BYTES, WireFrame};
+use crate::reasons::{ExplainRequest, KeepersRequest, WaitsRequest};
 use crate::shape;
 
 /// A client's request, borrowed from the frame it arrived in (or from the caller that is about to send it).
@@ -93,6 +94,12 @@ pub enum Request<'a> {
     Forget(ForgetRequest<'a>),
     /// See [`PackBody`].
     Pack(PackBody<'a>),
+    /// Asks what waits, and why.
+    Waits(WaitsRequest),
+    /// Asks why an object is in memory, or gone.
+    Explain(ExplainRequest<'a>),
+    /// Asks what keeps memory.
+    Keepers(KeepersRequest),
 }
 
 impl<'a> Request<'a> {
@@ -146,6 +153,9 @@ impl<'a> Request<'a> {
             FrameKind::Archived => Self::Archived(cbor(kind, body)?),
             FrameKind::Forget => Self::Forget(cbor(kind, body)?),
             FrameKind::Pack => Self::Pack(cbor(kind, body)?),
+            FrameKind::Waits => Self::Waits(cbor(kind, body)?),
+            FrameKind::Explain => Self::Explain(cbor(kind, body)?),
+            FrameKind::Keepers => Self::Keepers(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a request")),
         })
     }
@@ -218,6 +228,9 @@ impl<'a> Request<'a> {
             Self::Archived(_) => FrameKind::Archived,
             Self::Forget(_) => FrameKind::Forget,
             Self::Pack(_) => FrameKind::Pack,
+            Self::Waits(_) => FrameKind::Waits,
+            Self::Explain(_) => FrameKind::Explain,
+            Self::Keepers(_) => FrameKind::Keepers,
         }
     }
 
@@ -267,6 +280,9 @@ impl<'a> Request<'a> {
             Self::Archived(body) => put(body, out),
             Self::Forget(body) => put(body, out),
             Self::Pack(body) => put(body, out),
+            Self::Waits(body) => put(body, out),
+            Self::Explain(body) => put(body, out),
+            Self::Keepers(body) => put(body, out),
         });
     }
 }

@@ -148,7 +148,10 @@ pub fn needed(kind: FrameKind) -> NeededRight {
         | FrameKind::Require
         | FrameKind::Bundles
         | FrameKind::Stat
-        | FrameKind::Pack => NeededRight::One(Read),
+        | FrameKind::Pack
+        | FrameKind::Waits
+        | FrameKind::Explain
+        | FrameKind::Keepers => NeededRight::One(Read),
         FrameKind::Wanted => NeededRight::Either(Read, Offer),
         FrameKind::Offer
         | FrameKind::Stage
@@ -190,7 +193,10 @@ pub fn needed(kind: FrameKind) -> NeededRight {
         | FrameKind::Rings
         | FrameKind::Completed
         | FrameKind::Bundled
-        | FrameKind::Packed => NeededRight::Nothing,
+        | FrameKind::Packed
+        | FrameKind::Waiting
+        | FrameKind::Explained
+        | FrameKind::Kept => NeededRight::Nothing,
     }
 }
 

@@ -40,6 +40,7 @@ impl Model {
                 },
             ),
             Said::Bundled => Err("nobody asked for bundles".to_owned()),
+            Said::Reasons => Err("nobody asked for reasons".to_owned()),
             Said::Failed(code) if self.durable_failed(number, *code) => Ok(()),
             Said::Failed(code) => {
                 let is_it = |want: &Want| matches!(want, Want::Failed(due) if due.is_none() || due == code);

@@ -47,6 +47,8 @@ pub(crate) enum ServerMessage {
     },
     /// The body of the frame.
     Bundled(Vec<u8>),
+    /// The body of an answer about reasons.
+    Reasons(Vec<u8>),
     /// Packed elements of an array.
     Packed {
         last: bool,

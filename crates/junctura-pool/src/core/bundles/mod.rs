@@ -21,6 +21,7 @@ mod durability;
 mod inspect;
 mod open;
 mod path;
+mod reasons;
 mod stage;
 mod staging;
 

@@ -40,6 +40,7 @@ fn action(kind: FrameKind) -> &'static str {
         FrameKind::Archived => "report archived objects",
         FrameKind::Stat => "read counters",
         FrameKind::Subscribe => "read events",
+        FrameKind::Waits | FrameKind::Explain | FrameKind::Keepers => "ask why requests wait and what keeps memory",
         FrameKind::Wanted => "ask which objects are wanted",
         FrameKind::Demand | FrameKind::List | FrameKind::Follow | FrameKind::Bundles | FrameKind::Pack => {
             "read objects"

@@ -10,7 +10,7 @@
 //! waited for memory or for an object is told at once. Bundles that are not complete are aborted, since what they lack will
 //! not come. What is there can be looked at until the end.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use junctura_model::Result;
 
@@ -21,7 +21,7 @@ use crate::core::engine::timers::Nanoseconds;
 pub(in crate::core) struct DrainState {
     pub(in crate::core) has_begun: bool,
     pub(in crate::core) until: Option<Nanoseconds>,
-    /// Client and request of those who wait for the end.
-    pub(in crate::core) askers: BTreeSet<(u32, u64)>,
+    /// Client and request of those who wait for the end, and since when.
+    pub(in crate::core) askers: BTreeMap<(u32, u64), Nanoseconds>,
     pub(in crate::core) ending: Option<Result<()>>,
 }

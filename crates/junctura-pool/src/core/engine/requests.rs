@@ -102,6 +102,15 @@ impl Core {
                 fx.reply(client, number, &Reply::Stats(&text));
                 Ok(())
             }
+            (Request::Waits(asked), _) => {
+                self.answer_waits(client, number, &asked, fx);
+                Ok(())
+            }
+            (Request::Explain(asked), _) => self.answer_explain(client, number, &asked, fx),
+            (Request::Keepers(asked), _) => {
+                self.answer_keepers(client, number, &asked, fx);
+                Ok(())
+            }
             (Request::Goodbye, _) => {
                 self.dismiss(client, "said goodbye", fx);
                 fx.disconnect(client, &Error::new(Code::Closed, "client", "said goodbye"));

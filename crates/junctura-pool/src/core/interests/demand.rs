@@ -2,6 +2,7 @@
 
 use junctura_model::selector::SelectorSet;
 
+use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest_id::InterestId;
 
 /// A demand that nothing satisfies yet.
@@ -12,4 +13,6 @@ pub(in crate::core) struct WaitingDemand {
     pub(in crate::core) selectors: SelectorSet,
     /// What is staged will do, too.
     pub(in crate::core) incomplete: bool,
+    /// When it began to wait.
+    pub(in crate::core) since: Nanoseconds,
 }

@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use junctura_memory::classes::{page_up, slot_bytes};
 
+use crate::core::engine::timers::Nanoseconds;
+
 /// A lease that waits for memory.
 pub(in crate::core) struct WaitingLease {
     pub(in crate::core) client: u32,
@@ -24,6 +26,8 @@ pub(in crate::core) struct WaitingLease {
     pub(in crate::core) staged: bool,
     /// Slots that its client had for it when it came, and was filling, or it would not have asked.
     pub(in crate::core) slots_before: u64,
+    /// When it began to wait.
+    pub(in crate::core) since: Nanoseconds,
 }
 
 impl WaitingLease {
@@ -167,6 +171,7 @@ mod tests {
                 payload_bytes,
                 staged: false,
                 slots_before: 0,
+                since: 0,
             });
         }
         queue
