@@ -51,6 +51,7 @@ enum TopCommand {
     Cp(pool::cp::CpArguments),
     Pool(pool::PoolCommandArguments),
     Store(store::StoreCommandArguments),
+    Explain(pool::explain::ExplainArguments),
     Run(run::RunArguments),
     Timeline(timeline::TimelineArguments),
     Schema(model::schema::SchemaArguments),
@@ -68,7 +69,7 @@ enum TopCommand {
 /// The commands in the order of `junctura --help`, by task.
 const TASKS: [(&str, &[&str]); 5] = [
     ("Objects", &["put", "get", "ls", "watch", "wait-for", "cp"]),
-    ("Pools and stores", &["pool", "store"]),
+    ("Pools and stores", &["pool", "store", "explain"]),
     ("Workflows and products", &["run", "timeline"]),
     ("Schemas and arrays", &["schema", "layout", "weights"]),
     (
@@ -169,6 +170,7 @@ fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<()> 
         TopCommand::Cp(arguments) => pool::cp::run(&arguments),
         TopCommand::Pool(arguments) => pool::run(&arguments),
         TopCommand::Store(arguments) => store::run(&arguments, program),
+        TopCommand::Explain(arguments) => pool::explain::run(&arguments),
         TopCommand::Run(arguments) => run::run(&arguments, program),
         TopCommand::Timeline(arguments) => timeline::run(&arguments, program),
         TopCommand::Schema(arguments) => model::schema::run(&arguments),

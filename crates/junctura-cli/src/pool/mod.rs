@@ -2,6 +2,7 @@
 
 pub(crate) mod bundle;
 pub(crate) mod cp;
+pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod group;
 pub(crate) mod ls;
