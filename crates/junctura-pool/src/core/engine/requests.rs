@@ -96,20 +96,11 @@ impl Core {
             (Request::Retract(retract), _) => self.retract_named(client, number, &retract.name, fx),
             (Request::Stop(which), _) => self.stop(client, number, which, fx),
             (Request::Stat, _) => {
-                let mut stat = self.stat();
-                stat.server = fx.figures();
-                let text = stat.to_json();
-                fx.reply(client, number, &Reply::Stats(&text));
-                Ok(())
+                self.answer_stat(client, number, fx);
+                return;
             }
-            (Request::Waits(asked), _) => {
-                self.answer_waits(client, number, &asked, fx);
-                Ok(())
-            }
-            (Request::Explain(asked), _) => self.answer_explain(client, number, &asked, fx),
-            (Request::Keepers(asked), _) => {
-                self.answer_keepers(client, number, &asked, fx);
-                Ok(())
+            (asked @ (Request::Waits(_) | Request::Explain(_) | Request::Keepers(_)), _) => {
+                self.answer_reasons(client, number, &asked, fx)
             }
             (Request::Goodbye, _) => {
                 self.dismiss(client, "said goodbye", fx);
@@ -120,6 +111,13 @@ impl Core {
         if let Err(error) = outcome {
             self.fail(client, number, &error, fx);
         }
+    }
+
+    fn answer_stat(&self, client: u32, number: u64, fx: &mut impl Effects) {
+        let mut stat = self.stat();
+        stat.server = fx.figures();
+        let text = stat.to_json();
+        fx.reply(client, number, &Reply::Stats(&text));
     }
 
     fn cancel(&mut self, client: u32, which: u64, fx: &mut impl Effects) {

@@ -1,11 +1,9 @@
 //! Explain: why one object is in memory, or why it is gone.
 
 use junctura_model::{Code, Error, Result};
-use junctura_wire::Reply;
 use junctura_wire::reasons::{ExplainRequest, ExplainedObject, ObjectHolder, OwedReason, RetentionReason};
 
 use super::{HELD_MAX, LookBudget, NAMED_MAX, ROWS_MAX, to_milliseconds};
-use crate::Effects;
 use crate::core::engine::Core;
 use crate::core::interests::interest::InterestAim;
 use crate::core::memory::spill::TierState;
@@ -19,18 +17,6 @@ enum KnownObject {
 }
 
 impl Core {
-    pub(in crate::core) fn answer_explain(
-        &mut self,
-        client: u32,
-        request: u64,
-        asked: &ExplainRequest<'_>,
-        fx: &mut impl Effects,
-    ) -> Result<()> {
-        let explained = self.explain(asked)?;
-        fx.reply(client, request, &Reply::Explained(Box::new(explained)));
-        Ok(())
-    }
-
     /// Returns why an object is in memory, or why it is gone.
     ///
     /// # Errors

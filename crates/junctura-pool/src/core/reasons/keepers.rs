@@ -3,14 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use junctura_wire::Reply;
 use junctura_wire::reasons::{
     KeepersPlace, KeepersRequest, KeptByClient, KeptForName, KeptSum, MemoryKeepers, MemoryUse, RequirementReference,
 };
 
 use super::explain::retention_rule;
 use super::{KEEPERS_MAX, ROWS_MAX};
-use crate::Effects;
 use crate::core::engine::Core;
 use crate::core::engine::timers::NOBODY;
 use crate::core::objects::object::{ObjectRow, PayloadLocation};
@@ -19,16 +17,6 @@ use crate::core::objects::object::{ObjectRow, PayloadLocation};
 const PASSED_MAX: usize = 1 << 16;
 
 impl Core {
-    pub(in crate::core) fn answer_keepers(
-        &mut self,
-        client: u32,
-        request: u64,
-        asked: &KeepersRequest,
-        fx: &mut impl Effects,
-    ) {
-        fx.reply(client, request, &Reply::Kept(Box::new(self.keepers(asked))));
-    }
-
     /// Returns a part of what keeps memory.
     #[must_use]
     pub fn keepers(&self, asked: &KeepersRequest) -> MemoryKeepers {

@@ -15,7 +15,12 @@ mod keepers;
 mod references;
 mod waits;
 
+use junctura_model::Result;
 use junctura_wire::reasons::ReasonReference;
+use junctura_wire::{Reply, Request};
+
+use crate::Effects;
+use crate::core::engine::Core;
 
 /// Rows that one answer looks at.
 pub(in crate::core) const ROWS_MAX: usize = 4096;
@@ -33,6 +38,26 @@ const TEXT_MAX: usize = 300;
 const NAMED_MAX: usize = 100;
 /// Requirements and bundles that keep most.
 const KEEPERS_MAX: usize = 20;
+
+impl Core {
+    /// Answers a request about reasons.
+    pub(in crate::core) fn answer_reasons(
+        &self,
+        client: u32,
+        number: u64,
+        asked: &Request<'_>,
+        fx: &mut impl Effects,
+    ) -> Result<()> {
+        let reply = match asked {
+            Request::Waits(asked) => Reply::Waiting(self.waits(asked)),
+            Request::Explain(asked) => Reply::Explained(Box::new(self.explain(asked)?)),
+            Request::Keepers(asked) => Reply::Kept(Box::new(self.keepers(asked))),
+            _ => return Ok(()),
+        };
+        fx.reply(client, number, &reply);
+        Ok(())
+    }
+}
 
 /// Why a request waits, and for what.
 struct WaitCause {

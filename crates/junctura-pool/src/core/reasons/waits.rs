@@ -5,11 +5,9 @@
 
 use std::ops::Bound;
 
-use junctura_wire::Reply;
 use junctura_wire::reasons::{WAITS_MAX, WaitPlace, WaitingRequest, WaitsPage, WaitsRequest};
 
 use super::{LOOKS_MAX, LookBudget, ROWS_MAX, WaitCause, short, to_milliseconds};
-use crate::Effects;
 use crate::core::clients::client::{ClientRow, PendingAnswer};
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
@@ -27,16 +25,6 @@ struct KnownWait {
 }
 
 impl Core {
-    pub(in crate::core) fn answer_waits(
-        &mut self,
-        client: u32,
-        request: u64,
-        asked: &WaitsRequest,
-        fx: &mut impl Effects,
-    ) {
-        fx.reply(client, request, &Reply::Waiting(self.waits(asked)));
-    }
-
     /// Returns requests that wait, and why.
     #[must_use]
     pub fn waits(&self, asked: &WaitsRequest) -> WaitsPage {
