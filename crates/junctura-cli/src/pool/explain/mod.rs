@@ -47,6 +47,7 @@ const WAITS_MAX: usize = 10_000;
 /// Reads only. The exit status is 3 if there is nothing to explain, and 5 if the pool is not served.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each option")]
 pub(crate) struct ExplainArguments {
     #[command(flatten)]
     pool: PoolArguments,

@@ -132,18 +132,18 @@ fn retention(one: &RetentionReason) -> String {
 }
 
 fn held(object: &ExplainedObject, holder: &ObjectHolder) -> String {
-    let mut text = words::client(&holder.client);
+    let client = words::client(&holder.client);
     let owed = object
         .owed
         .iter()
         .find(|owed| Some(owed.requirement.number) == holder.requirement);
-    if let Some(owed) = owed {
-        text += &format!(", through {}", words::requirement_name(&owed.requirement));
-    }
-    if holder.is_released {
-        text += ", released; it still reads the payload";
-    }
-    text
+    let through = owed.map(|owed| format!(", through {}", words::requirement_name(&owed.requirement)));
+    let released = if holder.is_released {
+        ", released; it still reads the payload"
+    } else {
+        ""
+    };
+    format!("{client}{}{released}", through.unwrap_or_default())
 }
 
 fn write_gone(object: &ExplainedObject, out: &mut StandardOutput) -> Result<()> {

@@ -33,21 +33,22 @@ fn cycle_text(cycle: &[ClientReference]) -> String {
 }
 
 fn head(request: &WaitingRequest) -> String {
-    let mut text = format!("{}: {}", words::client(&request.client), request.kind);
-    if !request.what.is_empty() {
-        text += &format!(" {}", request.what);
-    }
-    text += &match request.waits_ms {
-        Some(waits) => format!(", waits {}", words::time(waits)),
-        None => ", waits".to_owned(),
+    let client = words::client(&request.client);
+    let what = match request.what.as_str() {
+        "" => request.kind.clone(),
+        what => format!("{} {what}", request.kind),
     };
-    if let Some(ends) = request.ends_in_ms {
-        text += &format!(", at most {} more", words::time(ends));
-    }
-    if request.behind_it > 0 {
-        text += &format!("; {} behind it", words::count(request.behind_it, "offer"));
-    }
-    text
+    let waits = request
+        .waits_ms
+        .map_or(String::new(), |waits| format!(" {}", words::time(waits)));
+    let ends = request
+        .ends_in_ms
+        .map_or(String::new(), |ends| format!(", at most {} more", words::time(ends)));
+    let behind = match request.behind_it {
+        0 => String::new(),
+        behind => format!("; {} behind it", words::count(behind, "offer")),
+    };
+    format!("{client}: {what}, waits{waits}{ends}{behind}")
 }
 
 /// Writes a request, what it waits for, and what the clients behind that wait for.

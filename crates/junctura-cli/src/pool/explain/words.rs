@@ -33,31 +33,30 @@ pub(super) fn requirement_name(requirement: &RequirementReference) -> String {
 }
 
 pub(super) fn requirement(one: &RequirementReference) -> String {
-    let mut text = format!(
-        "{}: owed {}, {}",
-        requirement_name(one),
-        count(one.owed, "object"),
-        size::bytes(one.owed_bytes)
-    );
-    let readers: Vec<String> = one.readers.iter().map(client).collect();
-    text += &match (readers.join(", "), one.is_read) {
-        (names, true) => format!("; {names} {} it", if readers.len() == 1 { "reads" } else { "read" }),
-        (names, false) if names.is_empty() => "; no client reads it".to_owned(),
-        (names, false) => format!("; {names} made it, and no follow reads it"),
-    };
+    let (owed, bytes) = (count(one.owed, "object"), size::bytes(one.owed_bytes));
+    let mut parts = vec![format!("{}: owed {owed}, {bytes}", requirement_name(one)), readers(one)];
     if one.in_flight > 0 {
-        text += &format!("; {} delivered and not released", one.in_flight);
+        parts.push(format!("{} delivered and not released", one.in_flight));
     }
     if one.is_broken {
-        text += "; it is broken";
+        parts.push("it is broken".to_owned());
     }
-    if let Some(idle) = one.idle_ms {
-        text += &format!("; no release for {}", time(idle));
+    parts.extend(one.idle_ms.map(|idle| format!("no release for {}", time(idle))));
+    parts.extend(
+        one.breaks_in_ms
+            .map(|breaks| format!("it is broken in {}", time(breaks))),
+    );
+    parts.join("; ")
+}
+
+fn readers(one: &RequirementReference) -> String {
+    let readers: Vec<String> = one.readers.iter().map(client).collect();
+    let verb = if readers.len() == 1 { "reads" } else { "read" };
+    match (readers.join(", "), one.is_read) {
+        (names, true) => format!("{names} {verb} it"),
+        (names, false) if names.is_empty() => "no client reads it".to_owned(),
+        (names, false) => format!("{names} made it, and no follow reads it"),
     }
-    if let Some(breaks) = one.breaks_in_ms {
-        text += &format!("; it is broken in {}", time(breaks));
-    }
-    text
 }
 
 pub(super) fn bundle_name(bundle: &BundleReference) -> String {
