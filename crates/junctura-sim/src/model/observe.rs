@@ -75,6 +75,9 @@ impl Model {
             Said::Ended(code) if self.opener_failed(number, *code) => Ok(()),
             Said::Ended(code) => self.ended(number, *code, recorder),
             Said::Listed { last, items } => self.listed(number, *last, items),
+            Said::Event { event, requirement, .. } if *event == events::STUCK => {
+                self.reported_stuck(requirement.as_deref())
+            }
             Said::Event {
                 event,
                 sequence,

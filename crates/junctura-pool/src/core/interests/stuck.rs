@@ -8,6 +8,8 @@
 //!     '-------- its readers release what came through it, or demand or follow through it; ----------'
 //!               or nobody holds any of it, and its reader, which held as much as a client may, releases something
 //! ```
+//! At half of that time the event `stuck` reports it, if it keeps something and somebody waits then.
+//!
 //! Offers may also wait for room for attributes, or for requirements to be owed less ([`Shortage`]): what is stuck then is broken
 //! as for memory, the one that keeps most objects, or is owed most, first.
 //!

@@ -30,7 +30,6 @@ impl ClientRequests {
     pub(super) fn requirement_reference(&self, id: u32, is_short: bool) -> Option<RequirementReference> {
         let one = self.interests.requirement_ref(id)?;
         let is_owed = one.owed_len() > 0;
-        let breaks_at = one.progress.saturating_add(one.bounds.stuck_after);
         let may_break = is_short && is_owed && one.broken.is_none();
         Some(RequirementReference {
             number: id,
@@ -43,7 +42,7 @@ impl ClientRequests {
             is_group: one.group.is_some(),
             is_broken: one.broken.is_some(),
             idle_ms: is_owed.then(|| to_milliseconds(self.timers.now.saturating_sub(one.progress))),
-            breaks_in_ms: may_break.then(|| to_milliseconds(breaks_at.saturating_sub(self.timers.now))),
+            breaks_in_ms: may_break.then(|| to_milliseconds(one.stuck_at().saturating_sub(self.timers.now))),
             is_read: one.is_read(),
         })
     }
