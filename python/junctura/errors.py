@@ -2,6 +2,15 @@
 
 All are subclasses of `Error`. If Python has a class for the same failure, it is a base class as well, so that ``except
 TimeoutError`` works, too.
+
+Examples
+--------
+>>> try:
+...     junctura.Selector("levelist=abc")
+... except ValueError as error:  # the base class of `InvalidSelector`
+...     print(error.code)
+InvalidSelector
+
 """
 
 # ruff: noqa: N818 - the names are those of the codes, the same in every language.
@@ -77,14 +86,36 @@ class Error(Exception):
 
 
 class NotFound(Error, KeyError):
-    """The named item does not exist."""
+    """The named item does not exist.
+
+    Examples
+    --------
+    >>> with junctura.Pool(schema="free") as pool:
+    ...     try:
+    ...         pool.demand(name="a", timeout=0)
+    ...     except junctura.NotFound as error:
+    ...         print(error)
+    NotFound: {space=default}{}{name=a}: no such object is in the pool now
+
+    """
 
     code = "NotFound"
     advice = "fix the input"
 
 
 class AlreadyExists(Error):
-    """The key or name exists, and the schema or call allows only one."""
+    """The key or name exists, and the schema or call allows only one.
+
+    Examples
+    --------
+    >>> with junctura.Store.create(folder / "store", schema="free"):
+    ...     try:
+    ...         junctura.Store.create(folder / "store", schema="free")
+    ...     except junctura.AlreadyExists as error:
+    ...         print(error.code, error.advice)
+    AlreadyExists fix the input
+
+    """
 
     code = "AlreadyExists"
     advice = "fix the input"
@@ -98,6 +129,17 @@ class Gone(Error, KeyError):
     gap : Gap or None
         Set when a follow raised the error: the objects that were removed before they could be delivered.
 
+    Examples
+    --------
+    >>> with junctura.Pool(schema="free") as pool:
+    ...     version = pool.offer(b"payload", name="a")
+    ...     count = pool.withdraw(name="a")
+    ...     try:
+    ...         pool.demand(name="a")
+    ...     except junctura.Gone as error:
+    ...         print(error.subject)
+    {space=default}{}{name=a}
+
     """
 
     code = "Gone"
@@ -106,7 +148,19 @@ class Gone(Error, KeyError):
 
 
 class InvalidSelector(Error, ValueError):
-    """The selector is invalid, or uses an operation that its attributes do not support."""
+    """The selector is invalid, or uses an operation that its attributes do not support.
+
+    Examples
+    --------
+    >>> try:
+    ...     junctura.Selector("step=0/to")
+    ... except junctura.InvalidSelector as error:
+    ...     print(error)
+    InvalidSelector: selector: expected `/`, found the end (at byte 9)
+      step=0/to
+               ^
+
+    """
 
     code = "InvalidSelector"
     advice = "fix the input"
@@ -115,6 +169,15 @@ class InvalidSelector(Error, ValueError):
 class SchemaMismatch(Error, ValueError):
     """The schema does not allow the input: an unknown, missing or duplicate attribute, an invalid value, or different
     schemas.
+
+    Examples
+    --------
+    >>> try:
+    ...     junctura.Schema.builtin("mars").key(colour="red")
+    ... except junctura.SchemaMismatch as error:
+    ...     print(error.subject)
+    colour
+
     """
 
     code = "SchemaMismatch"
@@ -122,140 +185,354 @@ class SchemaMismatch(Error, ValueError):
 
 
 class TypeMismatch(Error, ValueError):
-    """A value cannot be parsed as the type of its attribute."""
+    """A value cannot be parsed as the type of its attribute.
+
+    Examples
+    --------
+    >>> try:
+    ...     junctura.Schema.builtin("record").key(collection="c", producer="p", sequence="seven")
+    ... except junctura.TypeMismatch as error:
+    ...     print(error)
+    TypeMismatch: sequence: "seven" is no integer (expected a whole number of 64 bits, such as 12 or -3)
+
+    """
 
     code = "TypeMismatch"
     advice = "fix the input"
 
 
 class InvalidArgument(Error, ValueError):
-    """An argument other than an attribute is invalid."""
+    """An argument other than an attribute is invalid.
+
+    Examples
+    --------
+    >>> try:
+    ...     junctura.Pool(schema="free", budget="plenty")
+    ... except junctura.InvalidArgument as error:
+    ...     print(error)
+    InvalidArgument: size: 'plenty' is not a size such as 4294967296 or "4GiB"
+
+    """
 
     code = "InvalidArgument"
     advice = "fix the input"
 
 
 class Timeout(Error, TimeoutError):
-    """The timeout of the call has expired."""
+    """The timeout of the call has expired.
+
+    Examples
+    --------
+    >>> with junctura.Pool(schema="free") as pool:
+    ...     try:
+    ...         pool.demand(name="a", timeout=0.01)
+    ...     except junctura.Timeout as error:
+    ...         print(error.code, error.advice)
+    Timeout retry
+
+    """
 
     code = "Timeout"
     advice = "retry"
 
 
 class PoolFull(Error):
-    """Memory and spill are full, and no memory was freed in time."""
+    """Memory and spill are full, and no memory was freed in time.
+
+    Examples
+    --------
+    >>> with junctura.Pool(schema="free", budget="4MiB", offer_timeout=0) as pool:
+    ...     version = pool.offer(bytes(3 << 20), name="a")
+    ...     try:
+    ...         pool.offer(bytes(3 << 20), name="b")
+    ...     except junctura.PoolFull as error:
+    ...         print(error.code, error.advice)
+    PoolFull retry
+
+    """
 
     code = "PoolFull"
     advice = "retry"
 
 
 class BundleFull(Error):
-    """The bundle has its declared number of members already."""
+    """The bundle has its declared number of members already.
+
+    Examples
+    --------
+    >>> with junctura.Pool(schema="free") as pool:
+    ...     outer, inner = pool.bundle("run", members=1), pool.bundle("run/step", members=1)
+    ...     try:
+    ...         outer.offer(b"payload", name="a")
+    ...     except junctura.BundleFull as error:
+    ...         print(error)
+    BundleFull: bundle run: it has all its 1 members
+
+    """
 
     code = "BundleFull"
     advice = "fix the input"
 
 
 class BundleClosed(Error):
-    """The bundle is complete or aborted."""
+    """The bundle is complete or aborted.
+
+    Examples
+    --------
+    >>> with junctura.Pool(schema="free") as pool:
+    ...     first, second = (pool.bundle("run", members=1) for _ in range(2))
+    ...     member = first.offer(b"payload", name="a")
+    ...     try:
+    ...         second.offer(b"late", name="b")
+    ...     except junctura.BundleClosed as error:
+    ...         print(error)
+    BundleClosed: bundle run: it is complete
+
+    """
 
     code = "BundleClosed"
     advice = "fix the input"
 
 
 class Conflict(Error):
-    """Two callers gave different values for terms that must be equal."""
+    """Two callers gave different values for terms that must be equal.
+
+    Examples
+    --------
+    >>> with junctura.Pool(schema="free") as pool:
+    ...     first = pool.bundle("run", members=1)
+    ...     try:
+    ...         pool.bundle("run", members=2)
+    ...     except junctura.Conflict as error:
+    ...         print(error.subject)
+    bundle run
+
+    """
 
     code = "Conflict"
     advice = "fix the input"
 
 
 class NotWanted(Error):
-    """No client wants the object, and the offer was made on that condition."""
+    """No client wants the object, and the offer was made on that condition.
+
+    Examples
+    --------
+    >>> with junctura.Pool(schema="free") as pool:
+    ...     assert pool.offer(b"payload", name="a", if_wanted=True) is None
+    ...     try:
+    ...         pool.demand(name="a")
+    ...     except junctura.NotWanted as error:
+    ...         print(error.code, error.advice)
+    NotWanted give up
+
+    """
 
     code = "NotWanted"
     advice = "give up"
 
 
 class Expired(Error):
-    """The lease, membership or cursor has ended."""
+    """The lease, membership or cursor has ended.
+
+    Examples
+    --------
+    >>> with junctura.Pool(schema="free") as pool:
+    ...     version = pool.offer(b"payload", name="a")
+    ...     cursor = next(pool.follow("")).cursor
+    >>> with junctura.Pool(schema="free") as pool:
+    ...     try:
+    ...         pool.follow("", cursor=cursor)
+    ...     except junctura.Expired as error:
+    ...         print(error.code)
+    Expired
+
+    """
 
     code = "Expired"
     advice = "give up"
 
 
 class Closed(Error):
-    """The pool, connection or handle was closed by its owner."""
+    """The pool, connection or handle was closed by its owner.
+
+    Examples
+    --------
+    >>> pool = junctura.Pool(schema="free")
+    >>> pool.close()
+    >>> try:
+    ...     pool.list()
+    ... except junctura.Closed as error:
+    ...     print(error.code)
+    Closed
+
+    """
 
     code = "Closed"
     advice = "give up"
 
 
 class Disconnected(Error, ConnectionError):
-    """The connection to the server was lost; data that only its memory held may be lost, too."""
+    """The connection to the server was lost; data that only its memory held may be lost, too.
+
+    Examples
+    --------
+    >>> issubclass(junctura.Disconnected, ConnectionError), junctura.Disconnected.advice
+    (True, 'retry')
+
+    """
 
     code = "Disconnected"
     advice = "retry"
 
 
 class Unavailable(Error, ConnectionError):
-    """The server cannot be reached or does not accept work now."""
+    """The server cannot be reached or does not accept work now.
+
+    Examples
+    --------
+    >>> try:
+    ...     junctura.Pool(f"unix:{folder}/socket")
+    ... except junctura.Unavailable as error:
+    ...     print(error.code, error.advice)
+    Unavailable retry
+
+    """
 
     code = "Unavailable"
     advice = "retry"
 
 
 class Denied(Error, PermissionError):
-    """The caller lacks the permission."""
+    """The caller lacks the permission.
+
+    Examples
+    --------
+    >>> issubclass(junctura.Denied, PermissionError), junctura.Denied.advice
+    (True, 'give up')
+
+    """
 
     code = "Denied"
     advice = "give up"
 
 
 class Corrupt(Error):
-    """Data are corrupt."""
+    """Data are corrupt.
+
+    Examples
+    --------
+    >>> with junctura.Store.create(folder / "store", schema="free") as store:
+    ...     store.archive(b"payload", name="a")
+    >>> stored = store.list()[0]
+    >>> data = bytearray((store.path / stored.location.file).read_bytes())
+    >>> data[stored.location.offset] ^= 1
+    >>> size = (store.path / stored.location.file).write_bytes(data)
+    >>> try:
+    ...     stored.read()
+    ... except junctura.Corrupt as error:
+    ...     print(error.code)
+    Corrupt
+
+    """
 
     code = "Corrupt"
     advice = "give up"
 
 
 class TooLarge(Error, ValueError):
-    """The item exceeds a size limit."""
+    """The item exceeds a size limit.
+
+    Examples
+    --------
+    >>> with junctura.Pool(schema="free") as pool:
+    ...     try:
+    ...         pool.allocate(1 << 50)
+    ...     except junctura.TooLarge as error:
+    ...         print(error.code)
+    TooLarge
+
+    """
 
     code = "TooLarge"
     advice = "fix the input"
 
 
 class LimitExceeded(Error):
-    """The number of items exceeds a limit."""
+    """The number of items exceeds a limit.
+
+    Examples
+    --------
+    >>> try:
+    ...     junctura.Selector("name=" + "/".join(map(str, range(100_000))), "free")
+    ... except junctura.LimitExceeded as error:
+    ...     print(error.code)
+    LimitExceeded
+
+    """
 
     code = "LimitExceeded"
     advice = "fix the input"
 
 
 class Unsupported(Error, NotImplementedError):
-    """Not supported by this build, server or machine."""
+    """Not supported by this build, server or machine.
+
+    Examples
+    --------
+    >>> with junctura.Pool(schema="free") as pool, pool.follow("", group="workers") as follow:
+    ...     try:
+    ...         pool.demand(name="a", requirement="workers")
+    ...     except junctura.Unsupported as error:
+    ...         print(error)
+    Unsupported: demand through a group: the group decides which member receives an object; follow the group
+
+    """
 
     code = "Unsupported"
     advice = "give up"
 
 
 class Protocol(Error):
-    """The peer violated the protocol."""
+    """The peer violated the protocol.
+
+    Examples
+    --------
+    >>> issubclass(junctura.Protocol, junctura.Error), junctura.Protocol.advice
+    (True, 'give up')
+
+    """
 
     code = "Protocol"
     advice = "give up"
 
 
 class Interrupted(Error, InterruptedError):
-    """The wait was interrupted externally."""
+    """The wait was interrupted externally.
+
+    Examples
+    --------
+    >>> issubclass(junctura.Interrupted, InterruptedError), junctura.Interrupted.advice
+    (True, 'retry')
+
+    """
 
     code = "Interrupted"
     advice = "retry"
 
 
 class Io(Error, OSError):
-    """A read, write or map failed in the operating system."""
+    """A read, write or map failed in the operating system.
+
+    Examples
+    --------
+    >>> try:
+    ...     junctura.Store.create(folder / ("name" * 100), schema="free")
+    ... except junctura.Io as error:
+    ...     print(error.code, error.advice)
+    Io retry
+
+    """
 
     code = "Io"
     advice = "retry"

@@ -39,7 +39,7 @@ def test_a_durable_offer_returns_when_its_object_is_in_the_store(
     shell: Shell, store: Path, pool: junctura.Pool
 ) -> None:
     events = pool.subscribe(kinds=["archived"])
-    with pytest.raises(junctura.errors.Io, match="nothing requires it"):
+    with pytest.raises(junctura.errors.Io, match="no requirement of an archiver matches it"):
         pool.offer(b"visible", name="too-early", schema="free", durability="durable")
     assert bytes(pool.demand("name=too-early")) == b"visible"
     archiver = begin(shell, store)
@@ -260,7 +260,7 @@ def test_a_bundle_that_no_window_holds_is_archived_in_parts(shell: Shell, store:
     archiver.end()
     # It is not archived: the seal says so, and all is visible.
     pool.retract("archive")
-    with pytest.raises(junctura.errors.Io, match=r"bundle is visible, and a member of it is not archived: nothing"):  # noqa: SIM117
+    with pytest.raises(junctura.errors.Io, match=r"bundle is visible, but a member is not archived: no requirement"):  # noqa: SIM117
         with pool.bundle() as bundle:
             bundle.offer(b"", name="late", schema="free", durability="durable")
     assert bytes(pool.demand(name="late", schema="free")) == b""

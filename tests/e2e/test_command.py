@@ -290,7 +290,7 @@ def test_a_machine_is_measured(bare: Shell) -> None:
         for number in value.values() if isinstance(value, dict) else [value]:
             assert number > 0, name
     said = bare.text("load", "handover", "--time", "20ms")
-    for words in ("through a pool", "the machine itself", "what this means"):
+    for words in ("through a pool", "the machine itself", "interpretation"):
         assert words in said
 
 

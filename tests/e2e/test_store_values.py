@@ -59,7 +59,7 @@ def test_arrays_are_the_same_within_a_tolerance(bare: Shell, stores: list[str]) 
     assert compared(bare, stores, "--atol=0.2", "--rtol=1e-4", status=1)[0] == [near]
     said = bare.run("store", "compare", *stores, "--values", *PYTHON, status=1).stdout.decode().splitlines()
     assert said[0].endswith("; values differ by up to 0.25")
-    assert said[1].startswith("3 keys in both: 2 with other bytes (1 of them with other values), ")
+    assert said[1].startswith("3 keys in both: 2 with other bytes (1 with other values), ")
     # Without it, as before: nothing is read.
     assert "2 with other bytes, " in bare.run("store", "compare", *stores, "-q", status=1).stdout.decode()
 

@@ -104,7 +104,7 @@ def test_a_server_that_is_stopped_is_given_up_after_its_lease(bare: Shell) -> No
         pool.offer(b"\1" * 100_000, name="held", retention=junctura.Released(1))
         held = pool.demand(name="held")
         server.signal(signal.SIGSTOP)
-        with pytest.raises(junctura.Disconnected, match="nothing was heard"):
+        with pytest.raises(junctura.Disconnected, match="nothing was received"):
             pool.demand(name="never")
         with pytest.raises(junctura.Disconnected):
             pool.offer(b"", name="late")

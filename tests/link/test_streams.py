@@ -146,7 +146,7 @@ def test_a_server_that_is_stopped_is_given_up_after_its_lease(several: Shell) ->
         server.signal(signal.SIGSTOP)
         _, said = producer.communicate(timeout=60)
         assert "Disconnected" in said
-        assert "nothing was heard" in said
+        assert "nothing was received" in said
     server.signal(signal.SIGCONT)
     with junctura.Pool(far) as pool:
         are_whole(pool)

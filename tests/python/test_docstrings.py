@@ -62,6 +62,11 @@ def test_all_examples_run(tmp_path: Path) -> None:
         assert doctest.DocTestRunner().run(example).failed == 0, name
 
 
+def test_every_public_name_has_an_example() -> None:
+    without = [name for name in dir(junctura) if not PARSER.get_examples(getattr(junctura, name).__doc__ or "")]
+    assert without == ["__version__"]
+
+
 def test_no_line_is_skipped() -> None:
     for name, text in with_examples().items():
         for example in PARSER.get_examples(text):

@@ -16,7 +16,7 @@ mod text;
 /// A rule answers with what is wrong, a line each.
 type Rule = fn(&Tree) -> Vec<String>;
 
-const RULES: [(&str, Rule); 15] = [
+const RULES: [(&str, Rule); 16] = [
     ("arrows between crates point down", crates::arrows_point_down),
     (
         "pure crates have no I/O, clock or threads",
@@ -35,6 +35,10 @@ const RULES: [(&str, Rule); 15] = [
     (
         "every function of the facade is used in an example on its page",
         examples::functions_are_shown,
+    ),
+    (
+        "every name that the facade exports is used in an example",
+        examples::names_are_shown,
     ),
     ("licences are allowed by deny.toml", licences::are_allowed),
     (

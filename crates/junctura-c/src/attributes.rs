@@ -19,7 +19,7 @@ impl OpaqueType for AttributesHandle {
     const NAME: &'static str = "attributes";
 }
 
-/// The values of a handle. It is public since a handle's type names it; C sees none of it.
+/// The values of a handle. It is public since a handle's type names it; C has no access to it.
 #[doc(hidden)]
 #[derive(Clone, Default)]
 pub struct AttributeSet {

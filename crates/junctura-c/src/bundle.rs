@@ -23,7 +23,7 @@ impl OpaqueType for BundleHandle {
     const NAME: &'static str = "bundle";
 }
 
-/// Opens a bundle: what is offered into it becomes visible at one moment, or not at all. Without a `path`,
+/// Opens a bundle: its members become visible at one moment, or not at all. Without a `path`,
 /// NULL or "", the bundle is this program's alone, and takes no attributes and no options. With a path
 /// ("run/step=6") producers that open the same path share it, and `attributes`, which may be NULL, states
 /// what its members have in common. Blocks for one round trip. Close it with jct_bundle_close.

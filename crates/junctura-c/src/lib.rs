@@ -1,9 +1,11 @@
-//! The C library of Junctura: the functions of `c/include/junctura.h`, over the facade, for simulation codes in C, C++ and Fortran.
+//! The C library of Junctura: the functions of `c/include/junctura.h`, over the facade, for simulation codes in C, C++
+//! and Fortran.
 //!
-//! Each function reads its arguments, calls the facade once, and turns the result into a number and a handle; `call` has what
-//! all of them share. Rules of the ABI: no struct and no callback crosses it, options are text, every handle is an opaque box, no panic
-//! leaves a function, and no function starts a thread or sets a signal handler (a private pool runs its server in a thread).
-//! The header is generated from this source by cbindgen, and its comments are the comments here.
+//! Each function reads its arguments, calls the facade once, and turns the result into a number and a handle; `call`
+//! has the shared parts. Rules of the ABI: no struct and no callback crosses it, options are text, every handle is an
+//! opaque box, no panic leaves a function, and no function starts a thread or sets a signal handler (a private pool
+//! runs its server in a thread). The header is generated from this source by cbindgen, and its comments are the
+//! comments here.
 
 #![allow(
     unsafe_code,

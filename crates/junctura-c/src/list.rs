@@ -1,4 +1,4 @@
-//! Lists: what is visible, without payloads.
+//! Lists: visible objects, without payloads.
 
 use std::ffi::{CString, c_char, c_int};
 use std::ptr;

@@ -1,4 +1,4 @@
-//! Requirements: what must stay until it was received.
+//! Requirements: objects that must stay until they were received.
 
 use std::ffi::{c_char, c_int};
 
@@ -97,8 +97,8 @@ pub unsafe extern "C" fn jct_requirement_follow(
     })
 }
 
-/// Ends a requirement: what only it kept may be removed. Consumes the handle, also where the call fails.
-/// Blocks for one round trip.
+/// Ends a requirement: objects that only it kept may be removed. Consumes the handle, also where the call fails. Blocks
+/// for one round trip.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_requirement_retract(requirement: *mut RequirementHandle) -> c_int {
     guarded(|| {

@@ -24,7 +24,7 @@ Needs Python with the package: pip install junctura.";
 #[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 #[allow(clippy::doc_markdown, reason = "the comments are the text of the help")]
 pub(crate) struct ConfigArguments {
-    /// The folder that has all of it
+    /// The folder of all parts
     #[arg(long)]
     prefix: bool,
     /// Options of the compiler of C or C++

@@ -78,8 +78,8 @@ const TASKS: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// Sends what the program has to say of itself to standard error: warnings, or what `JUNCTURA_LOG` asks for. Where something
-/// else has set that up for this process, it stays as it is.
+/// Sends reports of the program to standard error: warnings, or the level of `JUNCTURA_LOG`. An existing logger of this
+/// process stays as it is.
 pub fn log() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("JUNCTURA_LOG").unwrap_or_else(|_| "warn".into());
     let _ = tracing_subscriber::fmt()

@@ -138,7 +138,7 @@ pub(crate) fn run(arguments: &RunArguments, program: &ProgramWords) -> Result<()
     Err(program.become_module("junctura._run", words(arguments), arguments.python.as_ref()))
 }
 
-/// Returns the given options; which of them apply depends on the files.
+/// Returns the given options; the files decide which apply.
 fn words(arguments: &RunArguments) -> Vec<OsString> {
     let RunArguments { workflow, products, .. } = arguments;
     let mut words: Vec<OsString> = Vec::new();
@@ -173,7 +173,7 @@ fn words(arguments: &RunArguments) -> Vec<OsString> {
     ] {
         words.extend(is_set.then(|| OsString::from(name)));
     }
-    // What follows is a file, whatever it begins with.
+    // The next word is a file, whatever it begins with.
     words.push(OsString::from("--"));
     words.extend(arguments.files.iter().map(|file| file.clone().into_os_string()));
     words

@@ -95,8 +95,8 @@ fn tip_for_pool(told: &clap::Error) -> Option<String> {
     is_address.then(|| format!("--pool {unknown} names the pool"))
 }
 
-/// A help text with styled titles of its sections: what precedes the colon of a line that is not indented. Controls become
-/// U+FFFD: an error cites arguments.
+/// Returns a help text with styled titles of its sections: the text before the colon of a line that is not indented.
+/// Controls become U+FFFD: an error cites arguments.
 fn sections(text: &str, styled: bool) -> String {
     let visible = |letter: char| {
         if letter.is_control() && letter != '\n' && letter != '\t' {

@@ -32,7 +32,7 @@
 
 #![allow(
     unsafe_code,
-    reason = "copies between memories by offsets that a plan gave and `Product::check` has compared with their room; every block says why it holds"
+    reason = "copies between memories by offsets that a plan gave and `Product::check` has compared with their room; every block explains why it holds"
 )]
 #![cfg_attr(
     not(target_arch = "x86_64"),

@@ -260,7 +260,7 @@ impl<F: LineFill, const STREAM: bool> RowOperation for LineRows<F, STREAM> {
 /// See [`RowOperation::together`].
 ///
 /// # Safety
-/// As of that function; this machine has AVX-512.
+/// As for that function; this machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
 unsafe fn together<F: LineFill, const STREAM: bool>(
     pen: &mut LineBuffer,
@@ -286,7 +286,7 @@ unsafe fn together<F: LineFill, const STREAM: bool>(
 /// See [`RowOperation::rows`].
 ///
 /// # Safety
-/// As of that function; this machine has AVX-512.
+/// As for that function; this machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
 unsafe fn rows<F: LineFill, const STREAM: bool>(
     pen: &mut LineBuffer,

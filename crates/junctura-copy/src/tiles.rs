@@ -38,7 +38,7 @@ const SEGS_MAX: u64 = 1 << 20;
 pub(crate) struct TilePlan {
     /// The dimension that is contiguous in the source.
     across: usize,
-    /// For each list of that dimension.
+    /// For each list of the dimension.
     rows: Vec<Vec<IndexChunk>>,
     /// For each list of the last dimension, which is contiguous in the destination.
     columns: Vec<Vec<IndexChunk>>,
@@ -260,9 +260,9 @@ struct TileLine([u8; 64]);
 struct RowEnd {
     /// The destination of its next line: a multiple of 64.
     line: *mut u8,
-    /// Bytes of that line before our first byte.
+    /// Bytes of the line before our first byte.
     first: usize,
-    /// Bytes of that line that the buffer has.
+    /// Bytes of the line that the buffer has.
     have: usize,
 }
 

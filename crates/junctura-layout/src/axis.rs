@@ -10,19 +10,20 @@
 
 use junctura_model::{Code, Error, Result};
 
-/// How the indices of one dimension are split among coordinates of the grid of ranks.
+/// The split of one dimension among the coordinates of a grid of ranks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Axis {
-    /// Blocks of the same length, dealt out in turn. One block each is what is called a block layout, blocks of one a cyclic one.
+    /// Blocks of the same length, distributed cyclically. With one block each this is a block layout, with blocks of
+    /// one index a cyclic layout.
     Cyclic {
-        /// Coordinates that they are dealt out to.
+        /// The number of coordinates.
         parts: u64,
-        /// Indices of one block.
+        /// The number of indices of a block.
         block: u64,
-        /// Indices of the first cycle that the array does not have: it begins so far within.
+        /// The number of indices by which the first cycle begins before the array.
         offset: u64,
     },
-    /// Coordinate `p` has the indices from `cuts[p]` up to and without `cuts[p + 1]`.
+    /// Coordinate `p` has the indices from `cuts[p]` up to, not including, `cuts[p + 1]`.
     Cuts(Vec<u64>),
 }
 
@@ -41,12 +42,12 @@ pub(crate) struct IndexStretch {
     pub(crate) owner: u64,
     pub(crate) start: u64,
     pub(crate) stop: u64,
-    /// Of `start`.
+    /// The place of `start`.
     pub(crate) spot: MemorySpot,
 }
 
 impl Axis {
-    /// One coordinate has all.
+    /// Returns the split in which one coordinate has all indices.
     pub(crate) fn whole(extent: u64) -> Self {
         Self::Cyclic {
             parts: 1,
@@ -55,7 +56,7 @@ impl Axis {
         }
     }
 
-    /// How many coordinates share it.
+    /// Returns the number of coordinates.
     #[must_use]
     pub fn parts(&self) -> u64 {
         match self {
@@ -87,7 +88,7 @@ impl Axis {
         }
     }
 
-    /// Which coordinate has an index.
+    /// Returns the coordinate that has an index.
     #[must_use]
     pub fn owner(&self, index: u64) -> u64 {
         match self {
@@ -105,7 +106,7 @@ impl Axis {
         }
     }
 
-    /// How many coordinates have indices of a dimension that is so long.
+    /// Returns the number of coordinates that have indices of a dimension of this extent.
     pub(crate) fn owners(&self, extent: u64) -> u64 {
         match self {
             _ if extent == 0 => 0,
@@ -117,7 +118,7 @@ impl Axis {
         }
     }
 
-    /// Of the indices before one, how many are a coordinate's.
+    /// Returns how many of the indices before this one belong to a coordinate.
     fn own_before(&self, index: u64, coordinate: u64) -> u64 {
         match self {
             Self::Cyclic { parts, block, offset } => {
@@ -153,7 +154,7 @@ impl Axis {
         }
     }
 
-    /// Indices of a coordinate's in the first cycle that the array does not have.
+    /// Returns how many indices of a coordinate are in the part of the first cycle before the array.
     fn missing(&self, coordinate: u64) -> u64 {
         match self {
             Self::Cyclic { block, offset, .. } => offset.saturating_sub(coordinate * block).min(*block),
@@ -161,7 +162,7 @@ impl Axis {
         }
     }
 
-    /// How many blocks a coordinate has, the partial ones at both ends included.
+    /// Returns the number of a coordinate's blocks, partial ones at both ends included.
     pub(crate) fn blocks(&self, extent: u64, coordinate: u64) -> u64 {
         match self {
             Self::Cyclic { block, .. } => match self.count(extent, coordinate) {
@@ -172,7 +173,7 @@ impl Axis {
         }
     }
 
-    /// Room in a block's memory: the longest that there is.
+    /// Returns the size of a block in memory: that of the longest block.
     pub(crate) fn block_room(&self, extent: u64, coordinate: u64) -> u64 {
         match self {
             Self::Cyclic { block, .. } => *block,
@@ -180,7 +181,7 @@ impl Axis {
         }
     }
 
-    /// Indices after which everything repeats, if it does.
+    /// Returns the number of indices after which the split repeats, if it does.
     pub(crate) fn cycle(&self) -> Option<u64> {
         match self {
             Self::Cyclic { parts, block, .. } => Some(parts * block),
@@ -188,7 +189,7 @@ impl Axis {
         }
     }
 
-    /// The stretches that begin with the one of an index, of whichever coordinates.
+    /// Walks over the stretches of all coordinates, from that of an index on.
     pub(crate) fn walk(&self, index: u64, is_packed: bool) -> AxisWalk<'_> {
         AxisWalk {
             axis: self,
@@ -216,7 +217,7 @@ impl Axis {
         }
     }
 
-    /// The first index of a coordinate's, and how far it is from one of its blocks to the next.
+    /// Returns the first index of a coordinate, and the distance between its blocks.
     pub(crate) fn own(&self, coordinate: u64) -> OwnIndices {
         match self {
             Self::Cyclic { parts, block, offset } => {
@@ -241,7 +242,7 @@ impl Axis {
         }
     }
 
-    /// Where the place of an index is that its owner has in its memory.
+    /// Returns the place of an index in its owner's memory.
     fn spot(&self, cycle: u64, owner: u64, within: u64, is_packed: bool) -> MemorySpot {
         match self {
             Self::Cyclic { block, .. } if is_packed => MemorySpot {

@@ -8,15 +8,15 @@ use junctura_model::{Code, Error, Result};
 
 use crate::{Distribution, Layout, Plan, PlanSide, Slab};
 
-/// A side of the longer dimension of an array, in the picture.
+/// The length of the longer dimension of an array in the picture.
 const SIDE: f64 = 360.0;
 const MARGIN: f64 = 40.0;
-/// A layout with more pieces is not drawn.
+/// The maximum number of pieces that are drawn.
 const PIECES_MAX: usize = 20_000;
-/// Nor is one with more ranks.
+/// The maximum number of ranks that are drawn.
 const RANKS_MAX: u64 = 256;
 
-/// The picture of an array of one or two dimensions in `from`, in `to`, and of the elements that their ranks share.
+/// Draws an array of one or two dimensions in `from`, in `to`, and the elements that their ranks share.
 ///
 /// # Errors
 /// `Unsupported` for more dimensions, very many ranks or very many pieces; as [`Plan::new`].
@@ -111,7 +111,7 @@ fn piece(svg: &mut String, left: f64, scale: f64, slab: &Slab, rank: u64) {
     }
 }
 
-/// Rows are ranks that give, columns ranks that take; the darker, the more.
+/// Draws shares: rows are sending ranks, columns receiving ranks; darker cells share more.
 fn shares(svg: &mut String, from: &Arc<Layout>, to: &Arc<Layout>) -> Result<()> {
     let left = MARGIN + 2.0 * (SIDE + MARGIN);
     panel(
@@ -147,7 +147,7 @@ fn shares(svg: &mut String, from: &Arc<Layout>, to: &Arc<Layout>) -> Result<()> 
     Ok(())
 }
 
-/// Boxes of the array, and whose they are.
+/// Returns the boxes of the array, with their ranks.
 fn pieces(layout: &Layout) -> Vec<(Slab, u64)> {
     match layout.distribution() {
         Distribution::Slabs(slabs) => {

@@ -49,7 +49,7 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// That of this machine.
+    /// The order of this machine.
     pub const NATIVE: Self = if cfg!(target_endian = "little") {
         Self::Little
     } else {
@@ -58,6 +58,15 @@ impl ByteOrder {
 }
 
 /// An element: a kind of number, and the order of its bytes.
+///
+/// ```
+/// # use junctura_layout::{Element, ElementKind};
+/// # fn main() -> junctura_model::Result<()> {
+/// let element: Element = "f8".parse()?;
+/// assert_eq!((element.kind, element.kind.bytes()), (ElementKind::F64, 8));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Element {
     /// The kind of number.
@@ -84,7 +93,7 @@ const NAMES: [(ElementKind, &str); 14] = [
 ];
 
 impl ElementKind {
-    /// Bytes of one.
+    /// Returns the bytes of one element.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
@@ -96,7 +105,7 @@ impl ElementKind {
         }
     }
 
-    /// Bytes that change places together when the byte order changes: those of each part of a complex number.
+    /// Returns the bytes that are swapped together when the byte order changes: those of each part of a complex number.
     #[must_use]
     pub fn swapped_bytes(self) -> usize {
         match self {
@@ -115,7 +124,7 @@ impl From<ElementKind> for Element {
 }
 
 impl fmt::Display for Element {
-    /// As the array interface of `NumPy` writes types: `<f8`, `>i4`, `|u1`.
+    /// Prints the type as the array interface of `NumPy` does: `<f8`, `>i4`, `|u1`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let order = match self.order {
             _ if self.kind.bytes() == 1 => '|',
@@ -130,10 +139,10 @@ impl fmt::Display for Element {
 impl FromStr for Element {
     type Err = Error;
 
-    /// Reads `<f8`, `>i4`, `|u1`, and names without an order, which then is this machine's: `f8`, `float64`, `f64`.
+    /// Parses `<f8`, `>i4`, `|u1`, and names without an order, which is then this machine's: `f8`, `float64`, `f64`.
     ///
     /// # Errors
-    /// `InvalidArgument` for what is no such name.
+    /// `InvalidArgument` for any other name.
     fn from_str(text: &str) -> Result<Self> {
         let (order, name) = match text.as_bytes().first() {
             Some(b'<') => (ByteOrder::Little, &text[1..]),

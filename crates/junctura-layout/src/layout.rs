@@ -6,6 +6,15 @@ use crate::axis::MemorySpot;
 use crate::{Axis, DIMENSIONS_MAX, ELEMENTS_MAX, RANKS_MAX, RankSlabs, Slab};
 
 /// Which dimension varies fastest.
+///
+/// ```
+/// # use junctura_layout::{Layout, Order};
+/// # fn main() -> junctura_model::Result<()> {
+/// let layout: Layout = "shape=6x4 order=F".parse()?;
+/// assert_eq!(layout.order(), Order::F);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
     /// The last, as in C and in `NumPy`: row-major.
@@ -35,13 +44,24 @@ pub enum Storage {
     /// One array of all indices that a rank has, without gaps.
     #[default]
     Dense,
-    /// Block behind block, each with the room of a whole one.
+    /// Block after block, each with the room of a full one.
     Packed,
-    /// One array whose neighbours are so many elements apart in each dimension, the same for all ranks.
+    /// One array with these distances between neighbors in each dimension, in elements, the same for all ranks.
     Strided(Vec<u64>),
 }
 
 /// See the module. It is a value: ranks with the same text have the same layout.
+///
+/// ```
+/// # use junctura_layout::{Layout, Order};
+/// # fn main() -> junctura_model::Result<()> {
+/// let layout: Layout = "shape=6x4 grid=2x1".parse()?;
+/// assert_eq!((layout.ranks(), layout.order()), (2, Order::C));
+/// // The owner of an element, and its place there.
+/// assert_eq!(layout.locate(&[3, 1]), Some((1, 1)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     shape: Vec<u64>,
@@ -53,24 +73,25 @@ pub struct Layout {
 /// One rank's memory of a grid, or that of one slab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Local {
-    /// How many indices it has in each dimension.
+    /// The number of indices in each dimension.
     pub extents: Vec<u64>,
     /// Elements from one index to the next.
     pub strides: Vec<u64>,
-    /// Elements from one block to the next; 0 where blocks are not apart.
+    /// Elements from one block to the next; 0 where blocks are contiguous.
     pub jumps: Vec<u64>,
     /// Elements before it in the rank's memory.
     pub base: u64,
-    /// Elements that it takes up.
+    /// The number of its elements in memory.
     pub room: u64,
 }
 
 impl Layout {
-    /// Row-major, without gaps.
+    /// Makes a row-major layout without gaps.
     ///
     /// # Errors
-    /// `InvalidArgument`, which names what is wrong: as many axes as dimensions are wanted, at least a rank and an index to each
-    /// block, cuts that rise from 0 to the end; `LimitExceeded` for more than [`DIMENSIONS_MAX`], [`RANKS_MAX`], [`ELEMENTS_MAX`].
+    /// `InvalidArgument`, which names the fault: there must be an axis for each dimension, at least one rank, at least
+    /// one index in each block, and ascending cuts from 0 to the end; `LimitExceeded` for more than [`DIMENSIONS_MAX`],
+    /// [`RANKS_MAX`], [`ELEMENTS_MAX`].
     pub fn new(shape: impl Into<Vec<u64>>, distribution: Distribution) -> Result<Self> {
         let shape = shape.into();
         check_shape(&shape)?;
@@ -93,7 +114,7 @@ impl Layout {
         })
     }
 
-    /// Blocks of this size dealt out to a grid of ranks in turn; row-major, without gaps.
+    /// Distributes blocks of this size cyclically over a grid of ranks; row-major, without gaps.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -113,7 +134,7 @@ impl Layout {
         Self::new(shape, Distribution::Grid { axes, ranks: Order::C })
     }
 
-    /// One rank has all.
+    /// Makes a layout in which one rank has all elements.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -122,7 +143,7 @@ impl Layout {
         Self::new(shape, Distribution::Grid { axes, ranks: Order::C })
     }
 
-    /// Boxes of indices for each rank; row-major, one behind another.
+    /// Makes a layout of boxes of indices for each rank; row-major, the boxes of a rank one after another.
     ///
     /// # Errors
     /// As [`RankSlabs::new`].
@@ -131,11 +152,11 @@ impl Layout {
         Self::new(shape, Distribution::Slabs(RankSlabs::new(shape, ranks)?))
     }
 
-    /// The same, in another order and storage.
+    /// Returns the same layout in another order and storage.
     ///
     /// # Errors
-    /// `InvalidArgument` for strides with which elements would overlap, or of slabs; `LimitExceeded` where a rank's memory
-    /// would have more than [`ELEMENTS_MAX`].
+    /// `InvalidArgument` for strides with which elements would overlap, or of slabs; `LimitExceeded` where a rank's
+    /// memory would have more than [`ELEMENTS_MAX`].
     pub fn stored(mut self, order: Order, storage: Storage) -> Result<Self> {
         let is_grid = matches!(self.distribution, Distribution::Grid { .. });
         if !is_grid && storage != Storage::Dense {
@@ -153,7 +174,7 @@ impl Layout {
         Ok(self)
     }
 
-    /// How many indices the array has in each dimension.
+    /// Returns the number of indices in each dimension.
     #[must_use]
     pub fn shape(&self) -> &[u64] {
         &self.shape
@@ -177,13 +198,13 @@ impl Layout {
         &self.storage
     }
 
-    /// How many elements the array has.
+    /// Returns the number of elements of the array.
     #[must_use]
     pub fn elements(&self) -> u64 {
         self.shape.iter().product()
     }
 
-    /// How many ranks share it.
+    /// Returns the number of ranks.
     #[must_use]
     pub fn ranks(&self) -> u64 {
         match &self.distribution {
@@ -192,10 +213,10 @@ impl Layout {
         }
     }
 
-    /// Whether each element of the array is one rank's, and no other's: as a producer's layout has to be.
+    /// Checks that each element of the array belongs to exactly one rank, as required of a producer's layout.
     ///
     /// # Errors
-    /// `InvalidArgument` that names what overlaps or is missing.
+    /// `InvalidArgument`, which names an overlap or a missing part.
     pub fn check_cover(&self) -> Result<()> {
         match &self.distribution {
             Distribution::Grid { .. } => Ok(()),
@@ -203,7 +224,7 @@ impl Layout {
         }
     }
 
-    /// The coordinates of a rank in the grid; `None` when there is no such rank, or no grid.
+    /// Returns the coordinates of a rank in the grid; `None` for an unknown rank, or without a grid.
     #[must_use]
     pub fn coordinates(&self, rank: u64) -> Option<Vec<u64>> {
         let Distribution::Grid { axes, ranks } = &self.distribution else {
@@ -221,7 +242,7 @@ impl Layout {
         })
     }
 
-    /// The rank at these coordinates of the grid; `None` when there is none.
+    /// Returns the rank at these coordinates of the grid; `None` if there is none.
     #[must_use]
     pub fn rank_at(&self, coordinates: &[u64]) -> Option<u64> {
         let Distribution::Grid { axes, ranks } = &self.distribution else {
@@ -238,13 +259,13 @@ impl Layout {
         })
     }
 
-    /// The memory of a rank: one part in a grid, one for each slab. Nothing where there is no such rank.
+    /// Returns the memory of a rank: one part in a grid, one for each slab. Empty for an unknown rank.
     #[must_use]
     pub fn locals(&self, rank: u64) -> Vec<Local> {
         self.each_local(rank).collect()
     }
 
-    /// The same one after the other, so that very many take no memory.
+    /// Iterates over the same parts, without memory for very many.
     pub fn each_local(&self, rank: u64) -> impl Iterator<Item = Local> + '_ {
         let (of_grid, slabs) = match &self.distribution {
             Distribution::Grid { axes, .. } => {
@@ -293,7 +314,8 @@ impl Layout {
         }
     }
 
-    /// The indices that a rank of a grid has, or one with a single slab, in each dimension, in their order in its memory. `None` for others.
+    /// Returns the indices of a rank of a grid, or one with a single slab, in each dimension, in the order of its
+    /// memory. `None` for others.
     #[must_use]
     pub fn indices(&self, rank: u64) -> Option<Vec<Vec<u64>>> {
         match &self.distribution {
@@ -344,7 +366,7 @@ impl Layout {
         }
     }
 
-    /// How many ranks have elements of the array.
+    /// Returns the number of ranks that have elements.
     #[must_use]
     pub fn owners(&self) -> u64 {
         match &self.distribution {
@@ -359,21 +381,21 @@ impl Layout {
         }
     }
 
-    /// The rank that has the first element; `None` where an array has none.
+    /// Returns the rank that has the first element; `None` for an empty array.
     #[must_use]
     pub fn first_owner(&self) -> Option<u64> {
         let first = vec![0; self.shape.len()];
         self.locate(&first).map(|(rank, _)| rank)
     }
 
-    /// How many elements of the array a rank has; 0 where there is no such rank.
+    /// Returns the number of elements of a rank; 0 for an unknown rank.
     #[must_use]
     pub fn own(&self, rank: u64) -> u64 {
         let locals = self.locals(rank);
         locals.iter().map(|local| local.extents.iter().product::<u64>()).sum()
     }
 
-    /// How many elements a rank's memory takes up, gaps included.
+    /// Returns the number of elements in a rank's memory, gaps included.
     #[must_use]
     pub fn room(&self, rank: u64) -> u64 {
         self.locals(rank).iter().map(|local| local.room).sum()
@@ -422,7 +444,7 @@ impl Layout {
 }
 
 impl Local {
-    /// An array of these extents without gaps.
+    /// Returns an array of these extents without gaps.
     #[must_use]
     pub fn dense(extents: Vec<u64>, order: Order) -> Self {
         let mut strides = vec![0; extents.len()];
@@ -484,7 +506,7 @@ fn check_shape(shape: &[u64]) -> Result<()> {
     }
 }
 
-/// No rank has more indices of a dimension.
+/// Returns the maximum number of indices of a dimension that a rank has.
 fn longest(axis: &Axis, extent: u64) -> u64 {
     match axis {
         Axis::Cuts(cuts) => cuts.windows(2).map(|cut| cut[1] - cut[0]).max().unwrap_or(0),

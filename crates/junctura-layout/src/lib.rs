@@ -1,11 +1,11 @@
 //! Layouts of arrays over ranks and in memory, and the transfers when one layout becomes another.
 //!
 //! ```text
-//!   Layout    shape, and who has which elements (Axis per dimension, or Slabs), and where they lie in each rank's memory
-//!   Plan      for one rank of one layout: what it shares with the ranks of another, as a product of lists, one per dimension
+//!   Layout    shape, owner of each element (Axis per dimension, or Slabs), and place in its memory
+//!   Plan      for one rank of one layout: elements shared with the ranks of another, as a product of lists, one per dimension
 //! ```
-//! A plan costs what it lists: it looks at one's own blocks only, of one period only, whatever the number of ranks is. Everything
-//! here is pure: the same answer on each rank, so that nothing about a plan has to travel.
+//! The cost of a plan is the size of its lists: it visits the rank's own blocks of one period only, for any number of
+//! ranks. All functions are pure: each rank gets the same result, so that no part of a plan is sent.
 
 mod axis;
 mod draw;
@@ -27,13 +27,14 @@ pub use runs::{IndexRun, SharedRuns};
 pub use slab::Slab;
 pub use slabs::RankSlabs;
 
-/// An array has no more dimensions.
+/// The maximum number of dimensions of an array.
 pub const DIMENSIONS_MAX: usize = 8;
-/// A layout has no more ranks.
+/// The maximum number of ranks of a layout.
 pub const RANKS_MAX: u64 = 1 << 32;
-/// An array has no more elements, whatever its layout: offsets in bytes fit in 63 bits for elements of up to 16 bytes.
+/// The maximum number of elements of an array, in any layout: offsets in bytes fit in 63 bits for elements of up to 16
+/// bytes.
 pub const ELEMENTS_MAX: u64 = 1 << 58;
-/// The most slabs of a layout.
+/// The maximum number of slabs of a layout.
 pub const SLABS_MAX: usize = 1 << 20;
-/// A plan lists no more runs of one dimension.
+/// The maximum number of runs of one dimension in a plan.
 pub const RUNS_MAX: usize = 1 << 24;

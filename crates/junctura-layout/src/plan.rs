@@ -1,4 +1,4 @@
-//! Plans: which rank shares which elements with which peer, when an array of one layout is wanted in another.
+//! Plans: the elements that ranks of two layouts share, when an array of one layout is redistributed to the other.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,15 +10,40 @@ use crate::runs::{DimensionEnd, OwnSide};
 use crate::{Axis, Distribution, IndexRun, Layout, Local, RUNS_MAX, SharedRuns, Slab};
 
 /// Whose plan it is.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use junctura_layout::{Layout, Plan, PlanSide};
+/// # fn main() -> junctura_model::Result<()> {
+/// let rows: Arc<Layout> = Arc::new("shape=4x4 grid=2x1".parse()?);
+/// let columns: Arc<Layout> = Arc::new("shape=4x4 grid=1x2".parse()?);
+/// let sent = Plan::whole(&rows, &columns, PlanSide::From, 0)?;
+/// assert_eq!(sent.elements(), 8);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PlanSide {
-    /// A rank that has elements, and gives them.
+    /// A rank that has elements and sends them.
     From,
-    /// A rank that wants elements, and takes them.
+    /// A rank that requires elements and receives them.
     To,
 }
 
 /// The elements that one rank of one side shares with all ranks of the other side.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use junctura_layout::{Layout, Plan, PlanSide};
+/// # fn main() -> junctura_model::Result<()> {
+/// let rows: Arc<Layout> = Arc::new("shape=4x4 grid=2x1".parse()?);
+/// let columns: Arc<Layout> = Arc::new("shape=4x4 grid=1x2".parse()?);
+/// let received = Plan::whole(&rows, &columns, PlanSide::To, 1)?;
+/// let partners: Vec<_> = received.partners().iter().map(|one| (one.rank, one.elements)).collect();
+/// assert_eq!(partners, [(0, 4), (1, 4)]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Plan {
     from: Arc<Layout>,
@@ -30,15 +55,15 @@ pub struct Plan {
 
 /// A product of lists: each run of one dimension with each run of every other.
 ///
-/// There is one such part between two grids. Where one side has slabs, there is one for each slab that shares something.
+/// There is one such part between two grids. Where one side has slabs, there is one for each slab that shares elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanPart {
-    /// For each dimension.
+    /// The runs of each dimension.
     pub runs: Vec<SharedRuns>,
-    /// Its memory at this rank: the only one in a grid, that of a slab otherwise. Runs are places within it, without its
+    /// Its memory at this rank: the only one in a grid, otherwise that of a slab. Runs are offsets in it, without its
     /// base.
     pub local: Local,
-    /// The index of the array that is given away, in each dimension, at which one's own indices begin, as runs count them.
+    /// The index of the source array, in each dimension, at which this side's indices begin.
     pub begin: Vec<u64>,
     /// The peer's slab, by its rank and number, where the peers have slabs; otherwise runs name coordinates of a grid.
     pub slab: Option<(u32, u32)>,
@@ -49,7 +74,7 @@ pub struct PlanPart {
 pub struct PlanPartner {
     /// Its rank.
     pub rank: u64,
-    /// How many elements both share.
+    /// The number of elements that both share.
     pub elements: u64,
 }
 
@@ -58,12 +83,12 @@ struct OwnPart<'a> {
     axes: std::borrow::Cow<'a, [Axis]>,
     coordinates: Vec<u64>,
     local: Local,
-    /// As the array that is given away counts.
+    /// Its indices in the source array.
     region: Slab,
     is_packed: bool,
 }
 
-/// A part of the other side's.
+/// A part of the other side's memory.
 struct PeerPart<'a> {
     axes: std::borrow::Cow<'a, [Axis]>,
     region: Slab,
@@ -71,7 +96,7 @@ struct PeerPart<'a> {
     slab: Option<(u32, u32)>,
 }
 
-/// Looking at so many slabs in vain takes the time of listing a run.
+/// Visiting so many slabs without a result takes the time of listing one run.
 const SLABS_PER_RUN: usize = 16;
 
 /// The runs listed so far, their partners, and the number of runs that may follow.
@@ -91,7 +116,7 @@ impl ListedRuns {
         Ok(())
     }
 
-    /// Slabs were looked at that share nothing.
+    /// Counts slabs that were visited and share nothing.
     fn look_in_vain(&mut self, slabs: usize) -> Result<()> {
         self.spend(slabs / SLABS_PER_RUN)
     }
@@ -106,19 +131,19 @@ impl ListedRuns {
 }
 
 impl Plan {
-    /// Plans for one rank of one side. `origin` is the index of `from` that is the first of `to`, in each dimension: `to`
-    /// may be a part of the array. Costs time and memory for what it lists: own blocks of one period, and the peers that
-    /// they meet.
+    /// Makes the plan for one rank of one side. `origin` is the index of `from` that is the first of `to`, in each
+    /// dimension: `to` may be a part of the array. The time and the memory depend on the size of the lists: own blocks
+    /// of one period, and the peers that they meet.
     ///
     /// # Errors
-    /// `InvalidArgument` when there is no such rank, or `to` is no part of `from`; `LimitExceeded` for more than
+    /// `InvalidArgument` for an unknown rank, or if `to` is not a part of `from`; `LimitExceeded` for more than
     /// [`RUNS_MAX`](crate::RUNS_MAX) runs of one dimension.
     pub fn new(from: &Arc<Layout>, to: &Arc<Layout>, origin: &[u64], side: PlanSide, rank: u64) -> Result<Self> {
         Self::limited(from, to, origin, side, rank, usize::MAX)
     }
 
-    /// As [`Self::new`], for layouts from outside: it lists no more than about `runs_max` runs, over all dimensions and slabs, and takes up time and
-    /// memory for so many at most.
+    /// As [`Self::new`], for layouts from an untrusted source: it lists at most about `runs_max` runs, over all
+    /// dimensions and slabs, and takes time and memory for at most so many.
     ///
     /// # Errors
     /// As [`Self::new`]; `LimitExceeded` for more runs.
@@ -133,7 +158,7 @@ impl Plan {
         Self::listing(from, to, origin, side, rank, (None, runs_max))
     }
 
-    /// Like [`Self::limited`], for the elements shared with one peer: of the other side's slabs, it has those of that rank.
+    /// Like [`Self::limited`], for the elements shared with one peer: of the other side's slabs, it has those of the peer.
     /// A plan with a grid has other ranks, too.
     ///
     /// # Errors
@@ -187,7 +212,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// For all of an array.
+    /// Makes the plan for a whole array.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -202,7 +227,7 @@ impl Plan {
         }
     }
 
-    /// The other side's layout.
+    /// Returns the other side's layout.
     #[must_use]
     pub fn theirs(&self) -> &Layout {
         match self.side {
@@ -223,31 +248,31 @@ impl Plan {
         &self.to
     }
 
-    /// Whose it is.
+    /// Returns the side of the rank.
     #[must_use]
     pub fn side(&self) -> PlanSide {
         self.side
     }
 
-    /// The rank whose it is.
+    /// Returns the rank.
     #[must_use]
     pub fn rank(&self) -> u64 {
         self.rank
     }
 
-    /// The products that it consists of.
+    /// Returns the products of the plan.
     #[must_use]
     pub fn parts(&self) -> &[PlanPart] {
         &self.parts
     }
 
-    /// How many elements are shared, with all ranks together.
+    /// Returns the number of elements shared with all ranks together.
     #[must_use]
     pub fn elements(&self) -> u64 {
         self.parts.iter().map(PlanPart::elements).sum()
     }
 
-    /// How many boxes are shared, with all ranks together: products of runs.
+    /// Returns the number of boxes shared with all ranks together: products of runs.
     #[must_use]
     pub fn boxes(&self) -> u64 {
         let boxes = |part: &PlanPart| part.runs.iter().map(SharedRuns::count).product::<u64>();
@@ -261,7 +286,7 @@ impl Plan {
         lists.map(|runs| runs.first().len()).sum()
     }
 
-    /// The ranks that something is shared with, and how much, by rank.
+    /// Returns the ranks that share elements, and how many, by rank.
     #[must_use]
     pub fn partners(&self) -> Vec<PlanPartner> {
         let mut all = BTreeMap::new();
@@ -314,7 +339,7 @@ impl Plan {
         });
     }
 
-    /// The memory of a peer, for runs of this part that name these coordinates.
+    /// Returns the memory of a peer, for runs of this part that name these coordinates.
     #[must_use]
     pub fn their_local(&self, part: &PlanPart, coordinates: &[u64]) -> Option<(u64, Local)> {
         match (self.theirs().distribution(), part.slab) {
@@ -332,7 +357,7 @@ impl Plan {
 }
 
 impl PlanPart {
-    /// How many elements are shared.
+    /// Returns the number of shared elements.
     #[must_use]
     pub fn elements(&self) -> u64 {
         self.runs.iter().map(SharedRuns::elements).product()
@@ -369,7 +394,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// Calls back with one item of each list, for all combinations; the last list varies fastest.
+/// Calls `tell` with one item of each list, for all combinations; the last list varies fastest.
 fn for_each_combination<T: Copy>(lists: &[Vec<T>], mut tell: impl FnMut(&[T])) {
     if lists.iter().any(Vec::is_empty) {
         return;
@@ -407,7 +432,7 @@ fn check_within(from: &Layout, to: &Layout, origin: &[u64]) -> Result<()> {
     Err(Error::new(Code::InvalidArgument, "shape", cause))
 }
 
-/// A region moved to where the other side counts from.
+/// Returns a region with the indices of the other side.
 fn moved(slab: &Slab, by: &[u64]) -> Slab {
     let add = |bounds: &[u64]| bounds.iter().zip(by).map(|(bound, by)| bound + by).collect();
     Slab {
@@ -416,7 +441,7 @@ fn moved(slab: &Slab, by: &[u64]) -> Slab {
     }
 }
 
-/// Calls with each part of one's own memory, one after the other, so that very many take no memory.
+/// Calls a function with each part of the rank's own memory, without memory for very many.
 fn for_each_part(
     layout: &Layout,
     rank: u64,
@@ -453,7 +478,7 @@ fn whole_axes(slab: &Slab) -> std::borrow::Cow<'static, [Axis]> {
     slab.extents().into_iter().map(Axis::whole).collect::<Vec<_>>().into()
 }
 
-/// Lists what a part of one's own shares with the other side.
+/// Lists the elements that a part of the rank shares with the other side.
 fn meet(mine: &OwnPart<'_>, layout: &Layout, origin: &[u64], found: &mut ListedRuns) -> Result<()> {
     match layout.distribution() {
         Distribution::Grid { axes, .. } => {
@@ -493,7 +518,7 @@ fn meet(mine: &OwnPart<'_>, layout: &Layout, origin: &[u64], found: &mut ListedR
     Ok(())
 }
 
-/// `None` where nothing is.
+/// Returns the shared runs; `None` if there are none.
 fn shared(mine: &OwnPart<'_>, theirs: &PeerPart<'_>, runs_max: usize) -> Result<Option<PlanPart>> {
     let Some(region) = mine.region.shared(&theirs.region) else {
         return Ok(None);

@@ -8,38 +8,39 @@ use junctura_model::{Code, Error, Result};
 use crate::Axis;
 use crate::axis::MemorySpot;
 
-/// A stretch of indices of which one's own rank and a peer have the same, behind each other on both sides.
+/// A run of indices that a rank and a peer have in common, contiguous in the memory of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexRun {
     /// The peer's coordinate in this dimension.
     pub peer: u64,
-    /// The first index, as one's own layout counts.
+    /// The first index in the rank's own layout.
     pub start: u64,
-    /// How many.
+    /// The number of indices.
     pub length: u64,
-    /// The place of the first index in one's own memory, in elements.
+    /// The offset of the first index in the rank's own memory, in elements.
     pub mine: u64,
-    /// Blocks before it in the peer's memory; 0 where the peer's blocks are not apart.
+    /// Blocks before it in the peer's memory; 0 where the peer's blocks are contiguous.
     pub their_block: u64,
     /// Indices before it in the peer's memory, or in that block.
     pub theirs: u64,
 }
 
-/// Everything that one's own coordinate of a dimension shares with those of the other side, in the order of one's own memory.
+/// The runs that one coordinate of a dimension shares with all coordinates of the other side, in the order of its
+/// memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedRuns {
     first: Vec<IndexRun>,
-    /// Indices after which the list begins again.
+    /// The number of indices after which the list repeats.
     period: u64,
-    /// Whole periods.
+    /// The number of full periods.
     whole: u64,
-    /// Indices behind them.
+    /// The number of indices after them.
     rest: u64,
     start: u64,
     step: RunStep,
 }
 
-/// From one period to the next.
+/// The distance from one period to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct RunStep {
     mine: u64,
@@ -53,19 +54,19 @@ pub(crate) struct DimensionEnd<'a> {
     pub(crate) is_packed: bool,
 }
 
-/// One's own side of a dimension.
+/// The rank's own side of a dimension.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnSide<'a> {
     pub(crate) end: DimensionEnd<'a>,
     pub(crate) coordinate: u64,
     pub(crate) stride: u64,
     pub(crate) jump: u64,
-    /// The indices of both sides, as one's own side counts.
+    /// The indices of both sides, as the rank's own side counts them.
     pub(crate) from: u64,
     pub(crate) to: u64,
 }
 
-/// When a dimension looks the same again.
+/// The period after which a dimension repeats.
 #[derive(Clone, Copy, Debug)]
 enum RepeatPeriod {
     Always,
@@ -261,19 +262,19 @@ impl SharedRuns {
         self.first.push(run);
     }
 
-    /// The runs of one period.
+    /// Returns the runs of one period.
     #[must_use]
     pub fn first(&self) -> &[IndexRun] {
         &self.first
     }
 
-    /// After how many indices they repeat.
+    /// Returns the number of indices after which they repeat.
     #[must_use]
     pub fn period(&self) -> u64 {
         self.period
     }
 
-    /// How many periods there are, the last of which may be a part of one.
+    /// Returns the number of periods; the last one may be partial.
     #[must_use]
     pub fn periods(&self) -> u64 {
         self.whole + u64::from(self.rest > 0)
@@ -284,7 +285,7 @@ impl SharedRuns {
         self.of_periods(0, self.periods())
     }
 
-    /// Those of some periods.
+    /// Iterates over the runs of some periods.
     pub fn of_periods(&self, from: u64, to: u64) -> impl Iterator<Item = IndexRun> + '_ {
         let last = self.start + self.rest;
         (from..to.min(self.periods())).flat_map(move |number| {
@@ -308,14 +309,14 @@ impl SharedRuns {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of runs.
     #[must_use]
     pub fn count(&self) -> u64 {
         let rest = self.first.partition_point(|run| run.start < self.start + self.rest) as u64;
         self.first.len() as u64 * self.whole + if self.rest > 0 { rest } else { 0 }
     }
 
-    /// How many indices they have.
+    /// Returns the number of their indices.
     #[must_use]
     pub fn elements(&self) -> u64 {
         self.first.iter().map(|run| self.length_of(run)).sum()
@@ -327,12 +328,12 @@ impl SharedRuns {
         self.first.is_empty()
     }
 
-    /// All indices of a run and those that repeat it.
+    /// Returns the number of all indices of a run and its repetitions.
     fn length_of(&self, run: &IndexRun) -> u64 {
         run.length * self.whole + (self.start + self.rest).saturating_sub(run.start).min(run.length)
     }
 
-    /// The coordinates that something is shared with, and how many indices with each, by coordinate.
+    /// Returns the coordinates that share indices, and how many, by coordinate.
     #[must_use]
     pub fn peers(&self) -> Vec<(u64, u64)> {
         let mut all: Vec<(u64, u64)> = self.first.iter().map(|run| (run.peer, self.length_of(run))).collect();

@@ -4,17 +4,18 @@ use std::fmt;
 
 use junctura_model::{Code, Error, Result};
 
-/// Indices from `start` up to and without `stop`, in each dimension: a hyperslab, as HDF5 and netCDF call it, without steps.
+/// The indices from `start` up to, not including, `stop`, in each dimension: a hyperslab in HDF5 and netCDF, without
+/// steps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slab {
     /// The first index of each dimension.
     pub start: Vec<u64>,
-    /// The index behind the last of each dimension.
+    /// The index after the last one of each dimension.
     pub stop: Vec<u64>,
 }
 
 impl Slab {
-    /// Of these bounds.
+    /// Makes a slab of these bounds.
     ///
     /// # Errors
     /// `InvalidArgument` unless there are as many stops as starts, each not before its start.
@@ -31,7 +32,7 @@ impl Slab {
         Ok(slab)
     }
 
-    /// All of an array.
+    /// Returns the slab of a whole array.
     #[must_use]
     pub fn whole(shape: &[u64]) -> Self {
         Self {
@@ -40,7 +41,7 @@ impl Slab {
         }
     }
 
-    /// How many indices it has in each dimension.
+    /// Returns the number of indices in each dimension.
     #[must_use]
     pub fn extents(&self) -> Vec<u64> {
         self.start
@@ -50,13 +51,13 @@ impl Slab {
             .collect()
     }
 
-    /// How many elements it has.
+    /// Returns the number of elements.
     #[must_use]
     pub fn elements(&self) -> u64 {
         self.extents().iter().product()
     }
 
-    /// Whether it has none.
+    /// Whether it has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start.iter().zip(&self.stop).any(|(start, stop)| start >= stop)

@@ -32,10 +32,10 @@ impl PartialEq for RankSlabs {
 impl Eq for RankSlabs {}
 
 impl RankSlabs {
-    /// Of an array of this shape.
+    /// Makes the slabs for an array of this shape.
     ///
     /// # Errors
-    /// `InvalidArgument` when one is outside of the array; `LimitExceeded` for too many.
+    /// `InvalidArgument` when a slab is outside the array; `LimitExceeded` for too many.
     pub fn new(shape: &[u64], ranks: Vec<Vec<Slab>>) -> Result<Self> {
         let count: usize = ranks.iter().map(Vec::len).sum();
         if count > SLABS_MAX || ranks.len() > SLABS_MAX {
@@ -61,19 +61,19 @@ impl RankSlabs {
         Ok(Self { ranks, sorted })
     }
 
-    /// Those of each rank.
+    /// Returns the slabs of each rank.
     #[must_use]
     pub fn ranks(&self) -> &[Vec<Slab>] {
         &self.ranks
     }
 
-    /// Those that share an index with one.
+    /// Returns the slabs that share an index with this one.
     pub(crate) fn meeting<'s>(&'s self, slab: &'s Slab) -> impl Iterator<Item = Id> + 's {
         let candidates = self.candidates(slab).iter().copied();
         candidates.filter(|&id| self.get(id).shared(slab).is_some())
     }
 
-    /// Those that may share an index with one: [`Self::meeting`] looks at so many.
+    /// Returns the slabs that may share an index with this one: [`Self::meeting`] visits them.
     pub(crate) fn candidates<'s>(&'s self, slab: &Slab) -> &'s [Id] {
         let candidates = |(sorted, (&start, &stop)): (&'s SortedSlabs, (&u64, &u64))| sorted.candidates(start, stop);
         let dimensions = self.sorted.iter().zip(slab.start.iter().zip(&slab.stop));
@@ -114,7 +114,8 @@ impl RankSlabs {
     /// Returns a part of an array that no slab covers; there must be one.
     fn hole(&self, whole: &Slab) -> Slab {
         let mut hole = whole.clone();
-        // Each step leaves a smaller part of which something is missing: on either side of the slab in the middle, so that few steps do.
+        // Each step leaves a smaller part with a hole, on either side of the slab in the middle, so that few steps are
+        // needed.
         loop {
             let met: Vec<Id> = self.meeting(&hole).collect();
             let Some(&id) = met.get(met.len() / 2) else {
@@ -159,7 +160,7 @@ impl SortedSlabs {
         }
     }
 
-    /// Those that may share an index of this dimension with a range.
+    /// Returns the slabs that may share an index of this dimension with a range.
     fn candidates(&self, start: u64, stop: u64) -> &[Id] {
         let from = self.stops_max.partition_point(|&longest| longest <= start);
         let to = self.starts.partition_point(|&begin| begin < stop);

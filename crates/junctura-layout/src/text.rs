@@ -14,7 +14,7 @@
 //! | `cuts` | where each rank begins, from 0 to the end; `*` for a dimension that has blocks | |
 //! | `slabs` | `from:to` of each dimension; `,` between those of a rank, `;` between ranks | |
 //! | `ranks` | how ranks are numbered over the grid, `C` or `F` | `C` |
-//! | `order` | how elements lie, `C` (row-major) or `F` (column-major) | `C` |
+//! | `order` | how elements are stored, `C` (row-major) or `F` (column-major) | `C` |
 //! | `storage` | `dense`, `packed`: block behind block, each with the room of a whole one | `dense` |
 //! | `strides` | elements from one index to the next, the same for all ranks | |
 
@@ -25,7 +25,7 @@ use junctura_model::{Code, Error, Result};
 
 use crate::{Axis, Distribution, Layout, Order, Slab, Storage};
 
-/// A text is no longer.
+/// The maximum length of a text.
 const TEXT_BYTES_MAX: usize = 16 << 20;
 
 pub(crate) const NAMES: [&str; 10] = [
@@ -122,7 +122,7 @@ fn slabs(text: &str) -> Result<Vec<Vec<Slab>>> {
     each_of(text, ';', rank)
 }
 
-/// Reads each part of a text. Very many take no more memory than they need.
+/// Parses each part of a text, without extra memory for very many.
 fn each_of<T>(text: &str, separator: char, read: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {
     let mut all = Vec::with_capacity(text.split(separator).count());
     for part in text.split(separator) {
@@ -221,10 +221,10 @@ impl LayoutParts {
 impl FromStr for Layout {
     type Err = Error;
 
-    /// Reads the text form; see `docs/formats/layout.md`.
+    /// Parses the text form; see `docs/formats/layout.md`.
     ///
     /// # Errors
-    /// `InvalidArgument`, whose subject is the name that is wrong; as [`Layout::new`].
+    /// `InvalidArgument`, whose subject is the invalid name; as [`Layout::new`].
     fn from_str(text: &str) -> Result<Self> {
         if text.len() > TEXT_BYTES_MAX {
             return Err(Error::new(
@@ -249,7 +249,7 @@ impl FromStr for Layout {
     }
 }
 
-/// Items with something between them.
+/// Joins items with a separator.
 fn join<T: fmt::Display>(items: impl IntoIterator<Item = T>, between: &str) -> String {
     let texts: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
     texts.join(between)
@@ -265,7 +265,7 @@ impl fmt::Display for Order {
 }
 
 impl fmt::Display for Layout {
-    /// The text form, of which the same layout has only one.
+    /// Prints the text form, which is unique for a layout.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "shape={}", join(self.shape(), "x"))?;
         match self.distribution() {

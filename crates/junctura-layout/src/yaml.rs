@@ -21,7 +21,7 @@ use crate::Layout;
 use crate::text::{LayoutParts, NAMES};
 
 impl Layout {
-    /// Reads a layout that is written as YAML; see the module `yaml`.
+    /// Parses a layout in YAML; see the module `yaml`.
     ///
     /// # Errors
     /// `InvalidArgument` that names the line; those of the text form.

@@ -5,19 +5,25 @@
 //!  Pool <--socket, rings--> Link ====== TCP, TLS ====== Gate <--socket, rings--> Server
 //!                           mirror of the segments      the segments themselves
 //! ```
-//! Each end is a thread that acts towards its own side like any process of the same machine: frames through rings, payloads
-//! in shared memory. So the pool's client and server need no network code. The stream between the two ends carries the same
-//! frames; the payload of a frame precedes it, from the segment directly into the same place of the other end's *mirror* of
-//! that segment. So the frame that arrives is valid there, too.
+//! Each end is a thread that acts towards its own side like any process of the same machine: frames through rings,
+//! payloads in shared memory. So the pool's client and server need no network code. The stream between the two ends
+//! carries the same frames; the payload of a frame precedes it, from the segment directly into the same place of the
+//! other end's *mirror* of that segment. So the received frame is valid there, too.
 //!
-//! Promises: what a client may do is not more than what a process of the server's machine may; nothing listens beyond
-//! loopback without TLS and tokens ([`Gate::open`]); a token's client has the rights of its token, which the server enforces; on loopback both ends refuse a peer of another user, unless a token or TLS
-//! proves more ([`LoopbackUsers`]); who is not heard of for the time of its lease is given up, who ends
-//! is gone at once; memory on either side is bounded, whatever the other one says. [`record`] is the format of the stream;
-//! `docs/formats/link.md` is its page.
+//! Promises:
 //!
-//! Without the feature `tls` (default) there is neither TLS nor a key for tokens: links carry plain TCP on loopback only, and
-//! [`ServerTls`], [`ClientTls`] and [`TokenAuthority`] have no values. Fuzz targets are built so.
+//! - A client may do no more than a process of the server's machine may.
+//! - Only loopback addresses are opened without TLS and tokens ([`Gate::open`]).
+//! - A token's client has the rights of its token, which the server enforces.
+//! - On loopback both ends refuse a peer of another user, unless a token or TLS proves more ([`LoopbackUsers`]).
+//! - A client that sends no heartbeat within its lease is disconnected; one that ends its connection is removed at
+//!   once.
+//! - Memory on either side is bounded, whatever the other end sends.
+//!
+//! [`record`] is the format of the stream; `docs/formats/link.md` is its page.
+//!
+//! Without the feature `tls` (default) there is neither TLS nor a key for tokens: links carry plain TCP on loopback
+//! only, and [`ServerTls`], [`ClientTls`] and [`TokenAuthority`] have no values. Fuzz targets are built so.
 
 mod auth;
 mod endpoint;

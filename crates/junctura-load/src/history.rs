@@ -1,6 +1,6 @@
-//! Records of what a process did and saw, for a judge that knows nothing of this program.
+//! Records of the actions and observations of a process, for a judge that is independent of this program.
 //!
-//! One JSON object a line, written and flushed before the process goes on, so that a process that dies leaves a true
+//! One JSON object a line, written and flushed before the process continues, so that a crashed process leaves a true
 //! record. Digests are CRC-32C of the payload.
 
 use std::fs::File;
@@ -48,8 +48,8 @@ impl LoadHistory {
     }
 }
 
-/// A judge knows keys, not selectors: records of consumers that took only some ensemble members are given the keys of what
-/// was offered of those.
+/// A judge knows keys, not selectors: records of consumers that took only some ensemble members get the keys of the
+/// offered objects of these members.
 pub(crate) fn name_wanted_keys<'a>(
     directory: &Path,
     plans: impl Iterator<Item = &'a WorkerPlan> + Clone,

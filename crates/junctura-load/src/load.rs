@@ -79,7 +79,7 @@ pub(crate) struct LoadNames {
 }
 
 impl LoadNames {
-    /// Each life of a producer makes an experiment of its own: what it offers has keys of its own.
+    /// Each incarnation of a producer makes an experiment of its own: its objects have keys of their own.
     pub(crate) fn new(space: &LoadSpace, life: u32) -> Self {
         Self {
             expver: format!("{:04}", life + 1),

@@ -1,4 +1,4 @@
-//! What the coordinator of a load and its processes say to each other: a line of JSON each.
+//! Messages between the coordinator of a load and its processes: a line of JSON each.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::pool::report::WorkerFigures;
 
-/// What the coordinator says to a process.
+/// An order of the coordinator to a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum CoordinatorOrder {
     /// The load begins at this time of the monotonic clock.
     Start { at_ns: u64 },
-    /// So many objects of each producer were offered: who has received theirs is done.
+    /// The numbers of objects that each producer has offered: a process that has received its share is done.
     Expect { by_producer: Vec<u64> },
     /// The run is over.
     End,
 }
 
-/// What a process of a pool's load says to the coordinator.
+/// A report of a process of a pool's load to the coordinator.
 pub(crate) type Word = WorkerReport<WorkerFigures>;
 
-/// What a process says to the coordinator, in the end its figures.
+/// A report of a process to the coordinator, at the end its figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum WorkerReport<F> {
     Ready,
@@ -38,7 +38,7 @@ pub(crate) enum WorkerReport<F> {
     },
 }
 
-/// What the coordinator has said, as far as it was read.
+/// The orders of the coordinator that were read so far.
 #[derive(Clone, Default)]
 pub(crate) struct OrderReader(Arc<Mutex<WorkerReports>>);
 
@@ -54,12 +54,12 @@ impl OrderReader {
         self.0.lock().ok()?.expect.clone()
     }
 
-    /// Whether the run is over, or its coordinator gone.
+    /// Whether the run is over, or its coordinator has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.0.lock().is_ok_and(|heard| heard.is_over)
     }
 
-    /// As if the coordinator had said so.
+    /// Acts as if the coordinator had ended the run.
     #[cfg(test)]
     pub(crate) fn end(&self) {
         self.hear(None);
@@ -75,7 +75,7 @@ impl OrderReader {
     }
 }
 
-/// Hears the coordinator on a thread, while the process works.
+/// Reads the coordinator's orders on a thread, while the process works.
 pub(crate) fn listen(lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static) -> OrderReader {
     let orders = OrderReader::default();
     let heard = orders.clone();
@@ -97,7 +97,7 @@ pub(crate) fn read<T: for<'a> Deserialize<'a>>(line: Option<std::io::Result<Stri
     serde_json::from_str(&line).map_err(|error| broken(error.to_string()))
 }
 
-/// Says that this process can begin; gives the time at which it shall.
+/// Reports that this process can begin; returns its start time.
 pub(crate) fn begin<F: Serialize>(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> Result<u64> {
     say(&WorkerReport::<F>::Ready)?;
     match read(lines.next())? {
@@ -109,7 +109,7 @@ pub(crate) fn begin<F: Serialize>(lines: &mut impl Iterator<Item = std::io::Resu
     }
 }
 
-/// Tells the coordinator, too, what went wrong.
+/// Reports an error to the coordinator, too.
 pub(crate) fn or_tell<T, F: Serialize>(outcome: Result<T>) -> Result<T> {
     if let Err(error) = &outcome {
         say(&WorkerReport::<F>::Failed {
@@ -120,13 +120,13 @@ pub(crate) fn or_tell<T, F: Serialize>(outcome: Result<T>) -> Result<T> {
     outcome
 }
 
-/// The pace of a load is what sleeping is for; nobody waits here for something to happen.
+/// Sleeps to pace a load; not to wait for an event.
 #[expect(clippy::disallowed_methods, reason = "a load has a pace")]
 pub(crate) fn sleep(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Says a word to the coordinator.
+/// Sends a report to the coordinator.
 pub(crate) fn say<F: Serialize>(word: &WorkerReport<F>) -> Result<()> {
     let gone = |error: std::io::Error| Error::new(Code::Disconnected, "load", error.to_string());
     let line = serde_json::to_string(word).map_err(|error| gone(error.into()))?;

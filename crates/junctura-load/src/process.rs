@@ -15,14 +15,14 @@ use crate::store;
 
 const SUBJECT: &str = "a process of the load";
 
-/// What a process is told first.
+/// The first order to a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum ProcessTask {
     Pool(plan::WorkerPlan),
     Store(store::StorePlan),
 }
 
-/// A word, by whom; none is the last.
+/// A report, with its process; `None` is the last.
 pub(crate) type Heard<F> = (usize, Option<WorkerReport<F>>);
 
 /// Killed with its last handle, if it has not ended.
@@ -32,7 +32,7 @@ pub(crate) struct LoadProcess {
 }
 
 impl LoadProcess {
-    /// Starts one; what it says goes to `words`, under the number `at`.
+    /// Starts one; its reports are sent to `words`, under the number `at`.
     pub(crate) fn start<F: DeserializeOwned + Send + 'static>(
         program: &ProgramWords,
         at: usize,
@@ -70,7 +70,7 @@ impl LoadProcess {
         self.child.id()
     }
 
-    /// Kills it, and waits until it is gone.
+    /// Kills it, and waits until it has ended.
     pub(crate) fn kill(&mut self) -> Result<()> {
         let killed = self.child.kill().and_then(|()| self.child.wait());
         killed.map(drop).map_err(|error| failed(&error))

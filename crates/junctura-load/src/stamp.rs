@@ -1,4 +1,4 @@
-//! What a producer writes into a payload, and what a consumer checks.
+//! The stamp that a producer writes into a payload, and that a consumer checks.
 //!
 //! ```text
 //!   0          8         16       24                                   n-8
@@ -8,7 +8,7 @@
 /// Bytes that every payload has at least.
 pub(crate) const BYTES_MIN: usize = 64;
 
-/// What the first bytes of a payload say.
+/// The first bytes of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PayloadStamp {
     pub(crate) producer: u64,

@@ -1,6 +1,6 @@
 //! Size classes: how large a slot is, and how large a segment.
 //!
-//! Slots come in few sizes so that a freed one fits the next payload of about the same size. Up to 256 bytes they are
+//! There are few slot sizes so that a freed one fits the next payload of about the same size. Up to 256 bytes they are
 //! multiples of a cache line; above there are four sizes to each doubling, so less than a fifth of a slot is wasted,
 //! and from 16 KiB on every slot is made of whole pages. Payloads beyond [`SEGMENT_BYTES_MAX`] get a segment of their
 //! own, with one slot rounded up to pages. An empty payload needs no slot.
@@ -88,8 +88,9 @@ pub fn slot_bytes(payload_bytes: u64) -> u64 {
     }
 }
 
-/// Bytes of the next segment of `slot_bytes`, for a client that holds `held_bytes` of that class, when at most
-/// `room_bytes` may be taken: doubling what is held, less where there is no room, `None` where not even one slot fits.
+/// Returns the bytes of the next segment of `slot_bytes`, for a client that holds `held_bytes` of this class, when at
+/// most `room_bytes` may be taken: as much as the client holds, less if there is no room, `None` if not even one slot
+/// fits.
 #[must_use]
 pub fn segment_bytes(slot_bytes: u64, held_bytes: u64, room_bytes: u64) -> Option<u64> {
     let least = page_up(slot_bytes);

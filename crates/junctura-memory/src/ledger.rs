@@ -320,7 +320,8 @@ impl MemoryLedger {
         })
     }
 
-    /// Returns the memory of each client, largest first; `None` stands for clients that have left. Walks over all segments.
+    /// Returns the memory of each client, largest first; `None` represents disconnected clients. Walks over all
+    /// segments.
     #[must_use]
     pub fn holders(&self) -> Vec<ClientMemory> {
         let mut holders: Vec<ClientMemory> = self

@@ -18,7 +18,7 @@
 
 #![allow(
     unsafe_code,
-    reason = "maps shared memory; every block is in `mapping` and says why it holds"
+    reason = "maps shared memory; every block is in `mapping` and explains why it holds"
 )]
 
 pub mod allocator;

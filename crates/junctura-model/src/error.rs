@@ -11,6 +11,12 @@ use std::fmt;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The recommended reaction to an error.
+///
+/// ```
+/// # use junctura_model::{Advice, Code};
+/// assert_eq!(Code::Disconnected.advice(), Advice::Retry);
+/// assert_eq!(Code::InvalidSelector.advice(), Advice::FixInput);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// The same call may succeed later.

@@ -5,6 +5,12 @@ use std::borrow::Cow;
 use crate::{Given, Schema, list_items};
 
 /// Something that can be given as an attribute's value; the schema's type decides how it is read.
+///
+/// ```
+/// # use junctura_model::{Given, IntoGiven};
+/// assert_eq!("2t".into_given(), Given::Text("2t"));
+/// assert_eq!(6.into_given(), Given::Integer(6));
+/// ```
 pub trait IntoGiven<'a> {
     /// As the model takes it.
     fn into_given(self) -> Given<'a>;

@@ -131,7 +131,7 @@ impl Schema {
                     );
                 }
                 if attribute.is_none() && self.is_open() {
-                    return Err(Error::new(Code::SchemaMismatch, name, "is no attribute of the key").at(at));
+                    return Err(Error::new(Code::SchemaMismatch, name, "is not an attribute of the key").at(at));
                 }
                 given.push((name, value));
                 Ok(())

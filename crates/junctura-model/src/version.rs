@@ -13,6 +13,16 @@ use crate::error::{Code, Error, Result};
 use crate::limits::CURSOR_BYTES_MAX;
 
 /// The position at which an object became visible: newer versions compare greater.
+///
+/// ```
+/// # use junctura_model::Version;
+/// # fn main() -> junctura_model::Result<()> {
+/// let version: Version = "1.42".parse()?;
+/// assert_eq!((version.incarnation, version.sequence), (1, 42));
+/// assert!(version < Version { incarnation: 1, sequence: 43 });
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version {
     /// The incarnation of the server.

@@ -1,4 +1,4 @@
-//! What can be set on a pool, with the defaults that a user meets.
+//! The settings of a pool, with their defaults.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,40 +14,41 @@ pub struct PoolConfig {
     pub schemas: Vec<Arc<Schema>>,
     /// The server's incarnation: the first half of every version.
     pub incarnation: u64,
-    /// The server's process, as its clients are told; the server sets it.
+    /// The server's process id, which its clients receive; the server sets it.
     pub pid: u32,
     /// The machine it runs on; the server sets it.
     pub host: String,
-    /// Payload memory that the pool may take, in bytes, whoever uses it.
+    /// Memory for payloads of all clients, in bytes.
     pub budget_bytes: u64,
-    /// Where payloads go that memory has no room for; without, those who offer wait.
+    /// The file tier for payloads that do not fit into memory; without it, producers block.
     pub spill: Option<SpillConfig>,
     /// Payloads of at most this many bytes travel inside the message.
     pub inline_bytes_max: u64,
     /// Whether payloads carry checksums (mode `checked`).
     pub checked: bool,
-    /// How many keys that are gone are remembered in a dataset, at most: when there are so many, the oldest few are forgotten
-    /// at once.
+    /// The maximum number of tombstones of a dataset. When a dataset reaches it, its oldest few are forgotten at once.
     pub tombstones_per_dataset: usize,
-    /// How many keys that are gone are remembered in all, at most, likewise.
+    /// The maximum number of tombstones in the pool; the oldest few are forgotten at once.
     pub tombstones: usize,
-    /// How long a key that is gone is remembered.
+    /// The lifetime of a tombstone.
     pub tombstone_age: Duration,
-    /// How long a requirement may release nothing, while others wait for memory that it keeps, before it is broken; those
-    /// that say so themselves may differ.
+    /// How long a requirement may release nothing, while others wait for memory that it keeps, before it is broken. A
+    /// requirement can set its own value.
     pub stuck_after: Duration,
-    /// How long a client may keep leased memory in which nothing lies, while others wait for memory, after it was asked to
-    /// give it back and has sent a request since; then it is disconnected. One that sends nothing may ten times as long, unless
-    /// it has never put anything into most of the memory. `None`: as long as a requirement may be stuck.
+    /// How long a client may keep empty leased memory while others wait for memory, after the server has recalled it
+    /// and has received a later request of the client; then the client is disconnected. A client that sends no request
+    /// has ten times as long, unless it has never put anything into most of the memory. `None`: as long as
+    /// `stuck_after`.
     pub hoarding_after: Option<Duration>,
-    /// How long a lease that waits keeps later ones from memory that comes free, after smaller ones have taken as much as it needs. Then
-    /// it waits behind them.
+    /// How long a waiting lease keeps later leases from memory that becomes free, once smaller ones have taken as much
+    /// as it needs. After that it waits behind them.
     pub lease_first_for: Duration,
     /// Bytes that attributes, keys and index entries of objects may take; `None`: as many as payloads, and 64 MiB at least.
     pub record_budget_bytes: Option<u64>,
-    /// How long a bundle that is not complete stays when nobody has it open any more, unless its opener said otherwise.
+    /// How long an incomplete bundle stays while no client has it open, unless its opener has set another time.
     pub orphan_timeout: Duration,
-    /// How many objects an event lets go before others get their turn. What goes later is out of sight already.
+    /// How many objects one event removes before other events are served. The rest is hidden already and is removed
+    /// later.
     pub leaving_at_once: usize,
     /// How many objects an event delivers to follows before others get their turn.
     pub delivered_at_once: usize,
@@ -55,9 +56,9 @@ pub struct PoolConfig {
     pub changed_at_once: usize,
     /// In a pool with more visible objects than this, a request that looks at them is prepared first, a little at a time.
     pub looked_at_once: usize,
-    /// Names of clients: when all of them have come and gone, the pool drains. None: it does not end because of that.
+    /// Names of clients: when all of them have connected and disconnected, the pool drains. Empty: it does not.
     pub until_gone: Vec<String>,
-    /// What one client, and all together, may ask for.
+    /// The limits of one client and of all clients together.
     pub limits: PoolLimits,
 }
 
@@ -96,14 +97,15 @@ impl Default for PoolConfig {
 /// The file tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpillConfig {
-    /// In which directory. Nothing is seen of it there, and nothing is left when the pool ends, however it ends.
+    /// The directory of the file. The file has no name there, and nothing remains when the pool ends or
+    /// crashes.
     pub directory: PathBuf,
     /// How much it takes there at most.
     pub limit_bytes: u64,
 }
 
 impl SpillConfig {
-    /// Takes so many times the memory, unless told.
+    /// Default size of the file tier, in memory budgets.
     const BUDGETS: u64 = 4;
 
     /// A file tier in a directory; without a limit, of four times the pool's memory.
@@ -117,7 +119,7 @@ impl SpillConfig {
     }
 }
 
-/// Upper bounds on what comes from outside. Whoever reaches one is told `LimitExceeded`, alone.
+/// Upper bounds on requests of clients. A client that exceeds one gets `LimitExceeded`; other clients are unaffected.
 #[derive(Clone, Debug, Serialize)]
 pub struct PoolLimits {
     /// Clients at once.
@@ -140,12 +142,13 @@ pub struct PoolLimits {
     pub queued_per_follow: usize,
     /// Bytes of events that one client has not read.
     pub event_backlog_bytes: usize,
-    /// Bytes that all clients together have not read, from which on a client with more than 1 MiB of it hears no more events.
+    /// Unread bytes of all clients together above which a client with more than 1 MiB of unread bytes gets no more
+    /// events.
     pub unread_bytes: usize,
     /// Bytes of the standing selectors of one client, and of all requirements with a name: those of demands that wait, follows,
     /// requirements and subscriptions.
     pub selector_bytes_per_client: usize,
-    /// The same, of all together, from which on a client may have 1 MiB of them.
+    /// The same, of all clients together; above it, a client may have 1 MiB of selectors.
     pub selector_bytes: usize,
     /// Objects that requirements are owed, each counted for each requirement; offers beyond wait.
     pub owed: usize,
@@ -153,7 +156,8 @@ pub struct PoolLimits {
     pub unindexed_interests: usize,
     /// Requirements with a name.
     pub named_requirements: usize,
-    /// Bytes kept of each requirement for naming what was lost while nobody could be told; what is lost beyond is counted.
+    /// Bytes of each requirement for the names of lost objects that no reader has received yet; beyond, they are only
+    /// counted.
     pub gap_bytes_per_requirement: usize,
     /// The same, of all requirements together.
     pub gap_bytes: usize,
@@ -171,7 +175,7 @@ pub struct PoolLimits {
     pub bundle_attribute_bytes: usize,
     /// Sets of names that one client's offers may be retained for.
     pub consumers_per_client: usize,
-    /// The same, of all clients, and of what is left of those that are gone.
+    /// The same, of all clients, including sets that objects of disconnected clients still use.
     pub consumers: usize,
     /// Malformed requests of one client before it is disconnected.
     pub errors_per_client: u32,

@@ -1,4 +1,4 @@
-//! What the core orders to be done.
+//! The effects of the core on the world: replies, segments, and the file tier.
 
 use junctura_model::{Error, Result};
 use junctura_wire::Reply;
@@ -21,20 +21,21 @@ pub enum BrokenRequirement<'a> {
 /// A payload to be copied to the file tier.
 #[derive(Clone, Copy, Debug)]
 pub struct SpillJob<'a> {
-    /// What [`crate::core::Core::spilled`] is to be told.
+    /// The number to pass to [`crate::core::Core::spilled`].
     pub job: u32,
-    /// Where it lies.
+    /// The place of the payload.
     pub from: SpillFrom<'a>,
     /// Bytes of the payload.
     pub length: u64,
-    /// Where in the file it goes.
+    /// The offset in the file, in bytes.
     pub at: u64,
 }
 
-/// Where a payload lies that is to be copied to the file tier.
+/// The place of a payload to be copied to the file tier.
 #[derive(Clone, Copy, Debug)]
 pub enum SpillFrom<'a> {
-    /// In shared memory. The bytes change, or the segment goes, before the copy is done, only where nobody needs it any more.
+    /// In shared memory. The bytes change, or the segment is dropped, before the copy is done only if the payload is no
+    /// longer needed.
     Segment {
         /// Which segment.
         segment: u32,
@@ -47,12 +48,12 @@ pub enum SpillFrom<'a> {
 
 /// The world as the core sees it. The server carries these out on sockets and memory; a simulation records them.
 pub trait Effects {
-    /// Sends a reply to a client. Never waits: what a client does not read yet is queued, and [`Effects::backlog_bytes`]
-    /// tells how much.
+    /// Sends a reply to a client. Does not block: replies that the client has not read are queued, and
+    /// [`Effects::backlog_bytes`] returns how many bytes they are.
     fn reply(&mut self, client: u32, request: u64, reply: &Reply<'_>);
 
-    /// Sends a segment's description and its descriptor: the writable one when `head.writable` says so; or that of the file
-    /// tier.
+    /// Sends a segment's description and its descriptor: the writable one if `head.writable` is set; or that of the
+    /// file tier.
     fn reply_segment(&mut self, client: u32, request: u64, head: SegmentHead);
 
     /// Bytes queued for a client that it has not read.
@@ -63,18 +64,15 @@ pub trait Effects {
         0
     }
 
-    /// Makes a segment.
-    ///
-    /// # Errors
-    /// What the system says when it has no memory or descriptors for it.
+    /// The error of the system when it has no memory or descriptors for it.
     fn create_segment(&mut self, segment: u32, bytes: u64) -> Result<()>;
 
-    /// Copies a payload to the file tier, some time later and in the order in which it is told to; the core is told when that
-    /// is done, or that it failed. Only where the configuration has such a tier.
+    /// Starts to copy a payload to the file tier. Copies are made in the order of the calls;
+    /// [`crate::core::Core::spilled`] is called when one is done or has failed. Only called where the configuration has
+    /// such a tier.
     fn spill(&mut self, job: SpillJob<'_>);
 
-    /// Nothing that is needed lies in this part of the file tier: its room goes back to the disk, before anything is copied
-    /// there again.
+    /// Returns a range of the file tier to the disk before anything is copied there again: no payload needs it.
     fn unspill(&mut self, at: u64, length: u64);
 
     /// Gives a segment's memory back to the system; no client looks at it any more.
@@ -85,12 +83,13 @@ pub trait Effects {
         None
     }
 
-    /// A requirement was broken, since it kept others waiting; `text` says so for the server's log.
+    /// Reports a requirement that was broken since it blocked others; `text` is the reason for the server's log.
     fn broken(&mut self, requirement: BrokenRequirement<'_>, text: &str) {
         let _ = (requirement, text);
     }
 
-    /// A visible object leaves before its retention is over, since a store has it and memory is short; for those who check.
+    /// Reports a visible object that was evicted before the end of its retention, as it is archived and memory is
+    /// short; for checks.
     fn left_for_store(&mut self, sequence: u64) {
         let _ = sequence;
     }

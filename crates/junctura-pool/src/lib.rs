@@ -1,9 +1,10 @@
-//! The pool: what is visible, who wants it, who holds it, and when it goes.
+//! The pool: visible objects, the interests that match them, their holders, and their retention.
 //!
-//! [`core`] decides. It is one state machine: a client's message or the passing of time goes in, answers and orders about
-//! memory come out ([`Effects`]). It has no clock, no sockets, no descriptors and no threads, so that a simulation can run
-//! thousands of clients, crashes and delays through the very code that serves real ones. [`server`] is the thread around
-//! it: it reads sockets, asks the clock, makes segments, and carries out what the core says.
+//! [`core`] decides. It is one state machine: its inputs are messages of clients and the passing of time, its outputs
+//! are replies and orders about memory ([`Effects`]). It has no clock, no sockets, no descriptors and no threads, so
+//! that a simulation can run thousands of clients, crashes and delays through the code that serves real clients.
+//! [`server`] is the thread around it: it reads sockets and the clock, makes segments, and carries out the orders of
+//! the core.
 
 pub mod config;
 pub mod core;

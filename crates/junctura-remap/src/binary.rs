@@ -15,7 +15,7 @@ pub const MAGIC: [u8; 8] = *b"JCTWGHTS";
 pub const HEADER_BYTES: usize = 176;
 const VERSION: u32 = 1;
 const FLAGS: u32 = 0x7f;
-/// The checksum is of what is before it, and of what is behind it.
+/// The position of the checksum, which covers the bytes before and after it.
 const CHECKSUM: std::ops::Range<usize> = 24..32;
 
 /// The fields of the header.
@@ -49,7 +49,7 @@ impl Weights {
         bytes
     }
 
-    /// The header, without length and checksum.
+    /// Returns the header, without length and checksum.
     fn header(&self) -> Vec<u8> {
         let lists = self.cells.iter().flat_map(|cells| {
             [
@@ -88,11 +88,11 @@ impl Weights {
         WeightsHeader::read(header).map(|header| header.bytes)
     }
 
-    /// Reads weights from the bytes of a whole file.
+    /// Decodes weights from the bytes of a whole file.
     ///
     /// # Errors
-    /// As [`Weights::encoded_length`]; `Corrupt` for another length or checksum, links out of order or of no point,
-    /// and numbers that cannot be.
+    /// As [`Weights::encoded_length`]; `Corrupt` for another length or checksum, links out of order or to unknown
+    /// points, and impossible numbers.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let header = WeightsHeader::read(bytes)?;
         if header.bytes != bytes.len() as u64 {
@@ -165,7 +165,7 @@ impl WeightsHeader {
         self.flags >> (1 + 3 * side + list) & 1 == 1
     }
 
-    /// The length that the numbers of links and points make. No sum is above 2^40.
+    /// Returns the length that follows from the numbers of links and points. No sum exceeds 2^40.
     fn length(&self) -> u64 {
         let padded = |bytes: u64| bytes.next_multiple_of(8);
         let links = self.links as u64;

@@ -1,7 +1,8 @@
 //! The values that ranks of a source grid send to ranks of a target grid, so that each target point is summed once, in one order.
 //!
-//! A target point all of whose sources one rank has can be summed there; then one value travels in place of its sources.
-//! The sources of other target points travel, and are summed by the rank that needs them. Both have the same bits.
+//! If one rank has all sources of a target point, the rank can sum them; then one value is sent in place of the
+//! sources. The sources of other target points are sent, and summed by the rank that needs them. Both have the same
+//! bits.
 //!
 //! ```text
 //!   rank 0: sums, ascending by target point │ sources, ascending │ rank 1: sums │ sources │ ...      positions 0, 1, 2, ...
@@ -15,19 +16,19 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::links::{LinkRows, invalid};
 use crate::weights::{ApplyOptions, NormalizeBy, Weights};
 
-/// Where sums are made.
+/// The side that computes sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApplySide {
-    /// By ranks of the source, as far as one rank has all sources of a target point.
+    /// Ranks of the source, if one rank has all sources of a target point.
     Source,
     /// By ranks of the target.
     Target,
-    /// Where fewer values travel.
+    /// The side with which fewer values are sent.
     #[default]
     Fewer,
 }
 
-/// See the module. It is a value: ranks that were given the same have the same plan.
+/// The plan; see the module. It is a value: ranks with the same input have the same plan.
 #[derive(Clone, Debug)]
 pub struct CarriedPlan {
     ranks: Vec<CarriedPart>,
@@ -41,7 +42,7 @@ struct CarriedPart {
     start: u64,
     /// The target points that it sums.
     sums: Vec<u32>,
-    /// The source points that it sends as they are.
+    /// The source points that it sends unchanged.
     sources: Vec<u32>,
 }
 
@@ -57,7 +58,7 @@ pub enum CarriedTarget {
 }
 
 impl CarriedPlan {
-    /// Makes the plan for a source whose point `i` rank `owners[i]` has; `u32::MAX` where no rank has it.
+    /// Makes the plan for a source whose point `i` belongs to rank `owners[i]`; `u32::MAX` where no rank has it.
     ///
     /// # Errors
     /// `InvalidArgument` where the list is not as long as the source, or no rank has a point that a target point needs.
@@ -113,26 +114,26 @@ impl CarriedPlan {
         parts
     }
 
-    /// The positions of a rank's values.
+    /// Returns the positions of a rank's values.
     #[must_use]
     pub fn positions(&self, rank: usize) -> Range<u64> {
         let part = &self.ranks[rank];
         part.start..part.start + part.values()
     }
 
-    /// How many values travel.
+    /// Returns the number of values that are sent.
     #[must_use]
     pub fn values(&self) -> u64 {
         carried(&self.ranks)
     }
 
-    /// The target points that a rank sums, and the source points that it sends, each ascending.
+    /// Returns the target points that a rank sums, and the source points that it sends, each ascending.
     #[must_use]
     pub fn of_rank(&self, rank: usize) -> (&[u32], &[u32]) {
         (&self.ranks[rank].sums, &self.ranks[rank].sources)
     }
 
-    /// The sources of a target point.
+    /// Returns the operation for a target point.
     #[must_use]
     pub fn target(&self, weights: &Weights, target: usize) -> CarriedTarget {
         let Some(first) = weights.rows.row(target).0.first() else {
@@ -145,7 +146,7 @@ impl CarriedPlan {
         }
     }
 
-    /// The position of a source point that travels.
+    /// Returns the position of a source point that is sent.
     #[must_use]
     pub fn source(&self, source: u32) -> Option<u64> {
         let part = self.ranks.get(*self.owners.get(source as usize)? as usize)?;
@@ -153,8 +154,8 @@ impl CarriedPlan {
         Some(part.start + (part.sums.len() + at) as u64)
     }
 
-    /// A number that differs, but for one case in 2^24, where the plan, the weights or the options differ. It is exact in
-    /// single precision.
+    /// Returns a number that differs, except in one case of 2^24, if the plan, the weights or the options differ. It is
+    /// exact in single precision.
     #[must_use]
     pub fn fingerprint(&self, weights: &Weights, how: ApplyOptions) -> u32 {
         let mut sum = Xxh3::new();
@@ -192,11 +193,11 @@ fn carried(parts: &[CarriedPart]) -> u64 {
 }
 
 impl Weights {
-    /// Some target points alone, from another arrangement of the source: `moved` is the new number of each source point.
-    /// Links keep their order, and so sums their bits.
+    /// Returns some target points alone, from another arrangement of the source: `moved` is the new number of each
+    /// source point. Links keep their order, and so sums their bits.
     ///
     /// # Errors
-    /// `InvalidArgument` for a target point that there is not, and for a new number that is not below `sources`.
+    /// `InvalidArgument` for an unknown target point, and for a new number that is not below `sources`.
     pub fn arranged(&self, targets: &[u32], sources: u64, moved: impl Fn(u32) -> Option<u64>) -> Result<Self> {
         let mut rows = LinkRows {
             starts: vec![0],
@@ -224,10 +225,10 @@ impl Weights {
         })
     }
 
-    /// The source points of a target point, ascending.
+    /// Returns the source points of a target point, ascending.
     ///
     /// # Panics
-    /// For a target point that there is not.
+    /// For an unknown target point.
     #[must_use]
     pub fn sources_at(&self, target: usize) -> &[u32] {
         self.rows.row(target).0

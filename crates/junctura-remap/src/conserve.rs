@@ -1,4 +1,4 @@
-//! Whether the target gets what the source holds.
+//! Checks of conservation: the integrals of a field and of its remapped result.
 
 use junctura_model::Result;
 
@@ -8,15 +8,15 @@ use crate::weights::{ApplyOptions, NormalizeBy, Weights};
 /// Integrals over area of a field and of its remapped result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConservedIntegrals {
-    /// Over the part of the source that takes part and is not missing.
+    /// Over the active part of the source that is not missing.
     pub source: f64,
     /// Over the covered part of the target.
     pub target: f64,
-    /// How far they are apart, relative to the integral of the field's magnitude over the source; 0 where that is nothing.
+    /// Their difference, relative to the integral of the field's magnitude over the source; 0 if that integral is 0.
     pub relative_error: f64,
 }
 
-/// A sum whose rounding errors are summed, too. Its order is that of what is added.
+/// A sum with compensated rounding errors, in the order of its terms.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CompensatedSum {
     sum: f64,
@@ -35,7 +35,7 @@ impl CompensatedSum {
         self.sum = sum;
     }
 
-    /// The sum.
+    /// Returns the sum.
     #[must_use]
     pub fn value(self) -> f64 {
         self.sum + self.rest

@@ -1,13 +1,4 @@
-//! Which steps of one model make a field at a time of another.
-//!
-//! ```text
-//!   source   0     6     12    18          wanted 8, lag 0:   linear   6: 2/3, 12: 1/3
-//!            |     |      |     |                             nearest  6
-//!   wanted        8     14                 window 12:         mean     0, 6         of (-4, 8]
-//! ```
-//! Steps arrive in the order of their times. An answer is given as soon as no later step can change it. Times are whole
-//! numbers of a unit that the caller chooses, so that differences are exact, and a field at a time of the source is the
-//! source's field itself.
+//! The steps of one model that make a field at a time of another.
 
 use std::collections::VecDeque;
 
@@ -15,14 +6,14 @@ use junctura_model::{Code, Error, Result};
 
 use crate::STEPS_MAX;
 
-/// How a field at a wanted time is made of steps.
+/// The composition of a field at a requested time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeMethod {
-    /// The step that is nearest; of two the earlier.
+    /// The nearest step; of two, the earlier.
     Nearest,
-    /// A line between the step before and the one behind. Nothing is made up before the first or behind the last.
+    /// Linear interpolation between the steps before and after. No extrapolation before the first or after the last.
     Linear,
-    /// The mean of the steps of a window of this length, which ends with the wanted time, and begins just behind its start.
+    /// The mean of the steps of a window of this length, which ends with the requested time and excludes its start.
     Mean(i64),
     /// Their sum.
     Sum(i64),
@@ -31,7 +22,7 @@ pub enum TimeMethod {
 /// The composition of a field: the weighted sum of these steps, in this order, divided at last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepUses {
-    /// The numbers of the steps, the first being 0, and how much of each.
+    /// The numbers of the steps, the first being 0, with their weights.
     pub steps: Vec<(u64, f64)>,
     /// The divisor of the sum.
     pub divisor: f64,
@@ -42,7 +33,7 @@ pub struct StepUses {
 pub enum CourseAnswer {
     /// A future step may matter.
     NotYet,
-    /// It is made of these.
+    /// The composition.
     Made(StepUses),
 }
 
@@ -75,10 +66,10 @@ pub struct TimeCourse {
 }
 
 impl TimeCourse {
-    /// A wanted time `t` means what the source has at `t - lag`.
+    /// Makes a course: a requested time `t` is the source's time `t - lag`.
     ///
     /// # Errors
-    /// `InvalidArgument` for a window that is not longer than nothing.
+    /// `InvalidArgument` for a window that is not positive.
     pub fn new(method: TimeMethod, lag: i64) -> Result<Self> {
         if let TimeMethod::Mean(window) | TimeMethod::Sum(window) = method
             && window <= 0
@@ -144,8 +135,8 @@ impl TimeCourse {
         uses.map(CourseAnswer::Made).ok_or_else(|| self.nothing(wanted, at))
     }
 
-    /// The number of the first step that may still be needed, for this wanted time and later ones. Those before it are
-    /// forgotten.
+    /// Forgets the steps that are not needed for this and later requested times. Returns the number of the first
+    /// remaining one.
     pub fn forget(&mut self, wanted: i64) -> u64 {
         let at = wanted.saturating_sub(self.lag);
         let first = match self.method {

@@ -1,4 +1,4 @@
-//! Links as they are given, in any order, put by rows.
+//! Links in any order, sorted into rows.
 
 use junctura_model::{Code, Error, Result};
 
@@ -24,11 +24,12 @@ pub(crate) struct LinkRows {
 }
 
 impl LinkRows {
-    /// Links that name the same points are summed in the order of their weights, so that the order of the given links does
-    /// not matter. Links without weight are dropped.
+    /// Sorts links. Links between the same points are summed in the order of their weights, so that the order of the
+    /// given links does not matter. Links without weight are dropped.
     ///
     /// # Errors
-    /// `InvalidArgument` that names the first link that is of no point, or whose weight is no number; `LimitExceeded` for too many.
+    /// `InvalidArgument` that names the first link to an unknown point, or whose weight is not a number;
+    /// `LimitExceeded` for too many.
     pub(crate) fn of(links: &[WeightLink], sources: u64, targets: u64) -> Result<Self> {
         if links.len() > LINKS_MAX {
             let cause = format!("{} links are more than {LINKS_MAX}", links.len());
@@ -68,13 +69,13 @@ impl LinkRows {
         Ok(rows)
     }
 
-    /// The links of one target point.
+    /// Returns the links of one target point.
     pub(crate) fn row(&self, row: usize) -> (&[u32], &[f64]) {
         let links = self.starts[row]..self.starts[row + 1];
         (&self.sources[links.clone()], &self.weights[links])
     }
 
-    /// The same without the links that a rule, of target and source, does not keep.
+    /// Returns the links that a rule, of target and source, keeps.
     pub(crate) fn kept(&self, keeps: impl Fn(usize, u32) -> bool) -> Self {
         let mut rows = Self {
             starts: vec![0],

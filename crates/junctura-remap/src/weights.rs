@@ -1,4 +1,4 @@
-//! The matrix, and what it does to a field.
+//! The matrix of weights, and its application to a field.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use junctura_model::{Code, Error, Result};
 use crate::links::{LinkRows, WeightLink, invalid};
 use crate::{DIMENSIONS_MAX, POINTS_MAX};
 
-/// How weights count what is covered only in part, as couplers name it.
+/// The treatment of partly covered cells, with the names of couplers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NormalizeBy {
     /// A target point one of whose sources is missing is missing; the others are the weighted sums.
@@ -15,7 +15,8 @@ pub enum NormalizeBy {
     Whole,
     /// A missing value adds nothing: a mean over the whole area of the target cell (`destarea`). Conserves amounts.
     Destination,
-    /// Divided by the weights of what is there: a mean over the part of the target cell that is covered (`fracarea`). Keeps values.
+    /// Divided by the weights of present values: a mean over the covered part of the target cell (`fracarea`). Keeps
+    /// values.
     Fraction,
 }
 
@@ -33,9 +34,9 @@ pub struct ApplyOptions {
 pub struct GridCells {
     /// Areas, in any unit, the same for both grids.
     pub areas: Vec<f64>,
-    /// How much of a cell takes part, 0 to 1.
+    /// The active fraction of a cell, 0 to 1.
     pub fractions: Vec<f64>,
-    /// Which cells take part at all.
+    /// The active cells.
     pub mask: Vec<bool>,
 }
 
@@ -53,7 +54,7 @@ pub struct GridCells {
 /// means.apply(&[1.0, 2.0, 3.0, f64::NAN], 0..2, &mut found, how)?;
 /// assert_eq!(found, [1.5, 3.0]);
 ///
-/// // Who has the second point alone needs two of the source.
+/// // A rank with the second target point alone needs two source points.
 /// let (part, stretches) = means.part(1..2)?;
 /// assert_eq!((part.sources(), stretches[0].clone()), (2, 2..4));
 /// # Ok(())
@@ -75,10 +76,10 @@ impl ApplyOptions {
 }
 
 impl Weights {
-    /// Of links in any order, between grids of these shapes. Links that name the same points are added up.
+    /// Makes weights from links in any order, between grids of these shapes. Links between the same points are added.
     ///
     /// # Errors
-    /// `InvalidArgument` that names the shape or the link that is wrong; `LimitExceeded` for too many points or links.
+    /// `InvalidArgument` that names the invalid shape or link; `LimitExceeded` for too many points or links.
     pub fn new(links: &[WeightLink], source_shape: &[u64], target_shape: &[u64]) -> Result<Self> {
         let (sources, targets) = (points("source", source_shape)?, points("target", target_shape)?);
         Ok(Self {
@@ -89,11 +90,10 @@ impl Weights {
         })
     }
 
-    /// Adds known properties of the cells of both grids. A source that a mask excludes is no source, and a target that one
-    /// excludes has none: their links are removed.
+    /// Adds known properties of the cells of both grids. Links of cells that a mask excludes are removed.
     ///
     /// # Errors
-    /// `InvalidArgument` that names a list that is not as long as its grid, or a number in it that cannot be.
+    /// `InvalidArgument` that names a list that is not as long as its grid, or an impossible number in it.
     pub fn with_cells(mut self, source: GridCells, target: GridCells) -> Result<Self> {
         check_cells("source", &source, self.sources())?;
         check_cells("target", &target, self.targets())?;
@@ -114,43 +114,43 @@ impl Weights {
         self
     }
 
-    /// Points of the source.
+    /// Returns the number of source points.
     #[must_use]
     pub fn sources(&self) -> usize {
         self.shapes[0].iter().product::<u64>() as usize
     }
 
-    /// Points of the target.
+    /// Returns the number of target points.
     #[must_use]
     pub fn targets(&self) -> usize {
         self.rows.starts.len() - 1
     }
 
-    /// The shape of the source.
+    /// Returns the shape of the source.
     #[must_use]
     pub fn source_shape(&self) -> &[u64] {
         &self.shapes[0]
     }
 
-    /// The shape of the target.
+    /// Returns the shape of the target.
     #[must_use]
     pub fn target_shape(&self) -> &[u64] {
         &self.shapes[1]
     }
 
-    /// How many links there are.
+    /// Returns the number of links.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.sources.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no links.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether weights were divided by the part of a target cell that is covered.
+    /// Whether weights were divided by the covered part of a target cell.
     #[must_use]
     pub fn is_by_fraction(&self) -> bool {
         self.are_by_fraction
@@ -162,7 +162,7 @@ impl Weights {
         (&self.cells[0], &self.cells[1])
     }
 
-    /// All links, by target and then by source.
+    /// Iterates over all links, by target and then by source.
     pub fn links(&self) -> impl Iterator<Item = WeightLink> + '_ {
         (0..self.targets()).flat_map(|row| {
             let (sources, weights) = self.rows.row(row);
@@ -174,8 +174,8 @@ impl Weights {
         })
     }
 
-    /// The field at some target points, from all of the source. Each point is summed by itself, by source: the bits are the same
-    /// for any split of the target.
+    /// Computes the field at some target points, from the whole source. Each point is summed separately, by source: the
+    /// bits are the same for any split of the target.
     ///
     /// # Errors
     /// `InvalidArgument` when the field, the points or the room for them do not fit the grids.
@@ -198,10 +198,34 @@ impl Weights {
             );
             return Err(invalid(cause));
         }
-        for (row, value) in rows.zip(into) {
-            *value = self.at(source, row, how);
+        if how.missing.is_none() && how.norm != NormalizeBy::Fraction {
+            self.apply_without_missing(source, rows, into, how);
+        } else {
+            for (row, value) in rows.zip(into) {
+                *value = self.at(source, row, how);
+            }
         }
         Ok(())
+    }
+
+    /// The same, where nothing but NaN is missing and sums are not divided: NaN stays NaN in a sum, so only such a sum is looked at.
+    fn apply_without_missing(&self, source: &[f64], rows: Range<usize>, into: &mut [f64], how: ApplyOptions) {
+        let starts = &self.rows.starts[rows.start..=rows.end];
+        let mut begin = starts[0];
+        let mut sources = &self.rows.sources[begin..];
+        let mut weights = &self.rows.weights[begin..];
+        for ((row, &end), value) in rows.zip(&starts[1..]).zip(into) {
+            let (row_sources, others) = sources.split_at(end - begin);
+            let (row_weights, other_weights) = weights.split_at(end - begin);
+            (sources, weights, begin) = (others, other_weights, end);
+            let links = row_sources.iter().zip(row_weights);
+            let sum = links.fold(0.0, |sum, (&at, weight)| sum + weight * source[at as usize]);
+            *value = if row_sources.is_empty() || sum.is_nan() {
+                self.at(source, row, how)
+            } else {
+                sum
+            };
+        }
     }
 
     fn at(&self, source: &[f64], row: usize, how: ApplyOptions) -> f64 {
@@ -217,12 +241,12 @@ impl Weights {
         }
     }
 
-    /// One target point.
+    /// Computes one target point.
     pub(crate) fn sum(&self, source: &[f64], row: usize, how: ApplyOptions) -> LinkSum {
         let (sources, weights) = self.rows.row(row);
         let links = || sources.iter().map(|&source| source as usize).zip(weights);
         if how.missing.is_none() {
-            // NaN stays NaN in a sum: where it is none, nothing was missing.
+            // NaN stays NaN in a sum: if the sum is not NaN, no value was missing.
             let (value, weight) = links().fold((0.0, 0.0), |(value, weight), (at, part)| {
                 (value + part * source[at], weight + part)
             });
@@ -253,10 +277,10 @@ impl Weights {
         sum
     }
 
-    /// Which points of the source some target points need, as stretches in their order that do not touch.
+    /// Returns the source points that some target points need, as ascending ranges that do not touch.
     ///
     /// # Errors
-    /// `InvalidArgument` when there are no such target points.
+    /// `InvalidArgument` for unknown target points.
     pub fn sources_of(&self, rows: Range<usize>) -> Result<Vec<Range<u64>>> {
         if rows.start > rows.end || rows.end > self.targets() {
             let cause = format!("target points {}..{} of {}", rows.start, rows.end, self.targets());
@@ -272,11 +296,11 @@ impl Weights {
             .collect())
     }
 
-    /// Some target points alone, and the stretches of the source that they need. The part's source is these stretches, one behind
-    /// another; it gives the same bits as the whole.
+    /// Returns some target points alone, and the source ranges that they need. The part's source consists of these
+    /// ranges, one after another; the result has the same bits as the whole.
     ///
     /// # Errors
-    /// `InvalidArgument` when there are no such target points.
+    /// `InvalidArgument` for unknown target points.
     pub fn part(&self, rows: Range<usize>) -> Result<(Self, Vec<Range<u64>>)> {
         let stretches = self.sources_of(rows.clone())?;
         let mut begins = Vec::with_capacity(stretches.len());
@@ -314,12 +338,12 @@ pub(crate) struct LinkSum {
     pub(crate) value: f64,
     pub(crate) weight: f64,
     pub(crate) links: usize,
-    /// Nothing was missing.
+    /// No value was missing.
     pub(crate) is_whole: bool,
 }
 
 impl GridCells {
-    /// Those of some stretches.
+    /// Returns the properties of the cells in some ranges.
     fn of(&self, stretches: &[Range<u64>]) -> Self {
         fn taken<T: Copy>(of: &[T], stretches: &[Range<u64>]) -> Vec<T> {
             let parts = stretches

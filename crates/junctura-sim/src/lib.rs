@@ -1,20 +1,21 @@
 //! Seeded simulation of a pool: many clients, delays, full memory and crashes, in one thread and without a clock.
 //!
-//! A run follows from its seed. It builds a real [`junctura_pool::core::Core`], lets simulated clients talk to it in the real
-//! wire format over lines that delay and lose, and judges everything that the core does:
+//! A run is determined by its seed. It builds a real [`junctura_pool::core::Core`], lets simulated clients exchange
+//! messages with it in the real wire format over lines that delay and lose, and judges every effect of the core:
 //!
-//! - [`model`] says, from the design, what has to come of each event, and compares it with what came;
-//! - [`reader`](clients::reader) and the clients check what they were promised from where they stand: each version once, in order, none
-//!   missing, bytes as they were offered, memory theirs as long as they hold it;
-//! - [`group_checks`](clients::group_checks) checks the same for members that share: each version is delivered to one member at a time, and completed once;
-//! - some clients come from other machines, over the real ends of a link and a network that cuts, delays and divides
-//!   ([`network`](clients::network)): what arrives must be what was said;
-//! - a second core is told the same and must order the same, byte for byte (`world::twin`);
-//! - at the end everyone leaves, and nothing may be left: no memory, no interest, no delivery, no timer.
+//! - [`model`] derives the due effects of each event from the design, and compares them with the actual ones;
+//! - [`reader`](clients::reader) and the clients check the promises to each client: each version once, in order, none
+//!   missing, bytes as they were offered, memory unchanged as long as they hold it;
+//! - [`group_checks`](clients::group_checks) checks the same for members that share: each version is delivered to one
+//!   member at a time, and completed once;
+//! - some clients connect from other machines, over the real ends of a link and a network that cuts, delays and divides
+//!   ([`network`](clients::network)): received messages must equal sent ones;
+//! - a second core gets the same input and must have the same effects, byte for byte (`world::twin`);
+//! - at the end all clients leave, and nothing may be left: no memory, no interest, no delivery, no timer.
 //!
-//! [`run()`] makes one run and [`failure`] shrinks a failing one. `tests/fixed_seeds.rs` runs ten thousand of them; the program
-//! `junctura-sim` runs as many as one likes and says how to repeat a failing one. [`races`] leaves nothing to chance: there the
-//! requests of a few clients are written down, and come in every order.
+//! [`run()`] makes one run and [`failure`] shrinks a failing one. `tests/fixed_seeds.rs` runs ten thousand of them; the
+//! program `junctura-sim` runs any number and prints how to repeat a failing one. [`races`] uses no randomness: there
+//! the requests of a few clients are given, and run in every order.
 
 pub mod clients;
 pub mod model;

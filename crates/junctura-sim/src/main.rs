@@ -1,4 +1,4 @@
-//! Runs simulations of a pool until one fails, and says how to repeat that one.
+//! Runs simulations of a pool until one fails, and prints how to repeat it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ struct Options {
     /// Print the events of runs that do not fail, too.
     #[arg(long)]
     show: bool,
-    /// Go on after a failing run.
+    /// Continue after a failing run.
     #[arg(long)]
     keep_going: bool,
     /// Write each run's histories into a directory of its own below this one.
@@ -39,7 +39,7 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    // Panics of the core are caught and told with the run that they belong to.
+    // Panics of the core are caught and reported with their run.
     std::panic::set_hook(Box::new(|_| {}));
     let start = Instant::now();
     let mut failed = 0;

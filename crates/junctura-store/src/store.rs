@@ -363,6 +363,6 @@ fn now() -> Duration {
 
 #[cold]
 fn only_read() -> Error {
-    let cause = "it was opened to be read until its damage, and is read-only";
+    let cause = "it is open read-only, up to its damage";
     Error::new(Code::Denied, "store", cause)
 }

@@ -108,7 +108,12 @@ fn size(text: &str) -> Result<u64> {
         .ok()
         .zip(shift)
         .and_then(|(number, shift)| number.checked_mul(1 << shift));
-    bytes.ok_or_else(|| invalid("cache_size", "is no size: 500MiB, 20GiB, or a number of bytes"))
+    bytes.ok_or_else(|| {
+        invalid(
+            "cache_size",
+            "is not a size such as 500MiB, 20GiB, or a number of bytes",
+        )
+    })
 }
 
 impl StoreUrl {
@@ -131,7 +136,7 @@ impl StoreUrl {
             "s3" => ObjectBucket::parse(rest).map(Self::S3),
             other => Err(invalid(
                 other,
-                "is no place for a store: use a path, file, memory or s3",
+                "is not a place for a store: use a path, file, memory or s3",
             )),
         }
     }

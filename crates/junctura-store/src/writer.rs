@@ -259,7 +259,8 @@ impl StoreWriter {
     fn begin_dataset(&mut self, schema: usize, key: &[u8]) -> Result<usize> {
         let number = self.datasets.len();
         if number >= DATASETS_MAX {
-            let cause = format!("a flush has objects of {DATASETS_MAX} datasets at most: flush before this object");
+            let cause =
+                format!("a flush may have objects of at most {DATASETS_MAX} datasets: flush before this object");
             return Err(Error::new(Code::LimitExceeded, "flush", cause));
         }
         let compression = self.store.root().compression_of(schema, key)?;

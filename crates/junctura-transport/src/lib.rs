@@ -2,8 +2,9 @@
 //!
 //! The wire format defines the content; this crate only moves it. A [`Carrier`] is one connection: it fills an [`Inbox`]
 //! with arrived data and empties an [`Outbox`] of data to send, as far as that is possible without blocking. Nothing here
-//! ever waits, except [`wait`] and [`WakeTimer::wait`], which do nothing else: the owner of many connections waits for all
-//! of them in its own way. [`UnixCarrier`] is a unix stream socket, [`LocalCarrier`] one that continues through rings in
+//! ever waits, except [`wait`] and [`WakeTimer::wait`], which do nothing else: the owner of many connections waits for
+//! them all in its own way. [`UnixCarrier`] is a unix stream socket, [`LocalCarrier`] one that continues through rings
+//! in
 //! shared memory; every carrier passes the same checks (module `conformance`, feature `conformance`).
 //!
 //! Promises: frames arrive whole, once and in order, each with the descriptor that was sent with it, or the connection

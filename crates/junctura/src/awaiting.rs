@@ -12,6 +12,20 @@ use crate::verbs::bundle::BundleProgress;
 /// A type that [`Pool::wait`](crate::Pool::wait) can wait for: a [`Follow`](crate::Follow), a
 /// [`Subscription`](crate::Subscription), a [`Pending`](crate::Pending), a [`Bundle`](crate::Bundle), a
 /// [`Timer`](crate::Timer).
+///
+/// ```
+/// # use junctura::{Awaited, Pool, Timer};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// # use std::time::Duration;
+/// let follow = pool.follow("")?;
+/// let timer = Timer::after(Duration::from_secs(60));
+/// pool.offer([("name", "a")], b"")?;
+/// let sources: [&dyn Awaited; 2] = [&follow, &timer];
+/// assert_eq!(pool.wait(&sources, None)?, [0]);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Awaited {
     /// Returns the event to wait for, in the current state.
     fn awaiting(&self) -> WaitSource;
@@ -104,7 +118,7 @@ impl fmt::Debug for WaitSource {
             WaitKind::Until(at) => write!(f, "Awaiting({at:?})"),
             WaitKind::Memory(_, number, _) => write!(f, "Awaiting(memory, or conversation {number})"),
             WaitKind::Raised(_) => f.write_str("Awaiting(another thread)"),
-            WaitKind::Never => f.write_str("Awaiting(what does not come)"),
+            WaitKind::Never => f.write_str("Awaiting(an event that cannot occur)"),
         }
     }
 }

@@ -555,7 +555,7 @@ impl PoolBuilder {
     }
 
     /// Acts as a local proxy for the pool at a `tcp://` URL: processes of this user on this machine share one
-    /// connection, and a payload that several of them receive is transferred once. They find the proxy when they
+    /// connection, and a payload for several processes is transferred once. They find the proxy when they
     /// connect to the same URL, or at `address` (`unix:…`) if given. For the pool, each process is a separate client.
     /// Only [`Self::token_file`], [`Self::ca_file`], [`Self::mirror_bytes`] and [`Self::streams`] apply. The proxy
     /// stops when the returned value is dropped.
@@ -565,7 +565,7 @@ impl PoolBuilder {
     /// Requires the feature `net`.
     ///
     /// ```
-    /// # use junctura::Pool;
+    /// # use junctura::{Pool, UpstreamProxy};
     /// # use junctura_link::{Gate, GateOptions, ServerIdentity};
     /// # fn main() -> junctura::Result<()> {
     /// # let pool = Pool::builder().schema("free").open()?;
@@ -574,7 +574,7 @@ impl PoolBuilder {
     /// # let url = gate.endpoint().to_string();
     /// # let address = format!("unix:@doc-upstream-{}", std::process::id());
     /// // In one process of a machine, for all: url is "tcp://node-7:7000", or so.
-    /// let upstream = Pool::builder().url(url).upstream(Some(&address))?;
+    /// let upstream: UpstreamProxy = Pool::builder().url(url).upstream(Some(&address))?;
     /// // In each of the others:
     /// let viewer = Pool::connect(&upstream.address().to_string())?;
     /// # viewer.sync(None)?;

@@ -74,7 +74,7 @@
 //! with `Disconnected` if the connection is lost, and with `Closed` after [`Pool::close`]; not every page repeats these
 //! two codes.
 //!
-//! # What to rely on
+//! # Guarantees
 //! - **Objects.** An object is visible as a whole or not at all, and is immutable after its offer. Its memory stays
 //!   readable for as long as the [`Object`] exists, even after the pool is closed. Dropping the [`Object`] releases it.
 //! - **Threads.** All types are thread-safe. The thread that waits reads the connection and passes messages to the

@@ -24,6 +24,18 @@ use crate::connection::{PoolConnection, unexpected};
 const SUMMED_AT_ONCE: u64 = 1 << 20;
 
 /// How a payload arrived.
+///
+/// ```
+/// # use junctura::{Pool, Transport};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// pool.offer([("name", "a")], b"short")?;
+/// assert_eq!(pool.demand("name=a", None)?.transport(), Transport::Inline);
+/// pool.offer([("name", "b")], &[0; 1 << 20])?;
+/// assert_eq!(pool.demand("name=b", None)?.transport(), Transport::Shared);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// Inside the message.

@@ -126,7 +126,7 @@ type Finish<T> = Box<dyn FnOnce(&Arc<PoolConnection>, u64, RequestOutcome) -> Re
 ///
 /// Some requests have several steps: the pool, then the store behind it. Each step begins when the answer to the
 /// previous one is taken. A pool without a store answers a demand in one step.
-#[must_use = "a request that is dropped is given up; one of several steps goes on only while it is waited for"]
+#[must_use = "a dropped request is cancelled; one of several steps advances only while it is awaited"]
 pub struct Pending<T> {
     pub(crate) connection: Arc<PoolConnection>,
     source: PendingSource<T>,

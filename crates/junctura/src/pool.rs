@@ -41,6 +41,16 @@ pub struct Pool {
 }
 
 /// How a server treats payloads.
+///
+/// ```
+/// # use junctura::{Code, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let rules = pool.payload_rules()?;
+/// assert!(!rules.checked && rules.inline_bytes_max < rules.bytes_max);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PayloadRules {

@@ -126,6 +126,18 @@ impl Pool {
 }
 
 /// A descriptor for event loops that also wait for other descriptors; see [`Pool::descriptor`].
+///
+/// ```
+/// # use junctura::Pool;
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// # use std::os::fd::AsRawFd;
+/// // For the event loop of the program.
+/// let descriptor = pool.descriptor()?;
+/// assert!(descriptor.as_raw_fd() >= 0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct PoolDescriptor(Arc<ConnectionWatch>);
 

@@ -249,7 +249,7 @@ fn the_durable_offer_that_completes_a_bundle_waits_for_all_of_it() {
     assert!(
         error
             .to_string()
-            .contains("is visible, and a member of it is not archived: the disk is full"),
+            .contains("is visible, but a member is not archived: the disk is full"),
         "{error}"
     );
     assert_eq!(bundle.wait(None).unwrap_err().code(), Code::Io);

@@ -49,6 +49,15 @@ class Comparison:
         with the largest difference; infinite if the numbers of values differ, or one value is NaN and the other a
         number, or values cannot be read, or two GRIB messages are on different grids.
 
+    Examples
+    --------
+    >>> with junctura.Store.create(folder / "store", schema="free") as store:
+    ...     for run, name in (("a", "t"), ("b", "t"), ("b", "u")):
+    ...         store.archive(b"payload", space=run, name=name)
+    >>> comparison = junctura.compare(store.list("space=a"), store.list("space=b"), ignore=["space"])
+    >>> comparison.both, list(comparison.only_second)
+    (1, ['{}{}{name=u}'])
+
     """
 
     both: int = 0

@@ -11,6 +11,15 @@ Objects are listed at once; payloads are read when a task computes, and move fro
 through the scheduler. A process that runs tasks opens each pool and store once, and keeps it open.
 
 Needs Dask, and for arrays xarray: ``pip install 'junctura[dask,grib]'``.
+
+Examples
+--------
+>>> with junctura.Pool(schema="free") as pool:
+...     version = pool.offer(numpy.arange(3.0), name="t")
+...     fields = junctura.dask.from_selector("name=t", pool=pool)
+...     print(fields.map(lambda field: float(field.array().max())).compute(scheduler="threads"))
+[2.0]
+
 """
 
 from __future__ import annotations

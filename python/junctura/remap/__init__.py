@@ -11,6 +11,14 @@ Each target point is one sum in one order: the result has the same bits with any
 of target points over ranks (`Weights.part`). Missing values (NaN, or a given value) are never used as numbers.
 
 Files need netCDF4, and computing conservative and nearest weights YAC: ``pip install 'junctura[remap]'``.
+
+Examples
+--------
+>>> grid = junctura.remap.LonLat.regular
+>>> weights = junctura.remap.Weights.compute(grid(36, 18), grid(24, 12), "bilinear")
+>>> weights(numpy.ones((18, 36))).shape
+(12, 24)
+
 """
 
 from __future__ import annotations

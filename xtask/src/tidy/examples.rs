@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tree::Tree;
 
 const FACADE: &str = "crates/junctura/src/";
+const LIB: &str = "crates/junctura/src/lib.rs";
 /// What the façade names of this crate is the façade's, too.
 const MODEL: &str = "crates/junctura-model/src/";
 
@@ -30,10 +31,7 @@ struct Function {
 
 /// Every public function is used in an example on the page of its type, or on a page that its documentation links to.
 pub(super) fn functions_are_shown(tree: &Tree) -> Vec<String> {
-    let named = tree
-        .text("crates/junctura/src/lib.rs")
-        .map(names_of_model)
-        .unwrap_or_default();
+    let named = tree.text(LIB).map(names_of_model).unwrap_or_default();
     let mut pages = Pages::default();
     for (path, text) in tree.texts(&[".rs"]) {
         if path.starts_with(FACADE) {
@@ -48,6 +46,59 @@ pub(super) fn functions_are_shown(tree: &Tree) -> Vec<String> {
         }
     }
     pages.not_shown()
+}
+
+/// Every name that the façade exports has an example on its page, or is used in another one.
+pub(super) fn names_are_shown(tree: &Tree) -> Vec<String> {
+    let mut with_example = BTreeSet::new();
+    let mut used = BTreeSet::new();
+    let sources = tree
+        .texts(&[".rs"])
+        .filter(|(path, _)| path.starts_with("crates/") && path.contains("/src/"));
+    for (_, text) in sources {
+        let mut doc = Vec::new();
+        for line in text.lines() {
+            let code = line.trim_start();
+            if let Some(said) = code.strip_prefix("///").or_else(|| code.strip_prefix("//!")) {
+                doc.push(said.trim());
+            } else if !code.starts_with('#') {
+                let example = examples(&doc);
+                if let Some(name) = type_of(line).filter(|_| !example.is_empty()) {
+                    with_example.insert(name);
+                }
+                let lines = example.lines().filter(|line| !line.contains("use "));
+                used.extend(lines.flat_map(words).map(str::to_owned));
+                doc.clear();
+            }
+        }
+    }
+    let names = tree.text(LIB).map(exported).unwrap_or_default();
+    names
+        .into_iter()
+        .filter(|name| !with_example.contains(name) && !used.contains(*name))
+        .map(|name| format!("{LIB}: exports {name}, which is used in no example"))
+        .collect()
+}
+
+/// The names of types and functions in `pub use …;`.
+fn exported(lib: &str) -> BTreeSet<&str> {
+    let uses = lib
+        .split("\npub use ")
+        .skip(1)
+        .filter_map(|rest| rest.split(';').next());
+    uses.filter(|path| !path.contains(" as "))
+        .flat_map(|path| {
+            let names = path
+                .split_once('{')
+                .map_or_else(|| path.rsplit("::").next(), |(_, names)| Some(names));
+            names.into_iter().flat_map(words)
+        })
+        .collect()
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .filter(|word| !word.is_empty())
 }
 
 /// What `pub use junctura_model::…` names.
@@ -211,6 +262,18 @@ mod tests {
             "/// ```\n/// p.begin();\n/// ```\npub struct P;\nimpl A {\n    /// See [`P`].\n    pub fn begin() {}\n}\n";
         assert_eq!(missing(linked), 0);
         assert_eq!(missing(&linked.replace("[`P`]", "P")), 1);
+    }
+
+    #[test]
+    fn an_exported_name_without_an_example_is_found() {
+        let lib = "mod a;\npub use a::{One, Two};\npub use b as c;\npub use a::three;\n";
+        let text = "/// ```\n/// use a::Two;\n/// three();\n/// ```\n#[derive(Debug)]\npub struct One;\n/// Two.\npub struct Two;\n";
+        let found = names_are_shown(&Tree::of(
+            Vec::new(),
+            &[(super::LIB, lib), ("crates/junctura/src/a.rs", text)],
+        ));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("exports Two"));
     }
 
     #[test]

@@ -7,11 +7,11 @@ use crate::tree::Tree;
 const LIMITS: [(TextKind, f64); 7] = [
     (TextKind::Pages, 1.0),
     (TextKind::Records, 2.9),
-    (TextKind::Help, 5.1),
-    (TextKind::RustDocs, 10.6),
-    (TextKind::RustComments, 16.8),
+    (TextKind::Help, 0.4),
+    (TextKind::RustDocs, 1.1),
+    (TextKind::RustComments, 1.2),
     (TextKind::Python, 1.0),
-    (TextKind::Messages, 11.8),
+    (TextKind::Messages, 4.0),
 ];
 
 pub(super) fn patterns_are_rare(tree: &Tree) -> Vec<String> {

@@ -48,7 +48,7 @@ impl LastError {
 
     fn note(self) -> c_int {
         let code = self.code;
-        // When the thread ends, its last error may have gone before what the program frees then.
+        // When the thread ends, its last error may be dropped before handles that the program frees then.
         let _ = LAST.try_with(|last| *last.borrow_mut() = self);
         code
     }
@@ -61,7 +61,7 @@ pub(crate) fn guarded(body: impl FnOnce() -> Result<()>) -> c_int {
         Ok(Err(error)) => LastError::of(&error).note(),
         Err(payload) => {
             let code = LastError::of_panic(&*payload).note();
-            // Dropping it could panic, too: what that panics with is not dropped.
+            // Dropping the payload could panic, too: the second payload is not dropped.
             if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
                 let _ = ManuallyDrop::new(again);
             }

@@ -124,7 +124,7 @@ pub(crate) unsafe fn release<O: OpaqueType>(handle: *mut O) -> Result<Option<O::
     if cfg!(debug_assertions) {
         bury(body.cast());
     } else {
-        // SAFETY: `create` made the box, and its tag says that it was not freed.
+        // SAFETY: `create` made the box, and its tag shows that it was not freed.
         drop(unsafe { Box::from_raw(body) });
     }
     Ok(value)
@@ -150,7 +150,7 @@ unsafe fn checked<'a, O: OpaqueType>(handle: *const O) -> Result<&'a HandleBody<
     // SAFETY: every handle begins with a header, whatever its type.
     let header = unsafe { &*handle.cast::<HandleHeader>() };
     match header.tag.load(Ordering::Acquire) {
-        // SAFETY: the tag says which type `create` made.
+        // SAFETY: the tag identifies the type that `create` made.
         tag if tag == O::TAG => Ok(unsafe { &*handle.cast::<HandleBody<O::Value>>() }),
         RELEASED => Err(released::<O>()),
         _ => Err(invalid(O::NAME, "the pointer is a handle of another type")),

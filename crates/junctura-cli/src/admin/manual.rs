@@ -16,7 +16,7 @@ const EXAMPLES_TITLE: &str = "Examples:";
 const COMMON_VARIABLES: [(&str, &str); 2] = [
     (
         "JUNCTURA_LOG",
-        "What is reported on standard error: error, warn (the default), info, debug or trace.",
+        "The level of reports on standard error: error, warn (the default), info, debug or trace.",
     ),
     ("NO_COLOR", "If it is not empty, nothing is styled."),
 ];

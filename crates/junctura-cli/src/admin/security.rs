@@ -15,10 +15,10 @@ pub(crate) const PRIVATE_KEY: &str = "server.key";
 pub(crate) const AUTHORITY: &str = "ca.pem";
 pub(crate) const AUTHORITY_KEY: &str = "ca.key";
 
-/// What a server takes from the directory.
+/// Reads the server's files from the directory.
 ///
 /// # Errors
-/// What is missing, with what makes it; `Denied` when others may read what is secret.
+/// The missing file, with the command that makes it; `Denied` when others may read a secret.
 pub(crate) fn read(directory: &Path) -> Result<(ServerTls, TokenAuthority)> {
     let (certificate, private) = (directory.join(CERTIFICATE), directory.join(PRIVATE_KEY));
     must_be_private(&private)?;

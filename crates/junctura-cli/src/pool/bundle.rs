@@ -229,7 +229,7 @@ fn find(pool: &Pool, path: &str) -> Result<BundleEntry> {
     let entries = pool.bundles("", Some(path))?;
     let found = entries.into_iter().find(|entry| entry.path.as_deref() == Some(path));
     found.ok_or_else(|| {
-        let cause = "there is none of this path, or it is forgotten";
+        let cause = "no bundle has this path, or it is forgotten";
         Error::new(Code::NotFound, format!("bundle {path}"), cause)
     })
 }

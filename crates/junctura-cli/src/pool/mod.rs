@@ -1,4 +1,4 @@
-//! The commands about a pool: objects into it and out of it, requirements, groups, its server.
+//! The commands about a pool: offers and reads of objects, requirements, groups, its server.
 
 pub(crate) mod bundle;
 pub(crate) mod cp;

@@ -39,15 +39,16 @@ pub(crate) struct ServeArguments {
         value_name = "URL"
     )]
     pool: Option<String>,
-    /// Serve the pool at tcp://HOST:PORT to this user's processes on this machine. They share one link to it, and an object for several
-    /// of them is transferred once. Clients use the same URL, or the address of --pool if it is given. `JUNCTURA_TOKEN_FILE` and
+    /// Serve the pool at tcp://HOST:PORT to this user's processes on this machine. They share one link to it, and an
+    /// object for several processes is transferred once. Clients use the same URL, or the address of --pool if it is
+    /// given. `JUNCTURA_TOKEN_FILE` and
     /// `JUNCTURA_CA_FILE` name the token and the certificate authority for the link
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
     /// With --upstream: maximum cache for objects that no client holds (default: 1GiB, or a quarter of this machine's memory)
     #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, requires = "upstream")]
     mirror: Option<u64>,
-    /// With --upstream: number of streams of the link, from 1 to 8; a large payload uses all of them (default:
+    /// With --upstream: number of streams of the link, from 1 to 8; a large payload uses all streams (default:
     /// `JUNCTURA_STREAMS`, or one)
     #[arg(long, value_name = "NUMBER", requires = "upstream")]
     streams: Option<usize>,

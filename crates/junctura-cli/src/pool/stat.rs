@@ -124,7 +124,7 @@ fn write(stat: &Value, out: &mut StandardOutput) -> Result<()> {
     )?;
     writeln!(
         out,
-        "gone          {} withdrawn, {} expired, {} superseded, {} archived and dropped for room; {} reported as gaps",
+        "removed       {} withdrawn, {} expired, {} superseded, {} archived and dropped for room; {} reported as gaps",
         number(&totals["withdrawn"]),
         number(&totals["expired"]),
         number(&totals["superseded"]),

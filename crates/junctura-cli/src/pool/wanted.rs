@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &WantedArguments) -> Result<()> {
     }
     out.flush()?;
     match count {
-        0 => Err(Error::new(Code::NotWanted, "", "nothing wants it")),
+        0 => Err(Error::new(Code::NotWanted, "", "no client wants it")),
         _ => Ok(()),
     }
 }

@@ -98,7 +98,7 @@ impl ArchiveStore {
         self.tally.flush()
     }
 
-    /// Objects that the writer has dropped are not part of the next flush; one of them is counted with the error.
+    /// Objects that the writer has dropped are not part of the next flush; the error counts one.
     fn forget(&mut self, error: Error) -> Error {
         if self.writer.pending() == 0 {
             let others = self.unflushed.len().saturating_sub(1);

@@ -184,7 +184,7 @@ pub(crate) fn is_name(text: &str) -> bool {
     text.len() <= NAME_BYTES_MAX && !text.chars().any(char::is_control)
 }
 
-/// A token is refused; `cause` says why, and nothing of the token.
+/// Returns the error for a refused token; `cause` is the reason, without any part of the token.
 pub(crate) fn denied(cause: &str) -> Error {
     Error::new(Code::Denied, "token", cause)
 }

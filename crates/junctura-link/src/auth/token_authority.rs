@@ -1,8 +1,8 @@
 //! The tokens of a pool: makes, checks, lists and revokes them.
 //!
-//! A directory has the key that seals tokens ([`KEY_FILE`]) and the list of those that are valid ([`LIST_FILE`]). A token is
-//! accepted if the key has sealed it, the current time is within its times, and the list has exactly its claims. To revoke a token
-//! is to remove it from the list. Gates read the list again for each client.
+//! A directory has the key that seals tokens ([`KEY_FILE`]) and the list of the valid tokens ([`LIST_FILE`]). A token
+//! is accepted if the key has sealed it, the current time is within its times, and the list has exactly its claims. To
+//! revoke a token is to remove it from the list. Gates read the list again for each client.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;

@@ -54,7 +54,7 @@ impl TokenFile {
         })
     }
 
-    /// Changes the list while no other process does. `lock` is a file that all of them lock.
+    /// Changes the list while no other process does. All processes lock the file `lock`.
     ///
     /// # Errors
     /// As [`Self::read`], and as `change`.

@@ -94,7 +94,7 @@ impl TokenKey {
     /// Returns the claims of a token that this key has made. Checks no times.
     ///
     /// # Errors
-    /// `Denied`; the error says why, and nothing of the token.
+    /// `Denied` with the reason, without any part of the token.
     pub(crate) fn open(&self, token: &str) -> Result<TokenClaims> {
         let SealedToken { nonce, claims } = SealedToken::parse(token)?;
         let mut claims = Zeroizing::new(claims);

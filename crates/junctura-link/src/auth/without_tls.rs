@@ -1,6 +1,7 @@
-//! Stands in for TLS and for tokens in a build without the feature `tls`: types that have no values.
+//! Replaces TLS and tokens in a build without the feature `tls`: types that have no values.
 //!
-//! Gates and links are then compiled without cryptography. A gate cannot be given a certificate, so it opens on loopback only.
+//! Gates and links are then compiled without cryptography. A gate cannot be given a certificate, so it opens on
+//! loopback only.
 
 use std::io::{IoSlice, IoSliceMut};
 

@@ -1,15 +1,16 @@
 //! The entry for clients of other machines: a listener, and a thread for each client.
 //!
 //! Before a client is authenticated, it costs a descriptor, a thread and some kilobytes for [`handshake::TIME_MAX`] at
-//! most. The number of such clients is bounded ([`crate::gate::newcomers`]); the oldest ones are evicted for new ones, and
-//! get an error if they have begun a greeting in the clear. A client that is refused is logged with its address; secrets
-//! never are.
+//! most. The number of such clients is bounded ([`crate::gate::newcomers`]); the oldest ones are evicted for new ones,
+//! and get an error if they have begun a greeting in the clear. A client that is refused is logged with its address;
+//! secrets never are.
 //!
-//! A gate keeps a spare descriptor. When the process can open no more, a client is accepted with it, and gets `LimitExceeded` as the
-//! answer to its greeting.
+//! A gate keeps a spare descriptor. When the process can open no more, a client is accepted with it, and gets
+//! `LimitExceeded` as the answer to its greeting.
 //!
-//! A client that asks for several streams is told what its link is called, and dials again for each. A further stream is let in
-//! when it names a link that lasts and lacks it, shows the same token, and comes as the first one did, in the clear or within TLS.
+//! A client that asks for several streams receives the name of its link, and connects again for each further stream. A
+//! further stream is accepted if it names an existing link that lacks it, shows the same token, and is secured as the
+//! first one, in the clear or within TLS.
 //!
 //! The links of a token end when it is revoked or expires ([`tokens`]).
 
@@ -133,7 +134,8 @@ struct GateState {
     telling_since: Option<Instant>,
     links: Vec<OpenLink>,
     watch: TokenWatch,
-    /// Given up for a moment when this process can open no more descriptors, so that a client can be accepted and told.
+    /// Closed for a moment when this process can open no more descriptors, so that a client can be accepted and
+    /// refused.
     spare: Option<OwnedFd>,
     /// Links of several streams.
     several: HashMap<LinkId, SharedLink>,
@@ -526,7 +528,7 @@ impl GateShared {
         Ok(Some((JoinableLink { shared: self, link }, lead, streams)))
     }
 
-    /// What one more stream has in common with the others of its link.
+    /// The properties that a further stream shares with the others of its link.
     fn join(&self, joins: LinkJoin, token: Option<u32>, is_secret: bool) -> Result<Arc<SideStreams>> {
         let mut state = self.state();
         let found = state.several.get_mut(&joins.link).and_then(|several| {

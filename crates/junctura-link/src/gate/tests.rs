@@ -1,4 +1,4 @@
-//! Further streams at the gate: who may join a link, and who may not.
+//! Further streams at the gate: accepted and refused ones.
 
 use std::io::{IoSliceMut, Write};
 use std::sync::mpsc::channel;
@@ -56,7 +56,7 @@ impl Guarded {
         .dial(|| Ok(()))
     }
 
-    /// Says this to the gate: how the link is called and how many streams it may have, and the connection.
+    /// Sends a greeting to the gate: returns the name of the link, the number of its streams, and the connection.
     fn greet(&self, shown: &ClientProof<'_>) -> Result<(Option<LinkId>, Option<u8>, LinkStream)> {
         let socket = TcpStream::connect(("127.0.0.1", self.gate.endpoint().port())).unwrap();
         let mut stream = LinkStream::new(socket, None).unwrap();
@@ -90,7 +90,7 @@ impl Guarded {
     }
 }
 
-/// Until the gate has seen that the link is over: who still joins it ends.
+/// Waits until the gate has ended the link: further streams of it end.
 fn ends(mut stream: LinkStream) {
     while let Ok(ReadOutcome::Bytes(_) | ReadOutcome::Nothing) = stream.read(&mut [IoSliceMut::new(&mut [0; 100])]) {
         let _ = stream.wait(PollFlags::IN, &Timespec::try_from(HOUR).unwrap());
@@ -154,14 +154,14 @@ fn a_link_is_joined_by_who_was_told_its_name() {
         "without a token nothing is looked for: {error}"
     );
 
-    // The second one may come before the first.
+    // The second stream may arrive before the first.
     let second = guarded.join(&friend, link, 2).unwrap();
     guarded.refuses(&friend, link, 2);
     let first = guarded.join(&friend, link, 1).unwrap();
     guarded.refuses(&friend, link, 1);
     let another = guarded.dial(&friend, 3).unwrap();
     assert_ne!(another.granted.unwrap().0, link);
-    // With the link, all of it ends.
+    // The end of the link ends all its streams.
     drop(dialed);
     ends(first);
     ends(second);
@@ -257,7 +257,7 @@ fn a_link_that_is_over_lacks_nothing() {
     let joined = guarded.join(&friend, link, 1).unwrap();
     drop(dialed);
     ends(joined);
-    // The thread of the link may not have come to its end; whoever is still let in ends.
+    // The thread of the link may still run; a stream accepted until then ends.
     loop {
         match guarded.join(&friend, link, 2) {
             Ok(joined) => ends(joined),
@@ -315,7 +315,7 @@ fn nobody_has_more_than_there_may_be_and_who_asks_for_none_has_one() {
     }
 }
 
-/// A gate of our own making: what it answers, and those that it leaves without an answer; what it hears.
+/// A simulated gate: its answers, and the connections that it leaves without an answer; it records the greetings.
 fn gate_that_answers(
     answers: Vec<HandshakeAnswer<'static>>,
     unanswered: usize,
@@ -340,7 +340,7 @@ fn gate_that_answers(
             }
             kept.push(stream);
         }
-        // Until the client has gone.
+        // Until the client has disconnected.
         kept.into_iter().for_each(ends);
     });
     (endpoint, heard)
@@ -394,7 +394,7 @@ fn gates_that_know_of_no_streams_or_give_fewer_are_understood() {
             assert_eq!((joins.link, joins.number), ([1; 16].into(), number));
         }
     }
-    // Who asks for one says nothing of it.
+    // A client that asks for one stream does not send a number.
     let (endpoint, heard) = gate_that_answers(vec![answer(None, None)], 0);
     drop(dial_all(&endpoint, 1).unwrap());
     let plain = handshake::encode(&ClientProof::default()).unwrap();

@@ -1,8 +1,8 @@
-//! The tokens of a gate's links: each is checked when a client comes, and again while its link lasts.
+//! The tokens of a gate's links: each is checked when a client connects, and again while its link lasts.
 //!
-//! The thread that listens looks at the list of tokens once per [`PAUSE`]. A link whose token is not listed any more, or has
-//! expired, ends. The list is read only after a change, and after a link with a token has begun: its token may have been revoked
-//! between its check and that.
+//! The listening thread checks the list of tokens once per [`PAUSE`]. A link whose token is not listed any longer, or
+//! has expired, ends. The list is read only after a change, and after a link with a token has begun: its token may have
+//! been revoked between its check and that.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;

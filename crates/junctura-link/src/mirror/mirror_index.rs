@@ -39,7 +39,7 @@ pub(crate) struct MirrorIndex {
     copies: HashMap<MirrorSlot, MirrorCopy>,
     /// By channel and number, with the number of the object.
     holdings: HashMap<(u32, u32), (MirrorSlot, u64)>,
-    /// What nobody holds, with the stamp that it had then.
+    /// Payloads that are not held, with their stamps at that time.
     idle: VecDeque<(MirrorSlot, u64)>,
     bytes: u64,
     bytes_max: u64,
@@ -65,7 +65,7 @@ impl MirrorIndex {
         let place = place(head);
         let (sequence, length) = (head.sequence.get(), head.length.get());
         self.holdings.insert((channel, head.holding.get()), (place, sequence));
-        // What is staged has no number by which it could be known again.
+        // A staged object has no number that identifies it.
         let is_numbered = head.flags.get() & STAGED == 0;
         if let Some(copy) = self.copies.get_mut(&place) {
             copy.holders += 1;

@@ -46,7 +46,7 @@ pub(crate) enum LinkSide {
 /// The state that all channels of an end share.
 pub(crate) struct ChannelShared {
     pub(crate) side: LinkSide,
-    /// Where the clients come from, as the server's end sees it.
+    /// The origin of the clients, as the server's end sees it.
     pub(crate) origin: Option<LinkOrigin>,
     pub(crate) queue: SendQueue,
     pub(crate) memory: LinkMemory,

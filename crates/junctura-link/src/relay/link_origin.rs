@@ -8,7 +8,7 @@ use junctura_wire::rights::AccessRights;
 
 use crate::TokenClaims;
 
-/// Where the clients of a link come from.
+/// The origin of a link's clients.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkOrigin {
     peer: SocketAddr,

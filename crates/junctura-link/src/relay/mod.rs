@@ -165,7 +165,7 @@ impl StreamRelay {
         }
     }
 
-    /// Says where the client comes from, and with which token.
+    /// Sets the origin of the client, and its token.
     pub(crate) fn with_origin(mut self, origin: LinkOrigin) -> Self {
         self.common.origin = Some(origin);
         self
@@ -674,7 +674,7 @@ impl StreamRelay {
     fn keep_alive(&mut self) -> Result<()> {
         let now = Instant::now();
         if now.duration_since(self.heard) >= self.lease {
-            let cause = format!("nothing was heard from the other end for {:?}", self.lease);
+            let cause = format!("nothing was received from the other end for {:?}", self.lease);
             return Err(Error::new(Code::Disconnected, "", cause));
         }
         if self.common.queue.is_empty() && now.duration_since(self.said) >= self.lease / BEATS_PER_LEASE {

@@ -1,4 +1,4 @@
-//! Ends of links beside sockets that stand for the other machine.
+//! Ends of links beside sockets that act as the other machine.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use crate::record::PayloadOffset;
 
 use super::*;
 
-/// A relay of a client, its local end, and a socket that stands for the other machine.
+/// A relay of a client, its local end, and a socket that acts as the other machine.
 fn relay() -> (StreamRelay, UnixCarrier, TcpStream) {
     let (near, far) = UnixCarrier::pair().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -75,7 +75,7 @@ fn last_words_are_more_than_a_link_takes_at_once() {
     assert_eq!(payloads, OFFERS);
 }
 
-/// A relay of several clients, none of which is there any more, and what stands for the other machine.
+/// A relay of several clients, all of which have disconnected, and a socket that acts as the other machine.
 fn shared(side: LinkSide) -> (StreamRelay, UnixStream) {
     let (one, other) = UnixStream::pair().unwrap();
     let stream = LinkStream::within(one, None).unwrap();
@@ -142,7 +142,7 @@ fn a_client_that_stays_silent_gives_its_place_to_a_new_one() {
     assert_eq!(connect(&mut relay).1, [1, 4, 5]);
 }
 
-/// What one end says of a payload for a channel: that there is a segment, and what lies in it.
+/// The records for a payload of a channel: the announcement of a segment, and its content.
 fn payload(announcement: Option<SegmentHead>, at: PayloadOffset) -> Vec<u8> {
     let mut said = LinkRecord::Channel(1).to_bytes().to_vec();
     if let Some(head) = announcement {
@@ -163,12 +163,13 @@ fn a_payload_for_one_that_has_gone_harms_nobody_else() {
         slot: 0,
         offset: 0,
     };
-    // The server has ended its client while a payload came for an offer.
+    // The server has ended its client while a payload for an offer was in flight.
     let (mut relay, mut other) = shared(LinkSide::Server);
     other.write_all(&payload(None, at)).unwrap();
     assert_eq!(relay.round().unwrap(), RoundResult::Moved);
 
-    // A client has gone while a payload came for it; another one is given it, and finds it in the mirror.
+    // A client has disconnected while a payload for it was in flight; another one receives it, and finds it in the
+    // mirror.
     let head = SegmentHead {
         segment: 3.into(),
         bytes: (1 << 20).into(),
@@ -182,13 +183,14 @@ fn a_payload_for_one_that_has_gone_harms_nobody_else() {
         junctura_memory::SegmentMapping::readonly(relay.common.memory.announce(&head).unwrap(), 1 << 20).unwrap();
     assert_eq!(mirror.slice(0, 8).unwrap(), [7; 8]);
 
-    // It goes when the server's end says so.
+    // It is dropped when the server's end sends the order.
     other.write_all(&LinkRecord::Drop(3).to_bytes()).unwrap();
     assert_eq!(relay.round().unwrap(), RoundResult::Moved);
     assert!(!relay.common.memory.knows(3));
 }
 
-/// A relay of the server's end with a short lease, the server's end of its connection, and what stands for the other machine.
+/// A relay of the server's end with a short lease, the server's end of its connection, and a socket that acts as the
+/// other machine.
 fn gate() -> (StreamRelay, UnixCarrier, UnixStream) {
     let (near, far) = UnixCarrier::pair().unwrap();
     let (one, other) = UnixStream::pair().unwrap();
@@ -226,7 +228,7 @@ fn a_segment_that_was_returned_is_forgotten() {
     assert_eq!(relay.common.memory.sink(at, 100).unwrap_err().code(), Code::Protocol);
 }
 
-/// Says that it is there, again and again, until nobody hears it.
+/// Sends heartbeats until the connection ends.
 fn beat(mut other: UnixStream) {
     while other.write_all(LinkRecord::Beat.header().as_bytes()).is_ok() {}
 }
@@ -306,7 +308,7 @@ fn answers_that_nobody_reads_are_not_made_without_end() {
     }
     assert!(relay.common.queue.is_full() && !relay.takes_stream());
     let (mut heard, mut piece) = (0, vec![0; 1 << 20]);
-    // The other end reads; then it is heard again.
+    // The other end reads; then its records are read again.
     while !relay.takes_stream() {
         heard += (&other).read(&mut piece).unwrap();
         relay.round().unwrap();

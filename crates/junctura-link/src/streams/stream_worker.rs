@@ -271,7 +271,7 @@ impl StreamWorker {
         }
         let now = Instant::now();
         if now.duration_since(self.heard) >= self.lease {
-            let cause = format!("nothing was heard from the other end for {:?}", self.lease);
+            let cause = format!("nothing was received from the other end for {:?}", self.lease);
             return Err(Error::new(Code::Disconnected, "", cause));
         }
         if self.queue.is_empty() && now.duration_since(self.said) >= self.lease / BEATS_PER_LEASE {

@@ -1,4 +1,4 @@
-//! What the machine does without a pool: the figures that a pool is measured by.
+//! Figures of the machine without a pool, for comparison.
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -80,7 +80,7 @@ pub(super) fn process_round_trips(time: Duration, program: &ProgramWords) -> Res
     })
 }
 
-/// The other process's part of that.
+/// The part of the other process.
 pub(super) fn echo() -> Result<()> {
     let (mut stdin, mut stdout) = (std::io::stdin().lock(), std::io::stdout().lock());
     let mut byte = [0u8];

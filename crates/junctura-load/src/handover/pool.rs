@@ -1,4 +1,4 @@
-//! What a pool does on this machine.
+//! Figures of a pool on this machine.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::LatencySpread;
 use super::machine::{EchoProcess, spread};
 
-/// A load of less says nothing.
+/// A shorter load is not meaningful.
 const TIME_MIN: Duration = Duration::from_millis(1);
 /// A load that has moved nothing in this time never will.
 const TIME_MAX: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ pub(super) fn small_objects_per_s(time: Duration, program: &ProgramWords) -> Res
     load(time, program, &["--mode", "metadata"])
 }
 
-/// Objects of this size, whose payload lies in shared memory.
+/// Measures objects of this size, whose payload is in shared memory.
 pub(super) fn large_objects_per_s(time: Duration, program: &ProgramWords, bytes: usize) -> Result<f64> {
     load(time, program, &["--mode", "transfer", "--size", &bytes.to_string()])
 }
@@ -82,7 +82,7 @@ pub(super) fn round_trips(time: Duration, program: &ProgramWords, interrupt: &In
     })
 }
 
-/// The other process's part of that.
+/// The part of the other process.
 pub(super) fn answer(url: &str) -> Result<()> {
     let pool = Pool::connect(url)?;
     let options = FollowOptions {
@@ -111,7 +111,7 @@ fn offer(pool: &Pool, space: &str, number: u64) -> Result<()> {
         .map(drop)
 }
 
-/// Waits for the next object, and lets it go.
+/// Waits for the next object, and releases it.
 fn receive(follow: &mut Follow) -> Result<Option<()>> {
     loop {
         match follow.next_item()? {

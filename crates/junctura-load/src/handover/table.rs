@@ -8,7 +8,7 @@ use super::{BenchFigures, LatencySpread};
 
 /// A figure that is this many times worse than it should be is worth a remark.
 const REMARKABLE: f64 = 4.0;
-/// An answer goes through a server twice, which is four wake-ups where the bare one is two.
+/// An answer passes through a server twice, which is four wake-ups where the bare one is two.
 const ANSWER_REMARKABLE: f64 = 8.0;
 
 pub(super) fn write(figures: &BenchFigures, out: &mut StandardOutput) -> Result<()> {
@@ -70,7 +70,7 @@ pub(super) fn write(figures: &BenchFigures, out: &mut StandardOutput) -> Result<
             writeln!(out, "  {what:<30} {figure:>24}   {remark}")?;
         }
     }
-    out.heading("what this means")?;
+    out.heading("interpretation")?;
     for sentence in meaning(figures) {
         writeln!(out, "  {sentence}")?;
     }
@@ -94,7 +94,7 @@ fn meaning(figures: &BenchFigures) -> Vec<String> {
             )
         },
         format!(
-            "A producer and a consumer that exchange files would move {:.0} of them per second; through a pool {:.1} times as many.",
+            "A producer and a consumer that exchange files would move {:.0} files per second; through a pool {:.1} times as many.",
             figures.file_objects_per_s, ratios.large_to_file
         ),
         format!(

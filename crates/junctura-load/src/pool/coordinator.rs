@@ -22,7 +22,7 @@ use crate::pool::{PoolLoadArguments, RetentionEnd, TouchMode};
 use crate::process::{LoadProcess, ProcessTask, died};
 use crate::stamp::{self, now_ns};
 
-/// Time for every process to hear of the start before it comes.
+/// Time for every process to receive the start before it.
 const START_DELAY_NS: u64 = 200_000_000;
 
 pub(crate) fn run(arguments: &PoolLoadArguments) -> Result<()> {
@@ -111,7 +111,7 @@ impl PoolLoadArguments {
         Ok(arguments)
     }
 
-    /// Whether processes come to their end during the load.
+    /// Whether processes end during the load.
     fn may_lose_some(&self) -> bool {
         self.kills.total() + self.cuts > 0
     }
@@ -133,7 +133,7 @@ impl PoolLoadArguments {
         WorkerPlan {
             role,
             index,
-            // Whoever stays to the end must not lose its way there.
+            // A process that stays to the end must not lose its connection.
             url: self.url_for(role).filter(|_| !stays).unwrap_or(url).to_owned(),
             space: self.fields.space(),
             producers: self.producers,
@@ -169,7 +169,7 @@ impl PoolLoadArguments {
         }
     }
 
-    /// Whether consumers take what is left at the end, since nobody can tell how many objects that is.
+    /// Whether consumers take the remaining objects at the end, since their number is unknown.
     fn ends_by_draining(&self) -> bool {
         self.groups > 0 || self.may_lose_some()
     }
@@ -369,7 +369,7 @@ impl<'a> LoadRun<'a> {
         Ok(report)
     }
 
-    /// Hears the words of all processes until enough of the wanted kind came.
+    /// Reads the reports of all processes until enough of the wanted kind were received.
     fn hear_until(
         &mut self,
         enough: impl Fn(&[LoadWorker], usize) -> bool,
@@ -398,7 +398,7 @@ impl<'a> LoadRun<'a> {
     fn take_in(&mut self, heard: Option<(usize, Option<Word>)>) -> Result<Option<Word>> {
         let (at, word) = heard.ok_or_else(died)?;
         let may_be_cut = self.may_be_cut(at);
-        // The road may be cut before it has come in; whoever replaces it waits for it to heal.
+        // The network may be cut before it has connected; its replacement waits until the network is back.
         let is_cut = |code: &str, worker: &LoadWorker| {
             let is_first = self.arguments.cuts > 0 && worker.plan.life == 0 && !worker.is_ready;
             code == Code::Disconnected.name() || is_first && code == Code::Unavailable.name()
@@ -417,7 +417,7 @@ impl<'a> LoadRun<'a> {
             )),
             Some(Word::Ready) => {
                 worker.is_ready = true;
-                // One that came later has been told already when the load began.
+                // A later process has got its start time when the load began.
                 Ok(self.at_ns.is_none().then_some(Word::Ready))
             }
             Some(Word::Progress { done }) => {
@@ -479,7 +479,7 @@ impl<'a> LoadRun<'a> {
         Ok(())
     }
 
-    /// Tells an order to some of the processes that go on.
+    /// Sends an order to some of the processes that still run.
     pub(crate) fn tell(&mut self, whom: impl Fn(usize, &LoadWorker) -> bool, order: &CoordinatorOrder) -> Result<()> {
         for (at, worker) in self.workers.iter_mut().enumerate() {
             if worker.figures.is_none() && whom(at, worker) {
@@ -526,7 +526,7 @@ impl LoadWorker {
     }
 }
 
-/// What the server says of itself.
+/// The server's own figures.
 pub(crate) struct ServerFigures {
     cpu_ns: u64,
     visible: u64,
@@ -561,7 +561,7 @@ impl ServerFigures {
         })
     }
 
-    /// Objects of a load that nobody took, or that stayed though those who were to take them did.
+    /// Objects of a load that were not received, or that stayed though all their consumers released them.
     fn left_since(&self, before: &Self, arguments: &PoolLoadArguments) -> u64 {
         let takes_all = arguments.ends_by_draining() || arguments.retention == RetentionEnd::Group;
         let is_alone = arguments.pool.is_none() && takes_all;

@@ -1,4 +1,5 @@
-//! The end of a load in which processes come and go: everyone leaves but those that then take what is left.
+//! The end of a load in which processes are replaced: all processes leave except those that then take the remaining
+//! objects.
 
 use indicatif::ProgressBar;
 use junctura::{Pool, Result};

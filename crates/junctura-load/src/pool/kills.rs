@@ -1,12 +1,13 @@
-//! Killing processes while the load goes on, each of them replaced by another: whom and when is drawn from a seed.
+//! Kills processes during the load and replaces each: the times and the victims are drawn from a seed.
 //!
 //! ```text
 //!   --kills producers=1,members=2 --seed 7
 //!      start ----+---------+-------------------+----- 9/10 of the time ---> end
 //!             member    producer            member    times and victims are random, the same for the same seed
 //! ```
-//! The same seed draws the same plan; what a process was about when it died is chance. Nobody waits for the pool to notice a
-//! death before the next process starts. Only at the end, before what is left is taken, is every death awaited.
+//! The same seed draws the same plan; the state of a process at its kill is random. The next process starts before the
+//! pool has noticed the disconnect. Only at the end, before the remaining objects are taken, is every disconnect
+//! awaited.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::pool::plan::WorkerRole;
 use crate::pool::report::WorkerFigures;
 use crate::stamp::now_ns;
 
-/// Whom a kill is meant for.
+/// The target of a kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KillTarget {
     Producer,
@@ -70,7 +71,7 @@ impl FromStr for KillCounts {
 
 const COUNT_MAX: u32 = 100_000;
 
-/// One kill: so long after the start, one of those that are of this kind then.
+/// One kill: its time after the start, and its kind; one of the processes of this kind is chosen then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PlannedKill {
     after_ns: u64,
@@ -115,7 +116,7 @@ impl PlanRandom {
     }
 }
 
-/// Those that were killed and whose end the pool has not told of yet.
+/// Killed processes whose disconnect the pool has not reported yet.
 pub(crate) struct UnreportedKills {
     left: Subscription,
     awaited: Vec<u32>,
@@ -129,7 +130,8 @@ impl UnreportedKills {
         })
     }
 
-    /// Waits until the pool has noticed them all: nothing of theirs comes any more, and what they held is others'.
+    /// Waits until the pool has noticed all of them: nothing more arrives from them, and others have the objects that
+    /// they held.
     fn await_all(&mut self) -> Result<()> {
         while !self.awaited.is_empty() {
             let event = self.left.next_event()?.ok_or_else(|| {
@@ -160,7 +162,7 @@ impl KillTarget {
 }
 
 impl LoadRun<'_> {
-    /// Kills processes while the load goes on; others take their places.
+    /// Kills processes during the load and replaces them.
     pub(crate) fn kill_some(&mut self) -> Result<()> {
         let from_ns = self.at_ns.unwrap_or_default();
         let time = self.arguments.warmup + self.arguments.duration;
@@ -180,7 +182,7 @@ impl LoadRun<'_> {
         self.deaths.as_mut().map_or(Ok(()), UnreportedKills::await_all)
     }
 
-    /// One of those that the kill may mean, once there is one that has begun.
+    /// Chooses a process for the kill, once one has begun.
     fn victim(&mut self, kill: PlannedKill) -> Result<usize> {
         loop {
             let may_die: Vec<usize> = (0..self.workers.len())
@@ -193,11 +195,12 @@ impl LoadRun<'_> {
         }
     }
 
-    /// Whether a process that has lost its connection is one of those that may, and not one too many.
+    /// Whether a process that has lost its connection is an expected one, within the expected number.
     pub(crate) fn may_be_cut(&self, at: usize) -> bool {
         let worker = &self.workers[at];
         let replaced = self.workers.iter().filter(|worker| worker.plan.life > 0).count();
-        // Who takes the rest in the end has to be there until then; before it came in, another may come in its place.
+        // The process that takes the rest at the end must exist until then; before it has connected, another may
+        // replace it.
         let stays = worker.plan.group.is_some() && worker.plan.closes && worker.is_ready;
         let is_of_load = matches!(worker.plan.role, WorkerRole::Producer | WorkerRole::Consumer);
         is_of_load && !stays && replaced < (self.arguments.kills.total() + self.arguments.cuts) as usize
@@ -205,7 +208,7 @@ impl LoadRun<'_> {
 
     pub(crate) fn replace(&mut self, at: usize) -> Result<()> {
         let victim = &mut self.workers[at];
-        // Nothing more is expected of it.
+        // Nothing more is expected from it.
         victim.figures = Some(WorkerFigures {
             done: vec![victim.done],
             ..WorkerFigures::default()
@@ -215,7 +218,7 @@ impl LoadRun<'_> {
         let mut plan = victim.plan.clone();
         plan.life += 1;
         plan.index = self.index_of_next(plan.role);
-        // Of one that never came in nobody tells.
+        // No disconnect is reported for one that never connected.
         if let Some(deaths) = &mut self.deaths
             && has_come
         {

@@ -1,4 +1,4 @@
-//! What the server takes while a load goes on: looked at three times, so that what grows is seen.
+//! The server's memory during a load, sampled three times to show growth.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::pool::coordinator::ServerFigures;
 use crate::pool::report::{LoadTimes, ServerMemory};
 use crate::stamp::now_ns;
 
-/// Looks at the server's memory when the time has come.
+/// Samples the server's memory at the due times.
 pub(crate) struct MemoryWatch<'a> {
     pool: &'a Pool,
     /// When it is still to be looked at.
@@ -41,7 +41,7 @@ impl<'a> MemoryWatch<'a> {
         Ok(None)
     }
 
-    /// What was seen; what is still to be seen is looked at now.
+    /// Returns the samples; takes the missing ones now.
     pub(crate) fn finish(mut self) -> Result<LoadTimes> {
         while !self.due_ns.is_empty() {
             self.take()?;

@@ -92,7 +92,7 @@ pub(crate) struct PoolLoadArguments {
     /// Number of consumer groups, each of which receives every object (default: each object has one consumer)
     #[arg(long, value_name = "N", default_value_t = 0)]
     groups: u32,
-    /// With --groups: number of consumers outside all groups; each object goes to one of them
+    /// With --groups: number of consumers outside all groups; each object is received by one consumer
     #[arg(long, value_name = "N", default_value_t = 0)]
     followers: u32,
     /// Retention of an object: until all receivers have released it, or until the group of its only

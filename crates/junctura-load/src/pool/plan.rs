@@ -1,4 +1,4 @@
-//! What one process of a load is to do, and the memory that takes.
+//! The task of one process of a load, and the memory that it takes.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::load::LoadSpace;
 use crate::pool::{RetentionEnd, TouchMode};
 
-/// What a process is to do.
+/// The task of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum WorkerRole {
@@ -26,7 +26,7 @@ pub(crate) struct WorkerPlan {
     pub(crate) url: String,
     pub(crate) space: LoadSpace,
     pub(crate) producers: u32,
-    /// All producers there will be: whoever replaces a killed one has a number of its own.
+    /// The number of all producers: the replacement of a killed one has a number of its own.
     pub(crate) producers_in_all: u32,
     /// Consumers that are in no group and share the objects by member.
     pub(crate) sharers: u32,
@@ -56,19 +56,19 @@ pub(crate) struct WorkerPlan {
     pub(crate) history: Option<PathBuf>,
 }
 
-/// Slots that producers go through before they come to the first again, in bytes, all producers together.
+/// Slots that producers use before they reuse the first one, in bytes, all producers together.
 const ROTATION_BYTES: usize = 512 << 20;
 /// Slots that a consumer may hold while its releases are under way.
 const SLOTS_UNDER_WAY: usize = 256;
 
-/// Bytes of the slot that a payload lies in: there are four sizes between powers of two.
+/// Bytes of the slot of a payload: there are four sizes between powers of two.
 fn slot_bytes(payload_bytes: u64) -> u64 {
     let step = (payload_bytes.next_power_of_two() / 8).max(64);
     payload_bytes.next_multiple_of(step)
 }
 
 impl WorkerPlan {
-    /// Slots that a producer goes through before it comes to the first again.
+    /// Slots that a producer uses before it reuses the first one.
     pub(crate) fn slots_in_rotation(&self) -> usize {
         (ROTATION_BYTES / self.producers as usize / self.payload_bytes).max(1)
     }
@@ -79,8 +79,8 @@ impl WorkerPlan {
         self.slots_in_rotation() + self.window as usize + staged + SLOTS_UNDER_WAY / self.producers as usize
     }
 
-    /// Memory that all producers together need of a pool: not much more than they take before the run, so that whoever runs
-    /// ahead waits for slots and not for the system to make pages.
+    /// Memory that all producers together need of a pool: not much more than they take before the run, so that a
+    /// producer that runs ahead waits for slots and not for the system to make pages.
     pub(crate) fn budget_bytes(&self) -> u64 {
         const LARGEST_SEGMENT_BYTES: u64 = 64 << 20;
         const INLINE_BYTES: u64 = 256 << 20;
@@ -88,12 +88,12 @@ impl WorkerPlan {
         INLINE_BYTES.saturating_sub(slots) + u64::from(self.producers) * (slots + LARGEST_SEGMENT_BYTES)
     }
 
-    /// Which share an ensemble member is in, of those that consumers in no group have.
+    /// The share of an ensemble member, among the consumers that are in no group.
     pub(crate) fn share_of(&self, member: u32) -> usize {
         (member % self.sharers.max(1)) as usize
     }
 
-    /// How many receive each object: the groups, and one of those in none.
+    /// The number of receivers of each object: the groups, and one consumer outside all groups.
     pub(crate) fn readers(&self) -> u32 {
         self.groups + u32::from(self.sharers > 0)
     }
@@ -117,7 +117,7 @@ impl WorkerPlan {
         (0..self.sharers.max(1)).map(of_share).collect()
     }
 
-    /// What the process calls itself.
+    /// The name of the process.
     pub(crate) fn name(&self) -> String {
         let letter = match self.role {
             WorkerRole::Producer => 'p',

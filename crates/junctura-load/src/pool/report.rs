@@ -1,4 +1,4 @@
-//! What was measured, by one process and in all.
+//! Measurements of one process and of all together.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ impl<'de> Deserialize<'de> for LatencyHistogram {
     }
 }
 
-/// What one process measured.
+/// The measurements of one process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct WorkerFigures {
     /// Objects within the measured time.
@@ -82,19 +82,19 @@ pub(crate) struct LatencyMicros {
     pub(crate) p999: f64,
 }
 
-/// What the server takes, in MiB.
+/// The server's memory, in MiB.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[expect(clippy::struct_field_names, reason = "units come last")]
+#[expect(clippy::struct_field_names, reason = "units are suffixes")]
 pub(crate) struct ServerMemory {
     /// Of its process; segments of payloads are shared, and count as far as it has looked at them.
     pub(crate) rss_mib: f64,
-    /// Of its process alone: what it keeps of objects, names and clients.
+    /// Of its process alone: its records of objects, names and clients.
     pub(crate) rss_anon_mib: f64,
     /// Of its budget.
     pub(crate) used_mib: f64,
 }
 
-/// The same while the load goes on: when its time begins to be measured, in the middle of it, and when it is over.
+/// Samples during the load: at the start of the measured time, in the middle, and at the end.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct LoadTimes {
     pub(crate) begin: ServerMemory,
@@ -104,7 +104,7 @@ pub(crate) struct LoadTimes {
     pub(crate) growth_mib: f64,
 }
 
-/// What a load measured in all; its JSON is what `--json` prints.
+/// The measurements of a load; its JSON is the output of `--json`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct LoadReport {
     pub(crate) objects_per_s: f64,

@@ -75,7 +75,7 @@ struct LoadedStore<'a> {
     url: String,
     objects: RowObjects,
     progress: ProgressBar,
-    /// Plain files, beside the data of the store where these lie in a folder.
+    /// Plain files, beside the data of the store if it is in a folder.
     plain: TempDir,
     /// The store, where it is for this row alone.
     _folder: Option<TempDir>,
@@ -189,7 +189,7 @@ impl<'a> LoadedStore<'a> {
         WorkerGroup::start(&self.arguments.program, plans, self.interrupt, &self.progress)?.go()
     }
 
-    /// Makes the index, where one is wanted; says how long that took.
+    /// Makes the index, if requested; returns how long that took.
     fn checkpoint(&self) -> Result<Option<f64>> {
         if self.arguments.catalogue == CatalogueSource::Log {
             return Ok(None);
@@ -243,7 +243,7 @@ fn open(url: &str) -> Result<Store> {
     Ok(store)
 }
 
-/// Where plain files are written: beside the store's data, or on this machine, where those lie in no folder.
+/// The folder of plain files: beside the store's data, or on this machine, if the store is in no folder.
 fn folder_of_plain(store: &Store, url: &str) -> Result<PathBuf> {
     let uri = store.uri("data/x");
     if uri.starts_with("memory:") {

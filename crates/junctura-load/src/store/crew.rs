@@ -13,7 +13,7 @@ use crate::messages::{CoordinatorOrder, WorkerReport};
 use crate::process::{Heard, LoadProcess, ProcessTask, died};
 use crate::stamp::now_ns;
 
-/// Time for every process to hear of the start before it comes.
+/// Time for every process to receive the start before it.
 const START_DELAY_NS: u64 = 50_000_000;
 /// How long Ctrl-C may have to wait.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -59,7 +59,7 @@ impl<'a> WorkerGroup<'a> {
         })
     }
 
-    /// Lets them begin together; those who follow are told when the others are done.
+    /// Starts all processes together; processes that run until the end are stopped when the others are done.
     pub(super) fn go(mut self) -> Result<WorkerResults> {
         while self.members.iter().any(|member| !member.is_ready) {
             self.hear()?;
@@ -116,7 +116,7 @@ impl<'a> WorkerGroup<'a> {
     }
 }
 
-/// What each process has done.
+/// The results of each process.
 pub(super) struct WorkerResults(Vec<(StoreRole, LaneFigures)>);
 
 impl WorkerResults {

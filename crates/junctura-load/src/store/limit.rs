@@ -1,4 +1,5 @@
-//! What a disk allows: the bytes of a lane's objects, appended to a plain file, and synced as often as a writer flushes.
+//! The limit of a disk: the bytes of a lane's objects, appended to a plain file, and synced as often as a writer
+//! flushes.
 
 use std::fs::File;
 use std::io::{Error as IoError, Write};

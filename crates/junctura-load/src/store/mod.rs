@@ -5,9 +5,9 @@
 //!                      + read back
 //!            limit ──► fill  ─► (checkpoint) ─► re-write + read   pattern b: what is read is re-written meanwhile
 //! ```
-//! Each of these is done by `--writers` processes of `--threads` lanes each, and there are as many readers as writers. Lane `l` of
-//! `L` has the objects `n % L == l`: whoever writes and whoever reads knows from `n` what an object is called and what is in it.
-//! A row of the table has a forecast of its own, so that rows may lie in one store.
+//! Each step is done by `--writers` processes of `--threads` lanes each, and there are as many readers as writers. Lane
+//! `l` of `L` has the objects `n % L == l`: writers and readers derive the name and the content of an object from `n`.
+//! A row of the table has a forecast of its own, so that several rows may share a store.
 
 mod arguments;
 mod coordinator;
@@ -35,7 +35,7 @@ use self::objects::RowObjects;
 use crate::messages::{OrderReader, WorkerReport, begin, listen, say, sleep};
 use crate::stamp::now_ns;
 
-/// What a process does.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum StoreRole {
     /// Writes the bytes into plain files.
@@ -50,13 +50,13 @@ enum StoreRole {
 }
 
 impl StoreRole {
-    /// Whether it goes on until it is told that the others are done.
+    /// Whether it runs until the others are done.
     fn follows(self) -> bool {
         matches!(self, StoreRole::ReaderBack | StoreRole::ReaderAgain)
     }
 }
 
-/// What one process of a store's load is to do.
+/// The task of one process of a store's load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StorePlan {
     role: StoreRole,
@@ -72,7 +72,7 @@ pub(crate) struct StorePlan {
     read_back: f64,
 }
 
-/// What a process, or one of its lanes, has done.
+/// The results of a process, or of one of its lanes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LaneFigures {
     written: u64,
@@ -88,7 +88,7 @@ pub(crate) struct LaneFigures {
 }
 
 impl LaneFigures {
-    /// Of all who worked side by side: objects add up, and the longest time counts.
+    /// Adds the results of parallel lanes: objects add up, and the longest time counts.
     fn add(&mut self, other: &LaneFigures) {
         self.written += other.written;
         self.listed += other.listed;
@@ -101,12 +101,12 @@ impl LaneFigures {
     }
 }
 
-/// One of those in a process that work side by side. What it needs is there before the start.
+/// One of the parallel lanes of a process. Its resources are ready before the start.
 trait LoadLane: Send {
     fn run(&mut self, start: &LaneStart) -> Result<LaneFigures>;
 }
 
-/// When lanes begin, what they hear, and whom they tell how far they are.
+/// The start time of lanes, the orders that they read, and the receiver of their progress.
 #[derive(Default)]
 struct LaneStart {
     at_ns: u64,
@@ -120,7 +120,7 @@ impl LaneStart {
         now_ns().saturating_sub(self.at_ns)
     }
 
-    /// Tells of one more object, now and then.
+    /// Reports progress, from time to time.
     fn did_one(&self) -> Result<()> {
         const WORD_EVERY_NS: u64 = 200_000_000;
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -182,7 +182,7 @@ impl StorePlan {
     }
 }
 
-/// The store of a process, which the first one opens who needs it.
+/// The store of a process, opened on first use.
 struct OpenedStore {
     url: String,
     store: Mutex<Option<Store>>,

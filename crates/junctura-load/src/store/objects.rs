@@ -1,4 +1,4 @@
-//! The objects of a row: how they are called, who has them, and what is in them.
+//! The objects of a row: their names, their lanes, and their content.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::load::{LoadNames, LoadSpace, begin_of};
 use crate::stamp::{self, PayloadStamp};
 
-/// The schema of all of them.
+/// Their schema.
 pub(super) const SCHEMA: &str = "mars";
 
 /// See the module.
@@ -24,11 +24,11 @@ pub(super) struct RowObjects {
     pub(super) every: u64,
     /// Writers, and readers: processes times threads.
     pub(super) lanes: u64,
-    /// All of them are in one dataset; else those of each lane are in one of their own.
+    /// All objects are in one dataset; else those of each lane are in one of their own.
     pub(super) is_contended: bool,
     /// Which forecast they are of.
     pub(super) row: u64,
-    /// What no other run has.
+    /// The part that is unique to this run.
     pub(super) run: u64,
 }
 

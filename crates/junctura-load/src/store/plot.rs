@@ -1,7 +1,8 @@
 //! The rows of the table as a picture, which Python draws with matplotlib.
 //!
-//! The program is there before the first row is measured: nobody loads a disk for an hour to hear that there is no matplotlib. If it dies
-//! later, that is told with the next row and by the exit status, and the load goes on: the rows are worth more than their picture.
+//! The program is started before the first row is measured, so that a missing matplotlib shows before an hour of load.
+//! If it crashes later, the next row and the exit status report that, and the load continues: the rows are worth more
+//! than their picture.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write as _};
@@ -55,7 +56,7 @@ impl RatePlot {
         }
     }
 
-    /// One more row, as long as there is somebody to draw it.
+    /// Adds a row, as long as the program runs.
     pub(super) fn add(&mut self, row: &RateRow) {
         let line = serde_json::to_string(row).unwrap_or_default();
         let rows = self.rows.as_mut();

@@ -78,7 +78,7 @@ impl ReadingLane {
         Ok((listing, found))
     }
 
-    /// Reads all that is there of what it is to read; says how many that were.
+    /// Reads all existing objects of its share; returns their number.
     fn pass(&mut self, start: &LaneStart) -> Result<usize> {
         let (listing, found) = self.list()?;
         let began = now_ns();
@@ -108,7 +108,7 @@ impl ReadingLane {
             Err(error) if error.code() == Code::Corrupt => None,
             Err(error) => return Err(error),
         };
-        // An older version than before, or one that nobody wrote, is as bad as one that is damaged.
+        // An older version than before, or one that was never written, is as bad as a damaged one.
         let sound = version.filter(|&version| version <= self.last && Some(version) >= wanted.seen);
         if sound.is_none() {
             say!("junctura: damaged: {key} at {}", object.location());
@@ -133,7 +133,7 @@ impl ReadingLane {
                 self.figures.read_ns = start.elapsed_ns();
             }
             if is_over {
-                // Nobody writes any more: it says nothing about reading beside writers.
+                // No writer is left: this pass is no measurement of reading beside writers.
                 if self.role == StoreRole::ReaderAgain && before.read > 0 {
                     self.figures = LaneFigures {
                         damaged: self.figures.damaged,

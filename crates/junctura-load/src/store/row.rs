@@ -1,11 +1,11 @@
-//! A row of the table: what so many writers and readers reached.
+//! A row of the table: the rates of so many writers and readers.
 
 use serde::Serialize;
 
 use super::LaneFigures;
 use super::arguments::{AccessPattern, CatalogueSource, LoadPreset};
 
-/// What was measured; its JSON is a line of what `--json` prints. A rate is that of all processes together.
+/// The measurements of a row; its JSON is a line of the output of `--json`. A rate is that of all processes together.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct RateRow {
     /// Processes that write, and as many that read.
@@ -19,7 +19,7 @@ pub(super) struct RateRow {
     /// Every byte is read and compared with its checksum.
     pub(super) read_per_s: f64,
     pub(super) read_gib_per_s: f64,
-    /// What was read back while it was written, from the start to the last object.
+    /// Objects read back while they were written, from the start to the last object.
     pub(super) read_back_per_s: Option<f64>,
     pub(super) read_back_gib_per_s: Option<f64>,
     /// A plain write of the same bytes, synced as often.
@@ -33,7 +33,7 @@ pub(super) struct RateRow {
     pub(super) run: RowSubject,
 }
 
-/// What the row is of.
+/// The subject of the row.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct RowSubject {
     pub(super) pattern: AccessPattern,
@@ -51,7 +51,7 @@ pub(super) struct RowSubject {
     pub(super) payload_touched: &'static str,
 }
 
-/// What each kind of process has done.
+/// The results of each kind of process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RowFigures {
     pub(super) limit: LaneFigures,

@@ -1,4 +1,4 @@
-//! A standing selector where it is filed: what an object that meets it is compared with, the likeliest to fail first.
+//! A standing selector in the index: the comparisons with a candidate object, the likeliest to fail first.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

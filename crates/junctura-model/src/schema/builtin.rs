@@ -44,7 +44,7 @@ impl Schema {
     /// Whether selectors mean its objects only if they name what only it has.
     #[must_use]
     pub fn is_aside(&self) -> bool {
-        // Somebody may have a schema of his own of this name.
+        // A user may have a different schema of this name.
         let is_piece = |piece: Arc<Schema>| piece.fingerprint() == self.fingerprint();
         self.name() == Self::PIECE && Self::piece().is_some_and(is_piece)
     }

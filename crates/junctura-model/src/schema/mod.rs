@@ -55,6 +55,13 @@ pub enum SameKey {
 
 /// The guarantee when an offer returns, set by the offer, or else by its schema. A schema may name any, so that one
 /// file serves differently configured pools.
+///
+/// ```
+/// # use junctura_model::Durability;
+/// // An offer that returns when its object is archived.
+/// let durability = Some(Durability::Durable);
+/// assert_ne!(durability, Some(Durability::Memory));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// The payload is in the memory of the server.

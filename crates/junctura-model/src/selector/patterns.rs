@@ -130,7 +130,7 @@ impl PatternCache {
 /// Whether compiling the regular expressions of a selector may take longer than some 100 µs: they are more than short texts.
 #[must_use]
 pub fn is_costly(selector: &str) -> bool {
-    // Whoever cannot be read is refused before anything is compiled.
+    // An invalid selector is refused before anything is compiled.
     selector.contains('~')
         && parser::parse(selector).is_ok_and(|syntax| cheap_bytes(&syntax, CHEAP_BYTES_MAX).is_none())
 }

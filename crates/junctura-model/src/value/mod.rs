@@ -56,6 +56,12 @@ pub struct Kind {
 }
 
 /// A user's value of an attribute.
+///
+/// ```
+/// # use junctura_model::Given;
+/// let attributes = [("param", Given::Text("2t")), ("step", Given::Integer(6))];
+/// assert_ne!(attributes[0].1, attributes[1].1);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Given<'a> {
     /// A text, parsed by the attribute's type.

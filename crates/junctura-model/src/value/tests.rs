@@ -1,8 +1,8 @@
-//! Every type: what it takes, what it refuses, how it orders.
+//! Every type: accepted values, refused values, order.
 
 #![expect(
     clippy::excessive_precision,
-    reason = "what a user writes may be more than a float holds"
+    reason = "a user may write more digits than a float holds"
 )]
 
 use super::*;

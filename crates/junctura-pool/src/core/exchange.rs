@@ -1,7 +1,7 @@
-//! The exchange of objects between clients: how they come, are given to those who want them, and leave.
+//! The exchange of objects between clients: their offer, their delivery to matching interests, and their removal.
 //!
-//! It owns every state that the life of an object depends on, and knows no connections and no end of the pool: requests and time come from
-//! [`Core`](crate::core::Core), which calls it and is never called by it.
+//! It owns every state that the life of an object depends on, and is independent of connections and of the end of the
+//! pool: [`Core`](crate::core::Core) passes requests and time to it; it never calls the core.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::core::objects::retention_by_name::RetentionByName;
 use crate::core::objects::table::ObjectTable;
 use crate::core::objects::withdrawals::WithdrawalQueue;
 
-/// See the module's page.
+/// The state of the exchange; see the module.
 pub(in crate::core) struct ObjectExchange {
     pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) asked: ClientRequests,

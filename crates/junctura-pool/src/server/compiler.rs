@@ -16,7 +16,7 @@ struct CompileTask {
     text: String,
 }
 
-/// The thread, and the selectors that it has read. One client has at most one of them.
+/// The thread, and its parsed selectors. A client has at most one selector here.
 pub(super) struct SelectorCompiler {
     tasks: Option<Sender<CompileTask>>,
     done: Receiver<(u32, PreparedSelector)>,

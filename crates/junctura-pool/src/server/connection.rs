@@ -27,7 +27,7 @@ pub(super) struct ClientConnection {
     /// It ends when what is queued was sent.
     pub(super) is_closing: bool,
     pub(super) turn: ReadTurn,
-    /// Its client has died; what it said before is still read.
+    /// Its client has crashed; data sent before is still read.
     pub(super) last_words: Option<LastWords>,
     waits_for: ReadyEvents,
 }
@@ -51,12 +51,12 @@ impl ClientConnection {
         }
     }
 
-    /// The connection goes on through rings once everything up to here has gone over the socket.
+    /// Continues the connection through rings once everything queued so far has been sent over the socket.
     pub(super) fn switch_to_rings(&mut self, rings: (ConnectionRings, Parts)) -> Result<()> {
         self.carrier.pass_rings(&mut self.outbox, rings)
     }
 
-    /// Says why it ends, if that can be sent at once.
+    /// Sends the error for which the connection ends, if that is possible without blocking.
     pub(super) fn refuse(&mut self, request: u64, error: &Error) {
         let queued = self.outbox.push(|out| Reply::Failed(error.into()).encode(request, out));
         if queued.is_ok() {
@@ -64,12 +64,12 @@ impl ClientConnection {
         }
     }
 
-    /// What rings when something comes through a ring, once there is one.
+    /// Returns the descriptor that signals data in a ring, once there is one.
     pub(super) fn bell(&mut self) -> Option<BorrowedFd<'_>> {
         self.carrier.incoming().bell()
     }
 
-    /// Takes what has come, as far as there is room; nothing while frames of before are left over.
+    /// Takes received data, as far as there is room; nothing while earlier frames are left.
     pub(super) fn receive(&mut self, inbox: &mut Inbox) -> Result<ReceiveResult> {
         if self.turn.has_leftover {
             return Ok(ReceiveResult::Full);
@@ -77,12 +77,12 @@ impl ClientConnection {
         self.carrier.receive(inbox)
     }
 
-    /// Whether what it says is taken.
+    /// Whether its data is read.
     pub(super) fn is_heard(&self) -> bool {
         !self.is_paused && !self.is_closing && !self.turn.is_last
     }
 
-    /// Whether something has come already that no descriptor will tell of, and can be answered.
+    /// Whether there is received data that no descriptor will signal, and that can be answered.
     pub(super) fn has_more(&mut self) -> bool {
         self.is_heard()
             && !self.turn.waits_for_selector()
@@ -109,7 +109,7 @@ impl ClientConnection {
         self.is_closing && self.outbox.is_empty()
     }
 
-    /// What is to be waited for from now on, if it is not what was waited for.
+    /// Returns the events to wait for from now on, if they have changed.
     pub(super) fn changed_interest(&mut self) -> Option<ReadyEvents> {
         let interest = ReadyEvents {
             readable: self.is_heard() && !self.turn.waits_for_selector(),
@@ -123,14 +123,14 @@ impl ClientConnection {
     }
 }
 
-/// Of a client that has died: what is still read, and why it is lost then.
+/// The last data of a crashed client, and the reason of its end.
 pub(super) struct LastWords {
     reason: String,
     reads_left: u32,
 }
 
 impl LastWords {
-    /// A child that has inherited the connection may go on talking.
+    /// A child that has inherited the connection may continue to send.
     const READS_MAX: u32 = 256;
 
     pub(super) fn new(reason: &str) -> Self {
@@ -144,7 +144,7 @@ impl LastWords {
         self.reason
     }
 
-    /// After a read of all that had come: the reason, when nothing had or so much was read.
+    /// After a read of all received data: returns the reason, when there was none or so much was read.
     pub(super) fn is_over(&mut self, has_come: bool) -> Option<String> {
         self.reads_left -= 1;
         (!has_come || self.reads_left == 0).then(|| std::mem::take(&mut self.reason))

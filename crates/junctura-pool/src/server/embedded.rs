@@ -18,10 +18,10 @@ pub struct EmbeddedServer {
 }
 
 impl Server {
-    /// Starts a server on a thread of its own, at an address that nobody can guess.
+    /// Starts a server on a thread of its own, at a random address.
     ///
     /// # Errors
-    /// What [`Server::bind`] says, and `Io` when the system gives no thread.
+    /// Those of [`Server::bind`], and `Io` when the system provides no thread.
     pub fn start_embedded(options: ServerOptions) -> Result<EmbeddedServer> {
         let server = Server::bind(&private_address()?, options)?;
         let (address, stopper) = (server.address().clone(), server.stopper());
@@ -43,7 +43,7 @@ impl Server {
 }
 
 impl EmbeddedServer {
-    /// Where it listens: what children connect to.
+    /// Returns its address, to which children connect.
     #[must_use]
     pub fn address(&self) -> &ServerAddress {
         &self.address
@@ -64,10 +64,10 @@ impl Drop for EmbeddedServer {
     }
 }
 
-/// An address that nobody can guess, in the abstract space: it leaves no file behind, and goes with the process.
+/// Returns a random address in the abstract namespace: it leaves no file behind, and ends with the process.
 ///
 /// # Errors
-/// `Io` when the system gives no random numbers.
+/// `Io` when the system provides no random numbers.
 pub fn private_address() -> Result<ServerAddress> {
     let mut random = [0u8; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())

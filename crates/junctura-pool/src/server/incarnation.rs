@@ -5,9 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use junctura_transport::ServerAddress;
 
-/// The number of the life that begins now, in microseconds of the clock: pools that begin at almost the same time are told
-/// apart, so that a cursor of one is refused by the other. Within a process no number comes twice. For an address with a
-/// directory the last one is kept beside the socket, so that a clock that was set back does not bring an old number again.
+/// Returns the number of a new incarnation, in microseconds of the clock: pools that begin at almost the same time
+/// differ, so that one refuses a cursor of the other. Within a process all numbers differ. For an address with a
+/// directory the last one is stored beside the socket, so that a clock that was set back does not repeat a number.
 pub(super) fn next(address: &ServerAddress) -> u64 {
     let clock = SystemTime::now()
         .duration_since(UNIX_EPOCH)

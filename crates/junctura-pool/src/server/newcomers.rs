@@ -26,14 +26,14 @@ impl ServerNewcomers {
         self.waiting.push_back((client, now));
     }
 
-    /// A client has introduced itself, or is gone.
+    /// Removes a client that has introduced itself, or has disconnected.
     pub(super) fn remove(&mut self, client: u32) {
         if let Some(at) = self.waiting.iter().position(|(waiting, _)| *waiting == client) {
             self.waiting.remove(at);
         }
     }
 
-    /// Whether one has to go before another one is added.
+    /// Whether one must be evicted before another one is added.
     pub(super) fn are_too_many(&self) -> bool {
         self.waiting.len() >= NEWCOMERS_MAX
     }

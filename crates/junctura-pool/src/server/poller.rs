@@ -10,17 +10,17 @@ use rustix::event::{Timespec, epoll};
 
 use super::io;
 
-/// What a connection is ready for.
+/// The events for which a connection is ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReadyEvents {
-    /// Something has come, or the end.
+    /// Data was received, or the end.
     pub(super) readable: bool,
     pub(super) writable: bool,
-    /// The client is gone.
+    /// The client has disconnected.
     pub(super) ended: bool,
 }
 
-/// Who woke the server.
+/// The source of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WakeupSource {
     Alarm,
@@ -118,7 +118,7 @@ struct PollPatience {
 }
 
 impl PollPatience {
-    /// Looking goes on while it finds work one time in so many.
+    /// Spinning continues while it finds work at least one time in so many.
     const ONE_IN: u32 = 4;
     /// Else one wait in so many begins with a look.
     const SELDOM: u32 = 64;
@@ -150,7 +150,7 @@ impl EventPoller {
     }
 
     pub(super) fn add(&self, fd: BorrowedFd<'_>, wakeup: WakeupSource) -> Result<()> {
-        // A bell tells each ringing once, so nobody has to answer it.
+        // A bell signals each ringing once, so it needs no reset.
         let flags = match wakeup {
             WakeupSource::Bell { .. } => epoll::EventFlags::IN | epoll::EventFlags::ET,
             _ => epoll::EventFlags::IN,
@@ -207,7 +207,7 @@ impl EventPoller {
         Ok(())
     }
 
-    /// Notes that the alarm has gone off.
+    /// Resets the alarm after it has fired.
     pub(super) fn answer_alarm(&mut self) {
         self.alarm.answer();
     }

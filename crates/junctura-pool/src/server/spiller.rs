@@ -1,4 +1,4 @@
-//! The thread that writes to the file tier, so that a slow disk keeps nobody waiting who does not need it.
+//! The thread that writes to the file tier, so that a slow disk blocks only the clients that need it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use junctura_model::{Code, Error, Result};
 use super::poller;
 use crate::SpillConfig;
 
-/// What the thread does, one after the other.
+/// A request to the thread; requests are done in order.
 pub(super) enum SpillRequest {
     /// Copies a payload out of a segment.
     Copy {

@@ -1,15 +1,15 @@
-//! How much is said, and in how many pieces: many small messages are to travel in few.
+//! Counters of messages and of system calls: many small messages are sent in few calls.
 
 use serde::Serialize;
 
-/// What a server has read and written since it began, all clients together.
+/// The server's reads and writes since it began, all clients together.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct ServerTraffic {
     /// Times that the server slept and was woken.
     pub(super) wakeups: u64,
-    /// Times that it took from a client what had come.
+    /// Times that it read received data of a client.
     pub(super) reads: u64,
-    /// Messages that came with these.
+    /// Messages in these reads.
     pub(super) frames_read: u64,
     pub(super) bytes_read: u64,
     /// Times that it gave a client what was there for it.

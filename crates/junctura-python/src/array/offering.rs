@@ -31,7 +31,6 @@ impl PyPool {
     ///     memory in one dimension, or a list of arrays, one for each slab. An allocation is transferred, not copied.
     /// layout : Layout or str
     ///     The layout of the whole array.
-    ///     How the whole array lies.
     /// rank : int, optional
     ///     The rank of this part; defaults to that of `comm`.
     /// attributes : dict, optional

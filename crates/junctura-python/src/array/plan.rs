@@ -14,6 +14,14 @@ const BOXES_MAX: u64 = 10_000_000;
 
 /// The elements that one rank exchanges with those of another layout; created by `Layout.plan`. Its text lists its
 /// runs.
+///
+/// Examples
+/// --------
+/// >>> rows = junctura.Layout(shape=(4, 4), grid=(2, 1))
+/// >>> columns = junctura.Layout(shape=(4, 4), grid=(1, 2))
+/// >>> plan = rows.plan(columns, 1)
+/// >>> plan.side, plan.elements, plan.partners
+/// ('to', 8, [(0, 4), (1, 4)])
 #[pyclass(module = "junctura", name = "Plan", frozen)]
 pub(crate) struct PyPlan(junctura::Plan);
 

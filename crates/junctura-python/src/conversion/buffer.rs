@@ -3,8 +3,8 @@
 //! ```text
 //!  Python view ──holds──> its owner (Object, Allocation) ──owns──> the bytes
 //! ```
-//! A view keeps its owner alive, so bytes live as long as anybody looks at them; views are counted, so that nothing is
-//! given back under somebody's eyes. What the compiler cannot see is written beside each block.
+//! A view keeps its owner alive, so bytes live as long as a view exists; views are counted, so that no memory is
+//! returned while it can be read. Each unsafe block explains the guarantees that the compiler cannot check.
 
 #![allow(unsafe_code)]
 
@@ -45,8 +45,8 @@ impl BufferStart {
     }
 }
 
-/// Makes `bytes` of a length, and fills them while other threads of Python's run. None if `fill` returns false, which means
-/// that it has not written all of them.
+/// Makes `bytes` of a length, and fills them while other Python threads run. `None` if `fill` returns false: it has not
+/// written all bytes.
 pub(crate) fn filled_bytes(
     py: Python<'_>,
     length: usize,

@@ -139,7 +139,7 @@ pub(crate) fn size(given: &Bound<'_, PyAny>) -> PyResult<u64> {
         invalid(
             given.py(),
             "size",
-            format!("{given} is none, such as 4294967296 or \"4GiB\""),
+            format!("{given:?} is not a size such as 4294967296 or \"4GiB\""),
         )
     };
     let Ok(text) = given.cast::<PyString>() else {

@@ -111,8 +111,7 @@ impl PyAllocation {
         let known = inner.arrays_alive(py);
         let unknown = self.views.count().saturating_sub(known.len());
         if unknown > 0 {
-            let cause =
-                format!("{unknown} writable views of it exist: release memoryviews and the objects made of them");
+            let cause = format!("{unknown} writable views exist: release memoryviews and the objects made from them");
             return Err(invalid(py, "allocation", cause));
         }
         make_readonly(&known)?;

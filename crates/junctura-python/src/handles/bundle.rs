@@ -53,6 +53,14 @@ fn lock<'a>(py: Python<'_>, inner: &'a Mutex<BundleInner>) -> MutexGuard<'a, Bun
 }
 
 /// A staged member of a bundle. `Completed.version` returns its version once the bundle is complete.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     with pool.bundle() as bundle:
+/// ...         member = bundle.offer(b"payload", name="a")
+/// ...     print(bundle.completed.version(member).sequence)
+/// 1
 #[pyclass(module = "junctura", name = "Staged", frozen, eq, hash)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PyStaged(pub(crate) junctura::Staged);
@@ -65,6 +73,14 @@ impl PyStaged {
 }
 
 /// A bundle that has all its members.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     with pool.bundle() as bundle:
+/// ...         members = bundle.offer_many([(b"1", {"name": "a"}), (b"2", {"name": "b"})])
+/// ...     print(bundle.completed.objects, bundle.completed.first.sequence)
+/// 2 1
 #[pyclass(module = "junctura", name = "Completed", frozen)]
 pub(crate) struct PyCompleted(junctura::Completed);
 
@@ -109,7 +125,7 @@ impl PyCompleted {
 /// >>> with junctura.Pool(schema="free") as pool:
 /// ...     with pool.bundle() as bundle:
 /// ...         member = bundle.offer(b"2", name="b")
-/// ...         version = pool.offer(b"1", name="a")  # of this thread: it goes there, too
+/// ...         version = pool.offer(b"1", name="a")  # of this thread: a member, too
 /// ...         print(len(pool.list()))
 /// ...     print([entry["name"] for entry in pool.list()], bundle.completed.version(member).sequence)
 /// 0

@@ -14,6 +14,14 @@ use crate::runtime::error::{OrRaise, invalid};
 use crate::runtime::interrupt::drop_detached;
 
 /// A client of the pool.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool, pool.subscribe(kinds=["joined"]) as events:
+/// ...     viewer = junctura.Pool(pool.url, name="viewer")
+/// ...     peer = next(events).client
+/// ...     print(peer.name, peer.offered)
+/// viewer 0
 #[pyclass(module = "junctura", name = "Peer", frozen, get_all, eq)]
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PyPeer {
@@ -40,6 +48,15 @@ impl PyPeer {
 }
 
 /// An event in the pool.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool, pool.subscribe(kinds=["withdrawn"]) as events:
+/// ...     version = pool.offer(b"payload", name="a")
+/// ...     count = pool.withdraw(name="a")
+/// ...     event = next(events)
+/// ...     print(event.kind, event.object.key, event.nbytes)
+/// withdrawn {space=default}{}{name=a} 7
 #[pyclass(module = "junctura", name = "Event", frozen, get_all)]
 pub(crate) struct PyEvent {
     /// The kind: `offered`, `withdrawn`, `expired`, `joined`, `left`, `superseded`, `required`, `retracted`, `lapsed`,
@@ -106,6 +123,15 @@ impl PyEvent {
 /// A stream of events of a pool, without payloads; created by `Pool.subscribe`.
 ///
 /// As an iterator it waits for the next event. The end of its `with` block, or garbage collection, closes it.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool, pool.subscribe("name=a") as events:
+/// ...     version = pool.offer(b"payload", name="a")
+/// ...     for event in events:
+/// ...         print(event.kind, event.client.client == pool.client)
+/// ...         break
+/// offered True
 #[pyclass(module = "junctura", name = "Subscription", frozen)]
 pub(crate) struct PySubscription {
     inner: Mutex<Option<junctura::Subscription>>,

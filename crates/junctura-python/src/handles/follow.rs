@@ -42,6 +42,14 @@ pub(crate) struct FollowArguments<'a> {
 ///
 /// Flow control: at most `window` of its objects are held at a time. A reader that holds that many receives no more
 /// until it releases some.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     version = pool.offer(b"payload", name="a")
+/// ...     with pool.follow("", until_live=True) as follow:
+/// ...         print([(obj["name"], bytes(obj)) for obj in follow])
+/// [('a', b'payload')]
 #[pyclass(module = "junctura", name = "Follow", frozen)]
 pub(crate) struct PyFollow {
     inner: Mutex<Option<junctura::Follow>>,
@@ -62,6 +70,18 @@ pub(crate) struct PyFollowLoop {
 }
 
 /// A report of objects that the reader missed, because they were removed before they could be delivered.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     for name in "ab":
+/// ...         version = pool.offer(b"payload", name=name)
+/// ...     follow = pool.follow("", window=1, until_live=True, gaps="yield")
+/// ...     count = pool.withdraw(name="b")
+/// ...     for item in follow:
+/// ...         if isinstance(item, junctura.Gap):
+/// ...             print(item.reason, [missed["name"] for missed in item.items])
+/// withdrawn ['b']
 #[pyclass(module = "junctura", name = "Gap", frozen, get_all)]
 pub(crate) struct PyGap {
     /// The missed objects, as far as they can be named: a list of `Described`.
@@ -88,6 +108,14 @@ impl PyGap {
 }
 
 /// Every object that existed when the follow began has been delivered; later objects are new.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     version = pool.offer(b"payload", name="a")
+/// ...     items = pool.follow("", live="yield", until_live=True)
+/// ...     print([isinstance(item, junctura.Live) for item in items])
+/// [False, True]
 #[pyclass(module = "junctura", name = "Live", frozen)]
 pub(crate) struct PyLive;
 

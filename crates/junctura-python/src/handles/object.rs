@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyDict, PyTuple, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::conversion::buffer::ViewCount;
 use crate::conversion::data::arrays;
@@ -22,8 +22,8 @@ use crate::runtime::error::{OrRaise, closed, raise};
 /// redelivery. A loop over a follow releases it when the loop waits for the next object and nothing but the loop
 /// variable and arrays refers to it. Otherwise it is released when the object and all its views have been
 /// garbage-collected, except at the exit of the program. Views stay valid after the release: the memory of the payload
-/// is reused when the last one is gone. Only `bytes(obj)` copies the payload; `array()` and `memoryview(obj)` are views,
-/// and `len(obj)` is its size in bytes.
+/// is reused when the last view has ended. Only `bytes(obj)` copies the payload; `array()` and `memoryview(obj)` are
+/// views, and `len(obj)` is its size in bytes.
 ///
 /// Examples
 /// --------
@@ -41,7 +41,7 @@ pub(crate) struct PyReceived {
 
 enum PayloadState {
     Held(HeldPayload),
-    /// It was released, and views of it are alive.
+    /// It was released, and there are views of its payload.
     Viewed(#[expect(dead_code, reason = "it keeps the memory of the views")] junctura::Object),
     Released,
 }
@@ -266,12 +266,12 @@ impl PyReceived {
         if dtype.is_some() {
             return arrays(slf.py())?.call_method1("seen", (slf, dtype, shape));
         }
-        let own = slf.get().look(slf.py(), |object| {
-            Ok(PayloadForm::of(object.schema(), |name| {
+        let form = slf.get().look(slf.py(), |object| {
+            Ok(PayloadForm::of(object.schema(), object.payload(), |name| {
                 object.get(name).map(str::to_owned)
             }))
         })?;
-        own.view(slf, shape)
+        form.view(slf, shape)
     }
 
     /// Releases the object, and notifies the server at once. Its views stay valid.
@@ -347,7 +347,7 @@ impl PyReceived {
         let this = slf.get();
         this.look(slf.py(), |object| {
             // SAFETY: `view` is Python's. The payload stays where it is while `slf` has it, and the view keeps `slf`: a
-            // release under a view leaves the payload in `slf` (`take`) until the last view is gone.
+            // release under a view leaves the payload in `slf` (`take`) until the last view has ended.
             unsafe { this.views.show(view, flags, slf.as_any(), object.payload(), false) }
         })
     }
@@ -380,7 +380,7 @@ impl Drop for PyReceived {
 
 impl PyReceived {
     /// Takes the payload, to release it. Under views the object is released here, and its payload stays until the last
-    /// view is gone.
+    /// view has ended.
     fn take(&self, kind: ReleaseKind) -> Option<HeldPayload> {
         let mut inner = self.lock();
         let mut held = match std::mem::replace(&mut *inner, PayloadState::Released) {
@@ -505,16 +505,37 @@ pub(crate) struct PayloadForm {
     shape: Option<String>,
     /// The name of a schema that cannot describe the form.
     silent: Option<String>,
+    may_have_labels: bool,
 }
 
+/// The end of a payload with labels (docs/formats/labels.md).
+const LABELS_MAGIC: &[u8] = b"junctura-labels1";
+
 impl PayloadForm {
-    pub(crate) fn of(schema: &junctura::Schema, get: impl Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn of(schema: &junctura::Schema, payload: &[u8], get: impl Fn(&str) -> Option<String>) -> Self {
         let is_said = schema.is_open() || schema.find("dtype").is_some();
         Self {
             dtype: get("dtype"),
             shape: get("shape"),
             silent: (!is_said).then(|| schema.name().to_owned()),
+            may_have_labels: payload.ends_with(LABELS_MAGIC),
         }
+    }
+
+    /// Returns the extents of the shape, if each is a number and nothing but a view remains to be made.
+    fn plain_extents(&self) -> Option<Vec<usize>> {
+        if self.may_have_labels || self.silent.is_some() {
+            return None;
+        }
+        let extents = self.shape.as_deref()?.split('/').filter(|extent| !extent.is_empty());
+        extents
+            .map(|extent| {
+                extent
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit())
+                    .then(|| extent.parse().ok())?
+            })
+            .collect()
     }
 
     /// Returns the bytes of a buffer as their array, or in another shape.
@@ -523,6 +544,12 @@ impl PayloadForm {
         buffer: &Bound<'py, PyAny>,
         shape: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        if shape.is_none()
+            && let Some(extents) = self.plain_extents()
+        {
+            let extents = PyTuple::new(buffer.py(), extents)?;
+            return arrays(buffer.py())?.call_method1("view", (buffer, self.dtype, extents));
+        }
         let own = (buffer, self.dtype, self.shape, self.silent, shape);
         arrays(buffer.py())?.call_method1("own", own)
     }

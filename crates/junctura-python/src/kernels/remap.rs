@@ -128,7 +128,7 @@ impl GridWeights {
     }
 
     /// One field behind another, as doubles, at target points `start` to `stop`.
-    #[allow(clippy::too_many_arguments, reason = "all that Python has said")]
+    #[allow(clippy::too_many_arguments, reason = "all arguments from Python")]
     fn apply<'py>(
         &self,
         py: Python<'py>,

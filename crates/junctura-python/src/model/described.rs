@@ -12,6 +12,14 @@ use crate::model::schema::PySchema;
 use crate::model::version::PyVersion;
 
 /// A version of an object, without its payload.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool, pool.subscribe(kinds=["offered"]) as events:
+/// ...     version = pool.offer(b"payload", name="a")
+/// ...     described = next(events).object
+/// ...     print(described["name"], described.key, described.version == version)
+/// a {space=default}{}{name=a} True
 #[pyclass(module = "junctura", name = "Described", frozen, subclass)]
 pub(crate) struct PyDescribed {
     what: DescribedItem,

@@ -46,7 +46,7 @@ pub(crate) fn _described(
 }
 
 #[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "what makes an entry again")]
+#[allow(clippy::too_many_arguments, reason = "all fields of an entry")]
 pub(crate) fn _entry(
     py: Python<'_>,
     schema: &PySchema,

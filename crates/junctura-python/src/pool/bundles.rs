@@ -14,6 +14,15 @@ use crate::pool::PyPool;
 use crate::runtime::error::{OrRaise, invalid};
 
 /// The state of a bundle; returned by `Pool.bundles`.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     bundle = pool.bundle("forecast/6", members=2)
+/// ...     member = bundle.offer(b"payload", name="a")
+/// ...     entry = pool.bundles()[0]
+/// ...     print(entry.path, entry.state, entry.members, entry.declared)
+/// forecast/6 open 1 2
 #[pyclass(module = "junctura", name = "BundleEntry", frozen, get_all)]
 pub(crate) struct PyBundleEntry {
     /// Its number: bundles opened later have higher numbers.

@@ -531,7 +531,6 @@ impl PyPool {
     ///     Whether a member of an incomplete bundle is accepted; `Object.staged` reports it.
     /// **key
     ///     Attributes of the key. An underscore at the end is removed: `class_="od"`.
-    ///     Attributes of the key. An underscore at the end is left out: `class_="od"`.
     ///
     /// Returns
     /// -------

@@ -20,6 +20,15 @@ use crate::runtime::interrupt::drop_detached;
 /// A demand that may be pending; created by `Pool.begin_demand`.
 ///
 /// The end of its `with` block, or garbage collection, cancels it.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     pending = pool.begin_demand(name="a")
+/// ...     assert pending.try_get() is None
+/// ...     version = pool.offer(b"payload", name="a")
+/// ...     print(bytes(pending.get()))
+/// b'payload'
 #[pyclass(module = "junctura", frozen)]
 pub(crate) struct PendingDemand {
     inner: Mutex<Option<junctura::Pending<junctura::Object>>>,

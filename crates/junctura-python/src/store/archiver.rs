@@ -16,6 +16,15 @@ use crate::runtime::interrupt;
 const ROUND: Duration = Duration::from_millis(200);
 
 /// The results of an archiver.
+///
+/// Examples
+/// --------
+/// >>> store = junctura.Store.create(folder / "store", schema="free")
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     archiver = junctura.Archiver(pool, store, "")
+/// ...     version = pool.offer(b"payload", name="a")
+/// ...     archiver.stop()
+/// ArchiverCounts(archived=1, nbytes=7, left_out=0, missed=0, failed=0)
 #[pyclass(module = "junctura", name = "ArchiverCounts", frozen, get_all, eq)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PyArchiverCounts {

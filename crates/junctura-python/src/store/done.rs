@@ -5,6 +5,14 @@ use pyo3::prelude::*;
 use crate::runtime::error::raise;
 
 /// The result of a flush.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+/// ...     store.archive(b"payload", name="a")
+/// ...     flushed = store.flush()
+/// >>> flushed.commit, flushed.objects
+/// (1, 1)
 #[pyclass(module = "junctura", name = "Flushed", frozen, get_all, eq)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PyFlushed {
@@ -32,6 +40,14 @@ impl PyFlushed {
 }
 
 /// The result of a removal.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+/// ...     store.archive(b"payload", name="a")
+/// >>> removed = store.wipe("name=a")
+/// >>> removed.objects, removed.nbytes
+/// (1, 7)
 #[pyclass(module = "junctura", name = "Removed", frozen, get_all, eq)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PyRemoved {
@@ -64,6 +80,15 @@ impl PyRemoved {
 }
 
 /// The result of a move.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+/// ...     store.archive(b"payload", name="a")
+/// >>> store.add_tier("cold", folder / "cold")
+/// >>> moved = store.move_to("name=a", "cold")
+/// >>> moved.objects, moved.nbytes, moved.damaged
+/// (1, 7, [])
 #[pyclass(module = "junctura", name = "Moved", frozen, get_all)]
 pub(crate) struct PyMoved {
     /// The number of the last commit of the move; 0 if there was nothing to move.
@@ -107,6 +132,14 @@ fn damages(py: Python<'_>, damaged: Vec<(String, junctura::Error)>) -> Vec<(Stri
 }
 
 /// The result of a check.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+/// ...     store.archive(b"payload", name="a")
+/// >>> checked = store.check()
+/// >>> checked.objects, checked.nbytes, checked.damaged
+/// (1, 7, [])
 #[pyclass(module = "junctura", name = "Checked", frozen, get_all)]
 pub(crate) struct PyChecked {
     /// Number of objects that were read.
@@ -146,6 +179,14 @@ impl PyChecked {
 }
 
 /// The contents of a checkpoint.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+/// ...     store.archive(b"payload", name="a")
+/// >>> checkpoint = store.checkpoint()
+/// >>> checkpoint.commit, checkpoint.rows
+/// (1, 1)
 #[pyclass(module = "junctura", name = "Checkpointed", frozen, get_all, eq)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PyCheckpointed {
@@ -181,6 +222,14 @@ impl PyCheckpointed {
 }
 
 /// The result of a compaction.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+/// ...     store.archive(b"payload", name="a")
+/// >>> compacted = store.compact()
+/// >>> compacted.checkpoint.rows, compacted.removed
+/// (1, [])
 #[pyclass(module = "junctura", name = "Compacted", frozen, get_all)]
 pub(crate) struct PyCompacted {
     /// The new checkpoint.

@@ -22,6 +22,10 @@ impl PyPayload {
             views: ViewCount::default(),
         }
     }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 #[pymethods]

@@ -273,11 +273,13 @@ impl PyStored {
         shape: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let object = self.described(py)?;
-        let payload = Bound::new(py, self.payload(py)?)?.into_any();
+        let payload = Bound::new(py, self.payload(py)?)?;
         if dtype.is_some() {
             return arrays(py)?.call_method1("seen", (payload, dtype, shape));
         }
-        PayloadForm::of(object.schema(), |name| object.get(name).map(str::to_owned)).view(&payload, shape)
+        let bytes = payload.get().bytes();
+        let form = PayloadForm::of(object.schema(), bytes, |name| object.get(name).map(str::to_owned));
+        form.view(&payload, shape)
     }
 
     /// to_xarray()
@@ -343,6 +345,14 @@ impl PyStored {
 }
 
 /// The location of an object's bytes.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Store.create(folder / "store", schema="free") as store:
+/// ...     store.archive(b"payload", name="a")
+/// >>> location = store.list()[0].location
+/// >>> location.uri.endswith(location.file), location.nbytes, location.codec
+/// (True, 7, None)
 #[pyclass(module = "junctura", name = "Location", frozen, get_all, eq, hash)]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PyLocation {

@@ -1,4 +1,4 @@
-//! What a client does of its own accord.
+//! Actions that a client takes by itself.
 
 use crate::INCARNATION;
 use crate::clients::client::{Client, Doing};
@@ -142,7 +142,7 @@ impl World {
         let too_long = u64::from(rng.percent(5));
         let mut length = rng.between(0, self.plan.rules.inline_bytes_max + too_long);
         if self.plan.rules.spill_bytes.is_some() && length > 0 {
-            // What is written to the file tier tells by its bytes what it is.
+            // Bytes written to the file tier identify their payload.
             length = length.max(8);
         }
         let mut at = Place::Inline;
@@ -162,10 +162,15 @@ impl World {
             length = rng.between(1, slot_bytes);
             at = Place::Slot(segment, slot);
             match self.recorder.segments.get_mut(&segment) {
-                // What comes over a link is there when it has arrived.
+                // Bytes sent over a link have arrived when it has delivered them.
                 Some(_) if client.road.is_some() => {}
                 Some(memory) => _ = memory.insert(slot, payload),
-                None => return Err(format!("client {} leases segment {segment}, which is gone", client.id)),
+                None => {
+                    return Err(format!(
+                        "client {} leases segment {segment}, which is dropped",
+                        client.id
+                    ));
+                }
             }
             self.recorder.writes(segment, slot, payload, client.road.is_some());
         }
@@ -216,7 +221,7 @@ impl World {
         self.ask(place, Ask::Subscribe { query, events }, Doing::Subscribe);
     }
 
-    /// Whoever holds something may say that it is archived, or that it could not be.
+    /// A holder may report its object as archived, or as one that could not be.
     fn say_archived(&mut self, place: usize, rng: &mut Rng) {
         let Some(client) = &self.clients[place] else { return };
         let held: Vec<u64> = client.held.iter().map(|held| held.sequence).collect();
@@ -410,7 +415,7 @@ impl World {
         request
     }
 
-    /// Most agree on what a name stands for.
+    /// Most clients agree on the terms of a name.
     fn require_named(&mut self, place: usize, rng: &mut Rng) {
         let name = rng.below(self.terms.len());
         let terms = self.terms_of(name, rng);
@@ -435,7 +440,7 @@ impl World {
         terms
     }
 
-    /// A requirement by its name; or, where the client stands by it, by the number of its own request.
+    /// A requirement by its name; or, if the client uses it, by the number of its own request.
     fn named_or_its_number(&self, place: usize, rng: &mut Rng) -> (Option<u64>, Option<usize>) {
         let name = rng.below(self.terms.len());
         let number = self.one_of(place, rng, |doing| *doing == Doing::Use(name));
@@ -475,7 +480,7 @@ impl World {
         let mut chain = Chain::new(Query::All, Order::Key, false, until_live, None);
         (chain.named, chain.shared) = (true, true);
         self.chains.push(chain);
-        // A member's terms say that it is a group.
+        // A member's terms name it as a group.
         let terms = share.terms.map(|terms| Terms {
             is_group: true,
             ..terms.of_follow()
@@ -575,7 +580,7 @@ impl World {
         }
     }
 
-    /// In runs of archivers: what is about to be released is archived, for whoever is owed it.
+    /// In runs of archivers: objects that are about to be released are archived, for their requirement.
     pub(crate) fn archive(&mut self, place: usize, batch: &[(u32, u64)], rng: &mut Rng) {
         if self.plan.archives == 0 || !rng.percent(self.plan.archives) {
             return;
@@ -587,7 +592,7 @@ impl World {
         }
     }
 
-    /// Gives back, without a release, what came through requirements with names, or through looks: these have no claim.
+    /// Returns, without a release, objects delivered by named requirements, or by queries: these have no claim.
     fn give_back_some(&mut self, place: usize, rng: &mut Rng, count: usize) {
         let Some(client) = &mut self.clients[place] else { return };
         let mut batch = Vec::new();
@@ -623,7 +628,7 @@ impl World {
     }
 
     fn nonsense(&mut self, place: usize, rng: &mut Rng) {
-        // What nobody understands ends a link where it begins.
+        // An invalid message ends a link at its first end.
         let is_linked = self.clients[place].as_ref().is_some_and(|client| client.road.is_some());
         match rng.below(4) {
             0 if !is_linked => self.ask(place, Ask::Garbage { fatal: true }, Doing::Loose),

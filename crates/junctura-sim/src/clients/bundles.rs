@@ -1,4 +1,4 @@
-//! What a client does with bundles.
+//! Actions of a client with bundles.
 
 use crate::clients::client::Doing;
 use crate::clients::requests::{Ask, BUNDLE_PATHS};

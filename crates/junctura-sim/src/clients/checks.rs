@@ -1,4 +1,4 @@
-//! What a client makes of what it is told, and what it objects to.
+//! Checks by a client of the replies that it receives.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -47,12 +47,14 @@ impl World {
         line.bytes -= bytes;
         note!(self, "client {id} reads {request}: {said:?}");
         self.take_in(place, request, &said, rng, keeps)
-            .map_err(|why| format!("client {id} was told, for {request}, {said:?}: {why}"))?;
+            .map_err(|why| format!("client {id} received, for {request}, {said:?}: {why}"))?;
         Ok(true)
     }
 
     fn client(&mut self, place: usize) -> Result<&mut Client, String> {
-        self.clients[place].as_mut().ok_or_else(|| "nobody is there".to_owned())
+        self.clients[place]
+            .as_mut()
+            .ok_or_else(|| "no client is there".to_owned())
     }
 
     fn take_in(&mut self, place: usize, request: u64, said: &Rc<Said>, rng: &mut Rng, keeps: bool) -> Checked {
@@ -98,7 +100,7 @@ impl World {
             }
             (Doing::Bundle, Said::Completed { versions, .. }) => self.completed(place, request, versions),
             (Doing::Bundle, Said::Ended(Some(Code::Io))) => {
-                // Its members are visible, under versions that it is not told.
+                // Its members are visible, under versions that are not sent to it.
                 client.doing.remove(&request);
                 client.staged.retain(|_, bundle| *bundle != request);
                 Ok(())
@@ -242,7 +244,7 @@ impl World {
             .iter()
             .find(|held| held.slot.is_some_and(|(lies_in, ..)| lies_in == segment))
         {
-            Some(held) => Err(format!("it holds {} of it", held.sequence)),
+            Some(held) => Err(format!("it holds {}", held.sequence)),
             None => Ok(()),
         }
     }
@@ -287,9 +289,9 @@ impl World {
         Ok(())
     }
 
-    /// What a client holds has not changed under its hands.
+    /// Checks that objects that a client holds have not changed.
     pub(crate) fn check_held(&self, place: usize) -> Checked {
-        // Who said goodbye, or was given up, holds nothing any more.
+        // A client that sent goodbye, or was disconnected, holds nothing.
         let Some(client) = self.clients[place].as_ref().filter(|client| !client.leaving) else {
             return Ok(());
         };

@@ -167,7 +167,7 @@ impl Shares {
         let whom = format!("version {sequence} goes to client {}", member.0);
         if let Some((client, _)) = share.with.insert(sequence, (member.0, holding)) {
             if !lost.contains(&client) {
-                return Err(format!("{whom}, and client {client} has it"));
+                return Err(format!("{whom}, but client {client} has it"));
             }
             share.was_out.insert(sequence);
         }

@@ -28,7 +28,7 @@ impl World {
         if let Some(line) = self.recorder.lines.get_mut(&client.id) {
             line.frames = Some(std::collections::VecDeque::new());
         }
-        note!(self, "client {} comes over a link of {streams} streams", client.id);
+        note!(self, "client {} connects over a link of {streams} streams", client.id);
         Ok(())
     }
 
@@ -91,7 +91,7 @@ impl World {
                     Ok(())
                 };
             }
-            match road.hear_up().map_err(|error| format!("the server hears {error}"))? {
+            match road.hear_up().map_err(|error| format!("the server receives {error}"))? {
                 Heard::Nothing => return Ok(()),
                 Heard::End => return self.gone_there(place, rng),
                 Heard::Frame(bytes, _) => self.arrive(place, &bytes, rng)?,
@@ -110,7 +110,7 @@ impl World {
         if !client.dead && !is_cut {
             return Err(format!("the link of client {id} has ended by itself"));
         }
-        note!(self, "the server sees that the link of client {id} is gone");
+        note!(self, "the server sees the end of the link of client {id}");
         self.forget_readers(place);
         self.clients[place] = None;
         self.event(&Cause::Left(id), rng, Input::Left(id))
@@ -154,7 +154,9 @@ impl World {
         let Some(line) = self.recorder.lines.get(&id) else {
             return Ok(Hears::Nothing);
         };
-        let came = road.hear_down().map_err(|error| format!("client {id} hears {error}"))?;
+        let came = road
+            .hear_down()
+            .map_err(|error| format!("client {id} receives {error}"))?;
         let due = line.messages.front();
         match (came, due) {
             (Heard::Nothing, _) => Ok(Hears::Nothing),
@@ -166,14 +168,14 @@ impl World {
                     return if is_told {
                         Ok(Hears::Nothing)
                     } else {
-                        Err(format!("client {id} hears {said:?}, and due was {due:?}"))
+                        Err(format!("client {id} receives {said:?}, but due was {due:?}"))
                     };
                 }
                 match (&said, descriptor) {
                     (Said::Segment(head), Some(descriptor)) => {
                         road.map(head.segment.get(), head.writable.get() == 1, descriptor);
                     }
-                    (Said::Segment(_), None) => return Err(format!("client {id} hears {said:?} without memory")),
+                    (Said::Segment(_), None) => return Err(format!("client {id} receives {said:?} without memory")),
                     (Said::Dropped(segment), _) => road.unmap(*segment, false),
                     _ => {}
                 }
@@ -189,7 +191,7 @@ impl World {
     pub(crate) fn gone_here(&mut self, place: usize) {
         self.forget_readers(place);
         let Some(client) = &mut self.clients[place] else { return };
-        note!(self, "client {} sees that its link is gone", client.id);
+        note!(self, "client {} sees the end of its link", client.id);
         client.dead = true;
         if self.recorder.lines.get(&client.id).is_some_and(|line| line.closed) {
             self.recorder.lines.remove(&client.id);

@@ -1,4 +1,4 @@
-//! Simulated clients: what they request, what they receive, and what they check.
+//! Simulated clients: their requests, replies and checks.
 
 pub(crate) mod actions;
 pub(crate) mod bundles;

@@ -37,7 +37,7 @@ pub struct Session {
 
 /// See the module's page.
 #[derive(Clone, Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "each says another thing of a follow")]
+#[allow(clippy::struct_excessive_bools, reason = "each is another property of a follow")]
 pub struct Chain {
     /// Its selector.
     pub query: Query,
@@ -234,7 +234,7 @@ impl Chain {
                 .iter()
                 .find(|&&one| !self.has_come(one) && model.fate(one) != Fate::Superseded)
         {
-            return Err(format!("{lost} was there and has not come"));
+            return Err(format!("{lost} was visible and is not delivered"));
         }
         Ok(())
     }

@@ -239,7 +239,7 @@ pub enum Ask {
     Release(Vec<(u32, u64)>),
     /// The same, of what is still read: its memory is held until it is released again.
     ReleaseMapped(Vec<(u32, u64)>),
-    /// The same, of what nobody has seen or is done with.
+    /// The same, for unread or unprocessed objects.
     GiveBack(Vec<(u32, u64)>, Back),
     /// Future needs.
     Require { terms: Terms, name: Option<usize> },
@@ -257,7 +257,7 @@ pub enum Ask {
         timeout_ms: Option<u64>,
         force: bool,
     },
-    /// Free the keys of what is gone.
+    /// Free the keys of removed objects.
     Forget(Aim),
     /// Events.
     Subscribe { query: Query, events: u32 },

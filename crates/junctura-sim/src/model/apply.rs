@@ -1,4 +1,4 @@
-//! What each request changes, and how it has to be answered.
+//! The state changes of each request, and its due answers.
 
 use std::collections::BTreeMap;
 
@@ -214,7 +214,7 @@ impl Model {
         );
     }
 
-    /// Notes a request that goes on; false, and it fails, when the client has too many.
+    /// Adds a long-running request; returns false, and the request fails, when the client has too many.
     pub(super) fn go_on(&mut self, client: u32, number: u64, going: Going) -> bool {
         if self.is_full_of_requests(client) {
             self.fail(client, number, Some(Code::LimitExceeded));
@@ -324,8 +324,8 @@ impl Model {
         }
     }
 
-    /// After the last key with what is visible with a number up to S, then live with all above S; and what became visible
-    /// since and is remembered as gone.
+    /// Resumes after the last key with visible objects with a number up to S, then live with all above S; and with gaps
+    /// of remembered objects that became visible since.
     fn resume(&self, follow: &mut Following, cursor: &Resume, order: Order) {
         let visible = self.visible_matches(&follow.query, order);
         let (there, mut live): (Vec<u64>, Vec<u64>) =
@@ -485,8 +485,9 @@ impl Model {
         }
     }
 
-    /// Time passed: requests whose time is over fail, unless what was said shows that they were met first; requirements
-    /// lapse. Where some were broken, or lapse while somebody waits for memory, all that is for [`Model::make_room`], since it happened in turns.
+    /// Handles the passing of time: requests that have timed out fail, unless replies show that they were met first;
+    /// requirements expire. If some were broken, or expire while a client waits for memory, [`Model::make_room`]
+    /// handles all of this in turns.
     pub(super) fn time_out(&mut self, recorder: &Recorder) {
         if self.in_turns {
             return;

@@ -13,7 +13,7 @@ impl Model {
         if let Some((client, request, want)) = self.wants.iter().find(|(client, _, want)| !self.is_moot(*client, want))
         {
             return Err(format!(
-                "client {client}, request {request}: {want:?} is due and was not said"
+                "client {client}, request {request}: {want:?} is due and was not sent"
             ));
         }
         for client in &self.leaving {
@@ -101,7 +101,7 @@ impl Model {
         let (client, request) = number;
         if !follow.missed.is_empty() {
             return Err(format!(
-                "follow {request} of client {client} is not told that {:?} are gone",
+                "follow {request} of client {client} gets no gap for {:?}",
                 follow.missed
             ));
         }
@@ -109,16 +109,16 @@ impl Model {
             return self.check_member(number, follow, is_open(follow));
         }
         if follow.is_closing && follow.live.is_empty() {
-            return Err(format!("follow {request} of client {client} is over, and is not told"));
+            return Err(format!("follow {request} of client {client} is over, without a reply"));
         }
         if follow.first.is_empty() && !follow.said_live {
             return Err(format!(
-                "follow {request} of client {client} is not told that it is live"
+                "follow {request} of client {client} gets no notice that it is live"
             ));
         }
         if is_open(follow) && !(follow.first.is_empty() && follow.live.is_empty()) {
             return Err(format!(
-                "follow {request} of client {client} stands still: {:?} and {:?} wait",
+                "follow {request} of client {client} makes no progress: {:?} and {:?} wait",
                 follow.first, follow.live
             ));
         }

@@ -100,7 +100,7 @@ struct Passing {
     is_over: bool,
 }
 
-/// What became of a version.
+/// The final state of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It can be found.
@@ -208,7 +208,7 @@ struct Segment {
 
 /// A follow.
 #[derive(Clone, Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "each says another thing of a follow")]
+#[allow(clippy::struct_excessive_bools, reason = "each is another property of a follow")]
 struct Following {
     query: Query,
     window: u32,
@@ -222,22 +222,22 @@ struct Following {
     is_closing: bool,
     /// Objects returned to it in the event in which it became live: before or after that.
     perhaps: BTreeSet<u64>,
-    /// It is ended in this event; what was said to it before that is looked at later.
+    /// It is ended in this event; replies sent to it before that are judged later.
     is_over: bool,
-    /// What went away while its reader was not connected: told first of all.
+    /// Gaps of objects that were removed while its reader was not connected: sent before anything else.
     missed: VecDeque<u64>,
     first: VecDeque<u64>,
     live: VecDeque<u64>,
     given: BTreeSet<u64>,
 }
 
-/// A requirement: of a client's request, or of nobody ([`NOBODY`]) where it has a name.
+/// A requirement: of a client's request, or of no client ([`NOBODY`]) where it has a name.
 #[derive(Clone, Debug)]
 struct Requirement {
     terms: Terms,
-    /// What it is owed, and how many clients have that in their hands.
+    /// The objects that it is owed, and how many clients hold each.
     owed: BTreeMap<u64, u32>,
-    /// Of them, those that a client had and was lost with, or gave back undone.
+    /// The part that a client held when it was lost, or returned unprocessed.
     again: BTreeSet<u64>,
     reader: Option<Number>,
     /// Of a group: its members, in the order in which they joined.
@@ -390,7 +390,7 @@ pub struct Model {
     departing: objects::deferred_removal::Departings,
     parts: objects::unfinished::UnfinishedParts,
     leaving_early: memory::eviction::Leaving,
-    /// Programs that have come.
+    /// Programs that have connected.
     came: BTreeSet<usize>,
     bundles: BTreeMap<u64, objects::bundles::Bundle>,
     bundles_made: u64,
@@ -415,7 +415,7 @@ pub struct Model {
     somebody_waited: bool,
     /// Trees of bundles that are visible and not archived, by their roots.
     lasting: BTreeMap<u64, objects::durable_bundles::Lasting>,
-    /// Versions that nobody archived, as the core said in this event.
+    /// Versions that the core reported in this event as no longer to be archived.
     forsaken: Vec<u64>,
     /// The most requests of each client that were open in this event: some may end in it after one was refused.
     went_on: BTreeMap<u32, usize>,
@@ -528,7 +528,7 @@ impl Model {
         };
         self.arriving = recorder.said.iter().filter_map(delivery).collect();
         self.note_leaving(recorder);
-        // A retraction finds nothing: removals of that event follow it.
+        // A retraction finds nothing: removals of the same event follow it.
         let goes_after = matches!(cause, Cause::Request(_, _, Ask::Retract(_)));
         if !goes_after {
             self.catch_up(matches!(cause, Cause::Tick))?;

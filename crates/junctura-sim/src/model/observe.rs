@@ -1,4 +1,4 @@
-//! Each thing that the core said: is it due, and is it right?
+//! Judges each reply of the core: is it due, and is it right?
 
 use junctura_model::Code;
 use junctura_wire::body::events;
@@ -39,8 +39,8 @@ impl Model {
                     versions: versions.clone(),
                 },
             ),
-            Said::Bundled => Err("nobody asked for bundles".to_owned()),
-            Said::Reasons => Err("nobody asked for reasons".to_owned()),
+            Said::Bundled => Err("bundles were not requested".to_owned()),
+            Said::Reasons => Err("reasons were not requested".to_owned()),
             Said::Failed(code) if self.durable_failed(number, *code) => Ok(()),
             Said::Failed(code) => {
                 let is_it = |want: &Want| matches!(want, Want::Failed(due) if due.is_none() || due == code);
@@ -203,7 +203,7 @@ impl Model {
         };
         expect(follow.in_flight < follow.window, "more than the window")?;
         expect(held < limit, "more than a client may hold")?;
-        expect(follow.missed.is_empty(), "what was missed is to be told first")?;
+        expect(follow.missed.is_empty(), "missed objects are to be reported first")?;
         let queue = if is_first { &mut follow.first } else { &mut follow.live };
         expect(queue.pop_front() == Some(sequence), "not the next of its phase")?;
         expect(is_first != follow.said_live, "in the wrong phase")?;
@@ -266,7 +266,7 @@ impl Model {
             .map(|&(_, reader)| reader)
     }
 
-    /// Whether a newer version of the key is to come in the same follow, or has come.
+    /// Whether a newer version of the key is to be delivered in the same follow, or was delivered.
     fn newer_comes(&self, follow: &super::Following, sequence: u64) -> bool {
         let key = self.object(sequence).offer.key;
         let is_newer = |&other: &u64| other > sequence && self.object(other).offer.key == key;
@@ -284,8 +284,8 @@ impl Model {
             )?;
             let sequence = item.sequence;
             let is_it = |want: &Want| matches!(want, Want::Gap(due, why) if *due == sequence && *why == reason);
-            // A follow that ends in this very event may or may not be the one who is told, in place of its requirement.
-            // One that begins in this very event may be, in place of its requirement, of what went when it came upon it.
+            // A follow that ends in this very event may or may not get the gap in place of its requirement. One that
+            // begins in this very event may, for an object that was removed when the follow reached it.
             let told = match self.going.get(&number) {
                 Some(Going::Require(_)) => self.reader_ended(number),
                 Some(Going::Follow(follow)) => follow.via.filter(|via| via.0 == number.0).map(|via| via.1),
@@ -297,15 +297,15 @@ impl Model {
                 continue;
             }
             expect(self.end_of(sequence).name() == reason, "for another reason")?;
-            expect(self.end_of(sequence) != Fate::Visible, "it is not gone")?;
+            expect(self.end_of(sequence) != Fate::Visible, "it is not removed")?;
             if self.object(sequence).fate == Fate::Superseded
                 && let Some(Going::Follow(follow)) = self.going.get(&number)
             {
-                // One that came in this very event may have come after this was said.
+                // An object that became visible in this very event may have done so after this reply.
                 let newest = self.visible.get(&self.object(sequence).offer.key);
                 let is_there = newest.is_some_and(|&newest| newest <= self.newest_before);
                 let comes = is_there && !follow.is_closing && self.newest_matches(&follow.query, sequence);
-                expect(!comes, "the newer version comes in its place")?;
+                expect(!comes, "the newer version replaces it")?;
             }
             if let Some(Going::Follow(follow)) = self.going.get_mut(&number)
                 && follow.missed.front() == Some(&sequence)
@@ -350,7 +350,7 @@ impl Model {
         follow.first.clear();
         follow.said_live = true;
         if follow.until_live && follow.joined.is_none() {
-            // What came in this event came after this was said.
+            // An object that became visible in this event did so after this reply.
             let newest = self.newest_before;
             follow.is_closing = true;
             follow.live.retain(|&sequence| sequence <= newest);
@@ -380,7 +380,7 @@ impl Model {
                 _ => None,
             };
             self.end(number);
-            return expect(left.is_none(), &format!("{left:?} is still to come"));
+            return expect(left.is_none(), &format!("{left:?} is still due"));
         }
         expect(code == Some(Code::LimitExceeded), "there is no reason for it")?;
         let is_due = match self.going.get(&number) {
@@ -425,7 +425,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whether a want may stay open: nobody is there to be told.
+    /// Whether a want may stay open: there is no receiver.
     pub(super) fn is_moot(&self, client: u32, want: &Want) -> bool {
         self.leaving.contains(&client)
             || matches!(want, Want::Event { event, .. } if *event == events::LEFT)

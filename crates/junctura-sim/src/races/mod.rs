@@ -1,9 +1,9 @@
-//! Races without chance: a few clients with a few requests each, in every order in which the server can read them.
+//! Races without randomness: a few clients with a few requests each, in every order in which the server can read them.
 //!
-//! A [`Scene`] says who does what; [`orders`] gives each way to interleave that; [`play`] plays one of them in a world in which
-//! nothing else happens, no time passes and nobody sleeps. The reference model judges every event as in any other run, and
-//! beside it a `Witness` that knows nothing of the model. At the end nobody may wait: each withdraw is answered, and each
-//! demand unless there is nothing to answer it with.
+//! A [`Scene`] gives the requests of each client; [`orders`] yields each way to interleave them; [`play`] plays one
+//! order in a world in which nothing else happens and no time passes. The reference model judges every event as in any
+//! other run, and beside it a `Witness` that is independent of the model. At the end no request may wait: each withdraw
+//! is answered, and each demand unless no object can answer it.
 
 mod witness;
 
@@ -17,15 +17,15 @@ use crate::world::{Checked, World, own_fault};
 
 use witness::Witness;
 
-/// What a client does at its turn. All of it is about one key.
+/// An action of a client at its turn. All actions are about one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they say what they are")]
+#[expect(missing_docs, reason = "the names explain themselves")]
 pub enum Move {
     Offer,
     Withdraw,
-    /// As the scene says: by a name, for itself, or as a member.
+    /// As the scene has it: by a name, for itself, or as a member.
     Require,
-    /// As the scene says: by a follow or by a demand, through what it required.
+    /// As the scene has it: by a follow or by a demand, through its requirement.
     Read,
     /// Of all that it has.
     Release,
@@ -34,7 +34,7 @@ pub enum Move {
     Die,
 }
 
-/// What a requirement belongs to.
+/// The owner of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// The client that made it.
@@ -45,7 +45,7 @@ pub enum Owner {
     Group,
 }
 
-/// A race: what is so in all its orders.
+/// A race: the conditions common to all its orders.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one dimension of the race")]
 pub struct Scene {
@@ -61,9 +61,9 @@ pub struct Scene {
     pub owner: Owner,
     /// They are owed the newest version only; else all.
     pub newest_only: bool,
-    /// Who reads follows; else it demands.
+    /// Readers follow; else they demand.
     pub follows: bool,
-    /// Who withdraws does not wait.
+    /// Withdraws do not wait.
     pub force: bool,
 }
 
@@ -318,7 +318,7 @@ impl<'a> Race<'a> {
         }
     }
 
-    /// The server reads what a client has sent; then everyone reads what came of it.
+    /// The server reads the requests of a client; then each client reads the replies.
     fn happens(&mut self, place: usize) -> Checked {
         let Some(client) = &self.world.clients[place] else {
             return Ok(());

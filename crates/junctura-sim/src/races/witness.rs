@@ -1,12 +1,12 @@
-//! Watches a race from outside: it knows only what the server read and what it said.
+//! Watches a race from outside: it sees only messages that the server read and sent.
 //!
-//! What those who want may expect of those who remove:
+//! It checks these promises between readers and withdraws:
 //!
-//! - a withdraw that is not forced succeeds only when each requirement that the server had read before it, and that was owed
-//!   the object, has released it, was retracted, or is gone with its client;
-//! - a withdraw that succeeded leaves nothing that could be found when the server read it (what is offered while it waits
-//!   comes after it, and stays);
-//! - no follow through a requirement is given a version that was released through it (a demand may ask for it again).
+//! - a withdraw that is not forced succeeds only when each requirement that the server had read before it, and that was
+//!   owed the object, has released it, was retracted, or has ended with its client;
+//! - a withdraw that succeeded leaves no object visible that was so when the server read it (an object offered while it
+//!   waits is later, and stays);
+//! - no follow through a requirement receives a version that was released through it (a demand may ask for it again).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -19,11 +19,11 @@ use crate::world::{Checked, World};
 /// A requirement: of a client's request, or of the name, in one of its lives.
 type Claim = (u32, u64);
 
-/// What was so when the server read it.
+/// The state when the server read it.
 struct Withdraw {
-    /// What it has to wait for.
+    /// The claims that it has to wait for.
     waits: Vec<(Claim, u64)>,
-    /// What it takes out.
+    /// The object that it removes.
     newest: Option<u64>,
 }
 
@@ -31,9 +31,9 @@ struct Withdraw {
 pub(super) struct Witness {
     newest_only: bool,
     force: bool,
-    /// What can be found.
+    /// The visible object.
     visible: Option<u64>,
-    /// What each requirement that stands has not released.
+    /// The objects that each existing requirement has not released.
     owed: BTreeMap<Claim, BTreeSet<u64>>,
     done: BTreeSet<(Claim, u64)>,
     /// The requirement of the name, while there is one, and how often there was.
@@ -41,12 +41,12 @@ pub(super) struct Witness {
     lives: u64,
     /// Requests that read through requirements.
     readers: BTreeMap<(u32, u64), Claim>,
-    /// Those of them that are demands.
+    /// The part that is demands.
     demands: BTreeSet<(u32, u64)>,
-    /// Deliveries: what, and through which requirement.
+    /// Deliveries: the object, and its requirement.
     out: BTreeMap<(u32, u32), (Claim, u64)>,
     withdraws: BTreeMap<(u32, u64), Withdraw>,
-    /// What becomes of the requirements if the server agrees to what it has read.
+    /// The effect on the requirements if the server accepts the request that it has read.
     asked: Option<((u32, u64), Ask)>,
 }
 
@@ -105,7 +105,7 @@ impl Witness {
         self.asked = Some((number, ask.clone()));
     }
 
-    /// The server has said what it has to say to that.
+    /// Takes the server's replies to that.
     pub(super) fn hears(&mut self, world: &World) -> Checked {
         let asked = self.asked.take();
         let answer = |number: (u32, u64)| {
@@ -131,7 +131,7 @@ impl Witness {
                     let is_asked_for = self.demands.contains(&number);
                     if !is_asked_for && self.done.contains(&(claim, sequence)) {
                         return Err(format!(
-                            "version {sequence} goes out through {claim:?}, which had released it"
+                            "version {sequence} is delivered through {claim:?}, which had released it"
                         ));
                     }
                     self.out.insert((number.0, delivered.holding()), (claim, sequence));
@@ -213,7 +213,7 @@ mod tests {
 
     const REQUIREMENT: (u32, u64) = (1, 2);
 
-    /// A server that says at once that a withdraw is done, after a client has asked for `last`.
+    /// A server that answers at once that a withdraw is done, after a client has asked for `last`.
     fn withdraws_at_once(force: bool, last: &Ask) -> Checked {
         let universe = Rc::new(Universe::new(1, 1).map_err(|error| own_fault(&error))?);
         let is_it = |scene: &Scene| scene.owner == Owner::Client && scene.force == force;

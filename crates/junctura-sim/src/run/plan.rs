@@ -14,7 +14,7 @@ use crate::run::universe::Universe;
 
 /// The next action of a client; the numbers are the places of their weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they say what they are")]
+#[expect(missing_docs, reason = "the names explain themselves")]
 pub enum Deed {
     OfferInline,
     OfferSlot,

@@ -1,4 +1,4 @@
-//! Making a run, and making a failing one as short as it goes.
+//! Makes a run, and makes a failing one as short as possible.
 
 use crate::run::rng::Rng;
 use crate::world::{World, own_fault};
@@ -21,13 +21,13 @@ impl Steps {
     }
 }
 
-/// The step that stands for the end of a run.
+/// The step that represents the end of a run.
 const LAST_STEP: u64 = u64::MAX;
 
 /// Makes one run to its end, in `world`.
 ///
 /// # Errors
-/// What was broken, and after how many steps; all of them, when it was found at the end.
+/// The broken promise, and the number of steps before it; all steps, if it was found at the end.
 pub fn run(world: &mut World, seed: u64, steps: &Steps) -> Result<(), (usize, String)> {
     let list = steps.list();
     world
@@ -48,15 +48,15 @@ pub fn run(world: &mut World, seed: u64, steps: &Steps) -> Result<(), (usize, St
 pub struct Failure {
     /// Its seed.
     pub seed: u64,
-    /// What was broken.
+    /// The broken promise.
     pub why: String,
     /// The steps that are needed.
     pub steps: Vec<u64>,
-    /// What happened last, in words.
+    /// The last events, in words.
     pub trace: Vec<String>,
 }
 
-/// Runs a seed; if it fails, finds few steps with which it fails in the same way, and tells what happens.
+/// Runs a seed; if it fails, finds few steps with which it fails in the same way, and records the events.
 #[must_use]
 pub fn failure(seed: u64, steps: &Steps) -> Option<Failure> {
     let (taken, mut why) = try_steps(seed, &steps.list(), None)?;

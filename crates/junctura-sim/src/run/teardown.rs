@@ -77,7 +77,7 @@ impl World {
                 return Ok(());
             }
         }
-        Err("the clients and the server never come to rest".to_owned())
+        Err("the clients and the server never become idle".to_owned())
     }
 
     pub(crate) fn release_all(&mut self, place: usize) {
@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    /// What a requirement is still owed is read through a follow.
+    /// Reads the objects that a requirement is still owed through a follow.
     pub(crate) fn read_requirements(&mut self) {
         for place in 0..self.clients.len() {
             let Some(client) = &self.clients[place] else { continue };
@@ -119,7 +119,7 @@ impl World {
         }
     }
 
-    /// What is required by name is read by the first who is there.
+    /// Reads the objects that named requirements are owed, by the first client.
     pub(crate) fn read_named(&mut self) {
         let is_there = |place: &usize| !client_is_leaving(self, *place);
         let Some(place) = (0..self.clients.len()).find(is_there) else {
@@ -134,7 +134,7 @@ impl World {
         }
     }
 
-    /// A limit may have refused the follow: such a requirement says nothing about its promise.
+    /// A limit may have refused the follow: then the requirement's promise is not checked.
     fn note_what_is_read(&mut self) {
         for wish in &mut self.wishes {
             wish.read = false;
@@ -159,12 +159,12 @@ impl World {
         }
         self.come_to_rest(rng)?;
         if self.clients.iter().any(Option::is_some) {
-            return Err("somebody is still here".to_owned());
+            return Err("a client is still connected".to_owned());
         }
         Ok(())
     }
 
-    /// Time passes until nothing is left of bundles that nobody completed.
+    /// Lets time pass until bundles that no client completed are removed.
     fn orphans_go(&mut self, rng: &mut Rng) -> Checked {
         while let Some(at) = self.model.next_orphan() {
             self.pass_until(at, rng)?;

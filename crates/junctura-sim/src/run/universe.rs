@@ -1,7 +1,7 @@
 //! The data of the simulated clients: two schemas, a few keys of each, and selectors over them.
 //!
 //! A [`Query`] is a selector that this crate can answer by itself: [`Query::text`] is the text that a client sends, and
-//! [`Query::matches`] is the reference model's meaning of it, without the parser or the index of the model crate.
+//! [`Query::matches`] is its meaning in the reference model, without the parser or the index of the model crate.
 
 use std::cmp::Ordering;
 use std::rc::Rc;

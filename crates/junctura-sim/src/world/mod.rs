@@ -1,4 +1,4 @@
-//! The world of a run: a core, its clients, the lines between them, and a clock that moves when the run says so.
+//! The world of a run: a core, its clients, the lines between them, and a clock that moves when the run moves it.
 //!
 //! ```text
 //!   client ──(bytes, first in first out)──► server ──► Core ──► Recorder ──(bytes)──► client
@@ -6,8 +6,9 @@
 //!                                              ├─► Model ◄┤ judge each event
 //!                                              └─► Twin ◄─┘
 //! ```
-//! One step is one of: a client asks something, the server reads from a client, a client reads from the server, time
-//! passes, a client dies. Which, and for whom, is random; so a message may lie on its way for as long as the run lasts.
+//! One step is one of: a client sends a request, the server reads from a client, a client reads from the server, time
+//! passes, a client crashes. The kind and the client are random; so a message may be in flight for as long as the run
+//! lasts.
 
 pub mod recorder;
 pub(crate) mod twin;
@@ -49,9 +50,9 @@ pub struct World {
     pub(crate) terms: Vec<Terms>,
     pub(crate) payloads: u64,
     pub(crate) events: u64,
-    /// What happened, in words, if somebody wants to read it.
+    /// The events in words, if they are recorded.
     pub trace: Option<Vec<String>>,
-    /// Histories of clients that are gone: name and rows.
+    /// Histories of disconnected clients: name and rows.
     pub(crate) histories: Vec<(String, String)>,
     pub(crate) recorded: bool,
     /// Everybody reads until nothing is on its way.
@@ -69,10 +70,10 @@ macro_rules! note {
 pub(crate) use note;
 
 impl World {
-    /// The world of a seed, with nobody in it.
+    /// The world of a seed, without clients.
     ///
     /// # Errors
-    /// What the pool has against its configuration; a fault of this crate.
+    /// An invalid configuration of the pool; a fault of this crate.
     pub fn new(seed: u64, recorded: bool) -> Result<Self> {
         let plan = Plan::of(seed, recorded);
         let universe = Rc::new(Universe::new(plan.times, plan.numbers)?);
@@ -80,7 +81,7 @@ impl World {
         Self::of(plan, universe, terms, recorded)
     }
 
-    /// A world that is as one says.
+    /// A world with the given settings.
     pub(crate) fn of(plan: Plan, universe: Rc<Universe>, terms: Vec<Terms>, recorded: bool) -> Result<Self> {
         Ok(Self {
             core: Core::new(plan.config(&universe))?,
@@ -104,7 +105,7 @@ impl World {
         })
     }
 
-    /// What is there before the run begins: objects of a client that has come and gone.
+    /// Makes the objects that exist before the run begins: those of a client that has disconnected.
     ///
     /// # Errors
     /// The promise that was broken.
@@ -187,7 +188,7 @@ impl World {
         self.events
     }
 
-    /// Somebody connects.
+    /// Connects a client.
     pub(crate) fn join(&mut self, place: usize, rng: &mut Rng) -> Checked {
         self.connect(place)?;
         if rng.percent(self.plan.links) {
@@ -238,7 +239,7 @@ impl World {
         number
     }
 
-    /// The server reads from a client: some of its messages, or that it is gone.
+    /// The server reads from a client: some of its messages, or its disconnect.
     pub(crate) fn serve(&mut self, place: usize, rng: &mut Rng) -> Checked {
         if self.clients[place].as_ref().is_some_and(|client| client.road.is_some()) {
             return self.serve_link(place, rng);
@@ -252,7 +253,7 @@ impl World {
                 self.read(id, number, &ask, &bytes, rng)?;
             } else if client.dead {
                 self.clients[place] = None;
-                note!(self, "the server sees that client {id} is gone");
+                note!(self, "the server sees the disconnect of client {id}");
                 return self.event(&Cause::Left(id), rng, Input::Left(id));
             }
         }
@@ -284,7 +285,7 @@ impl World {
         Ok(())
     }
 
-    /// What is visible when the server begins to answer is what its reader is owed.
+    /// Records the visible objects when the server begins to answer: its reader is owed them.
     fn note_beginnings(&mut self, id: u32, number: u64, ask: &Ask) {
         let newest = self.model.sequence;
         if let Ask::Follow {
@@ -331,7 +332,7 @@ impl World {
         self.event(&Cause::Spilled(job, works), rng, Input::Spilled(job.job, checksum))
     }
 
-    /// Something happens to the core; the model and the twin judge what comes of it.
+    /// Passes an event to the core; the model and the twin judge its effects.
     pub(crate) fn event(&mut self, cause: &Cause<'_>, rng: &mut Rng, input: Input<'_>) -> Checked {
         self.events += 1;
         self.recorder.begin();
@@ -350,7 +351,7 @@ impl World {
         }
         let departing = self.core.departing();
         if !departing.is_empty() {
-            note!(self, "    yet to go: {departing:?}");
+            note!(self, "    yet to be removed: {departing:?}");
         }
         let unfinished = self.core.unfinished();
         if !unfinished.is_empty() {
@@ -405,7 +406,7 @@ impl World {
         };
         while let Some(deadline) = self.core.deadline().filter(|&deadline| deadline <= until) {
             self.tick_at(deadline, rng)?;
-            // Others may come in between.
+            // Events of other clients may happen in between.
             if self.core.is_behind() && rng.percent(70) {
                 return Ok(());
             }
@@ -420,7 +421,7 @@ impl World {
         self.event(&Cause::Tick, rng, Input::Tick)
     }
 
-    /// What the core has left for later goes.
+    /// Does the deferred work of the core.
     pub(crate) fn let_go(&mut self, rng: &mut Rng) -> Checked {
         while self.core.is_behind() {
             self.tick_at(self.now, rng)?;
@@ -438,7 +439,7 @@ impl World {
         Ok(())
     }
 
-    /// A client dies: what the server has not read of it may be lost, what is on the way to it is.
+    /// Crashes a client: unread messages to the server may be lost, messages in flight to the client are.
     fn crash(&mut self, place: usize, rng: &mut Rng) {
         let Some(client) = &mut self.clients[place] else {
             return;
@@ -477,7 +478,7 @@ impl World {
         }
         client.dead = true;
         let id = client.id;
-        // What is behind a link goes on speaking to it.
+        // Bytes behind a link are still sent to it.
         if client.road.is_none() || was_ended {
             self.recorder.lines.remove(&id);
         }
@@ -506,7 +507,7 @@ impl World {
     }
 }
 
-/// What the file tier says of a payload.
+/// The checksum of a payload that the file tier reports.
 #[must_use]
 pub fn spilled_checksum(payload: u64) -> u32 {
     payload as u32 ^ 0xc4ec_0000

@@ -149,7 +149,7 @@ impl Recorder {
                 u64::from(other) < end && at < u64::from(other) + length
             };
             if let Some(other) = self.file.iter().find(lies_there).map(|(&other, _)| other) {
-                self.blame(format!("{job:?} overwrites what lies at {other}"));
+                self.blame(format!("{job:?} overwrites the payload at {other}"));
             }
             self.file.insert(job.at, (payload, job.length));
             if let Some(file) = self.real.get(&FILE_TIER)
@@ -216,7 +216,7 @@ impl Recorder {
             return Ok(());
         };
         if !network::has(file, at, payload, length) {
-            return Err("its payload has not come".to_owned());
+            return Err("its payload has not arrived".to_owned());
         }
         memory.insert(slot, payload);
         Ok(())

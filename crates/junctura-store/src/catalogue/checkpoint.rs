@@ -141,7 +141,7 @@ impl Checkpoint {
             log: first_of(&self.log).unwrap_or_default(),
             end: self.log_end,
             number: self.commit,
-            // Whoever begins there does not know since when it is the newest.
+            // A reader that begins with it has no time since which it is the newest.
             as_of: None,
         }
     }
@@ -312,7 +312,7 @@ impl CheckpointSegment {
             disk.sync_names(SEGMENTS)
         };
         if let Err(error) = make() {
-            // Nobody knows it, and the room may be what was missing.
+            // No catalogue refers to it, and its room may be what was missing.
             _ = disk.remove(&path);
             return Err(refused(path, "cannot be written", &error));
         }
@@ -373,7 +373,7 @@ impl CheckpointSegment {
     fn read(&self, disk: &dyn StorageDisk, schema: &Arc<Schema>) -> Result<RowTable> {
         let bytes = read_whole(disk, &self.path, SEGMENT_BYTES_MAX)?;
         if crate::checksum(&bytes) != self.checksum {
-            return Err(self.corrupt("its bytes are not what was written"));
+            return Err(self.corrupt("its checksum does not match"));
         }
         segment::decode(bytes, schema)
     }

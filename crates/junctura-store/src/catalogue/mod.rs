@@ -497,7 +497,7 @@ impl<'s> LogNews<'s> {
             REMOVAL => self.take_removal(said),
             RELOCATION => self.take_relocation(said),
             kind => {
-                let cause = format!("it is of kind {kind}, which a later version knows");
+                let cause = format!("it is of kind {kind}, which needs a later version");
                 Err(Error::new(Code::Unsupported, format!("commit {}", said.number), cause))
             }
         }

@@ -34,7 +34,7 @@ enum RowSource {
 pub(crate) enum OverlayFilter {
     /// All attributes.
     All,
-    /// Those of the key, so many: what it finds are all rows with the key of one that is asked for, and others.
+    /// Only those of the key, so many: the result includes all rows with a requested key, and others.
     Key(usize),
 }
 
@@ -343,7 +343,7 @@ impl RowOverlay {
         }
         let is_nowhere = |(row, _, offset): &(u32, _, u64)| offset.checked_add(table.place(*row).length).is_none();
         if rows.iter().any(is_nowhere) {
-            return Err(Error::new(Code::Corrupt, "relocation", "it has a row of no place"));
+            return Err(Error::new(Code::Corrupt, "relocation", "it has a row without a place"));
         }
         for (row, ..) in &rows {
             tell(table.file_of(*row));

@@ -10,7 +10,7 @@ use junctura_model::Result;
 
 use crate::query::listing::{Listing, StoredObject};
 
-/// Whoever has fewer bytes to verify does it alone.
+/// A thread verifies fewer bytes than this alone.
 const SHARE_BYTES_MIN: u64 = 4 << 20;
 
 /// The bytes of an object, mapped from its file, or read if the file cannot be mapped.

@@ -308,7 +308,7 @@ impl DataFile {
 /// `Corrupt` when the file is shorter, or not there.
 pub(crate) fn read_exact(file: &dyn StorageFile, name: &str, into: &mut [u8], at: u64) -> Result<()> {
     read_named(file, name, into, at).map_err(|error| match error.code() {
-        Code::NotFound => Error::new(Code::Corrupt, name, format!("it is gone: {}", error.cause())),
+        Code::NotFound => Error::new(Code::Corrupt, name, format!("it is missing: {}", error.cause())),
         _ => error,
     })
 }

@@ -60,7 +60,7 @@ impl OpenFiles {
     /// A map that reaches to this byte of a file, where there can be one.
     pub(crate) fn map(&self, name: &str, file: &Arc<dyn StorageFile>, end: u64) -> Option<Arc<FileMap>> {
         let mut files = self.all();
-        // Somebody may have closed it meanwhile.
+        // Another thread may have closed it meanwhile.
         let Some(opened) = files.get_mut(name) else {
             return file.map().map(Arc::new);
         };

@@ -142,7 +142,7 @@ impl AppendedLog {
         if length > tail.end {
             file.cut(tail.end)?;
         }
-        // Whoever had the lock before may have kept it for long.
+        // The writer that had the lock before may have kept it for long.
         if batch.iter().any(|record| record.term.is_some()) {
             let now = (self.clock)();
             if is_late(batch, now) {
@@ -248,7 +248,7 @@ impl LogOrder for AppendedLog {
             let began = from.end;
             let walked: WalkEnd = file.walk_until(from, length, take)?;
             file.check_tail(walked, from.number, marked)?;
-            // Synced after it was read: what was there by then is on the disk now.
+            // Synced after the read: all bytes that existed then are on the disk now.
             if (file.first, walked.end) > self.known().synced {
                 file.sync(began, walked.end)?;
             }
@@ -378,14 +378,14 @@ mod tests {
             object.read().unwrap();
         }
         AHEAD.set(AHEAD.get() + 3 * AGE);
-        // Whoever begins now begins there.
+        // A new writer begins there.
         archive(&mut store.writer().unwrap(), 300);
         store.compact().unwrap();
         AHEAD.set(AHEAD.get() + 3 * AGE);
         store.compact().unwrap();
         assert_eq!(logs(&disk).first(), before.last());
         assert_eq!(disk.list("log").unwrap().len(), 2 * logs(&disk).len());
-        // Whoever would have made the store does not bring its beginning back.
+        // A repeated creation does not bring the beginning of the log back.
         let schemas = [Schema::builtin("free").unwrap()];
         let made = StoreRoot::create(&*disk, &schemas, Commits::Appended, &RetentionAges::default().into());
         assert_eq!(made.unwrap_err().code(), Code::AlreadyExists);

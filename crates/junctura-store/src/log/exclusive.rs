@@ -393,7 +393,7 @@ fn object_of(batch: &mut [PendingRecord]) -> Result<FileDraft> {
 
 /// Passes all commits of an object. An object is complete when it is visible, so an incomplete one is damaged.
 fn take_all(name: &Arc<str>, bytes: &[u8], from: &mut LogPosition, take: Take<'_>) -> Result<()> {
-    let damaged = || Error::new(Code::Corrupt, &**name, "its bytes are not what was written");
+    let damaged = || Error::new(Code::Corrupt, &**name, "its checksum does not match");
     let record_at = |at: usize| match frame::read(&bytes[at..], at as u64) {
         FrameState::Whole(record) => Ok((record.kind, record.payload)),
         _ => Err(damaged()),

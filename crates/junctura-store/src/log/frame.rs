@@ -1,4 +1,4 @@
-//! Records of an appended log, each with a check: what was torn, or was there before, never passes for one.
+//! Records of an appended log, each with a checksum: a torn or an earlier record is never taken for a valid one.
 //!
 //! ```text
 //!  0        4        8        12       16
@@ -35,7 +35,8 @@ pub(crate) enum FrameState<'a> {
     Torn,
 }
 
-/// Makes room for a header; the payload is written behind it, and [`close`] does the rest. Says where the record begins.
+/// Makes room for a header; the payload is written behind it, and [`close`] completes it. Returns the start of the
+/// record.
 pub(crate) fn open(out: &mut Vec<u8>) -> usize {
     let start = out.len();
     out.extend_from_slice(&[0; FRAME_BYTES]);

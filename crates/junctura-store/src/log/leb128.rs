@@ -81,7 +81,7 @@ impl<'a> VarintReader<'a> {
 
     #[cold]
     pub(crate) fn corrupt(&self) -> Error {
-        Error::new(Code::Corrupt, self.what, "it is not what a writer writes")
+        Error::new(Code::Corrupt, self.what, "it is not in canonical form")
     }
 }
 

@@ -61,8 +61,8 @@ impl StoreFollower {
         self.given.unwrap_or(0)
     }
 
-    /// Blocks until there are new objects, and returns all of them, for each schema in the order of their commits; an
-    /// empty listing at the deadline. [`Store::retrieve_within`] describes how it waits, and how often it calls `ask`.
+    /// Blocks until there are new objects, and returns them, for each schema in the order of their commits; an empty
+    /// listing at the deadline. [`Store::retrieve_within`] describes how it waits, and how often it calls `ask`.
     ///
     /// # Errors
     /// `InvalidSelector`, `LimitExceeded` for an invalid selector; those of [`Store::snapshot`] and

@@ -330,7 +330,7 @@ impl StorageFile for LocalFile {
     }
 
     fn map(&self) -> Option<FileMap> {
-        // Somebody on another machine may remove the file, and then it cannot be read any more.
+        // A client on another machine may remove the file, and then it cannot be read any longer.
         let system = rustix::fs::fstatfs(&self.file).ok()?.f_type;
         if REMOTE.iter().any(|&remote| i128::from(remote) == i128::from(system)) {
             return None;

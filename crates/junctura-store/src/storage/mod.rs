@@ -55,7 +55,7 @@ pub(crate) struct FileDraft {
 #[derive(Clone, Debug)]
 pub(crate) struct UnfinishedFile {
     pub(crate) path: String,
-    /// Tells it from others of the same name.
+    /// Distinguishes it from others of the same name.
     #[cfg(feature = "s3")]
     pub(crate) id: String,
     /// When it was begun, since 1970.
@@ -138,7 +138,7 @@ pub(crate) trait StorageDisk: Debug + Send + Sync {
     fn is_at(&self, address: &str) -> bool {
         self.address() == address
     }
-    /// Tells a file from its copies, where the system does: it stays when the file is renamed.
+    /// Returns an identity that distinguishes a file from its copies, where the system has one: a rename keeps it.
     fn identity(&self, _path: &str) -> Option<String> {
         None
     }
@@ -192,7 +192,7 @@ pub(crate) trait StorageDisk: Debug + Send + Sync {
             .map_or(1, NonZero::get)
             .min(LOCAL_READS_MAX)
     }
-    /// Tells, if it can, when something is written into a folder from now on.
+    /// Returns a watch of a folder, which reports later writes where the system can.
     fn watch(&self, _folder: &str) -> Box<dyn FolderWatch> {
         Box::new(PollingPause)
     }

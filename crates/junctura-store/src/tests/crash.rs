@@ -55,7 +55,7 @@ impl Past {
 }
 
 thread_local! {
-    /// Stands still, until a test moves it.
+    /// A clock that only the test moves.
     static NOW: Cell<Duration> = const { Cell::new(Duration::from_hours(500_000)) };
 }
 
@@ -156,7 +156,7 @@ fn live(random: &mut TestRandom, disk: &Arc<FaultyDisk>, store: &Store, past: &m
             1 => _ = store.compact(),
             2 if remove(random, disk, store, past).is_none() => return,
             3 => _ = relocate(random, store),
-            // Whoever has been there before was away for long.
+            // Earlier readers were away for a long time.
             4 => let_a_year_pass(),
             5 => _ = store.gather(|_, _| true),
             _ => {}
@@ -493,7 +493,7 @@ fn removes_what_nobody_needs(commits: Commits) {
     assert_eq!(
         (names("checkpoints"), names("data")),
         (20, 1),
-        "somebody may still need them"
+        "readers may still need them"
     );
     let_a_year_pass();
     let compacted = store.compact().unwrap();

@@ -20,7 +20,7 @@ use crate::writer::StoreWriter;
 const AGE: Duration = Duration::from_secs(1000);
 
 thread_local! {
-    /// Stands still, until a test moves it.
+    /// A clock that only the test moves.
     static NOW: Cell<Duration> = const { Cell::new(Duration::from_hours(500_000)) };
 }
 
@@ -182,7 +182,7 @@ fn objects(disk: &Arc<Stopped>) -> Vec<u64> {
     numbers.collect()
 }
 
-/// Whoever compacts each day.
+/// Compacts every day.
 fn compact_for(store: &Store, time: Duration) {
     let steps = 10;
     for _ in 0..steps {
@@ -286,7 +286,7 @@ fn who_was_stopped_before_it_took_a_number_does_not_say_that_it_has_it() {
     let error = try_write(&mut writer, "stray").unwrap_err();
     assert_eq!(error.code(), Code::Unavailable, "{error}");
     assert_eq!(objects(&disk), [2]);
-    // Nobody sees what it has left.
+    // Its remains are invisible.
     for other in [&reader, &open(&disk), &store] {
         assert_eq!(shown(other).into_keys().collect::<Vec<_>>(), ["first", "other"]);
         is_whole(other);

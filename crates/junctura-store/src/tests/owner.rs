@@ -187,7 +187,7 @@ fn copies_that_have_all_in_their_folders_are_free() {
     writer.flush().unwrap();
     check(&copied, 3, "a copy");
     ravage(&copied);
-    assert!(!has_files(&copied.join("data")), "all of it was removed");
+    assert!(!has_files(&copied.join("data")), "all files were removed");
     check(&original, 3, "the original");
 }
 

@@ -147,7 +147,7 @@ fn filled(commits: Commits) -> FaultyDisk {
         flush(&store, &[(1, SMALL), (step, MEDIUM)]).unwrap();
     }
     let is_on = commits == Commits::Exclusive || disk.list(LOG_FOLDER).unwrap().len() == 4;
-    assert!(is_on, "the log has gone on");
+    assert!(is_on, "the log has grown");
     store.checkpoint().unwrap();
     flush(&store, &[(15, MEDIUM), (18, MEDIUM), (21, MEDIUM), (16, SMALL)]).unwrap();
     store.wipe("step=3/6/9/15/18").unwrap();
@@ -226,7 +226,7 @@ impl Beginning {
             assert!(has_returned);
             return false;
         }
-        // Whoever does not know what was written opens it again.
+        // The state of the write is unknown: the store is opened again.
         if disk.is_down() || store.log().is_broken() {
             (disk, store) = open(disk.after(loss));
         }
@@ -241,7 +241,7 @@ impl Beginning {
             flush(&store, &[(OTHERS, SMALL)]).unwrap();
             expected.push(brought(&[(OTHERS, SMALL)]));
             (disk, store) = open(disk.after(StopLoss::Unsynced));
-            assert!(shown(&store).unwrap() == expected, "what others have flushed");
+            assert!(shown(&store).unwrap() == expected, "flushed objects of others");
         }
         (verb.run)(&store).unwrap();
         if verb.adds.is_some() {
@@ -251,10 +251,7 @@ impl Beginning {
         }
         (disk, store) = open(disk.after(StopLoss::Unsynced));
         assert!((verb.is_done)(&store).unwrap(), "done when it is begun again");
-        assert!(
-            shown(&store).unwrap() == expected,
-            "what is shown when it was begun again"
-        );
+        assert!(shown(&store).unwrap() == expected, "objects after a restart");
         clean(&disk, &store, &expected);
         true
     }
@@ -267,7 +264,7 @@ fn clean(disk: &FaultyDisk, store: &Store, expected: &[Shown]) {
         store.compact().unwrap();
     }
     let (disk, store) = open(disk.after(StopLoss::Unsynced));
-    assert!(shown(&store).unwrap() == expected, "what is shown after all");
+    assert!(shown(&store).unwrap() == expected, "objects at the end");
     store.compact().unwrap();
     let checked = store.snapshot().unwrap().check("", None, |_, _| true).unwrap();
     assert_eq!(
@@ -349,7 +346,7 @@ fn make_in_steps(calls: u64, commits: Commits, (fault, loss): (DiskFault, StopLo
     flush(&store.expect("a store that opens"), &[(OTHERS, SMALL)]).unwrap();
     let (disk, store) = open(disk.after(StopLoss::Unsynced));
     let expected = [brought(&[(OTHERS, SMALL)])];
-    assert!(shown(&store).unwrap() == expected, "what was flushed there");
+    assert!(shown(&store).unwrap() == expected, "flushed objects");
     clean(&disk, &store, &expected);
     true
 }

@@ -111,7 +111,7 @@ fn a_record_of_a_later_version_is_named_with_its_commit_and_kind() {
                 assert!(
                     error
                         .to_string()
-                        .contains("it is of kind 77, which a later version knows"),
+                        .contains("it is of kind 77, which needs a later version"),
                     "{error}"
                 );
             }
@@ -124,10 +124,10 @@ fn rows_that_say_more_are_named_and_no_damage() {
     // One row of one attribute, whose object has no bytes; then what there is besides: more of each row, or a codec.
     let row = [1, 1, 0xff, 1, b'x', 1, 1, b'v', 0, 0, 0, 0, 0, 0, 0, 0, 0];
     for (more, says) in [
-        (&[4][..], "they have more columns (0x04), which a later version knows"),
+        (&[4][..], "they have more columns (0x04), which needs a later version"),
         (
             &[2, 9, 5],
-            "an object is packed by codec 9, which a later version knows",
+            "an object is packed by codec 9, which needs a later version",
         ),
     ] {
         let (disk, store) = made(Commits::Appended);

@@ -19,7 +19,7 @@ mod atomics {
 
 /// The same source as [`super::words`], over the atomics of loom.
 #[path = "words.rs"]
-#[allow(dead_code, reason = "the models need no more of it")]
+#[allow(dead_code, reason = "the models need no more")]
 mod words;
 
 /// A bell that was rung stays rung until a thread listens, like an eventfd.
@@ -89,7 +89,7 @@ impl Ring {
             }
             assert!(
                 self.room.load(Ordering::Relaxed) >= written,
-                "what is announced is there"
+                "announced bytes are there"
             );
             read = written;
             self.words.set_read(read);
@@ -136,7 +136,7 @@ impl Cells {
             }
             let at = read.wrapping_sub(self.words.origin());
             let byte = self.places[at as usize % 2].get();
-            assert_eq!(byte, read, "bytes come in the order in which they were written");
+            assert_eq!(byte, read, "bytes arrive in the order in which they were written");
             read += 1;
             self.words.set_read(read);
         }

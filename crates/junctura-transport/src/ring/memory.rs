@@ -9,7 +9,7 @@
 
 #![allow(
     unsafe_code,
-    reason = "memory that another process writes to as well; each use says why it is sound"
+    reason = "memory that another process writes to as well; each use explains why it is sound"
 )]
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -58,10 +58,10 @@ impl RingMemory {
         Ok((Self::map(&fd, ring_bytes)?, fd))
     }
 
-    /// Maps what the peer made.
+    /// Maps the memory of the peer.
     ///
     /// # Errors
-    /// `Protocol` for invalid ring sizes; `Corrupt` when `fd` is not sealed memory of that size; `Io` when it cannot be
+    /// `Protocol` for invalid ring sizes; `Corrupt` when `fd` is not sealed memory of this size; `Io` when it cannot be
     /// mapped.
     pub(super) fn map(fd: &OwnedFd, ring_bytes: usize) -> Result<Self> {
         if !ring_bytes.is_power_of_two() || !(RINGS_AT..=RING_BYTES_MAX).contains(&ring_bytes) {
@@ -161,7 +161,7 @@ impl Drop for RingMemory {
     fn drop(&mut self) {
         // SAFETY: this map was made in `map`, and nothing borrows from it any more.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), total(self.ring_bytes)) };
-        debug_assert!(unmapped.is_ok(), "what was mapped can be unmapped");
+        debug_assert!(unmapped.is_ok(), "a map can be unmapped");
     }
 }
 

@@ -60,7 +60,7 @@ use crate::wait::PoolDescriptor;
 /// #     }
 /// # }
 /// ```
-#[must_use = "nobody is woken unless it looks"]
+#[must_use = "no task is woken without it"]
 pub struct Driver {
     connection: Weak<PoolConnection>,
     descriptor: PoolDescriptor,
@@ -132,7 +132,7 @@ impl Driver {
             .map_err(|error| Error::new(Code::Unavailable, "asynchronous pool", error.to_string()))?;
         #[allow(
             deprecated,
-            reason = "what takes its place is unsafe for types whose descriptor may close; a pool's stays open"
+            reason = "its replacement is unsafe for types whose descriptor may close; a pool's stays open"
         )]
         let watched = AsyncFd::with_interest(self.descriptor.clone(), tokio::io::Interest::READABLE)
             .map_err(|error| Error::new(Code::Io, "descriptor of a pool", error.to_string()))?;

@@ -201,7 +201,7 @@ impl Archiver {
 
     fn archive_all(&mut self, told: &mut Told<'_>) -> Result<()> {
         let Some(mut follow) = self.follow.take() else {
-            return Err(Error::new(Code::Closed, "archiver", "it has run"));
+            return Err(Error::new(Code::Closed, "archiver", "it has run already"));
         };
         let outcome = self.archive_from(&mut follow, told);
         // The next archiver finds all outstanding objects. Without a server there is nothing to end.

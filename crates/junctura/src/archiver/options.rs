@@ -12,6 +12,15 @@ use crate::verbs::require::RequireOptions;
 const WINDOW_MAX: u32 = 65_536;
 
 /// Options of an archiver.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use junctura::ArchiverOptions;
+/// // One commit per minute, of every tenth object.
+/// let minute = Some(Duration::from_secs(60));
+/// let options = ArchiverOptions { every: 10, flush_interval: minute, ..ArchiverOptions::default() };
+/// assert_eq!((options.requirement.as_str(), options.window), ("archive", 1024));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiverOptions {
     /// The name of the requirement.
@@ -70,7 +79,7 @@ impl ArchiverOptions {
     pub(super) fn check(&self) -> Result<()> {
         let refused = |name: &str, cause: String| Err(Error::new(Code::InvalidArgument, name, cause));
         if self.every == 0 {
-            return refused("every", "one of 0 objects: there is none".to_owned());
+            return refused("every", "0: must be at least 1".to_owned());
         }
         if !(1..=WINDOW_MAX).contains(&self.window) {
             return refused(
@@ -79,7 +88,7 @@ impl ArchiverOptions {
             );
         }
         match self.flush_every {
-            Some(0) => refused("flush_every", "a flush of 0 objects".to_owned()),
+            Some(0) => refused("flush_every", "0: must be at least 1".to_owned()),
             Some(objects) if objects > u64::from(self.window) => {
                 let window = self.window;
                 refused(
@@ -93,6 +102,20 @@ impl ArchiverOptions {
 }
 
 /// Counters of an archiver.
+///
+/// ```
+/// # use junctura::{Archiver, ArchiverCounts, ArchiverOptions, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("archive").display().to_string();
+/// # let store = junctura_store::Store::create_url(&path, &pool.schemas()?, &Default::default())?;
+/// let archiver = Archiver::start(&pool, &store, "", &ArchiverOptions::default())?;
+/// pool.offer([("name", "a")], b"12345678")?;
+/// assert_eq!(archiver.stop()?, ArchiverCounts { archived: 1, bytes: 8, ..Default::default() });
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArchiverCounts {
     /// Objects that are in the store, flushed.
@@ -109,6 +132,27 @@ pub struct ArchiverCounts {
 }
 
 /// An event of an archiver.
+///
+/// ```
+/// # use junctura::{Archiver, ArchiverEvent, ArchiverOptions, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("archive").display().to_string();
+/// # let store = junctura_store::Store::create_url(&path, &pool.schemas()?, &Default::default())?;
+/// pool.offer([("name", "a")], b"payload")?;
+/// let options = ArchiverOptions { until_live: true, ..ArchiverOptions::default() };
+/// let mut names = Vec::new();
+/// Archiver::new(&pool, &store, "", &options)?.run(&mut |event| {
+///     if let ArchiverEvent::Archived { object, .. } = event {
+///         names.push(object.get("name").unwrap_or_default().to_owned());
+///     }
+///     Ok(())
+/// })?;
+/// assert_eq!(names, ["a"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ArchiverEvent<'a> {

@@ -145,7 +145,7 @@ impl ArchiverThread {
             let bell = &self.progress.is_over;
             outcome = match until.map(|until| until.saturating_duration_since(Instant::now())) {
                 None => bell.wait(outcome).unwrap_or_else(PoisonError::into_inner),
-                Some(Duration::ZERO) => return Err(Error::new(Code::Timeout, "archiver", "it goes on")),
+                Some(Duration::ZERO) => return Err(Error::new(Code::Timeout, "archiver", "it is still running")),
                 Some(time) => {
                     bell.wait_timeout(outcome, time)
                         .unwrap_or_else(PoisonError::into_inner)
@@ -193,7 +193,7 @@ impl Drop for EndGuard {
     }
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "as whoever else is told")]
+#[allow(clippy::unnecessary_wraps, reason = "a callback returns a result")]
 fn tell(event: &ArchiverEvent<'_>) -> Result<()> {
     match event {
         ArchiverEvent::Refused { objects, error } => {

@@ -466,7 +466,7 @@ fn plain(object: &Object) -> Result<DemandTerms> {
     // If the schema has no lists, extents are separated by slashes.
     let items = list_items(shape).flat_map(|item| item.split('/').map(str::parse).collect::<Vec<_>>());
     let extents: Vec<u64> = items.collect::<std::result::Result<_, _>>().map_err(|_| {
-        let cause = format!("'{shape}' is no shape");
+        let cause = format!("'{shape}' is not a shape");
         Error::new(Code::InvalidArgument, object.key(), cause)
     })?;
     // An array without dimensions has one element.

@@ -107,7 +107,7 @@ impl PoolConnection {
                 return Err(Error::new(
                     Code::Protocol,
                     format!("{:?} frame", again.kind()),
-                    "it came twice",
+                    "it arrived twice",
                 ));
             }
             // A newer server may send messages that this client does not support.

@@ -30,6 +30,18 @@ pub(crate) use progress::BundleProgress;
 
 /// Options for opening a bundle with a path. Options that are set by several openers must agree; each opener may leave
 /// options unset.
+///
+/// ```
+/// # use junctura::{BundleOptions, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let one = BundleOptions { members: Some(1), ..BundleOptions::default() };
+/// let bundle = pool.open_bundle("step/6", [("space", "forecast")], one)?;
+/// bundle.offer([("name", "t")], b"...")?;
+/// assert_eq!(bundle.wait(None)?.objects(), 1); // completed by its last member
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BundleOptions<'a> {
     /// The number of members that completes it: objects and nested bundles. `None`: it is completed by a seal.
@@ -48,11 +60,11 @@ pub struct Staged(pub(crate) u64);
 /// A bundle that has all its members.
 ///
 /// ```
-/// # use junctura::Pool;
+/// # use junctura::{Pool, Staged};
 /// # fn main() -> junctura::Result<()> {
 /// # let pool = Pool::builder().schema("free").open()?;
 /// let bundle = pool.bundle()?;
-/// let second = bundle.offer([("name", "b")], b"")?;
+/// let second: Staged = bundle.offer([("name", "b")], b"")?;
 /// bundle.offer([("name", "a")], b"")?;
 /// let completed = bundle.seal()?;
 /// let first = completed.first().expect("it is visible");

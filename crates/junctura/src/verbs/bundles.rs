@@ -53,6 +53,19 @@ impl BundleState {
 }
 
 /// A bundle in the list.
+///
+/// ```
+/// # use junctura::{BundleOptions, BundleState, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let two = BundleOptions { members: Some(2), ..BundleOptions::default() };
+/// let bundle = pool.open_bundle("step/6", [("space", "forecast")], two)?;
+/// bundle.offer([("name", "t")], b"...")?;
+/// let entry = &pool.bundles("", None)?[0];
+/// assert_eq!((entry.state, entry.members, entry.declared), (BundleState::Open, 1, Some(2)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct BundleEntry {
     /// Its number; a bundle that was opened later has a higher number.

@@ -125,6 +125,18 @@ impl Pool {
 }
 
 /// Options of a demand.
+///
+/// ```
+/// # use junctura::{Code, DemandOptions, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// # use std::time::Duration;
+/// let options = DemandOptions { timeout: Some(Duration::ZERO), ..DemandOptions::default() };
+/// let error = pool.demand_with("name=a", options).unwrap_err();
+/// assert_eq!(error.code(), Code::NotFound);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DemandOptions<'a> {
     /// Zero does not wait; `None` waits without limit.
@@ -139,6 +151,17 @@ pub struct DemandOptions<'a> {
 }
 
 /// The source of a demand.
+///
+/// ```
+/// # use junctura::{DemandOptions, DemandSource, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// pool.offer([("name", "a")], b"payload")?;
+/// let options = DemandOptions { source: DemandSource::Pool, ..DemandOptions::default() };
+/// assert_eq!(&pool.demand_with("name=a", options)?[..], b"payload");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DemandSource {
     /// The pool, then the store behind it, if the pool was opened with one.

@@ -33,6 +33,26 @@ pub use blocking_step::BlockingStep;
 use blocking_step::BlockingSteps;
 
 /// Options of a follow.
+///
+/// ```
+/// # use junctura::{FollowOptions, Item, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// pool.offer([("name", "b")], b"")?;
+/// pool.offer([("name", "a")], b"")?;
+/// // The visible objects in the order of an attribute, then the end.
+/// let order_by = Some("name".to_owned());
+/// let options = FollowOptions { order_by, until_live: true, ..FollowOptions::default() };
+/// let mut names = Vec::new();
+/// for item in pool.follow_with("", options)? {
+///     if let Item::Object(object) = item? {
+///         names.push(object.get("name").unwrap_or_default().to_owned());
+///     }
+/// }
+/// assert_eq!(names, ["a", "b"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct FollowOptions {
     /// Flow control: the number of objects that may be in flight or held at once; a reader at this limit gets no more.
@@ -66,6 +86,24 @@ pub struct FollowOptions {
 /// it, and [`Pool::retract`] ends it. An object is completed when a member releases it. Objects that a member received
 /// and did not release before its connection ended are redelivered to another member, marked as
 /// [`Object::redelivered`].
+///
+/// ```
+/// # use junctura::{FollowOptions, Group, Item, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let options = FollowOptions { group: Some(Group::from("workers")), ..FollowOptions::default() };
+/// let mut member = pool.follow_with("kind=task", options)?;
+/// pool.offer([("kind", "task"), ("name", "1")], b"")?;
+/// let task = loop {
+///     if let Some(Item::Object(task)) = member.next_item()? {
+///         break task;
+///     }
+/// };
+/// assert_eq!(task.get("name"), Some("1"));
+/// task.release()?; // completed: no other member receives it
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     /// Its name: up to 128 ASCII letters, digits and `._+:-/`.
@@ -92,6 +130,22 @@ const WINDOW: u32 = 256;
 const WINDOW_OF_MEMBER: u32 = 8;
 
 /// An item of a follow.
+///
+/// ```
+/// # use junctura::{Item, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// pool.offer([("name", "a")], b"payload")?;
+/// for item in pool.follow("")? {
+///     match item? {
+///         Item::Object(object) => assert_eq!(&object[..], b"payload"),
+///         Item::Gap(gap) => println!("missed {} objects: {}", gap.items.len(), gap.reason),
+///         Item::Live => break,
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub enum Item {
     /// A matching object.
@@ -103,6 +157,26 @@ pub enum Item {
 }
 
 /// A report of objects that the reader missed.
+///
+/// ```
+/// # use junctura::{FollowOptions, GapItem, Item, Pool, Target, WithdrawOptions};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// pool.offer([("name", "a")], b"")?;
+/// pool.offer([("name", "b")], b"")?;
+/// let options = FollowOptions { window: Some(1), until_live: true, ..FollowOptions::default() };
+/// let follow = pool.follow_with("", options)?;
+/// pool.withdraw(Target::key([("name", "b")]), WithdrawOptions::default())?; // before its delivery
+/// let gap = follow.into_iter().find_map(|item| match item {
+///     Ok(Item::Gap(gap)) => Some(gap),
+///     _ => None,
+/// });
+/// let gap = gap.expect("b is missing");
+/// let missed: &GapItem = &gap.items[0];
+/// assert_eq!((gap.reason.as_str(), missed.object.get("name")), ("withdrawn", Some("b")));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Gap {
     /// The missed objects, as far as they can be named.
@@ -263,7 +337,7 @@ impl Pool {
     /// Errors that this client detects; the server's errors arrive with the answer.
     #[allow(
         clippy::needless_pass_by_value,
-        reason = "options come last, by value, with every verb"
+        reason = "options are last, by value, with every verb"
     )]
     pub fn begin_follow(&self, selector: &str, options: FollowOptions) -> Result<Pending<Follow>> {
         options.check(selector)?;

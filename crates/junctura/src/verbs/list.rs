@@ -54,6 +54,19 @@ pub struct Entry {
 }
 
 /// Options of a list.
+///
+/// ```
+/// # use junctura::{ListOptions, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// pool.offer([("name", "a"), ("rank", "2")], b"")?;
+/// pool.offer([("name", "b"), ("rank", "1")], b"")?;
+/// let options = ListOptions { order_by: Some("rank"), ..ListOptions::default() };
+/// let first = &pool.list_with("", options)?.entries()?[0];
+/// assert_eq!(first.get("name"), Some("b"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListOptions<'a> {
     /// Orders by the value of this attribute first, then by key.
@@ -124,6 +137,21 @@ impl fmt::Debug for Entry {
 
 /// The pages of a list, one at a time. The memory use is limited to one page. With the feature `async` this type is a
 /// stream.
+///
+/// ```
+/// # use junctura::{ListOptions, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// pool.offer([("name", "a")], b"")?;
+/// let mut pages = pool.list_with("", ListOptions::default())?;
+/// let mut count = 0;
+/// while let Some(page) = pages.next_page()? {
+///     count += page.len();
+/// }
+/// assert_eq!(count, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Pages {
     pub(crate) connection: Arc<PoolConnection>,

@@ -24,6 +24,20 @@ use crate::verbs::wanted::not_wanted;
 pub(crate) use prepared::PreparedOffer;
 
 /// Options of an offer.
+///
+/// ```
+/// # use junctura::{Code, OfferOptions, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let if_wanted = OfferOptions { if_wanted: true, ..OfferOptions::default() };
+/// let error = pool.offer_with([("name", "a")], b"", if_wanted.clone()).unwrap_err();
+/// assert_eq!(error.code(), Code::NotWanted);
+/// let follow = pool.follow("name=a")?;
+/// pool.offer_with([("name", "a")], b"", if_wanted)?;
+/// # drop(follow);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct OfferOptions<'a> {
     /// The schema that describes the object; `None`: the pool's default.

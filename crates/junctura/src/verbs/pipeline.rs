@@ -25,6 +25,21 @@ use crate::verbs::offer::PreparedOffer;
 use crate::verbs::offer::{OfferOptions, OfferTerms, OfferedPayload};
 
 /// The acknowledgement of an offer.
+///
+/// ```
+/// # use junctura::Pool;
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// # use std::sync::mpsc;
+/// let (sender, acks) = mpsc::channel();
+/// let mut pipeline = pool.pipeline(16)?.on_ack(move |ack| drop(sender.send(ack)));
+/// pipeline.offer([("name", "a")], b"")?;
+/// pipeline.flush()?;
+/// let ack = acks.recv().expect("flush waits for all acknowledgements");
+/// assert_eq!((ack.number, ack.outcome?.sequence), (0, 1));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Ack {
     /// The number of the offer in its pipeline, counted from 0.

@@ -18,6 +18,17 @@ use crate::verbs::demand::{DemandOptions, DemandThrough, begin_demand, demand};
 use crate::verbs::follow::{self, Follow, FollowOptions, Gap, milliseconds};
 
 /// Which versions of a key a requirement retains.
+///
+/// ```
+/// # use junctura::{Pool, RequireOptions, Versions};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let newest = RequireOptions { versions: Versions::Newest, ..RequireOptions::default() };
+/// let state = pool.require_with("name=state", newest)?;
+/// # state.retract()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Versions {
     /// Every version.
@@ -28,6 +39,18 @@ pub enum Versions {
 }
 
 /// The behavior when a requirement retains more than fits into memory.
+///
+/// ```
+/// # use junctura::{OnFull, Pool, RequireOptions};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// // A monitor that must not block the model.
+/// let on_full = OnFull::Break { quota: Some(64 << 20) };
+/// let monitor = pool.require_with("", RequireOptions { on_full, ..RequireOptions::default() })?;
+/// # monitor.retract()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFull {
     /// Backpressure: offers wait for the readers of the requirement, for as long as these release objects from time to
@@ -43,6 +66,24 @@ pub enum OnFull {
 }
 
 /// Options of a requirement.
+///
+/// ```
+/// # use junctura::{Pool, RequireOptions};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// # use std::time::Duration;
+/// // Outlives this client, by a day.
+/// let options = RequireOptions {
+///     name: Some("archive".to_owned()),
+///     time_to_live: Some(Duration::from_secs(86_400)),
+///     ..RequireOptions::default()
+/// };
+/// let archive = pool.require_with("kind=result", options)?;
+/// assert_eq!(archive.name(), Some("archive"));
+/// # archive.retract()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct RequireOptions {
     /// Which versions of each key are retained.
@@ -185,7 +226,7 @@ impl Pool {
     /// Errors that this client detects; the server's errors arrive with the answer.
     #[allow(
         clippy::needless_pass_by_value,
-        reason = "options come last, by value, with every verb"
+        reason = "options are last, by value, with every verb"
     )]
     pub fn begin_require(&self, selector: &str, options: RequireOptions) -> Result<Pending<Requirement>> {
         let connection = self.connection()?;
@@ -292,8 +333,8 @@ impl Requirement {
     /// requirement.not_archived(&[sequence], "the disk is full")?; // it is tried again
     /// requirement.archived(&[ArchivedLocation { sequence, location: "file:///archive/a".to_owned() }])?;
     /// drop(object);
-    /// assert_eq!(events.next_event()?.expect("it goes on").reason, "the disk is full");
-    /// assert_eq!(events.next_event()?.expect("it goes on").location.as_deref(), Some("file:///archive/a"));
+    /// assert_eq!(events.next_event()?.expect("it continues").reason, "the disk is full");
+    /// assert_eq!(events.next_event()?.expect("it continues").location.as_deref(), Some("file:///archive/a"));
     /// # Ok(())
     /// # }
     /// ```
@@ -368,7 +409,7 @@ impl Requirement {
     /// Errors that this client detects; the server's errors arrive with the answer.
     #[allow(
         clippy::needless_pass_by_value,
-        reason = "options come last, by value, with every verb"
+        reason = "options are last, by value, with every verb"
     )]
     pub fn begin_follow(&self, options: FollowOptions) -> Result<Pending<Follow>> {
         let through = follow::FollowThrough::Number(self.stream.number(), self.is_group);

@@ -118,6 +118,19 @@ impl fmt::Display for EventKind {
 }
 
 /// A client of the pool, as other clients see it.
+///
+/// ```
+/// # use junctura::{EventKind, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let mut events = pool.subscribe("", &[EventKind::Joined])?;
+/// let viewer = Pool::builder().url(pool.url()).name("viewer").open()?;
+/// let event = events.next_event()?.expect("it has not ended");
+/// assert_eq!(event.client.map(|peer| peer.name).as_deref(), Some("viewer"));
+/// # drop(viewer);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// The number that the server assigned to it.
@@ -133,6 +146,19 @@ pub struct Peer {
 }
 
 /// An event.
+///
+/// ```
+/// # use junctura::{EventKind, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let mut events = pool.subscribe("", &[EventKind::Offered])?;
+/// pool.offer([("name", "a")], b"payload")?;
+/// let event = events.next_event()?.expect("it has not ended");
+/// let (object, version) = event.object.expect("an offer has an object");
+/// assert_eq!((object.get("name"), version.sequence, event.bytes), (Some("a"), 1, 7));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct PoolEvent {
     /// Its kind.
@@ -155,6 +181,18 @@ pub struct PoolEvent {
 }
 
 /// A bundle in an event.
+///
+/// ```
+/// # use junctura::{EventKind, Pool};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let mut events = pool.subscribe("", &[EventKind::Completed])?;
+/// pool.bundled(|bundle| bundle.offer([("name", "a")], b"").map(drop))?;
+/// let event = events.next_event()?.expect("it has not ended");
+/// assert_eq!(event.bundle.expect("it is about a bundle").members, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleNotice {
     /// Its path, if it has one.

@@ -78,6 +78,17 @@ impl Pool {
 }
 
 /// Options of a check whether an object is wanted.
+///
+/// ```
+/// # use junctura::{Code, Pool, WantedOptions};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// let decline = WantedOptions { declines: true, ..WantedOptions::default() };
+/// assert_eq!(pool.wanted_with([("name", "a")], decline)?, 0);
+/// assert_eq!(pool.demand("name=a", None).unwrap_err().code(), Code::NotWanted);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WantedOptions<'a> {
     /// The schema that describes the object; `None`: the pool's default.
@@ -110,5 +121,5 @@ fn probe(schema: u16, record: &[u8], declines: bool) -> Request<'_> {
 }
 
 pub(crate) fn not_wanted(key: &str) -> Error {
-    Error::new(Code::NotWanted, key, "nothing wants it")
+    Error::new(Code::NotWanted, key, "no client wants it")
 }

@@ -13,6 +13,19 @@ use crate::pool::Pool;
 use crate::target::Target;
 
 /// Options of a withdrawal.
+///
+/// ```
+/// # use junctura::{Pool, WithdrawOptions};
+/// # fn main() -> junctura::Result<()> {
+/// # let pool = Pool::builder().schema("free").open()?;
+/// pool.offer([("name", "a")], b"")?;
+/// let required = pool.require("name=a")?;
+/// let force = WithdrawOptions { force: true, ..WithdrawOptions::default() };
+/// assert_eq!(pool.withdraw_all("name=a", force)?, 1);
+/// # required.retract()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WithdrawOptions {
     /// How long to wait for requirements to which the object is outstanding; `None`: without limit.

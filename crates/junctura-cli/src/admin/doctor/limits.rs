@@ -1,4 +1,4 @@
-//! What this process may have at most.
+//! The limits of this process.
 
 use junctura_terminal::size;
 use rustix::process::{Resource, Rlimit, getrlimit};

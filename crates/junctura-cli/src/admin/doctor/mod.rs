@@ -1,7 +1,8 @@
-//! `junctura doctor`: whether this machine, as this process finds it, is in order for a pool.
+//! `junctura doctor`: checks whether this machine, as this process finds it, is in order for a pool.
 //!
-//! Each check is a small function of the [`MachineView`] that says what it found. What is not in order comes with what follows
-//! from it and what can be done. Nothing is changed, but for a socket and some memory that are gone when it ends.
+//! Each check is a small function of the [`MachineView`] that returns its findings. A finding that is not in order has
+//! its consequence and its remedy. Nothing is changed, except for a socket and some memory, which are removed at the
+//! end.
 
 mod files;
 mod kernel;
@@ -26,10 +27,10 @@ const EXAMPLES: &str = "Examples:
   srun junctura doctor                         what a job finds is not what a login node has
 The exit status is 0 if nothing has failed, and 1 otherwise; a warning is no failure.";
 
-/// Look for what is wrong with this machine
+/// Look for problems of this machine
 ///
-/// Memory and limits, kernel, sockets and what servers have left behind, as this user and this process find them. Each finding
-/// says what follows from it and what can be done.
+/// Memory and limits, kernel, sockets and remains of servers, as this user and this process find them. Each finding has
+/// its consequence and its remedy.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArguments {
@@ -105,13 +106,13 @@ impl FindingLevel {
     }
 }
 
-/// What a check says.
+/// The finding of a check.
 #[derive(Clone, Debug)]
 struct DoctorFinding {
     check: &'static str,
     level: FindingLevel,
     found: String,
-    /// What follows from it, and what can be done; empty where all is well.
+    /// The consequence, and the remedy; empty where all is well.
     consequence: String,
     remedy: String,
 }
@@ -242,7 +243,7 @@ mod testing {
         (folder, machine)
     }
 
-    /// What they found, of which every one that is not in order says why it matters and what to do.
+    /// Returns the levels of findings; checks that each one that is not in order has a consequence and a remedy.
     pub(super) fn levels(findings: &[DoctorFinding]) -> Vec<FindingLevel> {
         for finding in findings {
             let is_told = !finding.consequence.is_empty() && !finding.remedy.is_empty();

@@ -126,7 +126,7 @@ fn listen_and_connect(folder: &Path) -> std::io::Result<()> {
     connected
 }
 
-/// Servers that are there, and sockets of those that are not any more.
+/// Running servers, and sockets of servers that no longer run.
 pub(super) fn left_behind(machine: &MachineView) -> Vec<DoctorFinding> {
     const CHECK: &str = "servers";
     let Ok(Some(folder)) =

@@ -51,7 +51,7 @@ struct CopyTally {
     refused: u64,
 }
 
-/// An object on its way, and all of it if it is an array in pieces.
+/// An object being copied; for an array in pieces, with all its pieces.
 struct CopiedObject {
     object: Object,
     whole: Option<WholeArray>,
@@ -68,14 +68,14 @@ impl CopiedObject {
     }
 }
 
-/// Copies objects and counts what became of them.
+/// Copies objects and counts the outcomes.
 pub(super) struct PoolCopier<'a> {
     from: &'a Pool,
     to: &'a Pool,
     retention: Option<Retention>,
     pipeline: Pipeline,
     acks: Receiver<Ack>,
-    /// What TO has not acknowledged, in the order of the offers.
+    /// Objects that TO has not acknowledged, in the order of the offers.
     held: VecDeque<CopiedObject>,
     /// Schemas of FROM that TO has, too.
     agreed: Vec<String>,
@@ -243,8 +243,8 @@ impl<'a> PoolCopier<'a> {
         self.refuse(held, error)
     }
 
-    /// Whether an error is that of one payload, which was changed after its offer, or which there is no memory for: then it is named, and the
-    /// next object may come.
+    /// Whether an error is that of one payload, which was changed after its offer, or for which there is no memory:
+    /// then it is reported, and the next object follows.
     pub(super) fn passes_over(&mut self, error: &Error) -> bool {
         let is_of_payload = matches!(error.code(), Code::Corrupt | Code::TooLarge);
         if is_of_payload {
@@ -269,7 +269,7 @@ impl<'a> PoolCopier<'a> {
     fn refuse(&mut self, held: CopiedObject, error: Error) -> Result<()> {
         if !self.keep_going || !OF_ONE_OBJECT.contains(&error.code()) {
             self.tally.refused += 1;
-            // Somebody else may fare better with it.
+            // Another consumer may succeed with it.
             held.object.give_back()?;
             return Err(error);
         }
@@ -334,7 +334,7 @@ impl<'a> PoolCopier<'a> {
     pub(super) fn finish(mut self, outcome: Result<()>, summary: bool) -> Result<()> {
         let outcome = outcome.and(self.flush());
         self.progress.end();
-        // What TO has not said that it has is not done.
+        // An object that TO has not acknowledged is not done.
         self.held.drain(..).for_each(|held| drop(held.object.give_back()));
         let seconds = self.began.elapsed().as_secs_f64();
         let CopyTally {

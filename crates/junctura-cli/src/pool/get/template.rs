@@ -1,7 +1,7 @@
 //! File names from attributes: `{param}_{levelist}_{step}{ext}`.
 //!
-//! Attributes come from other users and can have any text; in a name they can neither leave the folder nor hide
-//! the file: `/`, control characters, `%` and a leading dot become `%XX`. Only the template itself creates folders.
+//! Attributes are set by other users and can have any text; in a name they can neither leave the folder nor hide the
+//! file: `/`, control characters, `%` and a leading dot become `%XX`. Only the template itself creates folders.
 
 use std::fmt::Write;
 

@@ -32,7 +32,7 @@ pub(super) struct OfferTarget<'a> {
     bundle: Option<&'a Bundle>,
 }
 
-/// What is done with the bundle when all is staged.
+/// The end of the bundle when all members are staged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BundleEnding {
     Seal,

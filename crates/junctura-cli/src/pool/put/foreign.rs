@@ -1,4 +1,4 @@
-//! Files that have no GRIB message: what they are instead, by their first bytes.
+//! Files without a GRIB message: the format that their first bytes show.
 
 use std::path::Path;
 

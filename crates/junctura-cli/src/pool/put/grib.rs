@@ -4,9 +4,10 @@
 //!   anything │ GRIB … 7777 │ GRIB … 7777 │ anything │ GRIB …
 //!            └ small: looked at in the buffer       └ large: read straight to where it will stay
 //! ```
-//! What a header announces is believed only as far as there are bytes. A damaged message is an error that names it and the
-//! byte; after it the search goes on behind its first four bytes, and only whole, sound messages are taken until one is
-//! found, so that chance bytes inside packed values are reported as nothing. Before the first message a `GRIB` may be a word.
+//! The sizes in a header are trusted only as far as there are bytes. A damaged message is an error that names it and
+//! the byte; after it the search continues behind its first four bytes, and only complete, sound messages are taken
+//! until one is found, so that chance bytes inside packed values are not reported. Before the first message a `GRIB`
+//! may be a word.
 
 use std::ops::DerefMut;
 
@@ -17,7 +18,7 @@ use super::input::{Idle, InputSource};
 
 /// Messages up to this size are looked at in the buffer.
 const BUFFERED_MAX: u64 = 256 << 10;
-/// What is read of a message before anything else: more than any fixed part of a header.
+/// The bytes that are read of a message first: more than any fixed part of a header.
 const HEAD: usize = 64;
 /// Maximum distance of the first message from the begin of a file, to distinguish GRIB from other files; bulletin headers are shorter.
 const LOOK: usize = 4096;
@@ -26,7 +27,7 @@ const LOOK_FILE: usize = 64 << 10;
 
 /// Is this a file of GRIB messages? Looks at its first bytes.
 pub(crate) fn is_grib(input: &mut InputSource, idle: Idle<'_>) -> Result<bool> {
-    // From a pipe, more than the first message may not come for long.
+    // From a pipe, bytes beyond the first message may not arrive for long.
     if input.fill(4, idle)?.starts_with(b"GRIB") {
         return Ok(true);
     }
@@ -36,7 +37,8 @@ pub(crate) fn is_grib(input: &mut InputSource, idle: Idle<'_>) -> Result<bool> {
     Ok((0..head.len().min(look)).any(|at| begins(&head[at..])))
 }
 
-/// Whether a `GRIB` is a word in a text, as in a page that says why there is no file. Only where no message was found before.
+/// Whether a `GRIB` is a word in a text, as in a page that explains why there is no file. Only before the first
+/// message.
 fn is_a_word(fault: &MessageFault) -> bool {
     match fault {
         MessageFault::Edition(next) => next.is_ascii_graphic() || next.is_ascii_whitespace(),
@@ -56,7 +58,8 @@ pub(crate) struct MessageSplitter {
 
 /// The next part of the input.
 pub(crate) enum NextMessage<A> {
-    /// A message of so many bytes, in the buffer: see [`MessageSplitter::message`]; [`MessageSplitter::take`] goes on after it.
+    /// A message of so many bytes, in the buffer: see [`MessageSplitter::message`]; [`MessageSplitter::take`] continues
+    /// after it.
     Buffered(usize),
     /// A message in a place that was asked for.
     Placed(A),
@@ -77,7 +80,7 @@ impl MessageSplitter {
         }
     }
 
-    /// What it reads.
+    /// Its input.
     pub(crate) fn input(&self) -> &InputSource {
         &self.input
     }
@@ -180,7 +183,7 @@ impl MessageSplitter {
             if needed > BUFFERED_MAX {
                 return self.read_large(needed, idle, place);
             }
-            // Where as much is there as was needed, it is the header that goes on.
+            // If as much is there as was needed, the header itself is longer.
             want = if needed > present { needed as usize } else { want * 2 };
             if want as u64 > 2 * BUFFERED_MAX {
                 return Ok(Err(error));

@@ -1,7 +1,8 @@
-//! What a GRIB header gives as attributes of an object.
+//! The attributes of an object from a GRIB header.
 //!
-//! Messages of centres that archive by MARS say everything that the `mars` schema asks for. Those of other centres say less,
-//! and what they say can be the same for two fields. So that their files go in all the same, each field by itself:
+//! Messages of centers that archive by MARS have all attributes that the `mars` schema requires. Those of other centers
+//! have fewer, and these can be the same for two fields. So that their files are accepted all the same, each field by
+//! itself:
 //!
 //! | where the header gives no | the object has |
 //! |---|---|
@@ -9,7 +10,7 @@
 //! | `stream`, `type` | `unknown` |
 //! | `levtype`, or an unknown one | the kind of level in the coder's words, such as `cloudTop` |
 //!
-//! [`MessageKeys::additional`] has the keys that tell two such fields apart; `docs/guide/grib.md` lists them.
+//! [`MessageKeys::additional`] has the keys that distinguish two such fields; `docs/guide/grib.md` lists them.
 
 use std::borrow::Cow;
 
@@ -25,7 +26,8 @@ pub(crate) const SCHEMA: &str = "mars";
 /// Names and values.
 pub(crate) type Attributes<'a> = Vec<(&'a str, Cow<'a, str>)>;
 
-/// The attributes of a message: what its header says, as far as the schema knows it, but what the user set stands.
+/// Returns the attributes of a message: those of its header, as far as the schema has them; values that the user set
+/// override them.
 ///
 /// # Errors
 /// `InvalidArgument` for a step beyond [`HOURS_MAX`], which is one that overflowed where it was written.
@@ -68,7 +70,7 @@ pub(crate) fn attributes<'a>(
             add(name, value);
         }
     }
-    // Where `param` says the short name already, once is enough.
+    // Where `param` is the short name already, once is enough.
     for (name, value) in describing.filter(|(name, _)| *name != "shortName") {
         add(name, text(value));
     }

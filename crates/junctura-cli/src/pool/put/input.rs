@@ -81,7 +81,7 @@ impl InputSource {
         })
     }
 
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -96,7 +96,7 @@ impl InputSource {
         self.position
     }
 
-    /// What is in the buffer.
+    /// The content of the buffer.
     pub(crate) fn buffered(&self) -> &[u8] {
         &self.buffer[self.begin..]
     }

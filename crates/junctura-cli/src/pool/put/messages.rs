@@ -10,10 +10,10 @@ use super::files::{FilePayload, FileTarget, FilesArguments, InputPosition, Messa
 use crate::attributes::AttributePair;
 use crate::pool::serve::half_of_memory;
 
-/// Is told the schema, what a message is, and its bytes.
+/// Takes the schema, the attributes of a message, and its bytes.
 type Take<'a> = &'a mut dyn FnMut(&Schema, &[(&str, Given<'_>)], &[u8]) -> Result<()>;
 
-/// Who takes them, and how many there were.
+/// The receiver of messages, and their number.
 struct MessageTaker<'a> {
     schemas: &'a [Arc<Schema>],
     take: Take<'a>,
@@ -34,20 +34,22 @@ pub struct FileOptions {
 pub struct FileCounts {
     /// Objects that were handed over.
     pub objects: u64,
-    /// Those of them that have the key of an earlier one of the file.
+    /// The number that have the key of an earlier one of the file.
     pub replaced: u64,
     /// Fields beside the first one in messages that were handed over as a whole.
     pub hidden: u64,
 }
 
-/// Hands over each field of a GRIB file, from front to back, also those of one message, as messages: the attributes that its header gives, as far as the schema knows
-/// them, but what `set` says stands; and its bytes. The schema is that of this name, or `mars`, where it is one of them, or else the first. Returns
-/// how many there were. Reads the file with bounded memory, but for messages that are large themselves; from a pipe it
-/// waits. `ask` is called between reads and while it waits, and ends it with an error.
+/// Passes on each field of a GRIB file, from front to back, also the fields of one message, as messages: the attributes
+/// of its header, as far as the schema has them, overridden by `set`; and its bytes. The schema is that of this name,
+/// or `mars`, if it is among the schemas, or else the first. Returns their number. Reads the file with bounded memory,
+/// except for large messages; from a pipe it waits. `ask` is called between reads and while it waits, and ends it with
+/// an error.
 ///
 /// # Errors
-/// `Corrupt` for the first message that is damaged, by its number, and for a file without any; `NotFound` for a schema that is none
-/// of them; `AlreadyExists` where that is asked for; what `ask` says; what `take` says, with the file and the number of the message; what the system refuses.
+/// `Corrupt` for the first damaged message, with its number, and for a file without any; `NotFound` for an unknown
+/// schema; `AlreadyExists` if it is checked and a key occurs twice; the error of `ask`; the error of `take`, with the
+/// file and the number of the message; `Io`.
 pub fn each_message(
     file: &Path,
     (schemas, schema): (&[Arc<Schema>], Option<&str>),

@@ -75,8 +75,8 @@ pub(super) fn two_in_one(name: &str, key: &str) -> Error {
     Error::new(Code::AlreadyExists, name, cause)
 }
 
-/// Returns how many of FDB's versions need no copy, so that the store has all of them in their order, and the newest version of both is equal.
-/// Both lists begin with the oldest.
+/// Returns how many of FDB's versions need no copy: the store has them all in their order, and the newest versions are
+/// equal. Both lists begin with the oldest.
 pub(super) fn there(theirs: &[Content], ours: &[Content]) -> usize {
     let mut left = ours.iter();
     let there = theirs

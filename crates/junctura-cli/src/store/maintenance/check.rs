@@ -28,7 +28,7 @@ pub(crate) struct CheckArguments {
     /// Selects objects: all selectors must match; default: all objects
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<String>,
-    /// Read only N of them
+    /// Read only a sample of N objects
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
     /// Print JSON: a line for each damaged object, then a summary

@@ -191,7 +191,7 @@ fn summarize(compared: &ComparedObjects, values: Option<u64>, as_json: bool, out
         }
         return out.json(&said);
     }
-    let values = values.map_or(String::new(), |count| format!(" ({count} of them with other values)"));
+    let values = values.map_or(String::new(), |count| format!(" ({count} with other values)"));
     writeln!(
         out,
         "{both} keys in both: {bytes} with other bytes{values}, {attributes} with other attributes; {only_first} in the first only, \

@@ -89,7 +89,7 @@ fn write(url: &str, stats: &StoreStats, out: &mut StandardOutput) -> Result<()> 
     )?;
     writeln!(
         out,
-        "data          {}, {} of it in use",
+        "data          {}, {} in use",
         files(stats.data),
         size::bytes(stats.used_bytes)
     )?;

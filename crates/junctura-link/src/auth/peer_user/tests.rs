@@ -68,7 +68,7 @@ fn other_text_is_no_row() {
     let good = row(FAR, NEAR, "01", 7, 9);
     assert!(SocketRow::read(good.as_bytes()).is_some());
     let words: Vec<_> = good.split_whitespace().collect();
-    // Without any one of the first ten words, and with anything else in place of those that are read.
+    // Without any one of the first ten words, and with other text in place of those that are read.
     for count in 0..10 {
         assert_eq!(
             SocketRow::read(words[..count].join(" ").as_bytes()),
@@ -109,7 +109,7 @@ fn the_owner_of_a_client_is_that_of_its_own_open_socket() {
     // A client may have a socket for IPv6.
     let mapped = row(FAR_MAPPED, NEAR_MAPPED, "01", 3, 13);
     assert_eq!(owner(AskingSide::Acceptor, &[mapped]), Some(3));
-    // Neither a socket that nobody has open proves a user, nor one in any state but ESTABLISHED.
+    // A socket that no process has open proves no user, nor does one in a state other than ESTABLISHED.
     assert_eq!(owner(AskingSide::Acceptor, &[row(FAR, NEAR, "01", 0, 0)]), None);
     for state in [
         "02", "03", "04", "05", "06", "07", "08", "09", "0A", "0B", "0C", "00", "FF",
@@ -185,7 +185,7 @@ fn the_owner_of_a_server_is_that_of_the_accepted_socket_or_of_the_listening_one(
     );
 }
 
-/// A table without an end, and a count of what was read of it.
+/// A table without an end, and the number of bytes read from it.
 struct Endless(Vec<u8>, u64);
 
 impl Read for Endless {

@@ -1,4 +1,4 @@
-//! What clients ask for is weighed before anything of it is read.
+//! Requests of clients are weighed before any of their pieces is read.
 
 use super::*;
 use limits::cost_of;
@@ -44,7 +44,7 @@ fn planned(link: &LinkPacking) -> (usize, usize) {
     (of(&link.planning.link), of(&link.planning.all))
 }
 
-/// Makes what the first rank's piece is packed by, for the first rank of those who want it, as a piece that has come does.
+/// Makes the packing of the first rank's piece, for the first rank that demands it, as for a received piece.
 fn make(from: &str, to: &str, link: &mut LinkPacking) -> Result<Arc<MadePack>> {
     let ask = PackRequest::new(1, &pack(from, to, 0))?;
     let (from, to) = ask.layouts(link)?;
@@ -82,7 +82,7 @@ fn what_one_client_asks_for_is_weighed_with_its_layouts_and_not_read() {
     assert!(link.layouts.is_empty());
     assert_eq!(packing.asked_bytes, link.asked_bytes.load(Ordering::Relaxed));
     assert!(packing.asked_bytes <= ASKED_BYTES_MAX);
-    // What nobody waits for any more weighs nothing.
+    // A cancelled request weighs nothing.
     for request in 0..fit as u64 {
         assert!(packing.stop(request).is_some());
     }
@@ -220,7 +220,7 @@ fn a_plan_reserves_what_it_needs_and_one_that_lists_too_much_is_refused() {
         assert_eq!(made.is_ok(), is_made, "{count}: {cost:?}");
         assert!(made.is_ok() || made.is_err_and(|error| error.code() == Code::LimitExceeded));
     }
-    // What 10,000 ranks share with as many is far from that, also where one has all of it.
+    // The shares of 10,000 ranks with as many are far below that, also where one rank has everything.
     for (from, to) in [
         ("shape=100000000 grid=10000", "shape=100000000 grid=9999 block=7"),
         (

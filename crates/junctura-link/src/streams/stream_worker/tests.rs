@@ -1,4 +1,4 @@
-//! Ends of links with one side stream, moved by hand, beside sockets that stand for the other machine.
+//! Ends of links with one side stream, moved by hand, beside sockets that act as the other machine.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -24,7 +24,7 @@ const AT: PayloadOffset = PayloadOffset {
     offset: 0,
 };
 
-/// An end of a link, who is there on its machine, and the other machine's ends of its two streams.
+/// An end of a link, its local peer, and the other machine's ends of its two streams.
 struct End {
     relay: StreamRelay,
     porter: Option<StreamWorker>,
@@ -71,7 +71,7 @@ fn head(is_writable: bool) -> SegmentHead {
     }
 }
 
-/// What the other end says first: there is a segment.
+/// The first record of the other end: a segment.
 fn announcement() -> Vec<u8> {
     frames(&Reply::Segment(head(false)))
 }
@@ -118,7 +118,7 @@ impl End {
         }
     }
 
-    /// The other end says this on one of its streams, as far as it is taken; the bytes that are not.
+    /// The other end sends this on one of its streams, as far as it is accepted; returns the remaining bytes.
     fn say<'a>(&mut self, stream: usize, mut bytes: &'a [u8]) -> Result<&'a [u8]> {
         while !bytes.is_empty() {
             match self.wires[stream].write(bytes) {
@@ -133,7 +133,7 @@ impl End {
         Ok(bytes)
     }
 
-    /// The kinds of the frames that have come here.
+    /// The kinds of the received frames.
     fn told(&mut self) -> Vec<u8> {
         while let Ok(ReceiveResult::Bytes(_)) = self.local.receive(&mut self.inbox) {}
         let mut kinds = Vec::new();
@@ -143,7 +143,7 @@ impl End {
         kinds
     }
 
-    /// What lies in the mirror.
+    /// The content of the mirror.
     fn mirrored(&mut self, length: usize) -> Vec<u8> {
         let descriptor = self.relay.memory().announce(&head(false)).unwrap();
         let mirror = SegmentMapping::readonly(descriptor, 4 * SLOT_BYTES).unwrap();
@@ -182,7 +182,7 @@ fn what_speaks_of_a_payload_comes_behind_all_of_its_parts() {
     assert_eq!(end.told(), [FrameKind::Stats as u8]);
     assert!(end.mirrored(payload.len()) == payload);
 
-    // The next one comes into the same place.
+    // The next one is received into the same place.
     let payload: Vec<u8> = payload.iter().map(|byte| !byte).collect();
     let said = [
         LinkRecord::Load(AT, payload.len() as u32).to_bytes().to_vec(),
@@ -224,14 +224,14 @@ fn what_was_not_announced_ends_the_link() {
         assert_eq!(error.code(), Code::Protocol, "{said:?}");
         assert!(error.cause().contains("stream 1 of the link"), "{error}");
     }
-    // On the first stream nothing can come ahead.
+    // On the first stream no payload can arrive early.
     let mut end = client();
     let error = end
         .say(0, &part(0, 1, &payload))
         .and_then(|_| end.settle())
         .unwrap_err();
     assert_eq!(error.code(), Code::Protocol);
-    // Nothing is said of what is not whole.
+    // An incomplete record has no effect.
     for record in [
         LinkRecord::Frames(0),
         LinkRecord::Beat,
@@ -382,7 +382,7 @@ fn all_streams_carry_what_is_offered_and_the_link_ends_behind_the_last() {
 
     let (mut said, mut ended) = ([Vec::new(), Vec::new()], None);
     while ended.is_none() {
-        // The first stream alone has not said everything while the other one is not read.
+        // The first stream alone is incomplete while the other one is not read.
         let mut has_come = heard(&mut end.wires[0], &mut said[0]);
         ended = end.settle().unwrap();
         if !has_come && ended.is_none() {
@@ -402,7 +402,8 @@ fn all_streams_carry_what_is_offered_and_the_link_ends_behind_the_last() {
         heard(wire, said);
     }
 
-    // The first stream: for each offer a load, parts of it, then that it has to be whole, then the offer.
+    // The first stream: for each offer a load, parts of the payload, then the mark that it must be complete, then the
+    // offer.
     let first = records(&said[0]);
     let (mut loads, mut parts, mut wholes) = (0, Vec::new(), 0);
     for (record, body) in &first {
@@ -446,14 +447,14 @@ fn a_stream_that_is_not_heard_of_ends_the_link_after_its_lease() {
     });
     let [mut first, second] = end.wires;
     first.set_nonblocking(false).unwrap();
-    // On the first stream it is heard, and reads nothing.
+    // Heartbeats arrive on the first stream, and nothing is read from it.
     let beating = std::thread::spawn(move || while first.write_all(&LinkRecord::Beat.to_bytes()).is_ok() {});
     let porter = end.porter.unwrap();
     let carrying = std::thread::spawn(|| porter.run());
     let error = end.relay.run().0.unwrap_err();
     assert_eq!(error.code(), Code::Disconnected);
     assert!(
-        error.cause().contains("stream 1 of the link: nothing was heard"),
+        error.cause().contains("stream 1 of the link: nothing was received"),
         "{error}"
     );
     carrying.join().unwrap();
@@ -470,7 +471,7 @@ fn who_carries_ends_with_the_link_whatever_it_waits_for() {
     let carrying = std::thread::spawn(|| porter.run());
     drop(end.relay);
     carrying.join().unwrap();
-    // One that comes in pieces, of which the last is missing.
+    // A payload in pieces, of which the last is missing.
     let mut end = client();
     end.say(0, &announcement()).unwrap();
     end.say(0, &LinkRecord::Load(AT, PART_BYTES).to_bytes()).unwrap();

@@ -21,14 +21,14 @@ struct FillingBundle {
     members: u64,
 }
 
-/// What became of the members of a bundle: the load's number of the first, and their versions.
+/// The members of a sealed bundle: the load's number of the first, and their versions.
 pub(crate) struct SealedBundle {
     pub(crate) first: u64,
     pub(crate) versions: Vec<Option<junctura::Version>>,
 }
 
 impl LoadBundles {
-    /// `on_ack` is told of each member, by its number in the load, when it is staged or refused.
+    /// Calls `on_ack` for each member, with its number in the load, when it is staged or refused.
     pub(crate) fn new(pool: &Pool, window: usize, size: u64, on_ack: impl Fn(&Ack) + Send + Sync + 'static) -> Self {
         Self {
             pool: pool.clone(),
@@ -39,7 +39,7 @@ impl LoadBundles {
         }
     }
 
-    /// Where the `n`-th offer of the load goes.
+    /// Returns the pipeline of the `n`-th offer of the load.
     pub(crate) fn pipeline(&mut self, n: u64) -> Result<&mut Pipeline> {
         let open = match self.open.take() {
             Some(open) => open,

@@ -27,7 +27,7 @@ pub(crate) struct LoadConsumer<'a> {
     selector: String,
     /// Per producer, the numbers of its objects so far.
     seen: Vec<SeenObjects>,
-    /// Where processes come and go: what came in this follow.
+    /// Where processes are replaced: the versions received in this follow.
     came: HashSet<Version>,
     figures: WorkerFigures,
     is_grib: bool,
@@ -37,12 +37,12 @@ pub(crate) struct LoadConsumer<'a> {
 struct SeenObjects {
     count: u64,
     last: Option<u64>,
-    /// Of bundles, whose members come in the order of their keys: those of the newest one.
+    /// For bundles, whose members are received in the order of their keys: the members of the newest one.
     members: HashSet<u64>,
 }
 
 impl SeenObjects {
-    /// Takes note of an object; false when it came before, or came too late.
+    /// Records an object; returns false when it was received before, or was received too late.
     fn is_new(&mut self, number: u64, bundle: Option<u64>) -> bool {
         self.count += 1;
         // Numbers of one bundle are as good as the same.
@@ -131,7 +131,7 @@ impl<'a> LoadConsumer<'a> {
         self.pool.sync(None)
     }
 
-    /// Receives until every object that was offered has come, or nothing comes any more.
+    /// Receives until every offered object was received, or no more can be.
     pub(crate) fn run(&mut self, start_ns: u64, orders: &OrderReader) -> Result<WorkerFigures> {
         let measure_from = start_ns + self.plan.warmup_ns;
         let measure_to = measure_from + self.plan.duration_ns;
@@ -180,7 +180,8 @@ impl<'a> LoadConsumer<'a> {
             }
         }
         let is_member = self.plan.group.is_some();
-        // What a look leaves unread when it stops stays for others, and there are none: so that is received before.
+        // Objects that a query leaves unread when it stops stay for other consumers, and there are none: so they are
+        // received before.
         if self.plan.closes && !is_member {
             self.close()?;
         }
@@ -190,7 +191,7 @@ impl<'a> LoadConsumer<'a> {
         } else if self.plan.own_group_name().is_some() {
             self.await_releases()?;
         }
-        // Later than all that those have noted who were killed: it was there for what they had left.
+        // Later than all records of killed consumers: the remaining objects were theirs.
         let t = now_ns();
         self.history.note(|| json!({"op": "end", "t": t, "through": null}))?;
         Ok(self.finish(orders))
@@ -232,8 +233,8 @@ impl<'a> LoadConsumer<'a> {
         }
         let may_be_lost = self.is_far && self.plan.group.is_some();
         if may_be_lost {
-            // What lay unread when the link was cut is somebody else's by now: the server's word, asked for after it was taken,
-            // says that it was not cut before.
+            // Unread objects belong to other consumers if the link was cut: a reply of the server, requested after the
+            // object was received, shows that it was not cut before.
             self.await_releases()?;
         }
         let (id, version) = (object.key().to_owned(), object.version().to_string());
@@ -250,15 +251,15 @@ impl<'a> LoadConsumer<'a> {
             .note(|| json!({"op": "releasing", "t": at, "id": id, "version": version}))?;
         object.release()?;
         if self.is_far {
-            // What has not arrived when the link ends was not released.
+            // A release that has not arrived when the link ends does not count.
             self.await_releases()?;
         }
         self.history
             .note(|| json!({"op": "released", "id": id, "version": version}))
     }
 
-    /// Whether each producer's objects come as they were offered: not to the members of a group, who share them, and not by
-    /// key, as to a follow that finds some there.
+    /// Whether each producer's objects are received in offer order: not by members of a group, which share them, and
+    /// not where a follow begins with existing objects in the order of keys.
     fn comes_in_order(&self) -> bool {
         self.plan.group.is_none() && !self.plan.closes
     }

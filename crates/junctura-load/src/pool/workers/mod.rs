@@ -26,7 +26,7 @@ pub(crate) fn work() -> Result<()> {
     }
 }
 
-/// Connects; whoever replaces another waits for a network that was cut to be there again.
+/// Connects; a replacement waits until a cut network is back.
 fn connect(plan: &WorkerPlan) -> Result<Pool> {
     const PATIENCE: Duration = Duration::from_secs(30);
     const PAUSE: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ fn connect(plan: &WorkerPlan) -> Result<Pool> {
                     && matches!(error.code(), Code::Unavailable | Code::Disconnected)
                     && Instant::now() < until =>
             {
-                #[expect(clippy::disallowed_methods, reason = "nobody tells when a network is there again")]
+                #[expect(clippy::disallowed_methods, reason = "no event reports that a network is back")]
                 std::thread::sleep(PAUSE);
             }
             opened => return opened,

@@ -1,4 +1,5 @@
-//! Records of a load what went from the pool, and why: without it, a judge cannot tell what a late consumer had to miss.
+//! Records which objects were removed from the pool, and why: without this, a judge cannot know the losses of a late
+//! consumer.
 
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ impl<'a> LoadObserver<'a> {
         })
     }
 
-    /// Writes down events until the run is over, and all of them: up to one of its own making.
+    /// Records events until the run is over, completely: up to an event of its own.
     pub(crate) fn run(&mut self, orders: &OrderReader) -> Result<WorkerFigures> {
         let mut figures = WorkerFigures::default();
         let mut last = None;

@@ -35,7 +35,7 @@ pub(crate) struct LoadProducer<'a> {
     retentions: Vec<Retention>,
 }
 
-/// What a producer writes down about its offers and their acknowledgements.
+/// The records of a producer about its offers and their acknowledgements.
 #[derive(Clone)]
 struct ProducerNotes {
     schema: Arc<Schema>,
@@ -44,11 +44,11 @@ struct ProducerNotes {
     history: Option<Arc<Mutex<LoadHistory>>>,
 }
 
-/// What acknowledgements leave behind.
+/// The figures of acknowledgements.
 struct AckFigures {
     /// When the offers that are not acknowledged were made, oldest first.
     made: VecDeque<u64>,
-    /// When the acknowledgements came that are being taken; they come many at a time.
+    /// When the current batch of acknowledgements arrived.
     came_ns: Option<u64>,
     times: LatencyHistogram,
     /// Offers made before are not measured.
@@ -111,7 +111,7 @@ impl<'a> LoadProducer<'a> {
         let mut n = 0u64;
         let mut next_word = start_ns;
         let mut now = now_ns();
-        // Who replaces another later does not make up for what the other has not done.
+        // A later replacement does not make up for the missing offers of the killed producer.
         let began = start_ns.max(now);
         while now < end {
             if let Some(rate) = self.plan.rate {
@@ -139,8 +139,8 @@ impl<'a> LoadProducer<'a> {
         Ok(figures)
     }
 
-    /// Takes all the slots that the run will need and makes their pages resident, so that no page is made while it is
-    /// measured; then keeps those that the load goes round in.
+    /// Takes all slots that the run will need and makes their pages resident, so that no page is made during the
+    /// measurement; then keeps the slots that the load reuses.
     fn take_slots(&mut self) -> Result<()> {
         if !self.in_slots || !self.plan.takes_ahead {
             return Ok(());
@@ -212,7 +212,7 @@ impl<'a> LoadProducer<'a> {
         Ok(())
     }
 
-    /// Awaits all acknowledgements, as they come.
+    /// Awaits all acknowledgements, as they arrive.
     fn await_all(&mut self) -> Result<()> {
         let bundled = self.bundles.as_mut().and_then(LoadBundles::outstanding);
         let pipeline = bundled.unwrap_or(&mut self.pipeline);
@@ -223,7 +223,7 @@ impl<'a> LoadProducer<'a> {
         Ok(())
     }
 
-    /// Makes a bundle visible that has all its members; at the end, what there is of it.
+    /// Makes a complete bundle visible; at the end, an incomplete one, too.
     fn seal(&mut self, is_end: bool) -> Result<()> {
         let Some(bundles) = &mut self.bundles else {
             return Ok(());
@@ -236,8 +236,8 @@ impl<'a> LoadProducer<'a> {
 }
 
 impl ProducerNotes {
-    /// An object is offered at this time. Called before the payload is written to: a lock waits until all that was written
-    /// before has come to memory.
+    /// Records the start of an offer. Called before the payload is written: a lock waits until all earlier writes have
+    /// reached memory.
     fn begin(&self) -> u64 {
         let now = now_ns();
         with(&self.acked, |acked| {
@@ -259,7 +259,7 @@ impl ProducerNotes {
             self.schema.record(attributes.iter().copied(), &mut record)?;
             let mut key = String::new();
             self.schema.key_of(self.schema.check(&record)?, &mut key);
-            // These bundles have no path: which one it is, the versions tell.
+            // These bundles have no path: their versions identify them.
             let bundle = is_bundled.then_some("-");
             history.note(|| json!({"op": "offering", "n": n, "id": key, "sum": digest(payload), "bundle": bundle}))
         })
@@ -337,7 +337,7 @@ fn write(mode: TouchMode, grib: Option<&[u8]>, payload: &mut [u8], n: u64) {
     }
 }
 
-/// What is read of a GRIB file to find its first message.
+/// The bytes of a GRIB file that are read to find its first message.
 const MESSAGE_BYTES_MAX: u64 = 1 << 30;
 
 /// The first message of a GRIB file; its ends will be stamped over.

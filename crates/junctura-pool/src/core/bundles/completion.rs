@@ -1,4 +1,4 @@
-//! How bundles end: they become visible, or are aborted.
+//! The end of bundles: they become visible, or are aborted.
 
 use std::collections::BTreeSet;
 
@@ -17,14 +17,14 @@ use crate::core::engine::Core;
 use crate::core::exchange::ObjectExchange;
 use crate::core::objects::object::{ObjectRetention, ObjectState, RetainedUntil};
 
-/// As many versions as a frame has room for.
+/// The number of versions that fit into a frame.
 const VERSIONS_PER_FRAME: usize = BODY_BYTES_MAX / size_of::<MemberVersion>() - 2;
 
-/// What each of those who staged something is told, by its client and the request that has the bundle open.
+/// The versions to report to each stager, by its client and the request that has the bundle open.
 type Told = HashMap<(u32, u64), Vec<MemberVersion>>;
 
 impl Core {
-    /// Its opener says that a bundle has all its members.
+    /// Seals a bundle for its opener: it has all its members.
     pub(in crate::core) fn seal(&mut self, client: u32, request: u64, which: u64, fx: &mut impl Effects) -> Result<()> {
         let exchange = &mut self.exchange;
         let number = exchange.asked.clients.bundle_of(client, which)?;
@@ -54,7 +54,7 @@ impl Core {
         Ok(())
     }
 
-    /// Its opener gives a bundle up.
+    /// Aborts a bundle for its opener.
     pub(in crate::core) fn abort(
         &mut self,
         client: u32,
@@ -66,7 +66,7 @@ impl Core {
         let number = exchange.asked.clients.bundle_of(client, which)?;
         exchange.bundles.open_one(number)?;
         let objects = exchange.bundles.objects_within(number);
-        exchange.abort_bundle(number, Some((client, which)), "a producer gave it up", fx);
+        exchange.abort_bundle(number, Some((client, which)), "a producer aborted it", fx);
         fx.reply(client, request, &Reply::Done(objects));
         Ok(())
     }
@@ -108,7 +108,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Makes all of a tree visible, at one point in the order.
+    /// Makes all objects of a tree visible, at one point in the order.
     pub(in crate::core) fn reveal(&mut self, root: u64, by: Option<u32>, fx: &mut impl Effects) {
         let tree = self.bundles.tree(root);
         let members = self.bundles.members_in_order(&self.objects, root);
@@ -161,7 +161,7 @@ impl ObjectExchange {
         sequence
     }
 
-    /// Tells everyone who has a bundle open, and everyone who wants to hear of it, that it is visible.
+    /// Notifies every client that has a bundle open, and every subscriber, that it is visible.
     pub(in crate::core) fn became_visible(
         &mut self,
         number: u64,
@@ -196,7 +196,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Gives a bundle up, with all that is nested in it: its objects are freed, and nothing remembers their keys.
+    /// Aborts a bundle and all that are nested in it: its objects are freed, and their keys are not remembered.
     pub(in crate::core) fn abort_bundle(
         &mut self,
         number: u64,
@@ -247,7 +247,7 @@ impl ObjectExchange {
         self.memory.came_free = true;
     }
 
-    /// The pool takes nothing new: what is not complete will never be.
+    /// Aborts all bundles of a draining pool: an incomplete bundle can no longer be completed.
     pub(in crate::core) fn abort_all_bundles(&mut self, fx: &mut impl Effects) {
         let table = self.bundles.table.iter();
         let roots = table.filter(|(number, bundle)| bundle.root == **number && bundle.phase != BundlePhase::Visible);
@@ -257,7 +257,7 @@ impl ObjectExchange {
         }
     }
 
-    /// What stays as long as the others of its bundle goes when these have gone.
+    /// Removes the objects that stay as long as the others of their bundle, when these have been removed.
     pub(in crate::core) fn let_the_rest_go(&mut self, number: u64, fx: &mut impl Effects) {
         let bundle = self.bundles.table.get_mut(&number);
         let rest = bundle.map(|bundle| std::mem::take(&mut bundle.together));

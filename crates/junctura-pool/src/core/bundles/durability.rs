@@ -1,11 +1,11 @@
-//! Bundles with durable members: everyone who waits for one waits until it is archived.
+//! Bundles with durable members: every request that waits for one waits until it is archived.
 //!
 //! ```text
 //!   visible --> each durable member is owed to a requirement --> all are archived ------> completed, done
 //!                                                          '--> one of them is not ----> ended, failed
 //! ```
-//! The members are visible all the while; only those who have the bundle open, who sealed it, or whose durable offer completed it are
-//! answered later. The first member that will not be archived is the answer for all of them.
+//! The members are visible all the while; only the requests that have the bundle open, seal it, or complete it by a
+//! durable offer are answered later. The first member that cannot be archived is the answer for all of these requests.
 
 use junctura_model::Error;
 use junctura_wire::Reply;
@@ -20,7 +20,7 @@ use crate::core::durability::DurableOffers;
 use crate::core::durability::{AwaitedTree, DurabilityWaiter};
 
 impl DurableOffers {
-    /// Tells an opener what became visible, now or when that is archived.
+    /// Reports to an opener the visible versions, now or when they are archived.
     pub(in crate::core) fn tell_completed(
         &mut self,
         number: u64,
@@ -40,7 +40,7 @@ impl DurableOffers {
         }
     }
 
-    /// Answers a request that completed a bundle, now or when what it made visible is archived.
+    /// Answers a request that completed a bundle, now or when the bundle's objects are archived.
     pub(in crate::core) fn answer_completing(
         &mut self,
         asked: &mut ClientRequests,
@@ -66,7 +66,7 @@ impl DurableOffers {
         }
     }
 
-    /// Answers those who have waited for bundles.
+    /// Answers the requests that have waited for bundles.
     pub(in crate::core) fn answer_settled(&mut self, asked: &mut ClientRequests, fx: &mut impl Effects) {
         for root in std::mem::take(&mut self.settled) {
             let Some(lasting) = self.bundles.remove(&root) else {

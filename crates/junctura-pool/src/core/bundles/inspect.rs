@@ -1,4 +1,4 @@
-//! Looking at bundles, and into those that are not complete.
+//! Lists of bundles, and look-ups in incomplete ones.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use crate::core::clients::stat::BundlesStat;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::objects::table::ObjectTable;
 
-/// Of a page of a list of bundles, about.
+/// The approximate size of a page of a list of bundles.
 const PAGE_BYTES: usize = 128 << 10;
 
-/// Whether a bundle's attributes match. One without any is matched by what asks for none.
+/// Whether a bundle's attributes match. One without attributes matches a selector that requires none.
 fn is_about(bundle: &BundleRow, selectors: &SelectorSet, schemas: usize) -> bool {
     match &bundle.terms.attributes {
         Some(about) => selectors
@@ -30,7 +30,7 @@ fn is_about(bundle: &BundleRow, selectors: &SelectorSet, schemas: usize) -> bool
 }
 
 impl BundleRow {
-    /// What is said of it when bundles are listed.
+    /// Returns the status of a bundle for a list of bundles.
     fn status(&self, number: u64, now: Nanoseconds) -> BundleStatus<'_> {
         BundleStatus {
             number,
@@ -57,17 +57,17 @@ impl BundleTable {
         self.get(number).map(BundleRow::name)
     }
 
-    /// The numbers of the bundle of a path and of those nested in it.
+    /// Returns the numbers of the bundle of a path and of the bundles nested in it.
     pub(in crate::core) fn bundles_under(&self, path: &str) -> Result<BTreeSet<u64>> {
         if let Some(&number) = self.paths.get(path) {
             return Ok(self.tree(number).into_iter().collect());
         }
         path::check_path(path, &self.config.limits)?;
-        let cause = "there is none of this path, or it is forgotten";
+        let cause = "no bundle has this path, or it is forgotten";
         Err(Error::new(Code::NotFound, subject(Some(path)), cause))
     }
 
-    /// Staged objects that match, in no order. Walks over all that is staged.
+    /// Returns the staged objects that match, in no order. Scans all staged objects.
     pub(in crate::core) fn staged_matches(&self, objects: &ObjectTable, selectors: &SelectorSet) -> Vec<u32> {
         let members = self.table.values().flat_map(|bundle| bundle.members.values());
         let matches = |id: &u32| {
@@ -78,7 +78,7 @@ impl BundleTable {
         members.map(|member| member.object).filter(matches).collect()
     }
 
-    /// The object of a key that is staged in the bundle that was opened last.
+    /// Returns the staged object of a key in the bundle that was opened last.
     pub(in crate::core) fn staged_of(&self, key: u128) -> Option<u32> {
         let mut latest_first = self.table.values().rev();
         latest_first.find_map(|bundle| Some(bundle.members.get(key)?.object))
@@ -96,7 +96,7 @@ impl BundleTable {
         }
     }
 
-    /// A page of the bundles whose attributes match.
+    /// Returns a page of the bundles whose attributes match.
     pub(in crate::core) fn list_bundles(
         &mut self,
         asked: &ClientRequests,

@@ -4,17 +4,18 @@
 //!            offers into it                 the declared number is there, or it is sealed
 //!   open ---------------------> open -------------------------------------------------> visible
 //!     |                           |  nested in another: complete, and waits for that one --'
-//!     |  nobody has it open any more, and its orphan timeout is over; or somebody aborts it
+//!     |  no client has it open, and its orphan timeout is over; or a client aborts it
 //!     '---------------------------'----------------------------------------------------> aborted: no trace
 //! ```
-//! What is offered into a bundle is *staged*: an object without a sequence number, in no index and no reader's way. When the
-//! bundle is complete all its objects, and those of the bundles nested in it, become visible in one event, under consecutive
-//! numbers in the order of their keys ([`completion`]). A tree of bundles knows its staged objects by their keys at its root, so a
-//! key is staged once in a tree.
+//! An object offered into a bundle is *staged*: it has no sequence number, and no index or reader finds it. When the
+//! bundle is complete all its objects, and those of the bundles nested in it, become visible in one event, under
+//! consecutive numbers in the order of their keys ([`completion`]). A tree of bundles has its staged objects by their
+//! keys at its root, so a key is staged once in a tree.
 //!
-//! A bundle with a path belongs to whoever has it open; the last one may leave, or die, and another take it up again before
-//! its orphan timeout is over. One without a path belongs to one client, and goes with it. A bundle that became visible is
-//! remembered by its path: while one of its objects is visible, and then as long as a tombstone.
+//! A bundle with a path belongs to the clients that have it open; the last one may disconnect or crash, and another one
+//! may open it again before its orphan timeout is over. A bundle without a path belongs to one client, and is aborted
+//! when the client disconnects. A bundle that became visible is remembered by its path: while one of its objects is
+//! visible, and then as long as a tombstone.
 
 mod completion;
 mod durability;
@@ -44,51 +45,51 @@ use crate::core::objects::object::ObjectRetention;
 use crate::core::objects::order::ResolvedOrder;
 use crate::core::objects::table::ObjectTable;
 
-/// No client has this number: timers of bundles are filed under it, apart from those of requirements.
+/// No client has this number: it separates timers of bundles from those of requirements.
 const NOBODY: u32 = 0;
 const TIMERS_OF_BUNDLES: u64 = 1 << 63;
 
-/// Where a bundle stands.
+/// The state of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum BundlePhase {
     Open,
-    /// It has all its members, and the bundle that it is nested in has not.
+    /// It has all its members, but the enclosing bundle has not.
     Complete,
     Visible,
 }
 
-/// One bundle.
+/// A bundle.
 pub(in crate::core) struct BundleRow {
     path: Option<String>,
-    /// The one that it is nested in, and the one at the top: itself, unless it is nested.
+    /// The enclosing bundle, and the root: itself, unless it is nested.
     parent: Option<u64>,
     root: u64,
     phase: BundlePhase,
     terms: BundleTerms,
     /// Clients that have it open, with their requests.
     openers: BTreeSet<(u32, u64)>,
-    /// The same, counted with those of nested ones.
+    /// The same count, with openers of nested bundles.
     openers_below: u32,
-    /// When it is aborted, unless somebody opens it before.
+    /// The time at which it is aborted, unless it is opened before.
     orphaned: Option<Nanoseconds>,
-    /// Objects staged in itself, and bytes of their payloads.
+    /// The number of objects staged in itself, and bytes of their payloads.
     objects: u64,
     bytes: u64,
     nested: BTreeSet<u64>,
     nested_complete: u64,
-    /// Of a root: what is staged in its tree.
+    /// Of a root: the staged objects of its tree.
     members: ByKey<StagedMember>,
-    /// Of a root: their keys in their order, of those whose order bytes can say.
+    /// Of a root: the sorted keys of its members, as far as bytes can express their order.
     sorted: BTreeMap<Box<[u8]>, u128>,
-    /// Once it is visible: the first sequence number of its tree.
+    /// The first sequence number of its tree, once it is visible.
     first: u64,
-    /// Objects of its own that are still visible.
+    /// The number of its own objects that are still visible.
     visible: u64,
-    /// Those of them that stay as long as the others, and their numbers.
+    /// The members that stay as long as the others, with their numbers.
     together: BTreeMap<u64, u32>,
 }
 
-/// What those who open a bundle say of it. What one leaves out another may say.
+/// The terms on which clients open a bundle. A term that one client leaves out can be given by another.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(in crate::core) struct BundleTerms {
     declared: Option<u64>,
@@ -106,7 +107,7 @@ pub(in crate::core) struct BundleRecord {
 pub(in crate::core) struct StagedMember {
     pub(in crate::core) object: u32,
     pub(in crate::core) bundle: u64,
-    /// Who staged it: the client and its request that has the bundle open.
+    /// The client that staged it, and the client's request that has the bundle open.
     pub(in crate::core) by: (u32, u64),
     /// The request with which it was staged.
     pub(in crate::core) request: u64,
@@ -115,12 +116,12 @@ pub(in crate::core) struct StagedMember {
 }
 
 impl BundleRow {
-    /// How many of its members are there: objects, and nested bundles that are complete.
+    /// Returns the number of its present members: objects, and complete nested bundles.
     fn there(&self) -> u64 {
         self.objects + self.nested_complete
     }
 
-    /// How many places are taken, also by nested bundles that are not complete.
+    /// Returns the number of taken places, including those of incomplete nested bundles.
     fn taken(&self) -> u64 {
         self.objects + self.nested.len() as u64
     }
@@ -145,18 +146,18 @@ impl BundleRow {
 /// All bundles of a pool.
 pub(in crate::core) struct BundleTable {
     config: Arc<PoolConfig>,
-    /// By number: open ones, and those that are remembered.
+    /// By number: open bundles, and remembered ones.
     table: BTreeMap<u64, BundleRow>,
     made: u64,
     paths: BTreeMap<String, u64>,
-    /// How many are not visible.
+    /// The number of bundles that are not visible.
     open: usize,
-    /// Keys that nobody else may offer, since their schema rejects a second object.
+    /// Keys that no other client may offer, since their schema rejects a second object.
     reserved: ByKey<()>,
     pinned: stage::PinnedMemory,
-    /// Those of which no object is visible any more, and since when.
+    /// Bundles without a visible object, with the time since which they have none.
     past: VecDeque<(Nanoseconds, u64)>,
-    /// Those of which nothing is left but what stays as long as the others.
+    /// Bundles of which only objects remain that stay as long as the others.
     abandoned: Vec<u64>,
     completed: u64,
     aborted: u64,
@@ -184,14 +185,14 @@ impl BundleTable {
         !self.reserved.is_empty() && self.reserved.get(key).is_some()
     }
 
-    /// How many objects are staged in a bundle and in those nested in it.
+    /// Returns the number of objects staged in a bundle and in its nested bundles.
     fn objects_within(&self, number: u64) -> u64 {
         let tree = self.tree(number);
         let bundles = tree.iter().filter_map(|&one| self.get(one));
         bundles.map(|one| one.objects).sum()
     }
 
-    /// Whether a bundle is not visible yet, with members or without.
+    /// Whether there is a bundle that is not visible yet.
     pub(in crate::core) fn has_open(&self) -> bool {
         self.open > 0
     }
@@ -200,7 +201,7 @@ impl BundleTable {
         self.table.get(&number)
     }
 
-    /// The bundle and all that are nested in it, outer ones first.
+    /// Returns the bundle and all nested ones, outer ones first.
     fn tree(&self, number: u64) -> Vec<u64> {
         let mut found = vec![number];
         let mut at = 0;
@@ -211,7 +212,7 @@ impl BundleTable {
         found
     }
 
-    /// A bundle, the one that it is nested in, and so on to the top.
+    /// Returns a bundle, its enclosing bundle, and so on to the root.
     fn upwards(&self, number: u64) -> Vec<u64> {
         std::iter::successors(Some(number), |at| self.table.get(at)?.parent).collect()
     }
@@ -275,7 +276,7 @@ impl BundleTable {
         })
     }
 
-    /// What holds for a bundle once another has opened it on these terms.
+    /// Returns the terms of a bundle after another client has opened it on these terms.
     pub(in crate::core) fn agree_on_bundle(&self, number: u64, asked: &BundleTerms) -> Result<BundleTerms> {
         let Some(bundle) = self.get(number) else {
             return Ok(asked.clone());
@@ -360,9 +361,9 @@ impl BundleTable {
         Ok(number)
     }
 
-    /// The open bundle that one of this path is to be nested in.
+    /// Returns the open bundle that encloses this path.
     pub(in crate::core) fn bundle_above(&self, path: &str) -> Result<Option<u64>> {
-        // Who opens the outer one too late must learn it: what is inside would not be a member.
+        // A client that opens the outer bundle too late gets an error: the inner ones would not be its members.
         let inner = self.paths.range(format!("{path}/")..);
         for (inner, number) in inner.take_while(|(inner, _)| path::is_under(inner, path)) {
             let is_open = self
@@ -384,7 +385,7 @@ impl BundleTable {
         Ok(Some(number))
     }
 
-    /// So many more, or fewer, have a bundle open. While nobody has, its orphan timeout counts.
+    /// Adjusts the number of openers of a bundle. While it is zero, the orphan timeout runs.
     pub(in crate::core) fn count_openers(&mut self, timers: &mut TimerQueue, number: u64, more: i32) {
         for number in self.upwards(number) {
             if let Some(bundle) = self.table.get_mut(&number) {
@@ -411,10 +412,10 @@ impl BundleTable {
         }
     }
 
-    /// The bundle of this number, if it takes members.
+    /// Returns the bundle of this number, if it accepts members.
     pub(in crate::core) fn open_one(&self, number: u64) -> Result<&BundleRow> {
         match self.get(number) {
-            // One without a path is forgotten once it is visible.
+            // A bundle without a path is forgotten once it is visible.
             None => Err(closed(&subject(None))),
             Some(bundle) if bundle.phase != BundlePhase::Open => Err(closed(&bundle.subject())),
             Some(bundle) => Ok(bundle),
@@ -435,7 +436,7 @@ impl BundleTable {
         }
     }
 
-    /// An object of a bundle is not visible any more, which may have been one that stays as long as the others.
+    /// Records that an object of a bundle is no longer visible; it may have been one that stays as long as the others.
     pub(in crate::core) fn one_fewer_of(
         &mut self,
         objects: &ObjectTable,
@@ -450,7 +451,7 @@ impl BundleTable {
             if was_together {
                 bundle.together.remove(&sequence);
             }
-            // While its tree is being made visible, a newer version may take the place of one that has just appeared.
+            // While its tree is being made visible, a newer version may replace one that has just become so.
             if bundle.visible == 0 && bundle.phase == BundlePhase::Visible {
                 self.past.push_back((timers.now, number));
             }
@@ -460,18 +461,18 @@ impl BundleTable {
         }
     }
 
-    /// A bundle of which nothing is left but what stays as long as the others.
+    /// Returns a bundle of which only objects remain that stay as long as the others.
     pub(in crate::core) fn next_abandoned(&mut self) -> Option<u64> {
         self.abandoned.pop()
     }
 
-    /// When the next path of the past is to be forgotten.
+    /// Returns when the next remembered path is to be forgotten.
     pub(in crate::core) fn next_past_bundle(&self) -> Option<Nanoseconds> {
         let (since, _) = self.past.front()?;
         Some(since.saturating_add(self.config.tombstone_age.as_nanos() as u64))
     }
 
-    /// Forgets paths whose time is over.
+    /// Forgets remembered paths whose time is over.
     pub(in crate::core) fn forget_past_bundles(&mut self, timers: &TimerQueue) {
         while self.next_past_bundle().is_some_and(|at| at <= timers.now)
             && let Some((_, number)) = self.past.pop_front()
@@ -480,7 +481,7 @@ impl BundleTable {
         }
     }
 
-    /// More are remembered than may be: those go first of which nothing is left, then the oldest.
+    /// Forgets remembered bundles beyond the maximum: first those with no objects left, then the oldest.
     pub(in crate::core) fn forget_surplus_bundles(&mut self) {
         let limit = self.config.limits.bundles_remembered;
         while self.table.len() - self.open > limit {
@@ -504,7 +505,7 @@ impl BundleTable {
         }
     }
 
-    /// Takes the members of a root out, in the order of their keys.
+    /// Takes the members of a root, in the order of their keys.
     pub(in crate::core) fn members_in_order(&mut self, objects: &ObjectTable, root: u64) -> Vec<(u128, StagedMember)> {
         let Some(root) = self.table.get_mut(&root) else {
             return Vec::new();

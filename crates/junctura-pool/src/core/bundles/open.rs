@@ -11,7 +11,7 @@ use crate::core::engine::Core;
 use crate::core::exchange::ObjectExchange;
 
 impl Core {
-    /// Opens a bundle, or joins those who have it open.
+    /// Opens a bundle, or joins the clients that have it open.
     pub(in crate::core) fn open_bundle(
         &mut self,
         client: u32,
@@ -60,7 +60,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// A client does not have a bundle open any more. Its request is the caller's to settle.
+    /// Ends the opening of a bundle by a client. The caller settles its request.
     pub(in crate::core) fn leave_bundle(&mut self, client: u32, request: u64, number: u64, fx: &mut impl Effects) {
         self.durability.forget_opener(client, request);
         let Some(bundle) = self.bundles.table.get_mut(&number) else {

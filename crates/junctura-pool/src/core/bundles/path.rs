@@ -4,7 +4,7 @@ use junctura_model::{Code, Error, Result};
 
 use crate::PoolLimits;
 
-/// Says what is wrong with a path.
+/// Checks a path; the error names the fault.
 pub(super) fn check_path(path: &str, limits: &PoolLimits) -> Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._+:-=,@".contains(c);
     let (bytes_max, depth_max) = (limits.bundle_path_bytes, limits.bundle_depth);
@@ -24,12 +24,12 @@ pub(super) fn check_path(path: &str, limits: &PoolLimits) -> Result<()> {
     Err(Error::new(Code::InvalidArgument, format!("path {shown:?}"), cause))
 }
 
-/// The path that one is nested in.
+/// Returns the path of the enclosing bundle.
 pub(super) fn parent(path: &str) -> Option<&str> {
     path.rsplit_once('/').map(|(parent, _)| parent)
 }
 
-/// Whether one path is another, or is nested in it, however deep.
+/// Whether a path equals another, or is nested in it at any depth.
 pub(super) fn is_under(path: &str, top: &str) -> bool {
     path.strip_prefix(top)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

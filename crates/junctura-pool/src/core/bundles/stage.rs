@@ -1,4 +1,4 @@
-//! Offers into a bundle: an object comes in, is checked, and waits for the others.
+//! Offers into a bundle: an object is received and checked, and waits for the other members.
 
 use hashbrown::HashMap;
 use junctura_model::{Code, Error};
@@ -15,21 +15,21 @@ use crate::core::objects::object::ObjectState;
 use crate::core::objects::offer::{OfferContent, OfferOutcome, OfferRefusal};
 use crate::core::objects::table::ObjectTable;
 
-/// Memory that nothing but the end of a bundle can free.
+/// Memory that only the end of a bundle can free.
 #[derive(Default)]
 pub(super) struct PinnedMemory {
-    /// How many staged objects lie in each segment.
+    /// The number of staged objects in each segment.
     pub(super) segments: HashMap<u32, u32>,
     /// Bytes in the file tier.
     pub(super) spilled_bytes: u64,
-    /// Bytes of those segments, and of staged payloads that came inside messages.
+    /// Bytes of those segments, and of staged payloads inside messages.
     pub(super) bytes: u64,
     pub(super) objects: u64,
     pub(super) payload_bytes: u64,
 }
 
 impl ObjectExchange {
-    /// Stages an object in a bundle. It has its number if that completed the bundle.
+    /// Stages an object in a bundle. The object has its number if it completed the bundle.
     pub(in crate::core) fn stage(
         &mut self,
         client: u32,
@@ -98,13 +98,13 @@ impl ObjectExchange {
         if sequence == 0 {
             self.asked.show_to_lookers(&mut self.objects, &mut self.memory, id, fx);
             self.memory.may_be_spilled(&mut self.objects, id);
-            // Others may wait for what only this bundle could free now.
+            // Others may wait for memory that only this bundle could free now.
             self.memory.came_free |= !self.memory.stalled.is_empty() || !self.memory.waiting_leases.is_empty();
         }
         Ok(OfferOutcome { object: id, sequence })
     }
 
-    /// A staged object will never be visible: its memory goes with the last who looks at it.
+    /// Drops a staged object that cannot become visible: its memory is freed with its last holder.
     pub(in crate::core) fn drop_staged(&mut self, id: u32, fx: &mut impl Effects) {
         self.objects[id].state = ObjectState::Dropped;
         self.retention.await_no_more(&mut self.objects, id);
@@ -113,7 +113,7 @@ impl ObjectExchange {
 }
 
 impl ClientRequests {
-    /// Demands that take what is staged get it, if they want it.
+    /// Delivers a staged object to demands that match staged objects.
     pub(in crate::core) fn show_to_lookers(
         &mut self,
         objects: &mut ObjectTable,
@@ -139,7 +139,7 @@ impl ClientRequests {
     }
 }
 
-/// The flag of a delivery, or of an entry of a list, of an object that is not visible yet.
+/// Returns the flag of a delivery, or of an entry of a list, of an object that is not visible yet.
 pub(in crate::core) fn staged_flag(sequence: u64) -> u16 {
     if sequence == 0 { fixed::STAGED } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! Members of a bundle that is open, and the memory that nothing but its end can free.
+//! Members of an open bundle, and the memory that only its end can free.
 
 use junctura_memory::classes;
 use junctura_model::{Code, Error, Result, SameKey};
@@ -36,7 +36,7 @@ impl BundleTable {
         Err(Error::new(Code::AlreadyExists, text, cause))
     }
 
-    /// Whether a bundle takes an object; gives the one of the same key that it takes the place of.
+    /// Checks whether a bundle accepts an object; returns the staged object of the same key that it replaces.
     pub(in crate::core) fn may_be_staged(
         &self,
         objects: &ObjectTable,
@@ -100,12 +100,12 @@ impl BundleTable {
         let root = bundle.root;
         if let Some(root) = self.table.get_mut(&root) {
             root.members.insert(identity.key, member);
-            // Another one of its key has the same place.
+            // Another object of its key has the same place.
             root.sorted.extend(order.map(|order| (order, identity.key)));
         }
     }
 
-    /// An object is not staged any more: its memory is like any other's, and its key is free.
+    /// Ends the staging of an object: its memory can be freed as usual, and its key is free.
     pub(in crate::core) fn unpin(
         &mut self,
         objects: &ObjectTable,
@@ -119,7 +119,7 @@ impl BundleTable {
         self.reserved.remove(key);
     }
 
-    /// The same key was staged again: the earlier object leaves its bundle.
+    /// Removes a staged object from its bundle: its key was staged again.
     pub(in crate::core) fn unstage(&mut self, objects: &ObjectTable, memory: &PayloadMemory, number: u64, key: u128) {
         let root = self.get(number).map(|bundle| bundle.root);
         let root = root.and_then(|root| self.table.get_mut(&root));
@@ -172,7 +172,7 @@ impl BundleTable {
         }
     }
 
-    /// Why it is no use to wait for so many bytes: only the end of a bundle could free them.
+    /// Returns why waiting for so many bytes is of no use: only the end of a bundle could free them.
     pub(in crate::core) fn filled_by_bundles(
         &self,
         objects: &ObjectTable,
@@ -199,7 +199,7 @@ impl BundleTable {
         Some(Error::new(Code::PoolFull, format!("payload of {bytes} bytes"), cause))
     }
 
-    /// The same for a segment whose slots hold payloads of this size.
+    /// The same for a segment with slots for payloads of this size.
     pub(in crate::core) fn segments_filled_by_bundles(
         &self,
         objects: &ObjectTable,

@@ -1,4 +1,4 @@
-//! Who is connected, what they hold, and what happens when they go.
+//! Connected clients, the objects that they hold, and their removal.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,16 +12,16 @@ use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest_id::InterestId;
 use crate::core::objects::offer::WaitingOffer;
 
-/// Who a client says it is.
+/// The identity that a client states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientPeer {
-    /// What it calls itself.
+    /// The name that it states.
     pub name: String,
-    /// The machine it runs on.
+    /// The host on which it runs.
     pub host: String,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
-    /// By which way it comes; empty: it did not say.
+    /// The route of the connection; empty if the client has not stated one.
     pub route: String,
 }
 
@@ -29,7 +29,7 @@ pub struct ClientPeer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) struct ClientAccess {
     pub(in crate::core) rights: AccessRights,
-    /// The id of its token; `None`: it has none, and is of the server's own user.
+    /// The id of its token; `None` if it has none, and belongs to the server's own user.
     pub(in crate::core) token: Option<u32>,
 }
 
@@ -42,11 +42,11 @@ impl Default for ClientAccess {
     }
 }
 
-/// An object that was delivered and not released yet.
+/// A delivered object that is not released yet.
 pub(in crate::core) struct HeldDelivery {
     pub(in crate::core) object: u32,
     pub(in crate::core) sequence: u64,
-    /// The follow, or the requirement, through which it came.
+    /// The follow or requirement that delivered it.
     pub(in crate::core) via: Option<DeliveredVia>,
     /// The client has released the object, and still reads its payload.
     pub(in crate::core) is_released: bool,
@@ -58,29 +58,29 @@ pub(in crate::core) struct DeliveredVia {
     pub(in crate::core) requirement: Option<InterestId>,
 }
 
-/// A request that is not over.
+/// A pending request.
 pub(in crate::core) enum PendingAnswer {
     Demand(u32),
     Follow(u32),
     Subscription(u32),
     Requirement(u32),
-    /// Of a requirement with a name.
+    /// Of a named requirement.
     Use(u32),
     /// It has this bundle open, or had when it became visible.
     Bundle(u64),
     List(Box<OpenListing>),
-    /// By its place among those that wait.
+    /// Its turn in the queue of leases.
     Lease(u64),
     Withdrawal(u32),
     Drain,
     /// It waits behind offers.
     Sync,
-    /// An offer whose object is to be archived, or what completed a bundle with such members.
+    /// A durable offer, or the request that completed a bundle with durable members.
     Durable(AwaitedTree),
 }
 
 impl PendingAnswer {
-    /// The requirement that ends with it.
+    /// Returns the requirement that ends with the request.
     pub(in crate::core) fn requirement(&self) -> Option<u32> {
         match self {
             Self::Requirement(id) => Some(*id),
@@ -94,37 +94,37 @@ pub(in crate::core) struct ClientRow {
     pub(in crate::core) peer: Option<ClientPeer>,
     /// The rights of its token.
     pub(in crate::core) access: ClientAccess,
-    /// It has connected while the pool drained, for what a requirement with a name is owed.
+    /// It has connected during the drain, to receive objects that a named requirement is owed.
     pub(in crate::core) is_newcomer: bool,
-    /// Which of the programs it belongs to that the pool is for.
+    /// The component of the pool that it belongs to.
     pub(in crate::core) component: Option<usize>,
     pub(in crate::core) offer_timeout: Option<Nanoseconds>,
     pub(in crate::core) held: Slab<HeldDelivery>,
-    /// The places of what it holds, the newest first, while it leaves in turns.
+    /// The slots of its holdings, the newest first, while it leaves in turns.
     pub(in crate::core) leaves: Vec<usize>,
     pub(in crate::core) pending: BTreeMap<u64, PendingAnswer>,
     /// Segments that it may map read-only.
     pub(in crate::core) segments: HashSet<u32>,
     pub(in crate::core) waiting_offers: VecDeque<WaitingOffer>,
-    /// Follows that may give it no more until it releases something, whatever it came through.
+    /// Follows that are blocked until it releases something, from any follow.
     pub(in crate::core) paused: BTreeSet<u32>,
-    /// The sets of names that its offers may be retained for, by the numbers that it was told.
+    /// The sets of names that its offers may be retained for, indexed by the client's numbers.
     pub(in crate::core) consumers: Vec<u32>,
-    /// What it said has left so much for later ([`crate::core::deferred`]).
+    /// The number of removals that its requests have deferred ([`crate::core::deferred`]).
     pub(in crate::core) left: u64,
     /// Bytes of its standing selectors.
     pub(in crate::core) selector_bytes: usize,
-    /// Bytes of its offers that wait, besides payloads in shared memory.
+    /// Bytes of its waiting offers, besides payloads in shared memory.
     pub(in crate::core) waiting_offer_bytes: usize,
     pub(in crate::core) errors: u32,
-    /// Offers that were accepted, also into bundles that are not complete.
+    /// Accepted offers, including those into incomplete bundles.
     pub(in crate::core) accepted: u64,
     pub(in crate::core) offered: u64,
     pub(in crate::core) delivered: u64,
 }
 
 impl ClientRow {
-    /// Whether a request of its stands for a requirement.
+    /// Whether one of its requests belongs to a requirement.
     pub(in crate::core) fn stands_by(&self, request: u64, requirement: u32) -> bool {
         let pending = self.pending.get(&request);
         matches!(pending, Some(&(PendingAnswer::Requirement(id) | PendingAnswer::Use(id))) if id == requirement)

@@ -1,7 +1,8 @@
-//! Clients with all that they have asked for: the tables of clients and of interests, the times at which requests end, and what was counted.
+//! Clients with all their requests: the tables of clients and of interests, the times at which requests end, and
+//! counters.
 //!
-//! It sends replies and events, and knows objects by the table that it is given: what follows from the end of a request for an object is
-//! its caller's to carry out.
+//! It sends replies and events, and finds objects in the table that it is given: the caller carries out what the end of
+//! a request means for an object.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::core::clients::table::ClientTable;
 use crate::core::engine::timers::TimerQueue;
 use crate::core::interests::table::InterestTable;
 
-/// See the module's page.
+/// The requests of clients; see the module.
 pub(in crate::core) struct ClientRequests {
     pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) clients: ClientTable,
@@ -31,7 +32,7 @@ impl ClientRequests {
         }
     }
 
-    /// Forgets a request that needs no answer any more.
+    /// Forgets a request that needs no further answer.
     pub(in crate::core) fn settle(&mut self, client: u32, request: u64) {
         if let Some(state) = self.clients.get_mut(client) {
             state.pending.remove(&request);

@@ -1,4 +1,4 @@
-//! What a pool has done and what it holds, in numbers.
+//! The counters and the contents of a pool, in numbers.
 
 use serde::Serialize;
 
@@ -41,31 +41,31 @@ pub struct PoolStat {
     pub incarnation: u64,
     /// The newest sequence number.
     pub sequence: u64,
-    /// What can be seen now.
+    /// Visible objects.
     pub objects: ObjectsStat,
     /// Bundles.
     pub bundles: BundlesStat,
-    /// What happened since the server began.
+    /// Events since the server began.
     pub totals: StatTotals,
     /// Payload memory.
     pub memory: MemoryStat,
     /// The file tier, where there is one.
     pub spill: Option<SpillStat>,
-    /// Who waits for what.
+    /// Standing interests and waiting requests.
     pub interests: InterestsStat,
-    /// While the pool drains: what it waits for.
+    /// While the pool drains: the reasons why it has not ended.
     pub draining: Option<DrainStat>,
     /// Requirements with a name, in the order of their names; those that a message has room for.
     pub named_requirements: Vec<RequirementStat>,
     /// Programs whose end is the pool's.
     pub until_gone: Vec<ComponentStat>,
-    /// Names that objects are retained for and that stand for no requirement yet.
+    /// Names that objects are retained for and that no requirement has yet.
     pub awaited: Vec<AwaitedStat>,
     /// Requirements that are broken now; those that a message has room for.
     pub broken_requirements: Vec<BrokenStat>,
     /// How many are connected.
     pub clients_connected: u64,
-    /// Who is connected.
+    /// Connected clients.
     pub clients: Vec<ClientStat>,
     /// The schemas of the pool.
     pub schemas: Vec<SchemaStat>,
@@ -84,9 +84,9 @@ pub struct ObjectsStat {
     pub visible: u64,
     /// Bytes of their payloads.
     pub visible_bytes: u64,
-    /// Versions that are not visible but kept for those who hold them or have yet to hear of them.
+    /// Versions that are not visible but kept for clients that hold them or have yet to receive them.
     pub kept: u64,
-    /// Keys that are remembered as gone.
+    /// Tombstones.
     pub tombstones: u64,
     /// Deliveries that are not released.
     pub held: u64,
@@ -130,7 +130,7 @@ pub struct StatTotals {
     pub expired: u64,
     /// Objects that left before that, since a store has them and memory was short.
     pub dropped_archived: u64,
-    /// Events told.
+    /// Events sent.
     pub events: u64,
     /// Objects named in gaps.
     pub gaps: u64,
@@ -138,7 +138,7 @@ pub struct StatTotals {
     pub broken: u64,
     /// Objects that were not offered, since nothing wanted them.
     pub declined: u64,
-    /// Times that an object was said to lie in a store.
+    /// Times that a client reported an object as archived.
     pub archived: u64,
     /// Times that an object could not be put there.
     pub unarchived: u64,
@@ -155,23 +155,23 @@ pub struct StatTotals {
 /// See [`PoolStat::memory`]. All in bytes, but for the counts.
 #[derive(Clone, Debug, Serialize)]
 pub struct MemoryStat {
-    /// What the pool may take.
+    /// The memory budget.
     pub budget_bytes: u64,
-    /// What it has taken: leased segments and payloads inside messages.
+    /// The memory in use: leased segments and payloads inside messages.
     pub used_bytes: u64,
-    /// Of it, segments.
+    /// The part in segments.
     pub segment_bytes: u64,
-    /// Of it, payloads that came inside messages.
+    /// The part in payloads inside messages.
     pub inline_bytes: u64,
-    /// Slots in which payloads lie, in bytes.
+    /// Bytes of occupied slots.
     pub occupied_bytes: u64,
-    /// Slots in which payloads lie.
+    /// Occupied slots.
     pub slots_occupied: u64,
     /// Segments.
     pub segments: u64,
     /// Leases that wait for memory now.
     pub leases_waiting: u64,
-    /// Attributes, keys and index entries of objects, and of keys that are gone.
+    /// Attributes, keys and index entries of objects, and of tombstones.
     pub record_bytes: u64,
 }
 
@@ -184,13 +184,13 @@ pub struct SpillStat {
     pub limit_bytes: u64,
     /// Bytes that it has taken, those being written included.
     pub used_bytes: u64,
-    /// Objects whose payloads lie there now.
+    /// Objects whose payloads are in the file now.
     pub objects: u64,
     /// Payloads that are being written.
     pub underway: u64,
     /// Payloads written since the server began.
     pub written: u64,
-    /// Bytes of them.
+    /// Bytes of these payloads.
     pub written_bytes: u64,
     /// Payloads that the disk has refused.
     pub refused: u64,
@@ -203,13 +203,13 @@ pub struct SpillStat {
 pub struct InterestsStat {
     /// Standing demands, follows, requirements and subscriptions.
     pub standing: u64,
-    /// Of them, those that are checked against every offer, since no index helps.
+    /// The part that is checked against every offer, since no index helps.
     pub unindexed: u64,
     /// Requirements.
     pub requirements: u64,
-    /// Of them, those with a name.
+    /// The part with a name.
     pub named: u64,
-    /// Bytes kept for naming what requirements will not get and nobody was told of yet.
+    /// Bytes of recorded gaps that no reader has received yet.
     pub gap_bytes: u64,
     /// Bytes of standing selectors.
     pub selector_bytes: u64,
@@ -222,7 +222,7 @@ pub struct InterestsStat {
 /// See [`PoolStat::draining`].
 #[derive(Clone, Debug, Serialize)]
 pub struct DrainStat {
-    /// What requirements are owed: versions, counted for each requirement.
+    /// Versions that requirements are owed, counted for each requirement.
     pub owed: u64,
 }
 
@@ -231,7 +231,7 @@ pub struct DrainStat {
 pub struct RequirementStat {
     /// Its name.
     pub name: String,
-    /// What it requires; a long text is cut.
+    /// Its selector; a long text is cut.
     pub selector: String,
     /// Which versions: `all` or `newest`.
     pub versions: &'static str,
@@ -239,15 +239,15 @@ pub struct RequirementStat {
     pub owed: u64,
     /// Bytes of their payloads.
     pub owed_bytes: u64,
-    /// Deliveries of them that are not released.
+    /// Deliveries through it that are not released.
     pub in_flight: u64,
     /// The oldest object that it is owed: its sequence number.
     pub oldest_owed: Option<u64>,
     /// Seconds for which it has been owed that one.
     pub oldest_owed_age_s: Option<f64>,
-    /// Objects that went while nobody read: the next reader is told.
+    /// Objects that were removed while it had no reader; the next reader receives a gap.
     pub lost: u64,
-    /// Requests of clients that stand by it.
+    /// Requests of clients that use it.
     pub users: u32,
     /// The client that reads it, where one reads at a time.
     pub reader: Option<ReaderStat>,
@@ -255,7 +255,7 @@ pub struct RequirementStat {
     pub group: Option<GroupStat>,
     /// Seconds since it was made.
     pub age_s: f64,
-    /// Seconds since the last release of what came through it.
+    /// Seconds since the last release of an object that it delivered.
     pub last_release_age_s: Option<f64>,
     /// It is broken, and owed nothing until it is read again.
     pub broken: bool,
@@ -265,9 +265,9 @@ pub struct RequirementStat {
     pub quota_bytes: Option<u64>,
     /// Seconds without a release after which it is stuck.
     pub stuck_after_s: f64,
-    /// How many seconds it stands unused.
+    /// Its time to live while unused, in seconds.
     pub time_to_live_s: Option<f64>,
-    /// In how many seconds it ends, if nobody uses it.
+    /// Seconds until it expires, if it stays unused.
     pub lapses_in_s: Option<f64>,
 }
 
@@ -276,7 +276,7 @@ pub struct RequirementStat {
 pub struct BrokenStat {
     /// Its name, if it has one.
     pub name: Option<String>,
-    /// What it requires; a long text is cut.
+    /// Its selector; a long text is cut.
     pub selector: String,
     /// The client that reads it, or else whose it is.
     pub client: Option<ReaderStat>,
@@ -284,7 +284,7 @@ pub struct BrokenStat {
     pub why: String,
     /// Seconds since it is.
     pub age_s: f64,
-    /// Objects that its readers are to be told of.
+    /// Lost objects that its readers have yet to receive as gaps.
     pub lost: u64,
 }
 
@@ -293,7 +293,7 @@ pub struct BrokenStat {
 pub struct ReaderStat {
     /// The number that the server gave it.
     pub client: u32,
-    /// What it calls itself.
+    /// The name that it states.
     pub name: String,
     /// The machine it runs on.
     pub host: String,
@@ -308,7 +308,7 @@ pub struct GroupStat {
     pub waiting: u64,
     /// How many share them.
     pub member_count: u64,
-    /// Who, in the order in which they joined; of many, the first.
+    /// The members in the order in which they joined; of many, the first.
     pub members: Vec<MemberStat>,
 }
 
@@ -317,7 +317,7 @@ pub struct GroupStat {
 pub struct MemberStat {
     /// The number that the server gave its client.
     pub client: u32,
-    /// What that calls itself.
+    /// The name that the client states.
     pub name: String,
     /// The machine it runs on.
     pub host: String,
@@ -334,7 +334,7 @@ pub struct MemberStat {
 pub struct ClientStat {
     /// The number that the server gave it.
     pub client: u32,
-    /// What it calls itself.
+    /// The name that it states.
     pub name: String,
     /// The machine it runs on.
     pub host: String,
@@ -344,9 +344,9 @@ pub struct ClientStat {
     pub offered: u64,
     /// Objects it was given.
     pub delivered: u64,
-    /// Of them, those not released.
+    /// The part that is not released.
     pub held: u64,
-    /// Its requests that go on.
+    /// Its long-running requests.
     pub requests: u64,
     /// Its offers that wait for memory.
     pub offers_waiting: u64,
@@ -363,7 +363,7 @@ pub struct SchemaStat {
     pub name: String,
     /// Its generation.
     pub generation: u32,
-    /// What tells it from others.
+    /// Its identity among schemas.
     pub fingerprint: String,
 }
 

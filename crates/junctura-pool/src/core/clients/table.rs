@@ -1,6 +1,6 @@
-//! The clients of a pool: what each holds, has asked and waits for, and the sums over all of them.
+//! The clients of a pool, with their holdings, requests and waiting offers, and the sums over all clients.
 //!
-//! The table sends nothing: whoever changes it sees to those who have to be told.
+//! The table sends nothing: its callers notify clients.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::core::engine::timers::{NOBODY, TimerEvent, TimerQueue};
 use crate::core::memory::weight::{FAIR_BYTES, FAIR_OFFER_BYTES};
 use crate::core::objects::offer::{OfferContent, WaitingOffer, waiting_bytes};
 
-/// See the module's page.
+/// The clients; see the module.
 pub(in crate::core) struct ClientTable {
     pub(in crate::core) config: Arc<PoolConfig>,
     /// The schemas of the pool as YAML, as every client gets them.
@@ -29,9 +29,9 @@ pub(in crate::core) struct ClientTable {
     pub(in crate::core) seen: u32,
     /// Bytes of standing selectors.
     pub(in crate::core) selector_bytes: usize,
-    /// Of them, those of requirements with a name.
+    /// The part that belongs to named requirements.
     pub(in crate::core) named_selector_bytes: usize,
-    /// Bytes of offers that wait.
+    /// Bytes of waiting offers.
     pub(in crate::core) waiting_offer_bytes: usize,
 }
 
@@ -63,12 +63,12 @@ impl ClientTable {
         numbers
     }
 
-    /// A request of a client that is not over.
+    /// Returns a pending request of a client.
     pub(in crate::core) fn pending(&self, client: u32, request: u64) -> Option<&PendingAnswer> {
         self.table.get(&client)?.pending.get(&request)
     }
 
-    /// Takes out the offers of a client that wait.
+    /// Takes the waiting offers of a client.
     pub(in crate::core) fn take_waiting_offers(&mut self, client: u32) -> VecDeque<WaitingOffer> {
         let Some(state) = self.table.get_mut(&client) else {
             return VecDeque::new();
@@ -120,7 +120,7 @@ impl ClientTable {
         Ok(())
     }
 
-    /// Whether a client may ask for something that goes on.
+    /// Checks that a client may start another long-running request.
     pub(in crate::core) fn may_ask(&self, client: u32, request: u64) -> Result<()> {
         let limit = self.config.limits.requests_per_client;
         let Some(state) = self.table.get(&client) else {
@@ -130,7 +130,7 @@ impl ClientTable {
             return Err(Error::new(
                 Code::LimitExceeded,
                 "requests",
-                format!("a client may have {limit} unanswered"),
+                format!("a client may have at most {limit} unanswered requests"),
             ));
         }
         if state.pending.contains_key(&request) {
@@ -166,7 +166,7 @@ impl ClientTable {
         is_held.then(|| held.remove(place))
     }
 
-    /// A client releases an object and still reads its payload: the holding stays, for the memory alone.
+    /// Releases an object of which the client still reads the payload: the holding remains, for the memory alone.
     pub(in crate::core) fn keeps_mapped(&mut self, client: u32, holding: &ReleasedHolding) -> Option<HeldDelivery> {
         let held = &mut self.table.get_mut(&client)?.held;
         let kept = held.get_mut(holding.holding.get() as usize)?;
@@ -181,10 +181,10 @@ impl ClientTable {
         Some(std::mem::replace(kept, memory))
     }
 
-    /// Adds to what a client, and all, have asked.
+    /// Adds to the bytes of a client's requests, and to the sum of all clients.
     ///
     /// # Errors
-    /// `LimitExceeded` where the client, or all together, have asked as much as they may.
+    /// `LimitExceeded` if the client, or all together, have reached their limit.
     pub(in crate::core) fn weigh_asked(&mut self, client: u32, bytes: usize) -> Result<()> {
         let limits = &self.config.limits;
         let all = self.selector_bytes + bytes;
@@ -222,7 +222,7 @@ impl ClientTable {
         }
     }
 
-    /// An offer of a client waits no more.
+    /// Subtracts an offer that no longer waits.
     pub(in crate::core) fn weigh_offer_no_more(&mut self, client: u32, offer: &WaitingOffer) {
         if let Some(state) = self.table.get_mut(&client) {
             state.waiting_offer_bytes -= offer.bytes();
@@ -230,7 +230,7 @@ impl ClientTable {
         }
     }
 
-    /// The set to which a client gave a number.
+    /// Returns the set of a client's number.
     pub(in crate::core) fn consumers_of(&self, client: u32, number: u32) -> Result<u32> {
         let sets = self.table.get(&client).map(|state| &state.consumers);
         sets.and_then(|sets| sets.get(number as usize)).copied().ok_or_else(|| {
@@ -239,13 +239,13 @@ impl ClientTable {
         })
     }
 
-    /// The bundle that a request of this client has open.
+    /// Returns the bundle that this request of the client has open.
     pub(in crate::core) fn bundle_of(&self, client: u32, request: u64) -> Result<u64> {
         let pending = self.pending(client, request);
         if let Some(&PendingAnswer::Bundle(number)) = pending {
             return Ok(number);
         }
-        let cause = "this client has it not open; it may have been aborted";
+        let cause = "this client has not opened it, or it was aborted";
         Err(Error::new(Code::Closed, format!("bundle {request}"), cause))
     }
 
@@ -304,7 +304,7 @@ impl ClientTable {
             .table
             .iter()
             .filter_map(|(&client, state)| {
-                // Who has not said who it is has just come, or only looked.
+                // A client without an identity has just connected, or only probes the socket.
                 let peer = state.peer.clone()?;
                 Some(ClientStat {
                     client,

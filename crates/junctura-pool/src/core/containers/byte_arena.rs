@@ -1,16 +1,16 @@
-//! Byte strings that leave roughly in the order in which they came.
+//! Byte strings that are removed roughly in the order in which they were added.
 //!
-//! They lie side by side on pages, which a processor reads and writes faster than as many buffers apart, all over its memory.
-//! A page is written anew once everything on it has left.
+//! They are stored side by side on pages, which a processor reads and writes faster than as many scattered buffers. A
+//! page is reused once all its strings have been removed.
 
 use slab::Slab;
 
-/// Of one that holds several strings; a longer one has a page to itself.
+/// Bytes of a page of several strings; a longer string has a page to itself.
 const PAGE: usize = 4096;
-/// So many empty pages are kept for what comes.
+/// The maximum number of empty pages kept for new strings.
 const SPARE_MAX: usize = 64;
 
-/// Where a string lies.
+/// The place of a string.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::core) struct ArenaString {
     page: u32,
@@ -21,7 +21,7 @@ pub(in crate::core) struct ArenaString {
 #[derive(Default)]
 pub(in crate::core) struct ByteArena {
     table: Slab<ArenaPage>,
-    /// The one that is being written.
+    /// The page that is being filled.
     open: Option<u32>,
     spare: Vec<Vec<u8>>,
 }
@@ -61,7 +61,7 @@ impl ByteArena {
         }
     }
 
-    /// Opens another page, with room for so much.
+    /// Opens another page, with room for so many bytes.
     fn turn(&mut self, length: usize) -> u32 {
         let full = self.open.take();
         if let Some(full) = full.filter(|&full| self.table[full as usize].lines == 0) {
@@ -104,7 +104,7 @@ mod tests {
         for number in 0..5000 {
             lines.push_back((number, pages.write(&text(number))));
             if number >= 100 {
-                // The third but oldest goes before the others.
+                // The third oldest is removed before the others.
                 let (gone, line) = lines.remove(2).unwrap();
                 assert_eq!(pages.read(line), text(gone));
                 pages.erase(line);

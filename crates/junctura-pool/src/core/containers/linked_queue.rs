@@ -1,15 +1,16 @@
-//! Queues through the entries of a table: each entry knows its neighbours, so that any of them can leave without a search.
+//! Queues through the entries of a table: each entry links to its neighbors, so that any entry can be removed without a
+//! search.
 
 use slab::Slab;
 
-/// An entry's neighbours in one queue.
+/// An entry's neighbors in one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::core) struct QueueLinks {
     before: Option<u32>,
     after: Option<u32>,
 }
 
-/// The ends of a queue; the entries themselves lie in a table.
+/// The ends of a queue; the entries themselves are in a table.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::core) struct LinkedQueue {
     first: Option<u32>,
@@ -17,17 +18,17 @@ pub(in crate::core) struct LinkedQueue {
 }
 
 impl LinkedQueue {
-    /// Who came before all others.
+    /// Returns the oldest entry.
     pub(in crate::core) fn first(&self) -> Option<u32> {
         self.first
     }
 
-    /// All entries, from the first.
+    /// Iterates over all entries, from the first.
     pub(in crate::core) fn iter<T>(self, table: &Slab<T>, links: fn(&T) -> &QueueLinks) -> impl Iterator<Item = u32> {
         std::iter::successors(self.first, move |&id| links(&table[id as usize]).after)
     }
 
-    /// Appends an entry of the table; `links` says where entries keep their neighbours in this queue.
+    /// Appends an entry of the table; `links` returns where entries store their neighbors in this queue.
     pub(in crate::core) fn push<T>(&mut self, table: &mut Slab<T>, id: u32, links: fn(&mut T) -> &mut QueueLinks) {
         *links(&mut table[id as usize]) = QueueLinks {
             before: self.last,
@@ -40,7 +41,7 @@ impl LinkedQueue {
         self.last = Some(id);
     }
 
-    /// Takes an entry out, wherever it stands.
+    /// Removes an entry from any position.
     pub(in crate::core) fn remove<T>(&mut self, table: &mut Slab<T>, id: u32, links: fn(&mut T) -> &mut QueueLinks) {
         let QueueLinks { before, after } = *links(&mut table[id as usize]);
         match before {

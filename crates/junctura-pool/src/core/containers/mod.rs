@@ -1,4 +1,4 @@
-//! Containers that know nothing of a pool.
+//! Containers that are independent of a pool.
 
 pub(in crate::core) mod byte_arena;
 pub(in crate::core) mod linked_queue;

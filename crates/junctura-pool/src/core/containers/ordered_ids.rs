@@ -1,8 +1,8 @@
-//! Numbers in the order in which they came, any of which leaves without a search.
+//! Numbers in insertion order; any number can be removed without a search.
 
 use std::collections::BTreeMap;
 
-/// A set of numbers that remembers their order.
+/// A set of numbers in insertion order.
 #[derive(Default)]
 pub(in crate::core) struct OrderedIds {
     by_turn: BTreeMap<u64, u32>,
@@ -27,7 +27,7 @@ impl OrderedIds {
         }
     }
 
-    /// Takes out the number that came last.
+    /// Removes and returns the newest number.
     pub(in crate::core) fn pop_last(&mut self) -> Option<u32> {
         let (_, id) = self.by_turn.pop_last()?;
         self.turns.remove(&id);
@@ -42,7 +42,7 @@ impl OrderedIds {
         self.by_turn.values().copied()
     }
 
-    /// When a number came, as a place in the order.
+    /// Returns the place of a number in the order.
     pub(in crate::core) fn turn_of(&self, id: u32) -> Option<u64> {
         self.turns.get(&id).copied()
     }

@@ -1,16 +1,16 @@
-//! A requirement that is owed very much from the start is owed it in parts.
+//! The beginning of a requirement that is owed very many objects: it is done in parts.
 
 /// The objects that a requirement has yet to be owed.
 pub(in crate::core) struct RequirementStart {
     /// In the order of the index, the next last.
     pub(in crate::core) left: Vec<u32>,
-    /// The newest version then: one with a higher number came later.
+    /// The newest version at that time: objects with a higher number became visible later.
     pub(in crate::core) newest: u64,
     /// The requests that are answered at its end.
     pub(in crate::core) askers: Vec<WaitingAsker>,
 }
 
-/// A request that stands by a requirement until that has begun.
+/// A request that uses a requirement and waits until the requirement has begun.
 pub(in crate::core) struct WaitingAsker {
     pub(in crate::core) client: u32,
     pub(in crate::core) request: u64,

@@ -1,20 +1,22 @@
-//! What one event leaves for later: it may let a million objects go, and others are to be served meanwhile.
+//! Deferred work of one event: it may remove a million objects, and other clients must be served meanwhile.
 //!
 //! ```text
 //!                             the first so many
 //!   an event lets objects go ------------------> gone
 //!                           '---- the others ---> out of sight ----so many in each tick, in their order----> gone
 //! ```
-//! So it is when the time of many objects is over at once, when what many are retained for is, with a withdraw-all, and when a
-//! requirement or a client ends that kept many. What is *out of sight* is given to nobody, stands in no list, is no earlier
-//! version of anything, and nobody new is owed it. Whoever comes upon it all the same, by its key or in the queue of a follow,
-//! lets it go first. What follows from its end comes with its turn: the events, the tombstone, the memory, the figures.
+//! This applies when the retention of many objects ends at once, to a withdraw-all, and to the end of a requirement or
+//! of a client that kept many objects. A *hidden* object is delivered to no client, is in no list, is no earlier
+//! version of anything, and no new interest is owed it. If its key is requested or the queue of a follow reaches it, it
+//! is removed first, before its turn. The consequences of its removal happen in its turn: the events, the tombstone,
+//! the memory, the counters.
 //!
-//! A change of more objects than [`Config::changed_at_once`](crate::PoolConfig::changed_at_once) is itself done in parts, in the same queue: a withdraw-all, the objects that
-//! a new requirement is owed, the end of a requirement or of a reader with a long queue. An object is as it was until its turn has come.
+//! A change of more objects than [`Config::changed_at_once`](crate::PoolConfig::changed_at_once) is itself done in
+//! parts, in the same queue: a withdraw-all, the objects that a new requirement is owed, the end of a requirement or of
+//! a reader with a long queue. An object is unchanged until its turn.
 //!
-//! Who asked for it, or wants to know that what it said before is in effect, is answered when that has gone. While something
-//! goes, nobody is broken for want of memory.
+//! The request that caused the work, and a sync after it, are answered when the work is done. While there is deferred
+//! work, no requirement is broken for lack of memory.
 
 pub(in crate::core) mod beginning;
 mod owing;
@@ -37,42 +39,42 @@ use crate::core::objects::retention_by_name::AwaitedNames;
 use crate::core::objects::table::ObjectTable;
 pub use unfinished::{UnfinishedChange, UnfinishedWork};
 
-/// See the module's page.
+/// The deferred work; see the module.
 #[derive(Default)]
 pub(in crate::core) struct DeferredWork {
     pub(in crate::core) queue: VecDeque<DeferredItem>,
-    /// So many more may go in this event.
+    /// How many more objects may be removed in this event.
     pub(in crate::core) may_go: usize,
-    /// So many more are delivered in this event.
+    /// How many more objects may be delivered in this event.
     pub(in crate::core) may_deliver: usize,
-    /// Follows, and groups, that have more to give than this event may deliver.
+    /// Follows and groups that have more to deliver than this event may.
     pub(in crate::core) delivering: BTreeSet<u32>,
-    /// How much ever came into the queue, how much of it when this event began, and how much has left it.
+    /// How many items ever entered the queue, how many before this event began, and how many have left it.
     pub(in crate::core) came: u64,
     pub(in crate::core) came_before: u64,
     pub(in crate::core) went: u64,
 }
 
-/// What has yet to go: the sequence number of an object.
+/// An object that has yet to be removed: its sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DepartingObject {
-    /// Out of sight.
+    /// It is hidden.
     Object(u64),
-    /// Its time is over; it goes, unless a requirement is owed it.
+    /// Its retention has ended; it is removed, unless a requirement is owed it.
     Time(u64),
-    /// It has gone; nobody needs its payload any more.
+    /// It is removed; its payload is no longer needed.
     Payload(u64),
-    /// Something that is done in parts, by its number: see [`crate::core::Core::unfinished`].
+    /// Partial work, by its number: see [`crate::core::Core::unfinished`].
     Part(u64),
 }
 
-/// What was left for later.
+/// An item of deferred work.
 pub(in crate::core) enum DeferredItem {
-    /// An object, and its number: another may have its place by then.
+    /// An object, with its number: its slot may have another one by then.
     Object { id: u32, sequence: u64 },
     /// The answer to a request.
     Answer { client: u32, request: u64, count: u64 },
-    /// Something that is done for one object after the other: its number, and how many turns it has had.
+    /// Work that is done for one object after the other: its number, and its turns so far.
     Part {
         number: u64,
         turns: u64,
@@ -80,22 +82,22 @@ pub(in crate::core) enum DeferredItem {
     },
 }
 
-/// See [`DeferredItem::Part`]: what is done.
+/// See [`DeferredItem::Part`]: the kind of work.
 pub(in crate::core) enum DeferredPart {
-    /// The withdraw of this number, if it is still that of this client's request.
+    /// The withdraw of this number, if it still belongs to this client's request.
     TakeOut { id: u32, client: u32, request: u64 },
-    /// A new requirement is owed what was there.
+    /// A new requirement begins to be owed the visible objects.
     Owe(InterestId),
-    /// A requirement has ended that was owed these.
+    /// An ended requirement releases these objects.
     Disown(DisownedObjects),
-    /// A reader has ended in whose queue these stand.
+    /// A reader has ended; these objects are in its queue.
     Unwatch(Vec<u32>),
-    /// Names have come that objects wait for.
+    /// Names that objects wait for are now taken by requirements.
     Await(AwaitedNames),
 }
 
 impl DeferredWork {
-    /// Whether a follow, or a group, may give more in this event. Else the rest comes in the next tick.
+    /// Whether a follow or a group may deliver more in this event. Otherwise the rest is delivered in the next tick.
     pub(in crate::core) fn may_deliver(&mut self, interest: u32) -> bool {
         if self.may_deliver == 0 {
             self.delivering.insert(interest);
@@ -103,12 +105,12 @@ impl DeferredWork {
         self.may_deliver > 0
     }
 
-    /// One more was given.
+    /// Counts a delivery.
     pub(in crate::core) fn count_delivery(&mut self) {
         self.may_deliver = self.may_deliver.saturating_sub(1);
     }
 
-    /// Whether one more may go in this event; if so, it is counted.
+    /// Whether one more object may be removed in this event; if so, it is counted.
     pub(in crate::core) fn take_turn(&mut self) -> bool {
         let may = self.may_go > 0;
         self.may_go -= usize::from(may);
@@ -120,7 +122,7 @@ impl DeferredWork {
         self.queue.push_back(left);
     }
 
-    /// What is next, if it takes no turn: an answer, or an object that has gone meanwhile.
+    /// Removes and returns the next item if it takes no turn: an answer, or an object that has been removed meanwhile.
     pub(in crate::core) fn pop_past(&mut self, objects: &Slab<ObjectRow>) -> Option<DeferredItem> {
         let takes_a_turn = match *self.queue.front()? {
             DeferredItem::Object { id, sequence } => objects
@@ -137,7 +139,7 @@ impl DeferredWork {
         self.queue.pop_front()
     }
 
-    /// The entry that was taken is not done yet.
+    /// Puts an unfinished entry back.
     pub(in crate::core) fn put_back(&mut self, left: DeferredItem) {
         self.went -= 1;
         self.queue.push_front(left);
@@ -149,7 +151,7 @@ impl DeferredWork {
 }
 
 impl DeferredWork {
-    /// What a client said has left something for later.
+    /// Records that a client's request has deferred work.
     pub(in crate::core) fn note_left(&mut self, clients: &mut ClientTable, client: u32) {
         if self.has_grown()
             && let Some(state) = clients.get_mut(client)
@@ -158,7 +160,7 @@ impl DeferredWork {
         }
     }
 
-    /// What a client said before is in effect: it is told so, when nothing that it has left is left.
+    /// Answers a sync: at once, or when the deferred work of the client is done.
     pub(in crate::core) fn answer_sync(
         &mut self,
         clients: &ClientTable,
@@ -178,7 +180,7 @@ impl DeferredWork {
         }
     }
 
-    /// A request is answered when what this event has left for later has gone.
+    /// Answers a request when the deferred work of this event is done.
     pub(in crate::core) fn answer_in_turn(&mut self, client: u32, request: u64, count: u64, fx: &mut impl Effects) {
         if self.has_grown() {
             self.push(DeferredItem::Answer { client, request, count });
@@ -204,7 +206,7 @@ impl DeferredWork {
         self.push(DeferredItem::Object { id, sequence });
     }
 
-    /// A reader's queue is over: its objects are watched by one less, in turns where they are many.
+    /// Releases the queue of an ended reader: its objects have one watcher less; in turns if they are many.
     pub(in crate::core) fn release_queue(&mut self, objects: &mut ObjectTable, queue: Vec<u32>) {
         if queue.len() > objects.config.changed_at_once {
             return self.go_on_later(DeferredPart::Unwatch(queue));
@@ -214,13 +216,13 @@ impl DeferredWork {
         }
     }
 
-    /// Something is done in its turn, one object after the other.
+    /// Defers work that is done one object after the other.
     pub(in crate::core) fn go_on_later(&mut self, part: DeferredPart) {
         let number = self.came + 1;
         self.push(DeferredItem::Part { number, turns: 0, part });
     }
 
-    /// Those whose turn has come are answered.
+    /// Answers the requests whose turn has been reached.
     pub(in crate::core) fn answer_those_in_turn(
         &mut self,
         clients: &ClientTable,

@@ -1,4 +1,4 @@
-//! How a requirement is owed what was there, object by object.
+//! How a requirement begins to be owed visible objects, one by one.
 
 use junctura_model::Result;
 use junctura_wire::Reply;
@@ -13,7 +13,8 @@ use crate::core::interests::requirement::RequirementState;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
-    /// Of what was there when a requirement was made, it is owed one more object, if that is still there. Whether something is left to do.
+    /// Owes a new requirement one more of the objects that were visible, if it still is. Returns whether there is more
+    /// to do.
     pub(in crate::core) fn owe_next(&mut self, which: InterestId, fx: &mut impl Effects) -> bool {
         let Some(id) = self.exchange.asked.interests.still(Some(which)) else {
             return false;
@@ -25,7 +26,7 @@ impl Core {
         let Some(beginning) = requirement.and_then(|one| one.beginning.take()) else {
             return false;
         };
-        // What is retained until it comes was kept so far, and is owed now.
+        // An object that was retained for this name was kept so far, and is owed now.
         if let Some(named) = self
             .exchange
             .asked
@@ -42,13 +43,13 @@ impl Core {
         false
     }
 
-    /// A reader comes before a requirement is owed all that was there: it is so first.
+    /// Completes a requirement's beginning before a reader starts: first it is owed all objects that were visible.
     pub(in crate::core) fn end_beginning(&mut self, id: u32, fx: &mut impl Effects) {
         let which = self.exchange.asked.interests.refer(id);
         while self.owe_next(which, fx) {}
     }
 
-    /// A requirement has begun, and a request is answered that stands by it still.
+    /// Answers a request that waited for the requirement to begin, if it still uses it.
     fn answer_asker(&mut self, asker: &WaitingAsker, id: u32, fx: &mut impl Effects) {
         let &WaitingAsker { client, request, joins } = asker;
         let state = self.exchange.asked.clients.get(client);
@@ -72,7 +73,7 @@ impl Core {
 }
 
 impl ClientRequests {
-    /// A follow through a requirement that is not owed all that was there is prepared a little: whether it is owed all.
+    /// Prepares a follow through a requirement that has not begun completely by one step. Returns whether it has begun.
     pub(in crate::core) fn owe_ahead(&mut self, objects: &mut ObjectTable, id: u32, count: usize) -> bool {
         (0..count).all(|_| self.owe_one_more(objects, id));
         self.interests
@@ -80,7 +81,8 @@ impl ClientRequests {
             .is_none_or(|one| one.to_be_owed() == 0)
     }
 
-    /// Whether the follow that has made a group joins it when that is owed all that was there. Until then the client stands by it.
+    /// Returns whether the follow that has made a group joins it only when the group is owed all objects that were
+    /// visible. Until then the client uses the requirement.
     ///
     /// # Errors
     /// `LimitExceeded` where the client has too many requests.
@@ -116,7 +118,7 @@ impl ClientRequests {
         Ok(true)
     }
 
-    /// A requirement is owed one more object of those that were there, if that still is. Whether there was one.
+    /// Owes a requirement one more of the objects that were visible, if it still is. Returns whether there was one.
     pub(in crate::core) fn owe_one_more(&mut self, objects: &mut ObjectTable, id: u32) -> bool {
         let Some(beginning) = self
             .interests

@@ -11,13 +11,13 @@ use crate::core::objects::key_table::KeyEntry;
 use crate::core::objects::object::RemovalReason;
 
 impl Core {
-    /// Follows have more to give: [`Core::tick`] is to be called as soon as others were served.
+    /// Whether follows have more to deliver: [`Core::tick`] is to be called as soon as other clients were served.
     #[must_use]
     pub fn is_delivering(&self) -> bool {
         !self.exchange.deferred.delivering.is_empty()
     }
 
-    /// Delivers what earlier events had no time for, as much as may be in one.
+    /// Delivers objects that earlier events left, as many as one event may.
     pub(in crate::core) fn deliver_more(&mut self, fx: &mut impl Effects) {
         let delivering = std::mem::take(&mut self.exchange.deferred.delivering);
         if delivering.is_empty() {
@@ -27,14 +27,14 @@ impl Core {
             match self.exchange.asked.interests.get(interest) {
                 Some(StandingInterest::Follow(_)) => self.exchange.pump(interest, fx),
                 Some(StandingInterest::Requirement(_)) => self.exchange.hand_out(interest, fx),
-                // It has ended, and another may have its number.
+                // It has ended, and another interest may have its number.
                 Some(StandingInterest::Demand(_) | StandingInterest::Subscription(_)) | None => {}
             }
         }
         self.follow_up(fx);
     }
 
-    /// What has yet to go, in the order of its turns; for those who check.
+    /// Returns the objects that have yet to be removed, in order; for checks.
     #[must_use]
     pub fn departing(&self) -> Vec<DepartingObject> {
         let exchange = &self.exchange;
@@ -58,7 +58,7 @@ impl Core {
         left.chain(due.map(DepartingObject::Time)).collect()
     }
 
-    /// What is done in parts and is not done yet, in the order of the queue; for those who check.
+    /// Returns the unfinished partial work, in the order of the queue; for checks.
     #[must_use]
     pub fn unfinished(&self) -> Vec<UnfinishedWork> {
         let parts = self.exchange.deferred.queue.iter().filter_map(|left| match left {
@@ -69,7 +69,7 @@ impl Core {
         unfinished.collect()
     }
 
-    /// Lets go what earlier events have left, as much as may go in one.
+    /// Does deferred work of earlier events, as much as one event may do.
     pub(in crate::core) fn catch_up(&mut self, fx: &mut impl Effects) {
         if self.exchange.deferred.queue.is_empty() {
             return;
@@ -93,7 +93,7 @@ impl Core {
         self.follow_up(fx);
     }
 
-    /// Does it for one more object.
+    /// Does the work for one more object.
     fn go_on(&mut self, number: u64, turns: u64, mut part: DeferredPart, fx: &mut impl Effects) {
         let has_more = match &mut part {
             &mut DeferredPart::TakeOut { id, client, request } => self.take_out_next(id, (client, request), fx),
@@ -117,7 +117,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// An event begins.
+    /// Begins an event.
     pub(in crate::core) fn begin(&mut self, now: Nanoseconds) {
         self.asked.timers.now = now;
         self.deferred.may_go = self.config.leaving_at_once.max(1);
@@ -125,7 +125,7 @@ impl ObjectExchange {
         self.deferred.came_before = self.deferred.came;
     }
 
-    /// Whether objects are out of sight that have yet to go.
+    /// Whether there are hidden objects.
     pub(in crate::core) fn is_behind(&self) -> bool {
         !self.deferred.queue.is_empty()
             || self
@@ -135,14 +135,14 @@ impl ObjectExchange {
                 .is_some_and(|at| at <= self.asked.timers.now)
     }
 
-    /// What look-ups leave out at this moment.
+    /// Returns the conditions that hide objects from look-ups now.
     pub(in crate::core) fn sight(&self) -> HiddenObjects {
         HiddenObjects {
             departed_by: self.is_behind().then_some(self.asked.timers.now),
         }
     }
 
-    /// An object that may be gone as soon as nobody has it is let go as far as nothing keeps it, now or in its turn.
+    /// Settles an object that nothing may need any longer: frees the parts that nothing keeps, now or in its turn.
     pub(in crate::core) fn settle_in_turn(&mut self, id: u32, fx: &mut impl Effects) {
         let Some(object) = self.objects.get(id) else {
             return;
@@ -158,7 +158,7 @@ impl ObjectExchange {
         self.settle(id, fx);
     }
 
-    /// An object is withdrawn, now or in its turn.
+    /// Withdraws an object, now or in its turn.
     pub(in crate::core) fn take_out_in_turn(&mut self, id: u32, fx: &mut impl Effects) {
         if self.objects[id].departs.is_some() {
             return;
@@ -179,7 +179,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Somebody comes upon an object: if it is out of sight, it goes before its turn.
+    /// Removes an object before its turn if it is hidden, since a request has reached it.
     pub(in crate::core) fn see_off(&mut self, id: u32, fx: &mut impl Effects) {
         let object = &self.objects[id];
         if object.is_out_of_sight(self.asked.timers.now) {
@@ -188,7 +188,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Somebody asks for a key: what is out of sight under it goes before its turn.
+    /// Removes the hidden object of a requested key before its turn.
     pub(in crate::core) fn see_off_key(&mut self, key: u128, fx: &mut impl Effects) {
         if self.is_behind()
             && let Some(KeyEntry::Object(id)) = self.objects.find_key(key)

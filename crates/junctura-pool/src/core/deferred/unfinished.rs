@@ -1,33 +1,33 @@
-//! What is done in parts, as far as it is left: those who check have to know.
+//! Unfinished partial work, for checks.
 
 use super::DeferredPart;
 use crate::core::engine::Core;
 
-/// What is done in parts, as far as it is left; for those who check.
+/// Work that is done in parts, as far as it is unfinished; for checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnfinishedWork {
-    /// No other has it.
+    /// Its unique number.
     pub number: u64,
-    /// How many turns it has had.
+    /// Its turns so far.
     pub turns: u64,
-    /// What is done.
+    /// The kind of work.
     pub change: UnfinishedChange,
-    /// The objects whose turn has yet to come, the next last; 0: one that has gone.
+    /// The objects whose turn has yet to be reached, the next last; 0 for a removed one.
     pub left: Vec<u64>,
 }
 
 /// See [`UnfinishedWork`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnfinishedChange {
-    /// The withdraw-all of this client and number.
+    /// The withdraw-all with this client and number.
     WithdrawAll(u32, u64),
-    /// A requirement is owed what was there: its client and number, or its name.
+    /// A requirement begins to be owed visible objects: its client and number, or its name.
     Begin(std::result::Result<(u32, u64), String>),
     /// A requirement has ended.
     End,
-    /// These names have come.
+    /// Requirements have taken these names.
     Come(Vec<String>),
-    /// No client sees a change.
+    /// Work without an effect that a client can see.
     Nothing,
 }
 

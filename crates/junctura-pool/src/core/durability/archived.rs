@@ -1,4 +1,4 @@
-//! Statements of archivers, and the answers of those that wait for them.
+//! Reports of archivers, and the answers of requests that wait for them.
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -17,7 +17,7 @@ use crate::core::objects::offer::OfferOutcome;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
-    /// The reader of a requirement says what became of objects that it holds.
+    /// Takes a reader's report on objects that it holds: archived, or why not.
     pub(in crate::core) fn archived(
         &mut self,
         client: u32,
@@ -65,7 +65,7 @@ impl Core {
 }
 
 impl DurableOffers {
-    /// An object that was offered has become visible, and its client is to be told when it is archived, or why not.
+    /// Defers the answer to an offer whose object is visible until the object is archived, or cannot be.
     pub(in crate::core) fn await_archive(
         &mut self,
         asked: &mut ClientRequests,
@@ -81,7 +81,7 @@ impl DurableOffers {
     }
 
     /// # Errors
-    /// `Io` when nothing requires it; `LimitExceeded` when the client has too many requests that wait.
+    /// `Io` when no requirement is owed it; `LimitExceeded` when the client has too many waiting requests.
     pub(in crate::core) fn note_durable(
         &mut self,
         asked: &mut ClientRequests,
@@ -103,7 +103,7 @@ impl DurableOffers {
         Ok(())
     }
 
-    /// An offer's object is archived, or will not be.
+    /// Answers an offer whose object is archived, or cannot be.
     pub(in crate::core) fn end_durable(
         &mut self,
         asked: &mut ClientRequests,
@@ -120,7 +120,7 @@ impl DurableOffers {
         }
     }
 
-    /// Answers offers that nobody has archived, and those who have waited for bundles.
+    /// Answers offers whose objects cannot be archived any longer, and requests that have waited for bundles.
     pub(in crate::core) fn answer_durables(&mut self, asked: &mut ClientRequests, fx: &mut impl Effects) {
         for (client, number) in std::mem::take(&mut self.forsaken) {
             asked.answer_durable(client, number, Some(&not_archived(UNARCHIVED)), fx);
@@ -153,7 +153,7 @@ impl DurableOffers {
 }
 
 impl ClientRequests {
-    /// Nobody waits for a disk longer than for memory.
+    /// Limits the wait for archiving to the timeout of the offer.
     pub(in crate::core) fn limit_wait(&mut self, client: u32, number: u64) {
         if let Some(timeout) = self.clients.get(client).and_then(|state| state.offer_timeout) {
             let timer = TimerEvent::Durable { client, number };

@@ -1,12 +1,12 @@
-//! Objects that somebody puts into a store, and offers that are to say when that is done.
+//! Objects that an archiver puts into a store, and offers that are answered when that is done.
 //!
 //! ```text
-//!   offer, durable --> visible, acknowledged --> owed to a requirement --> its reader archives it, and says so --> done
+//!   offer, durable --> visible, acknowledged --> owed to a requirement --> its reader archives it, and reports it --> done
 //!                                                          '--> released, lost, retracted; or its reader could not --> failed
 //! ```
-//! The pool writes nothing itself: whoever archives is a client that receives through a requirement with a name, and releases
-//! an object when it lasts. So what is to be archived stays until it is, also when the archiver dies, and a slow disk is a slow
-//! reader.
+//! The pool writes nothing itself: an archiver is a client that receives through a named requirement, and releases an
+//! object when it is durable. So an object to be archived stays until it is, even if the archiver crashes, and a slow
+//! disk is a slow reader.
 
 mod archived;
 
@@ -17,31 +17,31 @@ use junctura_wire::fixed::MemberVersion;
 
 use crate::core::objects::table::ObjectTable;
 
-pub(in crate::core) const NOTHING_REQUIRES: &str = "nothing requires it that could archive it";
+pub(in crate::core) const NOTHING_REQUIRES: &str = "no requirement of an archiver matches it";
 pub(in crate::core) const UNARCHIVED: &str = "it was received and released, or withdrawn, before it was archived";
 
 /// Offers that wait until their objects are archived.
 #[derive(Default)]
 pub(in crate::core) struct DurableOffers {
-    /// By object: who waits for it.
+    /// By object: the request that waits for it.
     pub(in crate::core) waiting: BTreeMap<u32, ArchiveWaiter>,
-    /// Since this event nothing requires their objects any more.
+    /// Offers whose objects no requirement is owed any longer, since this event.
     pub(in crate::core) forsaken: Vec<(u32, u64)>,
-    /// By the number of its root: a tree of bundles with durable members, and those that are answered with this event.
+    /// By the number of its root: a tree of bundles with durable members, and the requests that are answered with it.
     pub(in crate::core) bundles: BTreeMap<u64, UnarchivedTree>,
     pub(in crate::core) settled: Vec<u64>,
 }
 
-/// Who waits until an object is archived.
+/// A request that waits until an object is archived.
 #[derive(Clone, Copy)]
 pub(in crate::core) enum ArchiveWaiter {
-    /// A client and its request.
+    /// A client and its offer.
     Offer(u32, u64),
-    /// Those who wait for a tree of bundles.
+    /// The requests that wait for a tree of bundles.
     Bundle(u64),
 }
 
-/// What a request waits for.
+/// The bundles that a request waits for.
 #[derive(Clone, Copy)]
 pub(in crate::core) enum AwaitedTree {
     Object(u32),
@@ -49,26 +49,26 @@ pub(in crate::core) enum AwaitedTree {
     Bundle(u64),
 }
 
-/// A tree of bundles that is visible, and not archived.
+/// A tree of bundles that is visible, but not archived.
 pub(in crate::core) struct UnarchivedTree {
     /// The numbers of its bundles.
     pub(in crate::core) tree: Vec<u64>,
-    /// How many durable members are not archived.
+    /// The number of durable members that are not archived.
     pub(in crate::core) left: u64,
     pub(in crate::core) failure: Option<Error>,
     pub(in crate::core) waiting: Vec<DurabilityWaiter>,
 }
 
-/// Who is answered when a tree is archived, or will not be.
+/// A request to be answered when a tree is archived, or cannot be.
 pub(in crate::core) enum DurabilityWaiter {
-    /// Who has one of its bundles open.
+    /// A client that has one of its bundles open.
     Opener {
         opener: (u32, u64),
         first: u64,
         objects: u64,
         versions: Vec<MemberVersion>,
     },
-    /// Whose request completed it, with the answer.
+    /// The request that completed it, with its answer.
     Asker { asker: (u32, u64), answer: u64 },
 }
 
@@ -85,14 +85,14 @@ impl UnarchivedTree {
         self.waiting.retain(|waiting| waiting.who() != (client, request));
     }
 
-    /// Nothing more is awaited: all is archived, or it is known that something will not be.
+    /// Whether the result is known: all members are archived, or one cannot be.
     pub(in crate::core) fn is_settled(&self) -> bool {
         self.left == 0 || self.failure.is_some()
     }
 }
 
 impl DurableOffers {
-    /// A request waits no more.
+    /// Removes a waiting request.
     pub(in crate::core) fn forget(&mut self, client: u32, request: u64, awaits: AwaitedTree) {
         match awaits {
             AwaitedTree::Object(object) => _ = self.waiting.remove(&object),
@@ -104,7 +104,7 @@ impl DurableOffers {
         }
     }
 
-    /// A client does not have a bundle open any more.
+    /// Removes a client that no longer has a bundle open.
     pub(in crate::core) fn forget_opener(&mut self, client: u32, request: u64) {
         self.bundles
             .values_mut()
@@ -117,7 +117,7 @@ impl DurableOffers {
 }
 
 impl DurableOffers {
-    /// No requirement is owed an object any more: if its offer waits still, nobody archives it.
+    /// Records that no requirement is owed an object any longer: if its offer still waits, no archiver will store it.
     pub(in crate::core) fn note_unrequired(&mut self, object: u32) {
         match self.waiting.remove(&object) {
             None => {}
@@ -126,12 +126,12 @@ impl DurableOffers {
         }
     }
 
-    /// A durable member is archived, or will not be, and why.
+    /// Records that a durable member is archived, or why it cannot be.
     pub(in crate::core) fn note_member(&mut self, root: u64, failure: Option<&str>) {
         let Some(lasting) = self.bundles.get_mut(&root) else {
             return;
         };
-        // It is answered soon already.
+        // It is to be answered already.
         if lasting.is_settled() {
             return;
         }
@@ -157,7 +157,7 @@ impl DurableOffers {
             .map(|(&root, _)| root)
     }
 
-    /// A tree has just become visible: if some of its members are to be durable, they are waited for from here on.
+    /// Starts to wait for the durable members of a tree that has just become visible.
     pub(in crate::core) fn await_members(
         &mut self,
         objects: &ObjectTable,
@@ -190,6 +190,6 @@ impl DurableOffers {
 }
 
 fn bundle_not_archived(why: &str) -> Error {
-    let cause = format!("the bundle is visible, and a member of it is not archived: {why}");
+    let cause = format!("the bundle is visible, but a member is not archived: {why}");
     Error::new(Code::Io, "durability", cause)
 }

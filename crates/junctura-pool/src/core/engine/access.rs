@@ -1,4 +1,4 @@
-//! Refuses requests for which a client's token is not enough.
+//! Refuses requests that exceed the rights of a client's token.
 
 use junctura_model::{Code, Error};
 use junctura_wire::rights::{AccessRight, NeededRight, needed};
@@ -8,7 +8,7 @@ use crate::core::clients::client::ClientAccess;
 use crate::core::interests::requirement::RequirementState;
 use crate::core::interests::table::InterestTable;
 
-/// Returns why this client is not allowed this request; `None`: it is.
+/// Returns why this client may not send this request; `None`: it may.
 pub(super) fn refusal(access: ClientAccess, request: &Request<'_>, interests: &InterestTable) -> Option<Error> {
     let right = needed(request.kind());
     if access.rights.allow(right) || is_its_own(access, request, interests) {
@@ -29,7 +29,7 @@ pub(super) fn refusal(access: ClientAccess, request: &Request<'_>, interests: &I
     Some(Error::new(Code::Denied, action(request.kind()), cause))
 }
 
-/// The request, for people.
+/// Returns the action of a request, for people.
 fn action(kind: FrameKind) -> &'static str {
     match kind {
         FrameKind::Drain => "stop the server",
@@ -41,7 +41,7 @@ fn action(kind: FrameKind) -> &'static str {
         FrameKind::Stat => "read counters",
         FrameKind::Subscribe => "read events",
         FrameKind::Waits | FrameKind::Explain | FrameKind::Keepers => "ask why requests wait and what keeps memory",
-        FrameKind::Wanted => "ask which objects are wanted",
+        FrameKind::Wanted => "check whether an object is wanted",
         FrameKind::Demand | FrameKind::List | FrameKind::Follow | FrameKind::Bundles | FrameKind::Pack => {
             "read objects"
         }
@@ -60,7 +60,7 @@ fn is_its_own(access: ClientAccess, request: &Request<'_>, interests: &InterestT
     access.token.is_some() && made_by == access.token
 }
 
-/// The rights that a new token needs: those of the old one, and the one that is missing.
+/// Returns the rights that a new token needs: those of the old one, and the missing one.
 fn enough(access: ClientAccess, missing: AccessRight) -> String {
     match missing {
         AccessRight::Admin => missing.name().to_owned(),

@@ -1,14 +1,14 @@
-//! The end of a pool in good order: it takes nothing new, gives what requirements are owed, and is over.
+//! The graceful shutdown of a pool: it accepts nothing new, delivers what requirements are owed, and ends.
 //!
 //! ```text
 //!  serving ---drain---> draining ---nothing is owed any more---> over
-//!                          '-----------its time ends-----------> over, and what was left is said
+//!                          '-----------its time ends-----------> over, with a report of the rest
 //! ```
-//! From the first moment on the pool admits no new client except visitors, which read the counters or hasten the end, and, while a
-//! requirement with a name is owed something, readers: they may take what such a requirement is owed, and nothing else. Offers,
-//! leases and new requirements are refused, and so are demands for what is not there: nothing will come any more. Whoever
-//! waited for memory or for an object is told at once. Bundles that are not complete are aborted, since what they lack will
-//! not come. What is there can be looked at until the end.
+//! From the beginning of the drain the pool admits no new client, with two exceptions: visitors, which read the
+//! counters or shorten the drain, and, while a named requirement is owed something, readers, which may receive what
+//! such a requirement is owed, and nothing else. Offers, leases and new requirements fail, and so do demands for absent
+//! objects: no object will become visible. Requests that wait for memory or for an object fail at once. Incomplete
+//! bundles are aborted, since they cannot be completed. Visible objects can be read until the end.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use junctura_model::Result;
 
 use crate::core::engine::timers::Nanoseconds;
 
-/// See the module's page.
+/// The state of a drain; see the module.
 #[derive(Default)]
 pub(in crate::core) struct DrainState {
     pub(in crate::core) has_begun: bool,
     pub(in crate::core) until: Option<Nanoseconds>,
-    /// Client and request of those who wait for the end, and since when.
+    /// The clients and requests that wait for the end, and since when.
     pub(in crate::core) askers: BTreeMap<(u32, u64), Nanoseconds>,
     pub(in crate::core) ending: Option<Result<()>>,
 }

@@ -1,4 +1,4 @@
-//! How a drain begins and ends.
+//! The beginning and the end of a drain.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest::StandingInterest;
 use crate::core::interests::requirement::RequirementState;
 
-/// How many requirements are named that are still owed something.
+/// The number of requirements that are named if they are still owed objects.
 const NAMED_MAX: usize = 3;
 
 impl DrainState {
-    /// Who asked for the end does not wait for it any more. It comes nevertheless.
+    /// Removes a request that waits for the end. The pool ends nevertheless.
     pub(in crate::core) fn forget_asker(&mut self, client: u32, request: u64) {
         self.askers.remove(&(client, request));
     }
 
     /// # Errors
-    /// `Closed` when what is not there now will not come.
+    /// `Closed` when an absent object can no longer be offered.
     pub(in crate::core) fn may_come(&self) -> Result<()> {
         if self.has_begun {
             return Err(draining(Code::Closed));
@@ -33,7 +33,7 @@ impl DrainState {
         Ok(())
     }
 
-    /// When it ends at the latest.
+    /// Returns when it ends at the latest.
     pub(in crate::core) fn deadline(&self) -> Option<Nanoseconds> {
         self.until.filter(|_| self.ending.is_none())
     }
@@ -71,15 +71,15 @@ impl Core {
         }
     }
 
-    /// Begins to end in good order: at the latest after `timeout`, if there is one, else when nothing is owed any more. A
-    /// second call can only bring the end forward.
+    /// Begins to drain: ends after `timeout` at the latest, if there is one, else when requirements are owed nothing. A
+    /// second call can only shorten the time.
     pub fn drain(&mut self, now: Nanoseconds, timeout: Option<Duration>, fx: &mut impl Effects) {
         self.exchange.begin(now);
         self.begin_to_drain(timeout.map(|time| time.as_nanos() as u64), fx);
         self.follow_up(fx);
     }
 
-    /// How it has ended, once it has: in good order, or with what was left.
+    /// Returns its end, once it has ended: complete, or the remaining objects.
     #[must_use]
     pub fn ending(&self) -> Option<&Result<()>> {
         self.drain.ending.as_ref()
@@ -150,7 +150,7 @@ impl Core {
         }
     }
 
-    /// Sees whether it is over, and tells those who wait for that.
+    /// Checks whether the drain is complete, and answers the requests that wait for it.
     pub(in crate::core) fn end_if_drained(&mut self, fx: &mut impl Effects) {
         let drain = &mut self.drain;
         let is_late = drain.until.is_some_and(|until| until <= self.exchange.asked.timers.now);
@@ -171,7 +171,7 @@ impl Core {
     }
 }
 
-/// Whether a client that connects to a draining pool asks for more than what a requirement with a name is owed.
+/// Whether a client that connects to a draining pool requests more than objects that a named requirement is owed.
 fn asks_for_more(request: &Request<'_>) -> bool {
     match request {
         Request::Follow(follow) => {
@@ -195,7 +195,7 @@ fn asks_for_more(request: &Request<'_>) -> bool {
 }
 
 impl ClientRequests {
-    /// Whether a requirement with a name is owed something, which a client may connect to take.
+    /// Whether a named requirement is owed objects, which a client may connect to receive.
     fn owes_by_name(&self) -> bool {
         self.interests.named.values().any(|&id| self.still_owed(id) > 0)
     }
@@ -210,7 +210,7 @@ impl ClientRequests {
         self.interests.owed_len(id) + requirement.map_or(0, RequirementState::to_be_owed)
     }
 
-    /// What requirements are owed, in words; `None`: nothing.
+    /// Describes what requirements are owed; `None`: nothing.
     pub(in crate::core) fn what_is_left(&self) -> Option<Error> {
         let owing: Vec<(u32, usize)> = self
             .interests

@@ -1,103 +1,58 @@
-//! Follow-ups: consequences of an event for others. They come after the event itself, so that nothing changes in the middle of a change.
+//! Follow-ups: consequences of an event for other clients. They run after the event itself, so that no change happens
+//! within another.
 
 use super::Core;
 use crate::Effects;
 
-/// Something that an event may leave to be done, for others than its client.
-#[derive(Clone, Copy, Debug)]
-enum FollowUp {
-    /// Something waits again in a group, or does not any more.
-    HandOut,
-    /// Nothing but requirements keeps objects whose names have come.
-    EndRetentionByName,
-    /// Nothing is left of a bundle but what stays as long as the others of it.
-    EndBundle,
-    /// Withdraws wait no more for what requirements were owed.
-    FinishWithdrawals,
-    /// Durable offers and bundles are archived, or will not be.
-    AnswerDurable,
-    /// Memory, or room for records, may have come free.
-    ServeWaiting,
-    /// Memory is short: an archived object leaves.
-    Evict,
-    /// Memory is short: payloads move to the file tier.
-    Spill,
-    /// The file tier is full: an archived object leaves it.
-    EvictFromFile,
-    /// A requirement keeps others waiting, and is made to break.
-    BreakOnFull,
-}
-
-/// In this order: the first that has something to do does it, and then all are asked again from the first one on.
-const ORDER: [FollowUp; 10] = [
-    FollowUp::HandOut,
-    FollowUp::EndRetentionByName,
-    FollowUp::EndBundle,
-    FollowUp::FinishWithdrawals,
-    FollowUp::AnswerDurable,
-    FollowUp::ServeWaiting,
-    FollowUp::Evict,
-    FollowUp::Spill,
-    FollowUp::EvictFromFile,
-    FollowUp::BreakOnFull,
-];
-
-fn done(work: Option<()>) -> bool {
-    work.is_some()
-}
-
 impl Core {
-    /// Does one piece of it. Whether there was something to do.
-    fn take_one(&mut self, next: FollowUp, fx: &mut impl Effects) -> bool {
-        match next {
-            FollowUp::HandOut => done(
-                self.exchange
-                    .asked
-                    .interests
-                    .stirred
-                    .pop()
-                    .map(|group| self.exchange.hand_out(group, fx)),
-            ),
-            FollowUp::EndRetentionByName => done(
-                self.exchange
-                    .retention
-                    .has_news()
-                    .then(|| self.exchange.let_unneeded_go(fx)),
-            ),
-            FollowUp::EndBundle => done(
-                self.exchange
-                    .bundles
-                    .next_abandoned()
-                    .map(|bundle| self.exchange.let_the_rest_go(bundle, fx)),
-            ),
-            FollowUp::FinishWithdrawals => {
-                done((!self.exchange.withdrawals.unblocked.is_empty()).then(|| self.exchange.finish_withdrawals(fx)))
-            }
-            FollowUp::AnswerDurable => done(
-                self.exchange
-                    .durability
-                    .has_news()
-                    .then(|| self.exchange.durability.answer_durables(&mut self.exchange.asked, fx)),
-            ),
-            FollowUp::ServeWaiting => done(self.has_memory_come_free().then(|| self.serve_waiting(fx))),
-            FollowUp::Evict => self.exchange.make_room(fx),
-            FollowUp::Spill => {
-                self.exchange
-                    .memory
-                    .spill(&mut self.exchange.objects, &self.exchange.asked.interests, fx)
-            }
-            FollowUp::EvictFromFile => self.exchange.make_room_in_file(fx),
-            FollowUp::BreakOnFull => self.break_on_full(fx),
+    /// Does the first unit of work that an event may leave, in this order. Returns whether there was one.
+    ///
+    /// Every request asks for all of it, and most requests leave nothing, so each question is cheap.
+    fn take_one(&mut self, fx: &mut impl Effects) -> bool {
+        let exchange = &mut self.exchange;
+        // Delivers waiting objects of groups that have changed.
+        if let Some(group) = exchange.asked.interests.stirred.pop() {
+            exchange.hand_out(group, fx);
+        // Removes objects that only their names kept, when the names have been taken.
+        } else if exchange.retention.has_news() {
+            exchange.let_unneeded_go(fx);
+        // Removes what is left of a bundle when only objects remain that stay as long as the others.
+        } else if let Some(bundle) = exchange.bundles.next_abandoned() {
+            exchange.let_the_rest_go(bundle, fx);
+        // Continues withdraws after requirements ceased to be owed objects.
+        } else if !exchange.withdrawals.unblocked.is_empty() {
+            exchange.finish_withdrawals(fx);
+        // Answers durable offers and bundles that are archived, or cannot be.
+        } else if exchange.durability.has_news() {
+            exchange.durability.answer_durables(&mut exchange.asked, fx);
+        // Serves waiting requests after memory, or room for records, may have become free.
+        } else if self.has_memory_come_free() {
+            self.serve_waiting(fx);
+        } else {
+            return self.relieve_memory(fx);
         }
+        true
     }
 
-    /// Does what follows from an event, until nothing is left, and sets the timers for what has to wait.
+    /// Where memory is short: evicts an archived object, spills payloads to the file tier, evicts an archived object from a
+    /// full file tier, or breaks a requirement that blocks others and is made to break.
+    fn relieve_memory(&mut self, fx: &mut impl Effects) -> bool {
+        let exchange = &mut self.exchange;
+        exchange.make_room(fx)
+            || exchange
+                .memory
+                .spill(&mut exchange.objects, &exchange.asked.interests, fx)
+            || exchange.make_room_in_file(fx)
+            || self.break_on_full(fx)
+    }
+
+    /// Does the follow-ups of an event until nothing is left, and sets the timers for later ones.
     pub(in crate::core) fn follow_up(&mut self, fx: &mut impl Effects) {
         loop {
             self.exchange
                 .deferred
                 .answer_those_in_turn(&self.exchange.asked.clients, &self.exchange.objects, fx);
-            if !ORDER.into_iter().any(|next| self.take_one(next, fx)) {
+            if !self.take_one(fx) {
                 break;
             }
         }
@@ -115,7 +70,7 @@ impl Core {
         }
     }
 
-    /// Whether those who wait for memory, or for room for records, may be served since this event; once.
+    /// Whether memory, or room for records, may have become free since the last call.
     fn has_memory_come_free(&mut self) -> bool {
         let exchange = &mut self.exchange;
         let have_more =

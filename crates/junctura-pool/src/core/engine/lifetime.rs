@@ -1,16 +1,16 @@
-//! A pool that ends by itself when the programs it was for have come and gone.
+//! A pool that ends by itself when its programs have connected and disconnected.
 //!
 //! ```text
 //!   awaited --a client of the name joins--> here --the last of them leaves, in whatever way--> gone
 //!                                             ^                                                 |
 //!                                             '---------------- another joins ------------------'
 //! ```
-//! When all that are named are gone, the pool drains, and has as long for it as it takes: what requirements are owed is still
-//! received. Visitors count for nothing.
+//! When all named components are gone, the pool drains, without a time limit: objects that requirements are owed are
+//! still received. Visitors do not count.
 
 use serde::Serialize;
 
-/// See the module's page.
+/// The components of a pool; see the module.
 #[derive(Default)]
 pub(in crate::core) struct PoolLifetime {
     named: Vec<PoolComponent>,
@@ -22,14 +22,14 @@ struct PoolComponent {
     here: u32,
 }
 
-/// A program that the pool is for.
+/// A component of the pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComponentStat {
-    /// What its clients call themselves.
+    /// The name that its clients state.
     pub name: String,
     /// `awaited`, `here`, or `gone`.
     pub state: &'static str,
-    /// How many clients have this name.
+    /// The number of clients with this name.
     pub clients: u32,
 }
 
@@ -45,7 +45,7 @@ impl PoolLifetime {
         }
     }
 
-    /// A client has said its name; gives the component that it belongs to.
+    /// Records the name of a client; returns the component that it belongs to.
     pub(in crate::core) fn join(&mut self, name: &str) -> Option<usize> {
         let at = self.named.iter().position(|one| one.name == name)?;
         let component = &mut self.named[at];
@@ -54,12 +54,12 @@ impl PoolLifetime {
         Some(at)
     }
 
-    /// A client of a component has left.
+    /// Removes a client of a component.
     pub(in crate::core) fn leave(&mut self, at: usize) {
         self.named[at].here -= 1;
     }
 
-    /// Whether the pool was for some, and all of them have come and gone.
+    /// Whether the pool has components, and all of them have connected and disconnected.
     pub(in crate::core) fn are_gone(&self) -> bool {
         !self.named.is_empty() && self.named.iter().all(|one| one.came && one.here == 0)
     }

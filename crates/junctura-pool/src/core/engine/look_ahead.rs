@@ -6,9 +6,10 @@
 //!     ^                                  in sorted runs
 //!     '-- what enters the index          '-- what leaves it is noted
 //! ```
-//! The candidates of a selector are verified a few at a time, and sorted in runs where the request gives them in an order. What
-//! happens in the pool meanwhile is followed, so the request finds exactly what it would have found without. Its client waits, and
-//! says nothing else; whoever calls the core leaves out [`Core::look_ahead`] as it likes.
+//! The candidates of a selector are verified a few at a time, and sorted in runs where the request has an order.
+//! Changes in the pool meanwhile are tracked, so the request finds exactly what it would have found without a
+//! preparation. Its client blocks and sends nothing else; a caller of the core may leave out [`Core::look_ahead`] at
+//! any time.
 
 use junctura_model::Error;
 use junctura_model::selector::{self, SelectorSet};
@@ -22,16 +23,17 @@ use crate::core::engine::Core;
 use crate::core::objects::look_ahead::{PreparedRequest, concern};
 use crate::core::objects::table::ObjectTable;
 
-/// Objects that are looked at in one step, at most.
+/// The maximum number of objects verified in one step.
 const STEP_OBJECTS_MAX: usize = 256;
-/// For each so many bytes of a selector, a look at an object takes as long as at another one. Regular expressions are large.
+/// For each such number of bytes of a selector, verifying an object counts as one more object. Regular expressions are
+/// large.
 const LOOK_BYTES: usize = 1024;
-/// A selector whose text is shorter than this, and has no expressions that take long, takes one look.
+/// A selector whose text is shorter than this, and has no slow expressions, counts as one look.
 const QUICK_TEXT_BYTES: usize = 256;
 
 impl Core {
-    /// Prepares the next request of a client by one step. Whether the request may be made: nothing is left to prepare, or so
-    /// little that the request does it.
+    /// Prepares the next request of a client by one step. Returns whether the request may be sent: nothing is left to
+    /// prepare, or so little that the request does it.
     #[must_use]
     pub fn look_ahead(&mut self, client: u32, request: &Request<'_>) -> bool {
         let (asked, objects) = (&mut self.exchange.asked, &mut self.exchange.objects);
@@ -60,7 +62,7 @@ impl Core {
 }
 
 impl ObjectTable {
-    /// Whether there is so much to look at that it is worth it.
+    /// Starts a preparation if there are enough objects to be worth it.
     pub(in crate::core) fn begin_to_look(
         &mut self,
         asked: &ClientRequests,
@@ -78,7 +80,7 @@ impl ObjectTable {
         if !is_known || (is_quick && is_little(1)) {
             return false;
         }
-        // What cannot be read is refused by the request.
+        // An invalid selector is refused by the request itself.
         let Ok(selectors) = asked.interests.selectors(text) else {
             return false;
         };
@@ -123,7 +125,7 @@ impl ObjectTable {
             }
             if self.unindexed.is_empty() {
                 let left = self.candidates(&ahead.selectors);
-                // What has left and what came late are sets of about the same size.
+                // The sets of removed and of late objects are of about the same size.
                 let bytes = 3 * left.serialized_size();
                 if let Err(refusal) = clients.weigh_asked(client, bytes) {
                     ahead.refusal = Some(refusal);
@@ -156,14 +158,14 @@ impl ObjectTable {
         }
     }
 
-    /// A client's request begins; why it is refused, if what was prepared says so.
+    /// Begins a client's request; returns the error that its preparation has found.
     pub(in crate::core) fn use_ahead(&mut self, client: u32, request: &Request<'_>) -> Option<Error> {
         let ahead = self.ahead.get_mut(&client).filter(|ahead| ahead.is_for(request))?;
         self.ahead_of = Some(client);
         ahead.refusal.take()
     }
 
-    /// A client's request is over, or the client leaves.
+    /// Forgets a preparation: the client's request is over, or the client leaves.
     pub(in crate::core) fn forget_ahead(&mut self, clients: &mut ClientTable, client: u32) {
         self.ahead_of = None;
         if let Some(ahead) = self.ahead.remove(&client) {
@@ -171,7 +173,7 @@ impl ObjectTable {
         }
     }
 
-    /// What was prepared for the request that is going on, with nothing left, if it is about this selector. The index is complete.
+    /// Takes the completed preparation of the current request, if it is for this selector. The index is complete.
     pub(in crate::core) fn take_ahead(
         &mut self,
         clients: &mut ClientTable,
@@ -192,7 +194,7 @@ impl ObjectTable {
 }
 
 impl ClientRequests {
-    /// The requirement through which a request receives.
+    /// Returns the requirement through which a request receives.
     pub(in crate::core) fn read_through(&self, client: u32, request: &Request<'_>) -> Option<u32> {
         let (number, name) = match request {
             Request::Follow(follow) => {

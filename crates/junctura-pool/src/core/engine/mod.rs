@@ -1,4 +1,4 @@
-//! Requests and time, in order: what each event brings, and what follows from it.
+//! Requests and time, in order: the effect of each event, and its consequences.
 
 mod access;
 pub(in crate::core) mod drain;
@@ -21,7 +21,7 @@ use crate::core::engine::timers::{Nanoseconds, TimerEvent};
 use crate::core::exchange::ObjectExchange;
 use crate::{Effects, PoolConfig};
 
-/// A pool's state. See the module's page.
+/// The state of a pool; see the module.
 pub struct Core {
     pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) exchange: ObjectExchange,
@@ -30,7 +30,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// An empty pool.
+    /// Makes an empty pool.
     ///
     /// # Errors
     /// `InvalidArgument` when the configuration names no schema, or two of one name.
@@ -61,7 +61,7 @@ impl Core {
         })
     }
 
-    /// A client's message arrived.
+    /// Handles a client's message.
     pub fn request(&mut self, now: Nanoseconds, client: u32, number: u64, request: Request<'_>, fx: &mut impl Effects) {
         self.exchange.begin(now);
         if !self.exchange.memory.recalled.is_empty() {
@@ -80,8 +80,8 @@ impl Core {
             .note_left(&mut self.exchange.asked.clients, client);
     }
 
-    /// A client's message could not be read: what it asked fails. Where nothing after it can be trusted, the client is
-    /// given up.
+    /// Handles a message that could not be decoded: its request fails. If nothing after it can be trusted, the client
+    /// is disconnected.
     pub fn garbage(&mut self, now: Nanoseconds, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
         self.exchange.begin(now);
         self.fail(client, number, error, fx);
@@ -91,8 +91,9 @@ impl Core {
         self.follow_up(fx);
     }
 
-    /// Time has passed. What was due meanwhile is done in the order of the times at which it was, as if this had been called
-    /// in time. Where that would take long, a part of it is, and [`Core::is_behind`]: others are served, and it is called again.
+    /// Handles the passing of time. Events that were due meanwhile happen in the order of their times, as if this had
+    /// been called in time. If that would take long, a part is done, and [`Core::is_behind`] returns true: other
+    /// clients are served, and this is called again.
     pub fn tick(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         self.exchange.begin(self.exchange.asked.timers.now);
         self.catch_up(fx);
@@ -106,10 +107,10 @@ impl Core {
         self.exchange.asked.timers.now = now;
     }
 
-    /// It is a time at which something is due.
+    /// Handles a time at which an event is due.
     fn moment(&mut self, now: Nanoseconds, fx: &mut impl Effects) {
         self.exchange.asked.timers.now = now;
-        // First of all: what goes makes room for offers whose time to wait ends just now.
+        // Before anything else: expiry makes room for offers whose timeout ends just now.
         self.exchange.expire_due(fx);
         self.follow_up(fx);
         while let Some(due) = self.exchange.asked.timers.take_due() {
@@ -150,7 +151,7 @@ impl Core {
         self.exchange.bundles.forget_past_bundles(&self.exchange.asked.timers);
     }
 
-    /// Nothing is to be done right now: some of what was put off can be made up for, as long as [`Core::has_idle_work`].
+    /// Does postponed work, in a moment without other work, as long as [`Core::has_idle_work`].
     pub fn idle(&mut self) {
         const AT_ONCE: usize = 256;
         for _ in 0..AT_ONCE {
@@ -158,7 +159,7 @@ impl Core {
         }
     }
 
-    /// When [`Core::tick`] is to be called at the latest.
+    /// Returns when [`Core::tick`] is to be called at the latest.
     #[must_use]
     pub fn deadline(&self) -> Option<Nanoseconds> {
         if self.exchange.is_behind() || self.is_delivering() {
@@ -181,19 +182,19 @@ impl Core {
             .min()
     }
 
-    /// Objects are out of sight that have yet to go: [`Core::tick`] is to be called as soon as others were served.
+    /// Whether there are hidden objects to remove: [`Core::tick`] is to be called as soon as other clients were served.
     #[must_use]
     pub fn is_behind(&self) -> bool {
         self.exchange.is_behind()
     }
 
-    /// Whether [`Core::idle`] has something to do.
+    /// Whether [`Core::idle`] has work.
     #[must_use]
     pub fn has_idle_work(&self) -> bool {
         !self.exchange.objects.unindexed.is_empty()
     }
 
-    /// Whether this client has said who it is, and was welcome.
+    /// Whether this client has stated its identity and was admitted.
     #[must_use]
     pub fn has_joined(&self, client: u32) -> bool {
         self.exchange
@@ -203,14 +204,14 @@ impl Core {
             .is_some_and(|client| client.peer.is_some())
     }
 
-    /// The programs that the pool was for have come and gone.
+    /// Whether the programs that the pool was for have connected and disconnected.
     #[must_use]
     pub fn is_left_by_its_components(&self) -> bool {
         self.components.are_gone()
     }
 
-    /// Nobody is here, nothing lies here, nothing is required by name and no bundle is open: a server that was started for its
-    /// clients may end.
+    /// Whether the pool is unused: no client, no object, no named requirement and no open bundle; a server that was
+    /// started on demand may end.
     #[must_use]
     pub fn is_deserted(&self) -> bool {
         let exchange = &self.exchange;

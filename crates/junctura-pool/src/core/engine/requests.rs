@@ -1,4 +1,4 @@
-//! Requests, each carried out by the part that it is for, and answered.
+//! Requests: each is carried out by its part of the core, and answered.
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::body::WireFailure;

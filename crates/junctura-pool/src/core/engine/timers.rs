@@ -1,11 +1,11 @@
-//! What is to happen at a certain time.
+//! The queue of timed events.
 
 use std::collections::BTreeMap;
 
-/// Nanoseconds of a clock that only rises.
+/// Nanoseconds of a monotonic clock.
 pub type Nanoseconds = u64;
 
-/// What time brings.
+/// A timed event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum TimerEvent {
     Demand {
@@ -16,13 +16,13 @@ pub(in crate::core) enum TimerEvent {
         client: u32,
         request: u64,
     },
-    /// The first lease that waits has been first for long enough.
+    /// The time of the first waiting lease alone is over.
     FirstLease,
     Offer {
         client: u32,
         number: u64,
     },
-    /// Its object is visible, and may have to be archived by then.
+    /// Its object is visible, and must be archived by then.
     Durable {
         client: u32,
         number: u64,
@@ -32,21 +32,21 @@ pub(in crate::core) enum TimerEvent {
     /// A requirement may be stuck.
     Stuck,
     Bundle(u64),
-    /// The file tier may be tried again.
+    /// The pause of the file tier is over.
     Pause,
-    /// More of what a store has may leave for those who wait.
+    /// More archived objects may be evicted for waiting clients.
     Room,
 }
 
-/// No client has this number: timers that are nobody's are filed under it.
+/// No client has this number: it is that of timers without a client.
 pub(in crate::core) const NOBODY: u32 = 0;
 
-/// Timers in the order of their times; at most one for a client's request, for a requirement with a name,
-/// for a bundle, for the look at stuck requirements, for the pause of the file tier, for the first lease that waits, or for the next
-/// round of what leaves.
+/// Timers in the order of their times; at most one for a client's request, for a named requirement, for a bundle, for
+/// the check of stuck requirements, for the pause of the file tier, for the first waiting lease, and for the next round
+/// of evictions.
 #[derive(Default)]
 pub(in crate::core) struct TimerQueue {
-    /// When the newest event came.
+    /// The time of the newest event.
     pub(in crate::core) now: Nanoseconds,
     queue: BTreeMap<(Nanoseconds, u64), (TimerEvent, (u32, u64))>,
     places: BTreeMap<(u32, u64), (Nanoseconds, u64)>,

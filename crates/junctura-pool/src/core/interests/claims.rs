@@ -1,4 +1,4 @@
-//! Claims: the objects that requirements are owed, their number, and those that they will not get.
+//! Claims: the objects that requirements are owed, their number, and the objects that they will not receive.
 
 use std::collections::VecDeque;
 
@@ -33,8 +33,8 @@ impl InterestTable {
             .is_some_and(|owed| owed.in_flight == 0)
     }
 
-    /// The requirements that are owed an object, in the order in which they were made. Where there are many, the index of
-    /// selectors finds them.
+    /// Returns the requirements that are owed an object, in the order of their creation. If there are many, the index
+    /// of selectors finds them.
     pub(in crate::core) fn claimants(&mut self, objects: &ObjectTable, object: u32) -> Vec<u32> {
         let entry = &objects[object];
         let mut found = Vec::new();
@@ -61,7 +61,7 @@ impl InterestTable {
         count
     }
 
-    /// Whether requirements may be owed one more object each that wants it.
+    /// Whether each requirement that matches may be owed one more object.
     pub(in crate::core) fn may_be_owed(&mut self, schema: u16, record: &[u8]) -> bool {
         !self.is_owed_as_much_as_may_be() || self.owed + self.count_claimants(schema, record) <= self.config.limits.owed
     }
@@ -80,18 +80,18 @@ impl InterestTable {
         Ok(())
     }
 
-    /// Whether an object that all requirements want has to wait.
+    /// Whether an object that all requirements match has to wait.
     pub(in crate::core) fn is_owed_as_much_as_may_be(&self) -> bool {
         self.owed + self.requirements.len() > self.config.limits.owed
     }
 
-    /// A requirement is owed one object less.
+    /// Subtracts one object that a requirement is owed.
     pub(in crate::core) fn weigh_owed_no_more(&mut self) {
         self.came_free |= self.is_owed_as_much_as_may_be();
         self.owed -= 1;
     }
 
-    /// What a follow through the requirement begins with; it is to stand in its queue.
+    /// Returns the objects that a follow through the requirement begins with; they must be put into its queue.
     ///
     /// # Errors
     /// `Conflict` where another follow reads it.
@@ -128,7 +128,7 @@ impl InterestTable {
         Err(Error::new(Code::Conflict, subject, cause))
     }
 
-    /// A delivery of a forfeited object is over; true where it was the last.
+    /// Ends a delivery of a forfeited object; returns true for the last one.
     pub(in crate::core) fn no_longer_forfeited(&mut self, objects: &ObjectTable, id: u32, object: u32) -> bool {
         let sequence = objects[object].sequence;
         let Some(requirement) = self.requirement_mut(id) else {
@@ -145,7 +145,7 @@ impl InterestTable {
         was_last
     }
 
-    /// Retention does not keep an object any more, but requirements do: it counts on those that have a quota.
+    /// Counts an object that only requirements keep toward their quotas.
     pub(in crate::core) fn charge(&mut self, objects: &ObjectTable, object: u32) {
         let entry = &objects[object];
         let (sequence, length) = (entry.sequence, entry.length);
@@ -168,7 +168,7 @@ impl InterestTable {
         !self.breakers.on_full.is_empty()
     }
 
-    /// Of the requirements that are stuck, the one that keeps most.
+    /// Returns the stuck requirement that keeps most.
     pub(in crate::core) fn most_stuck(
         &self,
         objects: &ObjectTable,
@@ -188,7 +188,7 @@ impl InterestTable {
         self.requirements.iter().filter_map(keeps).max().map(|(_, id)| id)
     }
 
-    /// What the requirement that keeps most keeps, of what may be spilled, oldest first.
+    /// Returns the spillable objects of the requirement that keeps most, oldest first.
     pub(in crate::core) fn largest_holding(&self, objects: &ObjectTable) -> VecDeque<(u32, u32)> {
         let queued = |id: u32| {
             let object = &objects[id];
@@ -243,12 +243,12 @@ impl InterestTable {
         }
     }
 
-    /// What was kept for a requirement is told, or nobody is to be told any more.
+    /// Gives back the bytes of recorded gaps after they were sent, or after their last reader has ended.
     pub(in crate::core) fn forget_lost(&mut self, lost: &LostObjects) {
         self.gap_bytes -= lost.bytes;
     }
 
-    /// Takes back the objects that a requirement that ends has yet to be owed.
+    /// Takes back the objects that an ending requirement has yet to be owed.
     pub(in crate::core) fn forget_beginning(&mut self, requirement: &RequirementState) {
         if let Some(beginning) = &requirement.beginning {
             self.owed -= beginning.left.len();
@@ -256,7 +256,7 @@ impl InterestTable {
         }
     }
 
-    /// A requirement is new, and may be broken some time.
+    /// Starts to watch a new requirement, which may be broken later.
     pub(in crate::core) fn watch_over(&mut self, watch: &mut StuckWatch, timers: &TimerQueue, id: u32) {
         let Some(bounds) = self.requirement_ref(id).map(|one| one.bounds) else {
             return;
@@ -270,7 +270,8 @@ impl InterestTable {
 }
 
 impl ClientRequests {
-    /// An object goes out through a requirement; whether it does so again, after a client that had it was lost.
+    /// Marks an object as delivered through a requirement; returns whether this is a redelivery after a client was
+    /// lost.
     pub(in crate::core) fn mark_in_flight(
         &mut self,
         objects: &ObjectTable,
@@ -296,7 +297,7 @@ impl ClientRequests {
         again
     }
 
-    /// The requirement is owed an object from now on; gives the object's sequence number.
+    /// Owes the requirement an object; returns the object's sequence number.
     pub(in crate::core) fn owe(&mut self, objects: &mut ObjectTable, id: u32, object: u32) -> u64 {
         let entry = &objects[object];
         let (sequence, length, since) = (entry.sequence, entry.length, self.timers.now);

@@ -1,13 +1,13 @@
-//! Follows: what is there, in order, then what comes, without gap or repetition.
+//! Follows: the visible objects in order, then the later ones, without gap or repetition.
 //!
 //! ```text
 //!   Follow --> first phase (the visible objects with a number <= S, sorted) --> live (all > S, as they become visible)
 //!                                                                                 '-- until_live: only what has come by now
 //! ```
-//! At most `window` deliveries are unreleased at once; the rest stands in the follow's queue, which keeps attributes but no
-//! payload. Who is gone when its turn comes leaves a gap; who was superseded is left out, since the newer version comes. One that is
-//! to end when it has caught up takes nothing new once it is live, gives what stands in its queue, and ends; there a newer version
-//! does not come any more, and the older one leaves a gap.
+//! At most `window` deliveries are unreleased at once; the rest is in the follow's queue, which keeps attributes but no
+//! payload. An object that is removed before its turn leaves a gap; a superseded one is left out, since the newer
+//! version follows. A follow that ends when it has caught up takes nothing new once it is live, delivers the rest of
+//! its queue, and ends; there the newer version is not delivered, and the older one leaves a gap.
 
 use std::collections::VecDeque;
 
@@ -22,9 +22,9 @@ pub(in crate::core) struct FollowInterest {
     pub(in crate::core) client: u32,
     pub(in crate::core) request: u64,
     pub(in crate::core) selectors: SelectorSet,
-    /// The requirement through which it receives; its objects come from there and not from matching.
+    /// The requirement through which it receives; then it receives that requirement's objects instead of matching ones.
     pub(in crate::core) requirement: Option<u32>,
-    /// Where it is a group's: its objects come from what waits there, and not from a queue of its own.
+    /// Its membership, if it reads a group: it receives waiting objects of the group, and has no queue.
     pub(in crate::core) member: Option<FollowMembership>,
     pub(in crate::core) sorting: ResolvedOrder,
     pub(in crate::core) window: u32,
@@ -37,7 +37,7 @@ pub(in crate::core) struct FollowInterest {
 }
 
 impl FollowInterest {
-    /// A member's.
+    /// Returns the follow of a member.
     pub(in crate::core) fn of_member(
         client: u32,
         request: u64,
@@ -61,18 +61,18 @@ impl FollowInterest {
         }
     }
 
-    /// How many objects stand in its queue.
+    /// Returns the number of objects in its queue.
     pub(in crate::core) fn queued(&self) -> usize {
         let first = self.first_phase.as_ref().map_or(0, IncrementalSort::len);
         first + self.live.len()
     }
 
-    /// The group that it is a member of.
+    /// Returns the group of a member.
     pub(in crate::core) fn group(&self) -> Option<u32> {
         self.requirement.filter(|_| self.member.is_some())
     }
 
-    /// It has caught up, and takes nothing new: it ends with what stands in its queue.
+    /// Whether it has caught up, and takes nothing new: it ends after the rest of its queue.
     pub(in crate::core) fn is_closing(&self) -> bool {
         self.until_live && self.first_phase.is_none() && self.member.is_none()
     }
@@ -86,6 +86,6 @@ pub(in crate::core) enum NextDelivery {
     Live,
     /// An object of the live phase.
     Later(u32),
-    /// It was to end when it has caught up, and has.
+    /// It was to end when it has caught up, and it has.
     Over,
 }

@@ -1,19 +1,21 @@
-//! What a requirement will not get: told to whoever reads it, or to its client, or kept for the next to read it.
+//! Gaps of requirements: objects that a requirement will not receive. They are sent to its reader, or to its client, or
+//! stored for its next reader.
 //!
-//! What is kept is named as far as [`Limits::gap_bytes_per_requirement`](crate::PoolLimits) reaches, and `gap_bytes` of all
-//! together, and counted beyond: one can make many requirements, and read none. One that names as many as it may counts from
-//! there on, which costs next to nothing: so one that is broken, and misses everything, hardly slows who is not.
+//! Stored gaps have names up to [`Limits::gap_bytes_per_requirement`](crate::PoolLimits), and `gap_bytes` of all
+//! requirements together; beyond, they are counted, as a client can make many requirements and read none. A requirement
+//! that has reached its maximum counts from there on, at almost no cost: a broken one, which misses everything, hardly
+//! slows the others.
 
 use junctura_wire::body::ObjectName;
 
-/// What the next reader is to be told that it will not get.
+/// The gaps that the next reader is to receive.
 #[derive(Default)]
 pub(in crate::core) struct LostObjects {
     pub(in crate::core) items: Vec<LostObject>,
     pub(in crate::core) bytes: usize,
-    /// It names as many as it may: what comes is counted.
+    /// It has as many names as it may: further gaps are counted.
     pub(in crate::core) is_full: bool,
-    /// By reason: how many more.
+    /// The number of further objects, by reason.
     pub(in crate::core) unnamed: Vec<(&'static str, u64)>,
 }
 
@@ -39,12 +41,12 @@ impl LostObjects {
         self.items.len() as u64 + self.unnamed.iter().map(|(_, count)| count).sum::<u64>()
     }
 
-    /// Whether what comes is counted, and not named any more.
+    /// Whether further gaps are counted without names.
     pub(in crate::core) fn is_counted(&self) -> bool {
         self.is_full
     }
 
-    /// One more that is not named.
+    /// Counts one object without a name.
     pub(in crate::core) fn count(&mut self, reason: &'static str) {
         let is_it = |known: &str| std::ptr::eq(known, reason) || known == reason;
         match self.unnamed.iter_mut().find(|(known, _)| is_it(known)) {

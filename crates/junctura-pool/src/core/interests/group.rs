@@ -1,27 +1,29 @@
-//! Consumer groups: a requirement with a name whose members share what it is owed.
+//! Consumer groups: named requirements whose members share the objects that the requirement is owed.
 //!
 //! ```text
 //!             handed out                      released
 //!   waiting -------------> with one member -------------> done
 //!      ^                          |
-//!      '--------------------------'  its client is gone, or gave it back unread
+//!      '--------------------------'  its client has disconnected, or returned it unread
 //! ```
-//! What is owed is in exactly one of these states. What waits stands by its sequence number, so what comes back is the first
-//! to go out again. Whoever has least in hand is next, and of those with the same the one whose turn was longest ago; who has
-//! its window full, or whose client may hold no more, is not asked. So after every event either nothing waits or no member
-//! has room, and finding the next member costs no look at the others.
+//! An owed object is in exactly one of these states. Waiting objects are ordered by sequence number, so a redelivered
+//! object is the first to be delivered again. The next member is the one with the fewest objects in flight, and of
+//! equal ones the one whose turn was longest ago; a member whose window is full, or whose client may hold no more, is
+//! skipped. So after every event either no object waits or no member has room, and the next member is found without a
+//! look at the others.
 //!
-//! A member is *live* once nothing waits any more that was owed when it joined; what comes back later may be older.
+//! A member is *live* once no object waits that was owed when it joined; objects that are redelivered later may be
+//! older.
 
 use std::collections::BTreeSet;
 
 use crate::core::containers::ordered_ids::OrderedIds;
 use crate::core::interests::follow::FollowInterest;
 
-/// What only a group has.
+/// The state that only a group has.
 #[derive(Default)]
 pub(in crate::core) struct GroupState {
-    /// Sequence numbers of what no member has.
+    /// Sequence numbers of objects that no member has.
     pub(in crate::core) waiting: BTreeSet<u64>,
     /// The follows of its members, in the order in which they joined.
     pub(in crate::core) members: OrderedIds,
@@ -29,14 +31,14 @@ pub(in crate::core) struct GroupState {
     pub(in crate::core) ready: BTreeSet<Place>,
     /// Members that are not live, by the newest number when they joined.
     pub(in crate::core) joining: BTreeSet<(u64, u32)>,
-    /// Deliveries so far.
+    /// The number of deliveries so far.
     pub(in crate::core) turns: u64,
 }
 
-/// How much a member has in hand, its last turn, and its follow.
+/// The number of objects that a member holds, its last turn, and its follow.
 pub(in crate::core) type Place = (u32, u64, u32);
 
-/// What a follow knows of its membership.
+/// The membership of a follow.
 pub(in crate::core) struct FollowMembership {
     pub(in crate::core) turn: u64,
     /// The newest sequence number when it joined.
@@ -45,7 +47,7 @@ pub(in crate::core) struct FollowMembership {
 }
 
 impl GroupState {
-    /// Whether somebody has yet to hear that it is live.
+    /// Whether a member has yet to be notified that it is live.
     pub(in crate::core) fn has_joining(&self) -> bool {
         !self.joining.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Standing interests: whoever waits for objects that match a selector, filed so that an offer finds them.
+//! Standing interests: requests that wait for objects that match a selector, indexed so that an offer finds them.
 
 use junctura_model::Result;
 use junctura_model::selector::{Selector, SelectorSet};
@@ -9,12 +9,13 @@ use crate::core::interests::follow::FollowInterest;
 use crate::core::interests::requirement::{RequirementOwner, RequirementState};
 use crate::core::interests::subscribe::SubscriptionState;
 
-/// A selector of a request that was read before the request, for the pool's schemas: compiling its regular expressions takes long.
+/// A selector of a request that was parsed before the request, for the pool's schemas: compiling its regular
+/// expressions takes long.
 #[derive(Debug)]
 pub struct PreparedSelector {
-    /// As the request gives it.
+    /// Its text in the request.
     pub text: String,
-    /// What was read, or why it is refused.
+    /// The parsed selectors, or the error.
     pub selectors: Result<SelectorSet>,
 }
 
@@ -27,7 +28,7 @@ pub(in crate::core) enum StandingInterest {
 }
 
 impl StandingInterest {
-    /// Bytes of the objects that a new follow begins with.
+    /// Returns the bytes of the objects that a new follow begins with.
     pub(in crate::core) fn queue_bytes(&self) -> usize {
         match self {
             Self::Follow(following) => following.queued() * size_of::<u32>(),
@@ -35,7 +36,7 @@ impl StandingInterest {
         }
     }
 
-    /// Its client; that of a requirement with a name is [`NOBODY`].
+    /// Returns its client; that of a named requirement is [`NOBODY`].
     pub(in crate::core) fn client(&self) -> u32 {
         match self {
             Self::Demand(waiting) => waiting.client,
@@ -48,7 +49,7 @@ impl StandingInterest {
         }
     }
 
-    /// Bytes of its selector where it stands.
+    /// Returns the bytes of its standing selector.
     pub(in crate::core) fn selector_bytes(&self) -> usize {
         let selectors = match self {
             Self::Demand(waiting) => &waiting.selectors,
@@ -80,7 +81,7 @@ pub(in crate::core) enum InterestAim {
     },
 }
 
-/// The selectors of a set, each with the number of its schema.
+/// Iterates over the selectors of a set, each with the number of its schema.
 pub(in crate::core) fn typed(selectors: &SelectorSet, schemas: usize) -> impl Iterator<Item = (usize, &Selector)> {
     (0..schemas).filter_map(|schema| Some((schema, selectors.of(schema)?)))
 }

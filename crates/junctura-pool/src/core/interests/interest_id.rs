@@ -1,8 +1,8 @@
-//! Interests by number and birth, beyond their end.
+//! References to interests that stay valid beyond their end: a number and its use.
 
 use std::num::NonZeroU32;
 
-/// A standing interest, which another one that gets its number later is not.
+/// A reference to an interest; a later interest with the same number differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) struct InterestId {
     pub(in crate::core) number: u32,

@@ -1,4 +1,4 @@
-//! Interests: demands, follows, requirements, groups and subscriptions, and what they miss.
+//! Interests: demands, follows, requirements, groups and subscriptions, and their gaps.
 
 pub(in crate::core) mod claims;
 pub(in crate::core) mod demand;

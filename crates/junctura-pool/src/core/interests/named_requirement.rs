@@ -1,4 +1,4 @@
-//! Requirements with a name: they outlive their clients.
+//! Named requirements: they outlive their clients.
 //!
 //! ```text
 //!                     a client uses it
@@ -6,27 +6,28 @@
 //!   require   v      the last one stops     |   time to live is over
 //!  ---------> used --------------------> unused ----------------------> lapsed
 //!             '----------------+------------'
-//!                              '--- retract, by anybody ---> retracted
+//!                              '--- retract, by any client ---> retracted
 //! ```
-//! A client uses a requirement while its `Require` goes on, while it follows or waits through it, and while it holds what came
-//! through it. One follow reads at a time. What nobody was there to be told of is kept for the next reader ([`crate::core::interests::gaps`]).
+//! A client uses a requirement during its `Require` request, while it follows or waits through it, and while it holds
+//! objects that it delivered. One follow reads at a time. Gaps without a reader are stored for the next reader
+//! ([`crate::core::interests::gaps`]).
 
 use std::collections::BTreeSet;
 
 use crate::core::engine::timers::Nanoseconds;
 
-/// What only a requirement with a name has.
+/// The state that only a named requirement has.
 pub(in crate::core) struct NamedRequirement {
     pub(in crate::core) name: String,
-    /// How long it stands while no client uses it.
+    /// How long it exists while no client uses it.
     pub(in crate::core) time_to_live: Option<Nanoseconds>,
-    /// `Require` requests of clients that go on.
+    /// Long-running `Require` requests of clients.
     pub(in crate::core) users: BTreeSet<(u32, u64)>,
     pub(in crate::core) made: Nanoseconds,
     /// The id of the token whose client made it.
     pub(in crate::core) made_by: Option<u32>,
     pub(in crate::core) last_release: Option<Nanoseconds>,
-    /// When it lapses, unless somebody uses it before.
+    /// The time at which it expires, unless a client uses it before.
     pub(in crate::core) lapses: Option<Nanoseconds>,
 }
 
@@ -48,7 +49,7 @@ pub(in crate::core) fn subject(name: &str) -> String {
     format!("requirement {name}")
 }
 
-/// For people.
+/// Returns seconds, for people.
 pub(in crate::core) fn seconds(time: Nanoseconds) -> f64 {
     time as f64 / 1e9
 }

@@ -14,7 +14,7 @@ use crate::core::objects::order::IncrementalSort;
 use crate::core::objects::table::ObjectTable;
 
 impl InterestTable {
-    /// The follow that reads a requirement, if what comes now is for it.
+    /// Returns the follow that reads a requirement, if it takes new objects.
     pub(in crate::core) fn reader_that_takes(&self, id: u32) -> Option<u32> {
         let reader = self.requirement_ref(id)?.reader?;
         self.following_ref(reader)
@@ -22,7 +22,7 @@ impl InterestTable {
             .then_some(reader)
     }
 
-    /// A member that has room takes its place among the others.
+    /// Adds a member with room to the queue of members.
     pub(in crate::core) fn seat(&mut self, follow: u32) {
         let Some(following) = self.following_ref(follow) else {
             return;
@@ -45,7 +45,7 @@ impl InterestTable {
         }
     }
 
-    /// A member has one less in hand.
+    /// Subtracts one object that a member holds.
     pub(in crate::core) fn take_out_of_hand(&mut self, follow: u32) {
         self.unseat(follow);
         if let Some(following) = self.following(follow) {
@@ -54,7 +54,8 @@ impl InterestTable {
         self.seat(follow);
     }
 
-    /// Whose turn it is. Those whose client may hold no more step aside until it releases something.
+    /// Returns the member whose turn it is. Members whose clients may hold no more are skipped until these release an
+    /// object.
     pub(in crate::core) fn next_member(&mut self, clients: &mut ClientTable, id: u32) -> Option<u32> {
         loop {
             let &(_, _, follow) = self.group_ref(id)?.ready.first()?;
@@ -67,7 +68,7 @@ impl InterestTable {
         }
     }
 
-    /// A version waits in a group again.
+    /// Returns a version to the waiting ones of a group.
     pub(in crate::core) fn wait_again(&mut self, id: u32, sequence: u64) {
         if let Some(group) = self.group_mut(id) {
             group.waiting.insert(sequence);
@@ -75,19 +76,19 @@ impl InterestTable {
         }
     }
 
-    /// When this event is over, a group is to be looked after: something waits again, or does not any more.
+    /// Marks a group whose waiting objects have changed, for the end of this event.
     pub(in crate::core) fn stir(&mut self, id: u32) {
         if !self.stirred.contains(&id) {
             self.stirred.push(id);
         }
     }
 
-    /// Who is told for a group: the member that has been there longest.
+    /// Returns the member that receives notices for a group: the oldest one.
     pub(in crate::core) fn spokesman(&self, requirement: &RequirementState) -> Option<&FollowInterest> {
         self.following_ref(requirement.group.as_ref()?.members.first()?)
     }
 
-    /// Who shares a group, for people.
+    /// Describes the members of a group, for people.
     pub(in crate::core) fn members_of(&self, id: u32) -> String {
         match self.group_ref(id).map_or(0, |group| group.members.len()) {
             0 => "which has no members".to_owned(),
@@ -96,7 +97,7 @@ impl InterestTable {
         }
     }
 
-    /// The follow that reads a requirement, or hears what is to be said to its members.
+    /// Returns the follow that reads a requirement, or that receives notices for its members.
     pub(in crate::core) fn reading(&self, requirement: &RequirementState) -> Option<&FollowInterest> {
         match requirement.reader {
             Some(reader) => self.following_ref(reader),
@@ -104,7 +105,7 @@ impl InterestTable {
         }
     }
 
-    /// The client that reads a requirement, or else whose it is.
+    /// Returns the client that reads a requirement, or else its owner.
     pub(in crate::core) fn person_of(&self, requirement: &RequirementState) -> Option<u32> {
         match (self.reading(requirement), &requirement.whose) {
             (Some(following), _) => Some(following.client),
@@ -113,7 +114,7 @@ impl InterestTable {
         }
     }
 
-    /// Who reads a requirement, for people.
+    /// Describes the reader of a requirement, for people.
     pub(in crate::core) fn reader_of(&self, clients: &ClientTable, id: u32) -> String {
         let reading = self
             .requirement_ref(id)
@@ -121,7 +122,7 @@ impl InterestTable {
         reading.map_or_else(|| "nobody".to_owned(), |following| clients.person(following.client))
     }
 
-    /// Who made a requirement, or its name and who reads it, for people.
+    /// Describes the owner of a requirement, or its name and its reader, for people.
     pub(in crate::core) fn owner_of(&self, clients: &ClientTable, id: u32) -> String {
         let Some(requirement) = self.requirement_ref(id) else {
             return "nobody".to_owned();
@@ -140,7 +141,7 @@ impl InterestTable {
         }
     }
 
-    /// Whom a requirement's gaps are told, if anybody is there.
+    /// Returns the request that receives a requirement's gaps, if there is one.
     pub(in crate::core) fn hearer(&self, requirement: &RequirementState) -> Option<(u32, u64)> {
         match (self.reading(requirement), &requirement.whose) {
             (Some(following), _) => Some((following.client, following.request)),
@@ -175,7 +176,7 @@ impl InterestTable {
         })
     }
 
-    /// What comes next in a follow, as far as its window is open.
+    /// Returns the next object of a follow, if its window is open.
     pub(in crate::core) fn next_of_follow(
         &mut self,
         objects: &ObjectTable,
@@ -209,8 +210,8 @@ impl InterestTable {
         next.map(NextDelivery::First)
     }
 
-    /// Whether a version was superseded, and the reader hears of the key again: from the newest one, which it is given, or
-    /// told of if that is gone. Where the newest does not match, nothing more would come.
+    /// Whether a version was superseded, and the reader receives the newest version of the key: its object, or its gap
+    /// if it was removed. If the newest version does not match, nothing more would follow.
     pub(in crate::core) fn is_followed_by_newer(&self, objects: &ObjectTable, id: u32, object: u32) -> bool {
         let object = &objects[object];
         let Some(StandingInterest::Follow(following)) = self.table.get(id as usize) else {
@@ -230,7 +231,7 @@ impl InterestTable {
 }
 
 impl ClientRequests {
-    /// Something began to use a requirement, or has stopped: its time to live counts while nothing does.
+    /// Starts or stops the time to live of a requirement, after a use has begun or ended.
     pub(in crate::core) fn wind(&mut self, id: u32) {
         let now = self.timers.now;
         let Some(requirement) = self.interests.requirement_mut(id) else {
@@ -251,7 +252,7 @@ impl ClientRequests {
         }
     }
 
-    /// A client's `Require` of a requirement with a name is over; the requirement stands.
+    /// Ends a client's `Require` of a named requirement; the requirement remains.
     pub(in crate::core) fn end_use(&mut self, id: u32, client: u32, request: u64) {
         if let Some(named) = self.interests.named_mut(id) {
             named.users.remove(&(client, request));
@@ -266,7 +267,7 @@ impl ClientRequests {
         }
     }
 
-    /// A demand waits through a requirement, or not any more.
+    /// Counts a demand that waits through a requirement, or no longer does.
     pub(in crate::core) fn demand_waits(&mut self, requirement: u32, begins: bool) {
         if let Some(through) = self.interests.requirement_mut(requirement) {
             through.demands = if begins {
@@ -278,7 +279,7 @@ impl ClientRequests {
         }
     }
 
-    /// A member's follow is over. What its client has in hand stays with it.
+    /// Ends a member's follow. The objects that its client holds remain with it.
     pub(in crate::core) fn leave_group(
         &mut self,
         id: u32,

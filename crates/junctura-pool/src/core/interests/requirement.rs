@@ -1,8 +1,8 @@
-//! Requirements: what matches stays until it was received through the requirement and released.
+//! Requirements: a matching object stays until it was received through the requirement and released.
 //!
-//! An unnamed requirement belongs to its connection and goes with it; one with a name is nobody's ([`crate::core::interests::named_requirement`]). Both
-//! are owed what is visible when they are made and what becomes visible later: every version, or with `newest_only` a version
-//! until a newer one comes.
+//! An unnamed requirement belongs to its connection and ends with it; a named one has no owner
+//! ([`crate::core::interests::named_requirement`]). Both are owed the objects that are visible when they are made and
+//! those that become visible later: every version, or with `newest_only` a version until a newer one becomes visible.
 //!
 //! ```text
 //!            delivered                released, by any client
@@ -24,38 +24,38 @@ use crate::core::interests::stuck::{StuckBounds, StuckRequirement};
 use crate::core::memory::shortage::MemoryShortage;
 use crate::core::objects::table::ObjectTable;
 
-/// So many requirements are asked one by one whether they are owed an object.
+/// Up to so many requirements are checked one by one for an object.
 pub(in crate::core) const FEW: usize = 16;
 
-/// One requirement.
+/// A requirement.
 pub(in crate::core) struct RequirementState {
     pub(in crate::core) whose: RequirementOwner,
     pub(in crate::core) selectors: SelectorSet,
     pub(in crate::core) newest_only: bool,
     pub(in crate::core) bounds: StuckBounds,
-    /// By sequence number: what it is owed.
+    /// The objects that it is owed, by sequence number.
     pub(in crate::core) owed: BTreeMap<u64, OwedObjects>,
-    /// Bytes of the payloads that it is owed.
+    /// Bytes of the payloads of these objects.
     pub(in crate::core) owed_bytes: u64,
-    /// Of them, what retention keeps no longer; counted only where it breaks on full.
+    /// The part that retention no longer keeps; counted only where it breaks on full.
     pub(in crate::core) kept: u64,
-    /// Deliveries of what it is owed that are not released.
+    /// Their deliveries that are not released.
     pub(in crate::core) in_flight: u64,
     /// Demands that wait through it.
     pub(in crate::core) demands: u32,
     /// The follow that receives through it, where one reads at a time.
     pub(in crate::core) reader: Option<u32>,
-    /// When its readers did something last, or when it was owed nothing last.
+    /// The time of the last action of its readers, or the last time that it was owed nothing.
     pub(in crate::core) progress: Nanoseconds,
     /// Since then it was reported to be stuck.
     pub(in crate::core) is_reported: bool,
     pub(in crate::core) broken: Option<StuckRequirement>,
-    /// By sequence number: how many deliveries its readers hold of what it was owed until it was broken.
+    /// By sequence number: how many deliveries its readers hold of objects that it was owed until it was broken.
     pub(in crate::core) forfeited: BTreeMap<u64, u32>,
     pub(in crate::core) lost: LostObjects,
-    /// Where members share what it is owed.
+    /// Its members, if it is a group.
     pub(in crate::core) group: Option<Box<GroupState>>,
-    /// It is about to be owed what was there when it was made, where that is very much.
+    /// The rest of its beginning, if it is owed very many visible objects.
     pub(in crate::core) beginning: Option<Box<RequirementStart>>,
 }
 
@@ -63,17 +63,17 @@ pub(in crate::core) struct RequirementState {
 pub(in crate::core) struct DisownedObjects(pub(in crate::core) BTreeMap<u64, OwedObjects>);
 
 impl DisownedObjects {
-    /// Their numbers, the next last.
+    /// Returns their numbers, the next last.
     pub(in crate::core) fn left(&self) -> Vec<u64> {
         self.0.keys().rev().copied().collect()
     }
 }
 
-/// Whom a requirement goes with.
+/// The owner of a requirement.
 pub(in crate::core) enum RequirementOwner {
     /// The connection that made it.
     Client { client: u32, request: u64 },
-    /// Nobody.
+    /// No owner.
     Named(Box<NamedRequirement>),
 }
 
@@ -81,18 +81,19 @@ pub(in crate::core) struct OwedObjects {
     pub(in crate::core) object: u32,
     /// Deliveries through the requirement that are not released.
     pub(in crate::core) in_flight: u32,
-    /// It stands in the queue of the follow that reads the requirement now.
+    /// It is in the queue of the follow that reads the requirement now.
     pub(in crate::core) queued: bool,
     /// It counts as kept.
     pub(in crate::core) charged: bool,
-    /// A client to which it was delivered through the requirement is gone without a release, or gave it back undone.
+    /// A client to which the requirement delivered it has disconnected without a release, or has returned it
+    /// unprocessed.
     pub(in crate::core) again: bool,
     /// Since when it is owed.
     pub(in crate::core) since: Nanoseconds,
 }
 
 impl RequirementState {
-    /// How many objects it is owed.
+    /// Returns the number of objects that it is owed.
     pub(in crate::core) fn owed_count(&self) -> usize {
         self.owed.len()
     }
@@ -124,17 +125,17 @@ impl RequirementState {
         }
     }
 
-    /// How many objects it is owed.
+    /// Returns the number of objects that it is owed.
     pub(in crate::core) fn owed_len(&self) -> usize {
         self.owed.len()
     }
 
-    /// How much of what was there when it was made it has yet to be owed.
+    /// Returns the number of objects that it has yet to be owed since its creation.
     pub(in crate::core) fn to_be_owed(&self) -> usize {
         self.beginning.as_ref().map_or(0, |beginning| beginning.len())
     }
 
-    /// Its client and request; a requirement with a name has neither.
+    /// Returns its client and request; a named requirement has neither.
     pub(in crate::core) fn client(&self) -> (u32, u64) {
         match self.whose {
             RequirementOwner::Client { client, request } => (client, request),
@@ -142,17 +143,17 @@ impl RequirementState {
         }
     }
 
-    /// Whether it is owed all that was there when it was made.
+    /// Whether it is owed all objects that were visible at its creation.
     pub(in crate::core) fn has_begun(&self) -> bool {
         self.beginning.is_none()
     }
 
-    /// What it is owed.
+    /// Returns the objects that it is owed.
     pub(in crate::core) fn objects(&self) -> impl Iterator<Item = u32> {
         self.owed.values().map(|owed| owed.object)
     }
 
-    /// What it is owed: what waits for its turn, and what its readers hold.
+    /// Returns the objects that it is owed: those that wait for their turn, and those that its readers hold.
     pub(in crate::core) fn owed_by_place(&self) -> (Vec<u32>, Vec<u32>) {
         let (held, waiting): (Vec<&OwedObjects>, Vec<&OwedObjects>) =
             self.owed.values().partition(|owed| owed.in_flight > 0);
@@ -160,7 +161,7 @@ impl RequirementState {
         (objects(waiting), objects(held))
     }
 
-    /// Counts what it is owed of this number as kept; false where it was counted, or is not owed.
+    /// Counts an object that it is owed as kept; returns false if it was counted, or is not owed.
     pub(in crate::core) fn charge(&mut self, sequence: u64, length: u64) -> bool {
         let Some(owed) = self.owed.get_mut(&sequence).filter(|owed| !owed.charged) else {
             return false;
@@ -170,17 +171,17 @@ impl RequirementState {
         true
     }
 
-    /// Its readers still hold what it was owed until it was broken.
+    /// Whether its readers still hold objects that it was owed until it was broken.
     pub(in crate::core) fn is_forfeiting(&self) -> bool {
         !self.forfeited.is_empty()
     }
 
-    /// Its quota, where it keeps more.
+    /// Returns its quota, if it keeps more.
     pub(in crate::core) fn quota_exceeded(&self) -> Option<u64> {
         self.bounds.quota.filter(|&quota| self.kept > quota)
     }
 
-    /// Of what it is owed, the oldest: its sequence number, and since when it is owed.
+    /// Returns the oldest object that it is owed: its sequence number, and the time since which it is owed.
     pub(in crate::core) fn oldest_owed(&self) -> Option<(u64, Nanoseconds)> {
         self.owed
             .first_key_value()
@@ -197,7 +198,7 @@ impl RequirementState {
         self.progress.saturating_add(self.bounds.stuck_after / 2)
     }
 
-    /// The object of a version that it is owed.
+    /// Returns the object of a version that it is owed.
     pub(in crate::core) fn object_of(&self, sequence: u64) -> Option<u32> {
         self.owed.get(&sequence).map(|owed| owed.object)
     }
@@ -207,8 +208,8 @@ impl RequirementState {
         self.reader.is_some() || self.group.as_ref().is_some_and(|group| !group.members.is_empty())
     }
 
-    /// How much of what is short would be free without it: bytes or objects that it is owed and retention keeps no
-    /// longer, or all that it is owed.
+    /// Returns how much of the scarce resource would be free without it: bytes or objects that it is owed and retention
+    /// no longer keeps, or everything that it is owed.
     pub(in crate::core) fn kept_of(&self, objects: &ObjectTable, shortage: MemoryShortage) -> u64 {
         let owed = self.objects().map(|id| &objects[id]);
         let kept = owed.filter(|object| !object.is_kept_by_retention());

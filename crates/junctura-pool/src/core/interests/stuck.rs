@@ -1,22 +1,23 @@
-//! Requirements that keep others waiting: a stuck one, or one that has gone over its quota, is *broken*.
+//! Requirements that block others: a stuck one, or one that exceeds its quota, is *broken*.
 //!
 //! ```text
-//!           its readers released nothing for `stuck_after`, and somebody waits for memory;
-//!           or made to break, and over its quota (without one: somebody waits for memory)
+//!           its readers released nothing for `stuck_after`, and a client waits for memory;
+//!           or made to break, and over its quota (without one: a client waits for memory)
 //!   whole ------------------------------------------------------------------------------------> broken
 //!     ^                                                                                            |
-//!     '-------- its readers release what came through it, or demand or follow through it; ----------'
-//!               or nobody holds any of it, and its reader, which held as much as a client may, releases something
+//!     '-------- its readers release its objects, or demand or follow through it; -------------------'
+//!               or none of its objects is held, and its reader, which held as much as a client may, releases one
 //! ```
-//! At half of that time the event `stuck` reports it, if it keeps something and somebody waits then.
+//! At half of that time the event `stuck` reports it, if it keeps objects and a client waits then.
 //!
-//! Offers may also wait for room for attributes, or for requirements to be owed less ([`Shortage`]): what is stuck then is broken
-//! as for memory, the one that keeps most objects, or is owed most, first.
+//! Offers may also wait for room for attributes, or for requirements to be owed less ([`Shortage`]): a stuck
+//! requirement is broken as for memory, first the one that keeps most objects, or is owed most.
 //!
-//! What a requirement *keeps* is what it is owed and retention keeps no longer: breaking it frees that, and nobody is broken
-//! who keeps nothing, nor while the file tier takes what memory has no room for. Of several that may be broken, the one that keeps most is first. One that is broken is told what it
-//! will not get, and counts as one that released: what its readers hold is theirs until they release it, and what comes
-//! meanwhile is not owed to it, but told in a gap when it is whole again.
+//! A requirement *keeps* the objects that it is owed and that retention no longer keeps: breaking it frees them. A
+//! requirement that keeps nothing is not broken, and none is while the file tier takes payloads that do not fit into
+//! memory. Of several that may be broken, the one that keeps most is first. A broken requirement gets gaps for the
+//! objects that it will not receive, and counts as one that released: its readers hold their objects until they release
+//! them. It is not owed objects that become visible meanwhile, but gets a gap for them when it is whole again.
 
 use std::fmt::{Display, Formatter};
 
@@ -24,12 +25,12 @@ use crate::core::containers::ordered_ids::OrderedIds;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::named_requirement::seconds;
 
-/// When a requirement is broken.
+/// The conditions under which a requirement is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) struct StuckBounds {
-    /// It is made to break, rather than to make others wait.
+    /// It breaks, rather than block others.
     pub(in crate::core) breaks_on_full: bool,
-    /// Bytes that it may keep before it does; `None`: any, until somebody waits for memory.
+    /// The bytes that it may keep before it breaks; `None`: any number, until a client waits for memory.
     pub(in crate::core) quota: Option<u64>,
     pub(in crate::core) stuck_after: Nanoseconds,
 }
@@ -45,17 +46,17 @@ impl Display for StuckBounds {
     }
 }
 
-/// A requirement that is broken.
+/// A broken requirement.
 pub(in crate::core) struct StuckRequirement {
     pub(in crate::core) since: Nanoseconds,
     pub(in crate::core) why: String,
 }
 
-/// What the core remembers of those that may be broken.
+/// The requirements that may be broken.
 #[derive(Default)]
 pub(in crate::core) struct StuckCandidates {
-    /// Requirements that are made to break.
+    /// Requirements that break on full.
     pub(in crate::core) on_full: OrderedIds,
-    /// Of them, those that have gone over their quota in this event.
+    /// The part that has exceeded its quota in this event.
     pub(in crate::core) over_quota: OrderedIds,
 }

@@ -3,7 +3,7 @@
 use junctura_model::selector::SelectorSet;
 use junctura_wire::body::events;
 
-/// One subscription.
+/// A subscription.
 pub(in crate::core) struct SubscriptionState {
     pub(in crate::core) client: u32,
     pub(in crate::core) request: u64,
@@ -11,13 +11,13 @@ pub(in crate::core) struct SubscriptionState {
     pub(in crate::core) events: u32,
 }
 
-/// Where an object lies in a store, or why it does not.
+/// The place of an object in a store, or the reason why it is not archived.
 #[derive(Clone, Copy, Default)]
 pub(in crate::core) struct ArchiveState<'a> {
     pub(in crate::core) location: Option<&'a str>,
     pub(in crate::core) reason: &'a str,
 }
 
-/// What happens to objects after they were offered.
+/// Kinds of events that concern objects after their offer.
 pub(in crate::core) const LATER: u32 =
     events::WITHDRAWN | events::EXPIRED | events::SUPERSEDED | events::SPILLED | events::ARCHIVED | events::UNARCHIVED;

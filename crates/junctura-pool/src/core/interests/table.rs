@@ -1,6 +1,7 @@
-//! The interests of a pool: demands, follows, requirements and subscriptions, filed so that an offer finds them, and what requirements are owed.
+//! The interests of a pool: demands, follows, requirements and subscriptions, indexed so that an offer finds them, and
+//! the objects that requirements are owed.
 //!
-//! The table delivers nothing: whoever changes it sees to those who have to be told.
+//! The table delivers nothing: its callers notify clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -31,46 +32,46 @@ use crate::core::interests::subscribe::{LATER, SubscriptionState};
 use crate::core::memory::weight::INTEREST_BYTES;
 use crate::{Effects, PoolConfig};
 
-/// Of the interest that has a number, or had it last.
+/// The interest of a number, or its last one.
 pub(in crate::core) struct InterestSlot {
-    /// How many had the number before.
+    /// The number of earlier interests with this number, plus one.
     pub(in crate::core) birth: NonZeroU32,
     pub(in crate::core) client: u32,
     pub(in crate::core) bytes: usize,
 }
 
-/// See the module's page.
+/// The interests; see the module.
 pub(in crate::core) struct InterestTable {
     pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) table: Slab<StandingInterest>,
     /// By the number of an interest.
     pub(in crate::core) standing: Vec<InterestSlot>,
-    /// Per schema: which standing selectors an offer could match.
+    /// Per schema: the standing selectors that an offer could match.
     pub(in crate::core) matching: Vec<InterestIndex<u32>>,
-    /// The selector of the next request, where it was read before.
+    /// The selector of the next request, if it was parsed before.
     pub(in crate::core) prepared: Option<PreparedSelector>,
     /// Requirements among the interests.
     pub(in crate::core) requirements: OrderedIds,
-    /// Of them, those with a name.
+    /// The part with a name.
     pub(in crate::core) named: BTreeMap<String, u32>,
-    /// Objects that requirements are owed, each as often as it is.
+    /// The sum of objects that requirements are owed.
     pub(in crate::core) owed: usize,
     /// Requirements were owed as much as they may be, and are owed less since this event.
     pub(in crate::core) came_free: bool,
-    /// Bytes that are kept for naming what requirements will not get.
+    /// Bytes of the names in stored gaps.
     pub(in crate::core) gap_bytes: usize,
     pub(in crate::core) breakers: StuckCandidates,
-    /// Demands that take what is staged.
+    /// Demands that match staged objects.
     pub(in crate::core) lookers: BTreeSet<u32>,
-    /// Subscriptions that want to hear of clients or of requirements.
+    /// Subscriptions to events of clients or of requirements.
     pub(in crate::core) watchers: OrderedIds,
-    /// Subscriptions that want to hear of objects after they were offered.
+    /// Subscriptions to events of objects after their offer.
     pub(in crate::core) later_subscriptions: u32,
-    /// Groups in which something waits again, or does not any more, since this event.
+    /// Groups whose waiting objects have changed in this event.
     pub(in crate::core) stirred: Vec<u32>,
-    /// A buffer for those that match an offer.
+    /// A buffer for the interests that match an offer.
     pub(in crate::core) matched: Vec<u32>,
-    /// How often a requirement was asked what it is owed.
+    /// The number of times that the objects of a requirement were read.
     #[cfg(test)]
     pub(in crate::core) looks: std::cell::Cell<u64>,
 }
@@ -105,19 +106,19 @@ impl InterestTable {
 }
 
 impl InterestTable {
-    /// What refers to the interest of a number beyond its end.
+    /// Returns a reference to an interest that stays valid beyond its end.
     pub(in crate::core) fn refer(&self, number: u32) -> InterestId {
         let birth = self.standing[number as usize].birth;
         InterestId { number, birth }
     }
 
-    /// The number of an interest, while it stands.
+    /// Returns the number of an interest, while it exists.
     pub(in crate::core) fn still(&self, id: Option<InterestId>) -> Option<u32> {
         id.filter(|id| self.standing[id.number as usize].birth == id.birth)
             .map(|id| id.number)
     }
 
-    /// Offers are matched with an interest from now on; when this fails, nothing has changed.
+    /// Matches offers with an interest from now on; if this fails, nothing has changed.
     pub(in crate::core) fn match_with(&mut self, id: u32, interest: &StandingInterest) -> Result<()> {
         let Some(selectors) = interest.selectors() else {
             return Ok(());
@@ -140,7 +141,7 @@ impl InterestTable {
         }
     }
 
-    /// Standing selectors that are checked against every offer.
+    /// Returns the number of standing selectors that are checked against every offer.
     pub(in crate::core) fn unindexed_interests(&self) -> usize {
         self.matching.iter().map(InterestIndex::unindexed_len).sum()
     }
@@ -159,7 +160,7 @@ impl InterestTable {
         }
     }
 
-    /// How many versions a requirement is owed.
+    /// Returns the number of versions that a requirement is owed.
     pub(in crate::core) fn owed_len(&self, id: u32) -> usize {
         self.requirement_ref(id).map_or(0, |requirement| requirement.owed.len())
     }
@@ -193,7 +194,7 @@ impl InterestTable {
         }
     }
 
-    /// The requirement of a name.
+    /// Returns the requirement of a name.
     pub(in crate::core) fn find_named(&self, name: &str) -> Result<u32> {
         self.named.get(name).copied().ok_or_else(|| {
             let name: String = name
@@ -205,7 +206,7 @@ impl InterestTable {
         })
     }
 
-    /// The requirement that a request number of this client names, or a name.
+    /// Returns the requirement of this client's request, or of a name.
     pub(in crate::core) fn requirement_of(
         &self,
         clients: &ClientTable,
@@ -250,7 +251,7 @@ impl InterestTable {
         })
     }
 
-    /// A requirement with a name, as it is asked for.
+    /// Builds a named requirement from a request.
     pub(in crate::core) fn named_requirement(
         &self,
         timers: &TimerQueue,
@@ -306,7 +307,7 @@ impl InterestTable {
         Err(Error::new(Code::Conflict, subject(&named.name), cause))
     }
 
-    /// How many interests would be given an object of this record.
+    /// Counts the interests that would receive an object of this record.
     pub(in crate::core) fn count_wanting(&mut self, schema: u16, record: &[u8]) -> u64 {
         let mut matched = std::mem::take(&mut self.matched);
         matched.clear();
@@ -321,7 +322,7 @@ impl InterestTable {
         count
     }
 
-    /// Tells an event to a subscription; false if there is none.
+    /// Sends an event to a subscription; returns false if there is none.
     pub(in crate::core) fn tell(&self, id: u32, happened: EventBody<'_>, fx: &mut impl Effects) -> bool {
         let Some(StandingInterest::Subscription(subscription)) = self.table.get(id as usize) else {
             return false;
@@ -337,7 +338,7 @@ impl InterestTable {
         self.watchers.remove(id);
     }
 
-    /// Adds an interest that gets this number.
+    /// Adds the bytes of an interest with this number.
     ///
     /// # Errors
     /// As [`ClientTable::weigh_asked`].
@@ -361,7 +362,7 @@ impl InterestTable {
         Ok(())
     }
 
-    /// The interest of a number is over; the next of this number is another.
+    /// Subtracts the bytes of an ended interest; the next one with its number differs.
     pub(in crate::core) fn weigh_interest_no_more(&mut self, clients: &mut ClientTable, number: u32) {
         let standing = &mut self.standing[number as usize];
         standing.birth = standing.birth.checked_add(1).unwrap_or(NonZeroU32::MIN);
@@ -369,7 +370,7 @@ impl InterestTable {
         clients.weigh_asked_no_more(client, bytes);
     }
 
-    /// A follow has given what was there when it began.
+    /// Subtracts the bytes of a follow's first phase, which is over.
     pub(in crate::core) fn weigh_queue_no_more(&mut self, clients: &mut ClientTable, number: u32) {
         let Some(interest) = self.table.get(number as usize) else {
             return;
@@ -380,7 +381,7 @@ impl InterestTable {
         clients.weigh_asked_no_more(client, before - bytes);
     }
 
-    /// Whether a request is answered when its requirement is owed all that was there.
+    /// Whether a request is answered only when its requirement has begun.
     pub(in crate::core) fn begins_later(&mut self, id: u32, asker: (u32, u64)) -> bool {
         let beginning = self.requirement_mut(id).and_then(|one| one.beginning.as_mut());
         let asker = WaitingAsker {

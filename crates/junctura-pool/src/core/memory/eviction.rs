@@ -1,22 +1,23 @@
-//! What a store has makes room first: when memory is short, objects that were archived leave before their retention is over.
+//! Eviction: when memory is short, archived objects are removed before their retention is over.
 //!
 //! ```text
 //!              archived, and only retention keeps it            memory is short, and it is its turn
 //!   in the pool ------------------------------------> spare ----------------------------------------> gone, archived
 //!        ^                                              |
 //!        '----------------------------------------------'
-//!          somebody holds it (again), or is owed it
+//!          a client holds it (again), or is owed it
 //! ```
-//! An object is *spare* when somebody has said that it is archived, nobody holds it, no requirement is owed it, and it waits for
-//! no name that is still to come. Of them, the one that has been so longest goes first, as if its retention had ended then.
-//! Nothing goes to the file tier, and nobody is broken, while there are spare ones in memory; those that lie in the file tier go
-//! when it has no room for what memory has no room for.
+//! An object is *spare* when it is reported as archived, no client holds it, no requirement is owed it, and it waits
+//! for no absent name. The object that has been spare for the longest time is evicted first, as if its retention had
+//! ended then. While there are spare objects in memory, nothing is spilled to the file tier and no requirement is
+//! broken; spare objects in the file tier are evicted when it has no room for payloads to be spilled.
 //!
-//! Memory is short when what lies in it is above the high mark: then so many go that it is not. It is also short while somebody
-//! waits for it; but what goes is free for him only when those who lease it have given it back, and a producer whose pool is full
-//! has a lease that waits while it works with the slots that come free. So an eighth of the memory goes at once at most, only for
-//! those who have nothing to go on with, and again after a while. Who waits and seems to have something may have it in his hands, all
-//! of it: for him one object goes after a while, and another after twice that time, and so on.
+//! Memory is short when the occupied bytes are above the high-water mark: then so many objects are evicted that they
+//! are not. It is also short while a client waits for memory. But the client can use evicted memory only after the
+//! clients that lease it have returned it, and a producer whose pool is full has a waiting lease while it works with
+//! the slots that become free. So at most an eighth of the memory is evicted at once, only for clients that have no
+//! memory left to work with, and again after a pause. A waiting client that seems to have slots may be using all of
+//! them: for it one object is evicted after a pause, another after twice that time, and so on.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,48 +27,49 @@ use slab::Slab;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::objects::object::{ObjectRow, RetainedUntil};
 
-/// How long those who lease what has come free have for giving it back, before more goes.
+/// How long lease holders have for returning freed memory before more is evicted.
 pub(in crate::core) const ROUND: Nanoseconds = 100_000_000;
 
-/// So often the time between them is doubled, at most.
+/// The maximum number of times that the pause is doubled.
 pub(in crate::core) const DOUBLED_MAX: u32 = 20;
 
-/// The timer of the rounds; requirements and bundles have those of smaller numbers.
+/// The timer of the rounds; timers of requirements and bundles have smaller numbers.
 pub(in crate::core) const ROUND_TIMER: u64 = u64::MAX - 2;
 
-/// So many entries are no reason to look for void ones.
+/// With so few entries the queue is not searched for void ones.
 const ENTRIES: usize = 64;
 
-/// That an object lies in a store, too.
+/// The archived copy of an object.
 pub(in crate::core) struct ArchivedCopy {
-    /// As its archiver states it; `None` if records had no room for that.
+    /// The place that its archiver reported; `None` if records had no room for it.
     pub(in crate::core) place: Option<Arc<str>>,
     /// It has an entry in a queue of [`EvictionQueue`].
     pub(in crate::core) is_queued: bool,
 }
 
-/// Objects by where they are and their numbers, in the order in which they became spare. What has gone, or is not spare any
-/// more, leaves its entry behind, void.
+/// Objects by id and sequence number, in the order in which they became spare. An object that was removed, or is not
+/// spare any longer, leaves a void entry.
 pub(in crate::core) type Queue = VecDeque<(u32, u64)>;
 
-/// See the module's page.
+/// The spare objects; see the module.
 #[derive(Default)]
 pub(in crate::core) struct EvictionQueue {
     pub(in crate::core) queue: Queue,
-    /// Of them, those that were found to lie in the file tier.
+    /// The part that was found to be in the file tier.
     pub(in crate::core) in_file: Queue,
-    /// Bytes that have left in this round.
+    /// Bytes that were evicted in this round.
     pub(in crate::core) left_bytes: u64,
-    /// When the next round begins; its timer is set.
+    /// The time of the next round; its timer is set.
     pub(in crate::core) next_round: Option<Nanoseconds>,
-    /// How often in succession a round has begun with nobody in need.
+    /// The number of successive rounds that began with no client in need.
     pub(in crate::core) idle_rounds: u32,
-    /// One may leave in any case.
+    /// One object may be evicted in any case.
     pub(in crate::core) is_urged: bool,
 }
 
 impl EvictionQueue {
-    /// Whether something in memory is spare. Right when [`ObjectExchange::make_room`](crate::core::exchange::ObjectExchange::make_room) has looked.
+    /// Whether an object in memory is spare. Exact after a call of
+    /// [`ObjectExchange::make_room`](crate::core::exchange::ObjectExchange::make_room).
     pub(in crate::core) fn has_spare(&self) -> bool {
         !self.queue.is_empty()
     }
@@ -81,14 +83,14 @@ impl EvictionQueue {
     }
 }
 
-/// The object of an entry, if it is still there.
+/// Returns the object of an entry, if it still exists.
 fn object_of<'a>(objects: &'a Slab<ObjectRow>, &(id, sequence): &(u32, u64)) -> Option<&'a ObjectRow> {
     let object = objects.get(id as usize)?;
     (object.sequence == sequence && object.is_visible()).then_some(object)
 }
 
 impl ObjectRow {
-    /// Whether a store has it, and only retention keeps it.
+    /// Whether it is archived, and only retention keeps it.
     pub(in crate::core) fn is_spare(&self) -> bool {
         let is_kept_for_nobody =
             self.holders == 0 && self.owed == 0 && !matches!(self.until, RetainedUntil::Awaited { .. });

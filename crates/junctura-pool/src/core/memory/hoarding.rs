@@ -1,4 +1,4 @@
-//! Clients that keep leased memory in which nothing lies while others wait for memory.
+//! Clients that keep empty leased memory while others wait for memory.
 
 use std::collections::btree_map::Entry;
 
@@ -6,31 +6,31 @@ use crate::core::engine::timers::{Nanoseconds, TimerQueue};
 use crate::core::memory::payload::PayloadMemory;
 use crate::core::memory::shortage::MemoryShortage;
 
-/// So many times longer than a client that sends requests, a client that sends none may keep memory that it was asked for: its
-/// program may be computing what it fills the memory with, and reads nothing meanwhile.
+/// How many times longer a client that sends no requests may keep recalled memory than one that does: its program may
+/// be computing the content of the memory, and read nothing meanwhile.
 const SILENT_TIMES: u64 = 10;
 
-/// A request that comes sooner after a client was asked for memory may have been sent before.
+/// A request that arrives sooner after a recall may have been sent before it.
 const SENT_BEFORE: Nanoseconds = 1_000_000_000;
 
-/// That a client is asked for leased memory in which nothing lies, and has put nothing anywhere since.
+/// A recall of a client's empty leased memory; the client has put nothing anywhere since.
 pub(in crate::core) struct LeaseRecall {
     pub(in crate::core) since: Nanoseconds,
-    /// When it first sent a request since then.
+    /// The time of its first request since then.
     pub(in crate::core) heard: Option<Nanoseconds>,
 }
 
-/// When those are looked for that keep others waiting.
+/// The schedule of checks for requirements and clients that block others.
 #[derive(Default)]
 pub(in crate::core) struct StuckWatch {
-    /// When the next look for stuck ones is due.
+    /// The time of the next check.
     pub(in crate::core) looks: Option<Nanoseconds>,
-    /// Since when somebody waits for memory.
+    /// The time since which a client has waited for memory.
     pub(in crate::core) waits_since: Option<Nanoseconds>,
 }
 
 impl PayloadMemory {
-    /// A client is asked for leased memory in which nothing lies.
+    /// Records that a client is asked to return empty leased memory.
     pub(in crate::core) fn note_recall(&mut self, timers: &TimerQueue, client: u32) {
         if let Entry::Vacant(place) = self.recalled.entry(client) {
             place.insert(LeaseRecall {
@@ -41,7 +41,7 @@ impl PayloadMemory {
         }
     }
 
-    /// A client sends a request: it could have read that it is asked for memory.
+    /// Records that a client has sent a request: it could have read the recall.
     pub(in crate::core) fn note_heard(&mut self, timers: &TimerQueue, client: u32) {
         let now = timers.now;
         let is_silent =
@@ -61,7 +61,7 @@ impl PayloadMemory {
         recall.since.max(self.watch.waits_since.unwrap_or(recall.since))
     }
 
-    /// Until when a client may keep what it was asked for.
+    /// Returns until when a client may keep recalled memory.
     pub(in crate::core) fn hoards_until(&self, client: u32, recall: &LeaseRecall) -> Nanoseconds {
         let (since, after) = (self.others_wait_since(recall), self.hoarding_after());
         if self.keeps_most_unused(client) {
@@ -72,8 +72,8 @@ impl PayloadMemory {
         heard.map_or(silent, |heard| heard.min(silent))
     }
 
-    /// Whether a client leases more than half of the memory in segments in which it has never put anything: that is not what a
-    /// program leases to fill it.
+    /// Whether a client leases more than half of the memory in segments that it has never used: a program does not
+    /// lease so much to fill it.
     pub(in crate::core) fn keeps_most_unused(&self, client: u32) -> bool {
         let its = self.unused.iter().filter(|(_, owner)| **owner == client);
         let bytes = its
@@ -82,7 +82,7 @@ impl PayloadMemory {
         bytes.sum::<u64>() > self.config.budget_bytes / 2
     }
 
-    /// A client that has kept leased memory in which nothing lies for too long, while another one waits for memory.
+    /// Returns a client that has kept empty leased memory for too long while another one waits for memory.
     pub(in crate::core) fn hoarder(&self, timers: &TimerQueue) -> Option<u32> {
         let is_waited_for = |client: u32| {
             let mut leases = self.waiting_leases.values().map(|lease| lease.client);

@@ -1,4 +1,4 @@
-//! Leases that wait for memory, in the order in which they came.
+//! Leases that wait for memory, in the order of their requests.
 //!
 //! A lease that is larger than what is free must not block smaller ones without end, and they must not take all memory that becomes free
 //! for it:
@@ -7,8 +7,8 @@
 //!             smaller ones have taken as many bytes as it needs            Config::lease_first_for is over
 //!   first, may be passed ------------------------------------> first, alone ------------------------------> last, may be passed
 //! ```
-//! Of those that may pass the first one, the smallest is the next, and of equal ones the one that came first. Where the smallest does not
-//! fit, no other one does: so nothing more is looked at.
+//! Among the leases that may pass the first one, the smallest is the next, and of equal ones the earlier one. If the
+//! smallest does not fit, no other one does: so no other is tried.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,39 +22,40 @@ pub(in crate::core) struct WaitingLease {
     pub(in crate::core) client: u32,
     pub(in crate::core) request: u64,
     pub(in crate::core) payload_bytes: u64,
-    /// For a member of a bundle.
+    /// It is for a member of a bundle.
     pub(in crate::core) staged: bool,
-    /// Slots that its client had for it when it came, and was filling, or it would not have asked.
+    /// Slots that its client had for it at the time of the request; the client was filling them, or it would not have
+    /// asked.
     pub(in crate::core) slots_before: u64,
     /// When it began to wait.
     pub(in crate::core) since: Nanoseconds,
 }
 
 impl WaitingLease {
-    /// Its client, and the size of slots that it needs.
+    /// Returns its client, and the size of its slots.
     fn kind(&self) -> (u32, u64) {
         (self.client, slot_bytes(self.payload_bytes))
     }
 
-    /// Bytes of the smallest segment that it could get.
+    /// Returns the bytes of the smallest segment that it could get.
     fn needs(&self) -> u64 {
         page_up(slot_bytes(self.payload_bytes))
     }
 }
 
-/// See the module's page.
+/// The queue of leases; see the module.
 #[derive(Default)]
 pub(in crate::core) struct LeaseQueue {
-    /// By their turns.
+    /// The leases by their turns.
     waiting: BTreeMap<u64, WaitingLease>,
-    /// The same, by what they need and their turns.
+    /// The same, by their bytes and turns.
     sizes: BTreeSet<(u64, u64)>,
-    /// How many of a client wait for slots of a size.
+    /// The number of a client's leases that wait for slots of a size.
     kinds: BTreeMap<(u32, u64), usize>,
     newest: u64,
-    /// Bytes that have passed the first one.
+    /// Bytes that were leased past the first one.
     passed: u64,
-    /// None may pass the first one, or the one that was first then, for some time.
+    /// The time during which no lease may pass the first one runs, or has run for an earlier first one.
     is_timed: bool,
 }
 
@@ -75,18 +76,18 @@ impl LeaseQueue {
         std::iter::from_fn(|| self.remove(self.first()?)).collect()
     }
 
-    /// Whether all are of one client and wait for slots of this size.
+    /// Whether all belong to one client and wait for slots of this size.
     pub(in crate::core) fn are_all(&self, client: u32, slot_bytes: Option<u64>) -> bool {
         let count = slot_bytes.and_then(|bytes| self.kinds.get(&(client, bytes)));
         count.copied().unwrap_or(0) == self.len()
     }
 
-    /// The turn that the next one gets.
+    /// Returns the turn of the next lease.
     pub(in crate::core) fn next_turn(&self) -> u64 {
         self.newest + 1
     }
 
-    /// Puts a lease behind all others.
+    /// Appends a lease.
     pub(in crate::core) fn push(&mut self, lease: WaitingLease) -> u64 {
         self.newest += 1;
         self.sizes.insert((lease.needs(), self.newest));
@@ -114,7 +115,7 @@ impl LeaseQueue {
         self.waiting.get(&turn)
     }
 
-    /// Turns of those for members of bundles.
+    /// Iterates over the turns of leases for members of bundles.
     pub(in crate::core) fn staged(&self) -> impl Iterator<Item = (u64, &WaitingLease)> {
         let all = self.waiting.iter().map(|(&turn, lease)| (turn, lease));
         all.filter(|(_, lease)| lease.staged)
@@ -130,13 +131,13 @@ impl LeaseQueue {
         first.is_none_or(|(_, first)| self.passed < first.needs())
     }
 
-    /// The one that passes the first, if it fits.
+    /// Returns the lease that passes the first one, if it fits.
     pub(in crate::core) fn next_to_pass(&self) -> Option<u64> {
         let &(_, smallest) = self.sizes.first()?;
         (self.may_be_passed() && self.first() != Some(smallest)).then_some(smallest)
     }
 
-    /// A lease has passed the first one, and got so many bytes. Whether it was the last.
+    /// Records that a lease of so many bytes has passed the first one. Returns whether no further one may.
     pub(in crate::core) fn note_passed(&mut self, bytes: u64) -> bool {
         let before = self.may_be_passed();
         self.passed += if self.is_empty() { 0 } else { bytes };
@@ -145,12 +146,12 @@ impl LeaseQueue {
         was_last
     }
 
-    /// Whether the time of the first one, which began, is of no use any more, since it has gone.
+    /// Whether the running time of the first lease is void, since that lease is no longer in the queue.
     pub(in crate::core) fn forgets_time(&mut self) -> bool {
         self.is_timed && self.may_be_passed() && std::mem::take(&mut self.is_timed)
     }
 
-    /// The first one is the last from now on.
+    /// Moves the first lease to the end.
     pub(in crate::core) fn put_first_last(&mut self) -> Option<u64> {
         let first = self.first()?;
         let lease = self.remove(first)?;

@@ -1,6 +1,6 @@
-//! The memory of one home machine: the budget and the ledger of payloads, who leases, who waits, and what moves to the file tier.
+//! The memory of one host: the budget and the ledger of payloads, leases, waiting clients, and the file tier.
 //!
-//! It knows objects and clients by the tables that it is given, and could be one of several.
+//! It finds objects and clients in the tables that it is given, and could be one of several.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,29 +24,29 @@ use crate::core::objects::offer::OfferRefusal;
 use crate::core::objects::table::ObjectTable;
 use crate::{Effects, PoolConfig};
 
-/// The timer of the first lease that waits, while none may pass it; those of others have smaller numbers.
+/// The timer of the first waiting lease, while none may pass it; other timers have smaller numbers.
 const FIRST_TIMER: u64 = u64::MAX - 3;
 
-/// See the module's page.
+/// The memory for payloads; see the module.
 pub(in crate::core) struct PayloadMemory {
     pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) ledger: MemoryLedger,
-    /// Where payloads go that memory has no room for, if there is such a place.
+    /// The file tier for payloads that do not fit into memory, if there is one.
     pub(in crate::core) tier: Option<FileTier>,
-    /// In the order in which they began to wait.
+    /// In the order of their requests.
     pub(in crate::core) waiting_leases: LeaseQueue,
     /// Clients whose offers wait.
     pub(in crate::core) stalled: StalledOffers,
     pub(in crate::core) eviction: EvictionQueue,
-    /// Since when clients are asked to give back leased memory in which nothing lies, and have put nothing anywhere.
+    /// Clients whose empty leased memory is recalled, and which have put nothing anywhere since.
     pub(in crate::core) recalled: BTreeMap<u32, LeaseRecall>,
-    /// Leased segments in which nothing was put since they were leased, and by whom they are.
+    /// Leased segments that have been empty since they were leased, with the clients that lease them.
     pub(in crate::core) unused: BTreeMap<u32, u32>,
     /// By segment: clients that may map it.
     pub(in crate::core) mapping: HashMap<u32, BTreeSet<u32>>,
-    /// Slots that are their clients' again.
+    /// Slots to return to their clients.
     pub(in crate::core) freed: FreedSlots,
-    /// Memory may have come free in this event.
+    /// Memory may have become free in this event.
     pub(in crate::core) came_free: bool,
     pub(in crate::core) watch: StuckWatch,
 }
@@ -74,21 +74,21 @@ impl PayloadMemory {
 }
 
 impl PayloadMemory {
-    /// Whether a client whose lease waits has nothing else to go on with.
+    /// Whether a client with a waiting lease has no memory to work with.
     pub(in crate::core) fn is_stranded(&self, lease: &WaitingLease) -> bool {
         let enough = lease.slots_before + 1;
         self.ledger.free_slots(lease.client, lease.payload_bytes, enough) < enough
     }
 
-    /// Clients with leased segments in which nothing lies are asked to give them back.
+    /// Recalls empty leased segments from their clients.
     pub(in crate::core) fn recall_empty_segments(&mut self, timers: &TimerQueue, fx: &mut impl Effects) {
         for (client, segment) in self.ledger.recallable(0) {
             self.recall_if_wanted(timers, client, segment, fx);
         }
     }
 
-    /// Nothing lies in a segment that is still leased: if somebody waits for memory, it is asked for. Not if all who wait
-    /// could use the slots of that very segment: they have them already.
+    /// Recalls an empty leased segment if a client waits for memory. Not if every waiting client could use the slots of
+    /// that very segment: it has them already.
     pub(in crate::core) fn recall_if_wanted(
         &mut self,
         timers: &TimerQueue,
@@ -103,7 +103,7 @@ impl PayloadMemory {
         }
     }
 
-    /// A segment that the ledger has forgotten goes, and whoever has it mapped is told.
+    /// Drops a segment that the ledger has forgotten, and notifies the clients that have mapped it.
     pub(in crate::core) fn drop_segment(&mut self, clients: &mut ClientTable, segment: u32, fx: &mut impl Effects) {
         self.unused.remove(&segment);
         for client in self.mapping.remove(&segment).into_iter().flatten() {
@@ -115,7 +115,7 @@ impl PayloadMemory {
         fx.drop_segment(segment);
     }
 
-    /// A client is gone that could map a segment.
+    /// Removes a disconnected client from those that may map a segment.
     pub(in crate::core) fn maps_no_more(&mut self, client: u32, segment: u32) {
         if let Some(clients) = self.mapping.get_mut(&segment) {
             clients.remove(&client);
@@ -125,7 +125,7 @@ impl PayloadMemory {
         }
     }
 
-    /// A lease has passed the first one that waits. When it was the last that may, the first one has some time alone.
+    /// Records that a lease has passed the first waiting one. If no further one may, the first one has some time alone.
     pub(in crate::core) fn note_passed(&mut self, timers: &mut TimerQueue, bytes: u64) {
         if self.waiting_leases.note_passed(bytes) {
             let time = u64::try_from(self.config.lease_first_for.as_nanos()).unwrap_or(u64::MAX);
@@ -138,7 +138,7 @@ impl PayloadMemory {
         }
     }
 
-    /// The first lease that waits may be another one since this event.
+    /// Updates the timer of the first waiting lease, which this event may have changed.
     pub(in crate::core) fn watch_first_lease(&mut self, timers: &mut TimerQueue) {
         if self.waiting_leases.forgets_time() {
             timers.cancel(NOBODY, FIRST_TIMER);
@@ -149,7 +149,7 @@ impl PayloadMemory {
         self.stalled.wait_for(MemoryShortage::Payload) || !self.waiting_leases.is_empty()
     }
 
-    /// The same, or for room for records: both are free when objects that a store has leave the pool.
+    /// The same, or for room for records: eviction frees both.
     pub(in crate::core) fn somebody_waits_for_room(&self) -> bool {
         self.somebody_waits_for_memory() || self.stalled.wait_for(MemoryShortage::Records)
     }
@@ -185,7 +185,7 @@ impl PayloadMemory {
         Ok(PayloadLocation::Slot { segment, slot })
     }
 
-    /// An object's payload does not lie there any more.
+    /// Frees the place of an object's payload.
     pub(in crate::core) fn vacate(
         &mut self,
         objects: &mut ObjectTable,

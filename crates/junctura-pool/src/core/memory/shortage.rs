@@ -1,20 +1,20 @@
-//! Clients whose offers wait, and for what.
+//! Clients whose offers wait, by the resource that they wait for.
 //!
-//! What is short decides what helps: payloads that move to the file tier free memory only; objects that a store has and that leave
-//! the pool free memory and room for records; neither makes requirements owe less.
+//! The resource decides how it is freed: spilling frees memory only; evicting archived objects frees memory and room
+//! for records; neither reduces what requirements are owed.
 
 use std::collections::VecDeque;
 
 use hashbrown::HashMap;
 
-/// What an offer waits for.
+/// The resource that an offer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum MemoryShortage {
     /// Memory for payloads.
     Payload,
     /// Room for attributes, keys and index entries.
     Records,
-    /// That requirements are owed less.
+    /// Requirements to be owed less.
     Owed,
 }
 
@@ -22,14 +22,14 @@ impl MemoryShortage {
     pub(in crate::core) const ALL: [Self; 3] = [Self::Payload, Self::Records, Self::Owed];
 }
 
-/// See the module's page.
+/// Clients whose offers wait; see the module.
 #[derive(Default)]
 pub(in crate::core) struct StalledOffers {
     /// In the order in which they began to wait.
     clients: VecDeque<u32>,
-    /// For what the first waiting offer of each waits.
+    /// The resource that the first waiting offer of each client waits for.
     shortages: HashMap<u32, MemoryShortage>,
-    /// How many clients wait for each.
+    /// The number of clients that wait for each resource.
     counts: [usize; 3],
 }
 
@@ -38,7 +38,7 @@ impl StalledOffers {
         self.clients.is_empty()
     }
 
-    /// Clients, in the order in which they began to wait.
+    /// Returns the clients in the order in which they began to wait.
     pub(in crate::core) fn clients(&self) -> Vec<u32> {
         self.clients.iter().copied().collect()
     }
@@ -47,18 +47,18 @@ impl StalledOffers {
         self.shortages.get(&client).copied()
     }
 
-    /// Whether somebody waits for this.
+    /// Whether an offer waits for this resource.
     pub(in crate::core) fn wait_for(&self, shortage: MemoryShortage) -> bool {
         self.counts[shortage as usize] > 0
     }
 
-    /// Whether a client other than this one waits for this.
+    /// Whether a client other than this one waits for this resource.
     pub(in crate::core) fn others_wait_for(&self, shortage: MemoryShortage, client: u32) -> bool {
         let own = usize::from(self.shortage_of(client) == Some(shortage));
         self.counts[shortage as usize] > own
     }
 
-    /// A client waits for this, from now on or instead of what it waited for; whether that is new.
+    /// Records that a client waits for this resource, instead of an earlier one. Returns whether that is new.
     pub(in crate::core) fn note(&mut self, client: u32, shortage: MemoryShortage) -> bool {
         let before = self.shortages.insert(client, shortage);
         match before {

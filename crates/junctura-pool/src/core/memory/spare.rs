@@ -1,4 +1,4 @@
-//! Choice of the archived object that leaves the pool next, and its time.
+//! The choice and the time of the next eviction.
 
 use crate::core::engine::timers::{NOBODY, TimerEvent, TimerQueue};
 use crate::core::memory::eviction::{DOUBLED_MAX, ROUND, ROUND_TIMER};
@@ -8,7 +8,7 @@ use crate::core::objects::object::PayloadLocation;
 use crate::core::objects::table::ObjectTable;
 
 impl PayloadMemory {
-    /// An object stays: if only retention keeps it, and a store has it, it is spare from now on.
+    /// Queues a stored object as spare if it is archived and only retention keeps it.
     pub(in crate::core) fn may_be_spare(&mut self, objects: &mut ObjectTable, id: u32) {
         let object = &mut objects[id];
         if object.archived.is_none() || !object.is_spare() {
@@ -22,12 +22,12 @@ impl PayloadMemory {
         }
     }
 
-    /// Whether something in memory is spare.
+    /// Whether an object in memory is spare.
     pub(in crate::core) fn has_spare(&mut self, objects: &mut ObjectTable) -> bool {
         self.first_spare(objects).is_some()
     }
 
-    /// Who is next; what is not spare any more, or not in memory, leaves the queue on the way.
+    /// Returns the object to evict next; drops entries on the way that are not spare any longer, or not in memory.
     pub(in crate::core) fn first_spare(&mut self, objects: &mut ObjectTable) -> Option<u32> {
         while let Some(&entry) = self.eviction.queue.front() {
             let is_spare = is_spare_still(objects, entry);
@@ -42,8 +42,8 @@ impl PayloadMemory {
         None
     }
 
-    /// Whether somebody who waits for memory has nothing to go on with, and more may leave in this round. When everybody has
-    /// been helped, the next is helped at once.
+    /// Whether a waiting client has no memory to work with, and more may be evicted in this round. When every such
+    /// client has been served, the next one is served at once.
     pub(in crate::core) fn is_to_help(&mut self) -> bool {
         let is_somebody_stranded = || self.waiting_leases.values().any(|lease| self.is_stranded(lease));
         let is_offer_stalled = [MemoryShortage::Payload, MemoryShortage::Records]
@@ -58,7 +58,7 @@ impl PayloadMemory {
         self.eviction.left_bytes < limits.budget_bytes - limits.high_mark_bytes
     }
 
-    /// While somebody waits, and more may leave, there is another round.
+    /// Schedules another round while a client waits and more may be evicted.
     pub(in crate::core) fn watch_for_room(&mut self, timers: &mut TimerQueue) {
         if !self.eviction.has_spare() || !self.somebody_waits_for_room() {
             return;
@@ -72,7 +72,7 @@ impl PayloadMemory {
         }
     }
 
-    /// Another round.
+    /// Begins another round.
     pub(in crate::core) fn go_round(&mut self) {
         self.eviction.next_round = None;
         self.eviction.left_bytes = 0;
@@ -81,7 +81,8 @@ impl PayloadMemory {
     }
 }
 
-/// Whether an entry's object is spare. If not, the entry is void: it gets another when it is spare again.
+/// Whether an entry's object is still spare. If not, the entry is void: the object gets another one when it is spare
+/// again.
 pub(in crate::core) fn is_spare_still(objects: &mut ObjectTable, (id, sequence): (u32, u64)) -> bool {
     let Some(object) = objects.get_mut(id) else {
         return false;

@@ -1,20 +1,20 @@
-//! The file tier: what memory has no room for is written to a file, and read from there by whoever is given it.
+//! The file tier: payloads that do not fit into memory are written to a file, and consumers read them from there.
 //!
 //! ```text
-//!             nobody holds it          memory is short: it is its turn               written, and still nobody holds it
+//!             no client holds it       memory is short: it is its turn               written, and still not held
 //!   in memory ---------------> queued ---------------------------------> being written ----------------> in the file
 //!       ^                        |                                          |
 //!       '------------------------'------------------------------------------'
-//!         somebody holds it (again), or the disk has refused it
+//!         a client holds it (again), or the disk has refused it
 //! ```
-//! Memory is *short* when what lies in it is above the high mark, or somebody waits for it. What a store has leaves the pool then
-//! ([`crate::core::memory::eviction`]). When nothing of that is left in memory, go first, oldest first, the
-//! objects that only requirements keep, of the requirement that keeps most so; after them the objects that have lain in memory
-//! longest without being held. What somebody holds stays where it is. An object never comes back into memory: its consumers
-//! read it from the file, each in its own time.
+//! Memory is *short* when the occupied bytes are above the high-water mark, or a client waits for memory. Then archived
+//! objects are evicted ([`crate::core::memory::eviction`]). When no evictable object is left in memory, payloads are
+//! spilled, oldest first: first the objects that only requirements keep, of the requirement that keeps most such
+//! objects; then the objects that have been in memory longest without being held. A held object stays where it is. An
+//! object never returns into memory: its consumers read it from the file, each in its own time.
 //!
-//! While something is being written nobody is broken for want of memory. A disk that refuses is left alone for a second;
-//! meanwhile, and when the tier is full, the pool is as one without it.
+//! While a payload is being written no requirement is broken for lack of memory. A disk that refuses a write is not
+//! used for a second; meanwhile, and when the tier is full, the pool works as one without a tier.
 
 use std::collections::VecDeque;
 
@@ -25,46 +25,47 @@ use slab::Slab;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::objects::object::ObjectRow;
 
-/// So much is being written at once, and no more than an eighth of the memory; one payload, however long, may always be.
+/// The maximum of bytes being written at once, and at most an eighth of the memory; a single payload of any length is
+/// always allowed.
 pub(in crate::core) const BYTES_AT_ONCE: u64 = 32 << 20;
 
-/// So many payloads are.
+/// The maximum number of payloads being written at once.
 pub(in crate::core) const JOBS_AT_ONCE: usize = 256;
 
-/// For so many the turn is settled at once.
+/// The number of turns that are determined at once.
 pub(in crate::core) const TURNS: usize = 64;
 
-/// How long a disk that has refused something is left alone.
+/// How long a disk that has refused a write is not used.
 pub(in crate::core) const PAUSE: Nanoseconds = 1_000_000_000;
 
-/// The timer of the pause; requirements and bundles have those of smaller numbers.
+/// The timer of the pause; timers of requirements and bundles have smaller numbers.
 pub(in crate::core) const PAUSE_TIMER: u64 = u64::MAX - 1;
 
-/// How an object stands to the file tier.
+/// The state of an object in the file tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::core) enum TierState {
-    /// It stays, or has left.
+    /// It is not queued.
     #[default]
     No,
-    /// Its entry in the queue is the one with this number.
+    /// Its entry in the queue has this number.
     Queued(u32),
-    /// It is being written, as this job.
+    /// It is being written, by this job.
     Underway(u32),
 }
 
-/// The accounts of the file tier.
+/// The state of the file tier.
 pub(in crate::core) struct FileTier {
     pub(in crate::core) extents: FileExtents,
     pub(in crate::core) jobs: Slab<SpillTask>,
     pub(in crate::core) bytes_underway: u64,
-    /// Objects that nobody holds, with the numbers of their entries: those that have been so longest come first.
+    /// Objects that no client holds, with the numbers of their entries: those that have been unheld longest are first.
     pub(in crate::core) queue: VecDeque<(u32, u32)>,
     pub(in crate::core) entries: u32,
-    /// Whose turn it is next.
+    /// The next objects to spill.
     pub(in crate::core) turns: VecDeque<(u32, u32)>,
-    /// Nothing in the queue has fitted since room came free, or something came into the queue.
+    /// No entry of the queue has fitted since room became free, or since an entry was added.
     pub(in crate::core) is_stuck: bool,
-    /// The disk has refused something, and is left alone.
+    /// The disk has refused a write, and is not used for a while.
     pub(in crate::core) is_paused: bool,
     pub(in crate::core) refusal: Option<Error>,
     pub(in crate::core) count: SpillCounters,
@@ -79,7 +80,7 @@ pub(in crate::core) struct SpillCounters {
 }
 
 pub(in crate::core) struct SpillTask {
-    /// `None`: it was given up meanwhile.
+    /// `None` if it was cancelled meanwhile.
     pub(in crate::core) object: Option<u32>,
     pub(in crate::core) at: u64,
     pub(in crate::core) length: u64,
@@ -108,8 +109,8 @@ impl FileTier {
         self.is_stuck = false;
     }
 
-    /// Leaves out what is not to be spilled any more, at the front always and elsewhere now and then: so the queue is never
-    /// much longer than there are objects.
+    /// Drops void entries, at the front always and elsewhere now and then: so the queue is never much longer than the
+    /// number of objects.
     pub(in crate::core) fn tidy(&mut self, objects: &mut Slab<ObjectRow>) {
         while let Some(&entry) = self.queue.front()
             && !still_stands(objects, entry)
@@ -130,8 +131,8 @@ impl FileTier {
     }
 }
 
-/// Whether an entry of the queue is still its object's. That of an object which is held ends here: it comes into the queue
-/// again when nobody holds it.
+/// Whether an entry of the queue is still valid. The entry of a held object ends here: the object is queued again when
+/// no client holds it.
 pub(in crate::core) fn still_stands(objects: &mut Slab<ObjectRow>, (id, entry): (u32, u32)) -> bool {
     let Some(object) = objects.get_mut(id as usize) else {
         return false;

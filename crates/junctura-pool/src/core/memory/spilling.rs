@@ -1,4 +1,4 @@
-//! Choice of the payload that is written to the file tier next, and its time.
+//! The choice and the time of the next payload to spill.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use crate::core::objects::table::ObjectTable;
 use crate::{Effects, SpillFrom, SpillJob};
 
 impl PayloadMemory {
-    /// An object stays: if nobody holds it, it may be spilled from now on.
+    /// Queues a stored object for spilling if no client holds it.
     pub(in crate::core) fn may_be_spilled(&mut self, objects: &mut ObjectTable, id: u32) {
         let Some(tier) = &mut self.tier else { return };
         let object = &mut objects[id];
@@ -28,7 +28,7 @@ impl PayloadMemory {
         }
     }
 
-    /// Whether the file tier is at work for those who wait for memory.
+    /// Whether the file tier is writing for waiting clients.
     pub(in crate::core) fn is_spilling(&self) -> bool {
         self.tier.as_ref().is_some_and(|tier| !tier.jobs.is_empty())
     }
@@ -45,21 +45,21 @@ impl PayloadMemory {
         self.is_above_high_mark() || self.somebody_waits_for_memory()
     }
 
-    /// Whether more lies in memory, and is not on its way to the file tier, than should.
+    /// Whether more bytes are in memory, and not being spilled, than the high-water mark.
     pub(in crate::core) fn is_above_high_mark(&self) -> bool {
         let (sums, limits) = (self.ledger.counters(), self.ledger.limits());
         let leaves = self.tier.as_ref().map_or(0, |tier| tier.bytes_underway);
         (sums.occupied_bytes + sums.inline_bytes).saturating_sub(leaves) > limits.high_mark_bytes
     }
 
-    /// Whether memory is short, and the file tier has no room for anything of it.
+    /// Whether memory is short, and the file tier has no room for a payload.
     pub(in crate::core) fn is_tier_full(&self) -> bool {
         let is_full =
             |tier: &FileTier| tier.is_stuck && !tier.is_paused && !tier.queue.is_empty() && tier.jobs.is_empty();
         self.tier.as_ref().is_some_and(is_full) && self.is_memory_short()
     }
 
-    /// Writes as much as is to be written at once, if memory is short; whether anything was begun.
+    /// Starts as many writes as are allowed at once, if memory is short. Returns whether any was started.
     pub(in crate::core) fn spill(
         &mut self,
         objects: &mut ObjectTable,
@@ -120,7 +120,7 @@ impl PayloadMemory {
         turns
     }
 
-    /// Whether there is room for an object in the tier; if so, it is being written from now on.
+    /// Starts to write an object if the tier has room for it.
     pub(in crate::core) fn begin_to_spill(
         &mut self,
         objects: &mut ObjectTable,
@@ -165,7 +165,7 @@ impl PayloadMemory {
         timers.set(at, NOBODY, PAUSE_TIMER, TimerEvent::Pause);
     }
 
-    /// The disk is tried again.
+    /// Uses the disk again.
     pub(in crate::core) fn end_pause(&mut self) {
         if let Some(tier) = &mut self.tier {
             tier.is_paused = false;
@@ -173,7 +173,7 @@ impl PayloadMemory {
         }
     }
 
-    /// Nobody needs an object's payload any more, which is being written: what comes of that is given back.
+    /// Cancels the spilling of a payload that is no longer needed while it is being written: its room is given back.
     pub(in crate::core) fn give_up_writing(&mut self, objects: &mut ObjectTable, id: u32) {
         let leaving = std::mem::take(&mut objects[id].leaving);
         if let (Some(tier), TierState::Underway(job)) = (&mut self.tier, leaving)
@@ -183,7 +183,7 @@ impl PayloadMemory {
         }
     }
 
-    /// A payload leaves the file.
+    /// Frees the room of a payload in the file.
     pub(in crate::core) fn leave_tier(&mut self, at: u64, length: u64, fx: &mut impl Effects) {
         if let Some(tier) = &mut self.tier {
             tier.count.objects -= 1;
@@ -199,7 +199,7 @@ impl PayloadMemory {
         }
     }
 
-    /// What the file tier has to do with it that memory is full.
+    /// Describes how the file tier contributes to memory being full.
     pub(in crate::core) fn tier_text(&self) -> Option<String> {
         let (tier, spill) = (self.tier.as_ref()?, self.config.spill.as_ref()?);
         let (taken, limit) = (tier.extents.taken_bytes(), tier.limit_bytes());

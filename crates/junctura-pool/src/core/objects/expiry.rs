@@ -1,12 +1,13 @@
-//! Retention for a time: which object is to go when.
+//! Retention for a time: the queue of expiries.
 //!
-//! Every object that is kept for a time has an entry in one queue, the earliest first. An object that goes before its time
-//! (a newer version, a withdraw) leaves its entry behind, void. Void entries are thrown out as soon as one is the earliest,
-//! and all at once when they are half of the queue; so the first entry always stands for an object, and what a queue takes
-//! follows the objects that are there. Objects without a time are never looked at.
+//! Every object that is kept for a time has an entry in one queue, the earliest first. An object that is removed before
+//! its time (a newer version, a withdraw) leaves a void entry. Void entries are dropped as soon as one is the earliest,
+//! and all at once when they are half of the queue; so the first entry always belongs to an object, and the queue's
+//! size follows the number of objects. Objects without a time are never visited.
 //!
-//! When the time is over and a requirement is owed the object, it stays until the last of them has had it. Of very many in one
-//! instant, so many go at once, and the others when others were served.
+//! If a requirement is owed an object whose time is over, the object stays until the last such requirement has received
+//! it. Of very many objects that expire in one instant, only so many are removed at once, and the others after other
+//! clients were served.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,10 +17,10 @@ use slab::Slab;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::objects::object::{ObjectRow, RetainedUntil};
 
-/// When, the object's sequence number, and where it is. In one instant, older ones go first.
+/// The time, the object's sequence number, and its id. In one instant, older objects are removed first.
 type Entry = (Nanoseconds, u64, u32);
 
-/// See the module's page.
+/// The queue of expiries; see the module.
 #[derive(Default)]
 pub(in crate::core) struct ExpiryQueue {
     pub(in crate::core) queue: BinaryHeap<Reverse<Entry>>,
@@ -27,12 +28,12 @@ pub(in crate::core) struct ExpiryQueue {
 }
 
 impl ExpiryQueue {
-    /// When the next object is to go.
+    /// Returns when the next object expires.
     pub(in crate::core) fn next(&self) -> Option<Nanoseconds> {
         self.queue.peek().map(|&Reverse((at, ..))| at)
     }
 
-    /// The sequence numbers of objects whose time is over, in their order.
+    /// Returns the sequence numbers of expired objects, in order.
     pub(in crate::core) fn due(&self, now: Nanoseconds, objects: &Slab<ObjectRow>) -> impl Iterator<Item = u64> {
         let all = self.queue.iter().map(|Reverse(entry)| *entry);
         let due = all.filter(|entry| entry.0 <= now && stands_for_an_object(objects, entry));
@@ -45,7 +46,7 @@ impl ExpiryQueue {
         self.queue.push(Reverse((at, sequence, id)));
     }
 
-    /// An object with a time has gone before it.
+    /// Records that an object with a time was removed before it.
     pub(in crate::core) fn note_void(&mut self, objects: &Slab<ObjectRow>) {
         self.void += 1;
         self.tidy(objects);
@@ -61,7 +62,7 @@ impl ExpiryQueue {
         due.then(|| self.queue.pop()).flatten().map(|Reverse(entry)| entry)
     }
 
-    /// Throws out void entries, as far as it has to be.
+    /// Drops void entries, as far as needed.
     pub(in crate::core) fn tidy(&mut self, objects: &Slab<ObjectRow>) {
         while self
             .queue

@@ -2,7 +2,7 @@
 
 use junctura_model::SameKey;
 
-/// Which object a record is of.
+/// The identity of a record's object.
 #[derive(Clone, Copy)]
 pub(in crate::core) struct ObjectIdentity {
     pub(in crate::core) key: u128,

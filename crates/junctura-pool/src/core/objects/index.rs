@@ -17,10 +17,10 @@ use crate::core::objects::order::{IncrementalSort, ResolvedOrder};
 use crate::core::objects::table::ObjectTable;
 use crate::core::objects::tombstone::MissedObjects;
 
-/// Objects that became visible but are not in the listing index yet: most that are gone soon never need to be.
+/// Objects that became visible but are not in the listing index yet: objects that are removed soon never need to be.
 const UNINDEXED_OBJECTS_MAX: usize = 8192;
 
-/// What look-ups leave out: what is out of sight, and has yet to go ([`crate::core::deferred`]).
+/// The conditions that hide objects from look-ups ([`crate::core::deferred`]).
 #[derive(Clone, Copy)]
 pub(in crate::core) struct HiddenObjects {
     /// The time, where something may be out of sight.
@@ -28,8 +28,8 @@ pub(in crate::core) struct HiddenObjects {
 }
 
 impl ObjectTable {
-    /// Lets objects that have been visible for longer enter the listing index, a few for each that comes: what becomes visible with one bundle
-    /// enters it later.
+    /// Adds objects that have been visible for longer to the listing index, a few for each new one: the objects of one
+    /// bundle are added later.
     pub(in crate::core) fn index_some(&mut self) {
         const AT_ONCE: usize = 4;
         for _ in 0..AT_ONCE {
@@ -108,7 +108,7 @@ impl ObjectTable {
         self.compare_with(sorting, a, b.schema, b.record(), sorting.value(b))
     }
 
-    /// Compares an object with a key, and the value that it was sorted by, of an object that may be gone.
+    /// Compares an object with a key, and its sort value, of an object that may be removed.
     pub(in crate::core) fn compare_with(
         &self,
         sorting: &ResolvedOrder,
@@ -207,7 +207,7 @@ impl ObjectTable {
         }
     }
 
-    /// What is out of sight and matches, of what became visible after `since`.
+    /// Returns the hidden objects that match, and that became visible after `since`.
     fn out_of_sight_after(
         &mut self,
         clients: &mut ClientTable,
@@ -223,7 +223,8 @@ impl ObjectTable {
         all
     }
 
-    /// What became visible after `since`, matches, and is gone or out of sight, in the order of the numbers.
+    /// Returns the objects that became visible after `since`, match, and are removed or hidden, in the order of their
+    /// numbers.
     pub(in crate::core) fn missed_after(
         &mut self,
         clients: &mut ClientTable,

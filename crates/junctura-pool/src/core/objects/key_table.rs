@@ -1,8 +1,8 @@
-//! Which object, or which tombstone, a key stands for.
+//! A map from keys to objects and tombstones.
 //!
-//! Every offer asks for a key that is most likely new, and every object that goes leaves a tombstone and makes an old one
-//! go: four visits at random places of a table of all that is remembered. So the table is kept small enough for the
-//! processor's cache: it holds where a key's owner lies, and asks the owner for the key.
+//! Every offer looks up a key that is most likely new, and every removed object leaves a tombstone and removes an old
+//! one: four visits at random places of a table of everything remembered. So the table is kept small enough for the
+//! processor's cache: it stores the id of a key's owner, and reads the key from the owner.
 
 use junctura_model::index::SplitTable;
 use slab::Slab;
@@ -10,16 +10,16 @@ use slab::Slab;
 use crate::core::objects::object::ObjectRow;
 use crate::core::objects::tombstone::TombstoneTable;
 
-/// What a key stands for.
+/// The entry of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum KeyEntry {
     /// The newest object of the key, which is visible.
     Object(u32),
-    /// It is gone.
+    /// A removed object.
     Tombstone(u32),
 }
 
-/// See the module's page.
+/// The map; see the module.
 #[derive(Default)]
 pub(in crate::core) struct KeyTable(pub(in crate::core) SplitTable<KeyEntry>);
 
@@ -32,7 +32,7 @@ impl KeyEntry {
     }
 }
 
-/// Values by keys, in a table that never grows all at once.
+/// Values by key, in a table that never grows all at once.
 pub(in crate::core) struct ByKey<T>(SplitTable<(u128, T)>);
 
 impl<T> Default for ByKey<T> {
@@ -59,7 +59,7 @@ impl<T> ByKey<T> {
         self.0.iter().map(|(_, value)| value)
     }
 
-    /// Adds the value of a key, or puts it in the place of that one's.
+    /// Adds the value of a key, or replaces it.
     pub(in crate::core) fn insert(&mut self, key: u128, value: T) {
         match self.0.find_mut(hash(key), |(other, _)| *other == key) {
             Some(entry) => entry.1 = value,
@@ -89,14 +89,14 @@ pub(in crate::core) fn hash(key: u128) -> u64 {
 }
 
 impl KeyTable {
-    /// The key is that of `new` instead of `old`.
+    /// Replaces the entry `old` of a key by `new`.
     pub(in crate::core) fn replace(&mut self, key: u128, old: KeyEntry, new: KeyEntry) {
         if let Some(filed) = self.0.find_mut(hash(key), |&filed| filed == old) {
             *filed = new;
         }
     }
 
-    /// Brings the places of several keys into the processor's cache, where they are about to be changed one by one: such short
+    /// Fetches the entries of several keys into the processor's cache, before they are changed one by one: such short
     /// look-ups overlap while they wait for memory.
     pub(in crate::core) fn fetch(&self, keys: impl Iterator<Item = (u128, KeyEntry)>) {
         let found = keys.filter(|&(key, filed)| self.0.find(hash(key), |&other| other == filed).is_some());

@@ -1,4 +1,4 @@
-//! Prepared look-ups of requests that concern very many objects: candidates of a selector, verified a few at a time.
+//! Prepared look-ups of requests for very many objects: candidates of a selector, verified a few at a time.
 
 use junctura_model::Error;
 use junctura_model::selector::SelectorSet;
@@ -9,28 +9,28 @@ use roaring::RoaringBitmap;
 use crate::core::objects::order::{IncrementalSort, ResolvedOrder};
 use crate::core::objects::table::ObjectTable;
 
-/// What a client's next request has been prepared with.
+/// The preparation of a client's next request.
 pub(in crate::core) struct PreparedRequest {
     pub(in crate::core) selectors: SelectorSet,
-    /// Objects that are looked at in one step.
+    /// The number of objects verified in one step.
     pub(in crate::core) objects_at_once: usize,
     pub(in crate::core) order: Option<ListOrder<'static>>,
     pub(in crate::core) sorting: Option<ResolvedOrder>,
-    /// Candidates that were not verified; `None` before there are any.
+    /// Unverified candidates; `None` before there are any.
     pub(in crate::core) left: Option<RoaringBitmap>,
-    /// Those that match, sorted if there is an order, in the order of the steps.
+    /// The matching objects, sorted if there is an order, one run for each step.
     pub(in crate::core) runs: Vec<Vec<u32>>,
-    /// Slots of objects that have left since, whatever the runs say.
+    /// Slots of objects that were removed since; they are skipped in the runs.
     pub(in crate::core) gone: RoaringBitmap,
-    /// Those that match and have the slot of one that has left.
+    /// The matching objects in slots of removed ones.
     pub(in crate::core) late: RoaringBitmap,
-    /// What it weighs on its client.
+    /// The bytes that count toward its client's limit.
     pub(in crate::core) bytes: usize,
-    /// Why the request is refused.
+    /// The error of the request.
     pub(in crate::core) refusal: Option<Error>,
 }
 
-/// What a request looks at: a selector, and the order in which it gives what it finds.
+/// Returns the selector of a request and the order of its results.
 pub(in crate::core) fn concern<'a>(request: &'a Request<'_>) -> Option<(&'a str, Option<&'a ListOrder<'a>>)> {
     fn text<'a>(target: &'a TargetBody<'_>) -> Option<&'a str> {
         match target {
@@ -53,14 +53,14 @@ pub(in crate::core) fn concern<'a>(request: &'a Request<'_>) -> Option<(&'a str,
 }
 
 impl PreparedRequest {
-    /// An object has entered the index: it may match what is looked for.
+    /// Adds an object that has entered the index, if it matches.
     pub(in crate::core) fn enter(&mut self, id: u32) {
         if let Some(left) = &mut self.left {
             left.insert(id);
         }
     }
 
-    /// An object has left the index.
+    /// Removes an object that has left the index.
     pub(in crate::core) fn leave(&mut self, id: u32) {
         if let Some(left) = &mut self.left
             && !left.remove(id)
@@ -70,7 +70,7 @@ impl PreparedRequest {
         }
     }
 
-    /// Those of some objects that match, in order.
+    /// Returns the matching ones of some objects, in order.
     pub(in crate::core) fn verify(&mut self, objects: &ObjectTable, some: &[u32]) -> Vec<u32> {
         let mut run = Vec::new();
         for &id in some {
@@ -88,7 +88,7 @@ impl PreparedRequest {
         if let Some(sorting) = &self.sorting {
             run.sort_unstable_by(|&a, &b| objects.compare(sorting, b, a));
         }
-        // It takes what it weighs.
+        // The memory counts toward a limit.
         run.shrink_to_fit();
         run
     }
@@ -97,7 +97,7 @@ impl PreparedRequest {
         concern(request) == Some((self.selectors.text(), self.order.as_ref()))
     }
 
-    /// Those that match, in no order.
+    /// Returns the matching objects, in no order.
     pub(in crate::core) fn into_found(self) -> Vec<u32> {
         let mut found: Vec<u32> = self.runs.into_iter().flatten().collect();
         if !self.gone.is_empty() {
@@ -107,7 +107,7 @@ impl PreparedRequest {
         found
     }
 
-    /// The same, to be given in the order of the request.
+    /// Returns the same objects in the order of the request.
     pub(in crate::core) fn into_sorted(mut self) -> IncrementalSort {
         if !self.gone.is_empty() {
             for run in &mut self.runs {

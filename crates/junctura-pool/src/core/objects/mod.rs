@@ -1,4 +1,4 @@
-//! Objects: what is in the pool, under which key, in which order, and until when.
+//! Objects: the contents of the pool, their keys, their orders, and their retention.
 
 pub(in crate::core) mod expiry;
 pub(in crate::core) mod flow;

@@ -1,4 +1,4 @@
-//! Objects: their states, and when they and their payloads go.
+//! Objects: their states, and the removal of objects and payloads.
 
 use junctura_model::RecordRef;
 use junctura_wire::Reply;
@@ -10,25 +10,25 @@ use crate::core::engine::timers::Nanoseconds;
 use crate::core::memory::eviction::ArchivedCopy;
 use crate::core::memory::spill::TierState;
 
-/// Where an object stands in its life.
+/// The state of an object's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum ObjectState {
     Visible,
-    /// A newer version has taken its place; holders and requirements keep it.
+    /// A newer version has replaced it; holders and requirements keep it.
     Superseded,
     Gone(RemovalReason),
     /// It becomes visible with its bundle.
     Staged,
-    /// It was staged, and will never be visible.
+    /// It was staged, and cannot become visible.
     Dropped,
 }
 
-/// Why an object is not visible any more.
+/// The reason of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum RemovalReason {
     Withdrawn,
     Expired,
-    /// A store has it, and memory was short.
+    /// It is archived, and memory was short.
     Archived,
 }
 
@@ -42,36 +42,36 @@ impl RemovalReason {
     }
 }
 
-/// What an object's retention waits for.
+/// The end of an object's retention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum RetainedUntil {
     Withdrawn,
-    /// So many more releases.
+    /// After so many further releases.
     Released(u32),
-    /// This time, which stands in the queue of expiries; the end of all times until the object is visible.
+    /// At this time, which is in the queue of expiries; the latest possible time until the object is visible.
     Time(Nanoseconds),
-    /// Those of a set of requirements that are not there yet, as bits ([`crate::core::objects::retention_by_name`]).
+    /// When the absent requirements of a set exist, given as bits ([`crate::core::objects::retention_by_name`]).
     Awaited {
         consumers: u32,
         absent: u16,
     },
-    /// The others of its bundle ([`crate::core::bundles`]).
+    /// When the other objects of its bundle are removed ([`crate::core::bundles`]).
     Together,
-    /// Nothing any more.
+    /// It has ended.
     Over,
 }
 
-/// How long an object stays.
+/// The retention of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum ObjectRetention {
     UntilWithdrawn,
-    /// So many releases.
+    /// Until so many releases.
     Released(u32),
-    /// So long from when it is visible.
+    /// For so long after it becomes visible.
     For(Nanoseconds),
-    /// Until all requirements of this set have had it.
+    /// Until all requirements of this set have released it.
     ReleasedBy(u32),
-    /// As long as another object of its bundle that is kept otherwise.
+    /// As long as another object of its bundle with a different retention.
     Together,
 }
 
@@ -90,7 +90,7 @@ impl From<ObjectRetention> for RetainedUntil {
     }
 }
 
-/// Where an object's payload lies.
+/// The location of an object's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum PayloadLocation {
     Inline,
@@ -102,7 +102,7 @@ pub(in crate::core) enum PayloadLocation {
     File {
         at: u64,
     },
-    /// Nobody can ask for it any more.
+    /// It can no longer be requested.
     Freed,
 }
 
@@ -121,24 +121,24 @@ pub(in crate::core) struct ObjectRow {
     pub(in crate::core) leaving: TierState,
     pub(in crate::core) checksum: Option<u32>,
     pub(in crate::core) producer: u32,
-    /// How many of its bundle have the numbers that follow its own.
+    /// The number of later members of its bundle, which have the following numbers.
     pub(in crate::core) rest: u32,
     pub(in crate::core) schema: u16,
     pub(in crate::core) state: ObjectState,
     pub(in crate::core) until: RetainedUntil,
-    /// A store has it, too.
+    /// Its archived copy in a store.
     pub(in crate::core) archived: Option<ArchivedCopy>,
-    /// It is out of sight already, and goes for this reason when its turn comes ([`crate::core::deferred`]).
+    /// It is hidden, and is removed for this reason in its turn ([`crate::core::deferred`]).
     pub(in crate::core) departs: Option<RemovalReason>,
-    /// Who has released it, where more than one must.
+    /// The clients that have released it, where more than one must.
     pub(in crate::core) released_by: Vec<u32>,
-    /// Deliveries that are not released.
+    /// The number of unreleased deliveries.
     pub(in crate::core) holders: u32,
-    /// Requirements that are owed it.
+    /// The number of requirements that are owed it.
     pub(in crate::core) owed: u32,
-    /// Readers' queues in which it stands.
+    /// The number of readers' queues that have it.
     pub(in crate::core) watchers: u32,
-    /// It can be found by the listing index (and not only in the queue before it).
+    /// It is in the listing index (and not only in the queue before it).
     pub(in crate::core) is_indexed: bool,
 }
 
@@ -163,7 +163,7 @@ impl ObjectRow {
         }
     }
 
-    /// Whether it is visible and seen by nobody any more: it goes when its turn comes ([`crate::core::deferred`]).
+    /// Whether it is hidden: still in the state visible, to be removed in its turn ([`crate::core::deferred`]).
     pub(in crate::core) fn is_out_of_sight(&self, now: Nanoseconds) -> bool {
         let is_over = || self.owed == 0 && matches!(self.until, RetainedUntil::Time(at) if at <= now);
         self.is_visible() && (self.departs.is_some() || is_over())
@@ -178,7 +178,7 @@ impl ObjectRow {
         self.owed > 0 || self.until != RetainedUntil::Over
     }
 
-    /// Whether it, or its payload, is to go now.
+    /// Whether it, or its payload, is to be removed now.
     pub(in crate::core) fn may_go(&self) -> bool {
         match self.state {
             ObjectState::Visible => !self.is_retained(),
@@ -190,7 +190,7 @@ impl ObjectRow {
     }
 }
 
-/// Buffers of objects that are gone, for those that come.
+/// Buffers of removed objects, for new ones.
 #[derive(Default)]
 pub(in crate::core) struct SpareBuffers(Vec<Vec<u8>>);
 
@@ -218,10 +218,10 @@ impl SpareBuffers {
     }
 }
 
-/// Slots that are their clients' again. Those that come free with one message are told with one.
+/// Slots to return to their clients. Those that become free with one message are sent in one reply.
 #[derive(Default)]
 pub(in crate::core) struct FreedSlots {
-    /// More may come free in what is going on.
+    /// More may become free in the current event.
     pub(in crate::core) gathers: bool,
     pub(in crate::core) owner: u32,
     pub(in crate::core) slots: Vec<SlotAddress>,

@@ -9,7 +9,7 @@ use crate::core::objects::object::ObjectRow;
 /// How objects are sorted: [`Order`] resolved for every schema of the pool.
 #[derive(Clone, Debug, Default)]
 pub(in crate::core) struct ResolvedOrder {
-    /// Per schema, the attribute that comes first.
+    /// Per schema, the first attribute of the order.
     pub(in crate::core) first: Option<Vec<Option<AttrId>>>,
 }
 
@@ -20,9 +20,9 @@ impl ResolvedOrder {
     }
 }
 
-/// The key of an object of a schema as bytes that compare as [`crate::core::objects::table::ObjectTable::compare`] does by key: what many comparisons would read
-/// again and again is read once. `None` where a value has no place among numbers (a range of steps): then only pairs can be
-/// compared.
+/// Returns the key of an object of a schema as bytes that compare as
+/// [`crate::core::objects::table::ObjectTable::compare`] does by key, so that values are not read again for each
+/// comparison. `None` where a value has no place among numbers (a range of steps): then only pairs can be compared.
 pub(in crate::core) fn sortable_key(number: u16, schema: &Schema, record: RecordRef<'_>) -> Option<Box<[u8]>> {
     const ABSENT: u8 = 0;
     const PRESENT: u8 = 1;
@@ -52,17 +52,17 @@ pub(in crate::core) fn sortable_key(number: u16, schema: &Schema, record: Record
     Some(bytes.into())
 }
 
-/// Sorts a little at a time: each call of [`IncrementalSort::next`] does only the work that its answer needs, so that the first
-/// of a million objects does not wait for the last.
+/// An incremental sort: each call of [`IncrementalSort::next`] does only the work that its result needs, so that the
+/// first of a million objects does not wait for the last.
 #[derive(Debug, Default)]
 pub(in crate::core) struct IncrementalSort {
-    /// What is yet to be given, the next one last.
+    /// Unsorted entries that have yet to be returned, the next one last.
     entries: Vec<u32>,
-    /// Boundaries: everything from a boundary on comes before everything below it. The last is the nearest.
+    /// Boundaries: everything from a boundary on precedes everything below it. The last is the nearest.
     boundaries: Vec<usize>,
-    /// What is sorted already and yet to be given, each run's next one last. None is empty.
+    /// Sorted runs that have yet to be returned, the next entry of each last. No run is empty.
     runs: Vec<Vec<u32>>,
-    /// The run of each place comes before those of the two places below it.
+    /// The run of each place precedes those of the two places below it.
     are_heaped: bool,
 }
 
@@ -74,7 +74,7 @@ impl IncrementalSort {
         }
     }
 
-    /// Runs, each with the one that comes first last, and what is in no order.
+    /// Returns the order of sorted runs, the first entry of each last, and of unsorted entries.
     pub(in crate::core) fn merged(mut runs: Vec<Vec<u32>>, entries: Vec<u32>) -> Self {
         runs.retain(|run| !run.is_empty());
         Self {
@@ -84,7 +84,7 @@ impl IncrementalSort {
         }
     }
 
-    /// How much is yet to be given.
+    /// Returns the number of remaining entries.
     pub(in crate::core) fn len(&self) -> usize {
         self.entries.len() + self.runs.iter().map(Vec::len).sum::<usize>()
     }
@@ -93,17 +93,17 @@ impl IncrementalSort {
         self.entries.is_empty() && self.runs.is_empty()
     }
 
-    /// What is yet to be given, in no order.
+    /// Iterates over the remaining entries, in no order.
     pub(in crate::core) fn iter(&self) -> impl Iterator<Item = u32> {
         self.entries.iter().chain(self.runs.iter().flatten()).copied()
     }
 
-    /// Adds more, before anything was given.
+    /// Adds more entries, before the first was taken.
     pub(in crate::core) fn extend(&mut self, more: impl IntoIterator<Item = u32>) {
         self.entries.extend(more);
     }
 
-    /// Leaves out what does not pass, before anything was given.
+    /// Drops entries that do not pass, before the first was taken.
     pub(in crate::core) fn retain(&mut self, mut passes: impl FnMut(u32) -> bool) {
         self.entries.retain(|&id| passes(id));
         for run in &mut self.runs {
@@ -127,7 +127,7 @@ impl IncrementalSort {
         }
     }
 
-    /// What comes first among the entries becomes the last of them.
+    /// Moves the first of the entries to their end.
     fn sort_next(&mut self, compare: &mut impl FnMut(u32, u32) -> Ordering) {
         const SORTED_AT_ONCE: usize = 64;
         while self.boundaries.last() == Some(&self.entries.len()) {
@@ -147,7 +147,7 @@ impl IncrementalSort {
         }
     }
 
-    /// What comes first in a run.
+    /// Returns the first entry of a run.
     fn head(&self, place: usize) -> Option<u32> {
         self.runs.get(place)?.last().copied()
     }
@@ -161,7 +161,7 @@ impl IncrementalSort {
         next
     }
 
-    /// The run of a place goes down until those below come after it.
+    /// Moves the run of a place down until those below follow it.
     fn sink(&mut self, mut place: usize, compare: &mut impl FnMut(u32, u32) -> Ordering) {
         let mut is_before = |runs: &Self, one: usize, other: usize| match (runs.head(one), runs.head(other)) {
             (Some(one), Some(other)) => compare(one, other).is_lt(),
@@ -182,7 +182,7 @@ impl IncrementalSort {
         }
     }
 
-    /// Everything that is yet to be given, in no order.
+    /// Takes all remaining entries, in no order.
     pub(in crate::core) fn take_all(&mut self) -> Vec<u32> {
         let all = std::mem::take(self);
         all.entries.into_iter().chain(all.runs.into_iter().flatten()).collect()

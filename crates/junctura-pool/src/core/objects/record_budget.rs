@@ -1,5 +1,5 @@
-//! The budget of records: what attributes of objects and of keys that are gone take, with their entries in tables and indexes, and the
-//! places where archived objects lie.
+//! The budget of records: attributes of objects and tombstones, with their entries in tables and indexes, and the
+//! places of archived objects.
 
 use junctura_model::limits::RECORD_BYTES_MAX;
 
@@ -10,11 +10,11 @@ use crate::core::objects::table::ObjectTable;
 const RECORD_BUDGET_BYTES_MIN: u64 = 64 << 20;
 /// Bytes that an object takes besides its attributes and its payload.
 const OBJECT_BYTES: u64 = size_of::<ObjectRow>() as u64 + 160;
-/// Bytes that a key that is gone takes besides its attributes.
+/// Bytes of a tombstone besides its attributes.
 const TOMBSTONE_BYTES: u64 = 256;
 /// Bytes that a place of archived objects takes besides its name.
 const PLACE_BYTES: u64 = 32;
-/// Keys that are gone are forgotten in groups of so many when records have no room.
+/// Tombstones are forgotten in groups of so many when records have no room.
 const FORGOTTEN_AT_ONCE: usize = 64;
 
 fn place_bytes(name: &str) -> u64 {
@@ -22,18 +22,18 @@ fn place_bytes(name: &str) -> u64 {
 }
 
 impl ObjectTable {
-    /// Bytes that records may take.
+    /// Returns the budget of records, in bytes.
     pub(in crate::core) fn record_budget_bytes(&self) -> u64 {
         let usual = || self.config.budget_bytes.max(RECORD_BUDGET_BYTES_MIN);
         self.config.record_budget_bytes.unwrap_or_else(usual)
     }
 
-    /// Whether an object with so many bytes of attributes has room. Keys that are gone make room first.
+    /// Whether an object with so many bytes of attributes has room. Tombstones are forgotten to make room first.
     pub(in crate::core) fn has_room_for_record(&mut self, attribute_bytes: u32) -> bool {
         self.has_room_for_bytes(OBJECT_BYTES + u64::from(attribute_bytes))
     }
 
-    /// Whether the name of a place has room among the records. One that is longer than any record has none.
+    /// Whether the name of a place fits into the budget of records. A name longer than any record does not.
     pub(in crate::core) fn has_room_for_place(&mut self, name: &str) -> bool {
         name.len() <= RECORD_BYTES_MAX && self.has_room_for_bytes(place_bytes(name))
     }
@@ -52,7 +52,7 @@ impl ObjectTable {
         self.record_bytes += OBJECT_BYTES + record.len() as u64;
     }
 
-    /// An object is forgotten.
+    /// Subtracts the bytes of a forgotten object.
     pub(in crate::core) fn weigh_object_no_more(&mut self, record: &[u8]) {
         self.free_record_bytes(OBJECT_BYTES + record.len() as u64);
     }
@@ -61,18 +61,18 @@ impl ObjectTable {
         self.record_bytes += place_bytes(name);
     }
 
-    /// Nothing lies in a place any more.
+    /// Gives back the bytes of a place that is no longer referred to.
     pub(in crate::core) fn weigh_place_no_more(&mut self, name: &str) {
         self.free_record_bytes(place_bytes(name));
     }
 
-    /// What an offer may have waited for is free.
+    /// Frees bytes that an offer may have waited for.
     pub(in crate::core) fn free_record_bytes(&mut self, bytes: u64) {
         self.came_free |= self.are_records_full();
         self.record_bytes -= bytes;
     }
 
-    /// Whether the largest record has no room.
+    /// Whether a record of the maximum size has no room.
     pub(in crate::core) fn are_records_full(&self) -> bool {
         self.record_bytes + OBJECT_BYTES + RECORD_BYTES_MAX as u64 > self.record_budget_bytes()
     }
@@ -85,8 +85,8 @@ impl ObjectTable {
         self.free_record_bytes(TOMBSTONE_BYTES + record_bytes as u64);
     }
 
-    /// Whether everything that takes memory for records is staged, and there is no room for more: only the end of a bundle
-    /// could make some.
+    /// Whether all memory for records is used by staged objects, and there is no room for more: only the end of a
+    /// bundle could free some.
     pub(in crate::core) fn records_are_filled_by(&self, staged: u64) -> bool {
         staged > 0 && self.table.len() as u64 == staged && self.are_records_full()
     }

@@ -16,12 +16,12 @@ use crate::core::objects::table::ObjectTable;
 use crate::core::objects::tombstone::{KeyTombstone, MissedObjects, surplus};
 
 impl ObjectTable {
-    /// Whether a key stands for a marker, and nothing else.
+    /// Whether a key has a marker, and nothing else.
     pub(in crate::core) fn is_marker(&self, filed: KeyEntry) -> bool {
         matches!(filed, KeyEntry::Tombstone(id) if self.tombstones.get(id).why.is_none())
     }
 
-    /// The reason why a key is taken under a schema that rejects a second object, and what makes it free.
+    /// Returns why a key is taken under a schema that rejects a second object, and what frees it.
     pub(in crate::core) fn why_taken(&self, filed: KeyEntry, now: Nanoseconds) -> String {
         const SUPERSEDE: &str = "under a schema with `same_key: supersede` a second one replaces it";
         const FORGET: &str = "at once with `junctura pool withdraw --forget`";
@@ -53,7 +53,7 @@ impl ObjectTable {
         }
     }
 
-    /// Remembers an object that has just gone: from now on its key stands for the tombstone.
+    /// Adds a tombstone for an object that was just removed, under its key.
     pub(in crate::core) fn bury(&mut self, now: Nanoseconds, id: u32, why: RemovalReason) {
         let object = &self.table[id as usize];
         let (key, dataset) = (object.key, object.dataset);
@@ -82,7 +82,7 @@ impl ObjectTable {
         self.weigh_tombstone(record_bytes);
     }
 
-    /// Remembers that nothing wanted the object of a key, which stands for nothing.
+    /// Adds a marker under a free key: no interest wanted its object.
     pub(in crate::core) fn mark(&mut self, now: Nanoseconds, key: u128, dataset: u64, declined: DeclinedOffer<'_>) {
         if !self.make_room_for_tombstone(dataset) || !self.has_room_for_record(declined.record.len() as u32) {
             return;
@@ -104,7 +104,7 @@ impl ObjectTable {
         self.weigh_tombstone(declined.record.len());
     }
 
-    /// False where none is to be kept.
+    /// Returns false if no tombstone is to be kept.
     pub(in crate::core) fn make_room_for_tombstone(&mut self, dataset: u64) -> bool {
         let (in_dataset_max, all_max) = (self.config.tombstones_per_dataset, self.config.tombstones);
         if in_dataset_max == 0 || all_max == 0 {
@@ -118,15 +118,15 @@ impl ObjectTable {
         true
     }
 
-    /// Forgets the oldest of them, so many at most; false where there are none.
+    /// Forgets the oldest tombstones, so many at most; returns false if there are none.
     pub(in crate::core) fn forget_some_tombstones(&mut self, count: usize) -> bool {
         let oldest = self.tombstones.oldest(count);
         self.dig_up_all(&oldest);
         !oldest.is_empty()
     }
 
-    /// Makes room for more than one, since what is known of old keys lies far apart in memory, and a processor fetches for
-    /// many at once in little more time than for one.
+    /// Forgets several tombstones at once: old keys are far apart in memory, and a processor fetches many in little
+    /// more time than one.
     pub(in crate::core) fn dig_up_all(&mut self, oldest: &[u32]) {
         self.keys.fetch(
             oldest
@@ -147,7 +147,7 @@ impl ObjectTable {
         self.forget_place(tombstone.place);
     }
 
-    /// The tombstone for which a key stands; markers are none.
+    /// Returns the tombstone of a key; markers are none.
     pub(in crate::core) fn tombstone_of(&self, identity: u128) -> Option<u32> {
         match self.find_key(identity)? {
             KeyEntry::Tombstone(id) if self.tombstones.get(id).why.is_some() => Some(id),
@@ -168,7 +168,7 @@ impl ObjectTable {
             .collect()
     }
 
-    /// Tells a follow what it has missed.
+    /// Sends a follow the gaps that it has missed.
     pub(in crate::core) fn tell_missed(
         &mut self,
         count: &mut PoolCounters,

@@ -1,14 +1,14 @@
-//! Retention by named requirements and groups, those that are still to come included.
+//! Retention by named requirements and groups, including those that do not exist yet.
 //!
-//! Where a requirement of the name stands, it is owed the object if its selector matches: that keeps the object, and says when
-//! it was received, broken, retracted. So all there is to remember is who is *not there yet*:
+//! If a requirement of the name exists, it is owed the object if its selector matches: the requirement keeps the
+//! object, and records when it is received, broken, retracted. So the only state to store is the set of *absent* names:
 //! ```text
 //!   offered --> some of its names stand for nothing --the last of them comes--> only requirements keep it --> gone
 //!                                                                              (at once, where none is owed it)
 //! ```
-//! The names of an offer are a *set*, which a client has numbered once; an object has its set and a bit for each name that is
-//! absent. So who releases, and who offers what all names stand for, pays nothing; who makes a requirement of a name that
-//! objects wait for has all objects looked at, once.
+//! The names of an offer are a *set*, which a client has numbered once; an object has its set and a bit for each absent
+//! name. So a release, and an offer for which all names exist, cost nothing; a new requirement of a name that objects
+//! wait for scans all objects once.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,29 +22,29 @@ use crate::core::clients::client::milliseconds;
 use crate::core::objects::object::{ObjectRetention, ObjectRow, RetainedUntil};
 use crate::core::objects::table::ObjectTable;
 
-/// A stat must fit into a message.
+/// The number of names in a stat, which must fit into a message.
 const NAMES_SHOWN: usize = 500;
 
-/// Those who wait for memory are told so many names that objects wait for.
+/// Clients that wait for memory get the names of this many absent requirements.
 const NAMES_TOLD: usize = 3;
 
-/// See the module's page.
+/// The sets of names; see the module.
 #[derive(Default)]
 pub(in crate::core) struct RetentionByName {
     pub(in crate::core) sets: Slab<NameSet>,
     pub(in crate::core) numbers: BTreeMap<Consumers, u32>,
-    /// Names that objects wait for, and that stand since this event.
+    /// Names that objects wait for, and that requirements have taken in this event.
     pub(in crate::core) came: Vec<String>,
-    /// Objects that nothing but requirements keeps, since this event.
+    /// Objects that only requirements keep, since this event.
     pub(in crate::core) unneeded: Vec<u32>,
 }
 
-/// Names that have come, where very many objects are to be looked at.
+/// Names that requirements have taken, where very many objects are to be scanned.
 pub(in crate::core) struct AwaitedNames {
     pub(in crate::core) names: Vec<String>,
-    /// The places in the table of objects that have yet to be looked at.
+    /// The slots of the table that have yet to be scanned.
     pub(in crate::core) places: Range<usize>,
-    /// The newest version when they came: later ones do not wait for them.
+    /// The newest version at that time: later ones do not wait for these names.
     pub(in crate::core) newest: u64,
 }
 
@@ -56,7 +56,7 @@ impl AwaitedNames {
                 if absent & awaited.sets[consumers as usize].bits_of(&self.names) != 0)
     }
 
-    /// The objects that have yet to be looked at and wait for one of them, the next last; for those who check.
+    /// Returns the objects that have yet to be scanned and wait for one of these names, the next last; for checks.
     pub(in crate::core) fn left(&self, objects: &ObjectTable, retention: &RetentionByName) -> Vec<u64> {
         let there = self.places.clone().filter_map(|id| objects.table.get(id));
         let waiting = there.filter(|object| self.are_awaited_by(object, retention));
@@ -66,14 +66,14 @@ impl AwaitedNames {
     }
 }
 
-/// The names that some objects are retained for.
+/// A set of names that objects are retained for.
 pub(in crate::core) struct NameSet {
     pub(in crate::core) names: Consumers,
-    /// A bit for each that stands for nothing.
+    /// A bit for each name without a requirement.
     pub(in crate::core) absent: u16,
-    /// Objects that have it, staged ones included, and clients and schemas that may give it to some.
+    /// The number of its users: objects, staged ones included, and clients and schemas that may give it to objects.
     pub(in crate::core) users: u64,
-    /// For each name: the visible objects that wait for it to come, and their bytes.
+    /// For each name: the visible objects that wait for it, and their bytes.
     pub(in crate::core) waiting: Vec<WaitingObjects>,
 }
 
@@ -82,7 +82,7 @@ impl NameSet {
         self.names.iter().position(|one| one == name)
     }
 
-    /// A bit for each of some names that is one of its own.
+    /// Returns a bit for each of the given names that the set has.
     pub(in crate::core) fn bits_of(&self, names: &[String]) -> u16 {
         let places = names.iter().filter_map(|name| self.place_of(name));
         places.fold(0, |bits, at| bits | 1 << at)
@@ -95,19 +95,19 @@ pub(in crate::core) struct WaitingObjects {
     pub(in crate::core) bytes: u64,
 }
 
-/// A name that objects wait for, and that stands for nothing yet.
+/// A name that objects wait for, and that has no requirement yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AwaitedStat {
     /// The name.
     pub name: String,
-    /// Visible objects that stay at least until a requirement of this name is made.
+    /// Visible objects that stay at least until a requirement of this name exists.
     pub objects: u64,
     /// Bytes of their payloads.
     pub bytes: u64,
 }
 
 impl RetentionByName {
-    /// With the sets that schemas give by default.
+    /// Returns the sets that schemas give by default.
     pub(in crate::core) fn of_schemas(schemas: &[Arc<Schema>]) -> Result<Self> {
         let mut awaited = Self::default();
         for retention in schemas.iter().flat_map(|schema| schema.default_retentions()) {
@@ -148,7 +148,7 @@ impl RetentionByName {
         Ok(number)
     }
 
-    /// How the core keeps what a schema retains so.
+    /// Translates a schema's retention.
     pub(in crate::core) fn keep(&self, retention: &Retention) -> ObjectRetention {
         match retention {
             Retention::UntilWithdrawn => ObjectRetention::UntilWithdrawn,
@@ -172,12 +172,12 @@ impl RetentionByName {
         chosen.map(|(_, name)| name.to_owned()).collect()
     }
 
-    /// Somebody more has a set.
+    /// Adds a user of a set.
     pub(in crate::core) fn hold(&mut self, set: u32) {
         self.sets[set as usize].users += 1;
     }
 
-    /// Who had these sets is gone.
+    /// Removes a user of these sets.
     pub(in crate::core) fn release(&mut self, sets: &[u32]) {
         for &set in sets {
             let one = &mut self.sets[set as usize];
@@ -189,12 +189,12 @@ impl RetentionByName {
         }
     }
 
-    /// Something in this event lets objects go, or may.
+    /// Whether this event removes objects, or may.
     pub(in crate::core) fn has_news(&self) -> bool {
         !self.came.is_empty() || !self.unneeded.is_empty()
     }
 
-    /// A requirement of this name stands from now on.
+    /// Records that a requirement has taken this name.
     pub(in crate::core) fn came(&mut self, name: &str) {
         let mut is_awaited = false;
         for (_, set) in &mut self.sets {
@@ -208,7 +208,7 @@ impl RetentionByName {
         }
     }
 
-    /// A requirement of this name stands no more: what comes waits for another.
+    /// Records that a name has no requirement any longer: new objects wait for the next one.
     pub(in crate::core) fn went(&mut self, name: &str) {
         for (_, set) in &mut self.sets {
             if let Some(at) = set.place_of(name) {
@@ -223,7 +223,7 @@ impl RetentionByName {
         of_absent.for_each(|(_, waiting)| count(waiting));
     }
 
-    /// The names that objects wait for; of very many, the first.
+    /// Returns the absent names that objects wait for; of very many, the first.
     pub(in crate::core) fn stat(&self) -> Vec<AwaitedStat> {
         let mut names: BTreeMap<&str, WaitingObjects> = BTreeMap::new();
         for (_, set) in &self.sets {
@@ -245,7 +245,7 @@ impl RetentionByName {
 }
 
 impl RetentionByName {
-    /// What is kept for those who are not there yet, for who waits for memory; nothing: nothing.
+    /// Describes the objects kept for absent names, for a client that waits for memory; empty if there are none.
     pub(in crate::core) fn kept_for_those_absent(&self) -> String {
         let names = self.stat();
         let told = names.iter().take(NAMES_TOLD).map(|one| {
@@ -255,7 +255,7 @@ impl RetentionByName {
         told.collect()
     }
 
-    /// An object has become visible: it waits for those of its names that stand for nothing now.
+    /// Records a newly visible object: it waits for those of its names that have no requirement now.
     pub(in crate::core) fn await_those_absent(&mut self, objects: &mut ObjectTable, id: u32) {
         let object = &mut objects[id];
         let RetainedUntil::Awaited { consumers, .. } = object.until else {
@@ -274,7 +274,7 @@ impl RetentionByName {
         }
     }
 
-    /// An object waits for nobody's coming any more.
+    /// Ends an object's wait for absent names.
     pub(in crate::core) fn await_no_more(&mut self, objects: &mut ObjectTable, id: u32) {
         let object = &mut objects[id];
         let RetainedUntil::Awaited { consumers, absent } = object.until else {
@@ -295,7 +295,8 @@ impl RetentionByName {
         });
     }
 
-    /// Whether an object waited for those who have come, and for no others. It does not matter whether they stand still.
+    /// Whether an object waited for these names, and for no others. It does not matter whether their requirements still
+    /// exist.
     pub(in crate::core) fn awaits_no_more(
         &mut self,
         objects: &mut ObjectTable,

@@ -1,6 +1,7 @@
-//! The objects of a pool with everything that finds them: keys, tombstones, the listing index, expiries, and the budget of records.
+//! The objects of a pool with all their indexes: keys, tombstones, the listing index, expiries, and the budget of
+//! records.
 //!
-//! The table has no effects and knows no clients: whoever changes it sees to those who have to be told.
+//! The table has no effects and is independent of clients: its callers notify clients.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::{Index, IndexMut};
@@ -21,34 +22,35 @@ use crate::core::objects::object::{ObjectRow, ObjectState, RemovalReason, Retain
 use crate::core::objects::order::sortable_key;
 use crate::core::objects::tombstone::TombstoneTable;
 
-/// Address space for the first objects. A table of this size is a mapping of its own, which grows without being copied; memory is taken as
-/// it is filled.
+/// Address space for the first objects. A table of this size is a mapping of its own, which grows without being copied;
+/// memory is used as it is filled.
 const OBJECT_TABLE_BYTES: usize = 64 << 20;
 
-/// See the module's page.
+/// The table; see the module.
 pub(in crate::core) struct ObjectTable {
     pub(in crate::core) config: Arc<PoolConfig>,
     pub(in crate::core) table: Slab<ObjectRow>,
-    /// The newest number.
+    /// The newest sequence number.
     pub(in crate::core) sequence: u64,
-    /// By their keys, earlier versions that requirements were owed when newer ones came.
+    /// Earlier versions that requirements were owed when newer ones became visible, by key.
     pub(in crate::core) superseded: BTreeSet<(u128, u32)>,
     pub(in crate::core) keys: KeyTable,
     pub(in crate::core) tombstones: TombstoneTable,
-    /// Per schema: which visible objects a selector could match.
+    /// Per schema: the visible objects that a selector could match.
     pub(in crate::core) listing: Vec<ObjectIndex>,
     pub(in crate::core) unindexed: VecDeque<(u32, u64)>,
-    /// What the next requests of clients are prepared with.
+    /// The preparations of the next requests of clients.
     pub(in crate::core) ahead: BTreeMap<u32, PreparedRequest>,
-    /// Whose request is going on, where it was prepared.
+    /// The client whose prepared request is running.
     pub(in crate::core) ahead_of: Option<u32>,
     pub(in crate::core) expiries: ExpiryQueue,
     pub(in crate::core) spare: SpareBuffers,
     /// Bytes of records.
     pub(in crate::core) record_bytes: u64,
-    /// Records have had no room for the largest one, and have more room since this event.
+    /// Records had no room for one of the maximum size, and have more room since this event.
     pub(in crate::core) came_free: bool,
-    /// Where the newest archived object lies, while an object or a tombstone lies there: many objects lie in one place.
+    /// The place of the newest archived object, as long as an object or a tombstone refers to it: many objects share a
+    /// place.
     pub(in crate::core) newest_place: Option<Arc<str>>,
 }
 
@@ -105,13 +107,13 @@ impl IndexMut<u32> for ObjectTable {
 }
 
 impl ObjectTable {
-    /// What a key stands for.
+    /// Finds the entry of a key.
     pub(in crate::core) fn find_key(&self, key: u128) -> Option<KeyEntry> {
         let is_it = |filed: &KeyEntry| filed.key(&self.table, &self.tombstones) == key;
         self.keys.0.find(hash(key), is_it).copied()
     }
 
-    /// Files a new object under its key, which stands for nothing.
+    /// Adds a new object under its key, which must be free.
     pub(in crate::core) fn file_key(&mut self, key: u128, id: u32) {
         self.file(key, KeyEntry::Object(id));
     }
@@ -121,13 +123,13 @@ impl ObjectTable {
         self.keys.0.insert_unique(hash(key), filed, hash_of);
     }
 
-    /// The key stands for nothing any more, if it stood for `filed`, which is still there.
+    /// Removes a key, if its entry is `filed`, which must still exist.
     pub(in crate::core) fn unfile_key(&mut self, key: u128, filed: KeyEntry) {
         let hash_of = |filed: &KeyEntry| hash(filed.key(&self.table, &self.tombstones));
         self.keys.0.remove(hash(key), |&other| other == filed, hash_of);
     }
 
-    /// The visible object of a key.
+    /// Returns the visible object of a key.
     ///
     /// # Errors
     /// `Gone` while its tombstone is remembered.
@@ -143,7 +145,7 @@ impl ObjectTable {
                 let place = place.map_or_else(String::new, |place| format!("; a store has it: {place}"));
                 let cause = match why {
                     RemovalReason::Archived => {
-                        format!("version {version} left, since it is archived and memory was short{place}")
+                        format!("version {version} was evicted: it is archived, and memory was short{place}")
                     }
                     RemovalReason::Withdrawn | RemovalReason::Expired => {
                         format!("version {version} was {}{place}", why.name())
@@ -154,7 +156,7 @@ impl ObjectTable {
         }
     }
 
-    /// Superseded versions of a key that requirements still keep.
+    /// Returns the superseded versions of a key that requirements still keep.
     pub(in crate::core) fn kept_versions(&self, key: u128) -> Vec<u32> {
         let versions = self.superseded.range((key, 0)..=(key, u32::MAX)).map(|&(_, id)| id);
         versions.filter(|&id| self.table[id as usize].owed > 0).collect()
@@ -168,7 +170,7 @@ impl ObjectTable {
         text
     }
 
-    /// Which object a record is of.
+    /// Returns the identity of a record's object.
     pub(in crate::core) fn identify(&self, number: u16, record: &[u8]) -> Result<ObjectIdentity> {
         let schema = self.config.schemas.get(usize::from(number)).ok_or_else(|| {
             Error::new(
@@ -193,7 +195,7 @@ impl ObjectTable {
         Ok(())
     }
 
-    /// Somebody has archived an object, and says where.
+    /// Records the place of an archived object.
     pub(in crate::core) fn note_place(&mut self, id: u32, name: &str) {
         let place = self.place_of(name);
         let object = &mut self.table[id as usize];
@@ -202,8 +204,7 @@ impl ObjectTable {
         self.forget_place(before.and_then(|archived| archived.place));
     }
 
-    /// The place of this name, which objects that are archived there one after the other share. `None` if records have no
-    /// room for it.
+    /// Returns the place of this name, which successive objects share. `None` if records have no room for it.
     pub(in crate::core) fn place_of(&mut self, name: &str) -> Option<Arc<str>> {
         if let Some(newest) = self.newest_place.as_ref().filter(|newest| ***newest == *name) {
             return Some(Arc::clone(newest));
@@ -217,7 +218,7 @@ impl ObjectTable {
         Some(place)
     }
 
-    /// An object, or its tombstone, lies in a place no more. The last one gives back what the place weighs.
+    /// Removes a reference to a place. The last one gives back the place's bytes.
     pub(in crate::core) fn forget_place(&mut self, place: Option<Arc<str>>) {
         let Some(place) = place else { return };
         let newest = self
@@ -229,12 +230,12 @@ impl ObjectTable {
         }
     }
 
-    /// Forgets an object that nobody needs.
+    /// Forgets an object that is no longer needed.
     pub(in crate::core) fn forget_if_unneeded(&mut self, id: u32) {
         let object = &self.table[id as usize];
         let stays = matches!(object.state, ObjectState::Visible | ObjectState::Staged);
         let is_used = object.watchers > 0 || object.holders > 0 || object.owed > 0;
-        // One that departs has a payload, which goes with its turn.
+        // A hidden object has a payload, which is freed in its turn.
         let needed = stays || is_used || object.departs.is_some();
         if !needed {
             let object = self.table.remove(id as usize);
@@ -247,7 +248,7 @@ impl ObjectTable {
         }
     }
 
-    /// A reader's queue does not need the object any more.
+    /// Removes a reader's queue from the watchers of an object.
     pub(in crate::core) fn unwatch(&mut self, id: u32) {
         let object = &mut self.table[id as usize];
         object.watchers -= 1;
@@ -256,13 +257,13 @@ impl ObjectTable {
         }
     }
 
-    /// An object is to go at this time.
+    /// Schedules the expiry of an object.
     pub(in crate::core) fn expire_at(&mut self, at: Nanoseconds, id: u32, sequence: u64) {
         self.table[id as usize].until = RetainedUntil::Time(at);
         self.expiries.push(at, sequence, id);
     }
 
-    /// An object with a time has left the sight of readers before it.
+    /// Records that an object with a time was hidden from readers before it.
     pub(in crate::core) fn went_before_its_time(&mut self) {
         self.expiries.note_void(&self.table);
     }

@@ -1,7 +1,7 @@
-//! Tombstones: keys that were visible and are gone, remembered for a time and up to a count.
+//! Tombstones: keys of removed objects, remembered for a time and up to a count.
 //!
-//! A tombstone is what can still be said of an object: its attributes, its version, why it went. It stands in two queues,
-//! that of all and that of its dataset, and leaves both when it is too old, when there are too many, or when its key is
+//! A tombstone has the attributes of an object, its version, and the reason of its removal. It is in two queues, that
+//! of the pool and that of its dataset, and leaves both when it is too old, when there are too many, or when its key is
 //! offered again.
 
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::core::containers::linked_queue::{LinkedQueue, QueueLinks};
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::objects::object::RemovalReason;
 
-/// What is remembered of an object that is gone.
+/// The record of a removed object.
 pub(in crate::core) struct KeyTombstone {
     pub(in crate::core) key: u128,
     pub(in crate::core) sequence: u64,
     pub(in crate::core) record: ArenaString,
     pub(in crate::core) schema: u16,
-    /// `None`: it was never here, since nothing wanted it.
+    /// `None`: the object was never offered, since no interest wanted it.
     pub(in crate::core) why: Option<RemovalReason>,
-    /// Where it lies, if a store has it.
+    /// The place in a store, if it is archived.
     pub(in crate::core) place: Option<Arc<str>>,
     pub(in crate::core) dataset: u64,
     pub(in crate::core) buried: Nanoseconds,
@@ -33,12 +33,12 @@ pub(in crate::core) struct KeyTombstone {
     pub(in crate::core) in_dataset: QueueLinks,
 }
 
-/// What a follow that goes on from a cursor has missed.
+/// The objects that a follow from a cursor has missed.
 #[derive(Clone, Copy)]
 pub(in crate::core) enum MissedObjects {
     /// Its tombstone.
     Gone(u32),
-    /// The object, which is out of sight.
+    /// The hidden object.
     Departing(u32),
 }
 
@@ -66,7 +66,7 @@ impl TombstoneTable {
         &self.table[id as usize]
     }
 
-    /// The attributes of the object.
+    /// Returns the attributes of the object.
     pub(in crate::core) fn record(&self, tombstone: &KeyTombstone) -> RecordRef<'_> {
         RecordRef::trusted(self.records.read(tombstone.record))
     }
@@ -80,7 +80,7 @@ impl TombstoneTable {
         }
     }
 
-    /// When the oldest is to be forgotten.
+    /// Returns when the oldest is to be forgotten.
     pub(in crate::core) fn next_expiry(&self, age: Duration) -> Option<Nanoseconds> {
         let oldest = self.get(self.by_age.first()?);
         Some(oldest.buried.saturating_add(age.as_nanos() as u64))
@@ -126,7 +126,7 @@ impl TombstoneTable {
     }
 }
 
-/// How many go at once where there may be so many.
+/// Returns how many to remove at once for such a maximum.
 pub(in crate::core) fn surplus(count_max: usize) -> usize {
     1 + count_max / 256
 }

@@ -1,4 +1,4 @@
-//! Withdraws that wait until requirements are owed their objects no more.
+//! Withdraws that wait until no requirement is owed their objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +13,10 @@ pub(in crate::core) struct PendingWithdrawal {
     pub(in crate::core) client: u32,
     pub(in crate::core) request: u64,
     pub(in crate::core) done: u64,
-    /// Each object that is still offered, with the requirements that were owed it when the withdraw came.
+    /// Each object that is still visible, with the requirements that were owed it at the time of the request.
     pub(in crate::core) waits: BTreeMap<u32, Vec<InterestId>>,
-    /// Objects that have yet to be looked at, where there are very many, and the newest version when it came.
+    /// Objects that have yet to be visited, where there are very many, and the newest version at the time of the
+    /// request.
     pub(in crate::core) left: Vec<u32>,
     pub(in crate::core) newest: u64,
     pub(in crate::core) force: bool,
@@ -24,13 +25,14 @@ pub(in crate::core) struct PendingWithdrawal {
 }
 
 impl PendingWithdrawal {
-    /// The objects that it has yet to look at, and the newest version when it came, if it is that of this request.
+    /// Returns the objects that have yet to be visited, and the newest version at the time of the request, if it is
+    /// this one.
     pub(in crate::core) fn left(&self, client: u32, request: u64) -> Option<(&[u32], u64)> {
         ((self.client, self.request) == (client, request)).then_some((&self.left, self.newest))
     }
 }
 
-/// A withdraw does not wait for an object any more.
+/// Removes an object that a withdraw waits for.
 pub(in crate::core) fn forget_wait(withdrawing: &mut BTreeMap<u32, BTreeSet<u32>>, object: u32, id: u32) {
     if let Some(ids) = withdrawing.get_mut(&object) {
         ids.remove(&id);
@@ -40,18 +42,18 @@ pub(in crate::core) fn forget_wait(withdrawing: &mut BTreeMap<u32, BTreeSet<u32>
     }
 }
 
-/// All withdraws that wait.
+/// All waiting withdraws.
 #[derive(Default)]
 pub(in crate::core) struct WithdrawalQueue {
     pub(in crate::core) table: Slab<PendingWithdrawal>,
-    /// By object: withdraws that wait for what requirements are owed of it.
+    /// By object: withdraws that wait for requirements that are owed the object.
     pub(in crate::core) by_object: BTreeMap<u32, BTreeSet<u32>>,
-    /// Objects that some requirement is not owed any more since this event, and that withdraws may wait for.
+    /// Objects that a requirement ceased to be owed in this event, and that withdraws may wait for.
     pub(in crate::core) unblocked: Vec<u32>,
 }
 
 impl WithdrawalQueue {
-    /// Forgets a withdraw: what it waited for stays offered.
+    /// Forgets a withdraw: the objects that it waited for stay visible.
     pub(in crate::core) fn drop_withdrawal(&mut self, objects: &mut ObjectTable, id: u32) {
         let Some(withdrawal) = self.table.try_remove(id as usize) else {
             return;

@@ -1,4 +1,4 @@
-//! Tokens with fewer rights: what their clients are refused, and that nothing else follows from a refusal.
+//! Tokens with fewer rights: the refusals of their clients, and that a refusal has no other effect.
 
 use junctura_wire::Request;
 use junctura_wire::body::{DemandRequest, DrainRequest, TargetBody, WithdrawRequest};

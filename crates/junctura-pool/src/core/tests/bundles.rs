@@ -1,4 +1,4 @@
-//! Bundles: all or nothing, at one point, in the order of keys; who keeps them open, and how they end.
+//! Bundles: all or nothing, at one point, in the order of keys; their openers, and their end.
 
 use junctura_wire::Request;
 use junctura_wire::body::{
@@ -410,7 +410,7 @@ fn an_orphan_can_be_adopted_until_its_timeout_and_is_aborted_then() {
     world.demand_key(c, 2, "x", Some(0));
     assert_eq!(
         world.heard(c),
-        ["2: NotFound nothing of this is in the pool now"],
+        ["2: NotFound no such object is in the pool now"],
         "and not Gone"
     );
     world.open(q, 4, "b", 7);
@@ -520,9 +520,9 @@ fn an_abort_ends_it_for_all_and_frees_what_is_nested() {
             "1: began v0",
             "2: began v0",
             "3: staged",
-            "1: Closed it was aborted: a producer gave it up",
-            "2: Closed it was aborted: a producer gave it up",
-            "4: Closed this client has it not open; it may have been aborted"
+            "1: Closed it was aborted: a producer aborted it",
+            "2: Closed it was aborted: a producer aborted it",
+            "4: Closed this client has not opened it, or it was aborted"
         ]
     );
     assert_eq!(world.core.stat().memory.used_bytes, 0);
@@ -573,7 +573,7 @@ fn no_more_paths_are_remembered_than_may_be() {
     assert_eq!(
         world.heard(p),
         ["60: bundles b:visible:1/1 d:visible:1/1"],
-        "first those that are gone"
+        "first those without objects"
     );
 }
 
@@ -625,7 +625,7 @@ fn a_lease_for_a_member_does_not_wait_in_vain() {
         })
     };
     world.ask(q, 1, lease(true));
-    assert!(world.heard(q).is_empty(), "what lies there may still go");
+    assert!(world.heard(q).is_empty(), "the staged object may still be aborted");
     let record = world.record("big", 0);
     let place = fixed::OfferHead {
         segment: 1.into(),
@@ -670,13 +670,13 @@ fn only_who_asks_for_it_sees_what_is_staged() {
         world.heard(c),
         [
             "1: got x v0 one",
-            "2: NotFound nothing of this is in the pool now",
+            "2: NotFound no such object is in the pool now",
             "3: got x v0 one",
             "4: began v1",
             "4: listed plain x.",
             "5: began v1",
             "5: listed x.",
-            "6: NotFound there is none of this path, or it is forgotten"
+            "6: NotFound no bundle has this path, or it is forgotten"
         ]
     );
     world.ask(p, 4, Request::Seal(1));

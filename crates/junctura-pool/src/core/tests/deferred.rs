@@ -1,4 +1,4 @@
-//! Very many objects that go at once: others are served meanwhile, and nobody sees what has yet to go.
+//! Very many objects that are removed at once: other clients are served meanwhile, and no client sees a hidden object.
 
 use junctura_model::version::{Cursor, Phase};
 use junctura_wire::Request;
@@ -6,7 +6,7 @@ use junctura_wire::body::{TargetBody, WithdrawRequest, events};
 
 use super::World;
 
-/// Two objects go in one event.
+/// Two objects are removed in one event.
 fn slow() -> World {
     World::with(|config| config.leaving_at_once = 2)
 }
@@ -72,13 +72,13 @@ fn what_has_yet_to_go_is_seen_by_nobody() {
         [
             "1: began v5",
             "1: listed .",
-            "2: NotFound nothing of this is in the pool now",
+            "2: NotFound no such object is in the pool now",
             "3: began v5",
             "3: live",
             "4: began v5"
         ]
     );
-    assert_eq!(visible(&world), 3, "nobody has come upon one");
+    assert_eq!(visible(&world), 3, "no request has reached one");
     world.demand_key(c, 5, "e", None);
     world.withdraw(c, 6, "d", None, false);
     assert_eq!(
@@ -141,7 +141,7 @@ fn a_follow_that_goes_on_from_a_cursor_is_told_of_what_has_yet_to_go() {
     assert_eq!(visible(&world), 3);
     world.pass(0);
     world.pass(0);
-    assert!(world.heard(c).is_empty(), "it is told once");
+    assert!(world.heard(c).is_empty(), "it is sent once");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn what_a_requirement_kept_goes_in_turns_when_it_ends() {
     world.pass(0);
     assert_eq!(world.heard(p), ["6: done 5"]);
     assert_eq!(world.core.stat().totals.expired, 5);
-    assert_eq!(world.heard(c)[1..], ["2: NotFound nothing of this is in the pool now"]);
+    assert_eq!(world.heard(c)[1..], ["2: NotFound no such object is in the pool now"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is wanted, what is declined, and who is told.
+//! Wanted and declined objects, and the clients that are notified.
 
 use junctura_wire::Request;
 use junctura_wire::body::{WantedRequest, events};
@@ -42,7 +42,7 @@ fn who_demands_the_key_of_what_was_declined_is_told_and_so_is_the_producer() {
         [
             "9: began v0",
             "9: declined a v0 by p",
-            "1: NotWanted its producer asked whether it was wanted, and nothing wanted it"
+            "1: NotWanted no client wanted it, and its producer did not offer it"
         ]
     );
     world.demand_key(c, 1, "a", None);
@@ -67,7 +67,7 @@ fn a_marker_does_not_count_for_the_rule_of_equal_keys_and_is_forgotten_like_a_to
     world.offer(p, 2, "a", "", 0);
     wanted(&mut world, p, 3, "a", true);
     world.demand_key(c, 1, "a", None);
-    assert_eq!(world.heard(c), ["1: got a v1 "], "an object says more than a marker");
+    assert_eq!(world.heard(c), ["1: got a v1 "], "an object replaces a marker");
     world.offer_with(p, 4, "a", fixed::IF_WANTED, 0);
     let heard = world.heard(p);
     assert!(heard[3].starts_with("4: AlreadyExists"), "{heard:?}");

@@ -86,8 +86,8 @@ fn nothing_new_is_taken_and_who_waits_is_told() {
     assert_eq!(world.heard(p), [6, 7].map(|number| format!("{number}: {REFUSED}")));
     let heard = world.heard(c);
     assert_eq!(heard[..2], [6, 7].map(|number| format!("{number}: {REFUSED}")));
-    assert_eq!(heard[2], "8: NotFound nothing of this is in the pool now");
-    // What is there can be looked at, and nothing of what was refused comes back.
+    assert_eq!(heard[2], "8: NotFound no such object is in the pool now");
+    // Visible objects can be read, and no refused offer appears.
     world.list(c, 9, "", "");
     assert_eq!(world.heard(c)[1], "9: listed a.");
     world.pass(100);

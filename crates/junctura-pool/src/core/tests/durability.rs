@@ -1,4 +1,4 @@
-//! Offers that are answered when somebody has put their objects into a store.
+//! Offers that are answered when their objects are archived.
 
 use junctura_wire::Request;
 use junctura_wire::body::{ArchivedBody, ArchivedObject, events};
@@ -64,7 +64,7 @@ fn a_durable_offer_is_acknowledged_at_once_and_done_when_it_is_archived() {
     for sequence in 1..=3 {
         world.release(a, sequence);
     }
-    assert!(world.heard(p).is_empty(), "nothing more is said");
+    assert!(world.heard(p).is_empty(), "no further reply");
     assert_eq!(world.core.stat().totals.archived, 3);
 }
 
@@ -96,7 +96,7 @@ fn nobody_waits_for_what_nobody_archives() {
         let begin = format!("{number}: Io the object is visible, and not archived");
         assert!(told.last().unwrap().starts_with(&begin), "{told:?}");
     };
-    // Received and released by a reader who is no archiver.
+    // Received and released by a reader that is no archiver.
     offer_durable(&mut world, p, 1, "a");
     world.release(a, 1);
     failed(&mut world, 1);
@@ -193,7 +193,7 @@ fn a_seal_waits_for_durable_members_of_the_whole_tree() {
 #[test]
 fn a_bundle_whose_member_is_not_archived_fails_and_is_visible() {
     let failed = |told: &str, number: u64, why: &str| {
-        let begin = format!("{number}: Io the bundle is visible, and a member of it is not archived: {why}");
+        let begin = format!("{number}: Io the bundle is visible, but a member is not archived: {why}");
         assert!(told.starts_with(&begin), "{told}");
     };
     let (mut world, p, a) = world();
@@ -219,11 +219,11 @@ fn a_bundle_whose_member_is_not_archived_fails_and_is_visible() {
         assert_eq!(told.len(), 2);
     }
     assert_eq!(world.core.stat().objects.visible, 6);
-    // Where nothing requires its members, nobody waits.
+    // Where no requirement is owed its members, no request waits.
     world.open(p, 50, "", 0);
     stage_durable(&mut world, p, 51, 50, "z");
     world.ask(p, 52, Request::Seal(50));
-    failed(world.heard(p).last().unwrap(), 52, "nothing requires it");
+    failed(world.heard(p).last().unwrap(), 52, "no requirement of an archiver");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What leaves when memory is short, since a store has it.
+//! Eviction of archived objects when memory is short.
 
 use junctura_wire::Request;
 use junctura_wire::body::{ArchivedBody, ArchivedObject, ConsumerNames, events};
@@ -66,10 +66,10 @@ fn the_oldest_that_a_store_has_makes_room_and_is_told_to_be_there() {
     assert!(visible(&mut world, c).ends_with("a b."), "memory is not short");
     world.heard(p);
     world.offer(p, 3, "c", &payload(), 0);
-    assert_eq!(world.heard(p), ["3: offered v3"], "it is not told to wait");
+    assert_eq!(world.heard(p), ["3: offered v3"], "it does not wait");
     assert_eq!(world.heard(c), ["1: expired a v1 by p why"]);
     world.demand_key(c, 2, "a", None);
-    let told = "2: Gone version 1.1 left, since it is archived and memory was short; a store has it: /store commit 1";
+    let told = "2: Gone version 1.1 was evicted: it is archived, and memory was short; a store has it: /store commit 1";
     assert_eq!(world.heard(c), [told]);
     assert!(visible(&mut world, c).ends_with("b c."));
     let totals = world.core.stat().totals;
@@ -94,7 +94,7 @@ fn what_a_store_has_makes_room_for_attributes_too() {
         stat.totals.dropped_archived > 20 && stat.memory.record_bytes <= 2000,
         "{stat:?}"
     );
-    assert_eq!(stat.totals.broken, 0, "spare objects go first");
+    assert_eq!(stat.totals.broken, 0, "spare objects are evicted first");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn what_anybody_needs_stays() {
     world.release(d, 2);
     assert_eq!(world.heard(p), ["4: offered v4"]);
     world.offer(p, 5, "e", &payload(), 0);
-    assert!(world.heard(p).is_empty(), "nobody has archived c and d");
+    assert!(world.heard(p).is_empty(), "c and d are not archived");
     say_archived(&mut world, a, 3);
     assert!(
         world.heard(p).is_empty(),
@@ -142,7 +142,7 @@ fn what_waits_for_a_name_that_is_to_come_stays_until_that_has_had_it() {
     world.offer(p, 4, "c", &payload(), 0);
     assert!(
         visible(&mut world, c).ends_with("a c."),
-        "b was archived later, and goes first"
+        "b was archived later, and is evicted first"
     );
 }
 
@@ -224,7 +224,7 @@ fn what_lies_in_a_full_file_tier_leaves_it_when_a_store_has_it() {
         });
     });
     let c = world.join("c");
-    // The archiver holds nothing of it yet, or it could not be spilled.
+    // The archiver holds none of the objects yet, or they could not be spilled.
     world.ask(a, 3, Request::Stop(2));
     for (number, name) in (1..).zip(["a", "b", "c"]) {
         world.offer(p, number, name, &payload(), 0);
@@ -248,8 +248,8 @@ fn what_lies_in_a_full_file_tier_leaves_it_when_a_store_has_it() {
 
 const SLOT: u64 = 256 << 10;
 
-/// A pool of eight slots, which its producer leases all; seven of them, which is not above the high mark, hold objects that
-/// a store has.
+/// A pool of eight slots, all leased by its producer; seven of them, which is not above the high-water mark, hold
+/// archived objects.
 fn with_slots() -> (World, u32, u32) {
     let (mut world, p, a) = with(|config| config.budget_bytes = 8 * SLOT);
     while !world.heard(p).iter().any(|line| line.contains("PoolFull")) {
@@ -278,7 +278,7 @@ fn a_producer_that_has_slots_to_go_on_with_makes_little_leave() {
     let (mut world, p, a) = with_slots();
     // It fills the eighth slot when it asks for another.
     world.lease(p, 3, SLOT, None);
-    assert_eq!(world.heard(p), ["0: freed 1"], "its lease goes on waiting");
+    assert_eq!(world.heard(p), ["0: freed 1"], "its lease still waits");
     assert_eq!(dropped(&world), 1);
     let (&segment, bytes) = world.fx.segments.last_key_value().unwrap();
     let last = (bytes / SLOT - 1) as u32;
@@ -288,11 +288,7 @@ fn a_producer_that_has_slots_to_go_on_with_makes_little_leave() {
     world.pass(99);
     assert_eq!(dropped(&world), 2);
     world.pass(1);
-    assert_eq!(
-        dropped(&world),
-        3,
-        "who waits for long is not left alone with what he is filling"
-    );
+    assert_eq!(dropped(&world), 3, "a long wait is served while slots are being filled");
     world.pass(199);
     assert_eq!(dropped(&world), 3, "but it may be that he does something else");
     world.pass(1);

@@ -1,4 +1,4 @@
-//! How objects go: versions, retention, withdraw, tombstones, clients that leave.
+//! Removal of objects: versions, retention, withdraw, tombstones, disconnects.
 
 use junctura_wire::Request;
 use junctura_wire::body::{ForgetRequest, TargetBody};
@@ -53,7 +53,7 @@ fn a_key_is_free_when_its_object_is_forgotten() {
     world.heard(p);
     let forget = |target| Request::Forget(ForgetRequest { target });
     world.ask(p, 3, forget(TargetBody::selector("name=a/c")));
-    assert_eq!(world.heard(p), ["3: done 1"], "what is in the pool stays");
+    assert_eq!(world.heard(p), ["3: done 1"], "visible objects stay");
     world.offer(p, 4, "a", "again", 0);
     world.offer(p, 5, "b", "again", 0);
     world.offer(p, 6, "c", "again", 0);

@@ -1,4 +1,4 @@
-//! Consumer groups: who gets what, what a death gives to others, and that each version is completed once.
+//! Consumer groups: shares of members, redelivery after a crash, and that each version is completed once.
 
 use junctura_wire::body::{DemandRequest, GroupTerms, TargetBody};
 use junctura_wire::{Request, fixed};
@@ -16,7 +16,7 @@ fn share(world: &mut World, client: u32, number: u64, name: &str, selector: &str
     });
 }
 
-/// Follows as a member of a group that stands.
+/// Follows as a member of an existing group.
 fn join(world: &mut World, client: u32, number: u64, name: &str, window: u32) {
     let name = name.to_owned();
     world.follow(client, number, |follow| {
@@ -31,7 +31,7 @@ fn offer_all(world: &mut World, client: u32, names: &str) {
     }
 }
 
-/// What was said to a client beside beginnings and marks.
+/// Returns a client's replies except beginnings and marks.
 fn got(world: &mut World, client: u32) -> Vec<String> {
     let mut heard = world.heard(client);
     heard.retain(|line| line.contains("got") || line.contains("gap"));
@@ -223,7 +223,7 @@ fn a_release_by_one_given_up_completes_nothing() {
     assert_eq!(got(&mut world, d), ["1: got a v1  again"]);
     world.heard(c);
     world.release(c, 1);
-    assert!(world.heard(c).is_empty(), "nobody is there any more");
+    assert!(world.heard(c).is_empty(), "no member is left");
     assert_eq!(world.core.stat().named_requirements[0].owed, 1);
     let holding = world.fx.holdings[&(d, 1)];
     world.release(d, 1);
@@ -245,7 +245,11 @@ fn one_that_stops_keeps_what_it_has_and_gives_back_what_it_has_not_seen() {
     world.ask(c, 2, Request::Stop(1));
     world.give_back_unread(c, 2);
     world.give_back_unread(c, 3);
-    assert_eq!(world.heard(d), ["1: got b v2 ", "1: got c v3 "], "nobody has seen them");
+    assert_eq!(
+        world.heard(d),
+        ["1: got b v2 ", "1: got c v3 "],
+        "no member has seen them"
+    );
     world.release(c, 1);
     assert_eq!(world.core.stat().named_requirements[0].owed, 2);
     world.leave(c);
@@ -406,7 +410,7 @@ fn who_stands_by_a_group_joins_it_by_the_number_and_nobody_demands_through_it() 
             "3: got b v2  first",
             "2: live",
             "3: live",
-            "4: Unsupported which member gets which object is the group's choice: follow it",
+            "4: Unsupported the group decides which member receives an object; follow the group",
         ]
     );
 }
@@ -469,7 +473,7 @@ fn live_is_said_when_what_was_there_has_been_given_to_somebody() {
     assert_eq!(
         world.core.stat().named_requirements[0].owed,
         2,
-        "what it had in hand it completes"
+        "it completes its objects in flight"
     );
     let e = world.join("e");
     world.follow(e, 1, |follow| {

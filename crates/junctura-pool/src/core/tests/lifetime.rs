@@ -1,4 +1,4 @@
-//! A pool that ends when the programs it was for have come and gone, and requirements that stand before anybody comes.
+//! A pool that ends when its programs have connected and disconnected, and requirements that exist before any client.
 
 use junctura_model::requirements::parse_yaml;
 use junctura_wire::body::Hello;
@@ -20,10 +20,10 @@ fn it_ends_with_the_last_client_of_the_last_name() {
     let mut world = world(&["model", "viewer"]);
     let other = world.join("other");
     let (one, two) = (world.join("model"), world.join("model"));
-    world.offer(other, 1, "a", "nobody is owed it", 0);
+    world.offer(other, 1, "a", "no requirement is owed it", 0);
     world.leave(one);
     world.leave(two);
-    assert!(!is_over(&world), "the viewer is still to come");
+    assert!(!is_over(&world), "the viewer has not connected");
     let again = world.join("model");
     let viewer = world.join("viewer");
     world.leave(viewer);
@@ -74,7 +74,7 @@ fn strangers_and_visitors_do_not_count() {
     let other = World::new();
     assert!(
         !other.core.is_left_by_its_components(),
-        "a pool that is for nobody does not end"
+        "a pool without components does not end"
     );
 }
 
@@ -98,7 +98,7 @@ fn requirements_can_stand_before_the_first_client() {
     assert_eq!(
         owed(&world),
         [("archive".to_owned(), 1)],
-        "nobody used the other for its time to live"
+        "the other was unused for its time to live"
     );
     for (wrong, said) in [("{selector: 'a='}", "line 2"), ("{selector: name=b}", "it stands for")] {
         let written = parse_yaml(&format!("requirements:\n  archive: {wrong}\n")).unwrap();

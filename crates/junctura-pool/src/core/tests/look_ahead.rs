@@ -187,7 +187,7 @@ fn what_was_prepared_goes_with_its_client_and_for_another_question() {
     assert!((4..all).contains(&bytes(&world)));
     world.leave(c);
     assert_eq!((bytes(&world), world.core.exchange.objects.ahead.len()), (0, 0));
-    // Only those who may ask look.
+    // Only clients with the right to list prepare a list.
     let stranger = world.core.join().unwrap();
     assert!(world.core.look_ahead(stranger, &list("", ListOrder::Key)) && world.core.exchange.objects.ahead.is_empty());
 }

@@ -1,4 +1,4 @@
-//! Many of a kind: what leaves costs what it had, and what gets its number later is another.
+//! Many of a kind: removing an item costs as much as the item, and a later owner of its number is a different item.
 
 use junctura_wire::Request;
 use junctura_wire::body::{DemandRequest, GroupTerms, TargetBody, events};
@@ -183,7 +183,7 @@ fn a_follow_gives_so_many_in_one_event_and_the_rest_in_the_next() {
         ["1: began v5", "1: got a v1  first", "1: got b v2  first"]
     );
     assert!(world.core.is_delivering() && world.core.deadline() == Some(0));
-    // What comes between keeps its place.
+    // An object offered in between keeps its place.
     world.withdraw(p, 9, "d", Some(0), true);
     let mut events = vec![world.heard(c)];
     world.offer(p, 10, "f", "", 0);

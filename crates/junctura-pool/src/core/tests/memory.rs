@@ -137,7 +137,7 @@ fn a_sync_is_answered_behind_the_offers_before_it() {
     world.ask(p, 6, Request::Sync);
     world.offer(p, 7, "c", "", 0);
     world.ask(p, 8, Request::Sync);
-    // Others do not wait for them, and who does not want to know any more is told nothing later.
+    // Others do not wait for them, and a cancelled request gets no later reply.
     world.ask(q, 1, Request::Sync);
     world.ask(p, 9, Request::Cancel(5));
     assert_eq!(world.heard(q), ["1: done 0"]);
@@ -193,7 +193,10 @@ fn a_sync_that_waits_is_one_of_few_and_goes_with_its_client() {
     world.offer(p, 1, "b", &payload, 0);
     world.ask(p, 2, Request::Sync);
     world.ask(p, 3, Request::Sync);
-    assert_eq!(world.heard(p), ["3: LimitExceeded a client may have 1 unanswered"]);
+    assert_eq!(
+        world.heard(p),
+        ["3: LimitExceeded a client may have at most 1 unanswered requests"]
+    );
     world.leave(p);
     world.withdraw(q, 2, "a", None, false);
     assert!(world.heard(p).is_empty());

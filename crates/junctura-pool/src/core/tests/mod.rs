@@ -1,5 +1,5 @@
-//! The core's promises, one small case each. Clients are numbers, time is what a test says it is, and what the core sends
-//! is kept as text.
+//! The core's promises, one small case each. Clients are numbers, a test sets the time, and replies of the core are
+//! kept as text.
 
 mod access;
 mod bundles;

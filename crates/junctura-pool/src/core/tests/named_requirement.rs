@@ -1,4 +1,4 @@
-//! Requirements with a name: who uses them, what they keep, how they end.
+//! Named requirements: their users, the objects that they keep, and their end.
 
 use junctura_wire::Request;
 use junctura_wire::body::{DemandRequest, TargetBody, events};
@@ -153,18 +153,14 @@ fn its_time_to_live_counts_from_the_last_use() {
     world.require_named(c, 1, "n", "name=a", 10);
     world.offer(p, 2, "a", "", 1);
     world.pass(100);
-    assert_eq!(world.core.stat().interests.named, 1, "its client stands by it");
+    assert_eq!(world.core.stat().interests.named, 1, "its client uses it");
     world.ask(c, 2, Request::Stop(1));
     world.pass(9);
     read(&mut world, c, 3, "n");
     world.pass(100);
     world.ask(c, 4, Request::Stop(3));
     world.pass(100);
-    assert_eq!(
-        world.core.stat().interests.named,
-        1,
-        "its client holds what came through it"
-    );
+    assert_eq!(world.core.stat().interests.named, 1, "its client holds its object");
     world.leave(c);
     world.pass(9);
     assert_eq!(world.core.stat().objects.visible, 1);
@@ -312,7 +308,7 @@ fn what_went_while_nobody_read_is_told_to_the_next_reader_and_counted_beyond_a_l
             "1: got e v5  first again",
             "1: live"
         ],
-        "what was withdrawn while a dead reader held it is lost to the requirement"
+        "an object withdrawn while a crashed reader held it is lost"
     );
 }
 
@@ -339,11 +335,11 @@ fn what_is_kept_of_names_for_all_requirements_together_has_a_limit() {
         "3: gap withdrawn and 1 more",
         "3: live",
     ];
-    assert_eq!(world.heard(c), said, "it was told as one that is alone");
+    assert_eq!(world.heard(c), said, "it is reported as a single one");
     assert_eq!(
         world.core.stat().interests.gap_bytes,
         full / 2,
-        "what was told is not kept"
+        "a reported gap is not kept"
     );
     lose(&mut world, "c");
     assert_eq!(world.core.stat().interests.gap_bytes, full, "there is room again");

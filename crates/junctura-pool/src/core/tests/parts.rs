@@ -1,4 +1,4 @@
-//! What concerns very many objects is done in parts, and comes to the same.
+//! Requests for very many objects are done in parts, with the same result.
 
 use junctura_wire::Request;
 use junctura_wire::body::{TargetBody, WithdrawRequest, events};
@@ -55,7 +55,7 @@ fn a_retire_takes_out_one_after_the_other_and_others_are_served() {
     withdraw_all(&mut world, p, 9, "", (false, Some(5)));
     world.pass(0);
     assert!(world.heard(p).is_empty());
-    // The last of the index comes first. What comes meanwhile stays, also under a key that was found.
+    // The last object of the index is first. Objects offered meanwhile stay, also under a key that was found.
     world.offer(c, 2, "e", "", 0);
     world.offer(c, 3, "a", "newer", 0);
     assert_eq!(world.heard(c), ["2: offered v5", "3: offered v6"]);
@@ -99,7 +99,7 @@ fn a_requirement_is_owed_what_is_there_one_after_the_other() {
     world.require(c, 1, "", false);
     assert_eq!((world.heard(c).len(), owed(&world)), (0, 5), "its place is taken");
     world.pass(0);
-    // One that goes before its turn is not owed, one that has had its turn is; what comes is.
+    // An object removed before its turn is not owed, one removed after its turn is; later objects are.
     world.withdraw(p, 6, "a", Some(0), false);
     world.withdraw(p, 7, "e", Some(0), false);
     world.offer(p, 8, "f", "", 0);
@@ -170,7 +170,7 @@ fn who_makes_a_group_of_very_many_joins_it_when_it_has_begun() {
     });
     let heard = world.heard(c);
     assert!(heard[0] == "4: done 0" && heard[1] == "3: began v5", "{heard:?}");
-    assert_eq!(heard.len(), 2 + 5 + 1, "it is given all, and is live: {heard:?}");
+    assert_eq!(heard.len(), 2 + 5 + 1, "it receives all, and is live: {heard:?}");
     assert_eq!(world.heard(d).len(), 2, "began, and live");
     finish(&mut world);
     let heard = world.heard(c);
@@ -180,7 +180,7 @@ fn who_makes_a_group_of_very_many_joins_it_when_it_has_begun() {
         got.len() == 5 && got.is_sorted(),
         "in order, though it was owed them in another: {heard:?}"
     );
-    assert_eq!(owed(&world), 15, "nobody reads the one that was stopped");
+    assert_eq!(owed(&world), 15, "the stopped one has no reader");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn who_joins_a_requirement_that_begins_is_answered_when_it_has() {
     world.leave(e);
     assert!(world.heard(d).is_empty());
     finish(&mut world);
-    // A client that does not stand by it any more is not answered.
+    // A client that no longer uses the requirement is not answered.
     assert_eq!(world.heard(d), ["1: began v3"]);
     assert_eq!(
         (world.heard(c), world.heard(e).len()),
@@ -296,7 +296,7 @@ fn a_requirement_that_ends_lets_go_of_one_after_the_other() {
     world.retract(p, 10, "r");
     world.ask(p, 11, Request::Sync);
     assert_eq!((world.heard(p).len(), owed(&world)), (0, 4));
-    // There may be another one of the name at once, and a withdraw waits for nobody.
+    // Another requirement can take the name at once, and a withdraw does not wait.
     world.require_named(c, 2, "r", "name=none", 0);
     world.withdraw(p, 12, "b", Some(0), false);
     assert_eq!(world.heard(p), ["12: done 1"]);
@@ -390,7 +390,8 @@ proptest! {
             for client in [p, c, s] {
                 let [parts, whole] = worlds.each_mut().map(|world| {
                     let heard = world.heard(client);
-                    // What goes together may go in another order, and of several that are wanted another one is named.
+                    // Objects removed together may be removed in another order, and of several matching ones another
+                    // one is named.
                     let told = |one: String| {
                         let text = one.split(", since it is wanted").next().unwrap_or_default();
                         let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();

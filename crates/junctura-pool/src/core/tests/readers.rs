@@ -16,7 +16,7 @@ fn a_demand_is_answered_now_or_when_the_object_comes() {
     world.demand_key(c, 2, "a", Some(0));
     assert_eq!(world.heard(c), ["2: got a v1 hello"]);
     world.demand(c, 3, "name=b", Some(0));
-    assert_eq!(world.heard(c), ["3: NotFound nothing of this is in the pool now"]);
+    assert_eq!(world.heard(c), ["3: NotFound no such object is in the pool now"]);
     world.demand(c, 4, "name=b", Some(5));
     world.pass(4);
     assert!(world.heard(c).is_empty());
@@ -215,7 +215,7 @@ fn a_requirement_keeps_what_comes_after_its_reader_has_caught_up() {
     world.offer(p, 1, "c", "", 0);
     world.release(c, 1);
     world.offer(p, 1, "d", "", 0);
-    // It waits for its reader to end, and is not for this one, though it came back in time.
+    // It waits for its reader to end, and is not delivered to this one, though it was returned in time.
     world.give_back_undone(c, 2);
     let (first, rest) = (
         ["1: began v0", "2: began v2", "2: got a v1  first"],

@@ -1,4 +1,4 @@
-//! Retention for a time, and what schemas and offers say of retention.
+//! Retention for a time, and retention set by schemas and offers.
 
 use junctura_wire::body::events;
 use junctura_wire::fixed;
@@ -150,7 +150,7 @@ fn an_offer_goes_before_its_schema_and_a_schema_before_nothing() {
     world.offer_with(
         p,
         2,
-        "default, whatever else is said",
+        "default, whatever else is set",
         fixed::DEFAULT_RETENTION | fixed::FOR_A_TIME,
         99,
     );

@@ -1,4 +1,4 @@
-//! Retention by named requirements and groups: those that stand, and those that are still to come.
+//! Retention by named requirements and groups, existing and absent.
 
 use junctura_wire::Request;
 use junctura_wire::body::{ConsumerNames, events};
@@ -17,7 +17,7 @@ fn offer(world: &mut World, client: u32, request: u64, name: &str, number: u32) 
     world.offer_with(client, request, name, fixed::BY_CONSUMERS, number);
 }
 
-/// Follows as the only member of a group, which stands or is made.
+/// Follows as the only member of a group, which exists or is made.
 fn join(world: &mut World, client: u32, request: u64, group: &'static str, selector: &'static str) {
     world.follow(client, request, |follow| {
         follow.selector = selector.into();
@@ -46,7 +46,7 @@ fn an_object_stays_until_each_of_its_names_has_had_it_in_whatever_order_they_com
     assert_eq!(world.heard(p), ["1: done 0", "2: offered v1"]);
     assert_eq!(awaited(&world), [("products".to_owned(), 1)]);
     world.release(a, 1);
-    assert_eq!(visible(&world), 1, "products is still to come");
+    assert_eq!(visible(&world), 1, "products does not exist yet");
     join(&mut world, b, 1, "products", "");
     assert_eq!(awaited(&world), []);
     assert_eq!(visible(&world), 1, "products is owed it");
@@ -56,7 +56,7 @@ fn an_object_stays_until_each_of_its_names_has_had_it_in_whatever_order_they_com
     offer(&mut world, p, 3, "y", 0);
     world.release(b, 2);
     world.release(a, 2);
-    assert_eq!(visible(&world), 0, "both stood from the beginning");
+    assert_eq!(visible(&world), 0, "both existed from the beginning");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_name_that_comes_and_goes_is_waited_for_no_more_by_any_of_very_many() {
         offer(&mut world, p, 2, name, 0);
     }
     world.require_named(c, 1, "archive", "", 0);
-    // It has not come before it is owed all.
+    // Its name is taken only when it is owed all.
     number(&mut world, q, 1, &["archive", "other"]);
     offer(&mut world, q, 2, "y", 0);
     assert_eq!(awaited(&world), [("archive".to_owned(), 4), ("other".to_owned(), 1)]);
@@ -195,7 +195,7 @@ fn a_broken_one_counts_as_one_that_released() {
     }
     assert_eq!(visible(&world), 0, "kept by the viewer alone, and more than its quota");
     offer(&mut world, p, 3, "z", 0);
-    assert_eq!(visible(&world), 0, "it is told of that, too");
+    assert_eq!(visible(&world), 0, "it receives that, too");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The file tier: what goes there and when, and what becomes of it.
+//! The file tier: which payloads are spilled and when, and their removal.
 
 use junctura_model::{Code, Error};
 use junctura_wire::Request;
@@ -48,7 +48,7 @@ fn the_oldest_goes_to_the_file_when_somebody_waits_and_is_read_from_there() {
     assert_eq!(
         world.heard(c),
         ["0: file", "1: got a v1  spilled", "2: got a v1  spilled"],
-        "its descriptor comes once"
+        "its descriptor is sent once"
     );
     let stat = world.core.stat();
     let spill = stat.spill.unwrap();

@@ -1,4 +1,4 @@
-//! Requirements that keep others waiting: when they are broken, what is told, and how they come back.
+//! Requirements that block others: when they are broken, their gaps, and their recovery.
 
 use junctura_wire::Request;
 use junctura_wire::body::events;
@@ -54,7 +54,7 @@ fn one_that_released_nothing_for_a_minute_while_others_wait_is_broken_and_all_ar
     assert_eq!(
         world.heard(p),
         ["3: offered v3"],
-        "what c holds is still c's, what it waited for is free"
+        "c still holds its object, waiting ones are free"
     );
     let stat = world.core.stat();
     assert_eq!(stat.totals.broken, 1);
@@ -64,7 +64,7 @@ fn one_that_released_nothing_for_a_minute_while_others_wait_is_broken_and_all_ar
         broken.why,
         "it released nothing for 60 s while others waited for memory"
     );
-    assert_eq!(broken.lost, 1, "what came meanwhile");
+    assert_eq!(broken.lost, 1, "the object offered meanwhile");
 }
 
 #[test]
@@ -238,14 +238,14 @@ fn what_a_reader_of_a_broken_one_held_when_it_died_is_a_gap() {
     assert_eq!(
         world.heard(p),
         ["3: offered v3", "4: done 1"],
-        "nobody waits for a broken one"
+        "no request waits for a broken one"
     );
     world.leave(c);
     world.follow(d, 2, |follow| follow.requirement_name = Some("n".into()));
     assert_eq!(
         world.heard(d),
         ["2: began v3", "2: gap broken c v3 a v1", "2: live"],
-        "the dead reader had heard of b"
+        "the crashed reader had received b"
     );
 }
 

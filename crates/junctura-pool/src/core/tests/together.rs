@@ -1,4 +1,4 @@
-//! Members of bundles that leave with the others, and such as come once.
+//! Members of bundles that are removed with the others, and members that are delivered once.
 
 use junctura_wire::fixed;
 
@@ -14,7 +14,7 @@ fn what_stays_together_leaves_with_the_others() {
     }
     world.stage_for(p, 5, 1, "head", "", (0, 1));
     world.stage_for(p, 6, 1, "other", "", (0, 1));
-    // Some of them may leave before, and take nothing along.
+    // Some members may be removed before, without the others.
     world.withdraw(p, 7, "one", None, false);
     for (name, sequence, left) in [("head", 1, "other three two"), ("other", 3, "")] {
         world.demand_key(c, sequence, name, None);
@@ -42,7 +42,7 @@ fn what_stays_together_stays_while_others_do() {
     world.release(c, 2);
     world.demand_key(c, 2, "piece", None);
     assert!(world.heard(c)[1].contains("got piece"));
-    // Who holds one has it until he is done.
+    // A holder keeps its object until it releases it.
     world.withdraw(p, 4, "array", None, false);
     world.list(c, 3, "", "");
     assert_eq!(world.heard(c).last().map(String::as_str), Some("3: listed ."));

@@ -1,4 +1,4 @@
-//! What the server keeps besides payloads has a weight, and limits.
+//! Limits of the server's own memory besides payloads.
 
 use junctura_wire::Request;
 use junctura_wire::body::{ArchivedBody, ArchivedObject, events};
@@ -64,7 +64,7 @@ fn with_archiver(world: &mut World) -> (u32, u32) {
     (p, a)
 }
 
-/// The archiver states that these objects lie in a place, and gets its answer.
+/// The archiver reports these objects as archived in a place, and gets its answer.
 fn archive(world: &mut World, archiver: u32, sequences: impl IntoIterator<Item = u64>, place: &str) {
     let object = |sequence| ArchivedObject {
         sequence,
@@ -96,7 +96,7 @@ fn a_place_weighs_once_as_long_as_an_object_or_a_tombstone_lies_there() {
     archive(&mut world, a, [3], &place);
     archive(&mut world, a, [1, 2, 3], &place);
     assert_eq!(records(&world), before + one);
-    // Another place takes the turn of the first, which two objects still lie in.
+    // Another place becomes the newest instead of the first, which two objects still refer to.
     let other = "y".repeat(1000);
     archive(&mut world, a, [3], &other);
     assert_eq!(records(&world), before + 2 * one);
@@ -151,7 +151,7 @@ fn an_offer_that_places_leave_no_room_for_goes_on_when_one_is_forgotten() {
     world.offer(p, 3, "o3", "", 0);
     world.offer(p, 4, "o4", "", 0);
     let before = world.heard(p).len();
-    assert!(before < 3, "one of them waits");
+    assert!(before < 3, "one waits");
     archive(&mut world, a, [1], "short");
     assert_eq!(world.heard(p).len(), 3 - before);
 }
@@ -333,7 +333,7 @@ fn requirements_may_be_owed_so_much_together() {
         world.offer(p, number, &format!("o{number}"), "", 0);
     }
     assert_eq!(world.heard(p).last().unwrap(), "5: offered v5");
-    // What nobody requires is taken all the same, and what waits is not lost.
+    // Objects that no requirement is owed are accepted all the same, and waiting ones are not lost.
     let q = world.join("q");
     world.offer(q, 1, "other", "", 0);
     assert_eq!(world.heard(q), ["1: offered v6"]);
@@ -495,7 +495,7 @@ fn an_offer_that_waits_for_what_is_owed_goes_on_when_a_requirement_ends_that_is_
     assert_eq!(world.heard(p), ["1: offered v1"]);
 }
 
-/// A pool of 4 MiB in which `busy` has one segment, in which something lay before, and `p` waits for all of the memory.
+/// A pool of 4 MiB in which `busy` has one segment, which once had a payload, and `p` waits for all of the memory.
 fn one_waits_for_what_another_fills() -> (World, u32, u32) {
     let mut world = World::with(|config| {
         config.budget_bytes = 4 << 20;

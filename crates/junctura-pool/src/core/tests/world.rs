@@ -1,4 +1,4 @@
-//! A pool without sockets: requests go straight in, replies are kept as lines of text.
+//! A pool without sockets: requests are passed to it directly, replies are kept as lines of text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,20 +28,20 @@ attributes:
   size: {type: integer}
 ";
 
-/// An entry of a list, and where its payload lies if that is not memory.
+/// An entry of a list, with the place of its payload if that is not memory.
 fn listed(name: impl Fn(&[u8]) -> String, (head, record): (fixed::ListedHead, &[u8])) -> String {
     let is_in_file = head.flags.get() & fixed::SPILLED != 0;
     name(record) + if is_in_file { " (in the file)" } else { "" }
 }
 
-/// What the core has ordered.
+/// The recorded effects of the core.
 #[derive(Default)]
 pub(super) struct Effected {
     lines: BTreeMap<u32, Vec<String>>,
     /// The deliveries of each client: holding and sequence number by name.
     pub(super) holdings: BTreeMap<(u32, u64), u32>,
     pub(super) segments: BTreeMap<u32, u64>,
-    /// What is being written to the file tier: where, and how long it is.
+    /// Payloads that are being written to the file tier: offset and length.
     pub(super) jobs: BTreeMap<u32, (u64, u64)>,
     pub(super) backlog_bytes: usize,
     pub(super) backlog_bytes_of_all: usize,
@@ -226,7 +226,7 @@ impl World {
         Self::with(|config| config.schemas = vec![Arc::new(Schema::parse_yaml(&yaml).unwrap())])
     }
 
-    /// A new client that has said hello.
+    /// A new client that has sent hello.
     pub(super) fn join(&mut self, name: &str) -> u32 {
         self.join_as(name, None)
     }
@@ -271,7 +271,7 @@ impl World {
         self.core.request(self.now, client, number, request, &mut self.fx);
     }
 
-    /// What a client was told since it was last asked.
+    /// Returns a client's replies since the last call.
     pub(super) fn heard(&mut self, client: u32) -> Vec<String> {
         self.fx.lines.remove(&client).unwrap_or_default()
     }
@@ -552,12 +552,12 @@ impl World {
         self.release_with(client, sequence, 0);
     }
 
-    /// Gives it back, and nobody has seen it.
+    /// Returns an object unread.
     pub(super) fn give_back_unread(&mut self, client: u32, sequence: u64) {
         self.release_with(client, sequence, fixed::UNREAD);
     }
 
-    /// Gives it back, to be given to somebody again.
+    /// Returns an object for redelivery.
     pub(super) fn give_back_undone(&mut self, client: u32, sequence: u64) {
         self.release_with(client, sequence, fixed::UNDONE);
     }
@@ -596,7 +596,7 @@ impl World {
         self.core.tick(self.now, &mut self.fx);
     }
 
-    /// Nothing is kept for anybody: only tombstones are left.
+    /// Nothing is kept: only tombstones are left.
     pub(super) fn assert_empty(&self) {
         let stat = self.core.stat();
         assert_eq!(stat.objects.visible, 0);

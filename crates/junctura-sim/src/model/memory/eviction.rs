@@ -1,8 +1,8 @@
-//! What leaves early, since a store has it and memory is short.
+//! Eviction of archived objects when memory is short.
 //!
-//! The design leaves it to the server which go, and how many at once. So the core says which have left, and the model checks that
-//! each may: that it was archived, that nobody has it or is owed it, and that memory was short. And it checks that they do go, before
-//! anything else has to make room.
+//! The design leaves the choice of objects, and their number at once, to the server. So the core reports the evicted
+//! ones, and the model checks that each may be: that it was archived, that no client holds it or is owed it, and that
+//! memory was short. It also checks that they are evicted, before anything else has to make room.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::clients::replies::Said;
 use crate::model::{Checked, Fate, Going, Model};
 use crate::world::recorder::Recorder;
 
-/// While somebody waits, one of them goes within so many nanoseconds.
+/// While a client waits, one of them is evicted within so many nanoseconds.
 const PATIENCE: u64 = 1_000_000_000;
 
-/// More than go in one event of a run.
+/// More than are removed in one event of a run.
 const MANY: usize = 200;
 
 /// See the module's page.
@@ -21,7 +21,7 @@ const MANY: usize = 200;
 pub(in crate::model) struct Leaving {
     /// Those that left in this event.
     pub(in crate::model) now: BTreeSet<u64>,
-    /// Since when somebody waits, and some could go, and none does.
+    /// The time since which a client waits, and some could be evicted, and none is.
     since: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ impl Model {
         self.leaving_early.now = left.collect();
     }
 
-    /// Whether somebody has archived it, and only retention keeps it.
+    /// Whether it is archived, and only retention keeps it.
     pub(in crate::model) fn is_spare(&self, sequence: u64) -> bool {
         let object = self.object(sequence);
         let arrives = self.arriving.iter().any(|&(_, arriving)| arriving == sequence);
@@ -55,7 +55,7 @@ impl Model {
         bytes > self.rules.budget_bytes - self.rules.budget_bytes / 8
     }
 
-    /// The core has let one go.
+    /// Takes the core's report of an eviction.
     pub(in crate::model) fn leaves_early(&mut self, sequence: u64) -> Checked {
         if !self.is_spare(sequence) {
             return Err(format!("{sequence} has left for a store, and should stay"));
@@ -72,7 +72,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whether somebody waits for memory and has none to go on with.
+    /// Whether a client waits for memory and has none to work with.
     fn somebody_is_stranded(&self) -> bool {
         let has_slots = |client: u32| {
             let mut segments = self.segments.values().filter(|one| one.owner == Some(client));
@@ -84,10 +84,10 @@ impl Model {
             })
     }
 
-    /// They go when memory is short.
+    /// Checks that objects are evicted when memory is short.
     pub(in crate::model) fn check_room(&mut self) -> Checked {
         let may_go = self.has_spare() && !self.is_behind();
-        // Where few may go in one event, others may have gone in this one.
+        // Where few may be removed in one event, others may have been removed in this one.
         let may_all_go = may_go && !self.disk.is_at_work() && self.rules.leaving_at_once >= MANY;
         if may_all_go && self.is_above_high_mark() {
             return Err("memory is above its high mark, and something could leave for a store".to_owned());
@@ -97,7 +97,7 @@ impl Model {
         self.leaving_early.since = since;
         match since {
             Some(since) if since + PATIENCE < self.now => {
-                Err("somebody waits for memory, and nothing leaves for a store".to_owned())
+                Err("a client waits for memory, and nothing is evicted".to_owned())
             }
             _ => Ok(()),
         }

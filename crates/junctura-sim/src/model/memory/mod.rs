@@ -13,7 +13,7 @@ use crate::model::{Checked, Going, Model, Number, Want};
 use crate::run::universe::ONCE;
 use crate::world::recorder::Recorder;
 
-/// What an offer comes to, if it is taken up now.
+/// The outcome of an offer, if it is served now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::model) enum Verdict {
     Visible,
@@ -43,7 +43,7 @@ impl Model {
         self.inline_bytes + self.segments.values().map(|segment| segment.bytes).sum::<u64>()
     }
 
-    /// What is wrong with an offer in itself.
+    /// The fault of an invalid offer.
     pub(in crate::model) fn flaw(&self, offer: &Offer) -> Option<Verdict> {
         if offer.malformed {
             return Some(Verdict::Fails(None));
@@ -67,7 +67,7 @@ impl Model {
         self.verdict_of_place(client, offer)
     }
 
-    /// What an offer comes to, be it into a bundle or not.
+    /// The outcome of an offer, into a bundle or not.
     pub(in crate::model) fn verdict_of(&self, client: u32, bundle: Option<u64>, offer: &Offer) -> Verdict {
         match bundle {
             None => self.verdict(client, offer),
@@ -83,7 +83,7 @@ impl Model {
         }
     }
 
-    /// Whether nobody may offer a key.
+    /// Whether a key can no longer be offered.
     pub(in crate::model) fn is_taken(&self, key: usize) -> bool {
         let is_known = self.visible.contains_key(&key) || self.is_gone(key);
         is_known && self.universe.keys[key].schema == ONCE || self.is_reserved(key)
@@ -105,12 +105,12 @@ impl Model {
         }
     }
 
-    /// Offers that waited and became visible, or failed, in this event, and requirements that were broken for them: the
-    /// answers say which, and in what order.
+    /// Handles offers that waited and became visible, or failed, in this event, and requirements that were broken for
+    /// them: the replies show which, and in what order.
     pub(in crate::model) fn make_room(&mut self, is_tick: bool, recorder: &Recorder) -> Checked {
         let in_turns = is_tick && self.in_turns;
-        // The object that ends a follow, since it is one too many, is wanted by it: what is said of the object comes after, and
-        // last that it was offered.
+        // The object that ends a follow, since it exceeds its limit, is wanted by the follow: events of the object
+        // follow, and the last is that it was offered.
         let mut ended = Vec::new();
         for (at, (client, number, said)) in recorder.said.iter().enumerate() {
             let is_of_next_offer = || {
@@ -161,7 +161,7 @@ impl Model {
                         return Err(format!("offer {number} of client {client} was answered out of turn"));
                     }
                     let verdict = self.verdict_of_first(*client);
-                    // Who wanted it may have lapsed before its turn came.
+                    // The interest that wanted it may have expired before its turn.
                     let is_unwanted = *code == Some(Code::NotWanted) && verdict != Some(Verdict::Declined);
                     if in_turns && (verdict == Some(Verdict::Waits) || is_unwanted) {
                         self.lapse((self.now, u64::MAX));
@@ -370,7 +370,7 @@ impl Model {
                 self.take_turn((client, request), head.bytes.get())?;
                 bytes
             }
-            _ => return Err("nobody asked for it".to_owned()),
+            _ => return Err("it was not requested".to_owned()),
         };
         if head.slot_bytes.get() < bytes || head.bytes.get() < head.slot_bytes.get() {
             return Err(format!("a payload of {bytes} bytes does not fit"));
@@ -444,7 +444,7 @@ impl Model {
 
     /// A lease that waited got so many bytes.
     fn take_turn(&mut self, lease: Number, bytes: u64) -> Checked {
-        // At the very time, what else is due may come before or after.
+        // At the same time, other due events may happen before or after.
         self.put_first_lease_last(true);
         if !self.is_its_turn(lease) {
             self.put_first_lease_last(false);
@@ -470,7 +470,7 @@ impl Model {
         first == lease || !fits && self.may_pass(first) && smallest == Some(lease)
     }
 
-    /// A lease that waited failed when its turn came.
+    /// Handles a waiting lease that failed in its turn.
     pub(in crate::model) fn lease_failed(
         &mut self,
         client: u32,

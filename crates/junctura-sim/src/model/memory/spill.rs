@@ -21,7 +21,7 @@ const LOOKED_AT: usize = 64;
 /// The file tier, and what is on its way there.
 #[derive(Clone, Debug, Default)]
 pub(in crate::model) struct Disk {
-    /// Payloads that lie there: where, and how long they are.
+    /// Payloads in the file: their offsets and lengths.
     there: BTreeMap<u64, (u32, u64)>,
     /// Payloads that are being written: how long they are.
     underway: BTreeMap<u64, u64>,
@@ -31,7 +31,7 @@ pub(in crate::model) struct Disk {
 }
 
 impl Disk {
-    /// Where a payload lies, if it does.
+    /// The place of a payload, if it is in the file.
     pub(in crate::model) fn place_of(&self, payload: u64) -> Option<u32> {
         self.there.get(&payload).map(|&(at, _)| at)
     }
@@ -64,7 +64,7 @@ impl Model {
         self.rules.budget_bytes + self.rules.spill_bytes.unwrap_or(0)
     }
 
-    /// Nobody needs a payload any more: where it lies is free.
+    /// Frees the place of a payload that is no longer needed.
     pub(in crate::model) fn give_back_place(&mut self, offer: &Offer) {
         if self.disk.there.remove(&offer.payload).is_none() {
             self.leave_memory(offer);
@@ -78,7 +78,8 @@ impl Model {
         }
     }
 
-    /// The file tier has written a payload: if it is still needed, and nobody holds it, it lies there from now on.
+    /// Handles the end of writing a payload: if it is still needed, and no client holds it, it is in the file from now
+    /// on.
     pub(in crate::model) fn spilled(&mut self, job: &Job, works: bool) -> Checked {
         if self.disk.underway.remove(&job.payload).is_none() {
             return Err(format!("{job:?} was never ordered"));
@@ -129,7 +130,7 @@ impl Model {
             .collect()
     }
 
-    /// What the core has ordered to be written in this event.
+    /// Records the writes that the core has ordered in this event.
     pub(in crate::model) fn note_ordered(&mut self, recorder: &Recorder) -> Checked {
         for job in &recorder.ordered {
             let known = self.objects.iter().map(|object| &object.offer);
@@ -147,7 +148,7 @@ impl Model {
                 return Err(format!("{job:?} is ordered while the disk is to be left alone"));
             }
             if self.disk.there.contains_key(&job.payload) {
-                return Err(format!("{job:?}: its payload lies there already"));
+                return Err(format!("{job:?}: its payload is there already"));
             }
             if self.disk.underway.insert(job.payload, job.length).is_some() {
                 return Err(format!("{job:?}: its payload is being written already"));
@@ -156,7 +157,7 @@ impl Model {
         Ok(())
     }
 
-    /// Nobody waits for memory while the file tier could take something.
+    /// Checks that no client waits for memory while a payload could be spilled.
     pub(in crate::model) fn check_disk(&mut self) -> Checked {
         let Some(limit) = self.rules.spill_bytes else {
             return Ok(());
@@ -170,7 +171,7 @@ impl Model {
         if is_idle && self.somebody_waits() && !self.has_spare() && spillable.len() <= LOOKED_AT {
             let fits = |offer: &&Offer| used + offer.length.next_multiple_of(UNIT) <= limit;
             if let Some(offer) = spillable.into_iter().find(fits) {
-                return Err(format!("somebody waits for memory, and {offer:?} could be spilled"));
+                return Err(format!("a client waits for memory, and {offer:?} could be spilled"));
             }
         }
         self.disk.was_at_work = self.disk.is_at_work();

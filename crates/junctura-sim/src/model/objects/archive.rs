@@ -72,8 +72,8 @@ impl Model {
         }
     }
 
-    /// Whether what the core says of a durable offer may be so: its object is not archived, and nobody will, which is looked at
-    /// when all that the event brought has been; its time is over; its client asks for too much.
+    /// Whether the failure of a durable offer is allowed: its object is not archived, and will not be, which is checked
+    /// after all effects of the event; it has timed out; its client exceeds a limit.
     pub(in crate::model) fn durable_failed(&mut self, number: Number, code: Option<Code>) -> bool {
         let Some(&(Going::Durable { deadline, .. } | Going::Lasting { deadline, .. })) = self.going.get(&number) else {
             return false;
@@ -100,14 +100,13 @@ impl Model {
         may_be
     }
 
-    /// Who waits for an archive that nobody makes is told, and nobody else; nobody waits longer than he would.
+    /// Checks that exactly the requests that wait for an archive that will not be made get an answer, within their
+    /// timeouts.
     pub(in crate::model) fn check_durable(&self) -> Checked {
-        // With a tick one requirement may have let go of it, and another be owed it then.
+        // With a tick one requirement may have ceased to be owed it, and another be owed it then.
         let may_still = |&&sequence: &&u64| self.object(sequence).owed > 0 && !self.unrequired.contains(&sequence);
         if let Some(owed) = self.forsaken.iter().find(may_still) {
-            return Err(format!(
-                "{owed} may still be archived, and its offer was told otherwise"
-            ));
+            return Err(format!("{owed} may still be archived, but its offer has failed"));
         }
         for (number, going) in &self.going {
             if let &Going::Lasting { root, deadline, .. } = going
@@ -122,7 +121,7 @@ impl Model {
             };
             if self.object(sequence).owed == 0 {
                 return Err(format!(
-                    "offer {number:?} waits until {sequence} is archived, which nobody does"
+                    "offer {number:?} waits until {sequence} is archived, which no client does"
                 ));
             }
             if deadline.is_some_and(|deadline| deadline <= self.now) {

@@ -1,4 +1,4 @@
-//! Bundles, as the design has them: nothing of one is there before all of it is.
+//! Bundles, as the design has them: no member is visible before all members are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::model::memory::Verdict;
 use crate::model::{Going, Model, Number, WaitingOffer, Want};
 use crate::run::universe::ONCE;
 
-/// Where a bundle stands.
+/// The state of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::model) enum Phase {
     Open,
@@ -19,7 +19,7 @@ pub(in crate::model) enum Phase {
     Visible,
 }
 
-/// What was offered into a bundle.
+/// An object offered into a bundle.
 #[derive(Clone, Debug)]
 pub(in crate::model) struct Staged {
     offer: Offer,
@@ -43,14 +43,14 @@ pub(in crate::model) struct Bundle {
     nested: BTreeSet<u64>,
     /// When it is given up.
     orphaned: Option<u64>,
-    /// What it brought; and since when nothing of that is visible.
+    /// Its versions; and the time since which none is visible.
     versions: BTreeSet<u64>,
     past: Option<u64>,
     members: u64,
 }
 
 impl Bundle {
-    /// What is staged in it.
+    /// The offers staged in it.
     pub(in crate::model) fn staged_offers(&self) -> impl Iterator<Item = &Offer> {
         self.staged.values().map(|staged| &staged.offer)
     }
@@ -203,7 +203,7 @@ impl Model {
         }
     }
 
-    /// Whether a key is staged, and a second object of it would be rejected.
+    /// Whether a key is staged, and a second object with it would be rejected.
     pub(in crate::model) fn is_reserved(&self, key: usize) -> bool {
         self.universe.keys[key].schema == ONCE && self.bundles.values().any(|one| one.staged.contains_key(&key))
     }
@@ -229,7 +229,7 @@ impl Model {
         in_file + inline + segments.iter().map(|number| self.segments[number].bytes).sum::<u64>()
     }
 
-    /// What an offer into a bundle comes to, if it is taken up now.
+    /// The outcome of an offer into a bundle, if it is served now.
     pub(in crate::model) fn verdict_staged(&self, client: u32, through: u64, offer: &Offer) -> Verdict {
         if let Some(flaw) = self.flaw(offer) {
             return flaw;
@@ -434,7 +434,7 @@ impl Model {
         self.watch_bundles();
     }
 
-    /// While nobody has a bundle open, nor one within it, its time runs.
+    /// Starts the orphan timeout of a bundle that no client has open, nor one within it.
     fn watch_bundles(&mut self) {
         for which in self.bundles.keys().copied().collect::<Vec<_>>() {
             let is_open = |number: &u64| self.bundles.get(number).is_some_and(|one| !one.openers.is_empty());
@@ -463,8 +463,8 @@ impl Model {
         true
     }
 
-    /// What a waiting offer comes to. When time has passed, bundles may have been given up before its turn came, or after:
-    /// what was said tells.
+    /// The outcome of a waiting offer. When time has passed, bundles may have been aborted before its turn, or after:
+    /// the replies show which.
     pub(in crate::model) fn verdict_in_turn(
         &mut self,
         client: u32,
@@ -480,7 +480,7 @@ impl Model {
         }
     }
 
-    /// Paths are remembered as long as something of them is visible, and then as long as a tombstone.
+    /// Forgets paths: they are remembered as long as one of their objects is visible, and then as long as a tombstone.
     pub(in crate::model) fn forget_bundles(&mut self, is_tick: bool) {
         let (now, age) = (self.now, self.rules.tombstone_age_ns);
         let visible: BTreeSet<u64> = self.visible.values().copied().collect();
@@ -502,7 +502,7 @@ impl Model {
         bundles.flat_map(move |one| one.orphaned.into_iter().chain(one.past.map(|since| since + age)))
     }
 
-    /// When the next bundle is given up that nobody has open.
+    /// The time at which the next bundle is aborted that no client has open.
     #[must_use]
     pub fn next_orphan(&self) -> Option<u64> {
         self.bundles.values().filter_map(|one| one.orphaned).min()
@@ -516,7 +516,7 @@ impl Model {
             self.there(which)
         };
         let path = one.path.map(|at| BUNDLE_PATHS[at].to_owned());
-        // Who has left is not named any more.
+        // A disconnected client is not named.
         let want = Want::Event {
             event,
             sequence: None,

@@ -13,7 +13,7 @@ use crate::model::{Checked, Fate, Model, Want};
 /// See the module's page.
 #[derive(Clone, Debug, Default)]
 pub(in crate::model) struct Departings {
-    /// What has yet to go now, in the order of its turns.
+    /// The objects that have yet to be removed now, in order.
     left: Vec<DepartingObject>,
     /// The same when the event began: no client sees them.
     before: Vec<DepartingObject>,
@@ -29,22 +29,22 @@ impl Departings {
         self.left.contains(&DepartingObject::Time(sequence))
     }
 
-    /// It is out of sight, and has yet to go.
+    /// It is hidden, and has yet to be removed.
     pub(in crate::model) fn has_object(&self, sequence: u64) -> bool {
         self.left.contains(&DepartingObject::Object(sequence))
     }
 
-    /// It has gone, and its payload has yet to be given back.
+    /// It is removed, and its payload has yet to be freed.
     pub(in crate::model) fn has_payload(&self, sequence: u64) -> bool {
         self.left.contains(&DepartingObject::Payload(sequence))
     }
 
-    /// What has yet to go now.
+    /// The objects that have yet to be removed now.
     pub(in crate::model) fn left(&self) -> &[DepartingObject] {
         &self.left
     }
 
-    /// What had yet to go when the event began.
+    /// The objects that had yet to be removed when the event began.
     pub(in crate::model) fn before(&self) -> &[DepartingObject] {
         &self.before
     }
@@ -61,12 +61,12 @@ impl Model {
         self.departing.left = left;
     }
 
-    /// Something has yet to go.
+    /// Whether an object has yet to be removed.
     pub(in crate::model) fn is_behind(&self) -> bool {
         !self.departing.left.is_empty()
     }
 
-    /// Whether a visible object is seen by nobody.
+    /// Whether a visible object is hidden.
     pub(in crate::model) fn is_out_of_sight(&self, sequence: u64) -> bool {
         let object = self.object(sequence);
         let before = &self.departing.before;
@@ -74,7 +74,7 @@ impl Model {
         object.fate == Fate::Visible && (is_over || before.contains(&DepartingObject::Object(sequence)))
     }
 
-    /// What will have become of it.
+    /// Its final state after its removal.
     pub(in crate::model) fn end_of(&self, sequence: u64) -> Fate {
         match self.object(sequence).fate {
             Fate::Visible if !self.is_out_of_sight(sequence) => Fate::Visible,
@@ -84,7 +84,7 @@ impl Model {
         }
     }
 
-    /// An object is taken out, and has yet to go.
+    /// Hides an object, which has yet to be removed.
     pub(in crate::model) fn takes_out_later(&mut self, sequence: u64) -> bool {
         let later = self.departing.has_object(sequence) && self.object(sequence).fate == Fate::Visible;
         let object = self.object(sequence);
@@ -95,7 +95,7 @@ impl Model {
         later
     }
 
-    /// What was left for later and has gone since goes first of all.
+    /// Removes first the objects of deferred work that have been removed since.
     pub(in crate::model) fn catch_up(&mut self, is_tick: bool) -> Checked {
         let before = std::mem::take(&mut self.departing.before);
         let is_gone = |one: &&DepartingObject| match one {
@@ -105,7 +105,7 @@ impl Model {
         let gone: Vec<DepartingObject> = before.iter().filter(is_gone).copied().collect();
         self.departing.before = before;
         if is_tick && gone.is_empty() && !self.departing.before.is_empty() {
-            return Err("nothing goes, and something has yet to go".to_owned());
+            return Err("nothing is removed, but something is due".to_owned());
         }
         for one in gone {
             match one {
@@ -123,14 +123,14 @@ impl Model {
         Ok(())
     }
 
-    /// Whether an answer was one that had to wait for what has gone.
+    /// Whether an answer had to wait for removals.
     pub(in crate::model) fn was_late(&mut self, client: u32, request: u64, count: u64) -> bool {
         let late = &mut self.departing.late;
         let at = late.iter().position(|&one| one == (client, request, count));
         at.map(|at| late.swap_remove(at)).is_some()
     }
 
-    /// Answers may wait until all has gone; then they are due.
+    /// Defers answers until the deferred work is done; then they are due.
     pub(in crate::model) fn put_answers_off(&mut self) -> Checked {
         if self.is_behind() {
             for (client, request, want) in &self.wants {
@@ -144,12 +144,12 @@ impl Model {
         let is_there = |client: &u32| clients.contains_key(client) && !leaving.contains(client);
         self.departing.late.retain(|(client, ..)| is_there(client));
         match self.departing.late.first() {
-            Some(late) if !self.is_behind() => Err(format!("{late:?} is due, and nothing has yet to go")),
+            Some(late) if !self.is_behind() => Err(format!("{late:?} is due, and nothing has yet to be removed")),
             _ => Ok(()),
         }
     }
 
-    /// What has yet to go is to go.
+    /// Checks that the hidden objects are those to be removed.
     pub(in crate::model) fn check_departing(&self) -> Checked {
         let stays = |one: &&DepartingObject| match **one {
             DepartingObject::Object(sequence) => {
@@ -168,7 +168,7 @@ impl Model {
             }
         };
         match self.departing.left.iter().find(stays) {
-            Some(one) => Err(format!("{one:?} is about to go, and should stay")),
+            Some(one) => Err(format!("{one:?} is about to be removed, but must stay")),
             None => Ok(()),
         }
     }

@@ -19,7 +19,8 @@ pub(in crate::model) struct Lasting {
 }
 
 impl Model {
-    /// A tree of bundles is visible, with these durable members: its openers are told now, or when they are archived.
+    /// Handles a visible tree of bundles with these durable members: its openers are answered now, or when these are
+    /// archived.
     pub(in crate::model) fn await_members(
         &mut self,
         root: u64,
@@ -106,15 +107,15 @@ impl Model {
         }
     }
 
-    /// An opener is told that its bundle will not be archived: what it staged and waits still fails as through a request that
-    /// has ended. [`Self::opener_failed`] judges whether it may be told so.
+    /// Ends an opener whose bundle will not be archived: its staged offers that still wait fail as through a request
+    /// that has ended. [`Self::opener_failed`] judges whether this is allowed.
     pub(in crate::model) fn end_opener(&mut self, opener: Number) {
         if matches!(self.going.get(&opener), Some(Going::Bundle(_))) {
             self.going.remove(&opener);
         }
     }
 
-    /// Whether it may be so that an opener is told that its bundle will not be archived.
+    /// Whether an opener may get the answer that its bundle will not be archived.
     pub(in crate::model) fn opener_failed(&mut self, opener: Number, code: Option<Code>) -> bool {
         let waits = |lasting: &&mut Lasting| lasting.openers.iter().any(|(one, _)| *one == opener);
         let lasting = self.lasting.values_mut().find(waits);
@@ -134,18 +135,16 @@ impl Model {
         }
     }
 
-    /// Who waits for a bundle that nobody archives is told, and nobody else.
+    /// Checks that exactly the requests that wait for a bundle that will not be archived get an answer.
     pub(in crate::model) fn check_lasting(&mut self) -> Checked {
         for (root, lasting) in &self.lasting {
             let is_doomed = lasting.left.iter().any(|&sequence| self.object(sequence).owed == 0);
             if lasting.was_given_up && !is_doomed {
-                return Err(format!(
-                    "bundle {root} may still be archived, and somebody was told otherwise"
-                ));
+                return Err(format!("bundle {root} may still be archived, but a request has failed"));
             }
             if is_doomed && !(lasting.openers.is_empty() && self.askers(*root).is_empty()) {
                 return Err(format!(
-                    "somebody waits until bundle {root} is archived, which nobody does"
+                    "a request waits until bundle {root} is archived, which no client does"
                 ));
             }
         }

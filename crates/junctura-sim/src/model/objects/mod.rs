@@ -22,7 +22,7 @@ impl Model {
         self.appear(client, offer)
     }
 
-    /// An object becomes visible: whoever wants it is owed it from now on.
+    /// Makes an object visible: matching interests are owed it from now on.
     pub(in crate::model) fn appear(&mut self, client: u32, offer: &Offer) -> u64 {
         if let Some(&earlier) = self.visible.get(&offer.key) {
             self.supersede(earlier);
@@ -102,7 +102,7 @@ impl Model {
         }
     }
 
-    /// A visible object goes. Who is owed it and has not received it is told.
+    /// Removes a visible object. Interests that are owed it and have not received it get a gap.
     pub(in crate::model) fn remove(&mut self, sequence: u64, why: Fate) {
         self.hide(sequence, why);
         self.gone.push(sequence);
@@ -221,7 +221,7 @@ impl Model {
         }
     }
 
-    /// Tells those who want to hear of it that a client joined or left.
+    /// Sends subscribers the event that a client joined or left.
     pub(in crate::model) fn tell_of_client(&mut self, event: u32, client: u32) {
         let want = Want::Event {
             event,
@@ -300,7 +300,7 @@ impl Model {
         }
     }
 
-    /// What follows of itself, until nothing does any more.
+    /// Applies follow-ups until there is none.
     pub(in crate::model) fn settle(&mut self) {
         loop {
             let changed = self.end_retentions() | self.finish_withdraws() | self.give_back_payloads();
@@ -363,7 +363,8 @@ impl Model {
         !ended.is_empty()
     }
 
-    /// Time passed: it is over for some objects, the earliest first. Who is owed one keeps it.
+    /// Handles the passing of time: the retention of some objects ends, the earliest first. A requirement that is owed
+    /// one keeps it.
     pub(in crate::model) fn end_times(&mut self) {
         let now = self.now;
         let left = &self.leaving_early.now;

@@ -1,4 +1,4 @@
-//! Objects that are retained for names: they wait for those that stand for nothing yet. For the others, requirements do.
+//! Objects that are retained for names: they wait for absent names. For existing ones, requirements keep them.
 
 use junctura_model::Code;
 use junctura_pool::core::PoolStat;
@@ -39,13 +39,13 @@ impl Model {
         universe::default_stay(key.schema, key.dataset)
     }
 
-    /// Bits of the names that stand.
+    /// Bits of the existing names.
     pub(in crate::model) fn standing_names(&self) -> u8 {
         let names = self.names().into_iter().filter(|&named| !self.is_beginning(named));
         names.fold(0, |bits, (_, name)| bits | 1 << name)
     }
 
-    /// A name stands from now on: nothing waits for it to come any more.
+    /// Takes a name: no object waits for it any longer.
     pub(in crate::model) fn come(&mut self, name: usize) {
         let later = self.comes_later(name);
         let visible = self.objects.iter_mut().filter(|object| object.fate == Fate::Visible);

@@ -15,7 +15,7 @@ use crate::run::universe::Query;
 /// See the module's page.
 #[derive(Clone, Debug, Default)]
 pub(in crate::model) struct UnfinishedParts {
-    /// What the core has yet to do, after the event that is judged.
+    /// The core's unfinished work, after the event that is judged.
     told: Vec<UnfinishedWork>,
     /// How many turns each had when the event began.
     turns: BTreeMap<u64, u64>,
@@ -67,7 +67,7 @@ impl Requirement {
 }
 
 impl UnfinishedParts {
-    /// What the core has yet to do.
+    /// The core's unfinished work.
     pub(in crate::model) fn all_told(&self) -> Vec<UnfinishedWork> {
         self.told.clone()
     }
@@ -121,7 +121,7 @@ impl Model {
         self.event + 1
     }
 
-    /// What is visible and matches, though it be out of sight.
+    /// Visible objects that match, hidden ones included.
     pub(in crate::model) fn all_matches(&self, query: &Query) -> BTreeSet<u64> {
         let all = self.visible.values().copied();
         all.filter(|&sequence| self.matches(query, sequence)).collect()
@@ -184,7 +184,7 @@ impl Model {
         })
     }
 
-    /// A client hears that a requirement began: now, or when it has.
+    /// Answers a client that its requirement began: now, or when it has.
     pub(in crate::model) fn began(&mut self, asker: Number, requirement: Number) {
         match self.beginning_mut(requirement) {
             Some(beginning) => beginning.askers.push(asker),
@@ -356,7 +356,7 @@ impl Model {
         }
     }
 
-    /// What a requirement was owed when it ended is let go: what is left of it later.
+    /// Releases the objects that an ended requirement was owed: returns those left for later.
     pub(in crate::model) fn let_go_of(&mut self, owed: &BTreeSet<u64>) -> BTreeSet<u64> {
         if owed.len() <= self.rules.changed_at_once {
             return BTreeSet::new();
@@ -384,18 +384,18 @@ impl Model {
         self.end_retentions();
     }
 
-    /// Some requirement that has ended is to let go of a version.
+    /// Whether an ended requirement has yet to release a version.
     pub(in crate::model) fn is_to_be_let_go(&self, sequence: u64) -> bool {
         self.parts.ended.values().any(|left| left.contains(&sequence))
     }
 
-    /// Something is still to be owed, or to be let go.
+    /// Whether any object is still to be owed, or to be released.
     pub(in crate::model) fn is_owing(&self) -> bool {
         let is_to_be_owed = |going: &Going| matches!(going, Going::Require(one) if one.is_to_be_owed());
         self.going.values().any(is_to_be_owed) || self.parts.ended.values().any(|left| !left.is_empty())
     }
 
-    /// A name has come: objects that are looked at later wait for it until then.
+    /// Takes a name: objects that are scanned later wait for it until then.
     pub(in crate::model) fn comes_later(&mut self, name: usize) -> BTreeSet<u64> {
         let text = requirement_name(name);
         let is_new = |one: &&UnfinishedWork| {
@@ -460,7 +460,7 @@ impl Model {
         }
     }
 
-    /// At the end of an event: what is left is what has yet to have its turn.
+    /// At the end of an event: checks that the unfinished work is that whose turn has not been reached.
     pub(in crate::model) fn check_parts(&mut self) -> Checked {
         if let Some(wrong) = self.parts.wrong.take() {
             return Err(wrong);
@@ -507,7 +507,7 @@ impl Model {
             .iter()
             .find(|(number, left)| !is_told(number) && !left.is_empty())
         {
-            return Err(format!("{left:?} are still to be let go"));
+            return Err(format!("{left:?} are still to be released"));
         }
         self.parts.ended.retain(|number, _| is_told(number));
         self.parts.coming.retain(|number, _| is_told(number));

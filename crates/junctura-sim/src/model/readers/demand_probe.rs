@@ -7,7 +7,7 @@ use crate::clients::requests::{Aim, Offer};
 use crate::model::{Going, Model, Number, Tombstone, Want};
 
 impl Model {
-    /// Whether a key was visible, and is remembered as gone.
+    /// Whether a key was visible, and has a tombstone.
     pub(in crate::model) fn is_gone(&self, key: usize) -> bool {
         self.tombstones
             .iter()
@@ -21,7 +21,7 @@ impl Model {
             .any(|stone| stone.key == key && stone.sequence == 0)
     }
 
-    /// Those who would be given an object.
+    /// Counts the interests that would receive an object.
     pub(in crate::model) fn count_wanting(&self, key: usize, size: Option<i64>) -> u64 {
         let one = &self.universe.keys[key];
         let wants = |going: &&Going| match going {

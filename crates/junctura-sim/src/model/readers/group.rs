@@ -10,12 +10,12 @@ use crate::model::{Checked, Following, Going, Held, Model, NOBODY, Number, Requi
 use crate::run::universe::Query;
 
 impl Requirement {
-    /// Who is told what there is to tell.
+    /// The request that receives notices.
     pub(in crate::model) fn hears(&self) -> Option<Number> {
         self.reader.or_else(|| self.members.first().copied())
     }
 
-    /// What is with nobody, the oldest first.
+    /// The objects that no member has, the oldest first.
     pub(in crate::model) fn waiting(&self) -> impl Iterator<Item = u64> {
         let waits = self.owed.iter().filter(|(_, in_flight)| **in_flight == 0);
         waits.map(|(&sequence, _)| sequence)
@@ -124,7 +124,7 @@ impl Model {
         self.tell_lost(group);
     }
 
-    /// A delivery to a member: the oldest that is with nobody.
+    /// Handles a delivery to a member: the oldest object that no member has.
     pub(in crate::model) fn shared(&mut self, number: Number, sequence: u64, is_first: bool) -> Result<Held, String> {
         let (held, limit) = (self.held_by(number.0), self.rules.held_per_client);
         let Some(Going::Follow(follow)) = self.going.get(&number) else {
@@ -143,7 +143,7 @@ impl Model {
         } else if !one.owed.contains_key(&sequence) && self.object(sequence).touched_in != self.event {
             "the group is not owed it"
         } else if one.owed.get(&sequence).is_some_and(|&in_flight| in_flight > 0) {
-            "somebody has it"
+            "a member has it"
         } else if !self.left_midway && one.waiting().next().is_some_and(|oldest| oldest < sequence) {
             "an older one waits"
         } else {
@@ -163,7 +163,7 @@ impl Model {
         })
     }
 
-    /// What a member that is not live is waiting for: it was owed when it joined, and nobody has it.
+    /// The object that a member that is not live waits for: it was owed when the member joined, and no member has it.
     pub(in crate::model) fn oldest_to_wait_for(&self, follow: &Following) -> Option<u64> {
         let joined = follow.joined.filter(|_| !self.left_midway)?;
         match follow.via.and_then(|via| self.going.get(&via)) {
@@ -184,13 +184,13 @@ impl Model {
         }
         if !follow.said_live && oldest.is_none_or(|oldest| Some(oldest) > follow.joined) {
             return Err(format!(
-                "member {request} of client {client} is not told that it is live"
+                "member {request} of client {client} gets no notice that it is live"
             ));
         }
         Ok(())
     }
 
-    /// What came through a requirement is given back without a release.
+    /// Handles the return, without a release, of an object that a requirement delivered.
     pub(in crate::model) fn come_back(&mut self, client: u32, held: &Held, back: Back) {
         self.object_mut(held.sequence).holders -= 1;
         if let Some(requirement) = held.requirement {

@@ -1,4 +1,4 @@
-//! Who is owed what, and what ends with a request or a client.
+//! Objects owed to interests, and the end of requests and clients.
 
 use std::collections::BTreeSet;
 
@@ -63,7 +63,7 @@ impl Model {
         timeout_ms.map(|ms| self.now + ms * 1_000_000)
     }
 
-    /// A delivery was released, or its client is gone (then it does not count).
+    /// Handles a release, or the loss of its client (then it does not count).
     pub(in crate::model) fn take_back(&mut self, client: u32, held: &Held, counts: bool) {
         self.object_mut(held.sequence).holders -= 1;
         if !counts {
@@ -89,7 +89,7 @@ impl Model {
         }
     }
 
-    /// A request that goes on ends.
+    /// Ends a long-running request.
     pub(in crate::model) fn end(&mut self, number: Number) {
         match self.going.get(&number) {
             Some(Going::Require(one)) => {
@@ -108,7 +108,7 @@ impl Model {
             Some(Going::Follow(follow)) => {
                 let via = follow.via;
                 self.readers_ended.extend(via.map(|via| (via, number.1)));
-                // One with a name keeps what its reader was not told any more.
+                // A named one keeps gaps that its reader has not received.
                 let is_untold = |(client, request, want): &mut (u32, u64, Want)| {
                     (*client, *request) == number && matches!(want, Want::Gap(..))
                 };
@@ -137,8 +137,7 @@ impl Model {
         self.going.remove(&number);
     }
 
-    /// Whoever waits or holds through a requirement, or waits for it, does so without it, now that it has ended: another may
-    /// have its name.
+    /// Detaches readers and waiting requests from an ended requirement: another one may take its name.
     fn go_on_without(&mut self, ended: Number) {
         for held in self.held.values_mut() {
             held.requirement = held.requirement.filter(|&one| one != ended);
@@ -152,7 +151,7 @@ impl Model {
         }
     }
 
-    /// A client is gone: what it held, wanted, leased and was about to offer goes with it; what it offered stays.
+    /// Removes a client: its holdings, requests, leases and waiting offers end; its visible objects stay.
     pub(in crate::model) fn leave(&mut self, client: u32) {
         if !self.leaving.insert(client) {
             return;

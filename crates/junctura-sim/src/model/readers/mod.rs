@@ -1,4 +1,4 @@
-//! Who is owed what: follows, demands, requirements and groups.
+//! Objects owed to follows, demands, requirements and groups.
 
 pub(in crate::model) mod demand_probe;
 pub(in crate::model) mod group;

@@ -57,7 +57,7 @@ impl Model {
         }
     }
 
-    /// Terms that say what the pool would say for them.
+    /// Completes terms with the defaults of the pool.
     pub(in crate::model) fn settled(&self, terms: &Terms) -> Terms {
         let default_ms = self.rules.stuck_after_ns / 1_000_000;
         Terms {
@@ -157,7 +157,7 @@ impl Model {
         self.going.values().any(is_over)
     }
 
-    /// At the end of an event: the time to live counts where nobody uses a requirement any more.
+    /// At the end of an event: starts the time to live of requirements that have become unused.
     pub(in crate::model) fn wind_clocks(&mut self) {
         for named in self.names() {
             let is_used = self.is_used(named);
@@ -205,7 +205,8 @@ impl Model {
         }
     }
 
-    /// A client to whom something was delivered is gone without a release, or gives it back; `undone`: it may have seen it.
+    /// Owes an object again, after the client that held it has disconnected without a release, or has returned it;
+    /// `undone`: the client may have seen it.
     pub(in crate::model) fn owe_again(&mut self, requirement: Number, sequence: u64, undone: bool) {
         let fate = self.object(sequence).fate;
         let Some(Going::Require(one)) = self.going.get_mut(&requirement) else {
@@ -254,7 +255,7 @@ impl Model {
         }
     }
 
-    /// A requirement will not get a version: its reader is told, or its client, or the next reader.
+    /// Handles a version that a requirement will not receive: its reader gets a gap, or its client, or the next reader.
     pub(in crate::model) fn let_down(
         &mut self,
         requirement: Number,
@@ -303,7 +304,7 @@ impl Model {
         let names = self.names();
         if stat.named_requirements.len() != names.len() {
             return Err(format!(
-                "{} names stand, due are {names:?}",
+                "{} names exist, due are {names:?}",
                 stat.named_requirements.len()
             ));
         }
@@ -357,7 +358,7 @@ impl Model {
                 ),
             ];
             if said.name != requirement_name(named.1 as usize) {
-                return Err(format!("stat: {} stands, due is {}", said.name, named.1));
+                return Err(format!("stat: {} exists, due is {}", said.name, named.1));
             }
             if let Some((what, said, due)) = pairs.iter().find(|(_, said, due)| said != due) {
                 return Err(format!(

@@ -1,4 +1,4 @@
-//! Requirements that keep others waiting for memory are broken; and come back.
+//! Requirements that block others for memory are broken; and become whole again.
 
 use junctura_wire::body::events;
 
@@ -21,7 +21,7 @@ impl Model {
             || self.going.values().any(|going| matches!(going, Going::Lease { .. }))
     }
 
-    /// Whether somebody has waited in this event while nothing was on its way to the file tier.
+    /// Whether a client has waited in this event while no payload was being spilled.
     fn may_wait_in_vain(&self) -> bool {
         (self.somebody_waited || self.somebody_waits()) && !self.disk.was_at_work
     }
@@ -93,7 +93,7 @@ impl Model {
             Some(name) => self.number_of(name)?,
         };
         self.totals.broken += 1;
-        // What earlier steps of the event gave up has had its consequences.
+        // The consequences of removals in earlier steps of the event are complete.
         self.disowned.clear();
         if self.lapsed.contains(&number) {
             self.tell_of_requirement(events::BROKEN, None, number);
@@ -150,7 +150,7 @@ impl Model {
         }
     }
 
-    /// Who hears what is to be said of a requirement, among those who have not just been ended.
+    /// The request that receives notices of a requirement, among those that have not just been ended.
     fn hearer_of(&self, one: &Requirement) -> Option<Number> {
         let is_over = |reader: &Number| matches!(self.going.get(reader), Some(Going::Follow(follow)) if follow.is_over);
         one.reader
@@ -160,7 +160,7 @@ impl Model {
             .find(|reader| !is_over(reader))
     }
 
-    /// Somebody who reads a requirement does something.
+    /// Handles progress of a requirement's reader.
     pub(in crate::model) fn go_forward(&mut self, requirement: Number) {
         let now = self.now;
         let Some(Going::Require(one)) = self.going.get_mut(&requirement) else {
@@ -172,7 +172,7 @@ impl Model {
         }
     }
 
-    /// A client has released something: what it reads may go on.
+    /// Handles a release by a client: its follows may resume.
     pub(in crate::model) fn readers_have_room(&mut self, client: u32) {
         let follows = self.going.range((client, 0)..=(client, u64::MAX));
         let through: Vec<Number> = follows
@@ -186,7 +186,7 @@ impl Model {
         }
     }
 
-    /// A broken requirement is whole again when nobody holds any of it and somebody reads it.
+    /// Makes a broken requirement whole when no client holds its objects and it has a reader.
     fn go_on_if_free(&mut self, requirement: Number) {
         if let Some(Going::Require(one)) = self.going.get(&requirement)
             && one.broken
@@ -197,7 +197,7 @@ impl Model {
         }
     }
 
-    /// What was lost while nobody was told is told, if somebody is there to hear it.
+    /// Sends recorded gaps, if there is a receiver.
     pub(in crate::model) fn tell_lost(&mut self, requirement: Number) {
         let Some(Going::Require(one)) = self.going.get_mut(&requirement) else {
             return;
@@ -228,7 +228,7 @@ impl Model {
         was_last
     }
 
-    /// Who held what a broken requirement gave is gone without a release.
+    /// Handles the loss, without a release, of a client that held an object of a broken requirement.
     pub(in crate::model) fn lose_forfeited(&mut self, requirement: Number, sequence: u64) {
         if !self.no_longer_forfeited(requirement, sequence) {
             return;
@@ -239,7 +239,7 @@ impl Model {
         self.go_on_if_free(requirement);
     }
 
-    /// Nobody waits for a requirement that is to be broken.
+    /// Checks that no client waits for a requirement that is to be broken.
     pub(in crate::model) fn check_patience(&mut self) -> Checked {
         let now = self.now;
         let numbers: Vec<Number> = self.going.keys().copied().collect();
@@ -251,7 +251,7 @@ impl Model {
                 one,
                 self.somebody_waits() && !self.disk.is_at_work() && !self.is_behind() && !self.has_spare(),
             );
-            // What is about to go does not count on it any more.
+            // An object about to be removed does not count for it.
             if is_breakable && one.terms.breaks_on_full && !self.is_stuck(one) && !self.is_behind() {
                 return Err(format!("requirement {number:?} should be broken on full"));
             }

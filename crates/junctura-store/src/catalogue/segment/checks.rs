@@ -40,6 +40,6 @@ impl PartChecks {
             u32::from_str_radix(text, 16).ok().filter(|_| text.len() == DIGITS)
         };
         let all: Option<Vec<u32>> = digits.map(read).collect();
-        all.ok_or_else(|| Error::new(Code::Corrupt, "checkpoint", "it has checksums that are none"))
+        all.ok_or_else(|| Error::new(Code::Corrupt, "checkpoint", "its checksums are malformed"))
     }
 }

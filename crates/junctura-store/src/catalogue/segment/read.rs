@@ -141,7 +141,7 @@ impl SegmentFile {
             Error::new(Code::SchemaMismatch, path, cause)
         })?;
         if columns.len() != metadata.parquet_schema().num_columns() {
-            return Err(about(path, &corrupt("it has a column of columns")));
+            return Err(about(path, &corrupt("it has a nested column")));
         }
         Ok(Arc::new(Self {
             path: path.to_owned(),
@@ -218,7 +218,7 @@ fn check(path: &str, bytes: &[u8], checksum: u32) -> Result<()> {
     if crate::checksum(bytes) == checksum {
         return Ok(());
     }
-    Err(about(path, &corrupt("its bytes are not what was written")))
+    Err(about(path, &corrupt("its checksum does not match")))
 }
 
 impl fmt::Debug for RowGroup {
@@ -502,7 +502,7 @@ impl RowGroup {
     }
 
     fn garbled(&self) -> Error {
-        self.segment.corrupt("it has rows that are none")
+        self.segment.corrupt("it has malformed rows")
     }
 }
 
@@ -619,7 +619,7 @@ fn take_column(column: &mut TextColumn, first: u32, array: &ArrayRef) -> Result<
                         row,
                         *numbers
                             .get(at as usize)
-                            .ok_or_else(|| corrupt("it has a value of no list"))?,
+                            .ok_or_else(|| corrupt("it has a value outside its dictionary"))?,
                     );
                 }
             }
@@ -690,14 +690,14 @@ fn take_own(table: &mut RowTable, batch: &RecordBatch) -> Result<()> {
     for row in 0..batch.num_rows() {
         let file = files.key(row).and_then(|at| names.get(at));
         let place = ObjectLocation {
-            file: *file.ok_or_else(|| corrupt("it has a row of no file"))?,
+            file: *file.ok_or_else(|| corrupt("it has a row without a file"))?,
             offset: offsets.value(row),
             length: lengths.value(row),
             checksum: checksums.value(row),
             packed: packed.get(row).copied().flatten(),
         };
         if place.offset.checked_add(place.length).is_none() {
-            return Err(corrupt("it has a row of no place"));
+            return Err(corrupt("it has a row without a place"));
         }
         let version = incarnations.is_valid(row).then(|| Version {
             incarnation: incarnations.value(row),

@@ -56,7 +56,7 @@ fn a_file_that_goes_while_it_is_opened_is_not_damaged() {
     write_all(&*disk.create("segment").unwrap(), &bytes, 0).unwrap();
     let file = disk.open("segment").unwrap();
     disk.remove("segment").unwrap();
-    // Whoever asks for the newest checkpoint again finds another one.
+    // A reader that opens the newest checkpoint again finds another one.
     let opened = SegmentFile::open("segment", file, bytes.len() as u64, &checks, &schema());
     assert_eq!(opened.err().map(|error| error.code()), Some(Code::NotFound));
 }

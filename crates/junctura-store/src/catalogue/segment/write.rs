@@ -156,7 +156,7 @@ pub(crate) fn check_texts(column: &TextColumn) -> Result<()> {
         return Ok(());
     }
     let cause = format!(
-        "its distinct values have more than {} bytes: ask for fewer objects",
+        "its distinct values have more than {} bytes: list fewer objects",
         i32::MAX
     );
     Err(Error::new(Code::LimitExceeded, "attribute", cause))

@@ -250,11 +250,11 @@ impl VarintReader<'_> {
 
 #[cold]
 fn corrupt() -> Error {
-    Error::new(Code::Corrupt, WHAT, "they are not what a writer writes")
+    Error::new(Code::Corrupt, WHAT, "they are not in canonical form")
 }
 
-/// Whoever wrote that knows more.
+/// An error for a table that a later version wrote.
 #[cold]
 fn later(what: &str) -> Error {
-    Error::new(Code::Unsupported, WHAT, format!("{what}, which a later version knows"))
+    Error::new(Code::Unsupported, WHAT, format!("{what}, which needs a later version"))
 }

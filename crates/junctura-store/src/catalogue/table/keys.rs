@@ -96,7 +96,7 @@ fn cube<'t>(
             stride: places,
         };
         for column in tables.clone().filter_map(|table| table.column(AttrId(index as u8), "")) {
-            // Nobody looks at a million values for the sake of a few rows.
+            // Reading a million values does not pay for few rows.
             if column.values_len() as u64 > places_max {
                 return None;
             }

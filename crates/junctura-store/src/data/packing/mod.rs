@@ -176,7 +176,7 @@ impl ObjectPacker {
     }
 
     fn lz4(&mut self, bytes: &[u8], room: usize) -> bool {
-        // Who reads it reserves, and clears, room for a block.
+        // A reader reserves, and clears, room for a block.
         let block_size = match bytes.len() {
             ..=0x1_0000 => BlockSize::Max64KB,
             0x1_0001..=0x4_0000 => BlockSize::Max256KB,

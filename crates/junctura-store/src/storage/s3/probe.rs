@@ -25,7 +25,7 @@ pub(super) fn probe(disk: &S3Disk, bucket: &str, is_exclusive: bool) -> Result<(
     let id = crate::hex(&crate::random()?);
     let mut names = vec![format!("probe-{id}-twice")];
     names.extend((0..if is_exclusive { ROUNDS } else { 0 }).map(|round| format!("probe-{id}-race-{round}")));
-    // Who does not know it does not know it later: that is not asked again and again.
+    // A server that lacks this does not gain it later: it is probed once.
     let asked_once = disk.once()?;
     let probed = if is_exclusive {
         twice(disk, &asked_once, &names[0]).and_then(|()| names[1..].iter().try_for_each(|name| race(disk, name)))

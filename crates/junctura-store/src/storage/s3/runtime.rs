@@ -9,7 +9,7 @@ use std::sync::{Once, OnceLock, mpsc};
 
 use tokio::runtime::{Builder, Runtime};
 
-/// Threads that move bytes: what they do not wait for is little.
+/// Threads that move bytes; the rest of their work is small.
 const THREADS: usize = 2;
 
 /// That of a process, and then that of a process that was forked from it; none is ever dropped.
@@ -29,7 +29,7 @@ pub(super) struct BegunTask<T>(mpsc::Receiver<T>);
 impl<T> BegunTask<T> {
     /// Waits for its end.
     pub(super) fn wait(self) -> io::Result<T> {
-        self.0.recv().map_err(|_| io::Error::other("it was given up"))
+        self.0.recv().map_err(|_| io::Error::other("it was cancelled"))
     }
 }
 
@@ -40,7 +40,7 @@ impl<T> BegunTask<T> {
 pub(super) fn begin<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> io::Result<BegunTask<T>> {
     let (tell, told) = mpsc::sync_channel(1);
     runtime()?.spawn(async move {
-        // Nobody may wait for it any more.
+        // The receiver may have ended.
         let _ = tell.send(future.await);
     });
     Ok(BegunTask(told))

@@ -81,6 +81,20 @@ impl<'t> RegridTerms<'t> {
 
 /// Reads a file of weights in the binary format: see `docs/formats/weights.md`.
 ///
+/// ```
+/// # use junctura::remap::{WeightLink, Weights};
+/// # use junctura::read_weights;
+/// # fn main() -> junctura::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("halves.weights");
+/// let links = [0, 1].map(|source| WeightLink { target: 0, source, weight: 0.5 });
+/// let weights = Weights::new(&links, &[2], &[1])?;
+/// std::fs::write(&path, weights.encode()).expect("a folder of our own");
+/// assert_eq!(read_weights(&path)?, weights);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// `NotFound` and `Io` for a file that cannot be read; those of [`Weights::decode`], with the path as the subject.
 pub fn read_weights(path: impl AsRef<Path>) -> Result<Weights> {
@@ -114,6 +128,20 @@ pub fn read_weights(path: impl AsRef<Path>) -> Result<Weights> {
 }
 
 /// Regrids a whole field in one process: elements of the source grid to those of the target grid, both `f4` or `f8`.
+///
+/// ```
+/// # use junctura::remap::{ApplyOptions, WeightLink, Weights};
+/// # use junctura::regrid_field;
+/// # fn main() -> junctura::Result<()> {
+/// let links = [0, 1].map(|source| WeightLink { target: 0, source, weight: 0.5 });
+/// let weights = Weights::new(&links, &[2], &[1])?;
+/// let source: Vec<u8> = [1.0_f64, 3.0].iter().flat_map(|value| value.to_ne_bytes()).collect();
+/// let mut target = [0; 8];
+/// regrid_field(&weights, "f8".parse()?, &source, &mut target, ApplyOptions::default())?;
+/// assert_eq!(f64::from_ne_bytes(target), 2.0);
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// `InvalidArgument` where the memory has another length than the grids; `Unsupported` for other elements.

@@ -42,11 +42,11 @@ pub struct RegridTarget {
     exchange: Exchange,
     element: Element,
     how: ApplyOptions,
-    /// Elements of its memory that are received as they are, and where: runs of the same length.
+    /// Elements of its memory that are received as they are, and where.
     sums: Vec<CopiedRun>,
     /// The target points that it sums, over what it receives, and their elements.
     rows: Weights,
-    slots: Vec<u64>,
+    slots: Vec<CopiedRun>,
     /// Elements without a source.
     missing: Vec<u64>,
     fingerprint: f64,
@@ -56,7 +56,7 @@ pub struct RegridTarget {
     received: Vec<u8>,
 }
 
-/// Elements behind each other in what is received, and in the rank's memory.
+/// Values behind each other, and their elements behind each other in the rank's memory.
 struct CopiedRun {
     from: usize,
     to: usize,
@@ -108,7 +108,7 @@ impl RegridTarget {
             sums: copied(sums),
             values: vec![0.0; rows.targets()],
             rows,
-            slots,
+            slots: copied((0..).zip(slots)),
             missing,
             fingerprint: list.fingerprint,
             fingerprints,
@@ -167,8 +167,9 @@ impl RegridTarget {
             let values = &self.received[run.from * width..][..run.length * width];
             mine[run.to * width..][..values.len()].copy_from_slice(values);
         }
-        for (&slot, &value) in self.slots.iter().zip(&self.values) {
-            numbers::write_at(value, self.element, slot as usize, mine);
+        for run in &self.slots {
+            let into = &mut mine[run.to * width..][..run.length * width];
+            numbers::write(&self.values[run.from..][..run.length], self.element, into);
         }
         for &slot in &self.missing {
             numbers::write_at(self.how.missing.unwrap_or(f64::NAN), self.element, slot as usize, mine);

@@ -331,7 +331,7 @@ fn own_detour(address: &ServerAddress, hook: Option<&Hook>) -> Result<ReachedPoo
             _detour: Some(gate),
             is_secret: false,
             _upstream: None,
-            why: format!("{DETOUR_VARIABLE} says so"),
+            why: format!("{DETOUR_VARIABLE} is set"),
         },
         expected: None,
     })
@@ -362,7 +362,7 @@ fn shared_detour(address: &ServerAddress) -> Result<ReachedPool> {
         beside: CarrierGuard {
             _upstream: Some(upstream),
             _detour: Some(gate),
-            why: format!("{DETOUR_VARIABLE} says so"),
+            why: format!("{DETOUR_VARIABLE} is set"),
             ..CarrierGuard::default()
         },
         expected: None,

@@ -128,7 +128,7 @@ impl BundleProgress {
 
     /// Records that this program has aborted the bundle: no more messages arrive. Waiting threads find the record.
     pub(super) fn aborted(&self) {
-        let error = Error::new(Code::Closed, self.subject(), "this program gave it up");
+        let error = Error::new(Code::Closed, self.subject(), "this program aborted it");
         let Ok(state) = self.connection.lock() else { return };
         let mut noted = self.noted(&state);
         noted.outcome = Some(Err(error));

@@ -46,7 +46,7 @@ const NOTHING_AHEAD: ReadAhead = ReadAhead { rows: 1, bytes: 0 };
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "what it is for comes once it was run and given back"]
+#[must_use = "it must be run and given back"]
 pub struct BlockingStep {
     state: StepState,
     _out: Arc<()>,

@@ -1,4 +1,4 @@
-//! Deliveries and releases: what a client holds, and what it gives back.
+//! Deliveries and releases: objects that a client holds and releases.
 
 use junctura_memory::ledger::SegmentGrant;
 use junctura_model::{Code, Error, Result};
@@ -14,7 +14,7 @@ use crate::core::memory::payload::PayloadMemory;
 use crate::core::objects::object::{PayloadLocation, RetainedUntil};
 use crate::core::objects::table::ObjectTable;
 
-/// That an object is given to a client.
+/// The delivery of an object to a client.
 #[derive(Clone, Copy)]
 pub(in crate::core) struct ObjectDelivery {
     pub(in crate::core) client: u32,
@@ -25,7 +25,7 @@ pub(in crate::core) struct ObjectDelivery {
 }
 
 impl ObjectExchange {
-    /// A release that counts: for retention, for the requirement it came through, for the follow's window.
+    /// A release that counts: for retention, for the requirement that delivered it, and for the window of the follow.
     pub(in crate::core) fn take_back(&mut self, client: u32, held: &HeldDelivery, fx: &mut impl Effects) {
         self.asked.count.released += 1;
         let object = &mut self.objects[held.object];
@@ -51,7 +51,7 @@ impl ObjectExchange {
         }
     }
 
-    /// A client that held an object is gone, or gives it back unread or undone: no release, but it holds it no more.
+    /// Ends a holding without a release: its client has disconnected, or returns the object unread or unprocessed.
     pub(in crate::core) fn let_go(&mut self, held: &HeldDelivery, was_unread: bool, fx: &mut impl Effects) {
         if let Some(requirement) = self.asked.interests.still(held.via.and_then(|via| via.requirement)) {
             self.owe_again(requirement, held.object, was_unread, fx);
@@ -107,14 +107,15 @@ impl ObjectExchange {
 }
 
 impl ClientRequests {
-    /// Returns whether a delivery that is given back does not count as released: no client has seen it, or a requirement is redelivered it.
+    /// Returns whether a returned delivery does not count as released: its client has not seen it, or a requirement
+    /// redelivers it.
     pub(in crate::core) fn comes_back(&self, holding: &ReleasedHolding, held: &HeldDelivery) -> bool {
         let flags = holding.flags.get();
         let has_claim = || self.interests.still(held.via.and_then(|via| via.requirement)).is_some();
         flags & fixed::UNREAD != 0 || (flags & fixed::UNDONE != 0 && has_claim())
     }
 
-    /// Gives an object to a client, which holds it from now on.
+    /// Delivers an object to a client, which holds it from now on.
     pub(in crate::core) fn deliver(
         &mut self,
         objects: &mut ObjectTable,
@@ -193,7 +194,7 @@ impl ClientRequests {
     }
 }
 
-/// A segment as its client is told of it.
+/// The description of a segment for its client.
 pub(in crate::core) fn segment_head(grant: SegmentGrant, writable: bool) -> SegmentHead {
     SegmentHead {
         segment: grant.segment.into(),

@@ -13,7 +13,7 @@ use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::requirement::RequirementState;
 
 impl Core {
-    /// Someone connected; gives the number under which the client is known from here on.
+    /// Adds a client; returns its number.
     ///
     /// # Errors
     /// `LimitExceeded` when there are too many clients.
@@ -84,15 +84,17 @@ impl Core {
         Ok(())
     }
 
-    /// A client is gone, in good order or not: what it held, wanted and leased is cleaned up, and others are told.
+    /// Removes a client after an orderly or abrupt disconnect: ends its holdings, requests and leases, and notifies
+    /// others.
     pub fn leave(&mut self, now: Nanoseconds, client: u32, reason: &str, fx: &mut impl Effects) {
         self.exchange.begin(now);
         self.dismiss(client, reason, fx);
         self.follow_up(fx);
     }
 
-    /// Ends some of the requests of a client that is about to leave, where it has very many, and then lets go of some of what it holds:
-    /// others are served meanwhile, and this is called again as long as it says so. While it goes on, the client is like one whose end nobody has noticed yet.
+    /// Ends some requests of a client that is about to leave, if it has very many, and then some of its holdings. Other
+    /// clients are served in between; call it again while it returns true. Until it is done, the client is treated as
+    /// still connected.
     #[must_use]
     pub fn wind_down(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
         const REQUESTS_MAX: usize = 256;
@@ -142,8 +144,8 @@ impl Core {
         true
     }
 
-    /// Lets go of the oldest objects that a client holds, where it holds very many; before, its last requests end, so that nothing
-    /// more is given to it. Whether there may be more.
+    /// Ends the oldest holdings of a client that has very many; its last requests end first, so that it receives
+    /// nothing more. Returns whether there may be more.
     fn let_some_go(&mut self, now: Nanoseconds, client: u32, fx: &mut impl Effects) -> bool {
         const HELD_MAX: usize = 256;
         let Some(state) = self
@@ -247,7 +249,7 @@ impl Core {
 }
 
 impl ClientRequests {
-    /// How much a request's requirement is owed.
+    /// Returns the number of objects that a request's requirement is owed.
     pub(in crate::core) fn owed_to(&self, pending: &PendingAnswer) -> usize {
         let requirement = pending.requirement().and_then(|id| self.interests.requirement_ref(id));
         requirement.map_or(0, RequirementState::owed_count)
@@ -264,7 +266,7 @@ fn access(hello: &Hello<'_>) -> Result<ClientAccess> {
     })
 }
 
-/// Names are shown to others: no longer than a line, no control characters.
+/// Clips a name, which others see: no longer than a line, no control characters.
 fn clip(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(128).collect()
 }

@@ -1,4 +1,4 @@
-//! The numbers of this moment, gathered from all parts.
+//! The counters of the pool, gathered from all parts.
 
 use crate::PoolConfig;
 use crate::core::clients::stat::{
@@ -13,17 +13,17 @@ use crate::core::interests::named_requirement::seconds;
 use crate::core::interests::requirement::RequirementState;
 use crate::core::interests::table::InterestTable;
 
-/// Likewise, of requirements with a name.
+/// The same for named requirements.
 const REQUIREMENT_BYTES_SHOWN: usize = 64 << 10;
-/// Of more members of a group than this, those that have been there longest are shown.
+/// Of more members of a group than this, the oldest are shown.
 const MEMBERS_SHOWN: usize = 100;
-/// Characters of a requirement's selector.
+/// The maximum number of characters of a requirement's selector.
 const SELECTOR_SHOWN: usize = 1000;
-/// Likewise, of broken ones.
+/// The same for broken requirements.
 const BROKEN_SHOWN: usize = 100;
 
 impl Core {
-    /// The numbers of this moment.
+    /// Returns the current counters.
     #[must_use]
     pub fn stat(&self) -> PoolStat {
         let (count, bundles) = (&self.exchange.asked.count, self.exchange.bundles.bundles_stat());

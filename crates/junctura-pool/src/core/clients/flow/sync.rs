@@ -1,8 +1,8 @@
-//! Telling a client that everything that it said before is in effect.
+//! Syncs: confirms to a client that all its earlier requests are in effect.
 //!
-//! A client's messages are read in their order, and all but offers are carried out, or stand, when they have been read. So a
-//! sync is answered at once, unless offers of its client wait for memory, then it waits behind the last of them; or what it
-//! said lets very much go ([`crate::core::deferred`]), then it waits until that has gone.
+//! A client's messages are read in order. All but offers are in effect, or registered, once they have been read. So a
+//! sync is answered at once, with two exceptions: if offers of its client wait for memory, it waits behind the last of
+//! them; if its requests have deferred removals ([`crate::core::deferred`]), it waits until these are done.
 
 use junctura_model::Result;
 
@@ -34,7 +34,7 @@ impl ClientRequests {
         Ok(())
     }
 
-    /// The offer behind which these waited is answered, and so are all before it.
+    /// Answers the syncs that wait behind an offer: it is answered, and so are all before it.
     pub(in crate::core) fn answer_syncs(
         &mut self,
         deferred: &mut DeferredWork,
@@ -42,7 +42,7 @@ impl ClientRequests {
         syncs: Vec<u64>,
         fx: &mut impl Effects,
     ) {
-        // A client may have been given up for what its offer came to.
+        // The client may have been disconnected because of its offer.
         if !self.clients.table.contains_key(&client) {
             return;
         }
@@ -52,8 +52,8 @@ impl ClientRequests {
         }
     }
 
-    /// The offer behind which these waited, in place `at`, is answered out of its turn: they wait behind the one before it, if
-    /// there is one.
+    /// Moves the syncs behind the offer in place `at`, which is answered out of turn, to the offer before it, if there
+    /// is one.
     pub(in crate::core) fn pass_syncs_on(
         &mut self,
         deferred: &mut DeferredWork,

@@ -1,4 +1,4 @@
-//! Demands: one object, now or when it appears.
+//! Demands: one object, now or when it becomes visible.
 
 use junctura_model::selector::SelectorSet;
 use junctura_model::{Code, Error, Result};
@@ -30,7 +30,7 @@ impl Core {
             return Err(Error::new(
                 Code::LimitExceeded,
                 "held objects",
-                format!("a client may hold {limit} unreleased"),
+                format!("a client may hold at most {limit} unreleased objects"),
             ));
         }
         let requirement = self.exchange.asked.interests.requirement_of(
@@ -40,11 +40,11 @@ impl Core {
             demand.requirement_name.as_deref(),
         )?;
         if demand.incomplete && requirement.is_some() {
-            let cause = "a requirement is owed what is visible; ask without it";
+            let cause = "a requirement has only visible objects; demand the object without it";
             return Err(Error::new(Code::InvalidArgument, "incomplete", cause));
         }
         if requirement.is_some_and(|id| self.exchange.asked.interests.group_ref(id).is_some()) {
-            let cause = "which member gets which object is the group's choice: follow it";
+            let cause = "the group decides which member receives an object; follow the group";
             return Err(Error::new(Code::Unsupported, "demand through a group", cause));
         }
         if let Some(requirement) = requirement {
@@ -72,11 +72,7 @@ impl Core {
             return Ok(());
         }
         if demand.timeout_ms == Some(0) {
-            return Err(Error::new(
-                Code::NotFound,
-                subject,
-                "nothing of this is in the pool now",
-            ));
+            return Err(Error::new(Code::NotFound, subject, "no such object is in the pool now"));
         }
         self.drain.may_come()?;
         let waiting = WaitingDemand {
@@ -106,7 +102,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// The object that a demand asks for, if it is there, what it matches, and its text.
+    /// Returns the object of a demand, if it exists, its target, and the target's text.
     pub(in crate::core) fn find_demanded(
         &mut self,
         client: u32,

@@ -1,4 +1,4 @@
-//! What is wanted: a producer may ask before it makes an object, and leave it where nobody wants it.
+//! Demand probes: a producer may ask whether an object is wanted before it makes the object.
 //!
 //! ```text
 //!            Wanted                 wanted: the producer offers
@@ -6,9 +6,10 @@
 //!                        |  not wanted, and declined
 //!                        '-------------------------> a marker under the key, for as long as a tombstone would last
 //! ```
-//! An object is wanted by demands that wait, by follows, and by requirements that are not broken; not by subscriptions, which
-//! get no payload. A marker tells those who demand its key later that nothing will come, and subscribers that somebody asked;
-//! it goes when the key is offered after all. It is no object: it stands in no list, and no rule for equal keys counts it.
+//! An object is wanted by demands that wait, by follows, and by requirements that are not broken; not by subscriptions,
+//! which receive no payload. A marker informs later demands of its key that the object will not be offered, and
+//! subscribers of the probe; it is removed when the key is offered after all. It is no object: it is in no list, and
+//! rules for equal keys ignore it.
 
 use junctura_model::{Code, Error, RecordRef, Result};
 use junctura_wire::Reply;
@@ -21,7 +22,7 @@ use crate::core::exchange::ObjectExchange;
 use crate::core::objects::identity::ObjectIdentity;
 use crate::core::objects::key_table::KeyEntry;
 
-/// What was not offered.
+/// An object that was not offered.
 #[derive(Clone, Copy)]
 pub(in crate::core) struct DeclinedOffer<'a> {
     pub(in crate::core) schema: u16,
@@ -57,7 +58,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// Nothing wants an object, and its producer leaves it.
+    /// Records that no interest wants an object, and its producer does not offer it.
     pub(in crate::core) fn decline(
         &mut self,
         client: u32,
@@ -75,7 +76,7 @@ impl ObjectExchange {
         self.objects.mark(self.asked.timers.now, key, dataset, declined);
     }
 
-    /// Somebody demands what was declined.
+    /// Answers a demand for a declined object.
     pub(in crate::core) fn refuse_declined(
         &mut self,
         client: u32,
@@ -133,6 +134,6 @@ impl ClientRequests {
 }
 
 pub(in crate::core) fn not_wanted(key: &str) -> Error {
-    let cause = "its producer asked whether it was wanted, and nothing wanted it";
+    let cause = "no client wanted it, and its producer did not offer it";
     Error::new(Code::NotWanted, key, cause)
 }

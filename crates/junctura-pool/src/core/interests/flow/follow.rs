@@ -1,4 +1,4 @@
-//! How a follow begins, is given what comes next, and ends.
+//! Follows: their beginning, their next objects, and their end.
 
 use std::collections::VecDeque;
 
@@ -24,9 +24,9 @@ use crate::core::objects::order::{IncrementalSort, ResolvedOrder};
 use crate::core::objects::table::ObjectTable;
 use crate::core::objects::tombstone::MissedObjects;
 
-/// What a follow begins with.
+/// The initial objects of a follow.
 struct FollowBeginning {
-    /// What divides its phases.
+    /// The boundary of its phases.
     since: u64,
     first: IncrementalSort,
     live: Vec<u32>,
@@ -112,7 +112,7 @@ impl Core {
         Ok(())
     }
 
-    /// The group of a follow that is to be a member's.
+    /// Returns the group of a follow that is to be a member.
     fn group_to_join(&mut self, client: u32, request: u64, follow: &FollowRequest<'_>) -> Result<Option<(u32, bool)>> {
         let through = follow.requirement.is_some() || follow.requirement_name.is_some();
         if let Some(name) = &follow.group {
@@ -142,7 +142,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// What a follow is to be given of what is there.
+    /// Returns the visible objects that a follow is to receive first.
     fn begin_follow(
         &mut self,
         follow: &FollowRequest<'_>,
@@ -150,8 +150,8 @@ impl ObjectExchange {
         cursor: Option<&Cursor>,
         (selectors, sorting): (&SelectorSet, &ResolvedOrder),
     ) -> Result<FollowBeginning> {
-        // What divides the phases: for one that goes on from a cursor it stays what it was, or a second resumption would
-        // take what came in between for seen.
+        // The boundary of the phases: a follow that resumes from a cursor keeps its earlier one, or a second resumption
+        // would skip the objects that became visible in between.
         let since = match cursor {
             Some(Cursor {
                 phase: Phase::First { snapshot, .. },
@@ -191,7 +191,7 @@ impl ObjectExchange {
         })
     }
 
-    /// A new object for a follow.
+    /// Adds a new object to a follow.
     pub(in crate::core) fn follow_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
         let limit = self.config.limits.queued_per_follow;
         let Some(following) = self.asked.interests.following(id).filter(|one| !one.is_closing()) else {
@@ -209,7 +209,7 @@ impl ObjectExchange {
         self.pump(id, fx);
     }
 
-    /// One delivery of a follow was released.
+    /// Handles the release of one delivery of a follow.
     pub(in crate::core) fn window_opens(&mut self, id: u32, fx: &mut impl Effects) {
         let Some(following) = self.asked.interests.following(id) else {
             return;
@@ -222,8 +222,8 @@ impl ObjectExchange {
         self.pump(id, fx);
     }
 
-    /// One delivery of a follow was given back without a release. What comes back to a group goes out when all that comes
-    /// with one message is there, so that it goes in order.
+    /// Returns one delivery of a follow without a release. Objects redelivered to a group are sent out once all those
+    /// of one message are back, so that their order is kept.
     pub(in crate::core) fn comes_back_from(&mut self, id: u32, fx: &mut impl Effects) {
         match self.asked.interests.following_ref(id).and_then(FollowInterest::group) {
             Some(group) => {
@@ -234,7 +234,7 @@ impl ObjectExchange {
         }
     }
 
-    /// A client that held as much as it may has released something: its follows that waited for that go on.
+    /// Resumes the follows of a client that had reached its maximum of held objects and has released one.
     pub(in crate::core) fn resume_paused(&mut self, client: u32, fx: &mut impl Effects) {
         let Some(state) = self.asked.clients.get_mut(client) else {
             return;
@@ -258,7 +258,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Delivers as much as the window allows, and as one event may.
+    /// Delivers as many objects as the window and one event allow.
     pub(in crate::core) fn pump(&mut self, id: u32, fx: &mut impl Effects) {
         let mut gone: Vec<u32> = Vec::new();
         while self.deferred.may_deliver(id)
@@ -330,7 +330,8 @@ impl ObjectExchange {
 }
 
 impl ClientRequests {
-    /// Clean-up of a follow that was taken from the table. Gives what stood in its queue, which watches that no more.
+    /// Cleans up a follow that was removed from the table. Returns the objects of its queue, which no longer watches
+    /// them.
     pub(in crate::core) fn end_follow(&mut self, id: u32, mut following: FollowInterest) -> Vec<u32> {
         let mut queue = Vec::from(std::mem::take(&mut following.live));
         if let Some(mut phase) = following.first_phase.take() {
@@ -349,7 +350,7 @@ impl ClientRequests {
         queue
     }
 
-    /// Of what stands in a follow's queue, what is followed there by a newer version.
+    /// Removes from a follow's queue the superseded objects whose newer version follows.
     pub(in crate::core) fn leave_out_superseded(&mut self, objects: &mut ObjectTable, id: u32) {
         let Some(following) = self.interests.following(id).filter(|one| one.requirement.is_none()) else {
             return;
@@ -406,7 +407,7 @@ impl ClientRequests {
         }
     }
 
-    /// The first phase is over.
+    /// Ends the first phase.
     pub(in crate::core) fn go_live(
         &mut self,
         objects: &mut ObjectTable,
@@ -424,7 +425,7 @@ impl ClientRequests {
         if is_closing {
             self.leave_out_superseded(objects, id);
         } else if is_to_end {
-            // What a group is owed waits for its other members.
+            // Objects that a group is owed wait for its other members.
             self.end_caught_up(objects, deferred, id, fx);
         }
     }
@@ -441,7 +442,7 @@ impl ClientRequests {
     }
 }
 
-/// Tells a reader of objects that it will not get.
+/// Sends a reader the gap of objects that it will not receive.
 pub(in crate::core) fn send_gap<'a>(
     count: &mut PoolCounters,
     client: u32,

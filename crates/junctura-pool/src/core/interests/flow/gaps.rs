@@ -1,4 +1,4 @@
-//! Reports of objects that a requirement will not get.
+//! Gaps: reports of objects that a requirement will not receive.
 
 use junctura_wire::Reply;
 use junctura_wire::body::GapBody;
@@ -10,7 +10,7 @@ use crate::core::interests::gaps::LostObject;
 use crate::core::objects::table::ObjectTable;
 
 impl ClientRequests {
-    /// A requirement will not get these objects.
+    /// Reports objects that a requirement will not receive.
     pub(in crate::core) fn disappoint(
         &mut self,
         objects: &ObjectTable,
@@ -32,7 +32,7 @@ impl ClientRequests {
         }
     }
 
-    /// Tells what was kept to whoever is there to hear it.
+    /// Sends stored gaps to the reader, if there is one.
     pub(in crate::core) fn tell_lost(&mut self, id: u32, fx: &mut impl Effects) {
         let Some((client, request)) = self
             .interests

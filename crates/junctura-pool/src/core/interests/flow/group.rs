@@ -1,4 +1,4 @@
-//! Members of groups: they join, and are handed what the group is owed.
+//! Members of groups: they join, and receive the objects that the group is owed.
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -22,7 +22,8 @@ use crate::core::memory::weight::INTEREST_BYTES;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
-    /// The group that a follow names: one that stands or, if it says on which terms, a new one. Also whether it is new.
+    /// Returns the group that a follow names: an existing one or, if the follow states the terms, a new one. Also
+    /// whether it is new.
     pub(in crate::core) fn group_of(
         &mut self,
         client: u32,
@@ -57,7 +58,7 @@ impl Core {
             .asked
             .interests
             .named_requirement(&self.exchange.asked.timers, name, &terms)?;
-        // A follow says nothing of when a group is broken.
+        // A follow states no terms for breaking a group.
         if let Some(standing) = self
             .exchange
             .asked
@@ -76,7 +77,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// A new member. It shares from now on; what the group lost while it had none is told to it.
+    /// Adds a member. It shares from now on, and receives the gaps that the group recorded while it had no member.
     pub(in crate::core) fn join_group(
         &mut self,
         group: (u32, bool),
@@ -128,7 +129,7 @@ impl ObjectExchange {
         Ok(())
     }
 
-    /// Gives what waits to members, as long as one has room.
+    /// Delivers waiting objects to members, as long as one has room.
     pub(in crate::core) fn hand_out(&mut self, id: u32, fx: &mut impl Effects) {
         while self.deferred.may_deliver(id) {
             self.asked.tell_live(&mut self.objects, &mut self.deferred, id, fx);
@@ -193,7 +194,7 @@ impl ClientRequests {
         }
     }
 
-    /// A new object: straight to a member with room, or to those that wait.
+    /// Delivers a new object to a member with room, or adds it to the waiting ones.
     pub(in crate::core) fn group_meets(
         &mut self,
         objects: &mut ObjectTable,
@@ -263,7 +264,7 @@ impl ClientRequests {
 }
 
 impl ClientTable {
-    /// Whether a client may follow as a member of a new group: one that may not makes none.
+    /// Checks whether a client may join a new group; otherwise none is made.
     pub(in crate::core) fn may_be_member(&mut self, client: u32, group: &RequirementState) -> Result<()> {
         let bytes = INTEREST_BYTES + group.selectors.standing_bytes();
         self.weigh_asked(client, bytes)?;

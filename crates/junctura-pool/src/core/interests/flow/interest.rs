@@ -1,4 +1,4 @@
-//! Interests are filed, found, satisfied and dropped.
+//! Interests are indexed, found, satisfied and ended.
 
 use junctura_model::selector::SelectorSet;
 use junctura_model::{Code, Error, Result};
@@ -20,22 +20,22 @@ use crate::core::objects::identity::identity;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
-    /// The next request may have a selector that was read before; `None`: no request has.
+    /// Sets the parsed selector for the next request; `None`: there is none.
     ///
-    /// Gives back what was there before.
+    /// Returns the earlier one.
     pub fn prepare(&mut self, selector: Option<PreparedSelector>) -> Option<PreparedSelector> {
         std::mem::replace(&mut self.exchange.asked.interests.prepared, selector)
     }
 }
 
 impl ObjectExchange {
-    /// Ends an interest, and releases what stands in its queue. Its client's request is the caller's to settle.
+    /// Ends an interest, and releases the objects of its queue. The caller settles its client's request.
     pub(in crate::core) fn drop_interest(&mut self, id: u32) {
         let queue = self.asked.end_interest(id);
         self.deferred.release_queue(&mut self.objects, queue);
     }
 
-    /// A new visible object matches an interest.
+    /// Passes a new visible object to a matching interest.
     pub(in crate::core) fn satisfy(&mut self, interest: u32, object: u32, event: u32, fx: &mut impl Effects) {
         match self.asked.interests.get(interest) {
             Some(StandingInterest::Follow(_)) => self.follow_meets(interest, object, fx),
@@ -53,7 +53,7 @@ impl ObjectExchange {
 }
 
 impl ClientRequests {
-    /// Files an interest and notes it with its client's request.
+    /// Indexes an interest and records it with its client's request.
     pub(in crate::core) fn add_interest(
         &mut self,
         client: u32,
@@ -67,7 +67,7 @@ impl ClientRequests {
         Ok(id)
     }
 
-    /// Files an interest that is no client's.
+    /// Indexes an interest without a client.
     pub(in crate::core) fn file_interest(&mut self, interest: StandingInterest) -> Result<u32> {
         let id = self.interests.table.vacant_key() as u32;
         self.interests.weigh_interest(&mut self.clients, id, &interest)?;
@@ -87,8 +87,8 @@ impl ClientRequests {
         Ok(id)
     }
 
-    /// Ends an interest: nothing more is delivered for it. Its client's request is the caller's to settle, and so is the queue of a follow,
-    /// which is returned.
+    /// Ends an interest: nothing more is delivered for it. The caller settles its client's request and the queue of a
+    /// follow, which is returned.
     #[must_use]
     pub(in crate::core) fn end_interest(&mut self, id: u32) -> Vec<u32> {
         let Some(interest) = self.interests.table.try_remove(id as usize) else {
@@ -117,13 +117,13 @@ impl ClientRequests {
         Vec::new()
     }
 
-    /// Ends a request from the server's side and says why.
+    /// Ends a request from the server's side with the error.
     pub(in crate::core) fn close(&mut self, client: u32, request: u64, error: &Error, fx: &mut impl Effects) {
         self.settle(client, request);
         fx.reply(client, request, &Reply::Ended(WireFailure::from(error)));
     }
 
-    /// Ends a follow from the server's side and says why.
+    /// Ends a follow from the server's side with the error.
     pub(in crate::core) fn end_from_here(
         &mut self,
         objects: &mut ObjectTable,
@@ -143,13 +143,14 @@ impl ClientRequests {
 }
 
 impl ObjectTable {
-    /// Whether an object that was found is visible still. `newest`: the newest version then; another object may have its place.
+    /// Whether a found object is still visible. `newest`: the newest version at that time; another object may have its
+    /// slot.
     pub(in crate::core) fn was_there(&self, now: Nanoseconds, id: u32, newest: u64) -> bool {
         let object = self.get(id);
         object.is_some_and(|one| one.sequence <= newest && one.is_visible() && !one.is_out_of_sight(now))
     }
 
-    /// Those that match, what is out of sight included.
+    /// Returns all matching objects, hidden ones included.
     pub(in crate::core) fn all_matches(&mut self, clients: &mut ClientTable, selectors: &SelectorSet) -> Vec<u32> {
         self.index_all();
         if let Some(ahead) = self.take_ahead(clients, selectors) {
@@ -168,7 +169,7 @@ impl ObjectTable {
 }
 
 impl InterestTable {
-    /// What a target names: a selector set, or a key's identity and its text.
+    /// Resolves a target: a selector set, or a key's identity and its text.
     pub(in crate::core) fn aim(&self, target: &TargetBody<'_>) -> Result<InterestAim> {
         match target {
             TargetBody::Selector(text) => Ok(InterestAim::Selectors(self.selectors(text)?)),

@@ -1,4 +1,4 @@
-//! Requirements with a name are made, used and ended.
+//! Named requirements are made, used and ended.
 
 use junctura_model::requirements::WrittenRequirement;
 use junctura_model::{Code, Error, Result};
@@ -15,7 +15,7 @@ use crate::core::interests::named_requirement::subject;
 use crate::core::interests::requirement::RequirementState;
 
 impl Core {
-    /// Makes a requirement with a name, or joins the one that has it. The client's request stands for its use of it.
+    /// Makes a named requirement, or joins the existing one. The client's request represents its use.
     pub(in crate::core) fn require_named(
         &mut self,
         client: u32,
@@ -42,10 +42,11 @@ impl Core {
         Ok(())
     }
 
-    /// Makes a requirement with a name before there is any client.
+    /// Makes a named requirement before there is any client.
     ///
     /// # Errors
-    /// What is wrong with it, with its line in the file; `Conflict` where another of the name stands on other terms.
+    /// The fault of its definition, with its line in the file; `Conflict` if another requirement of the name exists on
+    /// other terms.
     pub fn require_from_the_start(&mut self, written: &WrittenRequirement) -> Result<()> {
         let exchange = &mut self.exchange;
         let milliseconds = |time: u64| time.div_ceil(1_000_000);
@@ -87,9 +88,10 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// The requirement of a name, if it stands on these terms; where none stands, this one. Also whether it is new.
+    /// Returns the requirement of a name, if it exists on these terms; if none exists, makes this one. Also whether it
+    /// is new.
     ///
-    /// A client that may not ask for anything more makes none.
+    /// A client that may not start another request makes none.
     pub(in crate::core) fn find_or_file(
         &mut self,
         client: u32,
@@ -143,7 +145,7 @@ impl ObjectExchange {
         self.unmake_named(id, &name, fx)
     }
 
-    /// A requirement with a name is there no more. One whose client was refused has been told to nobody.
+    /// Removes a named requirement. No event was sent for one whose client was refused.
     pub(in crate::core) fn unmake_named(&mut self, id: u32, name: &str, fx: &mut impl Effects) -> u64 {
         self.asked.interests.named.remove(name);
         self.retention.went(name);
@@ -155,7 +157,7 @@ impl ObjectExchange {
 }
 
 impl ClientRequests {
-    /// A client's request stands by a requirement with a name.
+    /// Records that a client's request uses a named requirement.
     pub(in crate::core) fn use_named(&mut self, id: u32, client: u32, request: u64) -> Result<()> {
         self.clients.add_pending(client, request, PendingAnswer::Use(id))?;
         if let Some(named) = self.interests.named_mut(id) {

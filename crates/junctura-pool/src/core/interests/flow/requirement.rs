@@ -1,4 +1,4 @@
-//! Requirements come to be owed objects, and are owed them no more.
+//! Requirements begin and cease to be owed objects.
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -57,7 +57,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// Files a requirement that is no client's.
+    /// Indexes a requirement without a client.
     pub(in crate::core) fn file_requirement(&mut self, mut requirement: RequirementState) -> Result<u32> {
         let sight = self.sight();
         let mut there = self
@@ -81,7 +81,7 @@ impl ObjectExchange {
             .interests
             .watch_over(&mut self.memory.watch, &self.asked.timers, id);
         if reserved > 0 {
-            // Requirements that come meanwhile do not take its place.
+            // Requirements made meanwhile do not take its place.
             self.asked.interests.owed += reserved;
             self.deferred
                 .go_on_later(DeferredPart::Owe(self.asked.interests.refer(id)));
@@ -92,7 +92,7 @@ impl ObjectExchange {
         Ok(id)
     }
 
-    /// A new object for a requirement, and for the follow that reads it, or a member.
+    /// Owes a new object to a requirement, and passes it to its reader, or to a member.
     pub(in crate::core) fn requirement_meets(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
         match self.asked.interests.requirement_mut(id) {
             Some(one) if one.broken.is_none() => {}
@@ -108,7 +108,7 @@ impl ObjectExchange {
         }
     }
 
-    /// An object was received through a requirement and released.
+    /// Completes an object that was received through a requirement and released.
     pub(in crate::core) fn fulfil(&mut self, id: u32, object: u32, fx: &mut impl Effects) {
         self.no_longer_owed(id, object);
         self.asked.interests.no_longer_forfeited(&self.objects, id, object);
@@ -116,7 +116,7 @@ impl ObjectExchange {
         self.asked.note_progress(id, fx);
     }
 
-    /// A requirement is broken while its readers hold an object: it is not owed it any more.
+    /// Forfeits an object that readers of a broken requirement hold: the requirement is not owed it any longer.
     pub(in crate::core) fn forfeit(&mut self, id: u32, object: u32) {
         let sequence = self.objects[object].sequence;
         if let Some(requirement) = self.asked.interests.requirement_mut(id)
@@ -128,8 +128,8 @@ impl ObjectExchange {
         }
     }
 
-    /// A client that was given an object through a requirement is gone without a release, or gave it back: the object is owed
-    /// again, to the next who reads; unless it went meanwhile, or a newer version is all that is wanted.
+    /// Owes an object again to the next reader, after a client that received it through a requirement has disconnected
+    /// without a release, or has returned it; unless it was removed meanwhile, or only a newer version is required.
     pub(in crate::core) fn owe_again(&mut self, id: u32, object: u32, was_unread: bool, fx: &mut impl Effects) {
         let (sequence, state) = {
             let entry = &self.objects[object];
@@ -156,7 +156,7 @@ impl ObjectExchange {
                 ObjectState::Visible | ObjectState::Superseded if requirement.group.is_some() => {
                     self.asked.interests.wait_again(id, sequence);
                 }
-                // Nobody is owed what was never visible.
+                // No requirement is owed an object that was never visible.
                 ObjectState::Staged | ObjectState::Dropped => {}
                 ObjectState::Visible | ObjectState::Superseded => {
                     let reader = reader.filter(|_| !owed.queued);
@@ -209,8 +209,8 @@ impl ObjectExchange {
         }
     }
 
-    /// Ends a requirement: it is owed nothing any more, and whoever receives through it goes on without it. Its client's
-    /// request, if it has one, is the caller's to settle. Gives the number of objects that it was still owed.
+    /// Ends a requirement: it is owed nothing any longer, and its reader continues without it. The caller settles its
+    /// client's request, if it has one. Returns the number of objects that it was still owed.
     pub(in crate::core) fn retract(&mut self, id: u32, why: &str, fx: &mut impl Effects) -> u64 {
         let Some(requirement) = self.asked.interests.requirement_mut(id) else {
             return 0;
@@ -245,14 +245,14 @@ impl ObjectExchange {
             self.settle_in_turn(object, fx);
         }
         self.asked.interests.requirements.remove(id);
-        // Offers that wait for what is owed may be owed to one less.
+        // Offers may wait for requirements to be owed less.
         self.memory.came_free |= !self.memory.stalled.is_empty();
         self.asked.watch_no_more(&mut self.memory, id);
         self.drop_interest(id);
         count as u64
     }
 
-    /// A requirement that has ended is owed one object less. Whether it is owed more.
+    /// Releases the next object of an ended requirement. Returns whether there are more.
     pub(in crate::core) fn disown_next(&mut self, disowned: &mut DisownedObjects, fx: &mut impl Effects) -> bool {
         let Some((_, owed)) = disowned.0.pop_first() else {
             self.memory.came_free |= !self.memory.stalled.is_empty();
@@ -266,7 +266,7 @@ impl ObjectExchange {
         true
     }
 
-    /// A requirement that is about to end is owed so many objects less.
+    /// Subtracts objects that a requirement about to end is owed.
     pub(in crate::core) fn owe_less(&mut self, id: u32, count: usize, fx: &mut impl Effects) {
         let owed = self
             .asked
@@ -281,7 +281,8 @@ impl ObjectExchange {
         self.memory.came_free |= !self.memory.stalled.is_empty();
     }
 
-    /// Requirements that wait for an object which has gone are told; those that hold it go on holding it.
+    /// Sends gaps of a removed object to the requirements that wait for it; those that have delivered it are
+    /// unaffected.
     pub(in crate::core) fn gap_requirements(&mut self, object: u32, reason: &'static str, fx: &mut impl Effects) {
         for id in self.asked.interests.claimants(&self.objects, object) {
             if self.asked.interests.waits_for(&self.objects, id, object) {
@@ -295,7 +296,7 @@ impl ObjectExchange {
         self.asked.disappoint(&self.objects, id, &[object], reason, fx);
     }
 
-    /// Requirements for newest versions only give up what was superseded before they received it.
+    /// Ends the claims of requirements for newest versions to a superseded object that they have not received.
     pub(in crate::core) fn drop_superseded_claims(&mut self, object: u32) {
         if self.objects[object].owed == 0 {
             return;
@@ -311,7 +312,7 @@ impl ObjectExchange {
 }
 
 impl ClientRequests {
-    /// A new requirement is owed an object that was there before.
+    /// Owes a new requirement an object that was visible before.
     pub(in crate::core) fn owe_from_the_start(&mut self, objects: &mut ObjectTable, id: u32, object: u32) {
         let sequence = self.owe(objects, id, object);
         if self.interests.group_ref(id).is_some() {

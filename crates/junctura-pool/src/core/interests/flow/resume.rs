@@ -1,4 +1,4 @@
-//! Follows that go on where an earlier one was.
+//! Follows that resume from the cursor of an earlier one.
 
 use junctura_model::selector::SelectorSet;
 use junctura_model::version::{Cursor, Phase};
@@ -11,18 +11,18 @@ use crate::core::objects::table::ObjectTable;
 use crate::core::objects::tombstone::MissedObjects;
 
 impl ObjectTable {
-    /// Reads a cursor of this incarnation.
+    /// Parses a cursor of this incarnation.
     ///
     /// # Errors
-    /// `Expired` for one of another.
+    /// `Expired` for one of another incarnation.
     pub(in crate::core) fn own_cursor(&self, text: &str) -> Result<Cursor> {
         let cursor: Cursor = text.parse()?;
         if cursor.incarnation == self.config.incarnation {
             return Ok(cursor);
         }
         let cause = format!(
-            "it belongs to incarnation {} of the server, this is {}: what was visible there is gone, and what came after version \
-             {} was not given; follow anew",
+            "it belongs to incarnation {} of the server, this is {}: its objects no longer exist, and later ones than version \
+             {} were not delivered; follow without a cursor",
             cursor.incarnation,
             self.config.incarnation,
             cursor.version()
@@ -30,8 +30,8 @@ impl ObjectTable {
         Err(Error::new(Code::Expired, format!("cursor {text}"), cause))
     }
 
-    /// What a follow that had come to `cursor` is still to be given: the rest of its first phase, what became visible
-    /// since, and what became visible since and is gone already.
+    /// Returns the objects that a follow resumed from `cursor` has yet to receive: the rest of its first phase, objects
+    /// that became visible since, and gaps of objects that became visible since and are removed already.
     pub(in crate::core) fn resume(
         &mut self,
         clients: &mut ClientTable,

@@ -1,4 +1,4 @@
-//! Requirements and clients that keep others waiting are found and broken.
+//! Requirements and clients that block others are found and broken.
 
 use junctura_model::{Code, Error};
 use junctura_wire::body::events;
@@ -16,17 +16,17 @@ use crate::core::memory::shortage::MemoryShortage;
 use crate::core::objects::table::ObjectTable;
 use crate::{BrokenRequirement, Effects};
 
-/// How long a requirement that is stuck, but keeps nothing, is left alone before it is looked at again.
+/// The pause before a stuck requirement that keeps nothing is checked again.
 const LOOK_AGAIN: Nanoseconds = 1_000_000_000;
 
-/// The timer for the next look; requirements have those of smaller numbers.
+/// The timer of the next check; timers of requirements have smaller numbers.
 const LOOK: u64 = u64::MAX;
 
 impl Core {
-    /// Breaks one requirement that is made to break, if it is time to.
+    /// Breaks one requirement that breaks on full, if it is due.
     pub(in crate::core) fn break_on_full(&mut self, fx: &mut impl Effects) -> bool {
         while let Some(id) = self.exchange.asked.interests.breakers.over_quota.pop_last() {
-            // What follows in the same event may have brought it below again.
+            // A later part of the same event may have reduced it below its quota.
             let over = self
                 .exchange
                 .asked
@@ -39,10 +39,11 @@ impl Core {
             }
         }
         let (memory, interests) = (&self.exchange.memory, &self.exchange.asked.interests);
+        if interests.breakers.on_full.is_empty() {
+            return false;
+        }
         let is_behind = self.exchange.is_behind();
-        let is_full =
-            memory.somebody_waits_in_vain(is_behind) || memory.somebody_lacks(is_behind, MemoryShortage::Records);
-        if interests.breakers.on_full.is_empty() || !is_full {
+        if !memory.somebody_waits_in_vain(is_behind) && !memory.somebody_lacks(is_behind, MemoryShortage::Records) {
             return false;
         }
         let keeps = |id: u32| {
@@ -56,7 +57,7 @@ impl Core {
         true
     }
 
-    /// Breaks those that are stuck, until nobody waits any more.
+    /// Breaks stuck requirements until no client waits any longer.
     pub(in crate::core) fn break_stuck(&mut self, fx: &mut impl Effects) {
         self.exchange.memory.watch.looks = None;
         self.report_stuck(fx);
@@ -174,13 +175,12 @@ impl Core {
 }
 
 impl PayloadMemory {
-    /// Somebody waits for memory, and it does not come from the file tier either, nor from what is on its way out, nor from what
-    /// a store has.
+    /// Whether a client waits for memory that neither the file tier, nor pending removals, nor eviction will free.
     pub(in crate::core) fn somebody_waits_in_vain(&self, is_behind: bool) -> bool {
         self.somebody_waits_for_memory() && !self.is_spilling() && !is_behind && !self.eviction.has_spare()
     }
 
-    /// The same for what else an offer may wait for, which no payload makes room for that moves to the file tier.
+    /// The same for other resources that an offer may wait for: spilling frees none of them.
     pub(in crate::core) fn somebody_lacks(&self, is_behind: bool, shortage: MemoryShortage) -> bool {
         let waits_in_vain = || self.stalled.wait_for(shortage) && !is_behind;
         match shortage {
@@ -190,7 +190,7 @@ impl PayloadMemory {
         }
     }
 
-    /// While somebody waits for memory, the time is watched at which the next requirement may be stuck.
+    /// Schedules the time at which the next requirement may be stuck, while a client waits for memory.
     pub(in crate::core) fn watch_for_stuck(
         &mut self,
         asked: &mut ClientRequests,
@@ -200,7 +200,7 @@ impl PayloadMemory {
         if self.somebody_waits_for_memory() {
             if self.watch.waits_since.is_none() {
                 self.watch.waits_since = Some(asked.timers.now);
-                // What clients sent while nobody waited says nothing of what they have read since.
+                // Requests that clients sent while no client waited do not show that they have read the recall since.
                 for recall in self.recalled.values_mut() {
                     recall.heard = None;
                 }
@@ -268,8 +268,8 @@ impl ClientRequests {
         );
     }
 
-    /// A client that held as much as it may has released something: the broken requirements that it reads are whole, unless
-    /// a release of what came through them is still to come.
+    /// Makes the broken requirements that a client reads whole after it had reached its maximum of held objects and has
+    /// released one, unless it has yet to release objects that they delivered.
     pub(in crate::core) fn revive_paused(&mut self, client: u32, fx: &mut impl Effects) {
         let Some(state) = self.clients.get(client).filter(|state| !state.paused.is_empty()) else {
             return;
@@ -283,7 +283,8 @@ impl ClientRequests {
         }
     }
 
-    /// Nobody holds what came through a broken requirement, and somebody reads it: nothing else would make it whole.
+    /// Makes a broken requirement whole if no client holds an object that it delivered, and it has a reader: no release
+    /// would make it whole.
     pub(in crate::core) fn revive_if_free(&mut self, id: u32, fx: &mut impl Effects) {
         let is_free = |one: &RequirementState| one.broken.is_some() && one.is_read() && !one.is_forfeiting();
         if self.interests.requirement_ref(id).is_some_and(is_free) {
@@ -291,7 +292,7 @@ impl ClientRequests {
         }
     }
 
-    /// The readers of a requirement do something.
+    /// Records an action of a requirement's readers.
     pub(in crate::core) fn note_progress(&mut self, id: u32, fx: &mut impl Effects) {
         let now = self.timers.now;
         let Some(requirement) = self.interests.requirement_mut(id) else {

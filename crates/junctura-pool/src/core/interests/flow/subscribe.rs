@@ -1,4 +1,4 @@
-//! Who is told of what happens.
+//! Events for subscriptions.
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::Reply;
@@ -23,7 +23,7 @@ const OF_OTHERS: u32 = events::JOINED
     | events::COMPLETED
     | events::ABORTED;
 
-/// What an event is about that is not about an object.
+/// The subject of an event that is not about an object.
 enum EventSubject<'a> {
     Client(u32),
     Requirement(u32),
@@ -69,7 +69,7 @@ impl ClientRequests {
         Ok(())
     }
 
-    /// Something happened to an object that matches a subscription.
+    /// Sends an event of a matching object to a subscription.
     pub(in crate::core) fn tell_subscription(
         &mut self,
         objects: &ObjectTable,
@@ -106,7 +106,7 @@ impl ClientRequests {
         self.count.events += u64::from(self.interests.tell(id, happened, fx));
     }
 
-    /// An object has just left the sight of readers.
+    /// Sends the event of an object that was just hidden from readers.
     pub(in crate::core) fn tell_about_removal(&mut self, objects: &ObjectTable, object: u32, fx: &mut impl Effects) {
         let entry = &objects[object];
         let event = match entry.state {
@@ -121,12 +121,12 @@ impl ClientRequests {
         let location = entry.archived.as_ref().and_then(|archived| archived.place.clone());
         let place = ArchiveState {
             location: location.as_deref(),
-            reason: "it is archived, and memory was short",
+            reason: "evicted: it is archived, and memory was short",
         };
         self.tell_about_object_where(objects, object, event, place, fx);
     }
 
-    /// Something happened to an object that was offered before.
+    /// Sends an event of an earlier object.
     pub(in crate::core) fn tell_about_object(
         &mut self,
         objects: &ObjectTable,
@@ -137,7 +137,7 @@ impl ClientRequests {
         self.tell_about_object_where(objects, object, event, ArchiveState::default(), fx);
     }
 
-    /// The same, and where it lies now, or why not.
+    /// Sends the same event with the object's place in a store, or the reason why it is not archived.
     pub(in crate::core) fn tell_about_object_where(
         &mut self,
         objects: &ObjectTable,
@@ -158,12 +158,12 @@ impl ClientRequests {
         }
     }
 
-    /// A client joined or left; one that was never let in did neither.
+    /// Sends the event that a client joined or left; a client that was never admitted has none.
     pub(in crate::core) fn tell_about_client(&mut self, client: u32, event: u32, reason: &str, fx: &mut impl Effects) {
         self.tell_watchers(event, Some(client), reason, &EventSubject::Client(client), fx);
     }
 
-    /// A requirement with a name was made, or ends; or one is broken.
+    /// Sends the event that a named requirement was made or ends, or that one is broken.
     pub(in crate::core) fn tell_about_requirement(
         &mut self,
         requirement: u32,
@@ -175,7 +175,7 @@ impl ClientRequests {
         self.tell_watchers(event, by, reason, &EventSubject::Requirement(requirement), fx);
     }
 
-    /// A bundle became visible, or was aborted.
+    /// Sends the event that a bundle became visible, or was aborted.
     pub(in crate::core) fn tell_about_bundle(
         &mut self,
         bundle: Option<BundlePeer<'_>>,
@@ -189,7 +189,7 @@ impl ClientRequests {
         }
     }
 
-    /// Tells an event that is not about an object to those who want to hear of it: who did it, why, and what it is about.
+    /// Sends an event that is not about an object to its subscriptions: the actor, the reason, and the subject.
     fn tell_watchers(
         &mut self,
         event: u32,
@@ -213,7 +213,7 @@ impl ClientRequests {
         }
     }
 
-    /// What an event is about, while that is known.
+    /// Returns the subject of an event, while it is known.
     fn happened<'a>(&'a self, about: &'a EventSubject<'_>) -> Option<EventBody<'a>> {
         match about {
             &EventSubject::Client(client) => self.clients.wire_peer(client).map(|_| EventBody::default()),
@@ -234,7 +234,7 @@ impl ClientRequests {
         }
     }
 
-    /// Whether this is a subscription to an event, and is read.
+    /// Whether this is a subscription to an event, and its client reads.
     pub(in crate::core) fn hears(&mut self, id: u32, event: u32, fx: &mut impl Effects) -> bool {
         let is_asked_for = matches!(self.interests.get(id),
             Some(StandingInterest::Subscription(subscription)) if subscription.events & event != 0);
@@ -252,7 +252,7 @@ impl ClientRequests {
         let cause = if unread > limit {
             format!("{limit} bytes of events were not read")
         } else if unread > FAIR_BYTES && fx.backlog_bytes_of_all() > limit_of_all {
-            format!("clients have not read {limit_of_all} bytes together, and {unread} of them are this client's")
+            format!("clients have not read {limit_of_all} bytes together, {unread} by this client alone")
         } else {
             return false;
         };

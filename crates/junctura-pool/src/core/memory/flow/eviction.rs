@@ -1,4 +1,4 @@
-//! Archived objects leave when memory is short.
+//! Eviction of archived objects when memory is short.
 
 use crate::Effects;
 use crate::core::exchange::ObjectExchange;
@@ -6,7 +6,7 @@ use crate::core::memory::spare::is_spare_still;
 use crate::core::objects::object::RemovalReason;
 
 impl ObjectExchange {
-    /// Lets one object go that a store has, if memory is short.
+    /// Evicts one archived object, if memory is short.
     pub(in crate::core) fn make_room(&mut self, fx: &mut impl Effects) -> bool {
         if !self.memory.somebody_waits_for_room() {
             self.memory.eviction.left_bytes = 0;
@@ -30,7 +30,7 @@ impl ObjectExchange {
         true
     }
 
-    /// The same, in the file tier, if that is full.
+    /// The same in the file tier, if it is full.
     pub(in crate::core) fn make_room_in_file(&mut self, fx: &mut impl Effects) -> bool {
         if !self.memory.is_tier_full() {
             return false;

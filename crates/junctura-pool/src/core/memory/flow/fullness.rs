@@ -4,7 +4,7 @@ use crate::core::clients::requests::ClientRequests;
 use crate::core::objects::table::ObjectTable;
 
 impl ClientRequests {
-    /// What else but payloads an offer may wait for, for people.
+    /// Describes, for people, the resources other than payload memory that an offer may wait for.
     pub(in crate::core) fn full_besides(&self, objects: &ObjectTable) -> String {
         let (records, budget) = (objects.record_bytes, objects.record_budget_bytes());
         let (owed, limit) = (self.interests.owed, self.config.limits.owed);

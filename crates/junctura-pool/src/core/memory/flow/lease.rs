@@ -1,4 +1,4 @@
-//! Memory for payloads: segments leased to producers, and what waits when there is none.
+//! Memory for payloads: segments leased to producers, and the queue of leases.
 
 use junctura_memory::ledger::{LeaseRefusal, RefusalReason};
 use junctura_model::{Code, Error, Result};
@@ -19,13 +19,13 @@ use crate::core::memory::payload::PayloadMemory;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
-    /// Whether no lease may pass the first one that waits; for the judge of the simulation.
+    /// Whether no lease may pass the first waiting one; for the checks of the simulation.
     #[must_use]
     pub fn first_lease_blocks(&self) -> bool {
         !self.exchange.memory.waiting_leases.may_be_passed()
     }
 
-    /// Memory may have come free: leases and offers that wait are served in their order; smaller leases pass one that there is no memory for.
+    /// Serves leases and offers that wait for memory, in order; smaller leases pass one that does not fit.
     pub(in crate::core) fn serve_waiting(&mut self, fx: &mut impl Effects) {
         self.exchange.memory.refuse_leases_in_vain(
             &mut self.exchange.asked,
@@ -50,7 +50,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// Leases a segment, if there is memory for one. Gives its bytes.
+    /// Leases a segment, if there is memory for one. Returns its bytes.
     pub(in crate::core) fn grant(
         &mut self,
         client: u32,
@@ -73,7 +73,7 @@ impl ObjectExchange {
         Ok(Some(grant.bytes))
     }
 
-    /// Says what fills the pool.
+    /// Returns the error that describes what fills the pool.
     pub(in crate::core) fn pool_full(&self, payload_bytes: u64) -> Error {
         let (limits, counters) = (self.memory.ledger.limits(), self.memory.ledger.counters());
         self.described(LeaseRefusal {
@@ -132,7 +132,7 @@ impl ObjectExchange {
         {
             return Err(full);
         }
-        // What a store has leaves first.
+        // Archived objects are evicted first.
         if lease.timeout_ms == Some(0) && !self.memory.has_spare(&mut self.objects) {
             return Err(self.pool_full(lease.payload_bytes));
         }
@@ -163,7 +163,8 @@ impl ObjectExchange {
         Ok(())
     }
 
-    /// Answers a lease that waits, if there is memory for it or it can only fail. Gives the bytes that it got; `None`: it still waits.
+    /// Answers a waiting lease, if there is memory for it or it can only fail. Returns its bytes; `None`: it still
+    /// waits.
     pub(in crate::core) fn serve_lease(&mut self, turn: u64, fx: &mut impl Effects) -> Option<u64> {
         let lease = self.memory.waiting_leases.get(turn)?;
         let (client, request, payload_bytes) = (lease.client, lease.request, lease.payload_bytes);
@@ -208,10 +209,10 @@ impl PayloadMemory {
         Ok(())
     }
 
-    /// The first lease that waits has kept others waiting for as long as it may: it waits behind them now.
+    /// Moves the first waiting lease, which has blocked others for as long as it may, behind them.
     pub(in crate::core) fn put_first_lease_last(&mut self, clients: &mut ClientTable) {
         if self.waiting_leases.may_be_passed() {
-            // It is another one.
+            // The first lease has changed.
             return;
         }
         if let Some(turn) = self.waiting_leases.put_first_last()
@@ -223,7 +224,7 @@ impl PayloadMemory {
         }
     }
 
-    /// Leases for members of bundles wait no more when only bundles fill the memory.
+    /// Refuses leases for members of bundles when only bundles fill the memory.
     pub(in crate::core) fn refuse_leases_in_vain(
         &mut self,
         asked: &mut ClientRequests,

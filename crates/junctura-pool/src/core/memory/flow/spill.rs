@@ -1,4 +1,4 @@
-//! Payloads move to the file tier.
+//! Moves of payloads to the file tier.
 
 use junctura_model::Result;
 use junctura_wire::body::events;
@@ -11,7 +11,7 @@ use crate::core::memory::spill::TierState;
 use crate::core::objects::object::PayloadLocation;
 
 impl Core {
-    /// The file tier has written a payload and says its checksum (CRC-32C), or could not.
+    /// Takes the result of writing a payload to the file tier: its checksum (CRC-32C), or the error.
     pub fn spilled(&mut self, now: Nanoseconds, job: u32, outcome: Result<u32>, fx: &mut impl Effects) {
         self.exchange.begin(now);
         let Some(done) = self
@@ -52,7 +52,7 @@ impl Core {
 }
 
 impl ObjectExchange {
-    /// An object's payload lies in the file from now on.
+    /// Moves an object's payload to the file tier.
     pub(in crate::core) fn move_out(&mut self, id: u32, at: u64, checksum: u32, fx: &mut impl Effects) {
         let object = &mut self.objects[id];
         object.leaving = TierState::No;
@@ -63,7 +63,7 @@ impl ObjectExchange {
         if is_staged {
             self.bundles.pin(&self.memory, from, length, false);
             self.bundles.pin(&self.memory, to, length, true);
-            // Others may wait for what only its bundle could free now.
+            // Others may wait for memory that only its bundle could free now.
             self.memory.came_free = true;
         }
         self.memory.vacate(

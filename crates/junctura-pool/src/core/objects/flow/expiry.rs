@@ -1,12 +1,12 @@
-//! Objects whose time is over leave.
+//! Removal of expired objects.
 
 use crate::Effects;
 use crate::core::exchange::ObjectExchange;
 use crate::core::objects::object::RetainedUntil;
 
 impl ObjectExchange {
-    /// Objects whose time is over go, unless a requirement is owed them: as many as may go in one event. The others are out
-    /// of sight ([`crate::core::deferred`]).
+    /// Removes objects whose time is over, unless a requirement is owed them: as many as one event may remove. The
+    /// others are hidden ([`crate::core::deferred`]).
     pub(in crate::core) fn expire_due(&mut self, fx: &mut impl Effects) {
         self.memory.freed.gathers = true;
         while self

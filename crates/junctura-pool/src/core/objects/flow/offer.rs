@@ -1,4 +1,4 @@
-//! Offers: an object comes in, is checked, becomes visible whole, and is given to everyone who wants it.
+//! Offers: an object is received, checked, made visible as a whole, and delivered to all matching interests.
 
 use junctura_model::{Code, Error, RecordRef, Result, SameKey};
 use junctura_wire::Reply;
@@ -24,8 +24,8 @@ use crate::core::objects::retention_by_name::RetentionByName;
 use crate::core::objects::table::ObjectTable;
 
 impl Core {
-    /// What is wrong with an offer in itself is said at once, also where it would have to wait. `bundle` is the request of the
-    /// client that has its bundle open, if it is for one.
+    /// Handles an offer. An invalid offer fails at once, even where it would have to wait. `bundle` is the request of
+    /// the client that has its bundle open, if the offer is for one.
     pub(in crate::core) fn offer(
         &mut self,
         client: u32,
@@ -85,7 +85,7 @@ impl Core {
         }
     }
 
-    /// Memory has come free: offers that waited for it are taken up, each client's in their order.
+    /// Resumes offers that waited for memory, each client's in their order.
     pub(in crate::core) fn serve_waiting_offers(&mut self, client: u32, fx: &mut impl Effects) {
         while let Some(offer) = self
             .exchange
@@ -149,14 +149,14 @@ impl ObjectExchange {
         if let (Ok(_), Some(state)) = (&taken, self.asked.clients.get_mut(client)) {
             state.accepted += 1;
         }
-        // Before the next offer of the same event, which may be of the same key.
+        // Before the next offer of the same event, which may have the same key.
         if self.retention.has_news() {
             self.let_unneeded_go(fx);
         }
         taken
     }
 
-    /// Makes an object visible, or says why not; when it fails, nothing has changed.
+    /// Makes an object visible; if it fails, nothing has changed.
     pub(in crate::core) fn publish(
         &mut self,
         client: u32,
@@ -192,7 +192,7 @@ impl ObjectExchange {
             .memory
             .occupy(&mut self.objects, client, &head, head.flags.get(), inline)?;
 
-        // Only now: what was known of the key may have made room for the record.
+        // Only now: the earlier tombstone of the key may have been forgotten to make room for the record.
         if let Some(earlier) = self.objects.find_key(identity.key) {
             self.supersede(earlier, fx);
         }
@@ -211,7 +211,7 @@ impl ObjectExchange {
         Ok(OfferOutcome { object: id, sequence })
     }
 
-    /// An object that has its number is visible from now on: it is filed, counted, and given to those who want it.
+    /// Makes an object that has its number visible: it is indexed, counted, and delivered to matching interests.
     pub(in crate::core) fn appear(&mut self, id: u32, keep: ObjectRetention, fx: &mut impl Effects) {
         let object = &self.objects[id];
         let (key, sequence, length, client) = (object.key, object.sequence, object.length, object.producer);
@@ -236,14 +236,14 @@ impl ObjectExchange {
         self.memory.may_be_spilled(&mut self.objects, id);
     }
 
-    /// Who wants the new object gets it.
+    /// Delivers a new object to all matching interests.
     pub(in crate::core) fn announce(&mut self, id: u32, fx: &mut impl Effects) {
         let mut matched = std::mem::take(&mut self.asked.interests.matched);
         matched.clear();
         let object = &self.objects[id];
         let schema = usize::from(object.schema);
         self.asked.interests.matching[schema].matches(object.record(), &mut matched);
-        // A requirement is owed the object before anything is delivered through it.
+        // Requirements are owed the object before it is delivered through them.
         if !self.asked.interests.requirements.is_empty() {
             let mut others = 0;
             for at in 0..matched.len() {
@@ -263,7 +263,7 @@ impl ObjectExchange {
         self.asked.interests.matched = matched;
     }
 
-    /// A newer version of the same key takes the place of `earlier`.
+    /// Replaces `earlier` by a newer version of the same key.
     pub(in crate::core) fn supersede(&mut self, earlier: KeyEntry, fx: &mut impl Effects) {
         let earlier = match earlier {
             KeyEntry::Object(id) => id,
@@ -304,7 +304,7 @@ impl ObjectExchange {
 }
 
 impl DurableOffers {
-    /// An offer is answered; one that is durable, once more when what it made visible is archived.
+    /// Answers an offer; a durable one is answered again when its objects are archived.
     pub(in crate::core) fn acknowledge(
         &mut self,
         asked: &mut ClientRequests,
@@ -326,7 +326,7 @@ impl DurableOffers {
 }
 
 impl ClientTable {
-    /// Whether an offer is one, whatever else there is in the pool.
+    /// Checks whether an offer is valid, independent of the contents of the pool.
     pub(in crate::core) fn examine(
         &self,
         objects: &ObjectTable,
@@ -345,7 +345,7 @@ impl ClientTable {
         Ok(ExaminedOffer { identity, keep })
     }
 
-    /// How long an offer, or else its schema, says that the object stays; the record is one of the schema.
+    /// Returns the retention that an offer, or else its schema, sets; the record is one of the schema.
     pub(in crate::core) fn keep(
         &self,
         retention: &RetentionByName,
@@ -379,7 +379,7 @@ impl ClientTable {
 }
 
 impl ObjectTable {
-    /// Puts an object into the table; nobody sees it yet.
+    /// Adds an object to the table; it is not visible yet.
     pub(in crate::core) fn insert_object(
         &mut self,
         retention: &mut RetentionByName,
@@ -414,8 +414,8 @@ impl ObjectTable {
             watchers: 0,
             is_indexed: false,
         }) as u32;
-        // Only now: what was written on the way to other places would have to arrive there before the object could move to
-        // its own.
+        // Only now: data written before in other places would have to reach memory before the object could move to its
+        // own place.
         self.weigh_object(record);
         let object = &mut self.table[id as usize];
         object.record = self.spare.filled(record);
@@ -429,7 +429,7 @@ impl ObjectTable {
 }
 
 impl PayloadMemory {
-    /// The first waiting offer of a client waits for this.
+    /// Records the resource that the first waiting offer of a client waits for.
     pub(in crate::core) fn stall(
         &mut self,
         timers: &TimerQueue,

@@ -5,8 +5,8 @@ use crate::core::exchange::ObjectExchange;
 use crate::core::objects::object::{ObjectState, RemovalReason, RetainedUntil};
 
 impl ObjectExchange {
-    /// Lets an object go as far as nothing keeps it: out of sight when its retention has ended, out of memory when nobody
-    /// holds it or is owed it, out of mind when no reader has yet to be told.
+    /// Frees as much of an object as nothing keeps: it is hidden when its retention has ended, its payload is freed
+    /// when no client holds it or is owed it, and it is forgotten when no reader has yet to be notified.
     pub(in crate::core) fn settle(&mut self, id: u32, fx: &mut impl Effects) {
         let Some(object) = self.objects.get(id) else {
             return;
@@ -27,7 +27,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Takes an object out of sight. Requirements that are owed it and have not received it get a gap.
+    /// Hides an object. Requirements that are owed it and have not received it get a gap.
     pub(in crate::core) fn remove(&mut self, id: u32, why: RemovalReason, fx: &mut impl Effects) {
         self.hide(id, ObjectState::Gone(why));
         self.asked.tell_about_removal(&self.objects, id, fx);
@@ -43,7 +43,7 @@ impl ObjectExchange {
         self.settle(id, fx);
     }
 
-    /// Takes an object out of the listing; its key still stands for it, which the caller sees to.
+    /// Removes an object from the listing; its key entry remains, and the caller handles it.
     pub(in crate::core) fn hide(&mut self, id: u32, state: ObjectState) {
         let object = &mut self.objects[id];
         object.state = state;

@@ -1,4 +1,4 @@
-//! Objects end their wait for names.
+//! The end of objects' wait for absent names.
 
 use junctura_model::{Code, Consumers, Error, Result};
 use junctura_wire::Reply;
@@ -16,8 +16,8 @@ use crate::core::objects::retention_by_name::RetentionByName;
 use crate::core::objects::table::ObjectTable;
 
 impl ObjectExchange {
-    /// When an event is over: objects wait no more for names that stand since, and those go that no requirement is owed and
-    /// nothing else keeps.
+    /// At the end of an event: objects stop waiting for names that requirements have taken, and those that neither a
+    /// requirement nor anything else keeps are removed.
     pub(in crate::core) fn let_unneeded_go(&mut self, fx: &mut impl Effects) {
         let names = std::mem::take(&mut self.retention.came);
         if !names.is_empty() {
@@ -29,7 +29,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Looks at the next few of very many objects, by their places in the table. Whether there are more.
+    /// Scans the next few of very many slots of the table. Returns whether there are more.
     pub(in crate::core) fn await_next(&mut self, coming: &mut AwaitedNames, fx: &mut impl Effects) -> bool {
         const AT_ONCE: usize = 16;
         let next = coming.places.start;
@@ -45,7 +45,7 @@ impl ObjectExchange {
 }
 
 impl RetentionByName {
-    /// Numbers the names that a client's offers may be retained for.
+    /// Numbers a set of names that a client's offers may be retained for.
     pub(in crate::core) fn number_consumers(
         &mut self,
         asked: &mut ClientRequests,
@@ -111,7 +111,7 @@ impl RetentionByName {
     }
 }
 
-/// Whether a requirement is owed all that was there when it was made: then its name has come.
+/// Whether a requirement is owed all objects that were visible when it was made: then its name is taken.
 fn has_begun(interests: &Slab<StandingInterest>, id: u32) -> bool {
     matches!(interests.get(id as usize), Some(StandingInterest::Requirement(one)) if one.has_begun())
 }

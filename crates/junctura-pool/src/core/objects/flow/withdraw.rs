@@ -1,4 +1,5 @@
-//! Withdraw and withdraw-all: objects are taken out of the pool, after every requirement that was owed them has had them.
+//! Withdraw and withdraw-all: objects are removed from the pool, after every requirement that was owed them has
+//! released them.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +46,11 @@ impl Core {
             Err(_) => {}
         }
         if objects.is_empty() {
-            return Err(Error::new(Code::NotFound, text, "nothing of this key is in the pool"));
+            return Err(Error::new(
+                Code::NotFound,
+                text,
+                "no object with this key is in the pool",
+            ));
         }
         exchange.take_out(client, request, objects, withdraw, fx)
     }
@@ -76,7 +81,7 @@ impl Core {
         self.exchange.take_out(client, request, objects, withdraw, fx)
     }
 
-    /// Frees the keys of objects that are gone: what is known of them is forgotten, as when it is too old.
+    /// Frees the keys of removed objects: their tombstones are forgotten, as when they are too old.
     pub(in crate::core) fn forget(
         &mut self,
         client: u32,
@@ -94,9 +99,9 @@ impl Core {
         Ok(())
     }
 
-    /// Takes out the next of very many objects. Whether something is left to do.
+    /// Withdraws the next of very many objects. Returns whether there is more to do.
     pub(in crate::core) fn take_out_next(&mut self, id: u32, of: (u32, u64), fx: &mut impl Effects) -> bool {
-        // Another one may have its number, where its client has cancelled it or gone.
+        // Another withdraw may have its number, if its client has cancelled it or disconnected.
         let withdrawal = self.exchange.withdrawals.table.get_mut(id as usize);
         let Some(withdrawal) = withdrawal.filter(|one| (one.client, one.request) == of) else {
             return false;
@@ -143,7 +148,7 @@ impl Core {
         true
     }
 
-    /// All of very many objects were looked at.
+    /// Ends the scan of very many objects.
     fn end_parts(&mut self, id: u32, fx: &mut impl Effects) {
         let Some(withdrawal) = self.exchange.withdrawals.table.get(id as usize) else {
             return;
@@ -215,7 +220,7 @@ impl ObjectExchange {
         }
         let waits = !withdrawal.waits.is_empty() && how.timeout_ms != Some(0);
         if waits {
-            // Before anything is taken out.
+            // Before any object is withdrawn.
             self.asked.clients.may_ask(client, request)?;
         }
         for object in free {
@@ -258,7 +263,7 @@ impl ObjectExchange {
         }
     }
 
-    /// Some requirements are not owed some objects any more: withdraws that waited only for them go on.
+    /// Continues withdraws after some requirements stopped being owed some objects, if they waited only for these.
     pub(in crate::core) fn finish_withdrawals(&mut self, fx: &mut impl Effects) {
         for object in std::mem::take(&mut self.withdrawals.unblocked) {
             let waiting = self.withdrawals.by_object.get(&object);
@@ -312,7 +317,8 @@ impl ObjectExchange {
 }
 
 impl WithdrawalQueue {
-    /// Takes out very many objects, one in each turn of the backlog. One that is asked for before its turn is still found.
+    /// Withdraws very many objects, one in each turn of the backlog. An object that is requested before its turn is
+    /// still found.
     pub(in crate::core) fn take_out_in_parts(
         &mut self,
         asked: &mut ClientRequests,
@@ -348,7 +354,7 @@ impl WithdrawalQueue {
 }
 
 impl ClientRequests {
-    /// The requirements that are owed an object.
+    /// Returns the requirements that are owed an object.
     fn blockers(&mut self, objects: &ObjectTable, object: u32) -> Vec<InterestId> {
         let claimants = self.interests.claimants(objects, object);
         claimants.into_iter().map(|id| self.interests.refer(id)).collect()
