@@ -189,7 +189,7 @@ kinds! {
     Forget = 31,
     /// Asks what waits, and why.
     Waits = 33,
-    /// Asks why an object is in memory, or gone.
+    /// Asks why an object is in memory, or was removed.
     Explain = 34,
     /// Asks what keeps memory.
     Keepers = 35,
@@ -236,7 +236,7 @@ kinds! {
     Packed = 86,
     /// A part of the requests that wait.
     Waiting = 88,
-    /// Why an object is in memory, or gone.
+    /// Why an object is in memory, or was removed.
     Explained = 89,
     /// A part of what keeps memory.
     Kept = 90,

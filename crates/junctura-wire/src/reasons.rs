@@ -1,4 +1,4 @@
-//! Reasons: why requests wait, why objects are in memory or gone, and what keeps memory.
+//! Reasons: why requests wait, why objects are in memory or were removed, and what keeps memory.
 //!
 //! The bodies of `Waits`, `Explain` and `Keepers` and of their answers. Every answer is bounded; the next part is asked for with the place
 //! that the last one returned, so the server keeps nothing for its readers. The same types are JSON for programs: the names of fields and
@@ -225,7 +225,7 @@ pub struct BundleReference {
     pub ends_in_ms: Option<u64>,
 }
 
-/// Asks why an object is in memory, or gone.
+/// Asks why an object is in memory, or was removed.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct ExplainRequest<'a> {
@@ -237,7 +237,7 @@ pub struct ExplainRequest<'a> {
     pub sequence: Option<u64>,
 }
 
-/// Why an object is in memory, or gone.
+/// Why an object is in memory, or was removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize)]
 #[cbor(map)]
 pub struct ExplainedObject {
@@ -298,10 +298,10 @@ pub struct ExplainedObject {
     /// Earlier versions that requirements keep.
     #[n(18)]
     pub kept_versions: u64,
-    /// Why it is gone: `withdrawn`, `expired` or `archived`.
+    /// Why it was removed: `withdrawn`, `expired` or `archived`.
     #[n(19)]
     pub reason: Option<String>,
-    /// How long it has been gone.
+    /// The time since it was removed.
     #[n(20)]
     pub gone_ms: Option<u64>,
 }
@@ -319,7 +319,7 @@ pub struct RetentionReason {
     /// When it ends.
     #[n(2)]
     pub ends_in_ms: Option<u64>,
-    /// Names that stand for no requirement yet.
+    /// Names without a requirement.
     #[n(3)]
     pub names: Vec<String>,
 }
@@ -398,7 +398,7 @@ pub struct MemoryKeepers {
     /// Bundles that are not visible and have most bytes; in the first part.
     #[n(5)]
     pub bundles: Vec<BundleReference>,
-    /// Names that objects are retained for, and that stand for no requirement yet; in the first part.
+    /// Names that objects are retained for, and that have no requirement yet; in the first part.
     #[n(6)]
     pub names: Vec<KeptForName>,
 }
@@ -413,10 +413,10 @@ pub struct MemoryUse {
     /// What it has taken.
     #[n(1)]
     pub used_bytes: u64,
-    /// Of it, segments.
+    /// Of these, segments.
     #[n(2)]
     pub segment_bytes: u64,
-    /// Of it, payloads that came inside messages.
+    /// Of these, payloads inside messages.
     #[n(3)]
     pub inline_bytes: u64,
     /// Slots that hold payloads.

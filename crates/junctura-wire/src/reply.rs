@@ -74,7 +74,7 @@ pub enum Reply<'a> {
     },
     /// A part of the requests that wait.
     Waiting(WaitsPage),
-    /// Why an object is in memory, or gone.
+    /// Why an object is in memory, or was removed.
     Explained(Box<ExplainedObject>),
     /// A part of what keeps memory.
     Kept(Box<MemoryKeepers>),

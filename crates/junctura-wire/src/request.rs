@@ -96,7 +96,7 @@ pub enum Request<'a> {
     Pack(PackBody<'a>),
     /// Asks what waits, and why.
     Waits(WaitsRequest),
-    /// Asks why an object is in memory, or gone.
+    /// Asks why an object is in memory, or was removed.
     Explain(ExplainRequest<'a>),
     /// Asks what keeps memory.
     Keepers(KeepersRequest),

@@ -1,4 +1,4 @@
-//! Reasons: why requests wait, why an object stays or is gone, and what keeps memory.
+//! Reasons: why requests wait, why an object stays or was removed, and what keeps memory.
 
 use junctura::Pending;
 use pyo3::exceptions::PyRuntimeError;
@@ -48,7 +48,7 @@ impl PyPool {
         document(py, &waits)
     }
 
-    /// Why an object is in memory, or why it is gone: its retention, the clients that hold it, the requirements that
+    /// Why an object is in memory, or why it was removed: its retention, the clients that hold it, the requirements that
     /// are owed it.
     ///
     /// Parameters
@@ -94,7 +94,7 @@ impl PyPool {
         document(py, &explained)
     }
 
-    /// What keeps memory: retention, requirements, clients that lease or hold it, bundles, and names that stand for no
+    /// What keeps memory: retention, requirements, clients that lease or hold it, bundles, and names without a
     /// requirement yet.
     ///
     /// Returns

@@ -1,11 +1,11 @@
 //! Unblocking: the change that the explanation of a wait names ends the wait, or moves it on to another cause.
 //!
 //! ```text
-//!   the steps of a run --> waits --pick one--> change the last link of its explanation --> is it gone, or explained otherwise? --.
+//!   the steps of a run --> waits --pick one--> change the last link of its explanation --> has it ended, or another cause? --.
 //!                           ^                                                                                                   |
 //!                           '---------------------------------------- until nothing waits <-------------------------------------'
 //! ```
-//! The changes come from outside the run: an object is offered that a demand matches, a requirement ends, a bundle gets its members,
+//! The changes are made from outside the run: an object is offered that a demand matches, a requirement ends, a bundle gets its members,
 //! memory is freed. The reference model has judged the steps before; it takes no part here.
 
 use std::sync::Arc;
@@ -25,15 +25,15 @@ use crate::world::{World, own_fault, spilled_checksum};
 
 /// Waits of one run that are judged.
 const JUDGED_MAX: u64 = 200;
-/// Turns of the server after which deferred work that goes on is a fault.
+/// Turns of the server after which unfinished deferred work is a fault.
 const TURNS_MAX: usize = 10_000;
 /// Times that pass while the server makes room.
 const PASSES_MAX: usize = 200;
 
-/// What came of a change.
+/// The outcome of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// The wait is to be gone, or explained otherwise.
+    /// The wait must have ended, or have another cause.
     Made,
     /// What was to be done waits itself.
     Waits,

@@ -1,4 +1,4 @@
-//! Why requests wait, why an object is in memory or gone, and what keeps memory.
+//! Why requests wait, why an object is in memory or was removed, and what keeps memory.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl Pool {
     }
 
     /// Returns why an object is in memory: its retention, the clients that hold it, and the requirements that are owed
-    /// it. For a key that is gone, returns the reason. Of several versions it is about the newest.
+    /// it. For a removed key, returns the reason. Of several versions it is about the newest.
     ///
     /// ```
     /// # use junctura::Pool;
@@ -112,7 +112,8 @@ impl Pool {
         }
         let target = key.resolve(&greeting.schemas, greeting.default_schema)?;
         if matches!(target, TargetBody::Selector(_)) {
-            let cause = "takes a key, such as {space=default}{}{name=a}; a list returns the keys that a selector matches";
+            let cause =
+                "takes a key, such as {space=default}{}{name=a}; a list returns the keys that a selector matches";
             return Err(Error::new(Code::InvalidArgument, "explain", cause));
         }
         let request = Request::Explain(reasons::ExplainRequest {
@@ -126,7 +127,7 @@ impl Pool {
     }
 
     /// Returns what keeps memory: retention, requirements, clients that lease or hold it, bundles, and names that
-    /// stand for no requirement yet. The sums are exact if nothing changes meanwhile: the server answers in parts.
+    /// have no requirement yet. The sums are exact if nothing changes meanwhile: the server answers in parts.
     ///
     /// ```
     /// # use junctura::Pool;

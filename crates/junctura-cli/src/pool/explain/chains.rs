@@ -1,4 +1,4 @@
-//! Chains: which client waits for which. A client waits for the readers of a requirement, for those who have a bundle open, and for clients.
+//! Chains: which client waits for which. A client waits for the readers of a requirement, for the clients that have a bundle open, and for other clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! `junctura explain` answers why: why a request waits, why nothing matches, why an object is in memory or gone, what fills memory.
+//! `junctura explain` answers why: why a request waits, why nothing matches, why an object is in memory or was removed, what fills memory.
 //!
 //! ```text
 //!  SELECTOR --list--> nothing: nearest_miss      something: object, for the first ones
@@ -38,7 +38,7 @@ const OBJECTS_MAX: usize = 10;
 /// Waits that are read.
 const WAITS_MAX: usize = 10_000;
 
-/// Explain why a request waits, why an object stays or is gone, and what fills memory
+/// Explain why a request waits, why an object stays or was removed, and what fills memory
 ///
 /// Without arguments, shows all requests that wait, the longest first, each with what it waits for: requirements and their readers,
 /// clients, bundles. Clients that wait for each other are named.

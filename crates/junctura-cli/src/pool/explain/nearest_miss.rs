@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::conditions::{conditions, parts};
 use super::words;
 
-/// Objects that are counted; of more, the text says so.
+/// Objects that are counted; of more, the text reports it.
 const COUNTED_MAX: u64 = 10_000;
 /// Values that are shown.
 const VALUES_SHOWN: usize = 12;

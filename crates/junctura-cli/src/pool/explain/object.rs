@@ -1,4 +1,4 @@
-//! Objects as text and as JSON: what keeps each in memory, or why it is gone.
+//! Objects as text and as JSON: what keeps each in memory, or why it was removed.
 
 use junctura::Result;
 use junctura::reasons::{ExplainedObject, ObjectHolder, RetentionReason};

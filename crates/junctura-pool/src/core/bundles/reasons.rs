@@ -1,4 +1,4 @@
-//! Bundles as reasons name them: why one is not visible, who has it open, and which one has a member.
+//! Bundles as reasons name them: why one is not visible, which clients have it open, and which one has a member.
 
 use std::cmp::Reverse;
 

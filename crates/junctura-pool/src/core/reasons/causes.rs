@@ -162,7 +162,7 @@ impl Core {
         WaitCause::on("offers", [on_client(client)])
     }
 
-    /// Returns what is to be archived, and who could archive it.
+    /// Returns the text of the awaited object or bundle, and the requirements that could archive it.
     pub(super) fn cause_of_durable(&self, awaited: AwaitedTree, budget: &mut LookBudget) -> (String, WaitCause) {
         let exchange = &self.exchange;
         let (what, object) = match awaited {

@@ -1,4 +1,4 @@
-//! Explain: why one object is in memory, or why it is gone.
+//! Explain: why one object is in memory, or why it was removed.
 
 use junctura_model::{Code, Error, Result};
 use junctura_wire::reasons::{ExplainRequest, ExplainedObject, ObjectHolder, OwedReason, RetentionReason};
@@ -17,7 +17,7 @@ enum KnownObject {
 }
 
 impl Core {
-    /// Returns why an object is in memory, or why it is gone.
+    /// Returns why an object is in memory, or why it was removed.
     ///
     /// # Errors
     /// `NotFound` for a key, or a version of it, of which nothing is known.

@@ -1,4 +1,4 @@
-//! Reasons: what waits, why an object is in memory or gone, and what keeps memory.
+//! Reasons: what waits, why an object is in memory or was removed, and what keeps memory.
 //!
 //! These requests read only. Each answer is bounded in rows looked at and in bytes; a reader asks for the next part with the place that the
 //! last answer returned, so nothing is kept for it here.
@@ -30,7 +30,7 @@ const LOOKS_MAX: usize = 4096;
 const LOOKS_EACH: usize = 512;
 /// Deliveries that are looked at for the holders of an object.
 const HELD_MAX: usize = 1 << 16;
-/// Things that one request is said to wait for.
+/// References of one request.
 const REFERENCES_MAX: usize = 5;
 /// Characters of a selector or a key.
 const TEXT_MAX: usize = 300;

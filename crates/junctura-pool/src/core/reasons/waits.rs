@@ -107,7 +107,7 @@ impl Core {
         })
     }
 
-    /// Returns nothing for a request that goes on without waiting: a follow, a subscription, a requirement, a list.
+    /// Returns nothing for a request that does not wait: a follow, a subscription, a requirement, a list.
     fn pending_that_waits(&self, client: u32, pending: &PendingAnswer, budget: &mut LookBudget) -> Option<KnownWait> {
         let exchange = &self.exchange;
         let known = |kind, what: &str, since, cause| {
