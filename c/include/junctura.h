@@ -552,7 +552,7 @@ int jct_retract(const jct_pool_t *pool, const char *name, uint64_t *owed);
 //
 // Options: kinds=(offered,withdrawn,...), the events (default: all): offered, withdrawn, expired, joined,
 // left, superseded, required, retracted, lapsed, broken, declined, missed, completed, aborted, spilled,
-// archived, unarchived. Errors: JCT_INVALID_SELECTOR, JCT_LIMIT_EXCEEDED.
+// archived, unarchived, stuck. Errors: JCT_INVALID_SELECTOR, JCT_LIMIT_EXCEEDED.
 int jct_subscribe(const jct_pool_t *pool,
                   const char *selector,
                   const char *options,

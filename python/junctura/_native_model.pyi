@@ -35,6 +35,7 @@ _Kind: TypeAlias = Literal[
     "spilled",
     "archived",
     "unarchived",
+    "stuck",
 ]
 
 @final

@@ -48,6 +48,8 @@ PRINTING = [
     ["timeline", "RUN", "--out", "-", "--python", "PYTHON"],
     ["pool", "stat"],
     ["pool", "stat", "--json"],
+    ["explain", "name=one"],
+    ["explain", "--memory"],
     ["schema", "list"],
     ["schema", "show", "mars"],
     ["schema", "check", "mars"],

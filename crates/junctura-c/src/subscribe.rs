@@ -67,7 +67,7 @@ impl SubscriptionState {
 ///
 /// Options: kinds=(offered,withdrawn,...), the events (default: all): offered, withdrawn, expired, joined,
 /// left, superseded, required, retracted, lapsed, broken, declined, missed, completed, aborted, spilled,
-/// archived, unarchived. Errors: JCT_INVALID_SELECTOR, JCT_LIMIT_EXCEEDED.
+/// archived, unarchived, stuck. Errors: JCT_INVALID_SELECTOR, JCT_LIMIT_EXCEEDED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jct_subscribe(
     pool: *const PoolHandle,

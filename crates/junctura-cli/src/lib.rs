@@ -53,6 +53,7 @@ enum TopCommand {
     Pool(pool::PoolCommandArguments),
     Store(store::StoreCommandArguments),
     Metrics(metrics::MetricsArguments),
+    Explain(pool::explain::ExplainArguments),
     Run(run::RunArguments),
     Timeline(timeline::TimelineArguments),
     Schema(model::schema::SchemaArguments),
@@ -70,7 +71,7 @@ enum TopCommand {
 /// The commands in the order of `junctura --help`, by task.
 const TASKS: [(&str, &[&str]); 5] = [
     ("Objects", &["put", "get", "ls", "watch", "wait-for", "cp"]),
-    ("Pools and stores", &["pool", "store", "metrics"]),
+    ("Pools and stores", &["pool", "store", "explain", "metrics"]),
     ("Workflows and products", &["run", "timeline"]),
     ("Schemas and arrays", &["schema", "layout", "weights"]),
     (
@@ -172,6 +173,7 @@ fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<()> 
         TopCommand::Pool(arguments) => pool::run(&arguments),
         TopCommand::Store(arguments) => store::run(&arguments, program),
         TopCommand::Metrics(arguments) => metrics::run(&arguments),
+        TopCommand::Explain(arguments) => pool::explain::run(&arguments),
         TopCommand::Run(arguments) => run::run(&arguments, program),
         TopCommand::Timeline(arguments) => timeline::run(&arguments, program),
         TopCommand::Schema(arguments) => model::schema::run(&arguments),

@@ -2,3 +2,4 @@
 
 mod fixed_seeds;
 mod races;
+mod reasons;

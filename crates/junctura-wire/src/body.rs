@@ -481,10 +481,12 @@ pub mod events {
     pub const ARCHIVED: u32 = 32768;
     /// An object could not be put into a store; it stays where it is.
     pub const UNARCHIVED: u32 = 65536;
+    /// A requirement has used half of the time after which it is broken.
+    pub const STUCK: u32 = 131_072;
     /// All events.
-    pub const ALL: u32 = 131_071;
+    pub const ALL: u32 = 262_143;
     /// Their names, in the order of their bits.
-    pub const NAMES: [&str; 17] = [
+    pub const NAMES: [&str; 18] = [
         "offered",
         "withdrawn",
         "expired",
@@ -502,6 +504,7 @@ pub mod events {
         "spilled",
         "archived",
         "unarchived",
+        "stuck",
     ];
 }
 

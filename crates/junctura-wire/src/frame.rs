@@ -189,6 +189,12 @@ kinds! {
     Forget = 31,
     /// Asks how many objects match.
     Tally = 32,
+    /// Asks what waits, and why.
+    Waits = 33,
+    /// Asks why an object is in memory, or was removed.
+    Explain = 34,
+    /// Asks what keeps memory.
+    Keepers = 35,
     /// Asks for the page of shared memory on which the server writes its numbers.
     Board = 36,
 
@@ -234,6 +240,12 @@ kinds! {
     Packed = 86,
     /// How many objects match.
     Tallied = 87,
+    /// A part of the requests that wait.
+    Waiting = 88,
+    /// Why an object is in memory, or was removed.
+    Explained = 89,
+    /// A part of what keeps memory.
+    Kept = 90,
     /// The page of the server's numbers, with its descriptor.
     BoardPage = 91,
 }

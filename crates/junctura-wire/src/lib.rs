@@ -13,6 +13,7 @@ pub mod body;
 pub mod fixed;
 pub mod frame;
 pub mod look;
+pub mod reasons;
 mod reply;
 mod request;
 pub mod rights;

@@ -11,6 +11,7 @@ use crate::fixed::{
 };
 use crate::frame::{FrameKind, WireFrame};
 use crate::look::TalliedBody;
+use crate::reasons::{ExplainedObject, MemoryKeepers, WaitsPage};
 use crate::request::{broken, cbor, frame, number, put, read};
 
 /// A server's reply, borrowed from the frame it arrived in (or from the server that is about to send it).
@@ -77,6 +78,12 @@ pub enum Reply<'a> {
     Tallied(TalliedBody<'a>),
     /// The page of the server's numbers; its descriptor accompanies the frame.
     BoardPage(BoardPageHead),
+    /// A part of the requests that wait.
+    Waiting(WaitsPage),
+    /// Why an object is in memory, or was removed.
+    Explained(Box<ExplainedObject>),
+    /// A part of what keeps memory.
+    Kept(Box<MemoryKeepers>),
 }
 
 /// A page of a list: objects one after the other, each a [`ListedHead`] and its record.
@@ -151,6 +158,9 @@ impl<'a> Reply<'a> {
             }
             FrameKind::Tallied => Self::Tallied(cbor(kind, body)?),
             FrameKind::BoardPage => Self::BoardPage(read(kind, body)?),
+            FrameKind::Waiting => Self::Waiting(cbor(kind, body)?),
+            FrameKind::Explained => Self::Explained(cbor(kind, body)?),
+            FrameKind::Kept => Self::Kept(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a reply")),
         })
     }
@@ -215,6 +225,9 @@ impl<'a> Reply<'a> {
             Self::Packed { .. } => FrameKind::Packed,
             Self::Tallied(_) => FrameKind::Tallied,
             Self::BoardPage(_) => FrameKind::BoardPage,
+            Self::Waiting(_) => FrameKind::Waiting,
+            Self::Explained(_) => FrameKind::Explained,
+            Self::Kept(_) => FrameKind::Kept,
         }
     }
 
@@ -254,6 +267,9 @@ impl<'a> Reply<'a> {
                 out.extend_from_slice(bytes);
             }
             Self::Tallied(body) => put(body, out),
+            Self::Waiting(body) => put(body, out),
+            Self::Explained(body) => put(body, out),
+            Self::Kept(body) => put(body, out),
         });
     }
 }

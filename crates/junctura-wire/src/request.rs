@@ -13,6 +13,7 @@ use crate::body::{
 use crate::fixed::{self, OfferHead, ReleasedHolding};
 use crate::frame::{FrameHeader, FrameKind, HEADER_BYTES, WireFrame};
 use crate::look::TallyRequest;
+use crate::reasons::{ExplainRequest, KeepersRequest, WaitsRequest};
 use crate::shape;
 
 /// A client's request, borrowed from the frame it arrived in (or from the caller that is about to send it).
@@ -98,6 +99,12 @@ pub enum Request<'a> {
     Tally(TallyRequest<'a>),
     /// Asks for the page of the server's numbers (`docs/formats/board.md`).
     Board,
+    /// Asks what waits, and why.
+    Waits(WaitsRequest),
+    /// Asks why an object is in memory, or was removed.
+    Explain(ExplainRequest<'a>),
+    /// Asks what keeps memory.
+    Keepers(KeepersRequest),
 }
 
 impl<'a> Request<'a> {
@@ -153,6 +160,9 @@ impl<'a> Request<'a> {
             FrameKind::Pack => Self::Pack(cbor(kind, body)?),
             FrameKind::Tally => Self::Tally(cbor(kind, body)?),
             FrameKind::Board => Self::Board,
+            FrameKind::Waits => Self::Waits(cbor(kind, body)?),
+            FrameKind::Explain => Self::Explain(cbor(kind, body)?),
+            FrameKind::Keepers => Self::Keepers(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a request")),
         })
     }
@@ -228,6 +238,9 @@ impl<'a> Request<'a> {
             Self::Pack(_) => FrameKind::Pack,
             Self::Tally(_) => FrameKind::Tally,
             Self::Board => FrameKind::Board,
+            Self::Waits(_) => FrameKind::Waits,
+            Self::Explain(_) => FrameKind::Explain,
+            Self::Keepers(_) => FrameKind::Keepers,
         }
     }
 
@@ -278,6 +291,9 @@ impl<'a> Request<'a> {
             Self::Forget(body) => put(body, out),
             Self::Pack(body) => put(body, out),
             Self::Tally(body) => put(body, out),
+            Self::Waits(body) => put(body, out),
+            Self::Explain(body) => put(body, out),
+            Self::Keepers(body) => put(body, out),
         });
     }
 }

@@ -150,7 +150,10 @@ pub fn needed(kind: FrameKind) -> NeededRight {
         | FrameKind::Stat
         | FrameKind::Pack
         | FrameKind::Tally
-        | FrameKind::Board => NeededRight::One(Read),
+        | FrameKind::Board
+        | FrameKind::Waits
+        | FrameKind::Explain
+        | FrameKind::Keepers => NeededRight::One(Read),
         FrameKind::Wanted => NeededRight::Either(Read, Offer),
         FrameKind::Offer
         | FrameKind::Stage
@@ -194,7 +197,10 @@ pub fn needed(kind: FrameKind) -> NeededRight {
         | FrameKind::Bundled
         | FrameKind::Packed
         | FrameKind::Tallied
-        | FrameKind::BoardPage => NeededRight::Nothing,
+        | FrameKind::BoardPage
+        | FrameKind::Waiting
+        | FrameKind::Explained
+        | FrameKind::Kept => NeededRight::Nothing,
     }
 }
 

@@ -7,4 +7,5 @@ mod golden;
 #[path = "../../../fuzz/src/limits.rs"]
 mod limits;
 mod properties;
+mod reasons;
 mod rights;

@@ -66,6 +66,7 @@
 //! | wait for several events, in a thread or in your own event loop | [`Pool::wait`], [`Pool::descriptor`] |
 //! | ensure that all earlier requests are in effect | [`Pool::sync`] |
 //! | monitor a pool | [`Pool::subscribe`], [`Pool::stat`] |
+//! | find out why a request waits, why an object stays, and what fills memory | [`Pool::waits`], [`Pool::explain`], [`Pool::keepers`] |
 //! | regrid a field to the grid of another model, or interpolate it to other times | the module [`remap`] |
 //! | use `async`, on tokio or another runtime | `begin_…` of each verb, with the feature `tokio` or `async`: the module `aio` |
 //!
@@ -160,6 +161,7 @@ pub use verbs::allocation::Allocation;
 pub use verbs::bundle::{Bundle, BundleOptions, Completed, Staged};
 pub use verbs::bundles::{BundleEntry, BundleState};
 pub use verbs::demand::{DemandOptions, DemandSource};
+pub use verbs::explain::reasons;
 pub use verbs::follow::{Follow, FollowOptions, Gap, GapItem, Group, Item};
 pub use verbs::list::tally::{Tally, TallyGroup, TallyOptions};
 pub use verbs::list::{Entry, ListOptions, Pages};

@@ -205,6 +205,25 @@ class Pool(ArrayVerbs):
     async def board(self) -> Board:
         """Maps the board of the server: its numbers on a page of shared memory. Reading it needs no round trip."""
         return await self._board.answer(self.blocking._begin_board())
+    async def waits(self, *, limit: int = 1000) -> builtins.list[dict[str, Any]]:
+        """The requests of all clients that wait, and why, as `junctura.Pool.waits`."""
+        return await self._board.answer(self.blocking._begin_waits(limit))
+
+    async def explain(
+        self,
+        target: str | _Attributes | None = None,
+        /,
+        *,
+        version: Version | None = None,
+        schema: str | None = None,
+        **key: _Given,
+    ) -> dict[str, Any]:
+        """Why an object is in memory, or why it is gone, as `junctura.Pool.explain`."""
+        return await self._board.answer(self.blocking._begin_explain(target, version, schema, key))
+
+    async def keepers(self) -> dict[str, Any]:
+        """What keeps memory, as `junctura.Pool.keepers`."""
+        return await self._board.answer(self.blocking._begin_keepers())
 
     @overload
     async def offer(

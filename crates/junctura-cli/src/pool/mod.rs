@@ -3,6 +3,7 @@
 mod beside;
 pub(crate) mod bundle;
 pub(crate) mod cp;
+pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod group;
 pub(crate) mod health;

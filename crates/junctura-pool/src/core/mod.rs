@@ -28,6 +28,7 @@ mod exchange;
 mod interests;
 mod memory;
 mod objects;
+mod reasons;
 #[cfg(test)]
 mod tests;
 

@@ -60,7 +60,8 @@ impl PyPeer {
 #[pyclass(module = "junctura", name = "Event", frozen, get_all)]
 pub(crate) struct PyEvent {
     /// The kind: `offered`, `withdrawn`, `expired`, `joined`, `left`, `superseded`, `required`, `retracted`, `lapsed`,
-    /// `broken`, `declined`, `missed`, `completed`, `aborted`, `spilled`, `archived` or `unarchived`.
+    /// `broken`, `declined`, `missed`, `completed`, `aborted`, `spilled`, `archived`, `unarchived` or
+    /// `stuck`.
     pub(crate) kind: &'static str,
     /// The object concerned, or None.
     pub(crate) object: Option<Py<PyDescribed>>,

@@ -60,7 +60,7 @@ pub(crate) struct PyAnswer(Mutex<Option<Box<dyn PendingQuestion>>>);
 
 impl PyAnswer {
     /// The answer to `pending`, as `show` shows it.
-    fn new<T: Send + 'static>(
+    pub(crate) fn new<T: Send + 'static>(
         pending: Pending<T>,
         mut show: impl FnMut(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {

@@ -3,6 +3,7 @@
 pub(crate) mod aio;
 pub(crate) mod board;
 pub(crate) mod bundles;
+pub(crate) mod explain;
 pub(crate) mod offer_many;
 pub(crate) mod reading;
 pub(crate) mod tally;

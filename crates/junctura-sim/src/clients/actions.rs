@@ -210,6 +210,9 @@ impl World {
     fn subscribe(&mut self, place: usize, rng: &mut Rng) {
         let query = self.query(rng);
         let mut events = if rng.percent(5) { 2048 } else { rng.below(2048) as u32 };
+        if events & junctura_wire::body::events::BROKEN != 0 {
+            events |= junctura_wire::body::events::STUCK;
+        }
         if self.plan.rules.spill_bytes.is_some() && rng.percent(40) {
             events |= junctura_wire::body::events::SPILLED;
         }

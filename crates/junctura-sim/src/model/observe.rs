@@ -41,6 +41,7 @@ impl Model {
                 },
             ),
             Said::Bundled => Err("bundles were not requested".to_owned()),
+            Said::Reasons => Err("reasons were not requested".to_owned()),
             Said::Failed(code) if self.durable_failed(number, *code) => Ok(()),
             Said::Failed(code) => {
                 let is_it = |want: &Want| matches!(want, Want::Failed(due) if due.is_none() || due == code);
@@ -75,6 +76,9 @@ impl Model {
             Said::Ended(code) if self.opener_failed(number, *code) => Ok(()),
             Said::Ended(code) => self.ended(number, *code, recorder),
             Said::Listed { last, items } => self.listed(number, *last, items),
+            Said::Event { event, requirement, .. } if *event == events::STUCK => {
+                self.reported_stuck(requirement.as_deref())
+            }
             Said::Event {
                 event,
                 sequence,

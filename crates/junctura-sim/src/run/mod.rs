@@ -5,4 +5,5 @@ pub mod plan;
 pub mod rng;
 pub(crate) mod shrink;
 pub(crate) mod teardown;
+pub mod unblocking;
 pub mod universe;

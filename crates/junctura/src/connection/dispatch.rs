@@ -90,6 +90,7 @@ impl PoolConnection {
                     .map(|member| (member.request.get(), member.sequence.get()))
                     .collect(),
             },
+            Ok(Reply::Waiting(_) | Reply::Explained(_) | Reply::Kept(_)) => ServerMessage::Reasons(frame.body.to_vec()),
             Ok(Reply::Bundled(_)) => ServerMessage::Bundled(frame.body.to_vec()),
             Ok(Reply::Tallied(_)) => ServerMessage::Tallied(frame.body.to_vec()),
             Ok(Reply::Packed { head, bytes }) => {

@@ -50,6 +50,8 @@ pub(crate) enum ServerMessage {
     Bundled(Vec<u8>),
     /// The body of the frame.
     Tallied(Vec<u8>),
+    /// The body of an answer about reasons.
+    Reasons(Vec<u8>),
     /// Packed elements of an array.
     Packed {
         last: bool,

@@ -63,11 +63,13 @@ pub enum EventKind {
     Archived,
     /// An object could not be archived; it stays in the pool.
     Unarchived,
+    /// A requirement keeps others waiting, and has used half of the time after which it is broken.
+    Stuck,
 }
 
 impl EventKind {
     /// All kinds, in the order of their bits on the wire.
-    pub const ALL: [EventKind; 17] = [
+    pub const ALL: [EventKind; 18] = [
         Self::Offered,
         Self::Withdrawn,
         Self::Expired,
@@ -85,6 +87,7 @@ impl EventKind {
         Self::Spilled,
         Self::Archived,
         Self::Unarchived,
+        Self::Stuck,
     ];
 
     /// Returns its name, the same in every language.

@@ -22,6 +22,7 @@ mod durability;
 mod inspect;
 mod open;
 mod path;
+mod reasons;
 mod stage;
 mod staging;
 

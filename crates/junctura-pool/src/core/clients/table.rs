@@ -56,6 +56,13 @@ impl ClientTable {
         self.table.get_mut(&client)
     }
 
+    /// The numbers of clients from this one on, in their order.
+    pub(in crate::core) fn numbers_from(&self, client: u32) -> Vec<u32> {
+        let mut numbers: Vec<u32> = self.table.keys().copied().filter(|&number| number >= client).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
     /// Returns a pending request of a client.
     pub(in crate::core) fn pending(&self, client: u32, request: u64) -> Option<&PendingAnswer> {
         self.table.get(&client)?.pending.get(&request)
@@ -358,6 +365,7 @@ impl ClientTable {
             record: record.to_vec(),
             inline: inline.to_vec(),
             syncs: Vec::new(),
+            since: timers.now,
         };
         state.waiting_offers.push_back(waiting);
         if let Some(timeout) = state.offer_timeout {

@@ -150,6 +150,13 @@ impl DurableOffers {
             .map(|(&root, lasting)| (root, lasting))
     }
 
+    /// The root of the tree that a bundle is of, while members of it are to be archived.
+    pub(in crate::core) fn root_of(&self, number: u64) -> Option<u64> {
+        let mut all = self.bundles.iter();
+        all.find(|(_, lasting)| lasting.tree.contains(&number))
+            .map(|(&root, _)| root)
+    }
+
     /// Starts to wait for the durable members of a tree that has just become visible.
     pub(in crate::core) fn await_members(
         &mut self,

@@ -40,6 +40,7 @@ fn action(kind: FrameKind) -> &'static str {
         FrameKind::Archived => "report archived objects",
         FrameKind::Stat | FrameKind::Board => "read counters",
         FrameKind::Subscribe => "read events",
+        FrameKind::Waits | FrameKind::Explain | FrameKind::Keepers => "ask why requests wait and what keeps memory",
         FrameKind::Wanted => "check whether an object is wanted",
         FrameKind::Demand
         | FrameKind::List

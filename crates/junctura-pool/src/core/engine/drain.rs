@@ -10,7 +10,7 @@
 //! objects: no object will become visible. Requests that wait for memory or for an object fail at once. Incomplete
 //! bundles are aborted, since they cannot be completed. Visible objects can be read until the end.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use junctura_model::Result;
 
@@ -21,7 +21,7 @@ use crate::core::engine::timers::Nanoseconds;
 pub(in crate::core) struct DrainState {
     pub(in crate::core) has_begun: bool,
     pub(in crate::core) until: Option<Nanoseconds>,
-    /// The clients and requests that wait for the end.
-    pub(in crate::core) askers: BTreeSet<(u32, u64)>,
+    /// The clients and requests that wait for the end, and since when.
+    pub(in crate::core) askers: BTreeMap<(u32, u64), Nanoseconds>,
     pub(in crate::core) ending: Option<Result<()>>,
 }

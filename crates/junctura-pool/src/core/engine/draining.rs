@@ -103,7 +103,9 @@ impl Core {
             .clients
             .add_pending(client, request, PendingAnswer::Drain)?;
         self.begin_to_drain(drain.timeout_ms.map(milliseconds), fx);
-        self.drain.askers.insert((client, request));
+        self.drain
+            .askers
+            .insert((client, request), self.exchange.asked.timers.now);
         Ok(())
     }
 
@@ -165,7 +167,7 @@ impl Core {
             .ending
             .get_or_insert_with(|| self.exchange.asked.what_is_left().map_or(Ok(()), Err))
             .clone();
-        for (client, request) in std::mem::take(&mut drain.askers) {
+        for (client, request) in std::mem::take(&mut drain.askers).into_keys() {
             self.exchange.asked.settle(client, request);
             match &ending {
                 Err(left) => fx.reply(client, request, &Reply::Failed(WireFailure::from(left))),

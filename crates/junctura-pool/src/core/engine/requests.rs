@@ -99,6 +99,9 @@ impl Core {
                 send_stat(self, client, number, fx);
                 Ok(())
             }
+            (asked @ (Request::Waits(_) | Request::Explain(_) | Request::Keepers(_)), _) => {
+                self.answer_reasons(client, number, &asked, fx)
+            }
             (Request::Board, _) => fx.reply_board(client, number),
             (Request::Goodbye, _) => {
                 self.dismiss(client, "said goodbye", fx);

@@ -61,6 +61,11 @@ impl TimerQueue {
         self.places.insert((client, request), (at, self.set));
     }
 
+    /// When the timer of a request is due, if it has one.
+    pub(in crate::core) fn time_of(&self, client: u32, request: u64) -> Option<Nanoseconds> {
+        self.places.get(&(client, request)).map(|&(at, _)| at)
+    }
+
     pub(in crate::core) fn cancel(&mut self, client: u32, request: u64) {
         if self.places.is_empty() {
             return;

@@ -264,7 +264,7 @@ impl InterestTable {
         if bounds.breaks_on_full {
             self.breakers.on_full.insert(id);
         }
-        let may_be_stuck = timers.now.saturating_add(bounds.stuck_after);
+        let may_be_stuck = timers.now.saturating_add(bounds.stuck_after / 2);
         watch.looks = watch.looks.filter(|&at| at <= may_be_stuck);
     }
 }
@@ -307,6 +307,7 @@ impl ClientRequests {
         };
         if requirement.owed.is_empty() {
             requirement.progress = since;
+            requirement.is_reported = false;
         }
         let owed = OwedObjects {
             object,

@@ -2,6 +2,7 @@
 
 use junctura_model::selector::SelectorSet;
 
+use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest_id::InterestId;
 
 /// A waiting demand.
@@ -12,4 +13,6 @@ pub(in crate::core) struct WaitingDemand {
     pub(in crate::core) selectors: SelectorSet,
     /// Staged objects match, too.
     pub(in crate::core) incomplete: bool,
+    /// When it began to wait.
+    pub(in crate::core) since: Nanoseconds,
 }

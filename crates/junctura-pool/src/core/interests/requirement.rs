@@ -47,6 +47,8 @@ pub(in crate::core) struct RequirementState {
     pub(in crate::core) reader: Option<u32>,
     /// The time of the last action of its readers, or the last time that it was owed nothing.
     pub(in crate::core) progress: Nanoseconds,
+    /// Since then it was reported to be stuck.
+    pub(in crate::core) is_reported: bool,
     pub(in crate::core) broken: Option<StuckRequirement>,
     /// By sequence number: how many deliveries its readers hold of objects that it was owed until it was broken.
     pub(in crate::core) forfeited: BTreeMap<u64, u32>,
@@ -114,6 +116,7 @@ impl RequirementState {
             demands: 0,
             reader: None,
             progress: 0,
+            is_reported: false,
             broken: None,
             forfeited: BTreeMap::new(),
             lost: LostObjects::default(),
@@ -183,6 +186,16 @@ impl RequirementState {
         self.owed
             .first_key_value()
             .map(|(&sequence, owed)| (sequence, owed.since))
+    }
+
+    /// When it is stuck, if its readers release nothing.
+    pub(in crate::core) fn stuck_at(&self) -> Nanoseconds {
+        self.progress.saturating_add(self.bounds.stuck_after)
+    }
+
+    /// When half of that time is over.
+    pub(in crate::core) fn half_at(&self) -> Nanoseconds {
+        self.progress.saturating_add(self.bounds.stuck_after / 2)
     }
 
     /// Returns the object of a version that it is owed.

@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use junctura_memory::classes::{page_up, slot_bytes};
 
+use crate::core::engine::timers::Nanoseconds;
+
 /// A lease that waits for memory.
 pub(in crate::core) struct WaitingLease {
     pub(in crate::core) client: u32,
@@ -25,6 +27,8 @@ pub(in crate::core) struct WaitingLease {
     /// Slots that its client had for it at the time of the request; the client was filling them, or it would not have
     /// asked.
     pub(in crate::core) slots_before: u64,
+    /// When it began to wait.
+    pub(in crate::core) since: Nanoseconds,
 }
 
 impl WaitingLease {
@@ -168,6 +172,7 @@ mod tests {
                 payload_bytes,
                 staged: false,
                 slots_before: 0,
+                since: 0,
             });
         }
         queue

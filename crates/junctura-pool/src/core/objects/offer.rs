@@ -3,6 +3,7 @@
 use junctura_model::Error;
 use junctura_wire::fixed::OfferHead;
 
+use crate::core::engine::timers::Nanoseconds;
 use crate::core::memory::shortage::MemoryShortage;
 use crate::core::objects::identity::ObjectIdentity;
 use crate::core::objects::object::ObjectRetention;
@@ -25,6 +26,8 @@ pub(in crate::core) struct WaitingOffer {
     pub(in crate::core) inline: Vec<u8>,
     /// Syncs that wait until this offer and all earlier ones are answered.
     pub(in crate::core) syncs: Vec<u64>,
+    /// When it began to wait.
+    pub(in crate::core) since: Nanoseconds,
 }
 
 /// Returns the bytes that a waiting offer takes.

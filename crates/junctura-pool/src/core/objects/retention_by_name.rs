@@ -161,6 +161,17 @@ impl RetentionByName {
         }
     }
 
+    /// Those names of a set that these bits stand for.
+    pub(in crate::core) fn names_of(&self, set: u32, bits: u16) -> Vec<String> {
+        let names = self.sets.get(set as usize).map(|set| set.names.iter());
+        let chosen = names
+            .into_iter()
+            .flatten()
+            .enumerate()
+            .filter(|(at, _)| bits & 1 << at != 0);
+        chosen.map(|(_, name)| name.to_owned()).collect()
+    }
+
     /// Adds a user of a set.
     pub(in crate::core) fn hold(&mut self, set: u32) {
         self.sets[set as usize].users += 1;

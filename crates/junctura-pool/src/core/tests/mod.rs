@@ -17,6 +17,7 @@ mod memory;
 mod named_requirement;
 mod parts;
 mod readers;
+mod reasons;
 mod retention;
 mod retention_by_name;
 mod spill;

@@ -50,7 +50,7 @@ fn one_that_released_nothing_for_a_minute_while_others_wait_is_broken_and_all_ar
     assert!(world.heard(p).is_empty() && world.heard(c).is_empty());
     world.pass(1);
     assert_eq!(world.heard(c), ["2: gap broken b v2"]);
-    assert_eq!(world.heard(d), ["9: broken  \"\" by c why"]);
+    assert_eq!(world.heard(d), ["9: stuck  \"\" by c why", "9: broken  \"\" by c why"]);
     assert_eq!(
         world.heard(p),
         ["3: offered v3"],
@@ -65,6 +65,30 @@ fn one_that_released_nothing_for_a_minute_while_others_wait_is_broken_and_all_ar
         "it released nothing for 60 s while others waited for memory"
     );
     assert_eq!(broken.lost, 1, "the object offered meanwhile");
+}
+
+#[test]
+fn a_stuck_one_is_reported_once_at_half_of_its_time() {
+    let mut world = small();
+    let (p, c, d) = (world.join("p"), world.join("c"), world.join("d"));
+    world.subscribe(d, 9, "name=none", events::STUCK);
+    world.require(c, 1, "", false);
+    read(&mut world, c, 2, 1, 1);
+    offer_and_release(&mut world, (p, d), &["a", "b"]);
+    world.pass(MINUTE / 2);
+    assert!(world.heard(d).is_empty(), "nobody waits");
+    world.offer(p, 3, "c", &payload(), 0);
+    world.pass(1);
+    assert_eq!(world.heard(d), ["9: stuck  \"\" by c why"]);
+    world.release(c, 1);
+    assert_eq!(world.heard(p), ["3: offered v3"]);
+    world.offer(p, 4, "e", &payload(), 0);
+    world.pass(MINUTE / 2 - 1);
+    assert!(world.heard(d).is_empty(), "it has released something");
+    world.pass(1);
+    assert_eq!(world.heard(d), ["9: stuck  \"\" by c why"]);
+    world.pass(MINUTE);
+    assert!(world.heard(d).is_empty(), "it was broken, and is reported once");
 }
 
 #[test]

@@ -157,6 +157,9 @@ impl Effects for Effected {
                 format!("bundles{}", page.items.iter().map(line).collect::<String>())
             }
             Reply::Tallied(tallied) => tallied_text(tallied),
+            Reply::Waiting(page) => format!("{} wait", page.requests.len()),
+            Reply::Explained(object) => object.state.clone(),
+            Reply::Kept(_) => "kept".to_owned(),
             Reply::Packed { bytes, .. } => format!("packed {}", bytes.len()),
             Reply::Freed(slots) => format!("freed {}", slots.len()),
             Reply::Welcome(_) => "welcome".to_owned(),

@@ -49,6 +49,26 @@ impl Model {
         may && kept > 0 && !one.broken
     }
 
+    /// A requirement is reported to be stuck: half of its time is over, and somebody waits for what it keeps.
+    pub(in crate::model) fn reported_stuck(&self, name: Option<&str>) -> Checked {
+        let half = |one: &Requirement| {
+            let after = one
+                .terms
+                .stuck_after_ms
+                .map_or(self.rules.stuck_after_ns, |ms| ms * 1_000_000);
+            one.progress + after / 2
+        };
+        let is_half = |going: &Going| matches!(going, Going::Require(one) if !one.broken && !one.owed.is_empty() && half(one) <= self.now);
+        let is_it = match name {
+            Some(name) => self.going.get(&self.number_of(name)?).is_some_and(is_half),
+            None => self.going.values().any(is_half),
+        };
+        if is_it && self.may_wait_in_vain() {
+            return Ok(());
+        }
+        Err(format!("requirement {name:?} is reported to be stuck, and is not"))
+    }
+
     fn number_of(&self, name: &str) -> Result<Number, String> {
         let names = self.names().into_iter().chain(self.lapsed.iter().copied());
         let is_it = |number: &Number| requirement_name(number.1 as usize) == name;

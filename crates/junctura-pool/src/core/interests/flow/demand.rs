@@ -85,6 +85,7 @@ impl Core {
             requirement: requirement.map(|id| self.exchange.asked.interests.refer(id)),
             selectors,
             incomplete: demand.incomplete,
+            since: self.exchange.asked.timers.now,
         };
         self.exchange.asked.add_interest(
             client,

@@ -60,6 +60,7 @@ impl Core {
     /// Breaks stuck requirements until no client waits any longer.
     pub(in crate::core) fn break_stuck(&mut self, fx: &mut impl Effects) {
         self.exchange.memory.watch.looks = None;
+        self.report_stuck(fx);
         for shortage in MemoryShortage::ALL {
             while self.exchange.memory.somebody_lacks(self.exchange.is_behind(), shortage)
                 && let Some(id) = self.exchange.asked.interests.most_stuck(
@@ -101,6 +102,41 @@ impl Core {
             let error = Error::new(Code::LimitExceeded, "lease", cause);
             self.give_up(client, &error, fx);
             self.follow_up(fx);
+        }
+    }
+
+    /// Reports requirements that have used half of their time, each once.
+    fn report_stuck(&mut self, fx: &mut impl Effects) {
+        let exchange = &mut self.exchange;
+        let is_behind = exchange.is_behind();
+        let lacks = MemoryShortage::ALL.map(|one| exchange.memory.somebody_lacks(is_behind, one).then_some(one));
+        let (objects, now) = (&exchange.objects, exchange.asked.timers.now);
+        let is_half = |one: &RequirementState| {
+            let is_watched = one.broken.is_none() && !one.is_reported && one.owed_len() > 0;
+            let keeps = || lacks.into_iter().flatten().any(|lack| one.kept_of(objects, lack) > 0);
+            is_watched && one.half_at() <= now && now < one.stuck_at() && keeps()
+        };
+        let interests = &exchange.asked.interests;
+        let found = interests.requirements.iter();
+        let found: Vec<u32> = found
+            .filter(|&id| interests.requirement_ref(id).is_some_and(is_half))
+            .collect();
+        for id in found {
+            let Some(one) = exchange.asked.interests.requirement_mut(id) else {
+                continue;
+            };
+            one.is_reported = true;
+            let (idle, left) = (now - one.progress, one.stuck_at() - now);
+            let why = format!(
+                "it has released nothing for {} s while others wait, and is broken in {} s",
+                seconds(idle),
+                seconds(left)
+            );
+            let reader = exchange.asked.interests.requirement_ref(id);
+            let reader = reader.and_then(|one| exchange.asked.interests.person_of(one));
+            exchange
+                .asked
+                .tell_about_requirement(id, events::STUCK, reader, &why, fx);
         }
     }
 
@@ -189,6 +225,9 @@ impl PayloadMemory {
                 let is_owed = one.owed_len() > 0;
                 let since = if is_owed { one.progress } else { asked.timers.now };
                 let at = since.saturating_add(one.bounds.stuck_after);
+                if is_owed && !one.is_reported && one.stuck_at() > asked.timers.now && !keeps_nothing(one) {
+                    return one.half_at().max(asked.timers.now);
+                }
                 if at <= asked.timers.now && keeps_nothing(one) {
                     asked.timers.now + LOOK_AGAIN
                 } else {
@@ -260,6 +299,7 @@ impl ClientRequests {
             return;
         };
         requirement.progress = now;
+        requirement.is_reported = false;
         if requirement.broken.take().is_some() {
             self.tell_lost(id, fx);
         }

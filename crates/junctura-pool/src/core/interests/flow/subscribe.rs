@@ -19,6 +19,7 @@ const OF_OTHERS: u32 = events::JOINED
     | events::RETRACTED
     | events::LAPSED
     | events::BROKEN
+    | events::STUCK
     | events::COMPLETED
     | events::ABORTED;
 

@@ -148,6 +148,7 @@ impl ObjectExchange {
             payload_bytes: lease.payload_bytes,
             staged: lease.staged,
             slots_before,
+            since: self.asked.timers.now,
         };
         self.memory.waiting_leases.push(waiting);
         if let Some(timeout) = lease.timeout_ms {

@@ -1,0 +1,137 @@
+//! Reasons: why requests wait, why an object stays or was removed, and what keeps memory.
+
+use junctura::Pending;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde::Serialize;
+
+use crate::conversion::target::PyTarget;
+use crate::model::version::PyVersion;
+use crate::pool::PyPool;
+use crate::pool::aio::PyAnswer;
+use crate::runtime::error::OrRaise;
+
+/// Converts an answer to lists and dicts.
+fn document<'py>(py: Python<'py>, answer: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+    let text = serde_json::to_string(answer).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    py.import("json")?.call_method1("loads", (text,))
+}
+
+fn answer<T: Serialize + Send + 'static>(pending: Pending<T>) -> PyAnswer {
+    PyAnswer::new(pending, |py, answer| Ok(document(py, &answer)?.unbind()))
+}
+
+#[pymethods]
+impl PyPool {
+    /// The requests of all clients that wait, and why: demands, allocations, offers that wait for memory, withdrawals,
+    /// drains, durable offers, and bundles that are not visible. Follows and subscriptions do not wait for one thing.
+    ///
+    /// Parameters
+    /// ----------
+    /// limit : int
+    ///     Number of requests to return at most, in the order of clients.
+    ///
+    /// Returns
+    /// -------
+    /// list of dict
+    ///     The fields and codes are those of `junctura explain --json`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     pool.waits()
+    /// []
+    #[pyo3(signature = (*, limit=1000))]
+    fn waits<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
+        let waits = py.detach(|| self.inner.waits(limit)).or_raise(py)?;
+        document(py, &waits)
+    }
+
+    /// Why an object is in memory, or why it was removed: its retention, the clients that hold it, the requirements that
+    /// are owed it.
+    ///
+    /// Parameters
+    /// ----------
+    /// target : str or dict, optional
+    ///     The text of a key, or its attributes.
+    /// version : Version, optional
+    ///     A version of the key; defaults to the newest.
+    /// schema : str, optional
+    ///     The schema of the key, if it is not the pool's default.
+    /// **key
+    ///     Attributes of the key.
+    ///
+    /// Returns
+    /// -------
+    /// dict
+    ///     The fields and codes are those of `junctura explain --json`.
+    ///
+    /// Raises
+    /// ------
+    /// NotFound
+    ///     Nothing is known of the key.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     version = pool.offer(b"payload", name="a")
+    /// ...     object = pool.explain(name="a")
+    /// ...     object["state"], object["because"], object["retention"]["rule"]
+    /// ('visible', ['retention'], 'until_withdrawn')
+    #[pyo3(signature = (target=None, /, *, version=None, schema=None, **key))]
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        target: Option<&Bound<'py, PyAny>>,
+        version: Option<PyRef<'py, PyVersion>>,
+        schema: Option<&str>,
+        key: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let version = version.map(|version| version.0);
+        let explained = PyTarget::read(py, target, key, schema)?
+            .ask(py, |target| self.inner.begin_explain(target, version)?.wait())?;
+        document(py, &explained)
+    }
+
+    /// What keeps memory: retention, requirements, clients that lease or hold it, bundles, and names without a
+    /// requirement yet.
+    ///
+    /// Returns
+    /// -------
+    /// dict
+    ///     The fields and codes are those of `junctura explain --memory --json`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     version = pool.offer(b"payload", name="a")
+    /// ...     pool.keepers()["sums"]
+    /// [{'because': 'until_withdrawn', 'objects': 1, 'bytes': 7, 'alone_bytes': 7}]
+    fn keepers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let keepers = py.detach(|| self.inner.keepers()).or_raise(py)?;
+        document(py, &keepers)
+    }
+
+    fn _begin_waits(&self, py: Python<'_>, limit: usize) -> PyResult<PyAnswer> {
+        py.detach(|| self.inner.begin_waits(limit)).or_raise(py).map(answer)
+    }
+
+    fn _begin_explain<'py>(
+        &self,
+        py: Python<'py>,
+        target: Option<&Bound<'py, PyAny>>,
+        version: Option<PyRef<'py, PyVersion>>,
+        schema: Option<&str>,
+        key: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<PyAnswer> {
+        let version = version.map(|version| version.0);
+        PyTarget::read(py, target, key, schema)?
+            .ask(py, |target| self.inner.begin_explain(target, version))
+            .map(answer)
+    }
+
+    fn _begin_keepers(&self, py: Python<'_>) -> PyResult<PyAnswer> {
+        py.detach(|| self.inner.begin_keepers()).or_raise(py).map(answer)
+    }
+}

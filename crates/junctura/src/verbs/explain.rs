@@ -1,0 +1,278 @@
+//! Why requests wait, why an object is in memory or was removed, and what keeps memory.
+
+use std::sync::Arc;
+
+use junctura_model::version::Version;
+use junctura_model::{Code, Error, Result};
+use junctura_wire::body::TargetBody;
+use junctura_wire::{FrameKind, Reply, Request, WireFrame};
+
+use crate::connection::in_flight::{ExchangeKind, ServerMessage};
+use crate::connection::state::StreamStop;
+use crate::connection::{PoolConnection, unexpected};
+use crate::pending::{Pending, RequestOutcome};
+use crate::pool::Pool;
+use crate::target::Target;
+use reasons::{
+    ExplainedObject, KeepersPlace, KeptByClient, KeptSum, MemoryKeepers, WaitPlace, WaitingRequest, WaitsPage,
+};
+
+/// Reasons: the answers of [`Pool::waits`](crate::Pool::waits), [`Pool::explain`](crate::Pool::explain) and
+/// [`Pool::keepers`](crate::Pool::keepers), and their codes.
+///
+/// The types implement `serde::Serialize`: as JSON they have the same fields. The codes are stable.
+pub mod reasons {
+    pub use junctura_wire::reasons::{
+        BundleReference, ClientReference, ExplainedObject, KEPT_CAUSES, KeptByClient, KeptForName, KeptSum,
+        MemoryKeepers, MemoryUse, OBJECT_STATES, ObjectHolder, OwedReason, RETENTION_RULES, ReasonReference,
+        RequirementReference, RetentionReason, WAIT_CAUSES, WAIT_KINDS, WaitingRequest,
+    };
+    pub(crate) use junctura_wire::reasons::{
+        ExplainRequest, KeepersPlace, KeepersRequest, WAITS_MAX, WaitPlace, WaitsPage, WaitsRequest,
+    };
+}
+
+/// Clients, requirements and bundles that keep most, as returned.
+const KEEPERS_MAX: usize = 20;
+
+impl Pool {
+    /// Returns the requests of all clients that wait, and why: demands, allocations, offers that wait for memory,
+    /// withdrawals, drains, durable offers, and bundles that are not visible. Returns at most `limit`, in the order of
+    /// clients. Follows and subscriptions do not wait for one thing, and are not among them.
+    ///
+    /// Blocks until the server has answered. The server answers in parts, so that it serves other clients meanwhile.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let _demand = pool.begin_demand("name=a", Default::default())?;
+    /// let waits = pool.waits(100)?;
+    /// assert_eq!((waits[0].kind.as_str(), waits[0].because.as_str()), ("demand", "nothing_matches"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Unsupported` from a server of an earlier version.
+    pub fn waits(&self, limit: usize) -> Result<Vec<WaitingRequest>> {
+        self.begin_waits(limit)?.wait()
+    }
+
+    /// Non-blocking version of [`Pool::waits`]. See [`Pending`].
+    ///
+    /// # Errors
+    /// Errors that this client detects; the server's errors arrive with the answer.
+    pub fn begin_waits(&self, limit: usize) -> Result<Pending<Vec<WaitingRequest>>> {
+        begin_waits(&self.connection()?, limit, Vec::new(), None)
+    }
+
+    /// Returns why an object is in memory: its retention, the clients that hold it, and the requirements that are owed
+    /// it. For a removed key, returns the reason. Of several versions it is about the newest.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("name", "a")], b"")?;
+    /// let object = pool.explain("{space=default}{}{name=a}")?;
+    /// assert_eq!((object.state.as_str(), object.because), ("visible", vec!["retention".to_owned()]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if nothing is known of the key; `InvalidArgument` for a selector.
+    pub fn explain<'a>(&self, key: impl Into<Target<'a>>) -> Result<ExplainedObject> {
+        self.begin_explain(key, None)?.wait()
+    }
+
+    /// As [`Pool::explain`], for one version of a key: an earlier version may be kept for a requirement.
+    ///
+    /// # Errors
+    /// `NotFound` if nothing is known of this version.
+    pub fn explain_version<'a>(&self, key: impl Into<Target<'a>>, version: Version) -> Result<ExplainedObject> {
+        self.begin_explain(key, Some(version))?.wait()
+    }
+
+    /// Non-blocking version of [`Pool::explain`] and [`Pool::explain_version`]. See [`Pending`].
+    ///
+    /// # Errors
+    /// Errors that this client detects; the server's errors arrive with the answer.
+    pub fn begin_explain<'a>(
+        &self,
+        key: impl Into<Target<'a>>,
+        version: Option<Version>,
+    ) -> Result<Pending<ExplainedObject>> {
+        let connection = self.connection()?;
+        let (key, greeting) = (key.into(), &connection.greeting);
+        if let Some(other) = version.filter(|version| version.incarnation != greeting.incarnation) {
+            let cause = "it is of another incarnation of the server";
+            return Err(Error::new(Code::NotFound, format!("version {other}"), cause));
+        }
+        let target = key.resolve(&greeting.schemas, greeting.default_schema)?;
+        if matches!(target, TargetBody::Selector(_)) {
+            let cause =
+                "takes a key, such as {space=default}{}{name=a}; a list returns the keys that a selector matches";
+            return Err(Error::new(Code::InvalidArgument, "explain", cause));
+        }
+        let request = Request::Explain(reasons::ExplainRequest {
+            target,
+            sequence: version.map(|version| version.sequence),
+        });
+        connection.begin_reason(&request, FrameKind::Explained, |reply| match reply {
+            Reply::Explained(explained) => Some(*explained),
+            _ => None,
+        })
+    }
+
+    /// Returns what keeps memory: retention, requirements, clients that lease or hold it, bundles, and names that
+    /// have no requirement yet. The sums are exact if nothing changes meanwhile: the server answers in parts.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// pool.offer([("name", "a")], b"payload")?;
+    /// let keepers = pool.keepers()?;
+    /// assert_eq!((keepers.sums[0].because.as_str(), keepers.sums[0].bytes), ("until_withdrawn", 7));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Unsupported` from a server of an earlier version.
+    pub fn keepers(&self) -> Result<MemoryKeepers> {
+        self.begin_keepers()?.wait()
+    }
+
+    /// Non-blocking version of [`Pool::keepers`]. See [`Pending`].
+    ///
+    /// # Errors
+    /// Errors that this client detects; the server's errors arrive with the answer.
+    pub fn begin_keepers(&self) -> Result<Pending<MemoryKeepers>> {
+        begin_keepers(&self.connection()?, MemoryKeepers::default(), None)
+    }
+}
+
+/// Requests the part at a place, and then the next parts.
+fn begin_waits(
+    connection: &Arc<PoolConnection>,
+    limit: usize,
+    mut found: Vec<WaitingRequest>,
+    after: Option<WaitPlace>,
+) -> Result<Pending<Vec<WaitingRequest>>> {
+    let left = limit.saturating_sub(found.len());
+    let request = Request::Waits(reasons::WaitsRequest {
+        after,
+        limit: left.min(reasons::WAITS_MAX as usize) as u32,
+    });
+    let page: Pending<WaitsPage> = connection.begin_reason(&request, FrameKind::Waiting, |reply| match reply {
+        Reply::Waiting(page) => Some(page),
+        _ => None,
+    })?;
+    let connection = Arc::clone(connection);
+    Ok(page.then(move |page| {
+        let page = page?;
+        found.extend(page.requests);
+        found.truncate(limit);
+        match page.next {
+            Some(next) if found.len() < limit => begin_waits(&connection, limit, found, Some(next)),
+            _ => Ok(Pending::known(&connection, Ok(found))),
+        }
+    }))
+}
+
+/// Requests the part at a place, and then the next parts.
+fn begin_keepers(
+    connection: &Arc<PoolConnection>,
+    mut all: MemoryKeepers,
+    after: Option<KeepersPlace>,
+) -> Result<Pending<MemoryKeepers>> {
+    let request = Request::Keepers(reasons::KeepersRequest { after });
+    let part: Pending<MemoryKeepers> = connection.begin_reason(&request, FrameKind::Kept, |reply| match reply {
+        Reply::Kept(part) => Some(*part),
+        _ => None,
+    })?;
+    let connection = Arc::clone(connection);
+    Ok(part.then(move |part| {
+        let part = part?;
+        let next = part.next;
+        add(&mut all, part);
+        if next.is_some() && next != after {
+            return begin_keepers(&connection, all, next);
+        }
+        finish(&mut all);
+        Ok(Pending::known(&connection, Ok(all)))
+    }))
+}
+
+fn add(all: &mut MemoryKeepers, part: MemoryKeepers) {
+    all.memory = all.memory.or(part.memory);
+    all.requirements.extend(part.requirements);
+    all.bundles.extend(part.bundles);
+    all.names.extend(part.names);
+    for one in part.sums {
+        match all.sums.iter_mut().find(|sum| sum.because == one.because) {
+            Some(sum) => {
+                sum.objects += one.objects;
+                sum.bytes += one.bytes;
+                sum.alone_bytes += one.alone_bytes;
+            }
+            None => all.sums.push(one),
+        }
+    }
+    for one in part.clients {
+        match all
+            .clients
+            .iter_mut()
+            .find(|other| other.client.client == one.client.client)
+        {
+            Some(client) => {
+                client.leased_bytes += one.leased_bytes;
+                client.unused_bytes += one.unused_bytes;
+                client.held += one.held;
+                client.held_bytes += one.held_bytes;
+            }
+            None => all.clients.push(one),
+        }
+    }
+}
+
+/// Orders what was added up, the most first, and leaves out what is beyond the limits.
+fn finish(all: &mut MemoryKeepers) {
+    let bytes = |one: &KeptByClient| one.leased_bytes.max(one.held_bytes);
+    all.next = None;
+    all.sums.sort_by_key(|one: &KeptSum| std::cmp::Reverse(one.bytes));
+    all.clients.sort_by_key(|one| std::cmp::Reverse(bytes(one)));
+    all.clients.truncate(KEEPERS_MAX);
+    all.requirements.truncate(KEEPERS_MAX);
+}
+
+impl PoolConnection {
+    /// Begins a request about reasons; `take` takes its answer out of the reply.
+    fn begin_reason<T: Send + 'static>(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        kind: FrameKind,
+        take: fn(Reply<'_>) -> Option<T>,
+    ) -> Result<Pending<T>> {
+        self.pend(
+            ExchangeKind::Once,
+            request,
+            StreamStop::Cancel,
+            move |_, _, said| match said {
+                RequestOutcome::Letter(ServerMessage::Reasons(body)) => {
+                    let frame = WireFrame {
+                        kind: kind as u8,
+                        descriptors: 0,
+                        request: 0,
+                        body: &body,
+                    };
+                    take(Reply::decode(&frame)?).ok_or_else(|| unexpected("no reasons"))
+                }
+                _ => Err(unexpected("no reasons")),
+            },
+        )
+    }
+}
