@@ -286,7 +286,7 @@ class BundleClosed(Error):
     ...         second.offer(b"late", name="b")
     ...     except junctura.BundleClosed as error:
     ...         print(error)
-    bundle run: it is complete
+    bundle run: it is complete; open another path, or declare more members
 
     """
 

@@ -52,7 +52,13 @@ fn when_the_time_is_over_what_is_missing_is_named() {
             (1, &["{name=b}".to_owned()][..])
         );
         let error = found.complete_in_time("name=a/b").unwrap_err();
-        assert_eq!((error.code(), error.cause()), (Code::Timeout, "missing: {name=b}"));
+        assert_eq!(
+            (error.code(), error.cause()),
+            (
+                Code::Timeout,
+                "missing: {name=b}; a partial retrieval returns the others"
+            )
+        );
     }
     // What is complete is given without a wait.
     let found = store.retrieve_within("name=a", Some(Duration::ZERO), || Ok(()));
