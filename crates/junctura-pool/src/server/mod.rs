@@ -1,4 +1,4 @@
-//! The server: one thread that reads sockets and rings, asks the core, and carries out what it says.
+//! The server: one thread that reads sockets and rings, asks the core, and carries out its orders.
 //!
 //! ```text
 //!   epoll --> receive what has come --> core decides --> outboxes --> flush: deliveries first, then answers
@@ -43,7 +43,7 @@ use spiller::SpillThread;
 use turn::{ActiveClients, ClientRole, ClientTurn, FairOrder, FairShare, SelectorPreparation, TurnClock};
 use world::ServerEffects;
 
-/// What was put off is made up for when nobody has said anything for so long.
+/// Postponed work is done when no client has sent anything for so long.
 const IDLE_WORK_AFTER: Nanoseconds = 20_000_000;
 
 /// How a server runs.
@@ -51,16 +51,17 @@ const IDLE_WORK_AFTER: Nanoseconds = 20_000_000;
 pub struct ServerOptions {
     /// The pool's configuration. Its incarnation is set by the server.
     pub config: PoolConfig,
-    /// End when nobody has been here and nothing has lain here for this long; `None`: go on until stopped.
+    /// Ends when the pool has had no client and no object for this long; `None`: serves until stopped.
     pub end_when_idle: Option<Duration>,
     /// Look for work this long before sleeping, where that pays: lower latency for a core that is busy so much longer.
     pub spin: Duration,
-    /// How long [`ServerStopper::drain`] gives those who are owed something.
+    /// How long [`ServerStopper::drain`] waits for objects that requirements are owed.
     pub drain_timeout: Duration,
-    /// Requirements with names that stand before the first client comes.
+    /// Named requirements that exist before the first client connects.
     pub requirements: Vec<WrittenRequirement>,
-    /// Time after which other clients get their turn, whatever else one client has sent; a quarter of it while more than four are at
-    /// work. All clients together whose requests take long have a quarter of it. A request that has begun ends.
+    /// Time after which other clients get their turn, for any number of requests of one client; a quarter of it while
+    /// more than four are active. All clients together whose requests take long have a quarter of it. A request that
+    /// has begun is completed.
     pub turn: Duration,
 }
 
@@ -98,9 +99,9 @@ pub struct Server {
     deserted_since: Option<Instant>,
     newcomers: ServerNewcomers,
     compiler: SelectorCompiler,
-    /// Why it ends was said.
+    /// The reason of its end was logged.
     is_left: bool,
-    /// Clients that wait for a turn: something has come from them, or is left over from the last one.
+    /// Clients that wait for a turn: their data has arrived, or is left over from the last one.
     unfinished: FairOrder,
     /// Clients whose next request waits for the turn of heavy ones.
     deferred: VecDeque<u32>,
@@ -109,9 +110,9 @@ pub struct Server {
     visitors: VecDeque<u32>,
     visitor_share: FairShare,
     crowd: ActiveClients,
-    /// Clients that have left, of which the core has yet to let go.
+    /// Clients that have left, and whose holdings the core has yet to end.
     leaving: VecDeque<LeavingClient>,
-    /// When something last came from a client.
+    /// The time of the last data from a client.
     heard_at: Nanoseconds,
     turns: TurnSums,
     board: Option<ServerBoard>,
@@ -124,9 +125,9 @@ struct LeavingClient {
 }
 
 enum FarewellState {
-    /// Its request of that number.
+    /// Its request with this number.
     Goodbye(u64),
-    /// It said none; why it left.
+    /// It sent none; the reason of its end.
     None(String),
 }
 
@@ -135,7 +136,7 @@ enum FarewellState {
 pub struct ServerStopper(Arc<OwnedFd>);
 
 impl ServerStopper {
-    /// What is added to the eventfd: so the sum tells whether the server was ever told to end at once.
+    /// The number added to the eventfd: so the sum shows whether the server was ever stopped at once.
     const DRAIN: u64 = 1;
     const STOP: u64 = 1 << 32;
 
@@ -155,7 +156,7 @@ impl ServerStopper {
         debug_assert!(woken.is_ok(), "an eventfd takes it");
     }
 
-    /// Whether the server was told to end at once.
+    /// Whether the server was stopped at once.
     fn is_urgent(wakeup: &OwnedFd) -> bool {
         let mut sum = [0; 8];
         rustix::io::read(wakeup, &mut sum).is_ok() && u64::from_ne_bytes(sum) >= Self::STOP
@@ -166,8 +167,8 @@ impl Server {
     /// Binds an address; clients can connect from here on, and are served once [`Server::run`] is called.
     ///
     /// # Errors
-    /// What [`ServerListener::bind`] says, `InvalidArgument` for a configuration that makes no pool, and what is wrong with a requirement,
-    /// with its line.
+    /// Those of [`ServerListener::bind`], `InvalidArgument` for an invalid configuration, and the error of an invalid
+    /// requirement, with its line.
     pub fn bind(address: &ServerAddress, mut options: ServerOptions) -> Result<Self> {
         let listener = ServerListener::bind(address)?;
         options.config.incarnation = incarnation::next(address);
@@ -228,17 +229,17 @@ impl Server {
         self.options.config.incarnation
     }
 
-    /// What ends it.
+    /// Returns the handle that stops it.
     #[must_use]
     pub fn stopper(&self) -> ServerStopper {
         ServerStopper(Arc::clone(&self.wakeup))
     }
 
-    /// Serves until it is stopped, has drained or, if so asked, is deserted. Clients that are still connected see their
-    /// connection end; whoever sees that may bind the address anew.
+    /// Serves until it is stopped, has drained or, if configured, is deserted. The connections of remaining clients
+    /// end; after that, the address can be bound again.
     ///
     /// # Errors
-    /// `Io` when the system refuses what every server needs.
+    /// `Io` when the system refuses a resource that every server needs.
     pub fn run(mut self) -> Result<()> {
         let ended = self.serve_until_the_end();
         if ended.is_ok() {
@@ -323,7 +324,7 @@ impl Server {
         self.began.elapsed().as_nanos() as u64
     }
 
-    /// When something needs to be done, if nobody asks.
+    /// Returns when there is work, if no client sends anything.
     fn deadline(&self) -> Option<Instant> {
         let at = |nanoseconds| self.began + Duration::from_nanos(nanoseconds);
         let timer = self.core.deadline().map(at);
@@ -337,7 +338,7 @@ impl Server {
         [timer, newcomer, idle, desertion, board].into_iter().flatten().min()
     }
 
-    /// Whether nobody wants anything for now: the alarm may also have gone off early, while a busy server slept for a moment.
+    /// Whether there is no request now: the alarm may also have fired early, while a busy server slept for a moment.
     fn is_quiet(&self) -> bool {
         self.now() >= self.heard_at + IDLE_WORK_AFTER
     }
@@ -353,7 +354,7 @@ impl Server {
         }
     }
 
-    /// Selectors were read: their clients go on with the requests that have them.
+    /// Continues the requests of clients whose selectors were parsed.
     fn note_compiled(&mut self) {
         let done: Vec<_> = self.compiler.take_done().collect();
         for (client, prepared) in done {
@@ -373,7 +374,7 @@ impl Server {
         }
     }
 
-    /// Says, once, that the programs which the server was for have come and gone.
+    /// Logs, once, that the programs of the server have connected and disconnected.
     fn tell_if_left(&mut self) {
         if !self.is_left && self.core.is_left_by_its_components() {
             self.is_left = true;
@@ -422,7 +423,7 @@ impl Server {
                     tracing::warn!(%error, "a client was turned away");
                     match error.code() {
                         Code::Io => return,
-                        // One that goes leaves descriptors for the next client.
+                        // An evicted one frees descriptors for the next client.
                         Code::LimitExceeded => drop(self.evict_newcomer()),
                         _ => {}
                     }
@@ -467,8 +468,8 @@ impl Server {
         Ok(())
     }
 
-    /// Ends the oldest client that has not introduced itself. False: there is none. One whose `Hello` has come, and was not read
-    /// yet, stays.
+    /// Evicts the oldest client that has not introduced itself. Returns false if there is none. A client whose `Hello`
+    /// has arrived, and was not read yet, stays.
     fn evict_newcomer(&mut self) -> bool {
         while let Some(client) = self.newcomers.take_oldest() {
             if !self.is_still_new(client) {
@@ -481,7 +482,8 @@ impl Server {
         false
     }
 
-    /// Ends clients that have had their time to introduce themselves, unless their `Hello` has come and was not read yet.
+    /// Evicts clients that have not introduced themselves in time, unless their `Hello` has arrived and was not read
+    /// yet.
     fn turn_overdue_away(&mut self, now: Nanoseconds) {
         while let Some(client) = self.newcomers.take_overdue(now) {
             if self.is_still_new(client) {
@@ -491,13 +493,13 @@ impl Server {
         }
     }
 
-    /// Whether a client is here, and has not introduced itself in what has come from it either.
+    /// Whether a client is connected, and has not introduced itself, also not in unread data.
     fn is_still_new(&mut self, client: u32) -> bool {
         self.read(client, ClientTurn::Light);
         !self.core.has_joined(client) && self.world.connections.contains_key(&client)
     }
 
-    /// Tells a client why it is not served, and ends its connection.
+    /// Sends a client the error for which it is not served, and ends its connection.
     fn turn_away(&mut self, client: u32, request: u64, error: &Error) {
         if let Some(connection) = self.world.connections.get_mut(&client) {
             tracing::warn!(%error, "a client was turned away");
@@ -511,7 +513,7 @@ impl Server {
     fn serve(&mut self, client: u32, ready: poller::ReadyEvents) {
         let is_unheard = |connection: &ClientConnection| !connection.is_heard();
         if ready.ended && self.world.connections.get(&client).is_some_and(is_unheard) {
-            // It waits for a peer that will never read again, and its end would be told for ever.
+            // It waits for a peer that will not read again, and its end would be signaled forever.
             return self.died(client, "its connection ended");
         }
         if ready.writable {
@@ -522,8 +524,8 @@ impl Server {
         }
     }
 
-    /// A client is gone, and what it said before counts: what it has released is not given to others. It is lost when that
-    /// was read.
+    /// Handles the crash of a client. Its earlier data counts: objects that it has released are not redelivered. It is
+    /// lost when that was read.
     fn died(&mut self, client: u32, reason: &str) {
         let Some(connection) = self.world.connections.get_mut(&client) else {
             return;
@@ -538,7 +540,7 @@ impl Server {
         }
     }
 
-    /// Loses a client that has died, once all that it said was read.
+    /// Loses a crashed client, once all its data was read.
     fn note_last_words(&mut self, client: u32, has_come: bool) {
         let connection = self.world.connections.get_mut(&client);
         let Some(words) = connection.and_then(|connection| connection.last_words.as_mut()) else {
@@ -598,8 +600,8 @@ impl Server {
         }
     }
 
-    /// A client with very many requests says goodbye: nothing that it says later is heard. Its connection ends when the pool has
-    /// let go of what it had, so that whoever sees that end finds it free.
+    /// Handles the goodbye of a client with very many requests: later data is not read. Its connection ends when the
+    /// pool has ended its holdings, so that a peer that sees the end finds them free.
     fn take_leave(&mut self, client: u32, number: u64) {
         if let Some(connection) = self.world.connections.get_mut(&client) {
             connection.turn.is_last = true;
@@ -609,14 +611,14 @@ impl Server {
         self.leaving.push_back(LeavingClient { client, farewell });
     }
 
-    /// Goes on with the end of the client that has waited longest for its turn to leave.
+    /// Continues with the end of the client that has waited longest for its turn to leave.
     fn see_off(&mut self) {
         if let Some(leaving) = self.leaving.pop_front() {
             self.let_leave(leaving);
         }
     }
 
-    /// Ends some of what a client has; with the last of it, the client has left. Until then it waits for its next turn.
+    /// Ends some holdings of a client; with the last one, the client has left. Until then it waits for its next turn.
     fn let_leave(&mut self, leaving: LeavingClient) {
         let (now, client) = (self.now(), leaving.client);
         if self.core.wind_down(now, client, &mut self.world) {
@@ -631,7 +633,7 @@ impl Server {
         }
     }
 
-    /// Sends what the core has said: to those who receive objects first, since they have work to do.
+    /// Sends the messages of the core: first to clients that receive objects, since they have work to do.
     fn flush(&mut self) {
         loop {
             let touched = self.world.take_touched();
@@ -691,7 +693,7 @@ impl Server {
     }
 }
 
-/// What the system refused.
+/// Returns the error of a system call.
 fn io(doing: &str, errno: rustix::io::Errno) -> Error {
     Error::new(Code::Io, "server", format!("{doing}: {errno}"))
 }

@@ -21,7 +21,7 @@ const RELEASED_AT_ONCE: usize = 128;
 /// The time of a turn of visitors while others are at work.
 const VISITORS_TURN: Duration = Duration::from_micros(200);
 
-/// What became of the frames of an inbox.
+/// The outcome of the frames of an inbox.
 enum ReadOutcomes {
     All,
     /// The turn was over before.
@@ -29,7 +29,7 @@ enum ReadOutcomes {
 }
 
 impl Server {
-    /// Takes what has come from a client, for one turn: others get theirs before it is read again.
+    /// Reads the data of a client, for one turn: others get theirs before it is read again.
     pub(super) fn read(&mut self, client: u32, turn: ClientTurn) {
         let Some(connection) = self.world.connections.get_mut(&client) else {
             return;
@@ -85,7 +85,7 @@ impl Server {
         }
     }
 
-    /// Gives a client another turn, without waiting for something to come from it.
+    /// Gives a client another turn, without waiting for new data.
     pub(super) fn read_again(&mut self, client: u32) {
         if let Some(connection) = self.world.connections.get_mut(&client)
             && !std::mem::replace(&mut connection.turn.is_noted, true)
@@ -159,7 +159,7 @@ impl Server {
         heavy.into_iter().chain(visitors).min()
     }
 
-    /// Whether a heavy client waits, and it is the turn of those.
+    /// Whether a heavy client waits, and heavy clients have their turn.
     pub(super) fn heavy_may_go_on(&self) -> bool {
         !self.deferred.is_empty() && self.now() >= self.share.due_at()
     }

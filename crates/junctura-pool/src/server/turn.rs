@@ -1,4 +1,4 @@
-//! Who is answered when: what is quick comes first, and one client's turn has an end.
+//! The order of answers: quick requests are first, and the turn of a client is limited.
 //!
 //! ```text
 //!   sockets --> clients that have sent something --> turns: quick requests, and others of light clients --.
@@ -31,13 +31,13 @@ const FEW: usize = 4;
 /// A short turn is so many times shorter.
 const SHORTER: u32 = 4;
 
-/// What is left to read of a client without waiting for something to come, and how it is read.
+/// The data left to read of a client without waiting, and how it is read.
 pub(super) struct ReadTurn {
     /// The inbox holds frames that the last turn had no time for.
     pub(super) has_leftover: bool,
     /// The next turn is noted.
     pub(super) is_noted: bool,
-    /// Its client has said goodbye, and the pool has yet to let go of what it had: nothing more is taken from it.
+    /// Its client has sent goodbye, and the pool has yet to end its holdings: nothing more is read from it.
     pub(super) is_last: bool,
     /// In which turn what is left is read.
     pub(super) next: ClientTurn,
@@ -191,7 +191,7 @@ pub(super) struct FairShare {
 }
 
 impl FairShare {
-    /// Others are at work until they say nothing for so long.
+    /// Other clients count as active until they send nothing for so long.
     const PAUSE: Nanoseconds = 1_000_000;
 
     /// Heavy clients have a fifth of the time.
@@ -265,8 +265,8 @@ impl ActiveClients {
     }
 }
 
-/// The time of a turn, looked at no more often than it matters: after each request that is not quick, and after some that are. Where
-/// those took long, because much stands in the pool that they concern, it is looked at after each of them.
+/// The time of a turn, read no more often than needed: after each request that is not quick, and after some quick ones.
+/// If those took long, because they concern many objects in the pool, it is read after each request.
 pub(super) struct TurnClock {
     began: Nanoseconds,
     limit: Nanoseconds,
@@ -315,7 +315,7 @@ impl TurnClock {
     }
 }
 
-/// Whether a request takes little time, whatever stands in the pool.
+/// Whether a request takes little time, for any content of the pool.
 pub(super) fn is_quick(request: &Request<'_>) -> bool {
     match request {
         Request::Hello(_)

@@ -11,7 +11,16 @@ use crate::model::schema::PySchema;
 use crate::pool::PyPool;
 use crate::runtime::error::OrRaise;
 
-/// How many visible objects match; returned by `Pool.tally`.
+/// The number of visible objects that match; returned by `Pool.tally`.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     for name in "xy":
+/// ...         version = pool.offer(b"bytes", space="a", name=name)
+/// ...     tally = pool.tally("space=a")
+/// ...     print(tally.objects, len(tally.groups))
+/// 2 1
 #[pyclass(module = "junctura", name = "Tally", frozen, get_all)]
 pub(crate) struct PyTally {
     /// The groups, ordered by schema, then by values.
@@ -27,6 +36,15 @@ pub(crate) struct PyTally {
 }
 
 /// The objects of one schema with the same values.
+///
+/// Examples
+/// --------
+/// >>> with junctura.Pool(schema="free") as pool:
+/// ...     for name in "xy":
+/// ...         version = pool.offer(b"bytes", space="a", name=name)
+/// ...     groups = pool.tally("space=a", by=["name"]).groups
+/// ...     print([(group.values, group.objects) for group in groups])
+/// [(('x',), 1), (('y',), 1)]
 #[pyclass(module = "junctura", name = "TallyGroup", frozen, get_all)]
 pub(crate) struct PyTallyGroup {
     /// Their schema.
