@@ -45,7 +45,7 @@ def case(bench: Bench, name: str, question: str) -> Case:
 
 
 def look(bench: Bench, kind: str, question: str, objects: int, checks: list[tuple[Measure, float]]) -> Case:
-    objects, looks = (10_000, 3) if bench.quick else (objects, 20)
+    looks = 3 if bench.quick else 20
     command = [str(TARGET / "release/examples/look_speed"), kind, str(objects), str(looks)]
 
     def run() -> Figures:
@@ -61,7 +61,7 @@ def look(bench: Bench, kind: str, question: str, objects: int, checks: list[tupl
 def main() -> int:
     bench = begin("list", "How long does a list of few take among many?")
     cases = [case(bench, name, question) for name, question in SELECTORS.items()]
-    for objects in (100_000, 1_000_000):
+    for objects in (10_000,) if bench.quick else (100_000, 1_000_000):
         few = objects == 100_000
         turn = (TURN, 500.0)
         cases.append(look(bench, "count", "how many there are", objects, [turn, *([(CPU, 10_000.0)] if few else [])]))

@@ -77,6 +77,14 @@ def bundles(pool: junctura.Pool) -> int:
     return completed.objects
 
 
+def counted(pool: junctura.Pool) -> int:
+    """Numbers of objects, without a list."""
+    tally: junctura.Tally = pool.tally("name=t/u", by=["name"], sum_bytes=True)
+    groups: tuple[junctura.TallyGroup, ...] = tally.groups
+    print([(group.schema.name, group.values, group.objects, group.nbytes) for group in groups])
+    return tally.objects
+
+
 def consume(pool: junctura.Pool) -> list[str]:
     """Reads in all ways."""
     seen: list[str] = []
@@ -226,7 +234,14 @@ def main() -> int:
             pool.offer(b"", name="filled")
         except junctura.AlreadyExists as error:
             print(version, error.subject, advice(error))
-        print(exchange(pool), between_models(pool), bundles(pool), consume(pool), asyncio.run(in_a_loop(pool)))
+        print(
+            exchange(pool),
+            between_models(pool),
+            bundles(pool),
+            counted(pool),
+            consume(pool),
+            asyncio.run(in_a_loop(pool)),
+        )
         with tempfile.TemporaryDirectory() as folder:
             print(keep(pool, folder))
         print(lazily(pool))
