@@ -100,7 +100,8 @@ impl Core {
                 return;
             }
             (asked @ (Request::Waits(_) | Request::Explain(_) | Request::Keepers(_)), _) => {
-                self.answer_reasons(client, number, &asked, fx)
+                let answer = self.reasons().answer(&asked);
+                answer.map(|reply| reply.iter().for_each(|reply| fx.reply(client, number, reply)))
             }
             (Request::Goodbye, _) => {
                 self.dismiss(client, "said goodbye", fx);
