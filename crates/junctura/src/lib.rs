@@ -121,6 +121,7 @@ mod beside;
 pub mod binding;
 mod builder;
 mod connection;
+mod explain;
 mod iter;
 mod object;
 mod pending;
@@ -140,6 +141,7 @@ pub use array::{
 };
 pub use awaiting::{Awaited, WaitSource};
 pub use builder::PoolBuilder;
+pub use explain::reasons;
 pub use iter::BlockingIter;
 pub use junctura_layout::{Element, Layout, Order, Plan, PlanSide};
 #[cfg(feature = "net")]
@@ -157,7 +159,6 @@ pub use verbs::allocation::Allocation;
 pub use verbs::bundle::{Bundle, BundleOptions, Completed, Staged};
 pub use verbs::bundles::{BundleEntry, BundleState};
 pub use verbs::demand::{DemandOptions, DemandSource};
-pub use verbs::explain::reasons;
 pub use verbs::follow::{Follow, FollowOptions, Gap, GapItem, Group, Item};
 pub use verbs::list::{Entry, ListOptions, Pages};
 pub use verbs::offer::OfferOptions;
