@@ -38,3 +38,4 @@ pub use deferred::{DepartingObject, UnfinishedChange, UnfinishedWork};
 pub use engine::Core;
 pub use engine::timers::Nanoseconds;
 pub use interests::interest::PreparedSelector;
+pub use reasons::PoolReasons;

@@ -334,7 +334,7 @@ impl Unblocking {
         let mut asked = KeepersRequest::default();
         let mut parts = Vec::new();
         loop {
-            let part = self.world.core.keepers(&asked);
+            let part = self.world.core.reasons().keepers(&asked);
             asked.after = part.next;
             parts.push(part);
             if asked.after.is_none() {
@@ -350,7 +350,7 @@ impl Unblocking {
         };
         let mut found = Vec::new();
         loop {
-            let page = self.world.core.waits(&asked);
+            let page = self.world.core.reasons().waits(&asked);
             found.extend(page.requests);
             asked.after = page.next;
             if asked.after.is_none() {

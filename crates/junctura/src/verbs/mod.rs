@@ -8,7 +8,6 @@ pub(crate) mod allocation;
 pub(crate) mod bundle;
 pub(crate) mod bundles;
 pub(crate) mod demand;
-pub(crate) mod explain;
 pub(crate) mod follow;
 pub(crate) mod list;
 pub(crate) mod offer;

@@ -29,7 +29,7 @@ const EXAMPLES: &str = "Examples:
   junctura explain                                       all requests that wait, with what they wait for
   junctura explain --client product-broker               requests of one client
   junctura explain param=t,step=36,levelist=85           why nothing matches, or why these objects stay
-  junctura explain --key '{space=default}{}{name=a}'                  one object: why it is in memory, or gone
+  junctura explain --key '{space=default}{}{name=a}'                  one object: what keeps it, or why it was removed
   junctura explain --memory                              what keeps memory
   junctura explain --dot | dot -Tsvg -o waits.svg        the graph of what waits for what";
 

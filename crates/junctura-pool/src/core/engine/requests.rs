@@ -100,7 +100,8 @@ impl Core {
                 Ok(())
             }
             (asked @ (Request::Waits(_) | Request::Explain(_) | Request::Keepers(_)), _) => {
-                self.answer_reasons(client, number, &asked, fx)
+                let answer = self.reasons().answer(&asked);
+                answer.map(|reply| reply.iter().for_each(|reply| fx.reply(client, number, reply)))
             }
             (Request::Board, _) => fx.reply_board(client, number),
             (Request::Goodbye, _) => {

@@ -6,16 +6,15 @@ use std::collections::BTreeSet;
 use junctura_wire::reasons::ReasonReference;
 
 use super::references::{on_bundle, on_client};
-use super::{LOOKS_EACH, LookBudget, REFERENCES_MAX, WaitCause};
+use super::{LOOKS_EACH, LookBudget, PoolReasons, REFERENCES_MAX, WaitCause};
 use crate::core::durability::{ArchiveWaiter, AwaitedTree};
-use crate::core::engine::Core;
 use crate::core::interests::demand::WaitingDemand;
 use crate::core::interests::requirement::RequirementState;
 use crate::core::memory::shortage::MemoryShortage;
 use crate::core::objects::offer::WaitingOffer;
 use crate::core::objects::withdrawals::PendingWithdrawal;
 
-impl Core {
+impl PoolReasons<'_> {
     /// Nothing visible matches: what matches may be staged, or wait itself.
     pub(super) fn cause_of_demand(&self, waiting: &WaitingDemand, budget: &mut LookBudget) -> WaitCause {
         let exchange = &self.exchange;
@@ -122,8 +121,9 @@ impl Core {
         let memory = &self.exchange.memory;
         let unused = memory.unused.values().take(LOOKS_EACH);
         let others: BTreeSet<u32> = memory.recalled.keys().chain(unused).copied().collect();
-        let others = others.into_iter().filter(|&other| other != client);
         let clients = &self.exchange.asked.clients;
+        let is_other = |&other: &u32| other != client && clients.get(other).is_some();
+        let others = others.into_iter().filter(is_other);
         others
             .take(REFERENCES_MAX)
             .map(|other| on_client(clients.client_reference(other)))

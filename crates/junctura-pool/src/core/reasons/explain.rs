@@ -3,8 +3,7 @@
 use junctura_model::{Code, Error, Result};
 use junctura_wire::reasons::{ExplainRequest, ExplainedObject, ObjectHolder, OwedReason, RetentionReason};
 
-use super::{HELD_MAX, LookBudget, NAMED_MAX, ROWS_MAX, to_milliseconds};
-use crate::core::engine::Core;
+use super::{HELD_MAX, LookBudget, NAMED_MAX, PoolReasons, ROWS_MAX, to_milliseconds};
 use crate::core::interests::interest::InterestAim;
 use crate::core::memory::spill::TierState;
 use crate::core::objects::key_table::KeyEntry;
@@ -16,7 +15,7 @@ enum KnownObject {
     Gone(u32),
 }
 
-impl Core {
+impl PoolReasons<'_> {
     /// Returns why an object is in memory, or why it was removed.
     ///
     /// # Errors

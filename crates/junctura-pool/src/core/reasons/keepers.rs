@@ -8,15 +8,14 @@ use junctura_wire::reasons::{
 };
 
 use super::explain::retention_rule;
-use super::{KEEPERS_MAX, ROWS_MAX};
-use crate::core::engine::Core;
+use super::{KEEPERS_MAX, PoolReasons, ROWS_MAX};
 use crate::core::engine::timers::NOBODY;
 use crate::core::objects::object::{ObjectRow, PayloadLocation};
 
 /// Rows of the table of objects that one answer passes, empty ones included.
 const PASSED_MAX: usize = 1 << 16;
 
-impl Core {
+impl PoolReasons<'_> {
     /// Returns a part of what keeps memory.
     #[must_use]
     pub fn keepers(&self, asked: &KeepersRequest) -> MemoryKeepers {

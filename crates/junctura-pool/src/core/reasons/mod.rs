@@ -19,8 +19,10 @@ use junctura_model::Result;
 use junctura_wire::reasons::ReasonReference;
 use junctura_wire::{Reply, Request};
 
-use crate::Effects;
+use crate::PoolConfig;
 use crate::core::engine::Core;
+use crate::core::engine::drain::DrainState;
+use crate::core::exchange::ObjectExchange;
 
 /// Rows that one answer looks at.
 pub(in crate::core) const ROWS_MAX: usize = 4096;
@@ -39,23 +41,35 @@ const NAMED_MAX: usize = 100;
 /// Requirements and bundles that keep most.
 const KEEPERS_MAX: usize = 20;
 
+/// A pool, to be read for reasons.
+#[derive(Clone, Copy)]
+pub struct PoolReasons<'a> {
+    config: &'a PoolConfig,
+    exchange: &'a ObjectExchange,
+    drain: &'a DrainState,
+}
+
 impl Core {
-    /// Answers a request about reasons.
-    pub(in crate::core) fn answer_reasons(
-        &self,
-        client: u32,
-        number: u64,
-        asked: &Request<'_>,
-        fx: &mut impl Effects,
-    ) -> Result<()> {
-        let reply = match asked {
+    /// Returns the pool, to be read for reasons.
+    #[must_use]
+    pub fn reasons(&self) -> PoolReasons<'_> {
+        PoolReasons {
+            config: &self.config,
+            exchange: &self.exchange,
+            drain: &self.drain,
+        }
+    }
+}
+
+impl PoolReasons<'_> {
+    /// Returns the answer to a request about reasons.
+    pub(in crate::core) fn answer(self, asked: &Request<'_>) -> Result<Option<Reply<'static>>> {
+        Ok(Some(match asked {
             Request::Waits(asked) => Reply::Waiting(self.waits(asked)),
             Request::Explain(asked) => Reply::Explained(Box::new(self.explain(asked)?)),
             Request::Keepers(asked) => Reply::Kept(Box::new(self.keepers(asked))),
-            _ => return Ok(()),
-        };
-        fx.reply(client, number, &reply);
-        Ok(())
+            _ => return Ok(None),
+        }))
     }
 }
 

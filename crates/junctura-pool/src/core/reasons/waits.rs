@@ -7,9 +7,8 @@ use std::ops::Bound;
 
 use junctura_wire::reasons::{WAITS_MAX, WaitPlace, WaitingRequest, WaitsPage, WaitsRequest};
 
-use super::{LOOKS_MAX, LookBudget, ROWS_MAX, WaitCause, short, to_milliseconds};
+use super::{LOOKS_MAX, LookBudget, PoolReasons, ROWS_MAX, WaitCause, short, to_milliseconds};
 use crate::core::clients::client::{ClientRow, PendingAnswer};
-use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::interest::StandingInterest;
 
@@ -24,7 +23,7 @@ struct KnownWait {
     cause: WaitCause,
 }
 
-impl Core {
+impl PoolReasons<'_> {
     /// Returns requests that wait, and why.
     #[must_use]
     pub fn waits(&self, asked: &WaitsRequest) -> WaitsPage {

@@ -19,7 +19,7 @@ impl World {
         let mut asked = WaitsRequest { after: None, limit };
         let mut found = Vec::new();
         loop {
-            let page = self.core.waits(&asked);
+            let page = self.core.reasons().waits(&asked);
             assert!(page.requests.len() <= limit as usize);
             found.extend(page.requests);
             asked.after = page.next;
@@ -63,7 +63,7 @@ impl World {
             target: TargetBody::key(0, &key),
             sequence,
         };
-        let explained = self.core.explain(&asked)?;
+        let explained = self.core.reasons().explain(&asked)?;
         assert!(OBJECT_STATES.contains(&explained.state.as_str()), "{explained:?}");
         let causes = explained.because.iter();
         assert!(causes.clone().all(|because| KEPT_CAUSES.contains(&because.as_str())));
@@ -80,7 +80,7 @@ impl World {
 
     /// What keeps memory: all parts together.
     fn keepers(&self) -> (MemoryKeepers, BTreeMap<String, KeptSum>) {
-        let first = self.core.keepers(&KeepersRequest::default());
+        let first = self.core.reasons().keepers(&KeepersRequest::default());
         let (mut sums, mut clients) = (BTreeMap::<String, KeptSum>::new(), first.clients.clone());
         let mut part = first.clone();
         loop {
@@ -95,7 +95,7 @@ impl World {
                 sum.alone_bytes += one.alone_bytes;
             }
             let Some(after) = part.next else { break };
-            part = self.core.keepers(&KeepersRequest { after: Some(after) });
+            part = self.core.reasons().keepers(&KeepersRequest { after: Some(after) });
             clients.extend(part.clients.clone());
         }
         (MemoryKeepers { clients, ..first }, sums)

@@ -87,15 +87,20 @@ impl Pool {
         self.begin_explain(key, None)?.wait()
     }
 
-    /// As [`Pool::explain`], for one version of a key: an earlier version may be kept for a requirement.
+    /// Non-blocking version of [`Pool::explain`], for the newest version of a key or for this one: a requirement may keep
+    /// an earlier version. See [`Pending`].
     ///
-    /// # Errors
-    /// `NotFound` if nothing is known of this version.
-    pub fn explain_version<'a>(&self, key: impl Into<Target<'a>>, version: Version) -> Result<ExplainedObject> {
-        self.begin_explain(key, Some(version))?.wait()
-    }
-
-    /// Non-blocking version of [`Pool::explain`] and [`Pool::explain_version`]. See [`Pending`].
+    /// ```
+    /// # use junctura::{Pool, reasons};
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// let version = pool.offer([("name", "a")], b"")?;
+    /// let (object, waits) = (pool.begin_explain("{space=default}{}{name=a}", Some(version))?, pool.begin_waits(10)?);
+    /// assert!(reasons::OBJECT_STATES.contains(&object.wait()?.state.as_str()) && waits.wait()?.is_empty());
+    /// assert_eq!(pool.begin_keepers()?.wait()?.sums.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// Errors that this client detects; the server's errors arrive with the answer.
@@ -120,7 +125,7 @@ impl Pool {
             target,
             sequence: version.map(|version| version.sequence),
         });
-        connection.begin_reason(&request, FrameKind::Explained, |reply| match reply {
+        begin_reason(&connection, &request, FrameKind::Explained, |reply| match reply {
             Reply::Explained(explained) => Some(*explained),
             _ => None,
         })
@@ -167,7 +172,7 @@ fn begin_waits(
         after,
         limit: left.min(reasons::WAITS_MAX as usize) as u32,
     });
-    let page: Pending<WaitsPage> = connection.begin_reason(&request, FrameKind::Waiting, |reply| match reply {
+    let page: Pending<WaitsPage> = begin_reason(connection, &request, FrameKind::Waiting, |reply| match reply {
         Reply::Waiting(page) => Some(page),
         _ => None,
     })?;
@@ -190,7 +195,7 @@ fn begin_keepers(
     after: Option<KeepersPlace>,
 ) -> Result<Pending<MemoryKeepers>> {
     let request = Request::Keepers(reasons::KeepersRequest { after });
-    let part: Pending<MemoryKeepers> = connection.begin_reason(&request, FrameKind::Kept, |reply| match reply {
+    let part: Pending<MemoryKeepers> = begin_reason(connection, &request, FrameKind::Kept, |reply| match reply {
         Reply::Kept(part) => Some(*part),
         _ => None,
     })?;
@@ -249,30 +254,28 @@ fn finish(all: &mut MemoryKeepers) {
     all.requirements.truncate(KEEPERS_MAX);
 }
 
-impl PoolConnection {
-    /// Begins a request about reasons; `take` takes its answer out of the reply.
-    fn begin_reason<T: Send + 'static>(
-        self: &Arc<Self>,
-        request: &Request<'_>,
-        kind: FrameKind,
-        take: fn(Reply<'_>) -> Option<T>,
-    ) -> Result<Pending<T>> {
-        self.pend(
-            ExchangeKind::Once,
-            request,
-            StreamStop::Cancel,
-            move |_, _, said| match said {
-                RequestOutcome::Letter(ServerMessage::Reasons(body)) => {
-                    let frame = WireFrame {
-                        kind: kind as u8,
-                        descriptors: 0,
-                        request: 0,
-                        body: &body,
-                    };
-                    take(Reply::decode(&frame)?).ok_or_else(|| unexpected("no reasons"))
-                }
-                _ => Err(unexpected("no reasons")),
-            },
-        )
-    }
+/// Begins a request about reasons; `take` takes its answer out of the reply.
+fn begin_reason<T: Send + 'static>(
+    connection: &Arc<PoolConnection>,
+    request: &Request<'_>,
+    kind: FrameKind,
+    take: fn(Reply<'_>) -> Option<T>,
+) -> Result<Pending<T>> {
+    connection.pend(
+        ExchangeKind::Once,
+        request,
+        StreamStop::Cancel,
+        move |_, _, said| match said {
+            RequestOutcome::Letter(ServerMessage::Reasons(body)) => {
+                let frame = WireFrame {
+                    kind: kind as u8,
+                    descriptors: 0,
+                    request: 0,
+                    body: &body,
+                };
+                take(Reply::decode(&frame)?).ok_or_else(|| unexpected("no reasons"))
+            }
+            _ => Err(unexpected("no reasons")),
+        },
+    )
 }
