@@ -29,8 +29,10 @@ from junctura._native_model import (
     Released,
     Schema,
     Selector,
+    Staged,
     Tally,
     TallyGroup,
+    Timer,
     Version,
     _Attributes,
     _Communicator,
@@ -208,11 +210,6 @@ class PendingDemand:
     ) -> None: ...
 
 @final
-class Timer:
-    def __new__(cls, *, after: float | None = None, every: float | None = None) -> Self: ...
-    def ring(self) -> bool: ...
-
-@final
 class Object:
     @property
     def attributes(self) -> dict[str, _Value]: ...
@@ -313,12 +310,6 @@ class Allocation:
     def __bool__(self) -> bool: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __release_buffer__(self, buffer: memoryview, /) -> None: ...
-
-@final
-class Staged:
-    def __hash__(self) -> int: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __ne__(self, other: object, /) -> bool: ...
 
 @final
 class Completed:

@@ -17,8 +17,8 @@ use reasons::{
     ExplainedObject, KeepersPlace, KeptByClient, KeptSum, MemoryKeepers, WaitPlace, WaitingRequest, WaitsPage,
 };
 
-/// Reasons: the answers of [`Pool::waits`](crate::Pool::waits), [`Pool::explain`](crate::Pool::explain) and
-/// [`Pool::keepers`](crate::Pool::keepers), and their codes.
+/// Reasons: the answers of [`PoolReasons::waits`](crate::PoolReasons::waits), [`PoolReasons::explain`](crate::PoolReasons::explain) and
+/// [`PoolReasons::keepers`](crate::PoolReasons::keepers), and their codes.
 ///
 /// The types implement `serde::Serialize`: as JSON they have the same fields. The codes are stable.
 pub mod reasons {
@@ -35,7 +35,38 @@ pub mod reasons {
 /// Clients, requirements and bundles that keep most, as returned.
 const KEEPERS_MAX: usize = 20;
 
+/// Asks the server for reasons: see [`Pool::reasons`].
+///
+/// ```
+/// # use junctura::{Pool, PoolReasons};
+/// # fn main() -> junctura::Result<()> {
+/// let pool = Pool::builder().schema("free").open()?;
+/// let reasons: PoolReasons<'_> = pool.reasons();
+/// assert!(reasons.waits(10)?.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct PoolReasons<'p>(&'p Pool);
+
 impl Pool {
+    /// Returns the requests for reasons: why clients wait, why an object is in memory, and what keeps memory.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// let pool = Pool::builder().schema("free").open()?;
+    /// assert!(pool.reasons().keepers()?.sums.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn reasons(&self) -> PoolReasons<'_> {
+        PoolReasons(self)
+    }
+}
+
+impl PoolReasons<'_> {
     /// Returns the requests of all clients that wait, and why: demands, allocations, offers that wait for memory,
     /// withdrawals, drains, durable offers, and bundles that are not visible. Returns at most `limit`, in the order of
     /// clients. Follows and subscriptions do not wait for one thing, and are not among them.
@@ -47,7 +78,7 @@ impl Pool {
     /// # fn main() -> junctura::Result<()> {
     /// let pool = Pool::builder().schema("free").open()?;
     /// let _demand = pool.begin_demand("name=a", Default::default())?;
-    /// let waits = pool.waits(100)?;
+    /// let waits = pool.reasons().waits(100)?;
     /// assert_eq!((waits[0].kind.as_str(), waits[0].because.as_str()), ("demand", "nothing_matches"));
     /// # Ok(())
     /// # }
@@ -59,12 +90,12 @@ impl Pool {
         self.begin_waits(limit)?.wait()
     }
 
-    /// Non-blocking version of [`Pool::waits`]. See [`Pending`].
+    /// Non-blocking version of [`PoolReasons::waits`]. See [`Pending`].
     ///
     /// # Errors
     /// Errors that this client detects; the server's errors arrive with the answer.
     pub fn begin_waits(&self, limit: usize) -> Result<Pending<Vec<WaitingRequest>>> {
-        begin_waits(&self.connection()?, limit, Vec::new(), None)
+        begin_waits(&self.0.connection()?, limit, Vec::new(), None)
     }
 
     /// Returns why an object is in memory: its retention, the clients that hold it, and the requirements that are owed
@@ -75,7 +106,7 @@ impl Pool {
     /// # fn main() -> junctura::Result<()> {
     /// let pool = Pool::builder().schema("free").open()?;
     /// pool.offer([("name", "a")], b"")?;
-    /// let object = pool.explain("{space=default}{}{name=a}")?;
+    /// let object = pool.reasons().explain("{space=default}{}{name=a}")?;
     /// assert_eq!((object.state.as_str(), object.because), ("visible", vec!["retention".to_owned()]));
     /// # Ok(())
     /// # }
@@ -87,7 +118,7 @@ impl Pool {
         self.begin_explain(key, None)?.wait()
     }
 
-    /// Non-blocking version of [`Pool::explain`], for the newest version of a key or for this one: a requirement may keep
+    /// Non-blocking version of [`PoolReasons::explain`], for the newest version of a key or for this one: a requirement may keep
     /// an earlier version. See [`Pending`].
     ///
     /// ```
@@ -95,9 +126,9 @@ impl Pool {
     /// # fn main() -> junctura::Result<()> {
     /// let pool = Pool::builder().schema("free").open()?;
     /// let version = pool.offer([("name", "a")], b"")?;
-    /// let (object, waits) = (pool.begin_explain("{space=default}{}{name=a}", Some(version))?, pool.begin_waits(10)?);
+    /// let (object, waits) = (pool.reasons().begin_explain("{space=default}{}{name=a}", Some(version))?, pool.reasons().begin_waits(10)?);
     /// assert!(reasons::OBJECT_STATES.contains(&object.wait()?.state.as_str()) && waits.wait()?.is_empty());
-    /// assert_eq!(pool.begin_keepers()?.wait()?.sums.len(), 1);
+    /// assert_eq!(pool.reasons().begin_keepers()?.wait()?.sums.len(), 1);
     /// # Ok(())
     /// # }
     /// ```
@@ -109,7 +140,7 @@ impl Pool {
         key: impl Into<Target<'a>>,
         version: Option<Version>,
     ) -> Result<Pending<ExplainedObject>> {
-        let connection = self.connection()?;
+        let connection = self.0.connection()?;
         let (key, greeting) = (key.into(), &connection.greeting);
         if let Some(other) = version.filter(|version| version.incarnation != greeting.incarnation) {
             let cause = "it is of another incarnation of the server";
@@ -139,7 +170,7 @@ impl Pool {
     /// # fn main() -> junctura::Result<()> {
     /// let pool = Pool::builder().schema("free").open()?;
     /// pool.offer([("name", "a")], b"payload")?;
-    /// let keepers = pool.keepers()?;
+    /// let keepers = pool.reasons().keepers()?;
     /// assert_eq!((keepers.sums[0].because.as_str(), keepers.sums[0].bytes), ("until_withdrawn", 7));
     /// # Ok(())
     /// # }
@@ -151,12 +182,12 @@ impl Pool {
         self.begin_keepers()?.wait()
     }
 
-    /// Non-blocking version of [`Pool::keepers`]. See [`Pending`].
+    /// Non-blocking version of [`PoolReasons::keepers`]. See [`Pending`].
     ///
     /// # Errors
     /// Errors that this client detects; the server's errors arrive with the answer.
     pub fn begin_keepers(&self) -> Result<Pending<MemoryKeepers>> {
-        begin_keepers(&self.connection()?, MemoryKeepers::default(), None)
+        begin_keepers(&self.0.connection()?, MemoryKeepers::default(), None)
     }
 }
 

@@ -66,7 +66,7 @@
 //! | wait for several events, in a thread or in your own event loop | [`Pool::wait`], [`Pool::descriptor`] |
 //! | ensure that all earlier requests are in effect | [`Pool::sync`] |
 //! | monitor a pool | [`Pool::subscribe`], [`Pool::stat`] |
-//! | find out why a request waits, why an object stays, and what fills memory | [`Pool::waits`], [`Pool::explain`], [`Pool::keepers`] |
+//! | find out why a request waits, why an object stays, and what fills memory | [`PoolReasons::waits`], [`PoolReasons::explain`], [`PoolReasons::keepers`] |
 //! | regrid a field to the grid of another model, or interpolate it to other times | the module [`remap`] |
 //! | use `async`, on tokio or another runtime | `begin_…` of each verb, with the feature `tokio` or `async`: the module `aio` |
 //!
@@ -142,7 +142,7 @@ pub use array::{
 };
 pub use awaiting::{Awaited, WaitSource};
 pub use builder::PoolBuilder;
-pub use explain::reasons;
+pub use explain::{PoolReasons, reasons};
 pub use iter::BlockingIter;
 pub use junctura_board as board;
 pub use junctura_board::{BoardCounter, BoardState};

@@ -205,8 +205,8 @@ def documents(content: bytes, path: str) -> list[Document]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}" if mark else path
-        line = text.splitlines()[mark.line] if mark and mark.line < len(text.splitlines()) else ""
-        remedy = ": indent by spaces, not by tabs" if line[: len(line) - len(line.lstrip())].count("\t") else ""
+        bad = text.splitlines()[mark.line] if mark and mark.line < len(text.splitlines()) else ""
+        remedy = ": indent by spaces, not by tabs" if "\t" in bad[: len(bad) - len(bad.lstrip())] else ""
         raise InvalidArgument(where, f"not YAML: {error.problem or error.context}{remedy}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InvalidArgument(path, f"not YAML: {error}") from error

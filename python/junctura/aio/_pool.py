@@ -205,6 +205,7 @@ class Pool(ArrayVerbs):
     async def board(self) -> Board:
         """Maps the board of the server: its numbers on a page of shared memory. Reading it needs no round trip."""
         return await self._board.answer(self.blocking._begin_board())
+
     async def waits(self, *, limit: int = 1000) -> builtins.list[dict[str, Any]]:
         """The requests of all clients that wait, and why, as `junctura.Pool.waits`."""
         return await self._board.answer(self.blocking._begin_waits(limit))

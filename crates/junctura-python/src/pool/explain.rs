@@ -44,7 +44,7 @@ impl PyPool {
     /// []
     #[pyo3(signature = (*, limit=1000))]
     fn waits<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
-        let waits = py.detach(|| self.inner.waits(limit)).or_raise(py)?;
+        let waits = py.detach(|| self.inner.reasons().waits(limit)).or_raise(py)?;
         document(py, &waits)
     }
 
@@ -90,7 +90,7 @@ impl PyPool {
     ) -> PyResult<Bound<'py, PyAny>> {
         let version = version.map(|version| version.0);
         let explained = PyTarget::read(py, target, key, schema)?
-            .ask(py, |target| self.inner.begin_explain(target, version)?.wait())?;
+            .ask(py, |target| self.inner.reasons().begin_explain(target, version)?.wait())?;
         document(py, &explained)
     }
 
@@ -109,12 +109,14 @@ impl PyPool {
     /// ...     pool.keepers()["sums"]
     /// [{'because': 'until_withdrawn', 'objects': 1, 'bytes': 7, 'alone_bytes': 7}]
     fn keepers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let keepers = py.detach(|| self.inner.keepers()).or_raise(py)?;
+        let keepers = py.detach(|| self.inner.reasons().keepers()).or_raise(py)?;
         document(py, &keepers)
     }
 
     fn _begin_waits(&self, py: Python<'_>, limit: usize) -> PyResult<PyAnswer> {
-        py.detach(|| self.inner.begin_waits(limit)).or_raise(py).map(answer)
+        py.detach(|| self.inner.reasons().begin_waits(limit))
+            .or_raise(py)
+            .map(answer)
     }
 
     fn _begin_explain<'py>(
@@ -127,11 +129,13 @@ impl PyPool {
     ) -> PyResult<PyAnswer> {
         let version = version.map(|version| version.0);
         PyTarget::read(py, target, key, schema)?
-            .ask(py, |target| self.inner.begin_explain(target, version))
+            .ask(py, |target| self.inner.reasons().begin_explain(target, version))
             .map(answer)
     }
 
     fn _begin_keepers(&self, py: Python<'_>) -> PyResult<PyAnswer> {
-        py.detach(|| self.inner.begin_keepers()).or_raise(py).map(answer)
+        py.detach(|| self.inner.reasons().begin_keepers())
+            .or_raise(py)
+            .map(answer)
     }
 }

@@ -53,7 +53,7 @@ fn kib(text: &str, name: &str) -> Option<u64> {
         .map(|kib| kib << 10)
 }
 
-/// Returns the memory limit of this process's control group: its own, or the least of those above it.
+/// Returns the memory limit of this process's control group: its own limit, or the lowest limit of its ancestors.
 pub(super) fn control_group(machine: &MachineView) -> Vec<DoctorFinding> {
     const CHECK: &str = "memory, by group";
     let Some(limit) = limit_of(machine) else {

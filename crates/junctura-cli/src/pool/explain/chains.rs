@@ -38,7 +38,7 @@ impl WaitGraph {
         places.map(|&at| &self.requests[at])
     }
 
-    /// Returns clients that wait for each other: each of them for the next, the last for the first.
+    /// Returns clients that wait for each other: each for the next, the last for the first.
     pub(super) fn cycles(&self) -> Vec<Vec<ClientReference>> {
         let mut found = BTreeSet::new();
         for &client in self.of_client.keys() {
@@ -69,7 +69,7 @@ impl WaitGraph {
         }
     }
 
-    /// Returns the clients that wait themselves, of those that a client waits for. A client that has a bundle open does not wait for the
+    /// Returns the clients that a client waits for and that wait themselves. A client that has a bundle open does not wait for the
     /// others that have it open, and its sync waits for its own offers.
     fn nexts(&self, client: u32) -> BTreeSet<u32> {
         let references = self

@@ -1,4 +1,4 @@
-//! What keeps memory, as text and as JSON.
+//! The keepers of memory, as text and as JSON.
 
 use junctura::reasons::{KeptSum, MemoryKeepers};
 use junctura::{Code, Error, Pool, Result};
@@ -8,7 +8,7 @@ use junctura_terminal::size;
 use super::words;
 
 pub(super) fn explain(pool: &Pool, json: bool, out: &mut StandardOutput) -> Result<()> {
-    let keepers = pool.keepers()?;
+    let keepers = pool.reasons().keepers()?;
     if json {
         super::print(out, "memory", &keepers)?;
     } else {

@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<()> {
     if arguments.memory {
         memory::explain(&pool, arguments.json, &mut out)?;
     } else if let Some(key) = &arguments.key {
-        let explained = pool.explain(Target::key_text(key.as_str()))?;
+        let explained = pool.reasons().explain(Target::key_text(key.as_str()))?;
         object::write(&[explained], 0, arguments.json, &mut out)?;
     } else if arguments.selectors.is_empty() {
         arguments.explain_waits(&pool, &mut out)?;
@@ -105,7 +105,7 @@ impl ExplainArguments {
     }
 
     fn explain_waits(&self, pool: &Pool, out: &mut StandardOutput) -> Result<()> {
-        let requests = pool.waits(WAITS_MAX)?;
+        let requests = pool.reasons().waits(WAITS_MAX)?;
         let all = chains::WaitGraph::new(requests);
         let shown = all.of_client(self.client.as_deref());
         if self.dot {
@@ -143,7 +143,7 @@ impl ExplainArguments {
         }
         let mut objects = Vec::new();
         for (key, schema) in first {
-            match pool.explain(Target::key_text(key).in_schema(schema)) {
+            match pool.reasons().explain(Target::key_text(key).in_schema(schema)) {
                 Ok(object) => objects.push(object),
                 // It has left since it was listed.
                 Err(error) if error.code() == Code::NotFound => more += 1,

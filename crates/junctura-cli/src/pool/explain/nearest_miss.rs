@@ -15,7 +15,7 @@ const COUNTED_MAX: u64 = 10_000;
 /// Values that are shown.
 const VALUES_SHOWN: usize = 12;
 
-/// What a selector matches.
+/// The matches of a selector.
 #[derive(Default)]
 struct MatchCount {
     objects: u64,

@@ -81,7 +81,7 @@ pub(super) fn bundle(one: &BundleReference) -> String {
     format!("{}: {members}{open}", bundle_name(one))
 }
 
-/// What a request waits for.
+/// The thing that a request waits for.
 pub(super) fn reference(one: &ReasonReference) -> String {
     match (&one.requirement, &one.bundle, &one.client) {
         (Some(one), _, _) => requirement(one),

@@ -29,21 +29,17 @@ impl Core {
         } else if self.has_memory_come_free() {
             self.serve_waiting(fx);
         } else {
-            return self.relieve_memory(fx);
+            // Where memory is short: evicts an archived object, spills payloads to the file tier, evicts an archived object
+            // from a full file tier, or breaks a requirement that blocks others and is made to break.
+            let exchange = &mut self.exchange;
+            return exchange.make_room(fx)
+                || exchange
+                    .memory
+                    .spill(&mut exchange.objects, &exchange.asked.interests, fx)
+                || exchange.make_room_in_file(fx)
+                || self.break_on_full(fx);
         }
         true
-    }
-
-    /// Where memory is short: evicts an archived object, spills payloads to the file tier, evicts an archived object from a
-    /// full file tier, or breaks a requirement that blocks others and is made to break.
-    fn relieve_memory(&mut self, fx: &mut impl Effects) -> bool {
-        let exchange = &mut self.exchange;
-        exchange.make_room(fx)
-            || exchange
-                .memory
-                .spill(&mut exchange.objects, &exchange.asked.interests, fx)
-            || exchange.make_room_in_file(fx)
-            || self.break_on_full(fx)
     }
 
     /// Does the follow-ups of an event until nothing is left, and sets the timers for later ones.

@@ -7,6 +7,7 @@ use junctura_wire::{Reply, Request};
 use super::{Core, access};
 use crate::Effects;
 use crate::core::clients::client::PendingAnswer;
+use crate::core::objects::flow::survey;
 use crate::core::objects::offer::OfferContent;
 
 impl Core {
@@ -73,7 +74,7 @@ impl Core {
                 self.cancel(client, which, fx);
                 return;
             }
-            (look @ (Request::List(_) | Request::Tally(_)), _) => self.look(client, number, look, fx),
+            (asked @ (Request::List(_) | Request::Tally(_)), _) => survey::look(self, client, number, asked, fx),
             (Request::More(which), _) => {
                 self.exchange
                     .asked
@@ -95,15 +96,11 @@ impl Core {
             (Request::Drain(drain), _) => self.drain_for(client, number, &drain, fx),
             (Request::Retract(retract), _) => self.retract_named(client, number, &retract.name, fx),
             (Request::Stop(which), _) => self.stop(client, number, which, fx),
-            (Request::Stat, _) => {
-                send_stat(self, client, number, fx);
-                Ok(())
-            }
-            (asked @ (Request::Waits(_) | Request::Explain(_) | Request::Keepers(_)), _) => {
-                let answer = self.reasons().answer(&asked);
-                answer.map(|reply| reply.iter().for_each(|reply| fx.reply(client, number, reply)))
-            }
-            (Request::Board, _) => fx.reply_board(client, number),
+            (
+                asked
+                @ (Request::Stat | Request::Board | Request::Waits(_) | Request::Explain(_) | Request::Keepers(_)),
+                _,
+            ) => observe(self, client, number, &asked, fx),
             (Request::Goodbye, _) => {
                 self.dismiss(client, "said goodbye", fx);
                 fx.disconnect(client, &Error::new(Code::Closed, "client", "said goodbye"));
@@ -198,11 +195,23 @@ impl Core {
     }
 }
 
-fn send_stat(core: &Core, client: u32, number: u64, fx: &mut impl Effects) {
-    let mut stat = core.stat();
-    stat.server = fx.figures();
-    let text = stat.to_json();
-    fx.reply(client, number, &Reply::Stats(&text));
+/// Answers requests that only read the state of the server.
+fn observe(core: &Core, client: u32, number: u64, request: &Request<'_>, fx: &mut impl Effects) -> Result<()> {
+    match request {
+        Request::Board => fx.reply_board(client, number),
+        Request::Stat => {
+            let mut stat = core.stat();
+            stat.server = fx.figures();
+            fx.reply(client, number, &Reply::Stats(&stat.to_json()));
+            Ok(())
+        }
+        _ => {
+            if let Some(reply) = core.reasons().answer(request)? {
+                fx.reply(client, number, &reply);
+            }
+            Ok(())
+        }
+    }
 }
 
 fn protocol(subject: &str, cause: &str) -> Error {

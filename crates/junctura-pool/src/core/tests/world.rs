@@ -74,12 +74,8 @@ impl Effects for Effected {
     fn reply(&mut self, client: u32, request: u64, reply: &Reply<'_>) {
         let name = |record: &[u8]| {
             let schema = Schema::parse_yaml(SCHEMA).unwrap();
-            schema
-                .check(record)
-                .unwrap()
-                .get(schema.find("name").unwrap())
-                .unwrap()
-                .to_owned()
+            let attributes = schema.check(record).unwrap();
+            attributes.get(schema.find("name").unwrap()).unwrap().to_owned()
         };
         let text = match reply {
             Reply::Delivered { head, record, inline } => {

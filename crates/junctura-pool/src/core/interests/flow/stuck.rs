@@ -7,6 +7,7 @@ use crate::core::clients::requests::ClientRequests;
 use crate::core::engine::Core;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::engine::timers::{NOBODY, TimerEvent};
+use crate::core::exchange::ObjectExchange;
 use crate::core::interests::interest::StandingInterest;
 use crate::core::interests::named_requirement::seconds;
 use crate::core::interests::requirement::{RequirementOwner, RequirementState};
@@ -60,7 +61,7 @@ impl Core {
     /// Breaks stuck requirements until no client waits any longer.
     pub(in crate::core) fn break_stuck(&mut self, fx: &mut impl Effects) {
         self.exchange.memory.watch.looks = None;
-        self.report_stuck(fx);
+        report_stuck(&mut self.exchange, fx);
         for shortage in MemoryShortage::ALL {
             while self.exchange.memory.somebody_lacks(self.exchange.is_behind(), shortage)
                 && let Some(id) = self.exchange.asked.interests.most_stuck(
@@ -105,41 +106,6 @@ impl Core {
         }
     }
 
-    /// Reports requirements that have used half of their time, each once.
-    fn report_stuck(&mut self, fx: &mut impl Effects) {
-        let exchange = &mut self.exchange;
-        let is_behind = exchange.is_behind();
-        let lacks = MemoryShortage::ALL.map(|one| exchange.memory.somebody_lacks(is_behind, one).then_some(one));
-        let (objects, now) = (&exchange.objects, exchange.asked.timers.now);
-        let is_half = |one: &RequirementState| {
-            let is_watched = one.broken.is_none() && !one.is_reported && one.owed_len() > 0;
-            let keeps = || lacks.into_iter().flatten().any(|lack| one.kept_of(objects, lack) > 0);
-            is_watched && one.half_at() <= now && now < one.stuck_at() && keeps()
-        };
-        let interests = &exchange.asked.interests;
-        let found = interests.requirements.iter();
-        let found: Vec<u32> = found
-            .filter(|&id| interests.requirement_ref(id).is_some_and(is_half))
-            .collect();
-        for id in found {
-            let Some(one) = exchange.asked.interests.requirement_mut(id) else {
-                continue;
-            };
-            one.is_reported = true;
-            let (idle, left) = (now - one.progress, one.stuck_at() - now);
-            let why = format!(
-                "it has released nothing for {} s while others wait, and is broken in {} s",
-                seconds(idle),
-                seconds(left)
-            );
-            let reader = exchange.asked.interests.requirement_ref(id);
-            let reader = reader.and_then(|one| exchange.asked.interests.person_of(one));
-            exchange
-                .asked
-                .tell_about_requirement(id, events::STUCK, reader, &why, fx);
-        }
-    }
-
     fn break_requirement(&mut self, id: u32, why: &str, fx: &mut impl Effects) {
         self.end_beginning(id, fx);
         let exchange = &mut self.exchange;
@@ -171,6 +137,40 @@ impl Core {
             exchange.no_longer_owed(id, object);
             exchange.settle_in_turn(object, fx);
         }
+    }
+}
+
+/// Reports requirements that have used half of their time, each once.
+fn report_stuck(exchange: &mut ObjectExchange, fx: &mut impl Effects) {
+    let is_behind = exchange.is_behind();
+    let lacks = MemoryShortage::ALL.map(|one| exchange.memory.somebody_lacks(is_behind, one).then_some(one));
+    let (objects, now) = (&exchange.objects, exchange.asked.timers.now);
+    let is_half = |one: &RequirementState| {
+        let is_watched = one.broken.is_none() && !one.is_reported && one.owed_len() > 0;
+        let keeps = || lacks.into_iter().flatten().any(|lack| one.kept_of(objects, lack) > 0);
+        is_watched && one.half_at() <= now && now < one.stuck_at() && keeps()
+    };
+    let interests = &exchange.asked.interests;
+    let found = interests.requirements.iter();
+    let found: Vec<u32> = found
+        .filter(|&id| interests.requirement_ref(id).is_some_and(is_half))
+        .collect();
+    for id in found {
+        let Some(one) = exchange.asked.interests.requirement_mut(id) else {
+            continue;
+        };
+        one.is_reported = true;
+        let (idle, left) = (now - one.progress, one.stuck_at() - now);
+        let why = format!(
+            "it has released nothing for {} s while others wait, and is broken in {} s",
+            seconds(idle),
+            seconds(left)
+        );
+        let reader = exchange.asked.interests.requirement_ref(id);
+        let reader = reader.and_then(|one| exchange.asked.interests.person_of(one));
+        exchange
+            .asked
+            .tell_about_requirement(id, events::STUCK, reader, &why, fx);
     }
 }
 

@@ -13,23 +13,21 @@ use crate::core::exchange::ObjectExchange;
 use crate::core::objects::order::IncrementalSort;
 use crate::core::objects::survey::{OpenSurvey, SurveyFinding, survey_bytes};
 
-impl Core {
-    /// Answers which objects match, or how many.
-    pub(in crate::core) fn look(
-        &mut self,
-        client: u32,
-        number: u64,
-        request: Request<'_>,
-        fx: &mut impl Effects,
-    ) -> Result<()> {
-        match request {
-            Request::Tally(tally) => ClientSurvey::of(&mut self.exchange, client).tally(number, tally, fx),
-            Request::List(list) if list.limit.is_some() => {
-                ClientSurvey::of(&mut self.exchange, client).list_first(number, list, fx)
-            }
-            Request::List(list) => self.list(client, number, &list, fx),
-            _ => Ok(()),
+/// Answers which objects match, or how many.
+pub(in crate::core) fn look(
+    core: &mut Core,
+    client: u32,
+    number: u64,
+    request: Request<'_>,
+    fx: &mut impl Effects,
+) -> Result<()> {
+    match request {
+        Request::Tally(tally) => ClientSurvey::of(&mut core.exchange, client).tally(number, tally, fx),
+        Request::List(list) if list.limit.is_some() => {
+            ClientSurvey::of(&mut core.exchange, client).list_first(number, list, fx)
         }
+        Request::List(list) => core.list(client, number, &list, fx),
+        _ => Ok(()),
     }
 }
 
