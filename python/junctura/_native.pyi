@@ -680,7 +680,7 @@ class Pool:
         self,
         selector: str = "",
         *,
-        by: Sequence[str] = (),
+        by: Sequence[str] = ...,
         limit: int = 1000,
         sum_bytes: bool = False,
         filed_only: bool = False,

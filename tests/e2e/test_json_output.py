@@ -94,6 +94,22 @@ def test_objects(shell: Shell, file: Path, fields: dict[Field, bytes], tmp_path:
     says(shell, "wait-for", "wait-for", "param=t", "--count", "200", "--timeout", "1ms", status=4)
 
 
+def test_reasons(shell: Shell, file: Path) -> None:
+    """Why something waits, stays, is gone or matches nothing, and what fills memory."""
+    shell.run("put", file)
+    shell.run("put", "-", "--schema", "free", "--set", "name=kept", stdin=b"1")
+    shell.run("pool", "require", "name=kept", "--name", "keeper")
+    key = says(shell, "ls", "ls", "name=kept")[0]["key"]
+    assert says(shell, "explain", "explain", "param=t,step=9999")[0]["without"]
+    says(shell, "explain", "explain", "name=kept")
+    says(shell, "explain", "explain", "--key", key)
+    says(shell, "explain", "explain", "--memory")
+    shell.run("pool", "bundle", "open", "a")
+    assert says(shell, "explain", "explain", "--waiting")[0]["waits"]
+    shell.run("pool", "withdraw", key, "--force")
+    assert says(shell, "explain", "explain", "--key", key)[0]["objects"][0]["state"] == "gone"
+
+
 def test_copies(shell: Shell, file: Path) -> None:
     other = Shell("unix:other")
     try:

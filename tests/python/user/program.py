@@ -85,6 +85,12 @@ def counted(pool: junctura.Pool) -> int:
     return tally.objects
 
 
+def silent_for(pool: junctura.Pool) -> float:
+    """How long the server has not turned: read from its page in shared memory."""
+    board: junctura.Board = pool.board()
+    return board.turn_age
+
+
 def consume(pool: junctura.Pool) -> list[str]:
     """Reads in all ways."""
     seen: list[str] = []

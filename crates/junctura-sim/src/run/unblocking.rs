@@ -295,13 +295,19 @@ impl Unblocking {
     /// No requirement keeps memory: objects, what clients hold and lease, and bundles do.
     fn free_everything(&mut self, wait: &WaitingRequest) -> Result<Change, String> {
         let own = wait.client.client;
-        let withdraw = WithdrawRequest {
-            target: TargetBody::selector(""),
-            timeout_ms: None,
-            force: true,
-        };
-        self.ask(Request::WithdrawAll(withdraw));
-        self.settle()?;
+        // Offers that wait take what becomes free, until none is left.
+        for _ in 0..PASSES_MAX {
+            self.ask(Request::WithdrawAll(WithdrawRequest {
+                target: TargetBody::selector(""),
+                timeout_ms: None,
+                force: true,
+            }));
+            self.settle()?;
+            let is_kept = self.keepers().iter().any(|part| !part.sums.is_empty());
+            if !is_kept || self.find(wait).is_none() {
+                break;
+            }
+        }
         self.ask(Request::Forget(ForgetRequest {
             target: TargetBody::selector(""),
         }));

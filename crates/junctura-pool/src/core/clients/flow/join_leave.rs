@@ -209,7 +209,6 @@ impl Core {
             exchange.asked.flows.leave(state.flow);
         }
         exchange.memory.stalled.remove(client);
-        exchange.memory.recalled.remove(&client);
         exchange.asked.clients.waiting_offer_bytes -= state.waiting_offer_bytes;
         for offer in &state.waiting_offers {
             exchange.asked.timers.cancel(client, offer.number);
@@ -226,6 +225,8 @@ impl Core {
         for segment in exchange.memory.ledger.client_left(client) {
             exchange.memory.drop_segment(&mut exchange.asked.clients, segment, fx);
         }
+        // Last: what it held may have emptied a segment that it leased.
+        exchange.memory.recalled.remove(&client);
         exchange.memory.came_free = true;
     }
 

@@ -40,6 +40,8 @@ pub(in crate::core) struct OpenSurvey {
     pub(in crate::core) since: u64,
     /// Up to this number, objects that are not filed were looked at.
     looked_until: u64,
+    /// Objects that are not filed are only counted.
+    filed_only: bool,
     /// Filed objects that have yet to be looked at.
     left: RoaringBitmap,
     /// Objects that entered the index since then, and have yet to be looked at.
@@ -95,6 +97,7 @@ impl OpenSurvey {
         let mut survey = Self::new(objects, asked, selectors, finding);
         if tally.filed_only {
             survey.looked_until = survey.since;
+            survey.filed_only = true;
         }
         survey.find(objects, sight.departed_by.is_none());
         Ok(survey)
@@ -134,6 +137,7 @@ impl OpenSurvey {
             selectors,
             since: objects.sequence,
             looked_until: 0,
+            filed_only: false,
             left: RoaringBitmap::new(),
             late: RoaringBitmap::new(),
             is_exact: vec![false; objects.listing.len()],
@@ -174,7 +178,8 @@ impl OpenSurvey {
 
     /// An object has entered the index.
     pub(in crate::core) fn note_indexed(&mut self, id: u32, sequence: u64) {
-        if self.looked_until < sequence && sequence <= self.since {
+        let is_unseen = self.filed_only || self.looked_until < sequence;
+        if is_unseen && sequence <= self.since {
             self.late.insert(id);
         }
     }
