@@ -13,6 +13,8 @@ from e2e_grib import Field
 from e2e_shell import ROOT, Shell
 from jsonschema import Draft202012Validator
 
+import junctura
+
 SCHEMAS = {path.name.removesuffix(".schema.json"): path for path in (ROOT / "docs/formats/json").glob("*.schema.json")}
 PYTHON = ["--python", sys.executable]
 
@@ -104,8 +106,9 @@ def test_reasons(shell: Shell, file: Path) -> None:
     says(shell, "explain", "explain", "name=kept")
     says(shell, "explain", "explain", "--key", key)
     says(shell, "explain", "explain", "--memory")
-    shell.run("pool", "bundle", "open", "a")
-    assert says(shell, "explain", "explain", "--waiting")[0]["waits"]
+    with junctura.Pool(f"unix:{shell.folder}/junctura/test.sock") as pool, pool.begin_demand("param=t,step=9999"):
+        pool.sync()
+        assert says(shell, "explain", "explain", "--waiting")[0]["waits"]
     shell.run("pool", "withdraw", key, "--force")
     assert says(shell, "explain", "explain", "--key", key)[0]["objects"][0]["state"] == "gone"
 
