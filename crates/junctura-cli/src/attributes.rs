@@ -97,7 +97,10 @@ fn slips(selector: &str, schemas: &[Arc<Schema>], exists: impl Fn(&str) -> Resul
             slips.push(Error::new(Code::InvalidSelector, "selector", cause));
         }
     }
+    // In the schema of an FDB, parameters are numbers.
+    let has_numbers = |schema: &Arc<Schema>| schema.find("param").is_some() && schema.find("paramId").is_none();
     if schemas.iter().any(|schema| schema.find("paramId").is_some())
+        && !schemas.iter().any(has_numbers)
         && let Some((number, id)) = parameter_number(selector)
         && matches!(exists(&format!("param={number}")), Ok(false))
     {
