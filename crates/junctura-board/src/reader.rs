@@ -70,7 +70,7 @@ impl<W: ReadableWords> BoardReader<W> {
         self.copy(false)
     }
 
-    /// Copies the board; `None` if the server wrote meanwhile.
+    /// Copies the board; `None` if the server wrote at the same time.
     #[must_use]
     pub fn attempt(&self) -> Option<BoardSnapshot> {
         let before = self.words.load(head::GENERATION);

@@ -1,4 +1,4 @@
-//! Access to the words of a board, whatever memory they are in.
+//! Access to the words of a board in any memory.
 
 use std::sync::atomic::{Ordering, fence};
 

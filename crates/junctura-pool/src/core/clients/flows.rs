@@ -1,4 +1,4 @@
-//! What flows: objects and bytes by component, by dataset, and from component to component.
+//! Flows: objects and bytes by component, by dataset, and from component to component.
 //!
 //! Plain sums, added to as objects come and go; the board shows them. A component is the folded name of clients
 //! ([`junctura_board::folded_name`]), a dataset the first level of a key.
@@ -104,7 +104,7 @@ impl FlowSums {
         self.components.count(component.into()).released += 1;
     }
 
-    /// What the component of one place has given to that of another: objects and bytes.
+    /// Objects and bytes that the component of one place has given to that of another.
     pub(in crate::core) fn edge(&self, from: usize, to: usize) -> [u64; 2] {
         self.edges[from * COMPONENTS_MAX + to]
     }
