@@ -29,7 +29,7 @@ PRINTING = [
     ["wait-for", "name=one"],
     ["wait-for", "name=one", "--json"],
     ["cp", "unix:test", "unix:other", "name=one", "--verbose"],
-    *([] if "JUNCTURA_TEST_DETOUR" in os.environ else [["metrics"]]),  # its numbers are memory of the server's machine
+    ["metrics"],
     ["pool", "health"],
     ["pool", "wanted", "--schema", "free", "name=kept"],
     ["pool", "bundle", "open", "a"],
@@ -90,6 +90,9 @@ PRINTING = [
     ["pool", "group", "remove", "workers"],
     ["pool", "stop"],
 ]
+
+# The board is memory of the server's machine.
+HERE_ONLY = {("metrics",)}
 
 # These work once.
 ONCE_IN = {"pool": ("stop", "group", "retract", "bundle", "withdraw"), "store": ("create",)}
@@ -153,7 +156,10 @@ def test_a_reader_that_has_gone_is_no_failure_of_any_command(shell: Shell, tmp_p
         "STORE": str(tmp_path / "store"),
         "COLD": str(tmp_path / "cold"),
     }
-    for command in PRINTING:
+    printing = PRINTING
+    if "JUNCTURA_TEST_DETOUR" in os.environ:
+        printing = [command for command in PRINTING if name_of(command) not in HERE_ONLY]
+    for command in printing:
         for streams in (["stdout"], ["stdout", "stderr"]):
             if streams[1:] and name_of(command) in ONCE:
                 continue
