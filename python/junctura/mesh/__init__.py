@@ -1,0 +1,38 @@
+"""Meshes and fields of simulations: between files, pools, stores and pictures.
+
+```text
+  read("a.exo"), read("unix:NAME?case=a")     a series of meshes, step by step
+  create("b.cgns"), create("unix:NAME?...")   takes such a series
+  compare(first, second, tolerance)           what differs
+```
+A `Mesh` has points, blocks of elements, sets, and the fields of one step, as NumPy arrays. Meshes from a pool are
+read-only views of shared memory. Exodus files need netCDF4, CGNS files h5py, and pictures PyVista:
+``pip install 'junctura[mesh]'``.
+"""
+
+from __future__ import annotations
+
+from junctura.mesh._compare import MeshDifference, ValueTolerance, compare
+from junctura.mesh._ends import MeshReader, MeshWriter, create, read
+from junctura.mesh._model import CellFaces, Mesh, MeshBlock, MeshField, MeshPoints, MeshSet
+from junctura.mesh._objects import PoolMeshReader, PoolMeshWriter, StoreMeshReader, StoreMeshWriter
+
+__all__ = [
+    "CellFaces",
+    "Mesh",
+    "MeshBlock",
+    "MeshDifference",
+    "MeshField",
+    "MeshPoints",
+    "MeshReader",
+    "MeshSet",
+    "MeshWriter",
+    "PoolMeshReader",
+    "PoolMeshWriter",
+    "StoreMeshReader",
+    "StoreMeshWriter",
+    "ValueTolerance",
+    "compare",
+    "create",
+    "read",
+]

@@ -1,0 +1,1 @@
+"""Mesh files: Exodus II (netCDF) and CGNS (HDF5)."""
