@@ -4,6 +4,8 @@
   read("a.exo"), read("unix:NAME?case=a")     a series of meshes, step by step
   create("b.cgns"), create("unix:NAME?...")   takes such a series
   compare(first, second, tolerance)           what differs
+  follow("unix:NAME", "case=a")               the steps of a simulation, as they come
+  to_pyvista(mesh), to_vtk(mesh)              for pictures
 ```
 A `Mesh` has points, blocks of elements, sets, and the fields of one step, as NumPy arrays. Meshes from a pool are
 read-only views of shared memory. Exodus files need netCDF4, CGNS files h5py, and pictures PyVista:
@@ -14,8 +16,10 @@ from __future__ import annotations
 
 from junctura.mesh._compare import MeshDifference, ValueTolerance, compare
 from junctura.mesh._ends import MeshReader, MeshWriter, create, read
+from junctura.mesh._follow import MeshFollow, follow
 from junctura.mesh._model import CellFaces, Mesh, MeshBlock, MeshField, MeshPoints, MeshSet
 from junctura.mesh._objects import PoolMeshReader, PoolMeshWriter, StoreMeshReader, StoreMeshWriter
+from junctura.mesh._vtk import to_pyvista, to_vtk
 
 __all__ = [
     "CellFaces",
@@ -23,6 +27,7 @@ __all__ = [
     "MeshBlock",
     "MeshDifference",
     "MeshField",
+    "MeshFollow",
     "MeshPoints",
     "MeshReader",
     "MeshSet",
@@ -34,5 +39,8 @@ __all__ = [
     "ValueTolerance",
     "compare",
     "create",
+    "follow",
     "read",
+    "to_pyvista",
+    "to_vtk",
 ]

@@ -26,6 +26,9 @@ class _Section:
             raise Corrupt(path, f"section {name} has no ElementRange")
         first, last = data(node["ElementRange"], path).ravel()[:2].tolist()
         self.first, self.count = int(first), int(last) - int(first) + 1
+        entries = node.get("ElementConnectivity", {})
+        if self.first < 1 or not 0 <= self.count <= (entries[" data"].size if " data" in entries else 0):
+            raise Corrupt(path, f"section {name} has the elements {first} to {last}")
 
     @cached_property
     def connectivity(self) -> Array:
@@ -115,9 +118,15 @@ class ZoneElements:
         self._path = path
         found = [_Section(name, node, path) for name, node in children(zone, "Elements_t")]
         found.sort(key=lambda section: section.first)
+        self._all = found
         self._faces = [one for one in found if one.kind == NGON] if any(one.kind == NFACE for one in found) else []
         self._sides = [one for one in found if "ParentElements" in one.node and one not in self._faces]
         self._sections = [one for one in found if one not in self._faces and one not in self._sides]
+
+    @property
+    def count(self) -> int:
+        """Number of all elements, also of sides and faces."""
+        return sum(section.count for section in self._all)
 
     def blocks(self, points: str) -> Iterator[tuple[str, MeshBlock]]:
         """Yields the blocks, in the order of their elements' numbers."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from junctura.errors import Corrupt, InvalidArgument, Unsupported
+from junctura.mesh._files.reading import check_size
 from junctura.mesh._model import Array
 from junctura.mesh._shapes import SHAPES
 
@@ -58,7 +59,9 @@ def data(node: Any, path: str) -> Array:
     """Returns the data of a node."""
     if " data" not in node:
         raise Corrupt(path, f"the node {node.name} has no data")
-    found: Array = node[" data"][()]
+    values = node[" data"]
+    check_size(path, node.name, values.size * values.dtype.itemsize)
+    found: Array = values[()]
     return found
 
 

@@ -17,6 +17,7 @@ from junctura import _forks
 from junctura.errors import Corrupt
 from junctura.mesh._files.cgns_elements import ZoneElements
 from junctura.mesh._files.cgns_nodes import OWN, OWN_NAMES, USER_DEFINED, children, data, label_of, text, texts
+from junctura.mesh._files.reading import reading
 from junctura.mesh._model import Array, Mesh, MeshBlock, MeshField, MeshPoints, MeshSet
 
 _AXES = ("CoordinateX", "CoordinateY", "CoordinateZ")
@@ -55,17 +56,16 @@ class CgnsReader:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         h5py = _forks.needed("h5py", "mesh")
         self.path = os.fspath(path)
-        self._file = h5py.File(self.path, "r")
-        self._bases = list(children(self._file, "CGNSBase_t"))
-        if not self._bases:
-            self.close()
-            raise Corrupt(self.path, "an HDF5 file without a CGNSBase_t is not a CGNS file")
         self._notes: list[str] = []
-        self._zones = [self._zone(*zone) for zone in self._all_zones()]
-        self._steps = self._read_steps()
-        self._static = self._read_static()
-        self._static.check()
         self._moved: dict[tuple[str, ...], Mesh] = {}
+        with reading(self.path):
+            self._file = h5py.File(self.path, "r")
+        try:
+            with reading(self.path):
+                self._begin()
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> CgnsReader:
         return self
@@ -86,11 +86,12 @@ class CgnsReader:
 
     def mesh(self, index: int) -> Mesh:
         """Returns the mesh with the fields of one step, counted from 0."""
-        static = self._at_coordinates(index)
         step, time, values = self._steps[index] if self._steps else (0, None, {})
-        fields = tuple(one for zone in self._zones for one in self._fields(zone, index))
-        for one in fields:
-            static.check_field(one)
+        with reading(self.path):
+            static = self._at_coordinates(index)
+            fields = tuple(one for zone in self._zones for one in self._fields(zone, index))
+            for one in fields:
+                static.check_field(one)
         return replace(
             static,
             fields=fields,
@@ -99,6 +100,15 @@ class CgnsReader:
             globals=values,
             notes=tuple(dict.fromkeys(self._notes)),
         )
+
+    def _begin(self) -> None:
+        self._bases = list(children(self._file, "CGNSBase_t"))
+        if not self._bases:
+            raise Corrupt(self.path, "an HDF5 file without a CGNSBase_t is not a CGNS file")
+        self._zones = [self._zone(*zone) for zone in self._all_zones()]
+        self._steps = self._read_steps()
+        self._static = self._read_static()
+        self._static.check()
 
     def _all_zones(self) -> list[tuple[str, Any, int]]:
         found = []
@@ -261,6 +271,11 @@ class CgnsReader:
         for word in ("PointRange", "ElementRange"):
             if word in node:
                 first, last = data(node[word], self.path).reshape(2, -1).tolist()
+                ends = dims or (
+                    max(int(data(zone.node, self.path)[0, 0]), zone.elements.count if zone.elements else 0),
+                )
+                if any(not 1 <= low <= high <= end for low, high, end in zip(first, last, ends, strict=True)):
+                    raise Corrupt(self.path, f"{node.name} has the range {first} to {last}")
                 axes = [np.arange(low - 1, high) for low, high in zip(first, last, strict=True)]
                 if not zone.dims:
                     return axes[0]

@@ -7,12 +7,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from junctura import _forks
 from junctura.errors import Corrupt, Unsupported
+from junctura.mesh._files.reading import check_size, reading
 from junctura.mesh._model import Array, CellFaces, Mesh, MeshBlock, MeshField, MeshPoints, MeshSet
 from junctura.mesh._shapes import SHAPES, CellShape, from_file
 
@@ -55,13 +57,18 @@ class ExodusReader:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         netcdf = _forks.needed("netCDF4", "mesh")
         self.path = os.fspath(path)
-        self._file = netcdf.Dataset(self.path)
-        self._file.set_auto_maskandscale(False)
-        if not {"num_dim", "num_nodes"} & set(self._file.dimensions):
+        with reading(self.path):
+            self._file = netcdf.Dataset(self.path)
+        try:
+            with reading(self.path):
+                self._file.set_auto_maskandscale(False)
+                if not {"num_dim", "num_nodes"} & set(self._file.dimensions):
+                    raise Corrupt(self.path, "a netCDF file without num_dim and num_nodes is not an Exodus file")
+                self._static = self._read_static()
+                self._static.check()
+        except BaseException:
             self.close()
-            raise Corrupt(self.path, "a netCDF file without num_dim and num_nodes is not an Exodus file")
-        self._static = self._read_static()
-        self._static.check()
+            raise
 
     def __enter__(self) -> ExodusReader:
         return self
@@ -85,19 +92,14 @@ class ExodusReader:
         static = self._static
         if not self._count("time_step") or "time_whole" not in self._file.variables:
             return static
-        time = float(self._file.variables["time_whole"][index])
-        fields = tuple(self._fields(index))
-        return Mesh(
-            static.points,
-            static.blocks,
-            static.sets,
-            fields,
-            index + 1,
-            time,
-            self._globals(index),
-            static.title,
-            static.notes,
-        )
+        with reading(self.path):
+            time = float(self._file.variables["time_whole"][index])
+            mesh = replace(
+                static, fields=tuple(self._fields(index)), step=index + 1, time=time, globals=self._globals(index)
+            )
+            for one in mesh.fields:
+                mesh.check_field(one)
+        return mesh
 
     def _count(self, dimension: str) -> int:
         found = self._file.dimensions.get(dimension)
@@ -135,7 +137,7 @@ class ExodusReader:
         for index, name in enumerate(names, 1):
             block = self._block(index, int(numbers[index - 1]), faces)
             if ids is not None:
-                block = MeshBlock(**{**_fields_of(block), "ids": ids[start : start + block.count]})
+                block = replace(block, ids=ids[start : start + block.count])
             start += block.count
             blocks[name] = block
         return blocks
@@ -260,6 +262,7 @@ class ExodusReader:
         variable = self._file.variables.get(name)
         if variable is None:
             raise Corrupt(self.path, f"the variable {name} is missing")
+        check_size(self.path, name, variable.size * variable.dtype.itemsize)
         found: Array = np.ascontiguousarray(variable[...])
         return found
 
@@ -289,7 +292,3 @@ def _shape(path: str, kind: str, points: int) -> CellShape:
     if linear is None and base not in ("", "NULL"):
         raise Unsupported(path, f"elements of the type {kind} are unknown")
     raise Unsupported(path, f"elements of the type {kind} with {points} points are unknown")
-
-
-def _fields_of(block: MeshBlock) -> dict[str, Any]:
-    return {name: getattr(block, name) for name in block.__dataclass_fields__}
