@@ -15,11 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
 set_hypothesis_home_dir(ROOT / ".tools/hypothesis")
 
-REAL = ROOT / "../shared/data/mesh"
-
 
 @pytest.fixture
 def pool() -> Iterator[junctura.Pool]:
     """A private pool of meshes."""
-    with junctura.Pool(schema=ROOT / "crates/junctura-model/schemas/mesh.yaml") as pool:
+    with junctura.Pool(schema="mesh") as pool:
         yield pool

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from junctura.mesh import Mesh, MeshWriter, compare
+from junctura.mesh import MeshStep, MeshWriter, compare
 
 _FOLDERS = [Path(__file__).resolve().parents[depth] / "shared/data/mesh" for depth in (3, 4)]
 REAL = sorted(
@@ -20,11 +20,11 @@ real_files = pytest.mark.parametrize(
 )
 
 
-def copy(series: Iterable[Mesh], writer: MeshWriter) -> None:
+def copy(series: Iterable[MeshStep], writer: MeshWriter) -> None:
     for mesh in series:
         writer.write(mesh)
     writer.close()
 
 
-def differences(first: Iterable[Mesh], second: Iterable[Mesh]) -> list[str]:
+def differences(first: Iterable[MeshStep], second: Iterable[MeshStep]) -> list[str]:
     return list(map(str, compare(first, second)))

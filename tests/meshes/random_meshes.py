@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from junctura.mesh import CellFaces, Mesh, MeshBlock, MeshField, MeshPoints, MeshSet
+from junctura.mesh import CellFaces, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
 from junctura.mesh._shapes import SHAPES
 
 # Splits of a hexahedron with the corners 0 to 7; 8 is its middle.
@@ -130,15 +130,15 @@ def block_of(places: Places, rng: np.random.Generator, name: str, at: int, point
     return MeshBlock(points, name, rows[rng.permutation(len(rows))].ravel())
 
 
-def one_block(seed: int, name: str) -> Mesh:
+def one_block(seed: int, name: str) -> MeshStep:
     """Returns a mesh of one block."""
     places = Places([])
     block = block_of(places, np.random.default_rng(seed), name, 0, "nodes")
     axes = tuple(map(np.ascontiguousarray, np.array(places.rows).T))
-    return Mesh({"nodes": MeshPoints(axes)}, {"only": block})
+    return MeshStep({"nodes": MeshPoints(axes)}, {"only": block})
 
 
-def random_mesh(seed: int, *, with_mixed: bool = False, without: tuple[str, ...] = ()) -> Mesh:
+def random_mesh(seed: int, *, with_mixed: bool = False, without: tuple[str, ...] = ()) -> MeshStep:
     """Returns a mesh without fields."""
     rng = np.random.default_rng(seed)
     is_flat = seed % 5 == 4
@@ -175,11 +175,11 @@ def random_mesh(seed: int, *, with_mixed: bool = False, without: tuple[str, ...]
             if block.ids is None:
                 blocks[name] = MeshBlock(**{**values, "ids": np.arange(start + 1, start + block.count + 1)})
             start += block.count
-    mesh = Mesh({"nodes": points}, blocks, title=f"seed {seed}")
-    return Mesh(mesh.points, mesh.blocks, random_sets(rng, mesh), title=mesh.title)
+    mesh = MeshStep({"nodes": points}, blocks, title=f"seed {seed}")
+    return MeshStep(mesh.points, mesh.blocks, random_sets(rng, mesh), title=mesh.title)
 
 
-def random_sets(rng: np.random.Generator, mesh: Mesh) -> dict[str, MeshSet]:
+def random_sets(rng: np.random.Generator, mesh: MeshStep) -> dict[str, MeshSet]:
     count = mesh.points["nodes"].count
     chosen = rng.permutation(count)[: int(rng.integers(1, count))]
     sets = {"some nodes": MeshSet("vertex", "nodes", chosen, number=5, factors=rng.random(chosen.size))}
@@ -199,7 +199,7 @@ def random_sets(rng: np.random.Generator, mesh: Mesh) -> dict[str, MeshSet]:
     return sets
 
 
-def with_fields(seed: int, mesh: Mesh, steps: int = 3) -> list[Mesh]:
+def with_fields(seed: int, mesh: MeshStep, steps: int = 3) -> list[MeshStep]:
     """Returns the mesh with fields in some steps."""
     rng = np.random.default_rng([seed, 1])
     rank = max(block.rank for block in mesh.blocks.values())
@@ -214,7 +214,7 @@ def with_fields(seed: int, mesh: Mesh, steps: int = 3) -> list[Mesh]:
         fields += [MeshField("p", "element", on, {"": rng.standard_normal(mesh.blocks[on].count)}) for on in cells]
         fields += [MeshField("k", "element", on, {"": rng.integers(9, size=mesh.blocks[on].count)}) for on in some]
         found.append(
-            Mesh(
+            MeshStep(
                 mesh.points,
                 mesh.blocks,
                 mesh.sets,

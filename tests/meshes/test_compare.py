@@ -10,12 +10,12 @@ import pytest
 from mesh_files import differences
 from random_meshes import one_block, random_mesh, with_fields
 
-from junctura.mesh import Mesh, MeshBlock, ValueTolerance, compare
+from junctura.mesh import MeshBlock, MeshStep, ValueTolerance, compare
 
 SEED = 3
 
 
-def series() -> list[Mesh]:
+def series() -> list[MeshStep]:
     return with_fields(SEED, random_mesh(SEED))
 
 

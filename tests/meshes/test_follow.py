@@ -15,24 +15,22 @@ import pytest
 from random_meshes import one_block, random_mesh, with_fields
 
 import junctura
-from junctura.mesh import Mesh, MeshBlock, MeshField, MeshPoints, PoolMeshWriter, follow
+from junctura.mesh import MeshBlock, MeshField, MeshPoints, MeshStep, PoolMeshWriter, follow
 from junctura.mesh._pictures import PictureFiles, PicturePainter, PictureStyle
 
-SCHEMA = Path(__file__).parents[2] / "crates/junctura-model/schemas/mesh.yaml"
 
-
-def cube(step: int, values: np.ndarray | None = None) -> Mesh:
+def cube(step: int, values: np.ndarray | None = None) -> MeshStep:
     axes = (np.arange(9.0), np.arange(9.0), np.arange(9.0))
     points = {"grid": MeshPoints(axes, "rectilinear")}
     blocks = {"cube": MeshBlock("grid", "structured", dims=(8, 8, 8))}
     heat = np.linspace(0, step, 512) if values is None else values
-    return Mesh(points, blocks, {}, (MeshField("heat", "element", "cube", {"": heat}),), step, step / 10)
+    return MeshStep(points, blocks, {}, (MeshField("heat", "element", "cube", {"": heat}),), step, step / 10)
 
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[junctura.Pool]:
     """A pool that other processes reach."""
-    with junctura.Pool(f"unix:{tmp_path}/pool.sock", start=True, schema=SCHEMA) as pool:
+    with junctura.Pool(f"unix:{tmp_path}/pool.sock", start=True, schema="mesh") as pool:
         yield pool
 
 
@@ -94,7 +92,7 @@ def test_pictures(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def no_such_field() -> Mesh:
+def no_such_field() -> MeshStep:
     mesh = cube(1)
     return replace(mesh, fields=(replace(mesh.fields[0], name="heated"),))
 
@@ -143,7 +141,7 @@ def test_a_viewer_that_is_killed_resumes_and_the_simulation_does_not_notice(
 
 
 def test_a_viewer_ends_with_its_pool(tmp_path: Path) -> None:
-    with junctura.Pool(f"unix:{tmp_path}/pool.sock", start=True, schema=SCHEMA) as pool:
+    with junctura.Pool(f"unix:{tmp_path}/pool.sock", start=True, schema="mesh") as pool:
         PoolMeshWriter(pool, "a").write(cube(1))
         process = viewer(pool, tmp_path, "--size", "100x80")
         assert process.stdout is not None

@@ -18,7 +18,6 @@ import junctura
 from junctura.mesh import create, read
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = ROOT / "crates/junctura-model/schemas/mesh.yaml"
 
 
 def mesh(*words: object) -> subprocess.CompletedProcess[str]:
@@ -60,8 +59,8 @@ def test_a_limit_of_differences(tmp_path: Path, exodus: Path) -> None:
 
 
 def test_pools_and_stores(tmp_path: Path, exodus: Path) -> None:
-    junctura.Store.create(tmp_path / "store", schema=SCHEMA)
-    with junctura.Pool(f"unix:{tmp_path}/pool.sock", start=True, schema=SCHEMA) as pool:
+    junctura.Store.create(tmp_path / "store", schema="mesh")
+    with junctura.Pool(f"unix:{tmp_path}/pool.sock", start=True, schema="mesh") as pool:
         place, stored = f"{pool.url}?case=a&channel=fluid", f"file://{tmp_path}/store?case=a"
         assert mesh("replay", exodus, place, "--interval", "1ms").returncode == 0
         assert len(pool.list("case=a, channel=fluid, part=fields")) == 3

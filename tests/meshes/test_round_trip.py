@@ -9,7 +9,7 @@ from mesh_files import copy, differences, real_files
 from random_meshes import random_mesh, with_fields
 
 import junctura
-from junctura.mesh import Mesh, PoolMeshReader, PoolMeshWriter, create, read
+from junctura.mesh import MeshStep, PoolMeshReader, PoolMeshWriter, create, read
 
 SEEDS = range(30)
 
@@ -46,8 +46,7 @@ def test_real_files(pool: junctura.Pool, tmp_path: Path, path: Path) -> None:
 
 
 def test_store(tmp_path: Path) -> None:
-    schema = Path(__file__).parents[2] / "crates/junctura-model/schemas/mesh.yaml"
-    junctura.Store.create(tmp_path / "store", schema=schema)
+    junctura.Store.create(tmp_path / "store", schema="mesh")
     series = with_fields(1, random_mesh(1))
     place = f"file://{tmp_path}/store?case=a"
     copy(series, create(place))
@@ -82,7 +81,7 @@ def test_ranks_are_complete_together(pool: junctura.Pool) -> None:
 
 def test_a_mesh_that_changes(pool: junctura.Pool, tmp_path: Path) -> None:
     first, second = with_fields(0, random_mesh(0), 1)[0], with_fields(1, random_mesh(1), 1)[0]
-    second = Mesh(**{**{name: getattr(second, name) for name in second.__dataclass_fields__}, "step": 2})
+    second = MeshStep(**{**{name: getattr(second, name) for name in second.__dataclass_fields__}, "step": 2})
     copy([first, second], PoolMeshWriter(pool, "a"))
     assert len(pool.list("part=mesh")) == 2
     assert differences([first, second], PoolMeshReader(pool, "case=a")) == []

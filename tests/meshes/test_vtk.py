@@ -12,7 +12,7 @@ import vtk_readers
 from mesh_files import copy, real_files
 from random_meshes import SOLIDS, one_block, random_mesh, with_fields
 
-from junctura.mesh import Mesh, MeshBlock, MeshField, MeshPoints, create, read
+from junctura.mesh import MeshBlock, MeshField, MeshPoints, MeshStep, create, read
 from junctura.mesh._shapes import SHAPES
 from junctura.mesh._vtk import MeshViews, to_vtk
 
@@ -20,7 +20,7 @@ QUADRATIC = [name for name, shape in SHAPES.items() if name != shape.linear]
 SEEDS = range(30)
 
 
-def mesh_axes(mesh: Mesh) -> tuple[np.ndarray, ...]:
+def mesh_axes(mesh: MeshStep) -> tuple[np.ndarray, ...]:
     return mesh.points["nodes"].axes
 
 
@@ -33,7 +33,7 @@ def assert_same_cells(mine: Any, theirs: Any) -> None:
         assert np.array_equal(here[list(points)], there[list(others)])
 
 
-def assert_same_values(mesh: Mesh, association: str, on: str, theirs: dict[str, np.ndarray]) -> int:
+def assert_same_values(mesh: MeshStep, association: str, on: str, theirs: dict[str, np.ndarray]) -> int:
     """Compares each component of each field; readers make vectors of components by their names."""
     flat = {name: array.reshape(len(array), -1).T for name, array in theirs.items()}
     found = 0
@@ -146,7 +146,7 @@ def test_the_cgns_library_opens_files_with_one_block(tmp_path: Path, name: str) 
 def test_structured_zones_as_ioss_reads_them(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     axes = (np.arange(3.0), np.arange(4.0), np.arange(5.0))
-    mesh = Mesh({"box": MeshPoints(axes, "rectilinear")}, {"box": MeshBlock("box", "structured", dims=(2, 3, 4))})
+    mesh = MeshStep({"box": MeshPoints(axes, "rectilinear")}, {"box": MeshBlock("box", "structured", dims=(2, 3, 4))})
     fields = (
         MeshField("p", "element", "box", {"": rng.random(24)}),
         MeshField("t", "vertex", "box", {"": rng.random(60)}),
@@ -175,7 +175,7 @@ def test_points_of_quadratic_elements_are_where_vtk_expects_them(tmp_path: Path,
     assert len(reference) == shape.points
     axes = tuple(np.ascontiguousarray(axis) for axis in reference.T)
     block = MeshBlock("nodes", name, np.arange(shape.points))
-    copy([Mesh({"nodes": MeshPoints(axes)}, {"one": block}, time=0.0)], create(tmp_path / f"a.{ending}"))
+    copy([MeshStep({"nodes": MeshPoints(axes)}, {"one": block}, time=0.0)], create(tmp_path / f"a.{ending}"))
     judge = vtk_readers.exodus if ending == "exo" else vtk_readers.cgns
     if ending == "cgns" and name in ("point", "pyramid13"):
         pytest.skip("VTK's reader of CGNS does not know it")
@@ -241,11 +241,11 @@ def test_views_share_memory_and_geometry() -> None:
 
 def test_structured_blocks() -> None:
     axes = (np.arange(3.0), np.arange(4.0), np.arange(5.0))
-    mesh = Mesh({"grid": MeshPoints(axes, "rectilinear")}, {"box": MeshBlock("grid", "structured", dims=(2, 3, 4))})
+    mesh = MeshStep({"grid": MeshPoints(axes, "rectilinear")}, {"box": MeshBlock("grid", "structured", dims=(2, 3, 4))})
     mesh.check()
     (grid,) = vtk_readers.blocks_of(to_vtk(mesh)).values()
     assert vtk_readers.volume(grid) == pytest.approx(24)
-    whole = Mesh(mesh.points, {"box": mesh.blocks["box"].unstructured()})
+    whole = MeshStep(mesh.points, {"box": mesh.blocks["box"].unstructured()})
     (other,) = vtk_readers.blocks_of(to_vtk(whole)).values()
     assert vtk_readers.volume(other) == pytest.approx(24)
     assert_same_cells(grid, other)

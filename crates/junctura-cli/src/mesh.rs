@@ -39,8 +39,8 @@ Needs Python with the package: pip install 'junctura[mesh]'.";
 
 /// Copy, compare, replay and describe meshes of simulations
 ///
-/// A mesh is an Exodus file (.exo, .e, .g), a CGNS file (.cgns), or a URL: unix:NAME?case=CASE, tcp://HOST:PORT?case=CASE (a pool), file:///FOLDER?case=CASE,
-/// s3://BUCKET/PREFIX?case=CASE (a store). `&channel=NAME` selects one of several meshes of a case.
+/// A mesh is an Exodus file (.exo, .e, .g), a CGNS file (.cgns), or a URL that ends with ?case=CASE: of a pool (unix:NAME, tcp:) or a store (file:, s3:).
+/// `&channel=NAME` selects one of several meshes of a case.
 #[derive(Args, Debug)]
 pub(crate) struct MeshCommandArguments {
     #[command(subcommand)]
@@ -127,6 +127,7 @@ enum MeshCommand {
 ///
 /// Draws a PNG file for each step as soon as all ranks have offered it, without a display, and prints its path. Ends when the pool does. A viewer that is started again
 /// draws only what is missing or has changed; the simulation does not notice.
+#[expect(clippy::struct_excessive_bools, reason = "one for each option")]
 #[derive(Args, Debug)]
 #[command(after_help = VIEW)]
 pub(crate) struct ViewArguments {

@@ -4,10 +4,10 @@
   read("a.exo"), read("unix:NAME?case=a")     a series of meshes, step by step
   create("b.cgns"), create("unix:NAME?...")   takes such a series
   compare(first, second, tolerance)           what differs
-  follow("unix:NAME", "case=a")               the steps of a simulation, as they come
+  follow("unix:NAME", "case=a")               the steps of a simulation while it runs
   to_pyvista(mesh), to_vtk(mesh)              for pictures
 ```
-A `Mesh` has points, blocks of elements, sets, and the fields of one step, as NumPy arrays. Meshes from a pool are
+A `MeshStep` has points, blocks of elements, sets, and the fields of one step, as NumPy arrays. Meshes from a pool are
 read-only views of shared memory. Exodus files need netCDF4, CGNS files h5py, and pictures PyVista:
 ``pip install 'junctura[mesh]'``.
 """
@@ -17,13 +17,12 @@ from __future__ import annotations
 from junctura.mesh._compare import MeshDifference, ValueTolerance, compare
 from junctura.mesh._ends import MeshReader, MeshWriter, create, read
 from junctura.mesh._follow import MeshFollow, follow
-from junctura.mesh._model import CellFaces, Mesh, MeshBlock, MeshField, MeshPoints, MeshSet
+from junctura.mesh._model import CellFaces, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
 from junctura.mesh._objects import PoolMeshReader, PoolMeshWriter, StoreMeshReader, StoreMeshWriter
-from junctura.mesh._vtk import to_pyvista, to_vtk
+from junctura.mesh._vtk import MeshViews, to_pyvista, to_vtk
 
 __all__ = [
     "CellFaces",
-    "Mesh",
     "MeshBlock",
     "MeshDifference",
     "MeshField",
@@ -31,6 +30,8 @@ __all__ = [
     "MeshPoints",
     "MeshReader",
     "MeshSet",
+    "MeshStep",
+    "MeshViews",
     "MeshWriter",
     "PoolMeshReader",
     "PoolMeshWriter",

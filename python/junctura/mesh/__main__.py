@@ -20,7 +20,7 @@ from junctura.errors import Closed, Disconnected, Error
 from junctura.mesh._compare import ValueTolerance, compare
 from junctura.mesh._ends import MeshReader, create, read
 from junctura.mesh._follow import follow
-from junctura.mesh._model import Mesh
+from junctura.mesh._model import MeshStep
 from junctura.mesh._pictures import PictureFiles, PicturePainter, PictureStyle
 
 _INTERRUPTED = 130
@@ -138,7 +138,7 @@ def _compare(given: argparse.Namespace) -> int:
     return 1 if found else 0
 
 
-def _counted(series: MeshReader, screen: Screen) -> Iterable[Mesh]:
+def _counted(series: MeshReader, screen: Screen) -> Iterable[MeshStep]:
     for index, mesh in enumerate(series):
         _progress(screen, "compare", index + 1, len(series))
         yield mesh
@@ -175,7 +175,7 @@ def _info(given: argparse.Namespace) -> int:
     return 0
 
 
-def _described(mesh: Mesh, times: list[float | None]) -> dict[str, Any]:
+def _described(mesh: MeshStep, times: list[float | None]) -> dict[str, Any]:
     fields: dict[str, dict[str, Any]] = {}
     for field in mesh.fields:
         known = fields.setdefault(field.name, {"name": field.name, "of": field.association, "on": [], "components": []})

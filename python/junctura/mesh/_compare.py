@@ -1,7 +1,7 @@
 """Compares two meshes, or two series of steps, with tolerances.
 
-What only one of two formats can express is not a difference: types of elements in memory, numbers that count from 1,
-texts that are absent.
+Properties that only one of two formats can express are not compared: types of elements in memory, numbers that count
+from 1, absent texts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from junctura.mesh._model import Array, Mesh, MeshBlock, MeshField, MeshSet
+from junctura.mesh._model import Array, MeshBlock, MeshField, MeshSet, MeshStep
 from junctura.mesh._shapes import RAGGED, SHAPES
 
 # Of 4-byte floats.
@@ -59,7 +59,7 @@ class MeshDifference(NamedTuple):
     step
         The number of the step in the first series; None if it is of all steps.
     where
-        What differs: ``field p on block fluid``.
+        The part that differs: ``field p on block fluid``.
     what
         How it differs.
 
@@ -74,7 +74,7 @@ class MeshDifference(NamedTuple):
 
 
 def compare(
-    first: Iterable[Mesh], second: Iterable[Mesh], tolerance: ValueTolerance | None = None
+    first: Iterable[MeshStep], second: Iterable[MeshStep], tolerance: ValueTolerance | None = None
 ) -> Iterator[MeshDifference]:
     """Yields the differences of two series, step by step; steps are paired in order.
 
@@ -90,13 +90,13 @@ def compare(
     >>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0),))}
     >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
     >>> moved = {"nodes": junctura.mesh.MeshPoints((numpy.array([0, 1, 2.5]),))}
-    >>> for difference in compare([Mesh(points, blocks)], [Mesh(moved, blocks)]):
+    >>> for difference in compare([MeshStep(points, blocks)], [MeshStep(moved, blocks)]):
     ...     print(difference)
     points nodes: x of point 2 is 2.0 and 2.5 (1 of 3 differs, by at most 0.5)
 
     """
     tolerance = tolerance or ValueTolerance()
-    before: tuple[Mesh | None, Mesh | None] = (None, None)
+    before: tuple[MeshStep | None, MeshStep | None] = (None, None)
     for count, (one, other) in enumerate(zip_longest(first, second)):
         if one is None or other is None:
             kind = "second" if other is None else "first"
@@ -109,12 +109,12 @@ def compare(
             yield MeshDifference(one.step, where, what)
 
 
-def same_static(first: Mesh, second: Mesh | None) -> bool:
+def same_static(first: MeshStep, second: MeshStep | None) -> bool:
     """Whether two meshes have equal points, blocks and sets."""
     return second is not None and next(static_differences(first, second, ValueTolerance()), None) is None
 
 
-def static_differences(first: Mesh, second: Mesh, tolerance: ValueTolerance) -> Iterator[MeshDifference]:
+def static_differences(first: MeshStep, second: MeshStep, tolerance: ValueTolerance) -> Iterator[MeshDifference]:
     """Yields differences of points, blocks and sets."""
     found = [
         *_points_differences(first, second, tolerance),
@@ -139,7 +139,7 @@ def _paired(noun: str, first: Mapping[str, Any], second: Mapping[str, Any], diff
                 yield f"{noun} {name}", what
 
 
-def _points_differences(first: Mesh, second: Mesh, tolerance: ValueTolerance) -> Found:
+def _points_differences(first: MeshStep, second: MeshStep, tolerance: ValueTolerance) -> Found:
     def differ(one: Any, other: Any) -> Iterator[str]:
         if one.count != other.count or len(one.axes) != len(other.axes):
             yield f"{one.count} points in {len(one.axes)}-D, and {other.count} in {len(other.axes)}-D"
@@ -237,7 +237,7 @@ def _set(one: MeshSet, other: MeshSet, tolerance: ValueTolerance) -> Iterator[st
         yield from _differ("factor", tolerance)(one.factors, other.factors)
 
 
-def _step_differences(first: Mesh, second: Mesh, tolerance: ValueTolerance) -> Found:
+def _step_differences(first: MeshStep, second: MeshStep, tolerance: ValueTolerance) -> Found:
     times = [np.array([np.nan if one.time is None else one.time]) for one in (first, second)]
     if tolerance.apart(*times).size:
         yield "time", f"{first.time} and {second.time}"

@@ -1,8 +1,8 @@
 """Files, pools and stores of meshes by name.
 
-``a.exo`` and ``b.cgns`` are files. ``unix:NAME?case=a`` and ``tcp://HOST:PORT?case=a`` are pools,
-``file:///FOLDER?case=a`` and ``s3://BUCKET/PREFIX?case=a`` are stores. What is behind the question mark selects a
-mesh; other names stay part of the URL.
+``a.exo`` and ``b.cgns`` are files. ``unix:NAME?case=a`` and ``tcp://HOST:PORT?case=a`` are pools, and
+``file:///FOLDER?case=a`` and ``s3://BUCKET/PREFIX?case=a`` are stores. The words after the question mark select a mesh;
+other words remain part of the URL.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from junctura.mesh._files.cgns_reader import CgnsReader
 from junctura.mesh._files.cgns_writer import CgnsWriter
 from junctura.mesh._files.exodus_reader import ExodusReader
 from junctura.mesh._files.exodus_writer import ExodusWriter
-from junctura.mesh._model import Mesh
+from junctura.mesh._model import MeshStep
 from junctura.mesh._objects import PoolMeshReader, PoolMeshWriter, StoreMeshReader, StoreMeshWriter
 
 _EXODUS = (".e", ".ex2", ".ex2v2", ".exo", ".exoii", ".exodus", ".g", ".gen", ".par")
@@ -34,7 +34,7 @@ class MeshReader(Protocol):
     """A series of meshes: iterate over it for its steps; `len` is their number."""
 
     def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[Mesh]: ...
+    def __iter__(self) -> Iterator[MeshStep]: ...
     def __enter__(self) -> MeshReader: ...
     def __exit__(self, *_: object) -> None: ...
     def close(self) -> None:
@@ -44,7 +44,7 @@ class MeshReader(Protocol):
 class MeshWriter(Protocol):
     """Takes the steps of a series."""
 
-    def write(self, mesh: Mesh) -> None:
+    def write(self, mesh: MeshStep) -> None:
         """Writes a step."""
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from junctura._native import Gap, Pool
 from junctura.errors import InvalidArgument
-from junctura.mesh._model import Mesh
+from junctura.mesh._model import MeshStep
 from junctura.mesh._objects import StepAssembly, shared_of, with_part
 
 
@@ -35,7 +35,7 @@ class MeshFollow:
     def __iter__(self) -> MeshFollow:
         return self
 
-    def __next__(self) -> Mesh:
+    def __next__(self) -> MeshStep:
         found = self.next()
         if found is None:
             raise StopIteration
@@ -52,7 +52,7 @@ class MeshFollow:
         self._parts.clear()
         self._follow.close()
 
-    def next(self, timeout: float | None = None) -> Mesh | None:
+    def next(self, timeout: float | None = None) -> MeshStep | None:
         """Waits for the next step, and returns it; None at the end, if only steps that are present were asked for.
 
         Parameters
@@ -63,7 +63,7 @@ class MeshFollow:
         Raises
         ------
         Timeout
-            No object came in this time.
+            No object arrived in this time.
         Closed, Disconnected
             The pool has ended.
         InvalidArgument
@@ -124,7 +124,7 @@ def follow(
     >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
     >>> writer = junctura.mesh.PoolMeshWriter(pool, "rod")
     >>> for step in range(3):
-    ...     writer.write(junctura.mesh.Mesh(points, blocks, step=step, time=0.5 * step))
+    ...     writer.write(junctura.mesh.MeshStep(points, blocks, step=step, time=0.5 * step))
     >>> [mesh.time for mesh in junctura.mesh.follow(pool, "case=rod", until_live=True)]
     [0.0, 0.5, 1.0]
 

@@ -1,6 +1,6 @@
 """A mesh in memory, whatever file or pool it is from.
 
-A `Mesh` has sets of points, blocks of elements on them, sets of points, sides and elements, and fields of one step.
+A `MeshStep` has sets of points, blocks of elements on them, sets of points, sides and elements, and fields of one step.
 Steps of a series share the objects that do not change: a writer compares identities first. Arrays have one dimension,
 and may be read-only views of a payload.
 """
@@ -213,7 +213,7 @@ class MeshField:
 
 
 @dataclass(frozen=True)
-class Mesh:
+class MeshStep:
     """A mesh, and its fields in one step.
 
     Attributes
@@ -229,7 +229,7 @@ class Mesh:
     title
         A text.
     notes
-        What the source has and this model cannot express.
+        Parts of the source that this model cannot express.
 
     """
 
@@ -243,7 +243,7 @@ class Mesh:
     title: str = ""
     notes: tuple[str, ...] = ()
 
-    def shares(self, other: Mesh | None) -> bool:
+    def shares(self, other: MeshStep | None) -> bool:
         """Whether both have the same points, blocks and sets, as objects."""
         return (
             other is not None
@@ -342,7 +342,7 @@ def _check_ragged(subject: str, block: MeshBlock, count: int) -> None:
     return _check_range(subject, block.connectivity, faces.sizes.size, "faces")
 
 
-def _check_set(name: str, one: MeshSet, mesh: Mesh) -> None:
+def _check_set(name: str, one: MeshSet, mesh: MeshStep) -> None:
     if one.points not in mesh.points:
         raise InvalidArgument(f"set {name}", f"it is on the points {one.points}, which the mesh does not have")
     if one.association == "vertex":

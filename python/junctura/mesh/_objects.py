@@ -8,12 +8,12 @@ from typing import Any
 
 from junctura._native import Bundle, Pool, Store
 from junctura.errors import InvalidArgument, NotFound, Timeout
-from junctura.mesh._model import Mesh
+from junctura.mesh._model import MeshStep
 from junctura.mesh._payload import CONTENT_TYPE, PackedTree, SharedArrays, unpack
 from junctura.mesh._tree import MeshTrees, RankJoin, static_tree, step_tree
 
 SCHEMA = "mesh"
-# Meshes that change come back to one of these at no cost.
+# A mesh that changes may return to one of these at no cost.
 _SHARED_MAX = 8
 # Characters of the parts of a bundle's path.
 _PATH = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+:-=,@")
@@ -37,7 +37,7 @@ class StepAssembly:
         self._trees: dict[int, MeshTrees] = {}
         self._join = RankJoin()
 
-    def mesh(self, parts: list[tuple[Attributes, Any]]) -> Mesh:
+    def mesh(self, parts: list[tuple[Attributes, Any]]) -> MeshStep:
         """Returns the mesh of a step.
 
         Parameters
@@ -82,13 +82,13 @@ class MeshPacking:
             raise InvalidArgument("rank", f"{rank} of {ranks} ranks")
         self._attributes = {"case": case, "channel": channel, "rank": rank}
         self._ranks = ranks
-        self._before: Mesh | None = None
+        self._before: MeshStep | None = None
         self._static: dict[str, Any] = {}
         self._indices: dict[int, int] = {}
         self._identifier = ""
         self._offered: set[str] = set()
 
-    def objects(self, mesh: Mesh) -> Iterator[tuple[PackedTree, dict[str, Any]]]:
+    def objects(self, mesh: MeshStep) -> Iterator[tuple[PackedTree, dict[str, Any]]]:
         """Yields the object of ``part=mesh`` if it is new, and that of the step, with their attributes."""
         common = {"step": mesh.step, "ranks": self._ranks, "content_type": CONTENT_TYPE, **self._attributes}
         if not mesh.shares(self._before):
@@ -125,7 +125,7 @@ class PoolMeshWriter:
     >>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0),))}
     >>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
     >>> writer = junctura.mesh.PoolMeshWriter(pool, "rod")
-    >>> writer.write(junctura.mesh.Mesh(points, blocks, step=1, time=0.5))
+    >>> writer.write(junctura.mesh.MeshStep(points, blocks, step=1, time=0.5))
     >>> pool.demand("case=rod, part=fields")["time"]
     0.5
 
@@ -147,7 +147,7 @@ class PoolMeshWriter:
         self._ranks = ranks
         self._retention = retention
 
-    def write(self, mesh: Mesh) -> None:
+    def write(self, mesh: MeshStep) -> None:
         """Offers a step, and what it shares with later steps before it. Blocks while the pool is full."""
         for packed, attributes in self._packing.objects(mesh):
             with self._pool.allocate(packed.nbytes) as memory:
@@ -179,7 +179,7 @@ class StoreMeshWriter:
         self._store = store
         self._packing = MeshPacking(case, channel, 0, 1)
 
-    def write(self, mesh: Mesh) -> None:
+    def write(self, mesh: MeshStep) -> None:
         """Archives a step."""
         for packed, attributes in self._packing.objects(mesh):
             self._store.archive(packed.to_bytes(), attributes, schema=SCHEMA)
@@ -215,7 +215,7 @@ class _StoredSteps:
     def __len__(self) -> int:
         return len(self._steps)
 
-    def __iter__(self) -> Iterator[Mesh]:
+    def __iter__(self) -> Iterator[MeshStep]:
         assembly = StepAssembly(self._shared)
         for parts in self._steps.values():
             yield assembly.mesh([(entry.attributes, self._payload(entry)) for entry in parts])

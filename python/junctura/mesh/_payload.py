@@ -190,7 +190,7 @@ def unpack(payload: Any, shared: SharedArrays | None = None) -> Tree:
     Parameters
     ----------
     payload : buffer
-        The payload; the tree's arrays are read-only views of it, and keep it in memory.
+        The payload. The tree's arrays are read-only views that keep the payload in memory.
     shared
         Arrays of the object of ``part=mesh``; without them a tree that refers to them is refused.
 
@@ -202,10 +202,10 @@ def unpack(payload: Any, shared: SharedArrays | None = None) -> Tree:
     """
     tree, places = _head_of(payload)
     own = [place.view(payload) for place in places]
-    return _Unpacking(own, None if shared is None else shared.arrays).tree(tree, 0)
+    return _TreeUnpacking(own, None if shared is None else shared.arrays).tree(tree, 0)
 
 
-class _Unpacking:
+class _TreeUnpacking:
     def __init__(self, own: Sequence[Array], shared: Sequence[Array] | None) -> None:
         self._own = own
         self._shared = shared

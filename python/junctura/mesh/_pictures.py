@@ -17,11 +17,22 @@ import numpy as np
 
 from junctura import _forks
 from junctura.errors import InvalidArgument
-from junctura.mesh._model import Array, Mesh, MeshField
+from junctura.mesh._model import Array, MeshField, MeshStep
 from junctura.mesh._vtk import MeshViews, check_field
 
 # The name of the text chunk.
 _CHUNK = "junctura"
+# Beside the mesh, on the right.
+_BAR = {
+    "vertical": True,
+    "position_x": 0.86,
+    "position_y": 0.15,
+    "height": 0.7,
+    "width": 0.06,
+    "title_font_size": 14,
+    "label_font_size": 12,
+    "fmt": "{:.4g}",
+}
 Direction = Literal["iso", "xy", "xz", "yz"]
 
 
@@ -81,12 +92,12 @@ class PicturePainter:
         self.close()
 
     def close(self) -> None:
-        """Releases the window that nobody sees."""
+        """Releases the invisible window."""
         if self._plotter is not None:
             self._plotter.close()
             self._plotter = None
 
-    def pixels(self, mesh: Mesh) -> Any:
+    def pixels(self, mesh: MeshStep) -> Any:
         """Returns the picture of a mesh, as an array of rows, columns and three colors.
 
         Raises
@@ -123,7 +134,8 @@ class PicturePainter:
                 cmap=style.colors,
                 show_edges=style.with_edges,
                 show_scalar_bar=not self._mappers,
-                scalar_bar_args={"title": style.field},
+                scalar_bar_args=_BAR | {"title": style.field},
+                ambient=0.3,
                 copy_mesh=False,
             )
             self._mappers[name] = actor.mapper
@@ -132,7 +144,7 @@ class PicturePainter:
         else:
             getattr(plotter, f"view_{style.direction}")()
 
-    def _colored(self, mesh: Mesh) -> Iterator[tuple[str, Any]]:
+    def _colored(self, mesh: MeshStep) -> Iterator[tuple[str, Any]]:
         """Yields the blocks that have the field, each with it alone; a vector becomes its magnitude."""
         field = self._style.field
         for name, grid in self._views.blocks(replace(mesh, fields=_scalars(mesh, field))).items():
@@ -142,7 +154,7 @@ class PicturePainter:
                 yield name, block
 
 
-def _scalars(mesh: Mesh, field: str) -> tuple[MeshField, ...]:
+def _scalars(mesh: MeshStep, field: str) -> tuple[MeshField, ...]:
     chosen = [one for one in mesh.fields if one.name == field and one.association != "set"]
     return tuple(one if "" in one.values else replace(one, values={"": _magnitude(one)}) for one in chosen)
 
@@ -152,7 +164,7 @@ def _magnitude(one: MeshField) -> Array:
     return found
 
 
-def _limits(mesh: Mesh, field: str) -> tuple[float, float]:
+def _limits(mesh: MeshStep, field: str) -> tuple[float, float]:
     """Returns the least and the greatest finite value of a field, of a vector of its magnitude."""
     low, high = np.inf, -np.inf
     for one in mesh.fields:

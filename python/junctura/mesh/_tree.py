@@ -1,4 +1,4 @@
-"""A `Mesh` as the tree of docs/formats/mesh.md (Conduit's Mesh Blueprint), and back.
+"""A `MeshStep` as the tree of docs/formats/mesh.md (Conduit's Mesh Blueprint), and back.
 
 The writer builds the parts that do not change once for a series, so that their arrays keep their identity, and steps
 can refer to them.
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from junctura.errors import InvalidArgument
-from junctura.mesh._model import Array, CellFaces, Mesh, MeshBlock, MeshField, MeshPoints, MeshSet
+from junctura.mesh._model import Array, CellFaces, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
 from junctura.mesh._payload import Tree
 from junctura.mesh._shapes import BY_VTK, RAGGED, SHAPES
 
@@ -24,7 +24,7 @@ _INDICES = ("i", "j", "k")
 _UNKNOWN = ("adjsets", "matsets", "nestsets", "specsets")
 
 
-def static_tree(mesh: Mesh) -> Node:
+def static_tree(mesh: MeshStep) -> Node:
     """Returns the tree of what steps share: points, blocks and sets."""
     tree: Node = {
         "coordsets": {name: _coordset(points) for name, points in mesh.points.items()},
@@ -39,7 +39,7 @@ def static_tree(mesh: Mesh) -> Node:
     return {**tree, "junctura": _only(own)} if _only(own) else tree
 
 
-def step_tree(static: Node, mesh: Mesh) -> Node:
+def step_tree(static: Node, mesh: MeshStep) -> Node:
     """Returns the tree of one step; its points, blocks and sets are those of `static`."""
     on_mesh = [one for one in mesh.fields if one.association != "set"]
     on_sets = [one for one in mesh.fields if one.association == "set"]
@@ -107,7 +107,7 @@ def _set_node(one: MeshSet) -> Node:
     return _only(node)
 
 
-def _field_node(one: MeshField, mesh: Mesh) -> Node:
+def _field_node(one: MeshField, mesh: MeshStep) -> Node:
     topology = one.on
     if one.association == "vertex":
         topology = next(iter(mesh.blocks_on(one.on)), "")
@@ -121,7 +121,7 @@ def _values(one: MeshField) -> Any:
 
 
 def _named(fields: Sequence[MeshField], node: Any) -> Iterator[tuple[str, Node]]:
-    """Gives each field a key of its own; one that is not the field's name comes with the name."""
+    """Gives each field a key of its own; a key that differs from the field's name is accompanied by the name."""
     taken: set[str] = set()
     for one in fields:
         key = one.name
@@ -145,13 +145,13 @@ def _only(node: Mapping[str, Any]) -> Node:
 
 
 class MeshTrees:
-    """Builds meshes from trees of a series; what is the same as in the tree before becomes the same objects."""
+    """Builds meshes from trees of a series; parts that equal those of the tree before are the same objects."""
 
     def __init__(self) -> None:
         self._static: Node | None = None
-        self._mesh: Mesh | None = None
+        self._mesh: MeshStep | None = None
 
-    def mesh(self, tree: Tree, step: int, time: float | None) -> Mesh:
+    def mesh(self, tree: Tree, step: int, time: float | None) -> MeshStep:
         """Returns the mesh of a tree.
 
         Raises
@@ -171,11 +171,11 @@ class MeshTrees:
         notes: list[str] = []
         values: dict[str, Array] = {}
         for name, domain in domains:
-            found = _Fields(domain, f"@{name}" if len(domains) > 1 else "", notes)
+            found = _TreeFields(domain, f"@{name}" if len(domains) > 1 else "", notes)
             fields += found.all()
             values |= found.globals()
             notes += [f"{name}/{part}" if name else part for part in _UNKNOWN if part in domain]
-        mesh = Mesh(
+        mesh = MeshStep(
             known.points,
             known.blocks,
             known.sets,
@@ -194,20 +194,20 @@ class MeshTrees:
 class RankJoin:
     """Makes one mesh of those of all ranks, whose names get `@RANK`.
 
-    What is the same as before becomes the same objects.
+    Parts that equal those of the step before are the same objects.
     """
 
     def __init__(self) -> None:
-        self._parts: list[Mesh] = []
-        self._joined: Mesh | None = None
+        self._parts: list[MeshStep] = []
+        self._joined: MeshStep | None = None
 
-    def mesh(self, parts: Sequence[tuple[str, Mesh]]) -> Mesh:
+    def mesh(self, parts: Sequence[tuple[str, MeshStep]]) -> MeshStep:
         """Returns the mesh of all parts."""
         if len(parts) == 1:
             return parts[0][1]
         meshes = [mesh for _, mesh in parts]
         known = self._joined
-        if known is None or not all(map(Mesh.shares, meshes, self._parts)) or len(meshes) != len(self._parts):
+        if known is None or not all(map(MeshStep.shares, meshes, self._parts)) or len(meshes) != len(self._parts):
             known = self._joined = _joined(parts)
             self._parts = meshes
         fields = [
@@ -217,7 +217,7 @@ class RankJoin:
         ]
         first = meshes[0]
         notes = dict.fromkeys(note for mesh in meshes for note in mesh.notes)
-        return Mesh(
+        return MeshStep(
             known.points,
             known.blocks,
             known.sets,
@@ -262,7 +262,7 @@ def _same(first: Any, second: Any) -> bool:
     return type(first) is type(second) and first == second
 
 
-def _joined(parts: Sequence[tuple[str, Mesh]]) -> Mesh:
+def _joined(parts: Sequence[tuple[str, MeshStep]]) -> MeshStep:
     """One mesh of all domains, whose names get `@DOMAIN`."""
     if len(parts) == 1:
         return parts[0][1]
@@ -279,20 +279,20 @@ def _joined(parts: Sequence[tuple[str, Mesh]]) -> Mesh:
             f"{one}@{name}": MeshSet(**{**_fields_of(value), "points": f"{value.points}@{name}"})
             for one, value in part.sets.items()
         }
-    return Mesh(points, blocks, sets, title=parts[0][1].title)
+    return MeshStep(points, blocks, sets, title=parts[0][1].title)
 
 
 def _fields_of(value: MeshBlock | MeshSet) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
-def _static_mesh(domain: Node) -> Mesh:
+def _static_mesh(domain: Node) -> MeshStep:
     own = _child(domain, "junctura")
     coordsets, topologies = _child(domain, "coordsets"), _child(domain, "topologies")
     points = {name: _points_of(name, node, _child(own, "coordsets", name)) for name, node in coordsets.items()}
     blocks = {name: _block_of(name, node, points, _child(own, "topologies", name)) for name, node in topologies.items()}
     sets = {name: _set_of(name, node) for name, node in _child(own, "sets").items()}
-    return Mesh(points, blocks, sets, title=str(own.get("title") or ""))
+    return MeshStep(points, blocks, sets, title=str(own.get("title") or ""))
 
 
 def _points_of(name: str, node: Any, own: Node) -> MeshPoints:
@@ -419,7 +419,7 @@ def _set_of(name: str, node: Any) -> MeshSet:
     )
 
 
-class _Fields:
+class _TreeFields:
     def __init__(self, domain: Node, suffix: str, notes: list[str]) -> None:
         self._domain = domain
         self._suffix = suffix

@@ -12,7 +12,7 @@ import numpy as np
 
 from junctura import _forks
 from junctura.errors import InvalidArgument
-from junctura.mesh._model import Array, Mesh, MeshBlock, MeshField, MeshPoints
+from junctura.mesh._model import Array, MeshBlock, MeshField, MeshPoints, MeshStep
 
 if TYPE_CHECKING:
     import pyvista
@@ -32,10 +32,10 @@ class MeshViews:
         self._core = _forks.needed("vtkmodules.vtkCommonCore", "mesh")
         self._model = _forks.needed("vtkmodules.vtkCommonDataModel", "mesh")
         self._numpy = _forks.needed("vtkmodules.util.numpy_support", "mesh")
-        self._mesh: Mesh | None = None
+        self._mesh: MeshStep | None = None
         self._grids: dict[str, Any] = {}
 
-    def blocks(self, mesh: Mesh) -> dict[str, Any]:
+    def blocks(self, mesh: MeshStep) -> dict[str, Any]:
         """Returns a vtkDataSet for each block, with the fields of the mesh, whose arrays it keeps in memory."""
         if not mesh.shares(self._mesh):
             points = {name: self._points(one) for name, one in mesh.points.items()}
@@ -53,7 +53,7 @@ class MeshViews:
                     found[name].GetPointData().AddArray(self._field(one))
         return found
 
-    def collection(self, mesh: Mesh) -> Any:
+    def collection(self, mesh: MeshStep) -> Any:
         """Returns a vtkMultiBlockDataSet of all blocks, with their names and the time."""
         found = self._model.vtkMultiBlockDataSet()
         for index, (name, grid) in enumerate(self.blocks(mesh).items()):
@@ -124,7 +124,7 @@ class MeshViews:
         return found
 
 
-def to_vtk(mesh: Mesh) -> Any:
+def to_vtk(mesh: MeshStep) -> Any:
     """Returns a mesh as a vtkMultiBlockDataSet with a data set for each block.
 
     Raises
@@ -136,7 +136,7 @@ def to_vtk(mesh: Mesh) -> Any:
     return MeshViews().collection(mesh)
 
 
-def to_pyvista(mesh: Mesh, views: MeshViews | None = None) -> pyvista.MultiBlock:
+def to_pyvista(mesh: MeshStep, views: MeshViews | None = None) -> pyvista.MultiBlock:
     """Returns a mesh as a PyVista MultiBlock.
 
     Parameters
@@ -157,12 +157,12 @@ def to_pyvista(mesh: Mesh, views: MeshViews | None = None) -> pyvista.MultiBlock
     return found
 
 
-def field_names(mesh: Mesh) -> list[str]:
+def field_names(mesh: MeshStep) -> list[str]:
     """Returns the names of the fields on points and blocks."""
     return list(dict.fromkeys(one.name for one in mesh.fields if one.association != "set"))
 
 
-def check_field(mesh: Mesh, name: str) -> None:
+def check_field(mesh: MeshStep, name: str) -> None:
     """Raises `InvalidArgument` if the mesh has no such field."""
     known = field_names(mesh)
     if name not in known:

@@ -1,1 +1,1 @@
-"""Mesh files: Exodus II (netCDF) and CGNS (HDF5)."""
+"""MeshStep files: Exodus II (netCDF) and CGNS (HDF5)."""

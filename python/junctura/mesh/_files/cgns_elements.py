@@ -14,7 +14,7 @@ from junctura.mesh._model import Array, CellFaces, MeshBlock
 from junctura.mesh._shapes import BY_CGNS, BY_VTK, SHAPES, from_file
 
 
-class _Section:
+class _ElementSection:
     """A section: elements with consecutive numbers."""
 
     def __init__(self, name: str, node: Any, path: str) -> None:
@@ -116,7 +116,7 @@ class ZoneElements:
 
     def __init__(self, zone: Any, path: str) -> None:
         self._path = path
-        found = [_Section(name, node, path) for name, node in children(zone, "Elements_t")]
+        found = [_ElementSection(name, node, path) for name, node in children(zone, "Elements_t")]
         found.sort(key=lambda section: section.first)
         self._all = found
         self._faces = [one for one in found if one.kind == NGON] if any(one.kind == NFACE for one in found) else []
@@ -159,7 +159,7 @@ class ZoneElements:
             return None
         return elements, self._as_sides(elements, faces)
 
-    def _first(self, section: _Section, name: str) -> Array:
+    def _first(self, section: _ElementSection, name: str) -> Array:
         """Returns the first of two parents of each side; zeros if it is unknown."""
         if name not in section.node:
             return np.zeros(section.count, np.int64)
@@ -186,7 +186,7 @@ class ZoneElements:
         return sides
 
 
-def _places(sections: list[_Section], numbers: Array) -> Array:
+def _places(sections: list[_ElementSection], numbers: Array) -> Array:
     """Returns the place of each element among those of the sections; -1 if it is in none."""
     found = np.full(numbers.size, -1, np.int64)
     start = 0

@@ -18,14 +18,14 @@ from junctura.errors import Corrupt
 from junctura.mesh._files.cgns_elements import ZoneElements
 from junctura.mesh._files.cgns_nodes import OWN, OWN_NAMES, USER_DEFINED, children, data, label_of, text, texts
 from junctura.mesh._files.reading import reading
-from junctura.mesh._model import Array, Mesh, MeshBlock, MeshField, MeshPoints, MeshSet
+from junctura.mesh._model import Array, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
 
 _AXES = ("CoordinateX", "CoordinateY", "CoordinateZ")
 # Beginnings and ends of names of arrays that refer to the solutions of each step.
 _POINTERS = ("FlowSolution", "Pointers")
 
 
-class _Zone(NamedTuple):
+class _ZoneNode(NamedTuple):
     name: str
     node: Any
     rank: int
@@ -57,7 +57,7 @@ class CgnsReader:
         h5py = _forks.needed("h5py", "mesh")
         self.path = os.fspath(path)
         self._notes: list[str] = []
-        self._moved: dict[tuple[str, ...], Mesh] = {}
+        self._moved: dict[tuple[str, ...], MeshStep] = {}
         with reading(self.path):
             self._file = h5py.File(self.path, "r")
         try:
@@ -76,7 +76,7 @@ class CgnsReader:
     def __len__(self) -> int:
         return max(1, len(self._steps))
 
-    def __iter__(self) -> Iterator[Mesh]:
+    def __iter__(self) -> Iterator[MeshStep]:
         for index in range(len(self)):
             yield self.mesh(index)
 
@@ -84,7 +84,7 @@ class CgnsReader:
         """Closes the file."""
         self._file.close()
 
-    def mesh(self, index: int) -> Mesh:
+    def mesh(self, index: int) -> MeshStep:
         """Returns the mesh with the fields of one step, counted from 0."""
         step, time, values = self._steps[index] if self._steps else (0, None, {})
         with reading(self.path):
@@ -118,17 +118,17 @@ class CgnsReader:
                 found.append((zone if len(self._bases) == 1 else f"{name}:{zone}", node, rank))
         return found
 
-    def _zone(self, name: str, node: Any, rank: int) -> _Zone:
+    def _zone(self, name: str, node: Any, rank: int) -> _ZoneNode:
         sizes = data(node, self.path)
         kind = next((text(child) for _, child in children(node, "ZoneType_t")), "Structured")
         own = {}
         if OWN in node and OWN_NAMES in node[OWN]:
             own = json.loads(text(node[OWN][OWN_NAMES]))
         if kind == "Structured":
-            return _Zone(own.get("points", name), node, rank, tuple(map(int, sizes[0])), None, own)
-        return _Zone(own.get("points", name), node, rank, (), ZoneElements(node, self.path), own)
+            return _ZoneNode(own.get("points", name), node, rank, tuple(map(int, sizes[0])), None, own)
+        return _ZoneNode(own.get("points", name), node, rank, (), ZoneElements(node, self.path), own)
 
-    def _read_static(self) -> Mesh:
+    def _read_static(self) -> MeshStep:
         points: dict[str, MeshPoints] = {}
         blocks: dict[str, MeshBlock] = {}
         sets: dict[str, MeshSet] = {}
@@ -142,9 +142,9 @@ class CgnsReader:
             for name, one in self._sets(zone):
                 sets[name if name not in sets else f"{zone.name}:{name}"] = one
         title = next((text(node) for name, node in children(self._bases[0][1], "Descriptor_t") if name == "Title"), "")
-        return Mesh(points, blocks, sets, title=title)
+        return MeshStep(points, blocks, sets, title=title)
 
-    def _at_coordinates(self, index: int) -> Mesh:
+    def _at_coordinates(self, index: int) -> MeshStep:
         """Returns the mesh with the coordinates of a step."""
         pointers = tuple(self._pointer(zone, "GridCoordinatesPointers", index) or "" for zone in self._zones)
         if not any(pointers):
@@ -158,14 +158,14 @@ class CgnsReader:
             self._moved[pointers] = replace(self._static, points=moved)
         return self._moved[pointers]
 
-    def _pointer(self, zone: _Zone, name: str, index: int) -> str | None:
+    def _pointer(self, zone: _ZoneNode, name: str, index: int) -> str | None:
         for _, node in children(zone.node, "ZoneIterativeData_t"):
             if name in node:
                 found = texts(data(node[name], self.path))
                 return found[index] if index < len(found) else None
         return None
 
-    def _coordinates(self, zone: _Zone, name: str | None) -> tuple[Array, ...]:
+    def _coordinates(self, zone: _ZoneNode, name: str | None) -> tuple[Array, ...]:
         grids = dict(children(zone.node, "GridCoordinates_t"))
         grid = grids.get(name) if name else grids.get("GridCoordinates") or next(iter(grids.values()), None)
         if grid is None:
@@ -174,7 +174,7 @@ class CgnsReader:
             raise Corrupt(self.path, f"zone {zone.name} has other coordinates than x, y and z")
         return tuple(self._inner(grid, data(grid[axis], self.path), zone) for axis in _AXES if axis in grid)
 
-    def _inner(self, node: Any, values: Array, zone: _Zone) -> Array:
+    def _inner(self, node: Any, values: Array, zone: _ZoneNode) -> Array:
         """Returns values without rind planes, with the first axis fastest."""
         rind = next((data(child, self.path).ravel() for _, child in children(node, "Rind_t")), None)
         if rind is not None and rind.any():
@@ -185,7 +185,7 @@ class CgnsReader:
             raise Corrupt(self.path, f"zone {zone.name} has no values in {node.name}")
         return np.ascontiguousarray(values).ravel()
 
-    def _blocks(self, zone: _Zone) -> Iterator[tuple[str, MeshBlock]]:
+    def _blocks(self, zone: _ZoneNode) -> Iterator[tuple[str, MeshBlock]]:
         names, numbers = zone.own.get("blocks", {}), zone.own.get("numbers", {})
         labels = zone.own.get("labels", {})
         if zone.elements is None:
@@ -203,18 +203,18 @@ class CgnsReader:
             whole = names.get(name, name if zone.elements is not None or len(self._zones) == 1 else zone.name)
             yield whole, replace(block, ids=ids, attributes=attributes, **extra)
 
-    def _own_ids(self, zone: _Zone, start: int, count: int) -> Array | None:
+    def _own_ids(self, zone: _ZoneNode, start: int, count: int) -> Array | None:
         own = zone.node.get(OWN)
         if own is None or "ElementIds" not in own:
             return None
         return data(own["ElementIds"], self.path)[start : start + count]
 
-    def _attributes(self, zone: _Zone, block: str) -> dict[str, Array]:
+    def _attributes(self, zone: _ZoneNode, block: str) -> dict[str, Array]:
         own = zone.node.get(OWN)
         known = zone.own.get("attributes", {}).get(block, {})
         return {name: data(own[node], self.path) for name, node in known.items()} if own is not None else {}
 
-    def _sets(self, zone: _Zone) -> Iterator[tuple[str, MeshSet]]:
+    def _sets(self, zone: _ZoneNode) -> Iterator[tuple[str, MeshSet]]:
         names = zone.own.get("sets", {})
         for _, conditions in children(zone.node, "ZoneBC_t"):
             for name, node in children(conditions, "BC_t"):
@@ -226,12 +226,12 @@ class CgnsReader:
             if found is not None:
                 yield names.get(name, name), self._own_set(zone, name, found)
 
-    def _own_set(self, zone: _Zone, name: str, found: MeshSet) -> MeshSet:
+    def _own_set(self, zone: _ZoneNode, name: str, found: MeshSet) -> MeshSet:
         factors = zone.own.get("factors", {}).get(name)
         values = None if factors is None else data(zone.node[OWN][factors], self.path)
         return replace(found, number=zone.own.get("set_numbers", {}).get(name), factors=values)
 
-    def _region(self, zone: _Zone, node: Any) -> MeshSet | None:
+    def _region(self, zone: _ZoneNode, node: Any) -> MeshSet | None:
         location = next((text(child) for _, child in children(node, "GridLocation_t")), "Vertex")
         dims = tuple(extent - 1 for extent in zone.dims) if location == "CellCenter" else zone.dims
         numbers = self._numbers(zone, node, dims)
@@ -240,7 +240,7 @@ class CgnsReader:
             return None
         return MeshSet("vertex" if location == "Vertex" else "element", zone.name, numbers)
 
-    def _condition(self, zone: _Zone, name: str, node: Any) -> MeshSet | None:
+    def _condition(self, zone: _ZoneNode, name: str, node: Any) -> MeshSet | None:
         kind = text(node)
         if kind == "FamilySpecified":
             kind = self._family(zone, node)
@@ -260,7 +260,7 @@ class CgnsReader:
             return MeshSet("element", zone.name, zone.elements.places(numbers + 1), kind=kind)
         return MeshSet("side", zone.name, *sides, kind=kind)
 
-    def _numbers(self, zone: _Zone, node: Any, dims: tuple[int, ...]) -> Array | None:
+    def _numbers(self, zone: _ZoneNode, node: Any, dims: tuple[int, ...]) -> Array | None:
         """Returns the points or elements of a boundary condition or region, from 0."""
         for word in ("PointList", "ElementList"):
             if word in node:
@@ -271,10 +271,9 @@ class CgnsReader:
         for word in ("PointRange", "ElementRange"):
             if word in node:
                 first, last = data(node[word], self.path).reshape(2, -1).tolist()
-                ends = dims or (
-                    max(int(data(zone.node, self.path)[0, 0]), zone.elements.count if zone.elements else 0),
-                )
-                if any(not 1 <= low <= high <= end for low, high, end in zip(first, last, ends, strict=True)):
+                elements = zone.elements.count if zone.elements else 0
+                extents = dims or (max(int(data(zone.node, self.path)[0, 0]), elements),)
+                if any(not 0 <= high - low < extent for low, high, extent in zip(first, last, extents, strict=True)):
                     raise Corrupt(self.path, f"{node.name} has the range {first} to {last}")
                 axes = [np.arange(low - 1, high) for low, high in zip(first, last, strict=True)]
                 if not zone.dims:
@@ -283,7 +282,7 @@ class CgnsReader:
                 return _flat(np.stack([axis.ravel() for axis in grid]), dims)
         return None
 
-    def _family(self, zone: _Zone, node: Any) -> str:
+    def _family(self, zone: _ZoneNode, node: Any) -> str:
         family = next((text(child) for _, child in children(node, "FamilyName_t")), "")
         base = zone.node.parent
         found = base.get(family) if family and "/" not in family else None
@@ -308,7 +307,7 @@ class CgnsReader:
                 ]
         return []
 
-    def _fields(self, zone: _Zone, index: int) -> Iterator[MeshField]:
+    def _fields(self, zone: _ZoneNode, index: int) -> Iterator[MeshField]:
         taken: set[tuple[str, str, str]] = set()
         for solution, node in self._solutions(zone, index):
             location = next((text(child) for _, child in children(node, "GridLocation_t")), "Vertex")
@@ -325,7 +324,9 @@ class CgnsReader:
                         taken.add(place)
                         yield one
 
-    def _placed(self, zone: _Zone, name: str, location: str, values: Array, absent: list[str]) -> Iterator[MeshField]:
+    def _placed(
+        self, zone: _ZoneNode, name: str, location: str, values: Array, absent: list[str]
+    ) -> Iterator[MeshField]:
         if location == "Vertex":
             yield MeshField(name, "vertex", zone.name, {"": values})
             return
@@ -340,7 +341,7 @@ class CgnsReader:
                 yield MeshField(name, "element", on, {"": values[start : start + block.count]})
             start += block.count
 
-    def _solutions(self, zone: _Zone, index: int) -> Iterator[tuple[str, Any]]:
+    def _solutions(self, zone: _ZoneNode, index: int) -> Iterator[tuple[str, Any]]:
         """Yields the solutions of a step: those that pointers name, and those whose name ends with the same number."""
         pointers = []
         for _, node in children(zone.node, "ZoneIterativeData_t"):

@@ -33,7 +33,7 @@ from junctura.mesh._files.cgns_nodes import (
     NodeWriter,
     faces_of,
 )
-from junctura.mesh._model import Array, Mesh, MeshBlock, MeshPoints, MeshSet
+from junctura.mesh._model import Array, MeshBlock, MeshPoints, MeshSet, MeshStep
 from junctura.mesh._shapes import BY_VTK, SHAPES, to_file
 
 _BASE = "Base"
@@ -52,7 +52,7 @@ class CgnsWriter:
     Attributes
     ----------
     left_out
-        What CGNS cannot express, and the file does not have.
+        Parts of the mesh that CGNS cannot express; the file lacks them.
 
     Raises
     ------
@@ -66,13 +66,13 @@ class CgnsWriter:
         self._path = Path(path)
         self._partial = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
         self._file: Any = None
-        self._first: Mesh | None = None
+        self._first: MeshStep | None = None
         self._zones: dict[str, _ZoneWriter] = {}
         self._steps: list[tuple[int, float | None]] = []
         self._globals: dict[str, list[Any]] = {}
         self.left_out: dict[str, None] = {}
 
-    def write(self, mesh: Mesh) -> None:
+    def write(self, mesh: MeshStep) -> None:
         """Writes one step; the first one with points, blocks and sets.
 
         Raises
@@ -112,7 +112,7 @@ class CgnsWriter:
             self._file = None
             self._partial.unlink(missing_ok=True)
 
-    def _begin(self, mesh: Mesh) -> None:
+    def _begin(self, mesh: MeshStep) -> None:
         mesh.check()
         self._file = self._h5py.File(self._partial, "w", track_order=True, libver=("earliest", "v110"))
         self._first = mesh
@@ -157,7 +157,7 @@ class _ZoneWriter:
         base: Any,
         node_name: str,
         points_name: str,
-        mesh: Mesh,
+        mesh: MeshStep,
         rank: int,
         left_out: dict[str, None],
     ) -> None:
@@ -424,7 +424,7 @@ class _ZoneWriter:
         for name, values in self._arrays.items():
             self._nodes.node(own, name, "DataArray_t", values)
 
-    def write_fields(self, mesh: Mesh, points: str, index: int) -> None:
+    def write_fields(self, mesh: MeshStep, points: str, index: int) -> None:
         """Writes the solutions of a step."""
         fields = [one for one in mesh.fields if one.association == "vertex" and one.on == points]
         self._write_solution("Vertex", index, [(name, array, []) for one in fields for name, array in one.scalars()])

@@ -15,7 +15,7 @@ import numpy as np
 from junctura import _forks
 from junctura.errors import Corrupt, Unsupported
 from junctura.mesh._files.reading import check_size, reading
-from junctura.mesh._model import Array, CellFaces, Mesh, MeshBlock, MeshField, MeshPoints, MeshSet
+from junctura.mesh._model import Array, CellFaces, MeshBlock, MeshField, MeshPoints, MeshSet, MeshStep
 from junctura.mesh._shapes import SHAPES, CellShape, from_file
 
 # The only set of points of a file.
@@ -79,7 +79,7 @@ class ExodusReader:
     def __len__(self) -> int:
         return max(1, self._count("time_step") if "time_whole" in self._file.variables else 0)
 
-    def __iter__(self) -> Iterator[Mesh]:
+    def __iter__(self) -> Iterator[MeshStep]:
         for index in range(len(self)):
             yield self.mesh(index)
 
@@ -87,7 +87,7 @@ class ExodusReader:
         """Closes the file."""
         self._file.close()
 
-    def mesh(self, index: int) -> Mesh:
+    def mesh(self, index: int) -> MeshStep:
         """Returns the mesh with the fields of one step, counted from 0."""
         static = self._static
         if not self._count("time_step") or "time_whole" not in self._file.variables:
@@ -105,12 +105,12 @@ class ExodusReader:
         found = self._file.dimensions.get(dimension)
         return 0 if found is None else len(found)
 
-    def _read_static(self) -> Mesh:
+    def _read_static(self) -> MeshStep:
         points = {POINTS: MeshPoints(self._axes(), ids=self._numbers("node_num_map"))}
         blocks = self._blocks()
         title = str(getattr(self._file, "title", "")).strip()
         notes = tuple(name for name in ("info_records", "qa_records") if name in self._file.variables)
-        return Mesh(points, blocks, self._sets(), title=title, notes=notes)
+        return MeshStep(points, blocks, self._sets(), title=title, notes=notes)
 
     def _axes(self) -> tuple[Array, ...]:
         rank = self._count("num_dim")

@@ -16,7 +16,7 @@ import numpy as np
 
 from junctura import _forks
 from junctura.errors import InvalidArgument, Unsupported
-from junctura.mesh._model import Array, CellFaces, Mesh, MeshBlock, MeshField, MeshSet
+from junctura.mesh._model import Array, CellFaces, MeshBlock, MeshField, MeshSet, MeshStep
 from junctura.mesh._shapes import SHAPES, to_file
 
 _NAME_MIN = 32
@@ -49,12 +49,12 @@ class ExodusWriter:
         self._path = Path(path)
         self._partial = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
         self._file: Any = None
-        self._first: Mesh | None = None
+        self._first: MeshStep | None = None
         self._variables: dict[tuple[str, str, str], str] = {}
         self._globals: list[str] = []
         self._steps = 0
 
-    def write(self, mesh: Mesh) -> None:
+    def write(self, mesh: MeshStep) -> None:
         """Writes one step; the first one with points, blocks and sets.
 
         Raises
@@ -79,7 +79,7 @@ class ExodusWriter:
         self._write_fields(mesh)
         self._steps += 1
 
-    def _write_fields(self, mesh: Mesh) -> None:
+    def _write_fields(self, mesh: MeshStep) -> None:
         # Values of one variable may be on several sets of points.
         nodal: dict[str, Array] = {}
         missing = dict(self._variables)
@@ -117,12 +117,12 @@ class ExodusWriter:
             self._file = None
             self._partial.unlink(missing_ok=True)
 
-    def _is_first(self, mesh: Mesh) -> bool:
+    def _is_first(self, mesh: MeshStep) -> bool:
         from junctura.mesh._compare import same_static
 
         return mesh.shares(self._first) or same_static(mesh, self._first)
 
-    def _begin(self, mesh: Mesh) -> None:
+    def _begin(self, mesh: MeshStep) -> None:
         mesh.check()
         # The number of the first point of each set of points.
         counts = [points.count for points in mesh.points.values()]
@@ -140,7 +140,7 @@ class ExodusWriter:
         self._word = "f4" if _is_single(mesh) else "f8"
         self._define_all(mesh)
 
-    def _define_all(self, mesh: Mesh) -> None:
+    def _define_all(self, mesh: MeshStep) -> None:
         names = [*mesh.blocks, *mesh.sets, *mesh.globals, *(name for (_, _, name), _ in _scalars(mesh.fields))]
         longest = max((len(name.encode()) for name in names), default=0)
         self._names_size = max(_NAME_MIN, longest) + 1
@@ -166,7 +166,7 @@ class ExodusWriter:
             self._write_sets(prefix, word_of_dimension, _of(mesh.sets, association))
         self._define_fields(mesh)
 
-    def _write_points(self, mesh: Mesh) -> None:
+    def _write_points(self, mesh: MeshStep) -> None:
         axes = [points.coordinates() for points in mesh.points.values()]
         rank = max(map(len, axes), default=3)
         count = sum(points.count for points in mesh.points.values())
@@ -301,7 +301,7 @@ class ExodusWriter:
         ]
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
-    def _define_fields(self, mesh: Mesh) -> None:
+    def _define_fields(self, mesh: MeshStep) -> None:
         found = [where for where, _ in _scalars(mesh.fields)]
         nodal = list(dict.fromkeys(name for kind, _, name in found if kind == "vertex"))
         self._put_names("name_nod_var", "num_nod_var", nodal)
@@ -379,7 +379,7 @@ def _numbers(known: list[int | None]) -> Array:
     return np.array([next(free) if number is None else number for number in known])
 
 
-def _is_single(mesh: Mesh) -> bool:
+def _is_single(mesh: MeshStep) -> bool:
     """Whether no value needs more than 32 bits."""
     arrays = [axis for points in mesh.points.values() for axis in points.axes]
     arrays += [values for _, values in _scalars(mesh.fields)]
