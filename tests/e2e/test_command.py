@@ -150,10 +150,10 @@ def test_a_reader_that_has_gone_is_no_failure_of_any_command(shell: Shell, tmp_p
     weights = tmp_path / "weights"
     Weights([0], [0], [1.0], (2,), (2,)).write(weights, "binary")
     mesh = tmp_path / "mesh.exo"
-    writer = junctura.mesh.create(mesh)
+    meshes = junctura.mesh.create(mesh)
     points = {"nodes": junctura.mesh.MeshPoints((np.arange(2.0),))}
-    writer.write(junctura.mesh.MeshStep(points, {"rod": junctura.mesh.MeshBlock("nodes", "line", np.arange(2))}))
-    writer.close()
+    meshes.write(junctura.mesh.MeshStep(points, {"rod": junctura.mesh.MeshBlock("nodes", "line", np.arange(2))}))
+    meshes.close()
     words = {
         "WEIGHTS": str(weights),
         "CONVERTED": str(tmp_path / "converted"),

@@ -35,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Error as error:
         say(f"junctura: {worded(error)}", sys.stderr)
         return status_of_error(error)
+    except BrokenPipeError:
+        raise
     except (ImportError, OSError, ValueError) as error:
         say(f"junctura: {error}", sys.stderr)
         return 1
