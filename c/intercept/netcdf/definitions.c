@@ -48,6 +48,20 @@ static off_t end_of_data(int image, off_t size) {
     return end;
 }
 
+/* Writes the definitions to the path of the file; it appears whole. */
+static int write_stub(const OpenFile *file, const char *data, size_t bytes, off_t length) {
+    char *draft = NULL;
+    if (asprintf(&draft, "%s.%ld.draft", file->path, (long)getpid()) < 0) return NC_ENOMEM;
+    int out = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), status = NC_EIO;
+    if (out >= 0) {
+        bool is_written = write(out, data, bytes) == (ssize_t)bytes && ftruncate(out, length) == 0;
+        if (close(out) == 0 && is_written && rename(draft, file->path) == 0) status = NC_NOERR;
+        else unlink(draft);
+    }
+    free(draft);
+    return status;
+}
+
 static int offer_image(OpenFile *file, int image) {
     struct stat about;
     if (fstat(image, &about) != 0) return NC_EIO;
@@ -64,6 +78,7 @@ static int offer_image(OpenFile *file, int image) {
         JCT(jct_attributes_set_text)(attributes, "length", length);
         status = pool_status(JCT(jct_offer)(pool_of_process(), attributes, data, bytes, file->map->options));
         if (status == NC_NOERR) intercept_offered(file->report, bytes);
+        if (status == NC_NOERR && file->has_stub) status = write_stub(file, data, bytes, about.st_size);
     }
     JCT(jct_attributes_free)(attributes);
     free(data);

@@ -14,7 +14,7 @@
 static FileRules rules;
 
 static void read_rules(void) {
-    static const char *const modes[] = {"pool", "tee", "file", NULL};
+    static const char *const modes[] = {"pool", "stub", "tee", "file", NULL};
     intercept_begin("netcdf");
     rules = intercept_rules("JUNCTURA_NETCDF", modes);
 }
@@ -77,11 +77,12 @@ static int flags_in_memory(int flags) { return flags & ~(NC_NOCLOBBER | NC_MPIIO
 
 static int create(const FileCall *call, const char *mode, int *ncid) {
     struct stat about;
-    bool is_pool = strcmp(mode, "pool") == 0;
+    bool is_pool = strcmp(mode, "tee") != 0;
     if (is_pool && call->flags & NC_NOCLOBBER && stat(call->path, &about) == 0) return NC_EEXIST;
     if (!pool_of_process()) return pool_status(JCT_UNAVAILABLE);
-    OpenFile *file = file_new(call->path, is_pool ? MODE_POOL : MODE_TEE);
+    OpenFile *file = file_new(call->path, is_pool ? MODE_POOL : MODE_TEE, mode);
     if (!file) return NC_ENOMEM;
+    file->has_stub = strcmp(mode, "stub") == 0;
     int status = NC_NOERR;
     if (is_pool) {
         char path[64];
@@ -127,10 +128,11 @@ static int open_file(const FileCall *call, const char *mode, int *ncid) {
     /* In the mode tee a reader has the file itself; only what is added goes to the pool. */
     if (strcmp(mode, "tee") == 0) return open_real(call, call->path, call->flags, call->is_parallel, ncid);
     if (!pool_of_process()) return pool_status(JCT_UNAVAILABLE);
-    OpenFile *file = file_new(call->path, MODE_POOL);
+    OpenFile *file = file_new(call->path, MODE_POOL, mode);
     char path[64];
     if (!file) return NC_ENOMEM;
     file->is_read = true;
+    file->has_stub = strcmp(mode, "stub") == 0;
     file->image = definitions_file(path, sizeof path);
     int status = file->image < 0 ? NC_EIO : definitions_receive(file);
     if (status == NC_NOERR) status = open_real(call, path, flags_in_memory(call->flags), false, &file->ncid);

@@ -38,7 +38,7 @@ void file_remove(OpenFile *file) {
     count--;
 }
 
-OpenFile *file_new(const char *path, FileMode mode) {
+OpenFile *file_new(const char *path, FileMode mode, const char *word) {
     OpenFile *file = calloc(1, sizeof *file);
     if (!file) return NULL;
     file->mode = mode;
@@ -46,7 +46,7 @@ OpenFile *file_new(const char *path, FileMode mode) {
     file->owner = getpid();
     file->map = map_rules();
     file->generation = 1;
-    file->report = intercept_file(path, mode == MODE_POOL ? "pool" : "tee");
+    file->report = intercept_file(path, word);
     const char *slash = strrchr(path, '/');
     char folder[PATH_MAX] = ".", whole[PATH_MAX];
     if (slash) snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);

@@ -114,6 +114,8 @@ typedef struct {
     int ncid;
     FileMode mode;
     bool is_written;
+    /* The definitions are also written to the path, for programs that look for the file before they open it. */
+    bool has_stub;
     /* The definitions come from the pool. */
     bool is_read;
     char *path, *folder, *name;
@@ -148,8 +150,8 @@ OpenFile *file_of(int ncid);
 void file_add(OpenFile *file);
 void file_remove(OpenFile *file);
 
-/* Makes a file for a path; NULL without memory. */
-OpenFile *file_new(const char *path, FileMode mode);
+/* Makes a file for a path; NULL without memory. `word` is the mode in the report. */
+OpenFile *file_new(const char *path, FileMode mode, const char *word);
 void file_free(OpenFile *file);
 
 /* Reads dimensions and variables from the real library, where definitions have changed. */
