@@ -66,6 +66,8 @@ typedef struct OpenRecord {
 /* A part of a record that one rank writes. */
 typedef struct RankPiece {
     size_t record;
+    /* Collective calls of the file before: pieces of a later turn replace those of earlier ones. */
+    int64_t turn;
     size_t *start, *count;
     void *data;
     struct RankPiece *next;

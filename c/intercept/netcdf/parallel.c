@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "boxes.h"
 #include "definitions.h"
@@ -17,11 +18,11 @@
 struct ParallelFile {
     MpiHandle communicator, byte;
     int rank, ranks;
-    int64_t epoch;
+    int64_t epoch, turn;
 };
 
 /* What a rank states of each piece, followed by start and count. */
-enum { VARIABLE, RECORD, START };
+enum { VARIABLE, RECORD, TURN, START };
 /* The piece of a box that no rank has written. */
 #define NO_PIECE ((size_t)-1)
 
@@ -67,7 +68,15 @@ int parallel_begin(OpenFile *file, MpiHandle communicator) {
     MPI(MPI_Comm_size, MpiHandle, int *)(parallel->communicator, &parallel->ranks);
     intercept_rank(parallel->rank);
     file->parallel = parallel;
-    return NC_NOERR;
+    /* Versions of arrays are distinguished by a number that no earlier file has: the time of the first rank. */
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    parallel->epoch = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    int64_t *all = malloc((size_t)parallel->ranks * sizeof *all);
+    bool is_done = all && gather(parallel, &parallel->epoch, sizeof *all, all);
+    if (is_done) parallel->epoch = all[0];
+    free(all);
+    return is_done ? NC_NOERR : NC_ENOMEM;
 }
 
 bool parallel_is_first(const OpenFile *file) { return !file->parallel || file->parallel->rank == 0; }
@@ -91,7 +100,7 @@ int parallel_access(OpenFile *file, int group, int id, int access) {
 }
 
 /* Keeps a box of values. */
-static int keep_piece(FileVariable *variable, size_t record, const SlabPart *part, const SlabSides *sides) {
+static int keep_piece(FileVariable *variable, size_t record, int64_t turn, const SlabPart *part, const SlabSides *sides) {
     size_t dims = part->dims, elements = slab_elements(dims, part->count);
     RankPiece *piece = calloc(1, sizeof *piece);
     size_t *numbers = malloc((3 * dims + 1) * sizeof *numbers);
@@ -102,7 +111,7 @@ static int keep_piece(FileVariable *variable, size_t record, const SlabPart *par
         free(data);
         return NC_ENOMEM;
     }
-    *piece = (RankPiece){record, numbers, numbers + dims, data, NULL};
+    *piece = (RankPiece){record, turn, numbers, numbers + dims, data, NULL};
     memcpy(piece->start, part->start, dims * sizeof *numbers);
     memcpy(piece->count, part->count, dims * sizeof *numbers);
     size_t *zeros = numbers + 2 * dims;
@@ -117,7 +126,8 @@ static int keep_piece(FileVariable *variable, size_t record, const SlabPart *par
 }
 
 /* Keeps a part of a record: one piece for each index of dimensions that are strided. */
-static int keep_part(FileVariable *variable, size_t record, const SlabPart *part, const SlabSides *sides, size_t from) {
+static int keep_part(FileVariable *variable, size_t record, int64_t turn, const SlabPart *part, const SlabSides *sides,
+                     size_t from) {
     size_t at = from;
     while (at < part->dims && (part->stride[at] == 1 || part->count[at] == 1)) at++;
     if (at == part->dims) {
@@ -125,7 +135,7 @@ static int keep_part(FileVariable *variable, size_t record, const SlabPart *part
         for (size_t dim = 0; dim < part->dims; dim++) ones[dim] = 1;
         SlabPart plain = *part;
         plain.stride = ones;
-        return keep_piece(variable, record, &plain, sides);
+        return keep_piece(variable, record, turn, &plain, sides);
     }
     int worst = NC_NOERR;
     size_t start[NC_MAX_VAR_DIMS], count[NC_MAX_VAR_DIMS];
@@ -140,7 +150,7 @@ static int keep_part(FileVariable *variable, size_t record, const SlabPart *part
         one.count = count;
         from_there.memory =
             (char *)sides->memory + (ptrdiff_t)index * part->map[at] * (ptrdiff_t)convert_size(sides->memory_type);
-        int status = keep_part(variable, record, &one, &from_there, at + 1);
+        int status = keep_part(variable, record, turn, &one, &from_there, at + 1);
         if (status == NC_ERANGE) worst = status;
         else if (status != NC_NOERR) return status;
     }
@@ -163,7 +173,7 @@ static int keep(const DataCall *call) {
         SlabPart part = {variable->record_dims,   variable->shape,        call->start + skipped,
                          call->count + skipped,   call->stride + skipped, call->map + skipped};
         SlabSides sides = {variable->type, NULL, call->type, (char *)call->memory + offset, call->file->is_classic};
-        int status = keep_part(variable, record, &part, &sides, 0);
+        int status = keep_part(variable, record, call->file->parallel->turn, &part, &sides, 0);
         if (status == NC_ERANGE) worst = status;
         else if (status != NC_NOERR) return status;
         UnlimitedDim *dim = file_unlimited(call->file, variable->record_dim);
@@ -202,6 +212,7 @@ static int64_t *own_numbers(const OpenFile *file, const StepRange *range, int *l
                 if (numbers) {
                     numbers[used + VARIABLE] = (int64_t)at;
                     numbers[used + RECORD] = (int64_t)piece->record;
+                    numbers[used + TURN] = piece->turn;
                     for (size_t dim = 0; dim < variable->record_dims; dim++) {
                         numbers[used + START + dim] = (int64_t)piece->start[dim];
                         numbers[used + START + variable->record_dims + dim] = (int64_t)piece->count[dim];
@@ -241,25 +252,51 @@ static void free_pieces(GatheredPieces *all) {
     free(all->places);
 }
 
-/* Adds the boxes that all ranks wrote of a record. Later ranks replace earlier ones. */
+/* A piece of any rank: its numbers, and its place among those of its rank. */
+typedef struct {
+    const int64_t *numbers;
+    int rank;
+    size_t piece;
+} StatedPiece;
+
+static int by_turn(const void *one, const void *other) {
+    const StatedPiece *a = one, *b = other;
+    if (a->numbers[TURN] != b->numbers[TURN]) return a->numbers[TURN] < b->numbers[TURN] ? -1 : 1;
+    if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
+    return a->piece < b->piece ? -1 : 1;
+}
+
+/* Adds the boxes that all ranks wrote of a record. Those of a later turn replace earlier ones. */
 static bool add_boxes(const OpenFile *file, const GatheredPieces *all, size_t variable, size_t record, BoxList *list) {
-    uint64_t start[NC_MAX_VAR_DIMS], count[NC_MAX_VAR_DIMS];
-    for (int rank = 0; rank < file->parallel->ranks; rank++) {
+    size_t dims = file->variables[variable].record_dims, found = 0, room = 0;
+    StatedPiece *pieces = NULL;
+    bool is_done = true;
+    for (int rank = 0; is_done && rank < file->parallel->ranks; rank++) {
         const int64_t *at = all->numbers + (size_t)all->places[rank] / sizeof *at;
         const int64_t *end = at + (size_t)all->lengths[rank] / sizeof *at;
-        for (size_t piece = 0; at < end; piece++) {
-            size_t of = (size_t)at[VARIABLE], dims = file->variables[of].record_dims;
-            if (of == variable && (size_t)at[RECORD] == record) {
-                for (size_t dim = 0; dim < dims; dim++) {
-                    start[dim] = (uint64_t)at[START + dim];
-                    count[dim] = (uint64_t)at[START + dims + dim];
-                }
-                if (!boxes_add(list, (uint64_t)rank, piece, start, count)) return false;
+        for (size_t piece = 0; at < end; piece++, at += START + 2 * file->variables[at[VARIABLE]].record_dims) {
+            if ((size_t)at[VARIABLE] != variable || (size_t)at[RECORD] != record) continue;
+            if (found == room) {
+                room = room ? 2 * room : 64;
+                StatedPiece *grown = realloc(pieces, room * sizeof *grown);
+                is_done = grown != NULL;
+                if (!grown) break;
+                pieces = grown;
             }
-            at += START + 2 * dims;
+            pieces[found++] = (StatedPiece){at, rank, piece};
         }
     }
-    return true;
+    if (found) qsort(pieces, found, sizeof *pieces, by_turn);
+    for (size_t at = 0; is_done && at < found; at++) {
+        uint64_t start[NC_MAX_VAR_DIMS], count[NC_MAX_VAR_DIMS];
+        for (size_t dim = 0; dim < dims; dim++) {
+            start[dim] = (uint64_t)pieces[at].numbers[START + dim];
+            count[dim] = (uint64_t)pieces[at].numbers[START + dims + dim];
+        }
+        is_done = boxes_add(list, (uint64_t)pieces[at].rank, pieces[at].piece, start, count);
+    }
+    free(pieces);
+    return is_done;
 }
 
 /* Finds the piece with a number among those that are due. */
@@ -423,11 +460,10 @@ static void drop_pieces(OpenFile *file, const StepRange *range) {
     }
 }
 
-/* Calls `visit` for each record that a rank has written, in an order that is the same on all ranks. */
+/* Offers each record that a rank has written, or agrees on its time, in an order that is the same on all ranks. */
 static int for_records(OpenFile *file, const GatheredPieces *all, const StepRange *range, bool is_offer) {
     int worst = NC_NOERR;
     for (size_t variable = 0; variable < file->variable_count; variable++) {
-        size_t dims = file->variables[variable].record_dims;
         for (size_t from = 0;;) {
             bool is_found = false;
             size_t record = 0;
@@ -438,7 +474,6 @@ static int for_records(OpenFile *file, const GatheredPieces *all, const StepRang
                 is_found = true;
                 record = one;
             }
-            (void)dims;
             if (!is_found) break;
             if (is_offer) {
                 int status = offer_record(file, all, variable, record, range);
@@ -457,6 +492,7 @@ static int flush(OpenFile *file, const StepRange *range) {
     int status = file_load(file);
     agree(file);
     file->parallel->epoch++;
+    file->parallel->turn++;
     if (!gather_pieces(file, range, &all)) {
         free_pieces(&all);
         return NC_ENOMEM;
@@ -507,6 +543,7 @@ static bool is_step_complete(OpenFile *file, FileVariable *variable, size_t reco
 int parallel_put(const DataCall *call) {
     OpenFile *file = call->file;
     FileVariable *variable = call->variable;
+    file->parallel->turn += variable->is_collective;
     if (!variable->is_collective || variable->record_dim < 0) return keep(call);
     WrittenPart own = {0, 1}, *all = malloc((size_t)file->parallel->ranks * sizeof *all);
     if (!all) return NC_ENOMEM;
