@@ -65,7 +65,7 @@ def _of_shape(extents: tuple[int | None, ...], records: int) -> Build:
     return build
 
 
-def _with_gaps(file: netCDF4.Dataset, random: np.random.Generator) -> None:
+def _with_gaps(file: netCDF4.Dataset, _random: np.random.Generator) -> None:
     file.createDimension("time", None)
     file.createDimension("x", 6)
     first = file.createVariable("first", "f8", ("time", "x"), fill_value=-1.5)
@@ -96,11 +96,11 @@ def _with_groups(file: netCDF4.Dataset, random: np.random.Generator) -> None:
         variable[:] = values(random, "f8", shape)
 
 
-def _with_texts(file: netCDF4.Dataset, random: np.random.Generator) -> None:
+def _with_texts(file: netCDF4.Dataset, _random: np.random.Generator) -> None:
     file.createDimension("time", None)
     file.createDimension("x", 3)
     names = file.createVariable("names", str, ("x",))
-    names[:] = np.array(["one", "", "drei – три"], dtype=object)
+    names[:] = np.array(["one", "", "drei ä три"], dtype=object)
     lines = file.createVariable("lines", str, ("time", "x"))
     for record in range(3):
         lines[record] = np.array([f"{record}{at}" * at for at in range(3)], dtype=object)
@@ -125,12 +125,13 @@ def _with_storage(file: netCDF4.Dataset, random: np.random.Generator) -> None:
         "deflated": {"compression": "zlib", "complevel": 4, "shuffle": True},
         "checked": {"fletcher32": True},
         "chunked": {"chunksizes": (1, 10)},
-        "big": {"endian": "big"},
+        "big": {"datatype": ">f4", "endian": "big"},
     }.items():
-        file.createVariable(name, "f4", ("time", "x"), **options)[:] = values(random, "f4", (4, 50))
+        datatype = options.pop("datatype", "f4")
+        file.createVariable(name, datatype, ("time", "x"), **options)[:] = values(random, "f4", (4, 50))
 
 
-def _with_user_types(file: netCDF4.Dataset, random: np.random.Generator) -> None:
+def _with_user_types(file: netCDF4.Dataset, _random: np.random.Generator) -> None:
     file.createDimension("x", 3)
     point = file.createCompoundType(np.dtype([("a", "f4"), ("b", "i4")]), "point")
     points = file.createVariable("points", point, ("x",))

@@ -15,6 +15,16 @@
     file->generation++;                                      \
     return status;
 
+/* As CHANGE: objects that were offered under the old name are offered under the new one. */
+#define RENAME(function, ...)                                \
+    OpenFile *file = file_of(ncid);                          \
+    if (!file) return REAL(function)(__VA_ARGS__);           \
+    file_load(file);                                         \
+    int status = CALL(function, __VA_ARGS__);                \
+    file->is_dirty = true;                                   \
+    file->generation++;                                      \
+    return status == NC_NOERR ? steps_rename(file) : status;
+
 int nc_def_dim(int ncid, const char *name, size_t length, int *id) { CHANGE(nc_def_dim, ncid, name, length, id) }
 int nc_def_var(int ncid, const char *name, nc_type type, int dims, const int *dimids, int *id) {
     CHANGE(nc_def_var, ncid, name, type, dims, dimids, id)
@@ -27,8 +37,8 @@ int nc_rename_att(int ncid, int id, const char *name, const char *renamed) {
     CHANGE(nc_rename_att, ncid, id, name, renamed)
 }
 int nc_rename_dim(int ncid, int id, const char *name) { CHANGE(nc_rename_dim, ncid, id, name) }
-int nc_rename_var(int ncid, int id, const char *name) { CHANGE(nc_rename_var, ncid, id, name) }
-int nc_rename_grp(int ncid, const char *name) { CHANGE(nc_rename_grp, ncid, name) }
+int nc_rename_var(int ncid, int id, const char *name) { RENAME(nc_rename_var, ncid, id, name) }
+int nc_rename_grp(int ncid, const char *name) { RENAME(nc_rename_grp, ncid, name) }
 int nc_put_att(int ncid, int id, const char *name, nc_type type, size_t length, const void *value) {
     CHANGE(nc_put_att, ncid, id, name, type, length, value)
 }

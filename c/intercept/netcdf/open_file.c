@@ -255,7 +255,8 @@ static int load_group(OpenFile *file, int group) {
 int file_load(OpenFile *file) {
     if (file->loaded_generation == file->generation) return NC_NOERR;
     int status = CALL(nc_inq_format, file->ncid, &file->format);
-    file->is_classic = file->format == NC_FORMAT_CLASSIC || file->format == NC_FORMAT_64BIT_OFFSET;
+    file->is_classic = file->format == NC_FORMAT_CLASSIC || file->format == NC_FORMAT_64BIT_OFFSET ||
+                       file->format == NC_FORMAT_NETCDF4_CLASSIC;
     if (status == NC_NOERR) status = load_group(file, file->ncid);
     if (status != NC_NOERR) return status;
     for (size_t at = 0; at < file->variable_count; at++) file->is_final_only |= !file->variables[at].is_handled;

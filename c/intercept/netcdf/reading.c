@@ -295,6 +295,22 @@ static int await_records(const DataCall *call, bool *has_them) {
     return NC_NOERR;
 }
 
+int reading_bounds(const DataCall *call) {
+    bool is_netcdf4 = call->file->format == NC_FORMAT_NETCDF4 || call->file->format == NC_FORMAT_NETCDF4_CLASSIC;
+    /* A classic file that may grow has no invalid record. */
+    bool is_late = !is_netcdf4 && call->file->is_written;
+    size_t inner = 0;
+    for (size_t at = 0; at < call->variable->dims; at++) {
+        const UnlimitedDim *dim = file_unlimited(call->file, call->variable->dimids[at]);
+        size_t length = dim ? dim->length : call->variable->shape[inner], start = call->start[at], count = call->count[at];
+        if (at > 0 || call->variable->record_dim < 0) inner++;
+        if (start > length || (start == length && count > 0)) return is_late && dim ? NC_EEDGE : NC_EINVALCOORDS;
+        if (count > 0 && (count - 1) > (length - start - 1) / (size_t)call->stride[at])
+            return is_netcdf4 || call->stride[at] == 1 ? NC_EEDGE : NC_EINVALCOORDS;
+    }
+    return NC_NOERR;
+}
+
 int reading_get(const DataCall *call) {
     FileVariable *variable = call->variable;
     int worst = NC_NOERR;
@@ -304,10 +320,7 @@ int reading_get(const DataCall *call) {
     bool has_them = false;
     int status = await_records(call, &has_them);
     if (status != NC_NOERR) return status;
-    if (!has_them) {
-        const UnlimitedDim *dim = file_unlimited(call->file, variable->record_dim);
-        return call->start[0] >= dim->length ? NC_EINVALCOORDS : NC_EEDGE;
-    }
+    if (!has_them) return reading_bounds(call);
     for (size_t at = 0; at < call->count[0]; at++) {
         size_t record = call->start[0] + at * (size_t)call->stride[0];
         char *memory = (char *)call->memory + (ptrdiff_t)at * call->map[0] * (ptrdiff_t)convert_size(call->type);

@@ -8,6 +8,9 @@
  * that of the first dimension where it is unlimited. */
 int reading_get(const DataCall *call);
 
+/* Returns the status of the real library for a call beyond the extents, NC_NOERR for one inside. */
+int reading_bounds(const DataCall *call);
+
 /* Opens the streams that tell of the writer, and reads the state of the file. */
 int reading_begin(OpenFile *file);
 

@@ -412,3 +412,42 @@ int steps_flush(OpenFile *file) {
     }
     return status;
 }
+
+static int rename_objects(OpenFile *file, FileVariable *variable, const char *old) {
+    jct_attributes_t *key = JCT(jct_attributes_new)();
+    int status = key ? NC_NOERR : NC_ENOMEM;
+    if (key) file_key(file, key, old);
+    for (size_t record = 0; status == NC_NOERR && record < variable->offered; record++) {
+        if (variable->record_dim >= 0) JCT(jct_attributes_set_int)(key, "record", (int64_t)record);
+        jct_object_t *object = NULL;
+        if (JCT(jct_demand_key)(pool_of_process(), key, "schema=netcdf", 0.0, &object) != JCT_OK) continue;
+        size_t bytes;
+        const void *data = JCT(jct_object_data)(object, &bytes);
+        jct_attributes_t *attributes = steps_describe(file, variable, record, variable->shape);
+        status = attributes ? pool_status(JCT(jct_offer)(pool_of_process(), attributes, data, bytes, file->map->options))
+                            : NC_ENOMEM;
+        JCT(jct_object_release)(object);
+    }
+    if (key) JCT(jct_attributes_free)(key);
+    char *selector = file_selector(file, old);
+    if (status == NC_NOERR && selector)
+        status = pool_status(JCT(jct_withdraw_all)(pool_of_process(), selector, "force,forget", 10.0, NULL));
+    free(selector);
+    return status;
+}
+
+int steps_rename(OpenFile *file) {
+    char **names = calloc(file->variable_count + 1, sizeof *names);
+    size_t known = file->variable_count;
+    int status = names ? NC_NOERR : NC_ENOMEM;
+    for (size_t at = 0; names && at < known; at++) names[at] = strdup(file->variables[at].name);
+    if (status == NC_NOERR) status = file_load(file);
+    for (size_t at = 0; status == NC_NOERR && at < known; at++) {
+        FileVariable *variable = &file->variables[at];
+        if (variable->offered > 0 && !variable->has_growing && names[at] && strcmp(names[at], variable->name) != 0)
+            status = rename_objects(file, variable, names[at]);
+    }
+    for (size_t at = 0; names && at < known; at++) free(names[at]);
+    free(names);
+    return status;
+}

@@ -31,6 +31,9 @@ OpenRecord *steps_find(const FileVariable *variable, size_t record);
 /* Returns the attributes of a record of a variable, of this shape; they are the variable's. */
 jct_attributes_t *steps_describe(OpenFile *file, FileVariable *variable, size_t record, const size_t *shape);
 
+/* Offers objects of renamed variables under their new names. */
+int steps_rename(OpenFile *file);
+
 /* Keeps the value of a coordinate variable for the attribute `time` of a record. */
 int steps_set_time(OpenFile *file, const FileVariable *variable, size_t record, double value);
 

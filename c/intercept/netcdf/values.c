@@ -51,35 +51,38 @@ static int check_call(const ValueCall *call) {
     return status == NC_EINVALCOORDS || status == NC_EEDGE ? NC_NOERR : status;
 }
 
-/* States all numbers of a call. False where they are not valid, or where only the real library knows what they mean. */
-static bool state_call(OpenFile *file, const FileVariable *variable, const ValueCall *call, StatedCall *stated) {
+typedef enum { CALL_INSIDE, CALL_OUTSIDE, CALL_BACKWARD, CALL_INVALID } CallBounds;
+
+/* States all numbers of a call. An invalid call is one whose outcome only the real library knows. */
+static CallBounds state_call(OpenFile *file, const FileVariable *variable, const ValueCall *call, StatedCall *stated) {
     size_t inner = 0;
+    CallBounds bounds = CALL_INSIDE;
     bool is_part = call->form >= FORM_VARA;
-    if (variable->dims > 0 && call->form != FORM_VAR && !call->start) return false;
+    if (variable->dims > 0 && call->form != FORM_VAR && !call->start) return CALL_INVALID;
     for (size_t at = 0; at < variable->dims; at++) {
         const UnlimitedDim *dim = file_unlimited(file, variable->dimids[at]);
         size_t length = dim ? dim->length : variable->shape[inner];
         if (at > 0 || variable->record_dim < 0) inner++;
         stated->start[at] = call->form == FORM_VAR ? 0 : call->start[at];
         stated->stride[at] = is_part && call->stride ? call->stride[at] : 1;
-        if (stated->stride[at] < 1) return false;
+        if (stated->stride[at] < 1) return CALL_BACKWARD;
         size_t left = length > stated->start[at] ? length - stated->start[at] : 0;
         if (call->form == FORM_VAR) stated->count[at] = length;
         else if (call->form == FORM_VAR1) stated->count[at] = 1;
         else if (call->count) stated->count[at] = call->count[at];
         else stated->count[at] = (left + (size_t)stated->stride[at] - 1) / (size_t)stated->stride[at];
         if (dim) {
-            if (stated->count[at] > SIZE_MAX / 2 || stated->start[at] > SIZE_MAX / 2) return false;
+            if (stated->count[at] > SIZE_MAX / 2 || stated->start[at] > SIZE_MAX / 2) return CALL_INVALID;
             continue;
         }
-        if (stated->start[at] > length) return false;
+        if (stated->start[at] > length) bounds = CALL_OUTSIDE;
         if (stated->count[at] > 0 && (left == 0 || (stated->count[at] - 1) > (left - 1) / (size_t)stated->stride[at]))
-            return false;
+            bounds = CALL_OUTSIDE;
     }
     ptrdiff_t weight = 1;
     for (size_t at = variable->dims; at-- > 0; weight *= (ptrdiff_t)stated->count[at])
         stated->map[at] = call->form == FORM_VARM && call->map ? call->map[at] : weight;
-    return true;
+    return bounds;
 }
 
 static DataCall data_call(OpenFile *file, FileVariable *variable, const ValueCall *call, const StatedCall *stated) {
@@ -87,47 +90,51 @@ static DataCall data_call(OpenFile *file, FileVariable *variable, const ValueCal
     return (DataCall){file, variable, stated->start, stated->count, stated->stride, stated->map, type, call->values};
 }
 
-/* Finds the variable of a call, checked. NULL: `status` is the outcome of the call. */
-static FileVariable *checked_variable(OpenFile *file, const ValueCall *call, int *status) {
+/* Finds the variable of a call. NULL: `status` is the outcome of the call. */
+static FileVariable *called_variable(OpenFile *file, const ValueCall *call, int *status) {
     FileVariable *variable = file_variable(file, call->ncid, call->id);
-    if (!variable || !variable->is_handled) {
-        if (variable) intercept_fell_through(call->name, file->path);
-        *status = call_real(call);
-        return NULL;
-    }
-    if (variable->checked_generation != file->generation || variable->checked_type != call->type) {
-        *status = check_call(call);
-        if (*status != NC_NOERR) return NULL;
-        variable->checked_generation = file->generation;
-        variable->checked_type = call->type;
-    }
-    return variable;
+    if (variable && variable->is_handled) return variable;
+    if (variable) intercept_fell_through(call->name, file->path);
+    *status = call_real(call);
+    return NULL;
+}
+
+/* Lets the real library check a call, once for each type in memory and state of the definitions. */
+static int checked(OpenFile *file, FileVariable *variable, const ValueCall *call) {
+    if (variable->checked_generation == file->generation && variable->checked_type == call->type) return NC_NOERR;
+    int status = check_call(call);
+    if (status != NC_NOERR) return status;
+    variable->checked_generation = file->generation;
+    variable->checked_type = call->type;
+    return NC_NOERR;
 }
 
 int values_put(OpenFile *file, const ValueCall *call) {
     int status = NC_NOERR, of_file = NC_NOERR;
-    FileVariable *variable;
     StatedCall stated;
     if (file->mode == MODE_TEE) {
-        variable = file_variable(file, call->ncid, call->id);
+        FileVariable *variable = file_variable(file, call->ncid, call->id);
         if (!variable || !variable->is_handled || !file->is_written) return call_real(call);
-        bool is_stated = state_call(file, variable, call, &stated);
+        CallBounds bounds = state_call(file, variable, call, &stated);
         of_file = call_real(call);
-        if ((of_file != NC_NOERR && of_file != NC_ERANGE) || !is_stated) return of_file;
-    } else {
-        variable = checked_variable(file, call, &status);
-        if (!variable) return status;
-        if (!state_call(file, variable, call, &stated)) return call_real(call);
+        if ((of_file != NC_NOERR && of_file != NC_ERANGE) || bounds != CALL_INSIDE) return of_file;
+        DataCall data = data_call(file, variable, call, &stated);
+        status = file->parallel ? parallel_put(&data) : steps_put(&data);
+        return status != NC_NOERR ? status : of_file;
     }
+    FileVariable *variable = called_variable(file, call, &status);
+    if (!variable) return status;
+    if (state_call(file, variable, call, &stated) != CALL_INSIDE) return call_real(call);
+    status = checked(file, variable, call);
+    if (status != NC_NOERR) return status;
     DataCall data = data_call(file, variable, call, &stated);
-    status = file->parallel ? parallel_put(&data) : steps_put(&data);
-    return status != NC_NOERR ? status : of_file;
+    return file->parallel ? parallel_put(&data) : steps_put(&data);
 }
 
 int values_get(OpenFile *file, const ValueCall *call) {
     if (file->mode == MODE_TEE) return call_real(call);
     int status = NC_NOERR;
-    FileVariable *variable = checked_variable(file, call, &status);
+    FileVariable *variable = called_variable(file, call, &status);
     if (!variable) return status;
     bool needs_lengths = call->form == FORM_VAR || (call->form >= FORM_VARA && !call->count);
     if (needs_lengths && variable->record_dim >= 0 && file->is_read && !file->is_written) {
@@ -135,7 +142,11 @@ int values_get(OpenFile *file, const ValueCall *call) {
         if (status != NC_NOERR) return status;
     }
     StatedCall stated;
-    if (!state_call(file, variable, call, &stated)) return call_real(call);
+    CallBounds bounds = state_call(file, variable, call, &stated);
+    if (bounds == CALL_INVALID) return call_real(call);
+    if (bounds == CALL_BACKWARD) return NC_ESTRIDE;
     DataCall data = data_call(file, variable, call, &stated);
-    return reading_get(&data);
+    if (bounds == CALL_OUTSIDE) return reading_bounds(&data);
+    status = checked(file, variable, call);
+    return status == NC_NOERR ? reading_get(&data) : status;
 }
