@@ -165,6 +165,8 @@ OPTIONAL=(
     "shellcheck shellcheck"
     "slurmctld slurmctld slurmd slurm-client munge"
     "cdo cdo"
+    "ncks nco"
+    "nf-config libnetcdff-dev libnetcdf-dev netcdf-bin libnetcdf-mpi-dev"
     "valgrind valgrind"
     "clang++ clang"
     "gfortran gfortran"

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# build_intercept.sh FOLDER: compiles the preload libraries that can be compiled here into FOLDER, beside the C library.
+set -euo pipefail
+[ $# -eq 1 ] || { echo "usage: build_intercept.sh FOLDER" >&2; exit 2; }
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+cd "$(dirname "$0")/../c/intercept"
+flags=(-std=c11 -O2 -g -Wall -Wextra -Werror -pedantic -fPIC -shared -fvisibility=hidden -I ../include)
+# build NAME COMPILER SOURCES...: compiles under another name first, since a program may have the library loaded.
+build() {
+    local target=$folder/lib$1.so compiler=$2
+    shift 2
+    "$compiler" "${flags[@]}" "$@" common/*.c -o "$target.$$" -ldl -lpthread -lm -Wl,-soname,"${target##*/}"
+    mv "$target.$$" "$target"
+}
+build junctura-netcdf "${CC:-cc}" netcdf/*.c
