@@ -72,7 +72,7 @@ wheel: setup ## the wheel for pip, for CPython 3.11 and later, into dist; PYTHON
 	@ls -t $(or $(DIST),dist)/junctura-*.whl | head -n 1 | sed 's/^/wheel: pip install /'
 
 .PHONY: install-c
-install-c: ## the C library, headers of C and C++, the Fortran module, files of pkg-config and CMake: make install-c PREFIX=$HOME/.local
+install-c: ## the C library, headers of C and C++, the Fortran module, files of pkg-config and CMake, the Catalyst implementation: make install-c PREFIX=$HOME/.local
 	@[ -n "$(PREFIX)" ] || { echo "install-c: PREFIX is missing: make install-c PREFIX=\$$HOME/.local" >&2; exit 2; }
 	@cargo build --profile $(PROFILE) -p junctura-c
 	@tools/install_c.sh "$(PREFIX)" $(CARGO_TARGET_DIR)/$(PROFILE)
@@ -110,7 +110,7 @@ lint: setup-dev ## formatters, clippy, types, shell scripts, architecture
 	@# Programs and tests at a time, each with what it remembers; the shell names the files of a folder when it is checked.
 	@status=0; set -f; (for part in $(TYPED); do set +f; MYPYPATH=python:tests/link:tests/store \
 	mypy --no-error-summary --cache-dir .mypy_cache/programs $$part || exit; done) & \
-	(for part in $(TESTS); do set +f; MYPYPATH=python:tests/c:tests/e2e:tests/fdb:tests/link:tests/products:tests/python:tests/storm \
+	(for part in $(TESTS); do set +f; MYPYPATH=python:tests/c:tests/catalyst:tests/e2e:tests/fdb:tests/link:tests/products:tests/python:tests/storm \
 	mypy --no-error-summary --cache-dir .mypy_cache/tests $(LAX) $$part || exit; done) || status=$$?; wait $$! && exit $$status
 	@if command -v shellcheck >/dev/null; then echo "lint: shellcheck"; shellcheck $(SCRIPTS); \
 	else echo "lint: shellcheck is not here, shell scripts left out"; fi

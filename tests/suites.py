@@ -112,6 +112,7 @@ SUITES = [
     of_processes("storm", *PYTEST, "tests/storm"),
     of_processes("grib", *PYTEST, "tests/grib"),
     of_processes("c", *PYTEST, "tests/c"),
+    of_processes("catalyst", *PYTEST, "tests/catalyst"),
     of_processes("mistakes", *PYTEST, "tests/mistakes"),
     of_processes("fortran", *PYTEST, "tests/fortran"),
     of_processes("surroundings", PYTHON, "tests/surroundings.py"),
