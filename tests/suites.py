@@ -104,6 +104,7 @@ SUITES = [
     of_processes("examples", *PYTEST, "tests/examples"),
     of_processes("store-s3", PYTHON, "tests/store/s3.py", needs=("servers",)),
     of_processes("fdb", PYTHON, "tests/fdb/run.py"),
+    of_processes("adios2", PYTHON, "tests/adios2/run.py"),
     of_processes("link", *PYTEST, "tests/link", needs=("servers",)),
     of_rust("integration-upstream", "facade", **BY_UPSTREAM),
     of_rust("integration-streams", "facade", **OVER_STREAMS),
