@@ -7,7 +7,8 @@
  * - A pool that is full: the oldest steps of this run that no requirement is owed are removed; then the step waits, for at
  *   most the option `timeout`. A step that finds no memory is left out, and later steps do not wait until one has found
  *   memory again.
- * - A pool that cannot be reached: steps are left out; a new connection is tried with a step, no more often than the option `retry` states.
+ * - A pool that cannot be reached: steps are left out; a new connection is tried with a step, no more often than the
+ *   option `retry` states.
  * - Every reason is printed once.
  */
 #ifndef JUNCTURA_STEP_OFFERS_H

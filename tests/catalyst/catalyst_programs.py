@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -61,4 +62,6 @@ def build(folder: Path, *defines: str) -> CatalystBuild:
     shared = ["-fPIC", "-shared", "-Wl,-soname,libcatalyst.so.3"]
     compile_c(libraries / "libcatalyst.so.3", *shared, *defines, *sources, "-ldl")
     (folder / "defines").write_text(" ".join(defines))
+    (folder / "include").mkdir()
+    shutil.copy(DOUBLE / "catalyst.h", folder / "include")
     return CatalystBuild(folder)

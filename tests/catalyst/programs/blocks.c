@@ -13,6 +13,7 @@
  *   case=NAME   passes an option in the node
  * Prints the status of catalyst_finalize, and what catalyst_about answers.
  */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
