@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -58,10 +57,6 @@ def build(folder: Path, *defines: str) -> CatalystBuild:
     libraries = prepare(folder / "lib")
     build_script = ROOT / "c/catalyst/build.sh"
     subprocess.run([build_script, libraries, libraries], check=True, env={**os.environ, "CC": "gcc"})
-    sources = [DOUBLE / "nodes.c", DOUBLE / "loader.c"]
-    shared = ["-fPIC", "-shared", "-Wl,-soname,libcatalyst.so.3"]
-    compile_c(libraries / "libcatalyst.so.3", *shared, *defines, *sources, "-ldl")
+    subprocess.run([DOUBLE / "build.sh", folder, *defines], check=True, env={**os.environ, "CC": "gcc"})
     (folder / "defines").write_text(" ".join(defines))
-    (folder / "include").mkdir()
-    shutil.copy(DOUBLE / "catalyst.h", folder / "include")
     return CatalystBuild(folder)
