@@ -112,6 +112,7 @@ SUITES = [
     with_instructions("avx2"),
     of_processes("storm", *PYTEST, "tests/storm"),
     of_processes("grib", *PYTEST, "tests/grib"),
+    of_processes("meshes", *PYTEST, "tests/meshes"),
     of_processes("c", *PYTEST, "tests/c"),
     of_processes("catalyst", *PYTEST, "tests/catalyst"),
     of_processes("mistakes", *PYTEST, "tests/mistakes"),

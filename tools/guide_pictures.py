@@ -4,6 +4,7 @@
   made-up weather (map_figures) ── products ──────► globe.png, europe.png, height.png
   layouts of the guide ─────────── layout draw ───► layouts.svg
   a run of an ensemble ─────────── junctura run ──► timeline.svg, in light colors
+  the pipe of the page on meshes ─ PyVista ───────► mesh.png
 ```
 """
 
@@ -20,6 +21,8 @@ from typing import Any
 from map_figures import height, rain, temperature
 from PIL import Image
 
+from junctura.mesh import read
+from junctura.mesh._pictures import PicturePainter, PictureStyle
 from junctura.products import Field
 from junctura.products._map.picture import picture
 from junctura.products._outputs import Output
@@ -87,6 +90,20 @@ def draw_timeline(folder: Path) -> None:
     (folder / "timeline.svg").write_text(found[0].replace(">", f">\n<style>{light}</style>\n{ground}", 1) + "\n")
 
 
+def draw_mesh(folder: Path) -> None:
+    page = (ROOT / "docs/guide/meshes.md").read_text()
+    program = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert program
+    with tempfile.TemporaryDirectory(prefix="pictures-") as place:
+        subprocess.run([sys.executable, "-c", program[1]], cwd=place, check=True)
+        with read(Path(place, "pipe.exo")) as series:
+            mesh = list(series)[-1]
+    style = PictureStyle("temperature", size=(640, 400), limits=(300, 360), with_edges=True)
+    with PicturePainter(style) as painter:
+        colors = Image.fromarray(painter.pixels(mesh)).quantize(96, dither=Image.Dither.NONE)
+    colors.save(folder / "mesh.png", optimize=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=ROOT / "docs/pictures", metavar="FOLDER")
@@ -95,6 +112,7 @@ def main() -> None:
     draw_maps(folder)
     draw_layouts(folder)
     draw_timeline(folder)
+    draw_mesh(folder)
     print(f"pictures: {folder}")
 
 

@@ -14,7 +14,6 @@ from c_programs import ROOT, STRICT, prepare
 
 HERE = Path(__file__).parent
 DOUBLE = HERE / "double"
-SCHEMA = ROOT / "crates/junctura-model/schemas/mesh.yaml"
 
 
 def compile_c(program: Path, *words: object) -> Path:

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import catalyst_programs
 from c_programs import BUILT
 from c_surroundings import environment, run, valgrind
-from catalyst_programs import HERE, SCHEMA, CatalystBuild
+from catalyst_programs import HERE, CatalystBuild
 from catalyst_ranks import CatalystRanks
 
 import junctura
@@ -37,8 +37,8 @@ def serve(environment: dict[str, str]) -> Iterator[Serve]:
     with contextlib.ExitStack() as stack:
 
         def start(budget: str = "256MiB") -> subprocess.Popen[str]:
-            words = ["pool", "serve", "--pool", "unix:test", "--schema", SCHEMA, "--budget", budget, "--announce"]
-            command = [str(BUILT / "junctura"), *map(str, words)]
+            words = ["pool", "serve", "--pool", "unix:test", "--schema", "mesh", "--budget", budget, "--announce"]
+            command = [str(BUILT / "junctura"), *words]
             server = stack.enter_context(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
             stack.callback(server.kill)
             assert server.stdout is not None

@@ -10,9 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from e2e_shell import JUNCTURA, Shell, shown_until_its_end
 
+import junctura.mesh
 from junctura.remap import Weights
 
 # Commands that print, and do it though little is there; each once with a reader that has gone.
@@ -46,6 +48,8 @@ PRINTING = [
     ["run", "RECIPE", "--check", "--python", "PYTHON"],
     ["timeline", "RUN", "--python", "PYTHON"],
     ["timeline", "RUN", "--out", "-", "--python", "PYTHON"],
+    ["mesh", "info", "MESH", "--python", "PYTHON"],
+    ["view", "name=one", "--field", "p", "--out", "p-%d.png", "--now", "--pool", "unix:test", "--python", "PYTHON"],
     ["pool", "stat"],
     ["pool", "stat", "--json"],
     ["explain", "name=one"],
@@ -145,10 +149,16 @@ def test_a_reader_that_has_gone_is_no_failure_of_any_command(shell: Shell, tmp_p
     (run / "record.jsonl").write_text(json.dumps(head) + "\n")
     weights = tmp_path / "weights"
     Weights([0], [0], [1.0], (2,), (2,)).write(weights, "binary")
+    mesh = tmp_path / "mesh.exo"
+    meshes = junctura.mesh.create(mesh)
+    points = {"nodes": junctura.mesh.MeshPoints((np.arange(2.0),))}
+    meshes.write(junctura.mesh.MeshStep(points, {"rod": junctura.mesh.MeshBlock("nodes", "line", np.arange(2))}))
+    meshes.close()
     words = {
         "WEIGHTS": str(weights),
         "CONVERTED": str(tmp_path / "converted"),
         "RUN": str(run),
+        "MESH": str(mesh),
         "FILE": str(tmp_path / "one"),
         "RECIPE": str(recipe),
         "PYTHON": sys.executable,

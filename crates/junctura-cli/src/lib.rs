@@ -14,6 +14,7 @@ mod attributes;
 mod config;
 mod exit;
 mod json;
+mod mesh;
 mod metrics;
 mod model;
 mod pool;
@@ -56,6 +57,8 @@ enum TopCommand {
     Explain(pool::explain::ExplainArguments),
     Run(run::RunArguments),
     Timeline(timeline::TimelineArguments),
+    Mesh(mesh::MeshCommandArguments),
+    View(mesh::ViewArguments),
     Schema(model::schema::SchemaArguments),
     Layout(model::layout::LayoutArguments),
     Weights(weights::WeightsArguments),
@@ -69,10 +72,11 @@ enum TopCommand {
 }
 
 /// The commands in the order of `junctura --help`, by task.
-const TASKS: [(&str, &[&str]); 5] = [
+const TASKS: [(&str, &[&str]); 6] = [
     ("Objects", &["put", "get", "ls", "watch", "wait-for", "cp"]),
     ("Pools and stores", &["pool", "store", "explain", "metrics"]),
     ("Workflows and products", &["run", "timeline"]),
+    ("Meshes", &["mesh", "view"]),
     ("Schemas and arrays", &["schema", "layout", "weights"]),
     (
         "This machine",
@@ -176,6 +180,8 @@ fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<()> 
         TopCommand::Explain(arguments) => pool::explain::run(&arguments),
         TopCommand::Run(arguments) => run::run(&arguments, program),
         TopCommand::Timeline(arguments) => timeline::run(&arguments, program),
+        TopCommand::Mesh(arguments) => mesh::run(&arguments, program),
+        TopCommand::View(arguments) => mesh::view(&arguments, program),
         TopCommand::Schema(arguments) => model::schema::run(&arguments),
         TopCommand::Layout(arguments) => model::layout::run(&arguments),
         TopCommand::Weights(arguments) => weights::run(&arguments, program),

@@ -1,0 +1,1 @@
+"""MeshStep files: Exodus II (netCDF) and CGNS (HDF5)."""

@@ -1,0 +1,387 @@
+"""A mesh in memory, whatever file or pool it is from.
+
+A `MeshStep` has sets of points, blocks of elements on them, sets of points, sides and elements, and fields of one step.
+Steps of a series share the objects that do not change: a writer compares identities first. Arrays have one dimension,
+and may be read-only views of a payload.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from junctura.errors import InvalidArgument
+from junctura.mesh._shapes import BY_VTK, RAGGED, SHAPES, VTK_POLYGON, VTK_POLYHEDRON
+
+Array: TypeAlias = npt.NDArray[Any]
+Association: TypeAlias = Literal["vertex", "element", "set"]
+
+
+@dataclass(frozen=True)
+class MeshPoints:
+    """Points that blocks share.
+
+    Attributes
+    ----------
+    kind
+        ``explicit``: `axes` has the coordinates of each point. ``rectilinear``: positions along each axis.
+    axes
+        One array for each of 1 to 3 dimensions, in the order x, y, z.
+    ids
+        The number of each point in the file, or None.
+
+    """
+
+    axes: tuple[Array, ...]
+    kind: Literal["explicit", "rectilinear"] = "explicit"
+    ids: Array | None = None
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """Points along each axis of a rectilinear grid."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def count(self) -> int:
+        """Number of points."""
+        return math.prod(self.dims) if self.kind == "rectilinear" else self.axes[0].size
+
+    def coordinates(self) -> tuple[Array, ...]:
+        """Returns the coordinates of each point, one array for each dimension; x varies fastest in a grid."""
+        if self.kind == "explicit":
+            return self.axes
+        grids = np.meshgrid(*self.axes[::-1], indexing="ij")[::-1]
+        return tuple(grid.ravel() for grid in grids)
+
+
+@dataclass(frozen=True)
+class CellFaces:
+    """The faces of polyhedra, as polygons."""
+
+    connectivity: Array
+    sizes: Array
+
+
+@dataclass(frozen=True)
+class MeshBlock:
+    """Elements of a mesh on one set of points.
+
+    Attributes
+    ----------
+    points
+        The name of its set of points.
+    shape
+        ``structured``, or a shape of docs/formats/mesh.md. ``mixed``, ``polygonal`` and ``polyhedral`` have `sizes`.
+    dims
+        Number of elements along each axis, if structured; points are numbered with the first axis fastest.
+    connectivity
+        The points of each element, from 0; of polyhedra the faces.
+    sizes
+        Number of entries in `connectivity` for each element.
+    kinds
+        VTK's number for the shape of each element, if mixed.
+    faces
+        Faces of polyhedra.
+    number
+        The number of the block in its file.
+    ids
+        The number of each element in its file.
+    attributes
+        Constants of each element.
+    label
+        The type of its elements in the file, where the shape does not determine it: SHELL4, TRUSS.
+
+    """
+
+    points: str
+    shape: str
+    connectivity: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    dims: tuple[int, ...] = ()
+    sizes: Array | None = None
+    kinds: Array | None = None
+    faces: CellFaces | None = None
+    number: int | None = None
+    ids: Array | None = None
+    attributes: Mapping[str, Array] = field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        if self.shape == "structured":
+            return math.prod(self.dims)
+        if self.sizes is not None:
+            return self.sizes.size
+        return self.connectivity.size // SHAPES[self.shape].points
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions of its elements."""
+        if self.shape == "structured":
+            return len(self.dims)
+        if self.shape == "mixed":
+            return max((BY_VTK[int(kind)].rank for kind in np.unique(self.of_kinds)), default=0)
+        return {"polygonal": 2, "polyhedral": 3}.get(self.shape) or SHAPES[self.shape].rank
+
+    @property
+    def of_kinds(self) -> Array:
+        """VTK's number for the shape of each element."""
+        if self.kinds is not None:
+            return self.kinds
+        many = {"polygonal": VTK_POLYGON, "polyhedral": VTK_POLYHEDRON}
+        names = {1: "line", 2: "quad", 3: "hex"}
+        name = names[len(self.dims)] if self.shape == "structured" else self.shape
+        return np.full(self.count, many.get(name) or SHAPES[name].vtk, np.uint8)
+
+    @cached_property
+    def offsets(self) -> Array:
+        """The first entry in `connectivity` of each element, and the end."""
+        if self.sizes is not None:
+            return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.sizes, dtype=np.int64)])
+        points = SHAPES[self.shape].points
+        return np.arange(0, self.connectivity.size + 1, points, dtype=np.int64)
+
+    def unstructured(self) -> MeshBlock:
+        """Returns the same elements with connectivity."""
+        return self if self.shape != "structured" else _connected(self)
+
+
+@dataclass(frozen=True)
+class MeshSet:
+    """A named set of points, sides or elements.
+
+    Attributes
+    ----------
+    association
+        Of what.
+    points
+        The name of the set of points.
+    indices
+        Points, or elements; elements are counted from 0 through all blocks of these points.
+    sides
+        The side of each element, from 0, if the set is one of sides.
+    number
+        The number of the set in its file.
+    factors
+        Distribution factors of Exodus.
+    kind
+        The type of a boundary condition, such as ``BCWall``.
+
+    """
+
+    association: Literal["vertex", "side", "element"]
+    points: str
+    indices: Array
+    sides: Array | None = None
+    number: int | None = None
+    factors: Array | None = None
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class MeshField:
+    """Values of one step.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    association
+        ``vertex``, ``element`` or ``set``.
+    on
+        The name of the points, the block, or the set.
+    values
+        An array for each component; a scalar has one, with an empty name.
+
+    """
+
+    name: str
+    association: Association
+    on: str
+    values: Mapping[str, Array]
+
+    def scalars(self) -> Iterator[tuple[str, Array]]:
+        """Yields each component with its full name: ``velocity_x``."""
+        for component, array in self.values.items():
+            yield (f"{self.name}_{component}" if component else self.name), array
+
+
+@dataclass(frozen=True)
+class MeshStep:
+    """A mesh, and its fields in one step.
+
+    Attributes
+    ----------
+    points, blocks, sets
+        By name. Steps of a series that share them have the same objects.
+    fields
+        Of this step.
+    step, time
+        The number of the step, and its time; no time if the mesh has none.
+    globals
+        Values of the whole mesh in this step.
+    title
+        A text.
+    notes
+        Parts of the source that this model cannot express.
+
+    """
+
+    points: Mapping[str, MeshPoints]
+    blocks: Mapping[str, MeshBlock]
+    sets: Mapping[str, MeshSet] = field(default_factory=dict)
+    fields: tuple[MeshField, ...] = ()
+    step: int = 0
+    time: float | None = None
+    globals: Mapping[str, Array] = field(default_factory=dict)
+    title: str = ""
+    notes: tuple[str, ...] = ()
+
+    def shares(self, other: MeshStep | None) -> bool:
+        """Whether both have the same points, blocks and sets, as objects."""
+        return (
+            other is not None
+            and self.points is other.points
+            and self.blocks is other.blocks
+            and self.sets is other.sets
+        )
+
+    def blocks_on(self, points: str) -> dict[str, MeshBlock]:
+        """Returns the blocks on a set of points, in order."""
+        return {name: block for name, block in self.blocks.items() if block.points == points}
+
+    def check(self) -> None:
+        """Validates all references and lengths.
+
+        Raises
+        ------
+        InvalidArgument
+            Something refers to what does not exist, or an array has another length.
+
+        """
+        for name, points in self.points.items():
+            _check_points(name, points)
+        for name, block in self.blocks.items():
+            _check_block(name, block, self.points)
+        for name, one in self.sets.items():
+            _check_set(name, one, self)
+        for on_mesh in self.fields:
+            self.check_field(on_mesh)
+
+    def check_field(self, one: MeshField) -> None:
+        """Validates one field, as `check` does."""
+        counts: Mapping[str, int]
+        if one.association == "vertex":
+            counts = {name: points.count for name, points in self.points.items()}
+        elif one.association == "element":
+            counts = {name: block.count for name, block in self.blocks.items()}
+        else:
+            counts = {name: there.indices.size for name, there in self.sets.items()}
+        if one.on not in counts:
+            raise InvalidArgument(f"field {one.name}", f"it is on {one.on}, which the mesh does not have")
+        for name, array in one.scalars():
+            if array.size != counts[one.on]:
+                raise InvalidArgument(f"field {name}", f"{array.size} values on {one.on}, which has {counts[one.on]}")
+
+
+def _check_points(name: str, points: MeshPoints) -> None:
+    if not 1 <= len(points.axes) <= 3:
+        raise InvalidArgument(f"points {name}", f"{len(points.axes)} dimensions; 1 to 3 are possible")
+    if points.kind == "explicit" and len({axis.size for axis in points.axes}) > 1:
+        raise InvalidArgument(f"points {name}", "the axes have different numbers of points")
+    if points.ids is not None and points.ids.size != points.count:
+        raise InvalidArgument(f"points {name}", f"{points.ids.size} numbers for {points.count} points")
+
+
+def _check_block(name: str, block: MeshBlock, points: Mapping[str, MeshPoints]) -> None:
+    subject = f"block {name}"
+    if block.points not in points:
+        raise InvalidArgument(subject, f"it is on the points {block.points}, which the mesh does not have")
+    count = points[block.points].count
+    if block.shape == "structured":
+        extents = [extent + 1 for extent in block.dims]
+        if not 1 <= len(extents) <= 3 or min(extents) < 1 or math.prod(extents) != count:
+            raise InvalidArgument(subject, f"{block.dims} elements do not have {count} points")
+    elif block.shape in RAGGED:
+        _check_ragged(subject, block, count)
+    elif block.shape not in SHAPES:
+        raise InvalidArgument(subject, f"the shape {block.shape}; known are {', '.join((*SHAPES, *RAGGED))}")
+    elif block.connectivity.size % SHAPES[block.shape].points:
+        raise InvalidArgument(subject, f"{block.connectivity.size} points cannot be elements of shape {block.shape}")
+    else:
+        _check_range(subject, block.connectivity, count, "points")
+    if block.ids is not None and block.ids.size != block.count:
+        raise InvalidArgument(subject, f"{block.ids.size} numbers for {block.count} elements")
+
+
+def _check_ragged(subject: str, block: MeshBlock, count: int) -> None:
+    if block.sizes is None:
+        raise InvalidArgument(subject, f"a block of shape {block.shape} has no sizes")
+    if block.sizes.sum() != block.connectivity.size or (block.sizes < 0).any():
+        raise InvalidArgument(subject, "its sizes do not add up to its connectivity")
+    if block.shape == "mixed":
+        kinds = block.kinds
+        if kinds is None or kinds.size != block.sizes.size:
+            raise InvalidArgument(subject, "a mixed block has a shape for each element")
+        for kind in np.unique(kinds):
+            expected = BY_VTK[int(kind)].points if int(kind) in BY_VTK else None
+            if expected is None or (block.sizes[kinds == kind] != expected).any():
+                raise InvalidArgument(subject, f"elements of VTK's shape {kind} have a wrong number of points")
+    if block.shape != "polyhedral":
+        return _check_range(subject, block.connectivity, count, "points")
+    faces = block.faces
+    if faces is None or faces.sizes.sum() != faces.connectivity.size:
+        raise InvalidArgument(subject, "polyhedra have no valid faces")
+    _check_range(subject, faces.connectivity, count, "points")
+    return _check_range(subject, block.connectivity, faces.sizes.size, "faces")
+
+
+def _check_set(name: str, one: MeshSet, mesh: MeshStep) -> None:
+    if one.points not in mesh.points:
+        raise InvalidArgument(f"set {name}", f"it is on the points {one.points}, which the mesh does not have")
+    if one.association == "vertex":
+        return _check_range(f"set {name}", one.indices, mesh.points[one.points].count, "points")
+    if one.association == "side" and (one.sides is None or one.sides.size != one.indices.size):
+        raise InvalidArgument(f"set {name}", "a set of sides has a side for each element")
+    count = sum(block.count for block in mesh.blocks_on(one.points).values())
+    return _check_range(f"set {name}", one.indices, count, "elements")
+
+
+def _check_range(subject: str, indices: Array, count: int, noun: str) -> None:
+    if indices.dtype.kind not in "iu":
+        raise InvalidArgument(subject, f"its {noun} are numbers of the type {indices.dtype}, not integers")
+    if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < count:
+        raise InvalidArgument(
+            subject, f"it refers to {noun} {indices.min()} to {indices.max()}; there are {count}, counted from 0"
+        )
+
+
+def _connected(block: MeshBlock) -> MeshBlock:
+    """Gives the elements of a structured block their points."""
+    extents = [extent + 1 for extent in block.dims]
+    numbers = np.arange(math.prod(extents), dtype=np.int64).reshape(extents[::-1])
+    lower, upper = slice(None, -1), slice(1, None)
+    corners: Any = {
+        1: [(lower,), (upper,)],
+        2: [(lower, lower), (lower, upper), (upper, upper), (upper, lower)],
+        3: [
+            (level, *corner)
+            for level in (lower, upper)
+            for corner in ((lower, lower), (lower, upper), (upper, upper), (upper, lower))
+        ],
+    }[len(block.dims)]
+    connectivity = np.stack([numbers[corner].ravel() for corner in corners], axis=1).ravel()
+    return MeshBlock(
+        block.points,
+        {1: "line", 2: "quad", 3: "hex"}[len(block.dims)],
+        connectivity,
+        number=block.number,
+        ids=block.ids,
+        attributes=block.attributes,
+    )

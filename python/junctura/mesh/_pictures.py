@@ -1,0 +1,229 @@
+"""Pictures of meshes, without a display: PyVista.
+
+A picture carries the version of the objects that it is of, in a text chunk of the PNG file. So a viewer that is
+started again draws what is missing, and what has changed, and leaves the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from junctura import _forks
+from junctura.errors import InvalidArgument
+from junctura.mesh._model import Array, MeshField, MeshStep
+from junctura.mesh._vtk import MeshViews, check_field
+
+# The name of the text chunk.
+_CHUNK = "junctura"
+# Beside the mesh, on the right.
+_BAR = {
+    "vertical": True,
+    "position_x": 0.86,
+    "position_y": 0.15,
+    "height": 0.7,
+    "width": 0.06,
+    "title_font_size": 14,
+    "label_font_size": 12,
+    "fmt": "{:.4g}",
+}
+Direction = Literal["iso", "xy", "xz", "yz"]
+
+
+@dataclass(frozen=True)
+class PictureStyle:
+    """How a mesh is drawn.
+
+    Attributes
+    ----------
+    field
+        The field that colors it; of a vector its magnitude.
+    size
+        Width and height in pixels.
+    limits
+        The values at the ends of the color scale; None takes the least and the greatest value of each picture.
+    direction
+        From where: ``iso``, or a plane of axes.
+    colors
+        A color map of Matplotlib.
+    with_edges
+        Whether edges of elements are drawn.
+
+    """
+
+    field: str
+    size: tuple[int, int] = (800, 600)
+    limits: tuple[float, float] | None = None
+    direction: Direction = "iso"
+    colors: str = "viridis"
+    with_edges: bool = False
+
+
+class PicturePainter:
+    """Draws meshes of a series.
+
+    Raises
+    ------
+    ImportError
+        Without PyVista: ``pip install 'junctura[mesh]'``.
+
+    """
+
+    def __init__(self, style: PictureStyle) -> None:
+        if not os.environ.get("DISPLAY"):
+            # VTK would look for a display first, and warn.
+            os.environ.setdefault("VTK_DEFAULT_OPENGL_WINDOW", "vtkEGLRenderWindow")
+        self._pyvista = _forks.needed("pyvista", "mesh")
+        self._style = style
+        self._views = MeshViews()
+        self._plotter: Any = None
+        self._mappers: dict[str, Any] = {}
+
+    def __enter__(self) -> PicturePainter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Releases the invisible window."""
+        if self._plotter is not None:
+            self._plotter.close()
+            self._plotter = None
+
+    def pixels(self, mesh: MeshStep) -> Any:
+        """Returns the picture of a mesh, as an array of rows, columns and three colors.
+
+        Raises
+        ------
+        InvalidArgument
+            The mesh has no such field.
+
+        """
+        check_field(mesh, self._style.field)
+        if self._plotter is None:
+            self._plotter = self._pyvista.Plotter(off_screen=True, window_size=list(self._style.size))
+        blocks = dict(self._colored(mesh))
+        limits = self._style.limits or _limits(mesh, self._style.field)
+        if list(blocks) == list(self._mappers):
+            # The window, its camera and its color scale stay.
+            for name, block in blocks.items():
+                self._mappers[name].dataset = block
+                self._mappers[name].scalar_range = limits
+        else:
+            self._begin(blocks, limits)
+        time = f"step {mesh.step}" + ("" if mesh.time is None else f", time {mesh.time:.6g}")
+        self._plotter.add_text(time, font_size=10, name="time")
+        return self._plotter.screenshot(None, return_img=True)
+
+    def _begin(self, blocks: dict[str, Any], limits: tuple[float, float]) -> None:
+        style, plotter = self._style, self._plotter
+        plotter.clear_actors()
+        self._mappers = {}
+        for name, block in blocks.items():
+            actor = plotter.add_mesh(
+                block,
+                scalars=style.field,
+                clim=limits,
+                cmap=style.colors,
+                show_edges=style.with_edges,
+                show_scalar_bar=not self._mappers,
+                scalar_bar_args=_BAR | {"title": style.field},
+                ambient=0.3,
+                copy_mesh=False,
+            )
+            self._mappers[name] = actor.mapper
+        if style.direction == "iso":
+            plotter.view_isometric()
+        else:
+            getattr(plotter, f"view_{style.direction}")()
+
+    def _colored(self, mesh: MeshStep) -> Iterator[tuple[str, Any]]:
+        """Yields the blocks that have the field, each with it alone; a vector becomes its magnitude."""
+        field = self._style.field
+        for name, grid in self._views.blocks(replace(mesh, fields=_scalars(mesh, field))).items():
+            block = self._pyvista.wrap(grid)
+            if field in block.array_names:
+                block.set_active_scalars(field)
+                yield name, block
+
+
+def _scalars(mesh: MeshStep, field: str) -> tuple[MeshField, ...]:
+    chosen = [one for one in mesh.fields if one.name == field and one.association != "set"]
+    return tuple(one if "" in one.values else replace(one, values={"": _magnitude(one)}) for one in chosen)
+
+
+def _magnitude(one: MeshField) -> Array:
+    found: Array = np.sqrt(sum(part.astype(float) ** 2 for part in one.values.values()))
+    return found
+
+
+def _limits(mesh: MeshStep, field: str) -> tuple[float, float]:
+    """Returns the least and the greatest finite value of a field, of a vector of its magnitude."""
+    low, high = np.inf, -np.inf
+    for one in mesh.fields:
+        if one.name == field and one.association != "set":
+            values = one.values[""] if "" in one.values else _magnitude(one)
+            values = values[np.isfinite(values)]
+            if values.size:
+                low, high = min(low, float(values.min())), max(high, float(values.max()))
+    return (low, high) if low <= high else (0.0, 1.0)
+
+
+class PictureFiles:
+    """The files of the pictures of a series.
+
+    Parameters
+    ----------
+    pattern
+        Their path, with the place of the step's number: ``pic-%04d.png``.
+
+    Raises
+    ------
+    InvalidArgument
+        The pattern has not exactly one number, or another ending.
+
+    """
+
+    def __init__(self, pattern: str | os.PathLike[str]) -> None:
+        self._pattern = os.fspath(pattern)
+        found = re.findall(r"%(?:%|0?\d{0,2}d|.?)", self._pattern)
+        numbers = [word for word in found if word.endswith("d")]
+        if len(numbers) != 1 or set(found) - {*numbers, "%%"} or Path(self._pattern).suffix.lower() != ".png":
+            raise InvalidArgument(self._pattern, "name PNG files with the step's number: pic-%04d.png")
+
+    def path(self, step: int) -> Path:
+        """Returns the path of a picture."""
+        return Path(self._pattern % step)
+
+    def has(self, step: int, version: str) -> bool:
+        """Whether the picture of these objects exists."""
+        path = self.path(step)
+        if not path.exists():
+            return False
+        images = _forks.needed("PIL.Image", "mesh")
+        try:
+            with images.open(path) as image:
+                return bool(image.info.get(_CHUNK) == version)
+        except OSError:
+            return False
+
+    def write(self, step: int, version: str, pixels: Any) -> Path:
+        """Writes a picture; it appears complete."""
+        images = _forks.needed("PIL.Image", "mesh")
+        chunks = _forks.needed("PIL.PngImagePlugin", "mesh").PngInfo()
+        chunks.add_text(_CHUNK, version)
+        path = self.path(step)
+        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        try:
+            images.fromarray(pixels).save(partial, format="PNG", pnginfo=chunks)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+        return path

@@ -1,0 +1,169 @@
+"""Meshes as data sets of VTK and PyVista.
+
+Scalars and connectivity are views of the mesh's arrays; coordinates and vectors are copied, because VTK interleaves
+components. Steps of a series share points and cells: these are made once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from junctura import _forks
+from junctura.errors import InvalidArgument
+from junctura.mesh._model import Array, MeshBlock, MeshField, MeshPoints, MeshStep
+
+if TYPE_CHECKING:
+    import pyvista
+
+
+class MeshViews:
+    """Makes data sets of the meshes of a series.
+
+    Raises
+    ------
+    ImportError
+        Without VTK: ``pip install 'junctura[mesh]'``.
+
+    """
+
+    def __init__(self) -> None:
+        self._core = _forks.needed("vtkmodules.vtkCommonCore", "mesh")
+        self._model = _forks.needed("vtkmodules.vtkCommonDataModel", "mesh")
+        self._numpy = _forks.needed("vtkmodules.util.numpy_support", "mesh")
+        self._mesh: MeshStep | None = None
+        self._grids: dict[str, Any] = {}
+
+    def blocks(self, mesh: MeshStep) -> dict[str, Any]:
+        """Returns a vtkDataSet for each block, with the fields of the mesh, whose arrays it keeps in memory."""
+        if not mesh.shares(self._mesh):
+            points = {name: self._points(one) for name, one in mesh.points.items()}
+            self._grids = {name: self._grid(block, points[block.points]) for name, block in mesh.blocks.items()}
+            self._mesh = mesh
+        found = {}
+        for name, grid in self._grids.items():
+            found[name] = grid.NewInstance()
+            found[name].CopyStructure(grid)
+        for one in mesh.fields:
+            for name, block in mesh.blocks.items():
+                if one.association == "element" and one.on == name:
+                    found[name].GetCellData().AddArray(self._field(one))
+                elif one.association == "vertex" and one.on == block.points:
+                    found[name].GetPointData().AddArray(self._field(one))
+        return found
+
+    def collection(self, mesh: MeshStep) -> Any:
+        """Returns a vtkMultiBlockDataSet of all blocks, with their names and the time."""
+        found = self._model.vtkMultiBlockDataSet()
+        for index, (name, grid) in enumerate(self.blocks(mesh).items()):
+            found.SetBlock(index, grid)
+            found.GetMetaData(index).Set(self._model.vtkCompositeDataSet.NAME(), name)
+        if mesh.time is not None:
+            found.GetInformation().Set(self._model.vtkDataObject.DATA_TIME_STEP(), mesh.time)
+        return found
+
+    def _points(self, points: MeshPoints) -> Any:
+        axes = points.coordinates()
+        table = np.zeros((points.count, 3), np.result_type(*axes, np.float32))
+        for index, axis in enumerate(axes):
+            table[:, index] = axis
+        found = self._core.vtkPoints()
+        found.SetData(self._numpy.numpy_to_vtk(table))
+        return found
+
+    def _grid(self, block: MeshBlock, points: Any) -> Any:
+        if block.shape == "structured":
+            grid = self._model.vtkStructuredGrid()
+            extents = [extent + 1 for extent in block.dims]
+            grid.SetDimensions(extents + [1] * (3 - len(extents)))
+            grid.SetPoints(points)
+            return grid
+        grid = self._model.vtkUnstructuredGrid()
+        grid.SetPoints(points)
+        kinds = self._numpy.numpy_to_vtk(np.ascontiguousarray(block.of_kinds, np.uint8))
+        if block.shape == "polyhedral":
+            self._set_polyhedra(grid, block, kinds)
+        else:
+            grid.SetCells(kinds, self._cells(block.offsets, block.connectivity))
+        return grid
+
+    def _cells(self, offsets: Array, connectivity: Array) -> Any:
+        """Returns cells without a copy of the connectivity, if it has 4 or 8 bytes."""
+        kind = np.dtype(np.int32 if connectivity.dtype.itemsize == 4 else np.int64)
+        found = self._model.vtkCellArray()
+        parts = []
+        for array in (offsets, connectivity):
+            typed = np.ascontiguousarray(array, kind)
+            parts.append(self._numpy.numpy_to_vtk(typed, array_type=self._numpy.get_vtk_array_type(kind)))
+        found.SetData(*parts)
+        return found
+
+    def _set_polyhedra(self, grid: Any, block: MeshBlock, kinds: Any) -> None:
+        assert block.faces is not None
+        sizes = block.faces.sizes
+        first = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        points_of = [block.faces.connectivity[first[face] : first[face + 1]] for face in range(sizes.size)]
+        around = [
+            np.unique(np.concatenate([points_of[face] for face in block.connectivity[start:end]]))
+            for start, end in zip(block.offsets[:-1], block.offsets[1:], strict=True)
+        ]
+        offsets = np.cumsum([0, *map(len, around)], dtype=np.int64)
+        cells = self._cells(offsets, np.concatenate(around) if around else np.empty(0, np.int64))
+        faces = self._cells(first, block.faces.connectivity)
+        grid.SetPolyhedralCells(kinds, cells, self._cells(block.offsets, block.connectivity), faces)
+
+    def _field(self, one: MeshField) -> Any:
+        parts = list(one.values.values())
+        table = parts[0] if len(parts) == 1 else np.stack(parts, axis=1)
+        found = self._numpy.numpy_to_vtk(np.ascontiguousarray(table))
+        found.SetName(one.name)
+        if len(parts) > 1:
+            for index, component in enumerate(one.values):
+                found.SetComponentName(index, component)
+        return found
+
+
+def to_vtk(mesh: MeshStep) -> Any:
+    """Returns a mesh as a vtkMultiBlockDataSet with a data set for each block.
+
+    Raises
+    ------
+    ImportError
+        Without VTK: ``pip install 'junctura[mesh]'``.
+
+    """
+    return MeshViews().collection(mesh)
+
+
+def to_pyvista(mesh: MeshStep, views: MeshViews | None = None) -> pyvista.MultiBlock:
+    """Returns a mesh as a PyVista MultiBlock.
+
+    Parameters
+    ----------
+    mesh
+        The mesh.
+    views
+        Those of earlier steps of the series, so that points and cells are made once.
+
+    Raises
+    ------
+    ImportError
+        Without PyVista: ``pip install 'junctura[mesh]'``.
+
+    """
+    module = _forks.needed("pyvista", "mesh")
+    found: pyvista.MultiBlock = module.wrap((views or MeshViews()).collection(mesh))
+    return found
+
+
+def field_names(mesh: MeshStep) -> list[str]:
+    """Returns the names of the fields on points and blocks."""
+    return list(dict.fromkeys(one.name for one in mesh.fields if one.association != "set"))
+
+
+def check_field(mesh: MeshStep, name: str) -> None:
+    """Raises `InvalidArgument` if the mesh has no such field."""
+    known = field_names(mesh)
+    if name not in known:
+        raise InvalidArgument(f"field {name}", f"step {mesh.step} has {', '.join(known) or 'no fields'}")

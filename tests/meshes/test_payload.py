@@ -1,0 +1,207 @@
+"""The payload of a mesh (docs/formats/mesh.md): no bytes crash the reader, or take memory for what they claim."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import junctura
+from junctura.mesh._payload import MAGIC, PackedTree, SharedArrays, unpack
+from junctura.mesh._tree import MeshTrees
+
+TYPES = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
+ARRAYS = st.builds(
+    lambda kind, count: (np.arange(count) * 3).astype(kind), st.sampled_from([*TYPES, ">f8", ">i4"]), st.integers(0, 40)
+)
+TREES: Any = st.recursive(
+    st.none() | NAMES | ARRAYS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def same(first: Any, second: Any) -> Any:
+    if isinstance(first, np.ndarray):
+        return (
+            isinstance(second, np.ndarray) and first.dtype.str[1:] == second.dtype.str[1:] and (first == second).all()
+        )
+    if isinstance(first, dict):
+        return list(first) == list(second) and all(same(first[name], second[name]) for name in first)
+    if isinstance(first, list):
+        return len(first) == len(second) and all(map(same, first, second))
+    return first == second
+
+
+def head_of(payload: bytes) -> Any:
+    return json.loads(payload[16 : 16 + int.from_bytes(payload[8:16], "little")])
+
+
+def payload_of(head: Any, arrays: bytes = b"", size: int | None = None) -> bytes:
+    text = head if isinstance(head, bytes) else json.dumps(head).encode()
+    start = MAGIC + (len(text) if size is None else size).to_bytes(8, "little") + text
+    return start + bytes(-len(start) % 64) + arrays
+
+
+@given(TREES)
+def test_a_tree_comes_back(tree: Any) -> None:
+    packed = PackedTree(tree)
+    payload = packed.to_bytes()
+    assert len(payload) == packed.nbytes
+    assert same(tree, unpack(payload))
+    assert PackedTree(tree).identifier() == packed.identifier()
+    for array in head_of(payload)["arrays"]:
+        assert array["offset"] % (64 if array["count"] * int(array["type"][1]) >= 64 else 8) == 0
+
+
+@given(ARRAYS, ARRAYS)
+def test_shared_arrays(shared: Any, own: Any) -> None:
+    common = PackedTree({"x": shared})
+    step = PackedTree({"x": shared, "p": own}, common.indices())
+    found: Any = unpack(step.to_bytes(), SharedArrays(common.to_bytes()))
+    assert same({"x": shared, "p": own}, found)
+    with pytest.raises(junctura.Corrupt, match="no attribute mesh"):
+        unpack(step.to_bytes())
+
+
+def tried(payload: bytes) -> None:
+    """Reads whatever it is, as a tree and as a mesh; only errors of the package are allowed."""
+    shared = None
+    try:
+        shared = SharedArrays(payload)
+        tree = unpack(payload, shared)
+        MeshTrees().mesh(tree, 0, None)
+    except (junctura.Corrupt, junctura.InvalidArgument):
+        pass
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes(payload: bytes) -> None:
+    tried(payload)
+    tried(MAGIC + payload)
+    tried(payload_of(payload))
+
+
+MESH: Any = {
+    "coordsets": {"c": {"type": "explicit", "values": {"x": np.arange(4.0), "y": np.arange(4.0)}}},
+    "topologies": {
+        "t": {
+            "type": "unstructured",
+            "coordset": "c",
+            "elements": {
+                "shape": "mixed",
+                "connectivity": np.array([0, 1, 2, 0, 1, 2, 3]),
+                "sizes": np.array([3, 4]),
+                "offsets": np.array([0, 3]),
+                "shapes": np.array([5, 9]),
+                "shape_map": {"tri": np.array([5]), "quad": np.array([9])},
+            },
+        }
+    },
+    "fields": {"p": {"association": "element", "topology": "t", "values": np.arange(2.0)}},
+    "junctura": {
+        "sets": {"s": {"association": "side", "coordset": "c", "indices": np.array([0]), "sides": np.array([1])}}
+    },
+}
+PAYLOAD = PackedTree(MESH).to_bytes()
+
+
+@settings(max_examples=1000)
+@given(st.lists(st.tuples(st.integers(0, len(PAYLOAD) - 1), st.integers(0, 255)), min_size=1, max_size=4))
+def test_changed_bytes(changes: list[tuple[int, int]]) -> None:
+    payload = bytearray(PAYLOAD)
+    for at, value in changes:
+        payload[at] = value
+    tried(bytes(payload))
+
+
+@given(st.integers(0, len(PAYLOAD) - 1))
+def test_truncated(size: int) -> None:
+    with pytest.raises(junctura.Corrupt):
+        unpack(PAYLOAD[:size])
+
+
+def array(kind: str = "f8", count: int = 1, offset: int = 128) -> dict[str, Any]:
+    return {"type": kind, "count": count, "offset": offset}
+
+
+@pytest.mark.parametrize(
+    ("payload", "cause"),
+    [
+        (b"", "magic"),
+        (b"JMESH\0\0\2" + bytes(8), "magic"),
+        (payload_of(b"{}", size=1 << 62), "a head of"),
+        (payload_of(b"{}"), "other names"),
+        (payload_of(b"nothing"), "not JSON"),
+        (payload_of(b"[" * 2000), "not JSON"),
+        (payload_of({"tree": 1.5, "arrays": []}), "number 1.5"),
+        (payload_of({"tree": 1, "arrays": []}), "outside of an array"),
+        (payload_of({"tree": True, "arrays": []}), "outside of an array"),
+        (payload_of(b'{"tree": {"a": null, "a": null}, "arrays": []}'), "occurs twice"),
+        (payload_of({"tree": {"": None}, "arrays": []}), "empty"),
+        (payload_of({"tree": {"a" * 256: None}, "arrays": []}), "too long"),
+        (payload_of(b'{"tree": "\\ud800", "arrays": []}'), "Unicode"),
+        (payload_of({"tree": {"array": 0}, "arrays": []}), "array 0 of 0"),
+        (payload_of({"tree": {"array": -1}, "arrays": [array(count=0)]}), "array -1 of 1"),
+        (payload_of({"tree": {"array": 0, "of": "other"}, "arrays": [array(count=0)]}), "the names"),
+        (payload_of({"tree": None, "arrays": [array(count=1 << 60)]}), "begins at byte"),
+        (payload_of({"tree": None, "arrays": [array(count=-1)]}), "no valid count"),
+        (payload_of({"tree": None, "arrays": [array(count=True)]}), "no valid count"),
+        (payload_of({"tree": None, "arrays": [array(offset=8)]}, bytes(64)), "begins at byte"),
+        (payload_of({"tree": None, "arrays": [array(offset=129)]}, bytes(64)), "begins at byte"),
+        (payload_of({"tree": None, "arrays": [array(offset=136, count=8)]}, bytes(128)), "begins at byte"),
+        (payload_of({"tree": None, "arrays": [array(kind="O")]}), "the type O"),
+        (payload_of({"tree": None, "arrays": [{}]}), "other names than type"),
+    ],
+)
+def test_refused(payload: bytes, cause: str) -> None:
+    with pytest.raises(junctura.Corrupt, match=cause):
+        unpack(payload)
+
+
+def test_depth() -> None:
+    tree: Any = None
+    for _ in range(33):
+        tree = [tree]
+    with pytest.raises(junctura.TooLarge, match="32 levels"):
+        PackedTree(tree)
+    with pytest.raises(junctura.Corrupt, match="32 levels"):
+        unpack(payload_of({"tree": tree, "arrays": []}))
+    assert unpack(PackedTree(tree[0]).to_bytes()) == tree[0]
+
+
+def test_claims_cost_nothing() -> None:
+    nodes = payload_of(b'{"tree": [' + b"null," * 3_000_000 + b'null], "arrays": []}')
+    head = payload_of(b'"' + b"a" * (17 << 20) + b'"')
+    count = payload_of({"tree": {"array": 0}, "arrays": [array(count=1 << 40)]})
+    for payload in (nodes, head, count):
+        tracemalloc.start()
+        with pytest.raises(junctura.Corrupt):
+            unpack(payload)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 2 * len(payload) + (1 << 20)
+
+
+def test_what_a_payload_cannot_have() -> None:
+    for value in (np.array(["text"]), np.zeros((2, 2)), np.zeros(1, complex), np.zeros(1, bool)):
+        with pytest.raises(junctura.InvalidArgument, match="a leaf is a list of numbers"):
+            PackedTree({"a": value})
+    with pytest.raises(junctura.InvalidArgument, match="1 to 255 bytes"):
+        PackedTree({"": None})
+
+
+def test_golden_bytes() -> None:
+    """The example of the page, byte for byte: a change of the format is a new version."""
+    tree: Any = {"x": np.array([1.0, 2.0]), "n": np.array([7], np.int32), "name": "a"}
+    payload = PackedTree(tree).to_bytes()
+    head = b'{"tree":{"x":{"array":0},"n":{"array":1},"name":"a"},"arrays":[{"type":"f8","count":2,"offset":192},'
+    head += b'{"type":"i4","count":1,"offset":208}]}'
+    start = b"JMESH\0\0\1" + len(head).to_bytes(8, "little") + head
+    assert payload == start.ljust(192, b"\0") + np.array([1.0, 2.0]).tobytes() + np.array([7], "<i4").tobytes()

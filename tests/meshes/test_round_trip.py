@@ -1,0 +1,94 @@
+"""What goes through files, pools and stores comes back as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mesh_files import copy, differences, real_files
+from random_meshes import random_mesh, with_fields
+
+import junctura
+from junctura.mesh import MeshStep, PoolMeshReader, PoolMeshWriter, create, read
+
+SEEDS = range(30)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_exodus_pool_cgns_pool_exodus(pool: junctura.Pool, tmp_path: Path, seed: int) -> None:
+    series = with_fields(seed, random_mesh(seed))
+    copy(series, create(tmp_path / "a.exo"))
+    assert differences(series, read(tmp_path / "a.exo")) == []
+    copy(read(tmp_path / "a.exo"), PoolMeshWriter(pool, "first"))
+    copy(PoolMeshReader(pool, "case=first"), create(tmp_path / "b.cgns"))
+    copy(read(tmp_path / "b.cgns"), PoolMeshWriter(pool, "second"))
+    copy(PoolMeshReader(pool, "case=second"), create(tmp_path / "c.exo"))
+    assert differences(read(tmp_path / "a.exo"), read(tmp_path / "c.exo")) == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_cgns_and_pool_with_mixed_blocks(pool: junctura.Pool, tmp_path: Path, seed: int) -> None:
+    series = with_fields(seed, random_mesh(seed, with_mixed=True))
+    copy(series, PoolMeshWriter(pool, "case", "fluid"))
+    copy(PoolMeshReader(pool, "case=case"), create(tmp_path / "a.cgns"))
+    assert differences(series, read(tmp_path / "a.cgns")) == []
+
+
+@real_files
+def test_real_files(pool: junctura.Pool, tmp_path: Path, path: Path) -> None:
+    copy(read(path), PoolMeshWriter(pool, "case"))
+    assert differences(read(path), PoolMeshReader(pool, "case=case")) == []
+    copy(PoolMeshReader(pool, "case=case"), create(tmp_path / "b.cgns"))
+    assert differences(read(path), read(tmp_path / "b.cgns")) == []
+    if path.suffix != ".cgns":
+        copy(read(tmp_path / "b.cgns"), create(tmp_path / "c.exo"))
+        assert differences(read(path), read(tmp_path / "c.exo")) == []
+
+
+def test_store(tmp_path: Path) -> None:
+    junctura.Store.create(tmp_path / "store", schema="mesh")
+    series = with_fields(1, random_mesh(1))
+    place = f"file://{tmp_path}/store?case=a"
+    copy(series, create(place))
+    assert differences(series, read(place)) == []
+    assert len(read(place)) == 3
+
+
+def test_what_steps_share_is_offered_once(pool: junctura.Pool) -> None:
+    series = with_fields(2, random_mesh(2), steps=5)
+    copy(series, PoolMeshWriter(pool, "a"))
+    assert len(pool.list("part=mesh")) == 1
+    steps = pool.list("part=fields", order_by="step")
+    assert [entry["step"] for entry in steps] == [1, 2, 3, 4, 5]
+    meshes = list(PoolMeshReader(pool, "case=a"))
+    assert all(mesh.shares(meshes[0]) for mesh in meshes)
+    # Values are where the producer has put them.
+    assert not meshes[0].fields[0].values[""].flags.writeable
+
+
+def test_ranks_are_complete_together(pool: junctura.Pool) -> None:
+    parts = [with_fields(seed, random_mesh(seed)) for seed in (0, 5)]
+    writers = [PoolMeshWriter(pool, "a", rank=rank, ranks=2) for rank in range(2)]
+    writers[0].write(parts[0][0])
+    assert pool.list("part=fields") == []
+    writers[1].write(parts[1][0])
+    (mesh,) = PoolMeshReader(pool, "case=a")
+    names = {f"{name}@{rank}" for rank in range(2) for name in parts[rank][0].blocks}
+    assert set(mesh.blocks) == names
+    assert {one.on for one in mesh.fields if one.name == "velocity"} == {"nodes@0", "nodes@1"}
+    mesh.check()
+
+
+def test_a_mesh_that_changes(pool: junctura.Pool, tmp_path: Path) -> None:
+    first, second = with_fields(0, random_mesh(0), 1)[0], with_fields(1, random_mesh(1), 1)[0]
+    second = MeshStep(**{**{name: getattr(second, name) for name in second.__dataclass_fields__}, "step": 2})
+    copy([first, second], PoolMeshWriter(pool, "a"))
+    assert len(pool.list("part=mesh")) == 2
+    assert differences([first, second], PoolMeshReader(pool, "case=a")) == []
+    for name in ("a.exo", "a.cgns"):
+        writer = create(tmp_path / name)
+        writer.write(first)
+        with pytest.raises(junctura.Unsupported, match="the mesh changes at step 2"):
+            writer.write(second)
+        writer.abort()
+    assert list(tmp_path.iterdir()) == []
