@@ -22,7 +22,7 @@ export PATH = $(VENV)/bin:$(CARGO_TARGET_DIR)/$(PROFILE):$(PATH_BEFORE)
 # Parts of the house; what is not built yet is left out.
 CLI := $(wildcard crates/junctura-cli/Cargo.toml)
 PYTHON_CRATE := $(wildcard crates/junctura-python/Cargo.toml)
-BENCHES := handover subscriptions pairs list bundles spill stuck hostile hostile_turns network python_speed python_store store store_scale store_packing store_commits store_load arrays products_transforms products_packing products products_wall products_files fields workflow simulations
+BENCHES := handover subscriptions pairs list bundles spill stuck hostile hostile_turns network python_speed python_store store store_scale store_packing store_commits store_load arrays products_transforms products_packing products products_wall products_files fields workflow simulations meshes
 SCRIPTS := $(shell find .ci tools fuzz tests benches examples -type f \( -name '*.sh' -o -path .ci/run \) -not -path '*/target/*' 2>/dev/null)
 # Each folder is type-checked by itself, since scripts of different folders may share names; in tests types are optional.
 TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py examples/story/*/*.py benches/*.py tools/*.py fortran/*.py crates/junctura-load/src/*/*.py)))))
@@ -72,7 +72,7 @@ wheel: setup ## the wheel for pip, for CPython 3.11 and later, into dist; PYTHON
 	@ls -t $(or $(DIST),dist)/junctura-*.whl | head -n 1 | sed 's/^/wheel: pip install /'
 
 .PHONY: install-c
-install-c: ## the C library, headers of C and C++, the Fortran module, files of pkg-config and CMake: make install-c PREFIX=$HOME/.local
+install-c: ## the C library, headers of C and C++, the Fortran module, files of pkg-config and CMake, the Catalyst implementation: make install-c PREFIX=$HOME/.local
 	@[ -n "$(PREFIX)" ] || { echo "install-c: PREFIX is missing: make install-c PREFIX=\$$HOME/.local" >&2; exit 2; }
 	@cargo build --profile $(PROFILE) -p junctura-c
 	@tools/install_c.sh "$(PREFIX)" $(CARGO_TARGET_DIR)/$(PROFILE)
@@ -110,7 +110,7 @@ lint: setup-dev ## formatters, clippy, types, shell scripts, architecture
 	@# Programs and tests at a time, each with what it remembers; the shell names the files of a folder when it is checked.
 	@status=0; set -f; (for part in $(TYPED); do set +f; MYPYPATH=python:tests/link:tests/store \
 	mypy --no-error-summary --cache-dir .mypy_cache/programs $$part || exit; done) & \
-	(for part in $(TESTS); do set +f; MYPYPATH=python:tests/c:tests/e2e:tests/fdb:tests/link:tests/products:tests/python:tests/storm \
+	(for part in $(TESTS); do set +f; MYPYPATH=python:tests/c:tests/catalyst:tests/e2e:tests/fdb:tests/link:tests/products:tests/python:tests/storm \
 	mypy --no-error-summary --cache-dir .mypy_cache/tests $(LAX) $$part || exit; done) || status=$$?; wait $$! && exit $$status
 	@if command -v shellcheck >/dev/null; then echo "lint: shellcheck"; shellcheck $(SCRIPTS); \
 	else echo "lint: shellcheck is not here, shell scripts left out"; fi

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # install_c.sh PREFIX BUILT [relocatable]: copies the C library in BUILT, the headers of C and C++, the Fortran module, and what
-# pkg-config and CMake read. `relocatable`, for the wheel: the folder may be moved, and has no links; the library is stripped.
+# pkg-config and CMake read; compiles the implementation of Catalyst. `relocatable`, for the wheel: the folder may be moved, and
+# has no links; the library is stripped.
 set -euo pipefail
 [ $# -eq 2 ] || [ "${3:-}" = relocatable ] || { echo "usage: install_c.sh PREFIX BUILT [relocatable]" >&2; exit 2; }
 mkdir -p "$1"
@@ -30,3 +31,4 @@ fill c/install/junctura.pc.in >"$prefix/lib/pkgconfig/junctura.pc"
 for file in JuncturaConfig JuncturaConfigVersion; do
     fill "c/install/$file.cmake.in" >"$prefix/lib/cmake/Junctura/$file.cmake"
 done
+c/catalyst/build.sh "$prefix/lib" "$prefix/lib"

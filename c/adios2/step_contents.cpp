@@ -1,0 +1,116 @@
+#include "step_contents.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+
+namespace junctura_adios2 {
+
+namespace {
+
+const std::string HEADER = "junctura-adios2 1\n";
+const std::vector<std::string> KINDS = {"array", "local", "value", "attribute", "attributes"};
+// A contents text has at most this many dimensions and entries.
+constexpr std::size_t DIMENSIONS_MOST = 32;
+constexpr std::size_t ENTRIES_MOST = 1000000;
+
+// Tabs separate, and line feeds end: both are escaped, and so is the backslash.
+std::string escaped(const std::string &text) {
+    std::string result;
+    for (const char byte : text) {
+        if (byte == '\\')
+            result += "\\\\";
+        else if (byte == '\t')
+            result += "\\t";
+        else if (byte == '\n')
+            result += "\\n";
+        else
+            result += byte;
+    }
+    return result;
+}
+
+std::string unescaped(const std::string &text) {
+    std::string result;
+    for (std::size_t at = 0; at < text.size(); at++) {
+        if (text[at] != '\\' || at + 1 == text.size()) {
+            result += text[at];
+            continue;
+        }
+        const char byte = text[++at];
+        result += byte == 't' ? '\t' : byte == 'n' ? '\n' : byte;
+    }
+    return result;
+}
+
+std::vector<std::string> split(const std::string &text, char separator) {
+    std::vector<std::string> parts;
+    std::size_t begin = 0;
+    for (std::size_t end = text.find(separator); end != std::string::npos; end = text.find(separator, begin)) {
+        parts.push_back(text.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    parts.push_back(text.substr(begin));
+    return parts;
+}
+
+std::vector<std::size_t> shape_of(const std::string &text) {
+    std::vector<std::size_t> shape;
+    for (const std::string &word : split(text, 'x')) {
+        std::size_t extent = 0;
+        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), extent);
+        if (error != std::errc() || end != word.data() + word.size() || shape.size() == DIMENSIONS_MOST)
+            throw std::runtime_error("the contents of a step have the shape \"" + text + "\"");
+        shape.push_back(extent);
+    }
+    return shape;
+}
+
+ContentsEntry entry_of(const std::string &line) {
+    const std::vector<std::string> words = split(line, '\t');
+    const auto kind = std::find(KINDS.begin(), KINDS.end(), words[0]);
+    if (kind == KINDS.end() || words.size() < 4)
+        throw std::runtime_error("the contents of a step have the line \"" + line + "\"");
+    ContentsEntry entry;
+    entry.kind = static_cast<EntryKind>(kind - KINDS.begin());
+    entry.type = words[1];
+    entry.name = unescaped(words[2]);
+    if (entry.kind == EntryKind::Array || entry.kind == EntryKind::Local)
+        entry.shape = shape_of(words[3]);
+    else
+        for (std::size_t i = 3; i < words.size(); i++)
+            entry.values.push_back(unescaped(words[i]));
+    return entry;
+}
+
+} // namespace
+
+std::string write_contents(const std::vector<ContentsEntry> &entries) {
+    std::string text = HEADER;
+    for (const ContentsEntry &entry : entries) {
+        text += KINDS[static_cast<std::size_t>(entry.kind)] + '\t' + entry.type + '\t' + escaped(entry.name);
+        for (std::size_t i = 0; i < entry.shape.size(); i++)
+            text += (i ? 'x' : '\t') + std::to_string(entry.shape[i]);
+        for (const std::string &value : entry.values)
+            text += '\t' + escaped(value);
+        text += '\n';
+    }
+    return text;
+}
+
+std::vector<ContentsEntry> read_contents(const std::string &text) {
+    if (text.compare(0, HEADER.size(), HEADER) != 0 || text.back() != '\n')
+        throw std::runtime_error("an object of the stream does not contain the contents of a step");
+    std::vector<ContentsEntry> entries;
+    std::size_t begin = HEADER.size();
+    while (begin < text.size()) {
+        const std::size_t end = text.find('\n', begin);
+        if (entries.size() == ENTRIES_MOST)
+            throw std::runtime_error("the contents of a step have too many entries");
+        entries.push_back(entry_of(text.substr(begin, end - begin)));
+        begin = end + 1;
+    }
+    return entries;
+}
+
+} // namespace junctura_adios2

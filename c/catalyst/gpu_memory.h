@@ -1,0 +1,11 @@
+/* Recognizes memory of a GPU, which the processor must not read. */
+#ifndef JUNCTURA_GPU_MEMORY_H
+#define JUNCTURA_GPU_MEMORY_H
+
+#include <stdbool.h>
+
+/* Returns whether an address is memory of a GPU. Only a program that has loaded the CUDA driver has such memory; memory
+ * that CUDA manages for both sides can be read, and counts as memory of the host. */
+bool gpu_memory_is(const void *address);
+
+#endif

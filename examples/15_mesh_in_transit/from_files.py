@@ -1,0 +1,27 @@
+"""Draws the steps that are in files of ``to_files.py``: ``from_files.py files --out pictures``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pyvista
+from wave_picture import WavePicture
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("pictures"))
+    options = parser.parse_args()
+    picture = WavePicture(options.out)
+    steps: dict[int, list[Path]] = {}
+    for file in sorted(options.files.glob("*.vtm")):
+        steps.setdefault(int(file.name.split("-")[1]), []).append(file)
+    for step, files in steps.items():
+        picture.draw_blocks(step, [block for file in files for block in pyvista.read(file)])
+        print(f"step {step}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
