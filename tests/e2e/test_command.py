@@ -32,6 +32,7 @@ PRINTING = [
     ["wait-for", "name=one", "--json"],
     ["cp", "unix:test", "unix:other", "name=one", "--verbose"],
     ["metrics"],
+    ["top", "--once", "--delay", "100ms"],
     ["pool", "health"],
     ["pool", "wanted", "--schema", "free", "name=kept"],
     ["pool", "bundle", "open", "a"],
@@ -96,7 +97,7 @@ PRINTING = [
 ]
 
 # The board is memory of the server's machine.
-HERE_ONLY = {("metrics",)}
+HERE_ONLY = {("metrics",), ("top",)}
 
 # These work once.
 ONCE_IN = {"pool": ("stop", "group", "retract", "bundle", "withdraw"), "store": ("create",)}

@@ -22,6 +22,7 @@ mod run;
 mod store;
 mod timeline;
 mod today;
+mod top;
 mod url;
 mod usage;
 mod weights;
@@ -54,6 +55,7 @@ enum TopCommand {
     Cp(pool::cp::CpArguments),
     Pool(pool::PoolCommandArguments),
     Store(store::StoreCommandArguments),
+    Top(Box<top::TopArguments>),
     Metrics(metrics::MetricsArguments),
     Explain(pool::explain::ExplainArguments),
     Run(run::RunArguments),
@@ -76,7 +78,7 @@ enum TopCommand {
 /// The commands in the order of `junctura --help`, by task.
 const TASKS: [(&str, &[&str]); 6] = [
     ("Objects", &["put", "get", "ls", "watch", "wait-for", "cp"]),
-    ("Pools and stores", &["pool", "store", "explain", "metrics"]),
+    ("Pools and stores", &["pool", "store", "top", "explain", "metrics"]),
     ("Workflows and products", &["run", "with", "timeline"]),
     ("Meshes", &["mesh", "view"]),
     ("Schemas and arrays", &["schema", "layout", "weights"]),
@@ -184,6 +186,7 @@ fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<u8> 
         TopCommand::Cp(arguments) => pool::cp::run(&arguments),
         TopCommand::Pool(arguments) => pool::run(&arguments),
         TopCommand::Store(arguments) => store::run(&arguments, program),
+        TopCommand::Top(arguments) => top::run(&arguments, program),
         TopCommand::Metrics(arguments) => metrics::run(&arguments),
         TopCommand::Explain(arguments) => pool::explain::run(&arguments),
         TopCommand::Run(arguments) => run::run(&arguments, program),

@@ -337,6 +337,9 @@ pub struct ObjectHolder {
     /// It has released the object, and still reads the payload.
     #[n(2)]
     pub is_released: bool,
+    /// The time since the delivery; `None`: from a server of an earlier version.
+    #[n(3)]
+    pub held_ms: Option<u64>,
 }
 
 /// A requirement that is owed an object.

@@ -96,6 +96,7 @@ impl Words {
                 client: self.client_reference(),
                 requirement: Some(self.ints[2]),
                 is_released: self.flags[0],
+                held_ms: self.maybe,
             }],
             holder_count: self.longs[2],
             owed: vec![OwedReason {

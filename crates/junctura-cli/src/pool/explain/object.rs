@@ -143,7 +143,9 @@ fn held(object: &ExplainedObject, holder: &ObjectHolder) -> String {
     } else {
         ""
     };
-    format!("{client}{}{released}", through.unwrap_or_default())
+    let since = holder.held_ms.map(|held| format!(", for {}", words::time(held)));
+    let (through, since) = (through.unwrap_or_default(), since.unwrap_or_default());
+    format!("{client}{through}{since}{released}")
 }
 
 fn write_gone(object: &ExplainedObject, out: &mut StandardOutput) -> Result<()> {

@@ -112,6 +112,8 @@ pub(in crate::core) struct ObjectRow {
     pub(in crate::core) dataset: u64,
     /// 0 until it is visible.
     pub(in crate::core) sequence: u64,
+    /// When it became visible.
+    pub(in crate::core) visible_at: Nanoseconds,
     pub(in crate::core) length: u64,
     /// The number of its bundle, or 0.
     pub(in crate::core) bundle: u64,

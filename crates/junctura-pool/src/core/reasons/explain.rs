@@ -172,6 +172,7 @@ impl PoolReasons<'_> {
                         client: asked.clients.client_reference(client),
                         requirement: asked.interests.still(delivery.via.and_then(|via| via.requirement)),
                         is_released: delivery.is_released,
+                        held_ms: Some(to_milliseconds(asked.timers.now.saturating_sub(delivery.since))),
                     });
                 }
             }
