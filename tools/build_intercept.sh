@@ -13,4 +13,8 @@ build() {
     "$compiler" "${flags[@]}" "$@" common/*.c -o "$target.$$" -ldl -lpthread -lm -Wl,-soname,"${target##*/}"
     mv "$target.$$" "$target"
 }
+# Those of MPI-IO need the headers of each MPI.
+if [ -x mpi_io/build.sh ]; then
+    mpi_io/build.sh "$folder"
+fi
 build junctura-netcdf "${CC:-cc}" netcdf/*.c
