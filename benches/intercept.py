@@ -29,7 +29,7 @@ WRITING = Measure("write_ms", "ms to write", more_is_better=False)
 FIRST = Measure("first_of_second", "of the time until the second step is complete", more_is_better=False)
 INSTRUCTIONS = Measure("instructions", "instructions", more_is_better=False)
 # A history of 91 MB: rows, columns, steps, fields of a step.
-LARGE, SMALL = ("600", "800", "12", "4"), ("60", "80", "40", "4")
+LARGE, SMALL = ("600", "800", "12", "4"), ("60", "80", "400", "4")
 Mode = Literal["real", "unmatched", "pool", "tee"]
 
 

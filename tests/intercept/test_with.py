@@ -20,7 +20,7 @@ WITH = [JUNCTURA, "with", "--netcdf", "pool*.nc=pool", "--"]
 def libraries() -> None:
     """As `make build-ci` does."""
     if not (BUILT / "libjunctura-netcdf.so").exists():
-        subprocess.run([str(ROOT / "tools/build_intercept.sh"), str(BUILT)], check=True)
+        subprocess.run([str(ROOT / "tools/build_intercept.sh"), str(BUILT), "strict"], check=True)
 
 
 @pytest.fixture

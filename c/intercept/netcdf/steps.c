@@ -50,7 +50,10 @@ static int allocate(FileVariable *variable, OpenRecord *record) {
         record->data = calloc(bytes ? bytes : 1, 1);
         return record->data ? NC_NOERR : NC_ENOMEM;
     }
-    int status = pool_status(JCT(jct_allocate)(pool_of_process(), bytes, &record->allocation, &record->data));
+    int code;
+    do code = JCT(jct_allocate)(pool_of_process(), bytes, &record->allocation, &record->data);
+    while (pool_is_full(code));
+    int status = pool_status(code);
     if (status == NC_NOERR) populate(record->data, bytes);
     return status;
 }
@@ -256,8 +259,9 @@ static int offer_record(OpenFile *file, FileVariable *variable, OpenRecord *reco
     } else {
         char *texts = variable->type == NC_STRING ? joined_texts(record, &bytes) : NULL;
         const void *data = variable->type == NC_STRING ? texts : record->data;
-        code = bundle ? JCT(jct_bundle_offer)(bundle, attributes, data, bytes, options)
-                      : JCT(jct_offer)(pool_of_process(), attributes, data, bytes, options);
+        do code = bundle ? JCT(jct_bundle_offer)(bundle, attributes, data, bytes, options)
+                         : JCT(jct_offer)(pool_of_process(), attributes, data, bytes, options);
+        while (pool_is_full(code));
         free(texts);
     }
     int status = pool_status(code);
