@@ -20,7 +20,7 @@ from netcdf_programs import BUILT, ROOT, compile_program
 def preload(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The preload library, compiled as for an installation, beside the C library."""
     folder = tmp_path_factory.mktemp("libraries")
-    subprocess.run([str(ROOT / "tools/build_intercept.sh"), str(folder)], check=True, timeout=300)
+    subprocess.run([str(ROOT / "tools/build_intercept.sh"), str(folder), "strict"], check=True, timeout=300)
     (folder / "libjunctura.so.0").symlink_to(BUILT / "libjunctura_c.so")
     return folder / "libjunctura-netcdf.so"
 

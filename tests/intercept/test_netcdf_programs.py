@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from netcdf_files import assert_same
+from netcdf_files import all_builds, assert_same, generate
 from netcdf_programs import AS_ROOT, MPIRUN, ROOT, need, run
 
 API = ROOT / "c/intercept/netcdf/netcdf_api.h"
@@ -147,3 +147,23 @@ def test_user_types_are_in_the_file_only_and_said_once(
     listed = run("junctura", "ls", "--pool", pool, folder=tmp_path, environment=environment)
     assert " f " in listed
     assert " p " not in listed
+
+
+@pytest.mark.parametrize("name", ["texts", "unlimited", "gaps-3_classic"])
+def test_memory_is_used_correctly_and_freed(name: str, intercepted: dict[str, str], tmp_path: Path) -> None:
+    need("valgrind", "nccopy")
+    generate(tmp_path / "file.nc", *all_builds()[name])
+    valgrind = ["valgrind", "--quiet", "--leak-check=full", "--show-leak-kinds=definite"]
+    valgrind += ["--errors-for-leak-kinds=definite", "--error-exitcode=9"]
+    run(*valgrind, "nccopy", "file.nc", "pool.nc", folder=tmp_path, environment=intercepted)
+    run(*valgrind, "nccopy", "pool.nc", "out.nc", folder=tmp_path, environment=intercepted)
+
+
+def test_a_child_that_exits_does_not_end_the_file(
+    compiled: Callable[..., Path], intercepted: dict[str, str], tmp_path: Path
+) -> None:
+    program = compiled("fork.c")
+    assert run(program, "pool.nc", folder=tmp_path, environment=intercepted) == "0 1 2 3\n"
+    run("nccopy", "pool.nc", "out.nc", folder=tmp_path, environment=intercepted)
+    run(program, "file.nc", folder=tmp_path, environment=without_preload(intercepted))
+    assert_same(tmp_path / "file.nc", tmp_path / "out.nc")

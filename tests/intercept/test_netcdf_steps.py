@@ -150,3 +150,24 @@ def test_a_pool_that_cannot_be_reached_is_named(
     )
     assert done.returncode == 1
     assert "cannot open the pool unix:nowhere" in done.stderr
+
+
+def test_a_writer_waits_while_the_pool_is_full(
+    compiled: Callable[..., Path], intercepted: dict[str, str], environment: dict[str, str], tmp_path: Path
+) -> None:
+    """With a retention by readers, a pool of a few steps is enough for any file."""
+    mapping = tmp_path / "map"
+    mapping.write_text("retention = released:1\n")
+    small = {**intercepted, "JUNCTURA_POOL": "unix:small", "JUNCTURA_NETCDF_MAP": str(mapping)}
+    serve = ["junctura", "pool", "serve", "--pool", "unix:small", "--budget", "4MiB", "--announce"]
+    program, steps = compiled("steps.c"), 1500
+    with subprocess.Popen(serve, env=environment, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == "unix:small\n"
+        with start(program, "read", "pool.nc", folder=tmp_path, environment=small) as reader:
+            # Two fields of 4,800 bytes in each step.
+            run(program, "write", "pool.nc", steps, 100_000, folder=tmp_path, environment=small)
+            output = reader.communicate(timeout=60)[0].splitlines()
+        server.terminate()
+        assert server.wait(timeout=60) == 0
+    assert output[:steps] == [f"step {step}" for step in range(steps)]

@@ -20,7 +20,7 @@ WITH = [JUNCTURA, "with", "--netcdf", "pool*.nc=pool", "--"]
 def libraries() -> None:
     """As `make build-ci` does."""
     if not (BUILT / "libjunctura-netcdf.so").exists():
-        subprocess.run([str(ROOT / "tools/build_intercept.sh"), str(BUILT)], check=True)
+        subprocess.run([str(ROOT / "tools/build_intercept.sh"), str(BUILT), "strict"], check=True)
 
 
 @pytest.fixture
@@ -43,9 +43,9 @@ def test_it_reports_what_was_intercepted(compiled: Callable[..., Path], served: 
     told = run([*WITH, program, "write", "pool.nc", "2", "1000"], served, tmp_path).stderr
     assert "netcdf: pool.nc (pool, 1 process): 8 objects offered" in told
     assert not (tmp_path / "pool.nc").exists()
-    told = run([*WITH, program, "read", "pool.nc"], served, tmp_path)
-    assert told.stdout.startswith("step 0\nstep 1\nend: ")
-    assert "pool.nc (pool, 1 process): 5 objects received" in told.stderr
+    read = run([*WITH, program, "read", "pool.nc"], served, tmp_path)
+    assert read.stdout.startswith("step 0\nstep 1\nend: ")
+    assert "pool.nc (pool, 1 process): 5 objects received" in read.stderr
     other = run([*WITH, program, "write", "other.nc", "2", "1000"], served, tmp_path).stderr
     assert "nothing was intercepted: no file matched a rule" in other
     quiet = [JUNCTURA, "with", "--quiet", "--netcdf", "pool*.nc=pool", "--", "true"]

@@ -24,9 +24,8 @@ const char *convert_name(nc_type type) { return is_known(type) ? types[type].nam
 
 /* Whether a value is out of range of a type. Integers are compared as integers, others as double. 2^63 and 2^64 are exact
  * in double, the greatest integers are not. */
-#define BELOW(value, least) ((value) < 0 && (value) < (least))
-#define OUT_I(value, least, most) (BELOW(value, least) || ((value) > 0 && (unsigned long long)(value) > (unsigned long long)(most)))
-#define OUT_U(value, most) ((value) < 0 || (unsigned long long)(value) > (unsigned long long)(most))
+#define OUT_I(value, least, most) is_outside((value) < 0, (long long)(value), (unsigned long long)(value), (least), (most))
+#define OUT_U(value, most) is_outside((value) < 0, (long long)(value), (unsigned long long)(value), 0, (most))
 #define OUT_F(value, least, most) ((double)(value) < (double)(least) || (double)(value) > (double)(most))
 
 #define I2_schar(v) OUT_I(v, SCHAR_MIN, SCHAR_MAX)
@@ -36,7 +35,7 @@ const char *convert_name(nc_type type) { return is_known(type) ? types[type].nam
 #define I2_uchar(v) OUT_U(v, UCHAR_MAX)
 #define I2_ushort(v) OUT_U(v, USHRT_MAX)
 #define I2_uint(v) OUT_U(v, UINT_MAX)
-#define I2_ulonglong(v) ((v) < 0)
+#define I2_ulonglong(v) OUT_U(v, ULLONG_MAX)
 #define I2_float(v) 0
 #define I2_double(v) 0
 #define F2_schar(v) OUT_F(v, SCHAR_MIN, SCHAR_MAX)
@@ -49,6 +48,11 @@ const char *convert_name(nc_type type) { return is_known(type) ? types[type].nam
 #define F2_ulonglong(v) OUT_F(v, 0, ULLONG_MAX)
 #define F2_float(v) OUT_F(v, -FLT_MAX, FLT_MAX)
 #define F2_double(v) 0
+
+static inline bool is_outside(bool is_negative, long long value, unsigned long long magnitude, long long least,
+                              unsigned long long most) {
+    return is_negative ? value < least : magnitude > most;
+}
 
 /* A cast of a float that an integer cannot have is undefined in C: it is made of the nearest value that it can have. */
 #define CAST_I(T, value, is_out) ((T)(value))
@@ -81,9 +85,8 @@ const char *convert_name(nc_type type) { return is_known(type) ? types[type].nam
     }
 
 #pragma GCC diagnostic push
-/* The comparisons are written for all pairs; for some they are always false. */
+/* The sign is asked of unsigned types, too. */
 #pragma GCC diagnostic ignored "-Wtype-limits"
-#pragma GCC diagnostic ignored "-Wsign-compare"
 static int convert_numbers(nc_type from, const void *source, ptrdiff_t source_step, nc_type to, void *target,
                            ptrdiff_t target_step, size_t count) {
     bool beyond = false;

@@ -76,7 +76,10 @@ static int offer_image(OpenFile *file, int image) {
         file_key(file, attributes, DEFINITIONS_NAME);
         JCT(jct_attributes_set_text)(attributes, "content_type", "application/x-netcdf");
         JCT(jct_attributes_set_text)(attributes, "length", length);
-        status = pool_status(JCT(jct_offer)(pool_of_process(), attributes, data, bytes, file->map->options));
+        int code;
+        do code = JCT(jct_offer)(pool_of_process(), attributes, data, bytes, file->map->options);
+        while (pool_is_full(code));
+        status = pool_status(code);
         if (status == NC_NOERR) intercept_offered(file->report, bytes);
         if (status == NC_NOERR && file->has_stub) status = write_stub(file, data, bytes, about.st_size);
     }

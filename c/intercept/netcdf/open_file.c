@@ -182,6 +182,7 @@ static void load_fill(OpenFile *file, FileVariable *variable) {
         memcpy(&old, variable->fill, sizeof old);
         free(old);
         char *own = strdup(text ? text : "");
+        if (text) CALL(nc_free_string, 1, &text);
         memcpy(variable->fill, &own, sizeof own);
         return;
     }

@@ -46,7 +46,7 @@ static void open_pool(void) {
     if (!load_calls()) return;
     name_client();
     char options[256];
-    snprintf(options, sizeof options, "name=%s", client_name);
+    snprintf(options, sizeof options, "name=%s,timeout=5s", client_name);
     if (JCT(jct_pool_open)(url, options, &pool) != JCT_OK)
         intercept_say("cannot open the pool %s: %s", url, JCT(jct_error_text)());
 }
@@ -62,6 +62,12 @@ jct_pool_t *pool_of_process(void) {
 }
 
 const char *pool_client_name(void) { return client_name; }
+
+bool pool_is_full(int code) {
+    if (code != JCT_POOL_FULL) return false;
+    intercept_say_once("the pool is full: the program waits until readers have released objects");
+    return true;
+}
 
 int pool_status(int code) {
     if (code == JCT_OK) return 0;

@@ -31,6 +31,9 @@ jct_pool_t *pool_of_process(void);
 /* The name of this process as a client of the pool; no other process has it at the same time. */
 const char *pool_client_name(void);
 
+/* Whether an offer is to be repeated, since the pool was full for some seconds; says once that the program waits. */
+bool pool_is_full(int code);
+
 /* The status of netCDF for an error of Junctura; 0 for JCT_OK. nc_strerror has a text for it. */
 int pool_status(int code);
 

@@ -41,10 +41,10 @@ const MPI_IO_MODES: [&str; 3] = ["array", "bytes", "file"];
 #[command(after_help = EXAMPLES)]
 #[allow(clippy::doc_markdown, reason = "the comments are the text of the help")]
 pub(crate) struct WithArguments {
-    /// Which netCDF files are intercepted, and how: PATTERN=MODE, separated by commas
+    /// Rules for netCDF files: PATTERN=MODE, separated by commas
     #[arg(long, value_name = "RULES", required_unless_present = "mpi_io")]
     netcdf: Option<String>,
-    /// Which files of MPI-IO are intercepted, and how: PATTERN=MODE, separated by commas
+    /// Rules for files of MPI-IO: PATTERN=MODE, separated by commas
     #[arg(long, value_name = "RULES")]
     mpi_io: Option<String>,
     /// A file that maps variables to further attributes of objects

@@ -1,4 +1,4 @@
-//! What the processes of a run reported: one JSON file each, summed up by file.
+//! Sums up the reports of the processes of a run, which are one JSON file each.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,7 +33,7 @@ struct FileSum {
     received_bytes: u64,
 }
 
-/// Prints what was intercepted on standard error.
+/// Prints the sums on standard error.
 pub(super) fn print(folder: &Path) {
     for line in lines(&read(folder)) {
         say!("junctura with: {line}");
