@@ -3,12 +3,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The forms of MPI 4. A library without them has no types that need them. */
+typedef int envelope_function(MPI_Datatype, MPI_Count *, MPI_Count *, MPI_Count *, MPI_Count *, int *);
+typedef int contents_function(MPI_Datatype, MPI_Count, MPI_Count, MPI_Count, MPI_Count, int *, MPI_Aint *, MPI_Count *,
+                              MPI_Datatype *);
+
+/* How many numbers of each kind a type has. */
+typedef struct type_envelope {
+    MPI_Count integers, addresses, large, types;
+    int combiner;
+} type_envelope;
+
+static int envelope_of(MPI_Datatype type, type_envelope *out) {
+    envelope_function *large = NULL;
+    if (jmpi_next("PMPI_Type_get_envelope_c", &large))
+        return large(type, &out->integers, &out->addresses, &out->large, &out->types, &out->combiner);
+    int integers, addresses, types, error = jmpi_real.Type_get_envelope(type, &integers, &addresses, &types, &out->combiner);
+    if (!error)
+        *out = (type_envelope){integers, addresses, 0, types, out->combiner};
+    return error;
+}
+
+static bool is_named(int combiner) {
+    return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+           combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+}
+
 void jmpi_contents_free(type_contents *contents) {
-    for (int i = 0; i < contents->types_count; i++) {
-        int integers, addresses, types, combiner;
-        if (!jmpi_real.Type_get_envelope(contents->types[i], &integers, &addresses, &types, &combiner) &&
-            combiner != MPI_COMBINER_NAMED && combiner != MPI_COMBINER_F90_REAL &&
-            combiner != MPI_COMBINER_F90_COMPLEX && combiner != MPI_COMBINER_F90_INTEGER)
+    for (size_t i = 0; i < contents->types_count; i++) {
+        type_envelope of;
+        if (!envelope_of(contents->types[i], &of) && !is_named(of.combiner))
             jmpi_real.Type_free(&contents->types[i]);
     }
     free(contents->integers);
@@ -36,35 +60,69 @@ int jmpi_copy_type(MPI_Datatype type, void *out) {
     return error;
 }
 
-int jmpi_contents_of(MPI_Datatype type, type_contents *out) {
-    int integers, addresses, types, combiner;
-    *out = (type_contents){0};
-    int error = jmpi_real.Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-    if (error)
-        return error;
-    out->combiner = combiner;
-    out->is_named = combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
-                    combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
-    if (out->is_named)
-        return MPI_SUCCESS;
-    out->integers = calloc((size_t)integers + 1, sizeof *out->integers);
-    out->addresses = calloc((size_t)addresses + 1, sizeof *out->addresses);
-    out->types = calloc((size_t)types + 1, sizeof *out->types);
-    if (!out->integers || !out->addresses || !out->types)
-        error = MPI_ERR_NO_MEM;
-    else
-        error = jmpi_real.Type_get_contents(type, integers, addresses, types, out->integers, out->addresses, out->types);
-    if (error) {
-        jmpi_contents_free(out);
-        return error;
-    }
-    out->integers_count = integers;
-    out->addresses_count = addresses;
-    out->types_count = types;
-    return MPI_SUCCESS;
+/* Brings numbers of the kinds that MPI 4 has into the order of the constructor that takes an int. */
+static void sort_numbers(const type_envelope *of, const int *integers, const MPI_Aint *addresses, const MPI_Count *large,
+                         type_contents *out) {
+    int64_t *to = out->integers;
+    MPI_Count in_front = 0, count = of->large, first = of->large;
+    if (of->combiner == MPI_COMBINER_SUBARRAY)
+        in_front = 1;
+    else if (of->combiner == MPI_COMBINER_DARRAY)
+        in_front = 3;
+    else if (of->combiner == MPI_COMBINER_HVECTOR || of->combiner == MPI_COMBINER_HINDEXED_BLOCK)
+        first = 2;
+    else if (of->combiner == MPI_COMBINER_HINDEXED || of->combiner == MPI_COMBINER_STRUCT)
+        first = count ? large[0] + 1 : 0;
+    first = first < count ? first : count;
+    for (MPI_Count i = 0; i < in_front && i < of->integers; i++)
+        *to++ = integers[i];
+    for (MPI_Count i = 0; i < first; i++)
+        *to++ = large[i];
+    for (MPI_Count i = in_front; i < of->integers; i++)
+        *to++ = integers[i];
+    for (MPI_Count i = 0; i < of->addresses; i++)
+        out->addresses[i] = addresses[i];
+    for (MPI_Count i = first; i < count; i++)
+        out->addresses[of->addresses + i - first] = large[i];
 }
 
-static void subarray_of(const int *words, array_part *out) {
+int jmpi_contents_of(MPI_Datatype type, type_contents *out) {
+    type_envelope of;
+    *out = (type_contents){0};
+    int error = envelope_of(type, &of);
+    if (error)
+        return error;
+    out->combiner = of.combiner;
+    out->is_named = is_named(of.combiner);
+    if (out->is_named)
+        return MPI_SUCCESS;
+    int *integers = calloc((size_t)of.integers + 1, sizeof *integers);
+    MPI_Aint *addresses = calloc((size_t)of.addresses + 1, sizeof *addresses);
+    MPI_Count *large = calloc((size_t)of.large + 1, sizeof *large);
+    out->integers = calloc((size_t)(of.integers + of.large) + 1, sizeof *out->integers);
+    out->addresses = calloc((size_t)(of.addresses + of.large) + 1, sizeof *out->addresses);
+    out->types = calloc((size_t)of.types + 1, sizeof *out->types);
+    contents_function *contents = NULL;
+    if (!integers || !addresses || !large || !out->integers || !out->addresses || !out->types)
+        error = MPI_ERR_NO_MEM;
+    else if (of.large && jmpi_next("PMPI_Type_get_contents_c", &contents))
+        error = contents(type, of.integers, of.addresses, of.large, of.types, integers, addresses, large, out->types);
+    else
+        error = jmpi_real.Type_get_contents(type, (int)of.integers, (int)of.addresses, (int)of.types, integers, addresses,
+                                            out->types);
+    if (!error) {
+        out->types_count = (size_t)of.types;
+        sort_numbers(&of, integers, addresses, large, out);
+    }
+    free(integers);
+    free(addresses);
+    free(large);
+    if (error)
+        jmpi_contents_free(out);
+    return error;
+}
+
+static void subarray_of(const int64_t *words, array_part *out) {
     int n = out->dimensions;
     bool is_fortran = words[1 + 3 * n] == MPI_ORDER_FORTRAN;
     for (int i = 0; i < n; i++) {
@@ -75,11 +133,12 @@ static void subarray_of(const int *words, array_part *out) {
 }
 
 /* Ranks of a darray are numbered row by row over the dimensions that the program states, in both orders. */
-static void darray_of(const int *words, array_part *out) {
-    out->ranks = words[0];
-    out->rank = words[1];
-    int n = out->dimensions, rest = words[1];
-    const int *sizes = words + 3, *kinds = sizes + n, *arguments = kinds + n, *grid = arguments + n;
+static void darray_of(const int64_t *words, array_part *out) {
+    out->ranks = (int)words[0];
+    out->rank = (int)words[1];
+    int n = out->dimensions;
+    int64_t rest = words[1];
+    const int64_t *sizes = words + 3, *kinds = sizes + n, *arguments = kinds + n, *grid = arguments + n;
     bool is_fortran = grid[n] == MPI_ORDER_FORTRAN;
     out->is_distributed = true;
     out->ranks_in_reverse = is_fortran && n > 1;
@@ -107,7 +166,7 @@ static void darray_of(const int *words, array_part *out) {
 int jmpi_part_of(const type_contents *contents, array_part *out) {
     *out = (array_part){0};
     bool is_subarray = contents->combiner == MPI_COMBINER_SUBARRAY;
-    out->dimensions = contents->integers[is_subarray ? 0 : 2];
+    out->dimensions = (int)contents->integers[is_subarray ? 0 : 2];
     if (out->dimensions < 1 || out->dimensions > JMPI_DIMENSIONS_MAX)
         return MPI_ERR_TYPE;
     if (is_subarray)

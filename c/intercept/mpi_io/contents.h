@@ -4,15 +4,17 @@
 
 #include "real.h"
 
+#include <stddef.h>
+
 /* As many as layouts of arrays have. */
 #define JMPI_DIMENSIONS_MAX 8
 
 typedef struct type_contents {
     bool is_named;
     int combiner;
-    int integers_count, addresses_count, types_count;
-    int *integers;
-    MPI_Aint *addresses;
+    size_t types_count;
+    /* As the constructor that takes an int has them, also where the type was made by that of MPI_Count. */
+    int64_t *integers, *addresses;
     MPI_Datatype *types;
 } type_contents;
 

@@ -125,12 +125,12 @@ static int append_named(run_builder *to, MPI_Datatype type) {
 /* Derived types */
 
 static int flatten_struct(run_builder *to, const type_contents *of, int depth) {
-    for (int i = 0; i < of->integers[0] && !to->error; i++) {
+    for (int64_t i = 0; i < of->integers[0] && !to->error; i++) {
         flat_type child = {0};
         int error = flatten(of->types[i], &child, depth + 1);
         if (error)
             return error;
-        append_copies(to, &child, (int64_t)of->addresses[i], of->integers[1 + i], child.extent);
+        append_copies(to, &child, of->addresses[i], of->integers[1 + i], child.extent);
         jmpi_flat_free(&child);
     }
     return to->error;
@@ -143,7 +143,7 @@ static int append_derived(run_builder *to, const type_contents *of, int depth) {
     int error = flatten(of->types[0], &child, depth + 1);
     if (error)
         return error;
-    const int *words = of->integers;
+    const int64_t *words = of->integers;
     array_part part;
     switch (of->combiner) {
     case MPI_COMBINER_DUP:
@@ -157,23 +157,23 @@ static int append_derived(run_builder *to, const type_contents *of, int depth) {
         append_vector(to, &child, words[0], words[1], words[2] * child.extent);
         break;
     case MPI_COMBINER_HVECTOR:
-        append_vector(to, &child, words[0], words[1], (int64_t)of->addresses[0]);
+        append_vector(to, &child, words[0], words[1], of->addresses[0]);
         break;
     case MPI_COMBINER_INDEXED:
-        for (int i = 0; i < words[0] && !to->error; i++)
+        for (int64_t i = 0; i < words[0] && !to->error; i++)
             append_copies(to, &child, words[1 + words[0] + i] * child.extent, words[1 + i], child.extent);
         break;
     case MPI_COMBINER_HINDEXED:
-        for (int i = 0; i < words[0] && !to->error; i++)
-            append_copies(to, &child, (int64_t)of->addresses[i], words[1 + i], child.extent);
+        for (int64_t i = 0; i < words[0] && !to->error; i++)
+            append_copies(to, &child, of->addresses[i], words[1 + i], child.extent);
         break;
     case MPI_COMBINER_INDEXED_BLOCK:
-        for (int i = 0; i < words[0] && !to->error; i++)
+        for (int64_t i = 0; i < words[0] && !to->error; i++)
             append_copies(to, &child, words[2 + i] * child.extent, words[1], child.extent);
         break;
     case MPI_COMBINER_HINDEXED_BLOCK:
-        for (int i = 0; i < words[0] && !to->error; i++)
-            append_copies(to, &child, (int64_t)of->addresses[i], words[1], child.extent);
+        for (int64_t i = 0; i < words[0] && !to->error; i++)
+            append_copies(to, &child, of->addresses[i], words[1], child.extent);
         break;
     case MPI_COMBINER_SUBARRAY:
     case MPI_COMBINER_DARRAY:
