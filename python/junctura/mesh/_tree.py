@@ -247,7 +247,7 @@ def _domains(tree: Tree) -> list[tuple[str, Node]]:
 def _static_part(domain: Node) -> Node:
     own = _child(domain, "junctura")
     mine = {name: own.get(name) for name in ("title", "coordsets", "topologies", "sets")}
-    return {"coordsets": domain["coordsets"], "topologies": domain.get("topologies"), **mine}
+    return {"coordsets": domain["coordsets"], "topologies": domain.get("topologies"), "own": mine}
 
 
 def _same(first: Any, second: Any) -> bool:
