@@ -65,6 +65,21 @@ def test_a_follow_has_one_mesh(pool: junctura.Pool) -> None:
         list(follow(pool, until_live=True))
 
 
+def test_steps_that_were_removed_are_reported(pool: junctura.Pool) -> None:
+    writer = PoolMeshWriter(pool, "a")
+    for step in range(1, 301):
+        writer.write(cube(step))
+    with follow(pool, "case=a") as steps:
+        assert next(steps).step == 1
+        pool.withdraw_all("part=fields, step=20/to/300", force=True)
+        writer.write(cube(301))
+        found = [next(steps).step]
+        while found[-1] != 301:
+            found.append(next(steps).step)
+        assert len(steps.missed) + steps.missed_others + len(found) + 1 == 301
+        assert not steps.missed & set(found)
+
+
 def test_what_steps_share_must_be_there(pool: junctura.Pool) -> None:
     PoolMeshWriter(pool, "a").write(cube(1))
     pool.withdraw_all("part=mesh")
