@@ -40,7 +40,7 @@ setup: ## install what a build uses and is missing: a C compiler, crates, a smal
 	@tools/setup.sh build
 
 .PHONY: setup-dev
-setup-dev: ## install what tests, linters, documentation and benchmarks use: Slurm, Chromium, 1.9 GiB of Python packages
+setup-dev: ## install what tests, linters, documentation and benchmarks use: Slurm, Chromium, 2.5 GiB of Python packages
 	@tools/setup.sh dev
 
 .PHONY: servers

@@ -175,6 +175,7 @@ OPTIONAL=(
     "mpicc.mpich mpich libmpich-dev"
     "abidiff abigail-tools"
     "chromium chromium"
+    "eglinfo mesa-utils libegl1 libegl-mesa0 libgl1-mesa-dri" # pictures of meshes without a display
     "prometheus prometheus"
 )
 
