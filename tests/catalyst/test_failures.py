@@ -192,16 +192,22 @@ def test_wrong_options(ranks: Ranks, options: str, said: str) -> None:
     assert error.count(said) >= 1
 
 
-def test_a_pool_without_the_schema(environment: dict[str, str], ranks: Ranks) -> None:
-    words = ["pool", "serve", "--pool", "unix:test", "--schema", "record", "--announce"]
-    with subprocess.Popen(
-        [str(BUILT / "junctura"), *words], env=environment, stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        server.stdout.readline()
-        (error,) = ranks(1, 2).end()
-        assert "serve the pool with --schema mesh" in error
-        server.terminate()
+def test_a_pool_with_another_schema_of_this_name(environment: dict[str, str], ranks: Ranks, tmp_path: Path) -> None:
+    other = tmp_path / "mesh.yaml"
+    other.write_text(
+        "name: mesh\nkey: {dataset: [], collocation: [], element: [name]}\nattributes: {name: {type: string}}\n"
+    )
+    words = ["pool", "serve", "--pool", "unix:test", "--schema", str(other), "--announce"]
+    command = [str(BUILT / "junctura"), *words]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline()
+            (error,) = ranks(1, 2).end()
+        finally:
+            server.terminate()
+    assert "serve the pool with --schema mesh" in error
+    assert "2 left out" in error
 
 
 def test_memory_is_used_right(
