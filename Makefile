@@ -23,7 +23,7 @@ export PATH = $(VENV)/bin:$(CARGO_TARGET_DIR)/$(PROFILE):$(PATH_BEFORE)
 CLI := $(wildcard crates/junctura-cli/Cargo.toml)
 PYTHON_CRATE := $(wildcard crates/junctura-python/Cargo.toml)
 BENCHES := handover subscriptions pairs list looking bundles spill stuck hostile hostile_turns network python_speed python_store store store_scale store_packing store_commits store_load arrays products_transforms products_packing products products_wall products_files fields workflow simulations meshes intercept
-SCRIPTS := $(shell find .ci tools fuzz tests benches examples -type f \( -name '*.sh' -o -path .ci/run \) -not -path '*/target/*' 2>/dev/null)
+SCRIPTS := $(shell find .ci c tools fuzz tests benches examples -type f \( -name '*.sh' -o -path .ci/run \) -not -path '*/target/*' 2>/dev/null)
 # Each folder is type-checked by itself, since scripts of different folders may share names; in tests types are optional.
 TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py examples/story/*/*.py benches/*.py tools/*.py fortran/*.py crates/junctura-load/src/*/*.py)))))
 TESTS := $(patsubst %/,%/*.py,$(sort $(dir $(wildcard tests/*.py tests/*/*.py))))

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #define CONTENT_TYPE "application/vnd.junctura.mesh"
 /* A mesh that has changed with so many steps in a row is sent inside the steps. */
@@ -101,11 +103,16 @@ static bool failed(struct step_offers *offers, const struct mesh_channel *channe
                         "can be reached",
                         offers->url, jct_error_text());
         disconnect(offers);
-    } else if (code == JCT_ALREADY_EXISTS || code == JCT_BUNDLE_CLOSED) {
+    } else if (code == JCT_ALREADY_EXISTS) {
         step_offers_say(offers,
-                        "case %s has steps in the pool already, which stay as they are; remove them (junctura withdraw "
-                        "case=%s --forget), or set another case in JUNCTURA_CATALYST",
+                        "case %s has steps in the pool already, which stay as they are; remove them (junctura pool "
+                        "withdraw-all case=%s --forget), or set another case in JUNCTURA_CATALYST",
                         offers->options.case_name, offers->options.case_name);
+    } else if (code == JCT_BUNDLE_CLOSED) {
+        /* A pool remembers the paths of bundles for a while after their objects were removed. */
+        step_offers_say(offers, "case %s has, or had, steps in the pool, which are not replaced; set another case in "
+                                "JUNCTURA_CATALYST",
+                        offers->options.case_name);
     } else if (code == JCT_NOT_FOUND || code == JCT_SCHEMA_MISMATCH) {
         step_offers_say(offers, "%s of channel %s: %s; serve the pool with --schema mesh", what, channel->name,
                         jct_error_text());
@@ -202,6 +209,19 @@ static void remember(struct mesh_channel *channel, int64_t step) {
     channel->steps[channel->steps_end++] = step;
 }
 
+/* Maps pages before they are written, at once instead of with a fault for each. Without effect on an older kernel. */
+static void populate(void *memory, uint64_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)memory + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)memory + bytes) / page * page;
+
+    if (end > begin)
+        madvise((void *)begin, end - begin, MADV_POPULATE_WRITE);
+#else
+    (void)memory, (void)bytes;
+#endif
+}
+
 /* Memory for a payload; waits and removes old steps as the options state. */
 static jct_allocation_t *allocate(struct step_offers *offers, struct mesh_channel *channel, uint64_t bytes,
                                   void **memory) {
@@ -214,6 +234,7 @@ static jct_allocation_t *allocate(struct step_offers *offers, struct mesh_channe
 
         if (code == JCT_OK) {
             offers->gave_up = false;
+            populate(*memory, bytes);
             return allocation;
         }
         if (code != JCT_POOL_FULL && code != JCT_TIMEOUT) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import pyvista
 from wave_picture import WavePicture
@@ -19,7 +20,8 @@ def main() -> None:
     for file in sorted(options.files.glob("*.vtm")):
         steps.setdefault(int(file.name.split("-")[1]), []).append(file)
     for step, files in steps.items():
-        picture.draw_blocks(step, [block for file in files for block in pyvista.read(file)])
+        parts: list[Any] = [pyvista.read(file) for file in files]
+        picture.draw_blocks(step, [block for part in parts for block in part])
         print(f"step {step}", flush=True)
 
 

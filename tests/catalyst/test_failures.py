@@ -37,7 +37,25 @@ def test_a_killed_simulation_leaves_whole_steps(pool: junctura.Pool, ranks: Rank
     again = ranks(4, 4, "first=1")
     errors = again.end()
     assert steps(pool) == whole(0, 4, 4)
-    assert all("has steps in the pool already" in error for error in errors)
+    assert all("has, or had, steps in the pool" in error for error in errors)
+
+
+def test_a_case_is_run_again(pool: junctura.Pool, ranks: Ranks, run: Callable[..., str]) -> None:
+    assert ranks(1, 3).end() == [""]
+    (error,) = ranks(1, 3).end()
+    # What the message advises is done.
+    advice = error.split("remove them (")[1].split(")")[0]
+    run(*advice.split(), "--pool", "unix:test")
+    assert ranks(1, 3).end() == [""]
+    assert steps(pool) == whole(0, 3, 1)
+
+
+def test_a_case_of_several_ranks_is_run_again(pool: junctura.Pool, ranks: Ranks) -> None:
+    assert ranks(2, 3).end() == ["", ""]
+    for error in ranks(2, 3).end():
+        assert "case blocks has, or had, steps in the pool, which are not replaced; set another case" in error
+    assert ranks(2, 3, options="case=again").end() == ["", ""]
+    assert steps(pool) == whole(0, 3, 2) * 2
 
 
 @pytest.mark.usefixtures("pool")
@@ -192,16 +210,22 @@ def test_wrong_options(ranks: Ranks, options: str, said: str) -> None:
     assert error.count(said) >= 1
 
 
-def test_a_pool_without_the_schema(environment: dict[str, str], ranks: Ranks) -> None:
-    words = ["pool", "serve", "--pool", "unix:test", "--schema", "record", "--announce"]
-    with subprocess.Popen(
-        [str(BUILT / "junctura"), *words], env=environment, stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        server.stdout.readline()
-        (error,) = ranks(1, 2).end()
-        assert "serve the pool with --schema mesh" in error
-        server.terminate()
+def test_a_pool_with_another_schema_of_this_name(environment: dict[str, str], ranks: Ranks, tmp_path: Path) -> None:
+    other = tmp_path / "mesh.yaml"
+    other.write_text(
+        "name: mesh\nkey: {dataset: [], collocation: [], element: [name]}\nattributes: {name: {type: string}}\n"
+    )
+    words = ["pool", "serve", "--pool", "unix:test", "--schema", str(other), "--announce"]
+    command = [str(BUILT / "junctura"), *words]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline()
+            (error,) = ranks(1, 2).end()
+        finally:
+            server.terminate()
+    assert "serve the pool with --schema mesh" in error
+    assert "2 left out" in error
 
 
 def test_memory_is_used_right(
