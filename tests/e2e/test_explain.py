@@ -207,7 +207,8 @@ def test_an_object_was_withdrawn(served: Shell, join: Open) -> None:
     model = join("model")
     model.offer(b"payload", name="a")
     model.withdraw(A)
-    assert explain(served, "--key", A) == "{space=default}{}{name=a}   version I.1\n  gone       withdrawn, TIME ago\n"
+    expected = "{space=default}{}{name=a}   version I.1\n  gone       withdrawn by model, TIME ago\n"
+    assert explain(served, "--key", A) == expected
     assert because(served, A) == ("gone", [])
 
 

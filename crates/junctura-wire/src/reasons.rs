@@ -304,6 +304,9 @@ pub struct ExplainedObject {
     /// The time since it was removed.
     #[n(20)]
     pub gone_ms: Option<u64>,
+    /// The component of the client that withdrew it: its name, in which each number is `*`.
+    #[n(21)]
+    pub withdrawn_by: Option<String>,
 }
 
 /// What the retention of an object waits for.

@@ -111,6 +111,7 @@ impl Words {
             kept_versions: self.longs[0],
             reason: Some(self.texts[3].clone()),
             gone_ms: self.maybe,
+            withdrawn_by: Some(self.texts[0].clone()),
         }
     }
 

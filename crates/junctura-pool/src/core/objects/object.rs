@@ -134,6 +134,8 @@ pub(in crate::core) struct ObjectRow {
     pub(in crate::core) archived: Option<ArchivedCopy>,
     /// It is hidden, and is removed for this reason in its turn ([`crate::core::deferred`]).
     pub(in crate::core) departs: Option<RemovalReason>,
+    /// The place of the component that has withdrawn it.
+    pub(in crate::core) withdrawn_by: Option<u8>,
     /// The clients that have released it, where more than one must.
     pub(in crate::core) released_by: Vec<u32>,
     /// The number of unreleased deliveries.

@@ -423,6 +423,7 @@ impl ObjectTable {
             until: RetainedUntil::from(examined.keep),
             archived: None,
             departs: None,
+            withdrawn_by: None,
             released_by: Vec::new(),
             holders: 0,
             owed: 0,
