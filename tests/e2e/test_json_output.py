@@ -9,12 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from e2e_grib import Field
 from e2e_shell import ROOT, Shell
 from jsonschema import Draft202012Validator
 
 import junctura
+import junctura.mesh
 
 SCHEMAS = {path.name.removesuffix(".schema.json"): path for path in (ROOT / "docs/formats/json").glob("*.schema.json")}
 PYTHON = ["--python", sys.executable]
@@ -125,6 +127,15 @@ def test_a_look_at_the_board(shell: Shell) -> None:
         tables = ("components", "requirements", "clients", "datasets", "waits")
         assert all(document[table] for table in tables)
         assert "clients" not in says(shell, "top", "top", "--once", "--delay", "0.1", "--screen", "waits")[0]
+
+
+def test_a_mesh(shell: Shell, tmp_path: Path) -> None:
+    mesh = tmp_path / "rod.exo"
+    points = {"nodes": junctura.mesh.MeshPoints((np.arange(2.0),))}
+    meshes = junctura.mesh.create(mesh)
+    meshes.write(junctura.mesh.MeshStep(points, {"rod": junctura.mesh.MeshBlock("nodes", "line", np.arange(2))}))
+    meshes.close()
+    assert says(shell, "mesh-info", "mesh", "info", mesh, *PYTHON)
 
 
 def test_copies(shell: Shell, file: Path) -> None:
