@@ -110,6 +110,22 @@ def test_exodus_files(tmp_path: Path, seed: int) -> None:
         ) == 1 + len(mesh_axes(series[1]))
 
 
+def test_points_that_move_in_cgns_files(tmp_path: Path) -> None:
+    series = with_fields(1, one_block(7, "hex"), 3)
+    points = series[0].points["nodes"]
+    axes = (points.axes[0] * 2, *points.axes[1:])
+    series[1] = replace(series[1], points={"nodes": replace(points, axes=axes)})
+    copy(series, create(tmp_path / "a.cgns"))
+    volumes = []
+    for index, mesh in enumerate(series):
+        (grid,) = vtk_readers.cgns(tmp_path / "a.cgns", index)[0].values()
+        (mine,) = MeshViews().blocks(mesh).values()
+        assert_same_cells(mine, grid)
+        volumes.append(vtk_readers.volume(grid))
+    assert volumes[1] == pytest.approx(2 * volumes[0])
+    assert volumes[2] == pytest.approx(volumes[0])
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_mixed_blocks_are_split_in_exodus_files(tmp_path: Path, seed: int) -> None:
     series = with_fields(seed, random_mesh(seed, with_mixed=True))
