@@ -173,6 +173,20 @@ def test_a_viewer_ends_with_its_pool(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
+@draws
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_viewer_ends_at_a_signal(served: junctura.Pool, tmp_path: Path, number: int, status: int) -> None:
+    PoolMeshWriter(served, "a").write(cube(1))
+    with viewer(served, tmp_path, "--size", "100x80") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=100)
+    assert process.returncode == status
+    assert "Traceback" not in errors
+    assert [path.name for path in tmp_path.glob("*.png")] == ["pic-0001.png"]
+
+
 def test_a_mesh_that_is_offered_again_is_drawn_again(pool: junctura.Pool, tmp_path: Path) -> None:
     files = PictureFiles(tmp_path / "pic-%d.png")
     pixels = np.zeros((2, 2, 3), np.uint8)

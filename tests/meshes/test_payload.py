@@ -230,6 +230,14 @@ def test_domains_are_one_mesh() -> None:
     assert MeshTrees().mesh([domain(0), domain(1)], 0, None).points.keys() == {"coords@0", "coords@1"}
 
 
+def test_grids_have_a_limit() -> None:
+    dims = {"i": np.array([1 << 20]), "j": np.array([1 << 20])}
+    for coordset in ({"type": "uniform", "dims": dims}, {"type": "uniform", "dims": {"i": np.array([1 << 40])}}):
+        tree: Any = {"coordsets": {"c": coordset}, "topologies": {"t": {"type": "uniform", "coordset": "c"}}}
+        with pytest.raises(junctura.InvalidArgument, match="coordsets/c"):
+            MeshTrees().mesh(tree, 0, None)
+
+
 def test_offsets_and_numbers_of_shapes_of_others() -> None:
     elements = {
         "shape": "mixed",

@@ -103,6 +103,20 @@ def test_only_the_elements_change(pool: junctura.Pool) -> None:
     assert [entry["step"] for entry in pool.list("part=mesh", order_by="step")] == [1, 2, 4, 5]
 
 
+def test_points_that_move(pool: junctura.Pool, tmp_path: Path) -> None:
+    series = with_fields(3, random_mesh(3), steps=4)
+    points = series[0].points["nodes"]
+    for index in (1, 3):
+        axes = (points.axes[0] + index, *points.axes[1:])
+        series[index] = replace(series[index], points={"nodes": replace(points, axes=axes)})
+    series[2] = replace(series[2], points=series[1].points)
+    copy(series, PoolMeshWriter(pool, "a"))
+    copy(PoolMeshReader(pool, "case=a"), create(tmp_path / "a.cgns"))
+    assert differences(series, read(tmp_path / "a.cgns")) == []
+    meshes = list(read(tmp_path / "a.cgns"))
+    assert [mesh.points["nodes"].axes[0][0] - points.axes[0][0] for mesh in meshes] == [0, 1, 1, 3]
+
+
 def test_a_mesh_that_changes(pool: junctura.Pool, tmp_path: Path) -> None:
     first, second = with_fields(0, random_mesh(0), 1)[0], with_fields(1, random_mesh(1), 1)[0]
     second = MeshStep(**{**{name: getattr(second, name) for name in second.__dataclass_fields__}, "step": 2})

@@ -110,6 +110,22 @@ def test_exodus_files(tmp_path: Path, seed: int) -> None:
         ) == 1 + len(mesh_axes(series[1]))
 
 
+def test_points_that_move_in_cgns_files(tmp_path: Path) -> None:
+    series = with_fields(1, one_block(7, "hex"), 3)
+    points = series[0].points["nodes"]
+    axes = (points.axes[0] * 2, *points.axes[1:])
+    series[1] = replace(series[1], points={"nodes": replace(points, axes=axes)})
+    copy(series, create(tmp_path / "a.cgns"))
+    volumes = []
+    for index, mesh in enumerate(series):
+        (grid,) = vtk_readers.cgns(tmp_path / "a.cgns", index)[0].values()
+        (mine,) = MeshViews().blocks(mesh).values()
+        assert_same_cells(mine, grid)
+        volumes.append(vtk_readers.volume(grid))
+    assert volumes[1] == pytest.approx(2 * volumes[0])
+    assert volumes[2] == pytest.approx(volumes[0])
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_mixed_blocks_are_split_in_exodus_files(tmp_path: Path, seed: int) -> None:
     series = with_fields(seed, random_mesh(seed, with_mixed=True))
@@ -188,7 +204,8 @@ def test_the_cgns_library_opens_files_with_one_block(tmp_path: Path, name: str) 
 def test_structured_zones_as_ioss_reads_them(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     axes = (np.arange(3.0), np.arange(4.0), np.arange(5.0))
-    mesh = MeshStep({"box": MeshPoints(axes, "rectilinear")}, {"box": MeshBlock("box", "structured", dims=(2, 3, 4))})
+    points = MeshPoints(MeshPoints(axes, "rectilinear").coordinates())
+    mesh = MeshStep({"box": points}, {"box": MeshBlock("box", "structured", dims=(2, 3, 4))})
     fields = (
         MeshField("p", "element", "box", {"": rng.random(24)}),
         MeshField("t", "vertex", "box", {"": rng.random(60)}),
@@ -281,13 +298,29 @@ def test_views_share_memory_and_geometry() -> None:
     assert np.shares_memory(there, series[1].fields[0].values[""])
 
 
+@pytest.mark.parametrize("rank", [1, 2])
+def test_structured_blocks_of_fewer_dimensions(rank: int) -> None:
+    axes = (np.array([0.0, 1.0, 3.0]), np.array([0.0, 2.0]))[:rank]
+    block = MeshBlock("grid", "structured", dims=(2, 1)[:rank])
+    mesh = MeshStep({"grid": MeshPoints(axes, "rectilinear")}, {"plate": block})
+    mesh.check()
+    (grid,) = vtk_readers.blocks_of(to_vtk(mesh)).values()
+    assert grid.GetNumberOfCells() == block.count == 2
+    assert grid.GetBounds()[:4] == (0.0, 3.0, 0.0, 2.0 if rank == 2 else 0.0)
+
+
 def test_structured_blocks() -> None:
     axes = (np.arange(3.0), np.arange(4.0), np.arange(5.0))
     mesh = MeshStep({"grid": MeshPoints(axes, "rectilinear")}, {"box": MeshBlock("grid", "structured", dims=(2, 3, 4))})
     mesh.check()
     (grid,) = vtk_readers.blocks_of(to_vtk(mesh)).values()
+    assert grid.GetClassName() == "vtkRectilinearGrid"
     assert vtk_readers.volume(grid) == pytest.approx(24)
+    explicit = replace(mesh, points={"grid": MeshPoints(mesh.points["grid"].coordinates())})
+    (curved,) = vtk_readers.blocks_of(to_vtk(explicit)).values()
+    assert curved.GetClassName() == "vtkStructuredGrid"
+    assert np.array_equal(vtk_readers.coordinates(grid), vtk_readers.coordinates(curved))
     whole = MeshStep(mesh.points, {"box": mesh.blocks["box"].unstructured()})
     (other,) = vtk_readers.blocks_of(to_vtk(whole)).values()
     assert vtk_readers.volume(other) == pytest.approx(24)
-    assert_same_cells(grid, other)
+    assert_same_cells(curved, other)

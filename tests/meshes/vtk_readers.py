@@ -75,7 +75,7 @@ def _at(reader: Any, step: int) -> tuple[dict[str, Any], list[float]]:
 
 def coordinates(grid: Any) -> Any:
     """Returns the points, one a row."""
-    return vtk_to_numpy(grid.GetPoints().GetData())
+    return np.array([grid.GetPoint(index) for index in range(grid.GetNumberOfPoints())])
 
 
 def cells(grid: Any) -> list[tuple[int, tuple[int, ...]]]:

@@ -6,6 +6,7 @@ can refer to them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
@@ -21,6 +22,8 @@ Node: TypeAlias = dict[str, Any]
 
 _AXES = ("x", "y", "z")
 _INDICES = ("i", "j", "k")
+# Points of a grid that has positions along axes only.
+_GRID_MAX = 1 << 31
 # Parts of a mesh that this model does not have.
 _UNKNOWN = ("adjsets", "matsets", "nestsets", "specsets")
 
@@ -325,6 +328,8 @@ def _points_of(name: str, node: Any, own: Node) -> MeshPoints:
     axes = tuple(_array(values, axis, path) for axis in _AXES if axis in values)
     if kind not in ("explicit", "rectilinear") or not axes:
         raise InvalidArgument(path, f"the type {kind} with {len(axes)} axes")
+    if kind == "rectilinear" and math.prod(axis.size for axis in axes) > _GRID_MAX:
+        raise InvalidArgument(path, f"a grid of more than {_GRID_MAX} points")
     return MeshPoints(axes, "explicit" if kind == "explicit" else "rectilinear", _leaf(own, "ids"))
 
 
@@ -339,6 +344,8 @@ def _uniform(node: Node, path: str) -> tuple[Array, ...]:
             if not 1 <= count <= 1 << 24:
                 raise InvalidArgument(f"{path}/dims/{index}", f"{count} points")
             axes.append(first + distance * np.arange(count))
+    if math.prod(axis.size for axis in axes) > _GRID_MAX:
+        raise InvalidArgument(path, f"a grid of more than {_GRID_MAX} points")
     return tuple(axes)
 
 

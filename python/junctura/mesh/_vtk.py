@@ -6,6 +6,7 @@ components. Steps of a series share points and cells: these are made once.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,20 @@ from junctura.mesh._model import Array, MeshBlock, MeshField, MeshPoints, MeshSt
 
 if TYPE_CHECKING:
     import pyvista
+
+
+class _SharedPoints:
+    """Points of VTK, which are made when a block needs them."""
+
+    def __init__(self, points: Mapping[str, MeshPoints], make: Callable[[MeshPoints], Any]) -> None:
+        self.of = points
+        self._make = make
+        self._made: dict[str, Any] = {}
+
+    def get(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._make(self.of[name])
+        return self._made[name]
 
 
 class MeshViews:
@@ -38,8 +53,8 @@ class MeshViews:
     def blocks(self, mesh: MeshStep) -> dict[str, Any]:
         """Returns a vtkDataSet for each block, with the fields of the mesh, whose arrays it keeps in memory."""
         if not mesh.shares(self._mesh):
-            points = {name: self._points(one) for name, one in mesh.points.items()}
-            self._grids = {name: self._grid(block, points[block.points]) for name, block in mesh.blocks.items()}
+            points = _SharedPoints(mesh.points, self._points)
+            self._grids = {name: self._grid(block, points) for name, block in mesh.blocks.items()}
             self._mesh = mesh
         found = {}
         for name, grid in self._grids.items():
@@ -72,20 +87,30 @@ class MeshViews:
         found.SetData(self._numpy.numpy_to_vtk(table))
         return found
 
-    def _grid(self, block: MeshBlock, points: Any) -> Any:
+    def _grid(self, block: MeshBlock, shared: _SharedPoints) -> Any:
         if block.shape == "structured":
-            grid = self._model.vtkStructuredGrid()
-            extents = [extent + 1 for extent in block.dims]
-            grid.SetDimensions(extents + [1] * (3 - len(extents)))
-            grid.SetPoints(points)
-            return grid
+            return self._structured(block, shared)
         grid = self._model.vtkUnstructuredGrid()
-        grid.SetPoints(points)
+        grid.SetPoints(shared.get(block.points))
         kinds = self._numpy.numpy_to_vtk(np.ascontiguousarray(block.of_kinds, np.uint8))
         if block.shape == "polyhedral":
             self._set_polyhedra(grid, block, kinds)
         else:
             grid.SetCells(kinds, self._cells(block.offsets, block.connectivity))
+        return grid
+
+    def _structured(self, block: MeshBlock, shared: _SharedPoints) -> Any:
+        points = shared.of[block.points]
+        extents = [extent + 1 for extent in block.dims] + [1] * (3 - len(block.dims))
+        if points.kind == "rectilinear" and list(points.dims) == extents[: len(points.dims)]:
+            grid = self._model.vtkRectilinearGrid()
+            axes = [*points.axes, *[np.zeros(1)] * (3 - len(points.axes))]
+            for name, axis in zip("XYZ", axes, strict=True):
+                getattr(grid, f"Set{name}Coordinates")(self._numpy.numpy_to_vtk(np.ascontiguousarray(axis)))
+        else:
+            grid = self._model.vtkStructuredGrid()
+            grid.SetPoints(shared.get(block.points))
+        grid.SetDimensions(extents)
         return grid
 
     def _cells(self, offsets: Array, connectivity: Array) -> Any:

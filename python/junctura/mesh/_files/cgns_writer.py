@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -78,15 +79,17 @@ class CgnsWriter:
         Raises
         ------
         Unsupported
-            The mesh is not that of the first step.
+            The elements or sets are not those of the first step.
 
         """
         if self._first is None:
             self._begin(mesh)
-        elif not mesh.shares(self._first) and not same_static(mesh, self._first):
-            raise Unsupported(str(self._path), f"the mesh changes at step {mesh.step}; only fields can change")
+        elif not mesh.shares(self._first) and not _is_moved(mesh, self._first):
+            cause = f"the mesh changes at step {mesh.step}; only fields and coordinates can change"
+            raise Unsupported(str(self._path), cause)
         index = len(self._steps)
         for name, zone in self._zones.items():
+            zone.write_coordinates(mesh.points[name], index)
             zone.write_fields(mesh, name, index)
         for one in mesh.fields:
             if one.association == "set":
@@ -167,6 +170,8 @@ class _ZoneWriter:
         self._name = points_name
         self._left_out = left_out
         points = mesh.points[points_name]
+        self._points = points
+        self._grids: list[str] = []
         self._own: dict[str, Any] = {} if node_name == points_name else {"points": points_name}
         self._solutions: dict[str, list[str]] = {"Vertex": [], "CellCenter": []}
         self._arrays: dict[str, Array] = {}
@@ -190,9 +195,7 @@ class _ZoneWriter:
         self._zone = self._nodes.node(base, node_name, "Zone_t", np.array(sizes, integer))
         kind = "Structured" if self._is_structured else "Unstructured"
         self._nodes.node(self._zone, "ZoneType", "ZoneType_t", kind)
-        grid = self._nodes.node(self._zone, "GridCoordinates", "GridCoordinates_t")
-        for axis, values in zip("XYZ", points.coordinates(), strict=False):
-            self._nodes.node(grid, f"Coordinate{axis}", "DataArray_t", values.reshape(self._shape))
+        self._write_grid("GridCoordinates", points)
         self._elements = 0
         names = NodeNames()
         for taken in ("ZoneType", "GridCoordinates", "ZoneBC", "ZoneIterativeData", OWN):
@@ -424,6 +427,21 @@ class _ZoneWriter:
         for name, values in self._arrays.items():
             self._nodes.node(own, name, "DataArray_t", values)
 
+    def write_coordinates(self, points: MeshPoints, index: int) -> None:
+        """Writes the coordinates of a step, if they have changed."""
+        if points is not self._points and not _are_equal(points, self._points):
+            name = f"GridCoordinatesAtStep{index + 1:05d}"
+            self._write_grid(name, points)
+            self._grids.append(name)
+        else:
+            self._grids.append(self._grids[-1] if self._grids else "GridCoordinates")
+        self._points = points
+
+    def _write_grid(self, name: str, points: MeshPoints) -> None:
+        grid = self._nodes.node(self._zone, name, "GridCoordinates_t")
+        for axis, values in zip("XYZ", points.coordinates(), strict=False):
+            self._nodes.node(grid, f"Coordinate{axis}", "DataArray_t", values.reshape(self._shape))
+
     def write_fields(self, mesh: MeshStep, points: str, index: int) -> None:
         """Writes the solutions of a step."""
         fields = [one for one in mesh.fields if one.association == "vertex" and one.on == points]
@@ -465,16 +483,32 @@ class _ZoneWriter:
 
     def write_pointers(self) -> None:
         """Writes the names of the solutions of all steps."""
-        found = {location: names for location, names in self._solutions.items() if names}
+        words = ["FlowSolutionPointers", "FlowSolutionCellPointers"]
+        found = dict(zip(words, filter(None, self._solutions.values()), strict=False))
+        if len(set(self._grids)) > 1:
+            found["GridCoordinatesPointers"] = self._grids
         if not found:
             return
         count = max(map(len, found.values()))
         data = self._nodes.node(self._zone, "ZoneIterativeData", "ZoneIterativeData_t")
-        words = ["FlowSolutionPointers", "FlowSolutionCellPointers"]
-        for word, names in zip(words, found.values(), strict=False):
+        for word, names in found.items():
             rows = [(name or "Null").encode().ljust(32) for name in names + [""] * (count - len(names))]
             table = np.frombuffer(b"".join(rows), np.int8).reshape(count, 32)
             self._nodes.node(data, word, "DataArray_t", table)
+
+
+def _are_equal(points: MeshPoints, others: MeshPoints) -> bool:
+    pairs = zip(points.coordinates(), others.coordinates(), strict=True)
+    return all(np.array_equal(*pair) for pair in pairs)
+
+
+def _is_moved(mesh: MeshStep, first: MeshStep) -> bool:
+    """Whether a mesh has the elements and sets of another one, and as many points."""
+    for name, points in mesh.points.items():
+        there = first.points.get(name)
+        if there is None or (points.count, len(points.axes)) != (there.count, len(there.axes)):
+            return False
+    return same_static(replace(mesh, points=first.points), first)
 
 
 def _mixed(block: MeshBlock) -> tuple[Array, Array]:
