@@ -25,6 +25,7 @@ else
     ln -sf libjunctura.so.0 "$prefix/lib/libjunctura.so"
 fi
 tools/build_intercept.sh "$prefix/lib"
+[ $# -eq 2 ] || strip --strip-unneeded "$prefix"/lib/libjunctura-*.so
 install -m 644 c/include/junctura.h c/include/junctura.hpp "$prefix/include"
 install -m 644 fortran/junctura.f90 "$prefix/share/junctura/junctura.f90"
 fill c/install/junctura.pc.in >"$prefix/lib/pkgconfig/junctura.pc"

@@ -121,12 +121,13 @@ def _with_unlimited(file: netCDF4.Dataset, random: np.random.Generator) -> None:
 def _with_storage(file: netCDF4.Dataset, random: np.random.Generator) -> None:
     file.createDimension("time", None)
     file.createDimension("x", 50)
-    for name, options in {
+    storage: dict[str, dict[str, Any]] = {
         "deflated": {"compression": "zlib", "complevel": 4, "shuffle": True},
         "checked": {"fletcher32": True},
         "chunked": {"chunksizes": (1, 10)},
         "big": {"datatype": ">f4", "endian": "big"},
-    }.items():
+    }
+    for name, options in storage.items():
         datatype = options.pop("datatype", "f4")
         file.createVariable(name, datatype, ("time", "x"), **options)[:] = values(random, "f4", (4, 50))
 
@@ -187,12 +188,12 @@ def all_builds() -> dict[str, tuple[str, Build]]:
     return found
 
 
-def generate(path: Path, form: str, build: Build) -> None:
+def generate(path: Path, form: Any, build: Build) -> None:
     with netCDF4.Dataset(path, "w", format=form) as file:
         build(file, np.random.default_rng(len(path.name)))
 
 
-def _assert_group(one: netCDF4.Dataset, other: netCDF4.Dataset, where: str) -> None:
+def _assert_group(one: Any, other: Any, where: str) -> None:
     assert list(one.dimensions) == list(other.dimensions), where
     for name, dim in one.dimensions.items():
         same = other.dimensions[name]

@@ -52,20 +52,24 @@ def test_a_program_in_fortran(compiled: Callable[..., Path], intercepted: dict[s
 
 
 @pytest.mark.parametrize("access", ACCESS)
+@pytest.mark.parametrize("mode", ["pool", "tee"])
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_ranks_write_and_others_read(
-    access: str, ranks: int, compiled: Callable[..., Path], intercepted: dict[str, str], tmp_path: Path
+    access: str, ranks: int, mode: str, compiled: Callable[..., Path], intercepted: dict[str, str], tmp_path: Path
 ) -> None:
     need(MPIRUN[0])
     program = compiled("parallel_writer.c")
     plain = {**without_preload(intercepted), **AS_ROOT}
     preload = ("-x", f"LD_PRELOAD={intercepted['LD_PRELOAD']}")
     run(*MPIRUN, "-n", ranks, program, "file.nc", 3, access, 0, folder=tmp_path, environment=plain)
-    run(*MPIRUN, "-n", ranks, *preload, program, "pool.nc", 3, access, 0, folder=tmp_path, environment=plain)
+    writing = {**plain, "JUNCTURA_NETCDF": f"pool*.nc={mode}"}
+    run(*MPIRUN, "-n", ranks, *preload, program, "pool.nc", 3, access, 0, folder=tmp_path, environment=writing)
     run(*MPIRUN, "-n", 2, *preload, program, "pool.nc", 3, access, 1, folder=tmp_path, environment=plain)
     run("nccopy", "pool.nc", "out.nc", folder=tmp_path, environment=intercepted)
     assert_same(tmp_path / "file.nc", tmp_path / "out.nc")
-    assert not (tmp_path / "pool.nc").exists()
+    assert (tmp_path / "pool.nc").exists() == (mode == "tee")
+    if mode == "tee":
+        assert_same(tmp_path / "file.nc", tmp_path / "pool.nc")
 
 
 def test_the_declarations_are_those_of_the_library(tmp_path: Path) -> None:

@@ -151,11 +151,12 @@ static int copy_dims(int from, int to) {
         CALL(nc_inq_unlimdims, from, &unlimited, endless);
     for (int at = 0; status == NC_NOERR && at < found; at++) {
         char name[NC_MAX_NAME + 1];
-        size_t length;
-        int id;
-        status = CALL(nc_inq_dim, from, list[at], name, &length);
-        for (int other = 0; other < unlimited; other++)
-            if (endless[other] == list[at]) length = 0;
+        size_t length = 0;
+        int id, is_endless = 0;
+        for (int other = 0; other < unlimited; other++) is_endless |= endless[other] == list[at];
+        status = CALL(nc_inq_dimname, from, list[at], name);
+        /* One rank makes the copy: in a parallel file the length of an unlimited dimension is a collective inquiry. */
+        if (status == NC_NOERR && !is_endless) status = CALL(nc_inq_dimlen, from, list[at], &length);
         if (status == NC_NOERR) status = CALL(nc_def_dim, to, name, length, &id);
     }
     return status;

@@ -141,8 +141,8 @@ static int load_dims(OpenFile *file, int group) {
     CALL(nc_inq_unlimdims, group, &found, ids);
     for (int at = 0; at < found; at++) {
         char name[NC_MAX_NAME + 1];
-        size_t length = 0;
-        if (CALL(nc_inq_dim, group, ids[at], name, &length) != NC_NOERR) continue;
+        /* Not its length: in a parallel file that inquiry is collective. */
+        if (CALL(nc_inq_dimname, group, ids[at], name) != NC_NOERR) continue;
         UnlimitedDim *dim = file_unlimited(file, ids[at]);
         if (dim) {
             free(dim->name);
