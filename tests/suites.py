@@ -114,6 +114,7 @@ SUITES = [
     of_processes("c", *PYTEST, "tests/c"),
     of_processes("mistakes", *PYTEST, "tests/mistakes"),
     of_processes("fortran", *PYTEST, "tests/fortran"),
+    of_processes("intercept-mpi", *PYTEST, "tests/intercept_mpi"),
     of_processes("surroundings", PYTHON, "tests/surroundings.py"),
     of_processes("readme", PYTHON, "tests/readme/run.py"),
     of_processes("tours-twice", PYTHON, "tests/readme/run.py", "--together", *TOURS, *TOURS),

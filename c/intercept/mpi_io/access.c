@@ -197,7 +197,7 @@ static int read_access(file_access *access, uint64_t *done) {
         free(to);
     }
     file->read_bytes += *done;
-    return code ? jmpi_error_of(file, "reading", code) : MPI_SUCCESS;
+    return code ? jmpi_error_of(file, "a read", code) : MPI_SUCCESS;
 }
 
 /* Both */

@@ -240,25 +240,27 @@ static int class_of(int code) {
     }
 }
 
-/* One code for each class of error, whose text is that of the last error. */
+/* One code for each class of error, whose text is that of the last error. MPICH has no texts of its predefined classes. */
 int jmpi_error(const open_file *file, int class, const char *call, const char *text) {
+    char line[MPI_MAX_ERROR_STRING];
+    int code = class;
+    snprintf(line, sizeof line, "%s of %s: %s", call, file->path, text);
+    intercept_say_once("%s", line);
+#ifdef OPEN_MPI
     enum { CODES_MAX = 64 };
     static int classes[CODES_MAX], codes[CODES_MAX], count;
-    char line[MPI_MAX_ERROR_STRING];
-    snprintf(line, sizeof line, "%s of %s: %s", call, file ? file->path : "a file", text);
-    intercept_say_once("%s", line);
     pthread_mutex_lock(&lock);
     int at = 0;
     while (at < count && classes[at] != class)
         at++;
-    if (at == count && count < CODES_MAX && !jmpi_real.Add_error_code(class, &codes[at])) {
-        classes[at] = class;
-        count++;
-    }
-    int code = at < count ? codes[at] : class;
-    if (at < count)
+    if (at == count && count < CODES_MAX && !jmpi_real.Add_error_code(class, &codes[at]))
+        classes[count++] = class;
+    if (at < count) {
+        code = codes[at];
         jmpi_real.Add_error_string(code, line);
+    }
     pthread_mutex_unlock(&lock);
+#endif
     return code;
 }
 

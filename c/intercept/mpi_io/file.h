@@ -74,9 +74,11 @@ typedef struct open_file {
     uint64_t size_at_least; /* as set_size and preallocate state it, and as all ranks agreed at the last sync */
 
     /* An array that was offered with a collective write. */
-    bool has_tried, is_offered, is_late;
+    bool has_tried, is_offered, is_late, must_be_whole;
     jct_layout_t *layout;
     char type[8];
+    int dimensions;
+    uint64_t shape[JMPI_DIMENSIONS_MAX];
     file_view *offered_view; /* this rank's piece is `offered_mine` bytes of the view's data */
     uint64_t offered_from, offered_mine, offered_bytes, offered_until; /* of all ranks; as set_size cut it */
 
@@ -120,7 +122,7 @@ uint64_t jmpi_size_of(const open_file *file);
 /* The greatest of the numbers of all ranks. */
 int jmpi_greatest(const open_file *file, uint64_t *numbers, int count);
 
-/* An error of MPI with the text of an error of the pool; says it on standard error, too. */
+/* An error of MPI with the text of an error of the pool; prints it on standard error, too. */
 int jmpi_error_of(const open_file *file, const char *call, int code);
 /* As that, for an error that is found here. */
 int jmpi_error(const open_file *file, int class, const char *call, const char *text);
