@@ -2,9 +2,9 @@
 
     benches/intercept_mpi.py [--family openmpi|mpich] [--out FILE]
 
-Three questions, each with the program of benches/simulations/mpi_io.c: how long 4 ranks take to write an array by columns
-and 3 ranks to read it by rows; what the plan of a view of 3,670,016 rows costs beside its exchange; and what a program
-that does nothing of interest loses. Prints one JSON document. State the load of the machine with the figures.
+Two questions, each with the program of benches/simulations/mpi_io.c: how long 4 ranks write an array by
+columns, and 3 ranks read it by rows; and what a program loses that does nothing of interest. Prints one JSON
+document. State the load of the machine with the figures.
 """
 
 from __future__ import annotations

@@ -6,10 +6,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import junctura
 import numpy as np
 import pytest
 from mpi_programs import compile_c, ranks
+
+import junctura
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -7,8 +7,9 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import junctura
 from mpi_programs import compile_c, grid, ranks
+
+import junctura
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -7,10 +7,11 @@ import signal
 import subprocess
 from pathlib import Path
 
-import junctura
 import numpy as np
 import pytest
 from mpi_programs import compile_c, ranks
+
+import junctura
 
 CALLS = ["open", "set_view", "write_all", "sync", "write_at", "close", "finalize"]
 WHOLE = np.arange(2 * 4000, dtype="i4").tobytes()

@@ -7,9 +7,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import junctura
 import pytest
 from mpi_programs import PROGRAMS, missing, ranks
+
+import junctura
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 # Debian's h5py with MPI is a package of the system's interpreter.

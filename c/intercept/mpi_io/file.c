@@ -9,6 +9,9 @@ static open_file *files;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 open_file *jmpi_find(const void *handle) {
+    /* Most programs have no file in the pool most of the time. */
+    if (!__atomic_load_n(&files, __ATOMIC_ACQUIRE))
+        return NULL;
     pthread_mutex_lock(&lock);
     open_file *file = files;
     while (file && file->handle != JMPI_HANDLE(MPI_File, handle))
@@ -20,7 +23,7 @@ open_file *jmpi_find(const void *handle) {
 void jmpi_add(open_file *file) {
     pthread_mutex_lock(&lock);
     file->next = files;
-    files = file;
+    __atomic_store_n(&files, file, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);
 }
 

@@ -2,10 +2,10 @@
 #ifndef JUNCTURA_MPI_IO_FILE_H
 #define JUNCTURA_MPI_IO_FILE_H
 
-#include "claims.h"
-#include "extents.h"
-#include "flatten.h"
-#include "settings.h"
+#include "data/claims.h"
+#include "data/extents.h"
+#include "data/flatten.h"
+#include "library/settings.h"
 #include "source.h"
 
 #include <pthread.h>

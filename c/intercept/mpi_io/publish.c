@@ -287,7 +287,8 @@ static int publish_boxes(open_file *file, uint64_t size) {
 static int publish_blocks(open_file *file, uint64_t size) {
     uint64_t block = (size + (uint64_t)file->ranks - 1) / (uint64_t)file->ranks;
     block = block > BLOCK_BYTES_MIN ? block : BLOCK_BYTES_MIN;
-    uint64_t first = (uint64_t)file->rank * block, bytes = first >= size ? 0 : size - first < block ? size - first : block;
+    uint64_t first = (uint64_t)file->rank * block, left = first < size ? size - first : 0;
+    uint64_t bytes = left < block ? left : block;
     unsigned char *mine = calloc((size_t)bytes + 1, 1);
     uint64_t code = JCT_OK, of_base = file->base_bytes > first ? file->base_bytes - first : 0;
     of_base = of_base < bytes ? of_base : bytes;
@@ -469,7 +470,8 @@ int jmpi_move_to_real(open_file *file, int amode) {
     int error = jmpi_settle_writes(file);
     uint64_t failed = (uint64_t)error;
     error = jmpi_greatest(file, &failed, 1);
-    error = error ? error : failed ? MPI_ERR_NO_MEM : jmpi_real.File_open(file->comm, file->path, amode, MPI_INFO_NULL, &real);
+    error = error ? error : failed ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+    error = error ? error : jmpi_real.File_open(file->comm, file->path, amode, MPI_INFO_NULL, &real);
     if (error)
         return error;
     int mine = file->rank == 0 && file->base_bytes ? write_base(file, real) : MPI_SUCCESS;

@@ -1,4 +1,4 @@
-"""Writes a file of HDF5 by all ranks, with groups, attributes and chunks. datasets.py NAME"""
+"""Writes a file of HDF5 by all ranks, with groups, attributes and chunks: datasets.py NAME."""
 
 import sys
 
