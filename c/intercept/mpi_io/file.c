@@ -88,7 +88,7 @@ void jmpi_view_free(file_view *view) {
 int jmpi_view_new(MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype, const char *representation,
                   file_view **out) {
     file_view *view = calloc(1, sizeof *view);
-    MPI_Count bytes;
+    MPI_Count bytes, data;
     *out = NULL;
     if (!view)
         return MPI_ERR_NO_MEM;
@@ -99,22 +99,35 @@ int jmpi_view_new(MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype file
     int error = displacement < 0 ? MPI_ERR_ARG : jmpi_real.Type_size_x(etype, &bytes);
     if (!error) {
         view->etype_bytes = (uint64_t)bytes;
-        error = jmpi_flatten(filetype, &view->flat);
+        error = jmpi_real.Type_size_x(filetype, &data);
     }
-    if (!error && (bytes <= 0 || view->flat.size % (uint64_t)bytes))
+    if (!error && (bytes <= 0 || data < 0 || data % bytes))
         error = MPI_ERR_ARG;
-    if (!error && view->flat.count && (view->flat.runs[0].offset < 0 || view->flat.extent <= 0))
-        error = MPI_ERR_TYPE;
+    if (!error)
+        view->data_bytes = (uint64_t)data;
     if (!error)
         error = jmpi_real.Type_dup(etype, &view->etype);
     if (!error)
         error = jmpi_real.Type_dup(filetype, &view->filetype);
+    if (!error) {
+        jmpi_claim_of_view(filetype, &view->claim);
+        if (view->claim.kind == CLAIM_OTHER || view->claim.is_open)
+            error = jmpi_flatten_view(view);
+    }
     if (error)
         jmpi_view_free(view);
-    else {
-        jmpi_claim_of_view(filetype, &view->claim);
+    else
         *out = view;
-    }
+    return error;
+}
+
+int jmpi_flatten_view(file_view *view) {
+    if (view->is_flat)
+        return MPI_SUCCESS;
+    int error = jmpi_flatten(view->filetype, &view->flat);
+    if (!error && view->flat.count && (view->flat.runs[0].offset < 0 || view->flat.extent <= 0))
+        error = MPI_ERR_TYPE;
+    view->is_flat = !error;
     return error;
 }
 

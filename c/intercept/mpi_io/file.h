@@ -13,8 +13,9 @@
 /* A view; accesses that were not carried out yet keep the view that they were made through. */
 typedef struct file_view {
     int users;
-    uint64_t displacement, etype_bytes;
-    flat_type flat;
+    uint64_t displacement, etype_bytes, data_bytes; /* of an element of the filetype */
+    bool is_flat;
+    flat_type flat; /* see jmpi_flatten_view */
     array_claim claim;
     MPI_Datatype etype, filetype; /* duplicates, for get_view */
     char representation[MPI_MAX_DATAREP_STRING + 1];
@@ -102,6 +103,8 @@ void jmpi_file_free(open_file *file);
 int jmpi_view_new(MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype, const char *representation,
                   file_view **out);
 void jmpi_view_free(file_view *view);
+/* Takes the filetype apart, before runs of the view are needed: arrays are exchanged without. The class of an error. */
+int jmpi_flatten_view(file_view *view);
 /* The offset in the file of a byte of the view's data. */
 uint64_t jmpi_view_offset(const file_view *view, uint64_t byte);
 

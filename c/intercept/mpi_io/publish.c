@@ -386,7 +386,7 @@ static int take_back(open_file *file) {
         jmpi_jct.jct_attributes_free(key);
         if (mine)
             intercept_say("%s: %s", file->path, jmpi_jct.jct_error_text());
-        else if (!jmpi_append_record(&oldest->extents, &piece))
+        else if (jmpi_flatten_view(piece.view) || !jmpi_append_record(&oldest->extents, &piece))
             mine = JCT_LIMIT_EXCEEDED;
         jmpi_cut(&oldest->extents, file->offered_until);
     }
