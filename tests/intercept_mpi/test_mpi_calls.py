@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 from mpi_programs import compile_c, grid, ranks
 
 import junctura
@@ -47,3 +48,15 @@ def test_a_program_without_rules_is_unchanged(
     assert (tmp_path / "a.array").stat().st_size == 60 * 48 * 8
     # Neither does a program without MPI notice the library.
     assert run(["/bin/echo", "hello"], {**plain, "JUNCTURA_MPI_IO": "*=array"}).stdout == "hello\n"
+
+
+def test_an_array_that_is_written_again_becomes_bytes(
+    family: str, made: Path, client: junctura.Pool, intercepted: dict[str, str], run: Run, tmp_path: Path
+) -> None:
+    done = run(ranks(family, 2, compile_c(family, "again", made), "a.array"), intercepted)
+    assert "was written again after its array was offered" in done.stderr
+    wanted = np.arange(48, dtype="i4")
+    wanted[3] = -1
+    held = client.demand_array(name="a.array", space=str(tmp_path), timeout=10)
+    assert held.tobytes() == wanted.tobytes()
+    assert list(tmp_path.iterdir()) == []
