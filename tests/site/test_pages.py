@@ -206,7 +206,8 @@ FOR_TESTS = {"JUNCTURA_ISA", "JUNCTURA_SEEDS"}
 
 def test_every_variable_of_the_environment_has_its_row() -> None:
     read = set()
-    for path in [*(ROOT / "crates").glob("*/src/**/*.rs"), *(ROOT / "python/junctura").rglob("*.py")]:
+    sources = [*(ROOT / "crates").glob("*/src/**/*.rs"), *(ROOT / "python/junctura").rglob("*.py")]
+    for path in [*sources, *(ROOT / "c/intercept").rglob("*.c")]:
         if "tests" not in path.parts and path.name != "tests.rs":
             read |= set(re.findall(r'"(JUNCTURA_[A-Z_]+)"', path.read_text()))
     read = {name for name in read if name not in FOR_TESTS and not name.startswith("JUNCTURA_TEST_")}
