@@ -118,6 +118,7 @@ SUITES = [
     of_processes("catalyst", *PYTEST, "tests/catalyst"),
     of_processes("mistakes", *PYTEST, "tests/mistakes"),
     of_processes("fortran", *PYTEST, "tests/fortran"),
+    of_processes("intercept-mpi", *PYTEST, "tests/intercept_mpi"),
     of_processes("surroundings", PYTHON, "tests/surroundings.py"),
     of_processes("readme", PYTHON, "tests/readme/run.py"),
     of_processes("tours-twice", PYTHON, "tests/readme/run.py", "--together", *TOURS, *TOURS),

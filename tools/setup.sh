@@ -173,6 +173,8 @@ OPTIONAL=(
     "flang-new-19 flang-19 libflang-19-dev"
     "mpif90.openmpi openmpi-bin libopenmpi-dev"
     "mpicc.mpich mpich libmpich-dev"
+    "lmp lammps"
+    "meep meep-mpi-default python3-h5py-mpi"
     "abidiff abigail-tools"
     "chromium chromium"
     "eglinfo mesa-utils libegl1 libegl-mesa0 libgl1-mesa-dri" # pictures of meshes without a display

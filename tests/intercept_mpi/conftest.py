@@ -14,8 +14,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import os
 
-import junctura
 from mpi_programs import AS_ROOT, BUILT, FAMILIES, build_libraries, missing
+
+import junctura
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -6,10 +6,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import junctura
 import numpy as np
 import pytest
 from mpi_programs import FAMILIES, KINDS, grid, missing, of_python, ranks
+
+import junctura
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 SIDES = [(kind, family) for family in FAMILIES for kind in KINDS]
@@ -47,11 +48,21 @@ def test_all_pairs_of_writers_and_readers(
 
 
 def test_a_reader_starts_first(
-    family: str, made: Path, pool: str, intercepted: dict[str, str], run: Run, tmp_path: Path
+    family: str, made: Path, client: junctura.Pool, intercepted: dict[str, str], run: Run, tmp_path: Path
 ) -> None:
-    words = ranks(family, 2, *grid(family, "c", made), "read", "later.array")
-    with subprocess.Popen(words, env=intercepted, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as reader:
-        run(ranks(family, 3, *grid(family, "c", made), "write", "later.array"), intercepted)
+    program = grid(family, "c", made)
+    key = {"name": "later.array", "space": str(tmp_path)}
+    with subprocess.Popen(
+        ranks(family, 2, *program, "read", "later.array"),
+        env=intercepted,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as reader:
+        # Both ranks wait for the file before there is a writer.
+        while client.wanted(**key) < 2:
+            assert reader.poll() is None
+        run(ranks(family, 3, *program, "write", "later.array"), intercepted)
         assert reader.communicate(timeout=120)[0] == "later.array: 0 wrong\n"
 
 

@@ -6,9 +6,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import junctura
 import pytest
 from mpi_programs import FAMILIES, compile_c, missing, ranks
+
+import junctura
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 FILES, AT_ONCE, RANKS = 100, 25, 3

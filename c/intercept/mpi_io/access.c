@@ -56,6 +56,9 @@ static int make_request(uint64_t bytes, MPI_Request *request) {
 
 static int record(const file_access *access, const array_claim *claim) {
     open_file *file = access->file;
+    int error = jmpi_flatten_view(file->view);
+    if (error)
+        return error;
     written_record *new = calloc(1, sizeof *new);
     unsigned char *data = malloc((size_t)access->bytes);
     if (!new || !data) {
@@ -92,7 +95,7 @@ static int offer_at_once(file_access *access, const array_claim *claim) {
     file->has_tried = true;
     if (!error && file->is_offered && access->bytes) {
         file->writes++;
-        file->offered_view = file->view;
+        file->offered_view = file->view; /* its runs are needed only where the array is taken back */
         file->view->users++;
         file->offered_from = access->from;
         file->offered_mine = access->bytes;
@@ -155,6 +158,8 @@ static int read_runs(file_access *access, unsigned char *to, uint64_t *done) {
     int64_t offset;
     int code = JCT_OK;
     *done = 0;
+    if (jmpi_flatten_view(file->view))
+        return JCT_LIMIT_EXCEEDED;
     jmpi_walk(&walk, &file->view->flat, (int64_t)file->view->displacement, access->from, access->bytes);
     while (!code && jmpi_step(&walk, &offset, &bytes)) {
         uint64_t start = (uint64_t)offset, there = start < size ? size - start : 0;
@@ -197,7 +202,7 @@ static int read_access(file_access *access, uint64_t *done) {
         free(to);
     }
     file->read_bytes += *done;
-    return code ? jmpi_error_of(file, "reading", code) : MPI_SUCCESS;
+    return code ? jmpi_error_of(file, "a read", code) : MPI_SUCCESS;
 }
 
 /* Both */
@@ -222,7 +227,7 @@ static int measure(file_access *access, long long offset, long long count) {
     access->from = at * etype;
     if (access->bytes > (uint64_t)INT64_MAX - access->from)
         return MPI_ERR_COUNT;
-    return access->bytes % etype || (access->bytes && !file->view->flat.size) ? MPI_ERR_IO : MPI_SUCCESS;
+    return access->bytes % etype || (access->bytes && !file->view->data_bytes) ? MPI_ERR_IO : MPI_SUCCESS;
 }
 
 int jmpi_access(open_file *file, int what, long long offset, void *buffer, long long count, void *type, void *status,

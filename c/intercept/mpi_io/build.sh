@@ -17,5 +17,5 @@ for family in openmpi mpich; do
         case $word in -I*) headers+=(-isystem "${word#-I}") ;; esac
     done
     cc "${flags[@]}" "${headers[@]}" -shared -Wl,-z,defs -Wl,-z,now -Wl,-soname,"libjunctura-mpiio-$family.so" \
-        "$here"/*.c "$here"/../common/*.c -o "$destination/libjunctura-mpiio-$family.so" -ldl -lpthread
+        "$here"/*.c "$here"/*/*.c "$here"/../common/*.c -o "$destination/libjunctura-mpiio-$family.so" -ldl -lpthread
 done

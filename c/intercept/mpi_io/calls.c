@@ -1,7 +1,7 @@
 /* The functions of MPI that this library stands in front of, under both of their names: libraries of Fortran call the
  * one or the other. Handles are pointers here, whether the program's MPI has pointers or integers: an address holds
  * both, so that this library passes calls of the other family on unchanged. */
-#include "lookup.h"
+#include "library/lookup.h"
 #include "operations.h"
 
 #include <stddef.h>

@@ -9,6 +9,9 @@ static open_file *files;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 open_file *jmpi_find(const void *handle) {
+    /* Most programs have no file in the pool most of the time. */
+    if (!__atomic_load_n(&files, __ATOMIC_ACQUIRE))
+        return NULL;
     pthread_mutex_lock(&lock);
     open_file *file = files;
     while (file && file->handle != JMPI_HANDLE(MPI_File, handle))
@@ -20,7 +23,7 @@ open_file *jmpi_find(const void *handle) {
 void jmpi_add(open_file *file) {
     pthread_mutex_lock(&lock);
     file->next = files;
-    files = file;
+    __atomic_store_n(&files, file, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);
 }
 
@@ -85,7 +88,7 @@ void jmpi_view_free(file_view *view) {
 int jmpi_view_new(MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype, const char *representation,
                   file_view **out) {
     file_view *view = calloc(1, sizeof *view);
-    MPI_Count bytes;
+    MPI_Count bytes, data;
     *out = NULL;
     if (!view)
         return MPI_ERR_NO_MEM;
@@ -96,22 +99,35 @@ int jmpi_view_new(MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype file
     int error = displacement < 0 ? MPI_ERR_ARG : jmpi_real.Type_size_x(etype, &bytes);
     if (!error) {
         view->etype_bytes = (uint64_t)bytes;
-        error = jmpi_flatten(filetype, &view->flat);
+        error = jmpi_real.Type_size_x(filetype, &data);
     }
-    if (!error && (bytes <= 0 || view->flat.size % (uint64_t)bytes))
+    if (!error && (bytes <= 0 || data < 0 || data % bytes))
         error = MPI_ERR_ARG;
-    if (!error && view->flat.count && (view->flat.runs[0].offset < 0 || view->flat.extent <= 0))
-        error = MPI_ERR_TYPE;
+    if (!error)
+        view->data_bytes = (uint64_t)data;
     if (!error)
         error = jmpi_real.Type_dup(etype, &view->etype);
     if (!error)
         error = jmpi_real.Type_dup(filetype, &view->filetype);
+    if (!error) {
+        jmpi_claim_of_view(filetype, &view->claim);
+        if (view->claim.kind == CLAIM_OTHER || view->claim.is_open)
+            error = jmpi_flatten_view(view);
+    }
     if (error)
         jmpi_view_free(view);
-    else {
-        jmpi_claim_of_view(filetype, &view->claim);
+    else
         *out = view;
-    }
+    return error;
+}
+
+int jmpi_flatten_view(file_view *view) {
+    if (view->is_flat)
+        return MPI_SUCCESS;
+    int error = jmpi_flatten(view->filetype, &view->flat);
+    if (!error && view->flat.count && (view->flat.runs[0].offset < 0 || view->flat.extent <= 0))
+        error = MPI_ERR_TYPE;
+    view->is_flat = !error;
     return error;
 }
 
@@ -240,25 +256,27 @@ static int class_of(int code) {
     }
 }
 
-/* One code for each class of error, whose text is that of the last error. */
+/* One code for each class of error, whose text is that of the last error. MPICH has no texts of its predefined classes. */
 int jmpi_error(const open_file *file, int class, const char *call, const char *text) {
+    char line[MPI_MAX_ERROR_STRING];
+    int code = class;
+    snprintf(line, sizeof line, "%s of %s: %s", call, file->path, text);
+    intercept_say_once("%s", line);
+#ifdef OPEN_MPI
     enum { CODES_MAX = 64 };
     static int classes[CODES_MAX], codes[CODES_MAX], count;
-    char line[MPI_MAX_ERROR_STRING];
-    snprintf(line, sizeof line, "%s of %s: %s", call, file ? file->path : "a file", text);
-    intercept_say_once("%s", line);
     pthread_mutex_lock(&lock);
     int at = 0;
     while (at < count && classes[at] != class)
         at++;
-    if (at == count && count < CODES_MAX && !jmpi_real.Add_error_code(class, &codes[at])) {
-        classes[at] = class;
-        count++;
-    }
-    int code = at < count ? codes[at] : class;
-    if (at < count)
+    if (at == count && count < CODES_MAX && !jmpi_real.Add_error_code(class, &codes[at]))
+        classes[count++] = class;
+    if (at < count) {
+        code = codes[at];
         jmpi_real.Add_error_string(code, line);
+    }
     pthread_mutex_unlock(&lock);
+#endif
     return code;
 }
 

@@ -2,10 +2,10 @@
 #ifndef JUNCTURA_MPI_IO_FILE_H
 #define JUNCTURA_MPI_IO_FILE_H
 
-#include "claims.h"
-#include "extents.h"
-#include "flatten.h"
-#include "settings.h"
+#include "data/claims.h"
+#include "data/extents.h"
+#include "data/flatten.h"
+#include "library/settings.h"
 #include "source.h"
 
 #include <pthread.h>
@@ -13,8 +13,9 @@
 /* A view; accesses that were not carried out yet keep the view that they were made through. */
 typedef struct file_view {
     int users;
-    uint64_t displacement, etype_bytes;
-    flat_type flat;
+    uint64_t displacement, etype_bytes, data_bytes; /* of an element of the filetype */
+    bool is_flat;
+    flat_type flat; /* see jmpi_flatten_view */
     array_claim claim;
     MPI_Datatype etype, filetype; /* duplicates, for get_view */
     char representation[MPI_MAX_DATAREP_STRING + 1];
@@ -74,9 +75,11 @@ typedef struct open_file {
     uint64_t size_at_least; /* as set_size and preallocate state it, and as all ranks agreed at the last sync */
 
     /* An array that was offered with a collective write. */
-    bool has_tried, is_offered, is_late;
+    bool has_tried, is_offered, is_late, must_be_whole;
     jct_layout_t *layout;
     char type[8];
+    int dimensions;
+    uint64_t shape[JMPI_DIMENSIONS_MAX];
     file_view *offered_view; /* this rank's piece is `offered_mine` bytes of the view's data */
     uint64_t offered_from, offered_mine, offered_bytes, offered_until; /* of all ranks; as set_size cut it */
 
@@ -100,6 +103,8 @@ void jmpi_file_free(open_file *file);
 int jmpi_view_new(MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype, const char *representation,
                   file_view **out);
 void jmpi_view_free(file_view *view);
+/* Takes the filetype apart, before runs of the view are needed: arrays are exchanged without. The class of an error. */
+int jmpi_flatten_view(file_view *view);
 /* The offset in the file of a byte of the view's data. */
 uint64_t jmpi_view_offset(const file_view *view, uint64_t byte);
 
@@ -120,7 +125,7 @@ uint64_t jmpi_size_of(const open_file *file);
 /* The greatest of the numbers of all ranks. */
 int jmpi_greatest(const open_file *file, uint64_t *numbers, int count);
 
-/* An error of MPI with the text of an error of the pool; says it on standard error, too. */
+/* An error of MPI with the text of an error of the pool; prints it on standard error, too. */
 int jmpi_error_of(const open_file *file, const char *call, int code);
 /* As that, for an error that is found here. */
 int jmpi_error(const open_file *file, int class, const char *call, const char *text);

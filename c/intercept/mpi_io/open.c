@@ -105,7 +105,7 @@ static int open_base(open_file *file) {
 }
 
 /* The answer of the open, on which all ranks agree. */
-static int decide(open_file *file) {
+static int decide(open_file *file, bool *is_real) {
     int code = open_base(file);
     bool is_missing = code == JCT_NOT_FOUND || code == JCT_GONE;
     const char *text = code ? jmpi_jct.jct_error_text() : "";
@@ -114,15 +114,22 @@ static int decide(open_file *file) {
     if (error)
         return error;
     if (agreed[0] || (file->amode & MPI_MODE_RDONLY && agreed[1]))
-        return code ? jmpi_error_of(NULL, file->path, code)
-                    : jmpi_error(NULL, MPI_ERR_NO_SUCH_FILE, file->path, "another rank did not get the file");
+        return code ? jmpi_error_of(file, "MPI_File_open", code)
+                    : jmpi_error(file, MPI_ERR_NO_SUCH_FILE, "MPI_File_open", "another rank did not get the file");
     if (agreed[1] && agreed[2])
-        return jmpi_error(NULL, MPI_ERR_IO, file->path, "the file was replaced while ranks opened it: open it again");
+        return jmpi_error(file, MPI_ERR_IO, "MPI_File_open", "the file was replaced while ranks opened it: open it again");
     if (agreed[2] && file->amode & MPI_MODE_EXCL)
-        return jmpi_error(NULL, MPI_ERR_FILE_EXISTS, file->path, "the file is in the pool");
-    if (agreed[1] && !(file->amode & MPI_MODE_CREATE))
-        return jmpi_error(NULL, MPI_ERR_NO_SUCH_FILE, file->path, text);
-    return MPI_SUCCESS;
+        return jmpi_error(file, MPI_ERR_FILE_EXISTS, "MPI_File_open", "the file is in the pool");
+    if (agreed[1] && !(file->amode & MPI_MODE_CREATE)) {
+        /* The program may have begun the file by other means. */
+        uint64_t is_there = !access(file->path, F_OK);
+        error = jmpi_greatest(file, &is_there, 1);
+        if (!error && is_there)
+            *is_real = true;
+        else if (!error)
+            error = jmpi_error(file, MPI_ERR_NO_SUCH_FILE, "MPI_File_open", text);
+    }
+    return error;
 }
 
 /* Modes that files in the pool have: one of the three, and no shared pointer from the beginning. */
@@ -161,16 +168,24 @@ bool jmpi_open(void *comm, const char *name, int amode, void **handle, int *erro
     jmpi_real.Comm_rank(file->comm, &file->rank);
     jmpi_real.Comm_size(file->comm, &file->ranks);
     intercept_rank(file->rank);
-    *error = decide(file);
+    bool is_real = false;
+    *error = decide(file, &is_real);
+    if (is_real) {
+        intercept_fell_through("MPI_File_open without MPI_MODE_CREATE", file->path);
+        jmpi_file_free(file);
+        return false;
+    }
     if (!*error)
         *error = jmpi_view_new(0, MPI_BYTE, MPI_BYTE, "native", &file->view);
     if (!*error)
         *error = open_scratch(file);
     if (*error) {
         jmpi_file_free(file);
-        *error = jmpi_real.File_call_errhandler(MPI_FILE_NULL, *error) ? *error : *error;
+        jmpi_real.File_call_errhandler(MPI_FILE_NULL, *error);
         return true;
     }
+    /* What was there is read before it is replaced. */
+    file->must_be_whole = file->base && !(amode & MPI_MODE_RDONLY);
     if (amode & MPI_MODE_APPEND)
         file->position = file->base_bytes;
     jmpi_add(file);
@@ -196,7 +211,7 @@ static void report(const open_file *file) {
 
 int jmpi_close(open_file *file, void **handle) {
     int error = MPI_SUCCESS;
-    uint64_t has_changed = file->writes || file->is_late || !file->base;
+    uint64_t has_changed = file->writes || file->is_late || file->has_size || !file->base;
     if (file->has_moved) {
         error = jmpi_real.File_close(&file->real);
     } else if (!(file->amode & MPI_MODE_RDONLY)) {

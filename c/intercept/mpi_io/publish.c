@@ -47,10 +47,12 @@ static int offer_piece(open_file *file, const jct_layout_t *layout, const char *
             mine = jmpi_jct.jct_offer_piece(jmpi_pool(), layout, (uint64_t)file->rank, type, attributes, data, bytes,
                                             jmpi_offer_options());
         jmpi_jct.jct_attributes_free(attributes);
-        if (mine)
+        if (mine && mine != JCT_ALREADY_EXISTS)
             intercept_say("%s: %s", file->path, jmpi_jct.jct_error_text());
     }
-    return agree_on_code(file, mine, code);
+    int error = agree_on_code(file, mine, code);
+    file->must_be_whole = file->must_be_whole || *code == JCT_ALREADY_EXISTS;
+    return error;
 }
 
 static void report(const open_file *file, uint64_t bytes) {
@@ -75,9 +77,13 @@ static int layout_of_all(open_file *file, const array_claim *claim, uint64_t siz
         jmpi_jct.jct_layout_free(*out);
         *out = NULL;
     }
-    for (int rank = 0; *out && rank < file->ranks; rank++)
-        if (claims[rank].kind == CLAIM_PART)
-            memcpy(file->type, claims[rank].type, sizeof file->type);
+    for (int rank = 0; *out && rank < file->ranks; rank++) {
+        if (claims[rank].kind != CLAIM_PART)
+            continue;
+        memcpy(file->type, claims[rank].type, sizeof file->type);
+        memcpy(file->shape, claims[rank].part.shape, sizeof file->shape);
+        file->dimensions = claims[rank].part.dimensions;
+    }
     file->offered_bytes = whole;
     free(claims);
     return error;
@@ -91,6 +97,8 @@ static uint64_t size_besides(const open_file *file) {
 int jmpi_publish_at_once(open_file *file, const array_claim *claim, const void *data, uint64_t bytes) {
     uint64_t code = JCT_OK;
     jct_layout_t *layout;
+    if (file->must_be_whole)
+        return MPI_SUCCESS;
     int error = layout_of_all(file, claim, size_besides(file), &layout);
     if (error || !layout)
         return error;
@@ -122,9 +130,10 @@ static int publish_array(open_file *file) {
     int error = layout_of_all(file, &claim, size_besides(file), &layout);
     if (error || !layout)
         return error;
-    error = offer_piece(file, layout, file->type, one ? one->data : NULL, one ? one->bytes : 0, &code);
+    if (!file->must_be_whole)
+        error = offer_piece(file, layout, file->type, one ? one->data : NULL, one ? one->bytes : 0, &code);
     jmpi_jct.jct_layout_free(layout);
-    if (!error && code == JCT_OK) {
+    if (!error && !file->must_be_whole && code == JCT_OK) {
         file->is_offered = true;
         report(file, one ? one->bytes : 0);
     }
@@ -278,7 +287,8 @@ static int publish_boxes(open_file *file, uint64_t size) {
 static int publish_blocks(open_file *file, uint64_t size) {
     uint64_t block = (size + (uint64_t)file->ranks - 1) / (uint64_t)file->ranks;
     block = block > BLOCK_BYTES_MIN ? block : BLOCK_BYTES_MIN;
-    uint64_t first = (uint64_t)file->rank * block, bytes = first >= size ? 0 : size - first < block ? size - first : block;
+    uint64_t first = (uint64_t)file->rank * block, left = first < size ? size - first : 0;
+    uint64_t bytes = left < block ? left : block;
     unsigned char *mine = calloc((size_t)bytes + 1, 1);
     uint64_t code = JCT_OK, of_base = file->base_bytes > first ? file->base_bytes - first : 0;
     of_base = of_base < bytes ? of_base : bytes;
@@ -306,6 +316,53 @@ static int publish_blocks(open_file *file, uint64_t size) {
     return error;
 }
 
+/* One object */
+
+static int offer_whole(const open_file *file, uint64_t size, const unsigned char *data) {
+    char texts[JMPI_DIMENSIONS_MAX][24];
+    const char *shape[JMPI_DIMENSIONS_MAX];
+    jct_attributes_t *attributes = jmpi_key_of(file->folder, file->name);
+    int code = attributes ? jmpi_jct.jct_attributes_set_text(attributes, "interface", "mpi-io") : JCT_LIMIT_EXCEEDED;
+    if (!code && file->dimensions && file->offered_bytes == size) {
+        for (int d = 0; d < file->dimensions; d++) {
+            snprintf(texts[d], sizeof *texts, "%llu", (unsigned long long)file->shape[d]);
+            shape[d] = texts[d];
+        }
+        code = jmpi_jct.jct_attributes_set_text(attributes, "dtype", file->type);
+        code = code ? code : jmpi_jct.jct_attributes_set_list(attributes, "shape", shape, (size_t)file->dimensions);
+    }
+    if (!code)
+        code = jmpi_jct.jct_offer(jmpi_pool(), attributes, data, (size_t)size, jmpi_offer_options());
+    if (code)
+        intercept_say("%s: %s", file->path, jmpi_jct.jct_error_text());
+    jmpi_jct.jct_attributes_free(attributes);
+    return code;
+}
+
+/* Rank 0 offers all bytes: the pool remembers the pieces of an array for a while after it was removed, and takes no
+ * others under its name. */
+static int publish_whole(open_file *file, uint64_t size) {
+    uint64_t bytes = file->rank == 0 ? size : 0, code;
+    uint64_t of_base = file->base_bytes < bytes ? file->base_bytes : bytes;
+    unsigned char *mine = calloc((size_t)bytes + 1, 1);
+    int failed = mine ? JCT_OK : JCT_LIMIT_EXCEEDED;
+    if (!failed && of_base)
+        failed = jmpi_source_read(file->base, 0, of_base, mine);
+    int error = agree_on_code(file, failed, &code);
+    error = error ? error : code ? MPI_ERR_NO_MEM : jmpi_route(file, size, size ? size : 1, mine);
+    if (!error) {
+        failed = remove_earlier(file);
+        if (!failed && file->rank == 0)
+            failed = offer_whole(file, size, mine);
+        error = agree_on_code(file, failed, &code);
+        file->is_offered = !error && code == JCT_OK;
+        if (file->is_offered && file->rank == 0)
+            report(file, size);
+    }
+    free(mine);
+    return error;
+}
+
 /* Closing */
 
 /* An array that was written again after it was offered becomes bytes: each rank takes its piece back. */
@@ -329,7 +386,7 @@ static int take_back(open_file *file) {
         jmpi_jct.jct_attributes_free(key);
         if (mine)
             intercept_say("%s: %s", file->path, jmpi_jct.jct_error_text());
-        else if (!jmpi_append_record(&oldest->extents, &piece))
+        else if (jmpi_flatten_view(piece.view) || !jmpi_append_record(&oldest->extents, &piece))
             mine = JCT_LIMIT_EXCEEDED;
         jmpi_cut(&oldest->extents, file->offered_until);
     }
@@ -341,6 +398,8 @@ static int take_back(open_file *file) {
     if (data && !jmpi_keep(file, data))
         mine = JCT_LIMIT_EXCEEDED;
     file->is_offered = false;
+    file->must_be_whole = true;
+    file->base_bytes = 0; /* of the array itself, which is all there is */
     int error = agree_on_code(file, mine, &code);
     return error ? error : code ? MPI_ERR_IO : MPI_SUCCESS;
 }
@@ -366,9 +425,12 @@ int jmpi_publish(open_file *file) {
     if (error || agreed[0])
         return error ? error : MPI_ERR_NO_MEM;
     file->size_at_least = agreed[1];
-    error = publish_boxes(file, agreed[1]);
-    if (!error && !file->is_offered)
+    if (!file->must_be_whole)
+        error = publish_boxes(file, agreed[1]);
+    if (!error && !file->is_offered && !file->must_be_whole)
         error = publish_blocks(file, agreed[1]);
+    if (!error && file->must_be_whole)
+        error = publish_whole(file, agreed[1]);
     if (file->is_offered)
         return error;
     intercept_say_once("%s is written as a file, since the pool could not have it", file->path);
@@ -408,7 +470,8 @@ int jmpi_move_to_real(open_file *file, int amode) {
     int error = jmpi_settle_writes(file);
     uint64_t failed = (uint64_t)error;
     error = jmpi_greatest(file, &failed, 1);
-    error = error ? error : failed ? MPI_ERR_NO_MEM : jmpi_real.File_open(file->comm, file->path, amode, MPI_INFO_NULL, &real);
+    error = error ? error : failed ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+    error = error ? error : jmpi_real.File_open(file->comm, file->path, amode, MPI_INFO_NULL, &real);
     if (error)
         return error;
     int mine = file->rank == 0 && file->base_bytes ? write_base(file, real) : MPI_SUCCESS;

@@ -1,5 +1,5 @@
 #include "source.h"
-#include "settings.h"
+#include "library/settings.h"
 
 #include <pthread.h>
 #include <stdio.h>

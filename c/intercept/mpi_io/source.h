@@ -3,7 +3,7 @@
 #ifndef JUNCTURA_MPI_IO_SOURCE_H
 #define JUNCTURA_MPI_IO_SOURCE_H
 
-#include "claims.h"
+#include "data/claims.h"
 
 typedef struct object_source object_source;
 

@@ -71,6 +71,9 @@ static uint64_t end_in_view(const open_file *file) {
 
 int jmpi_seek(open_file *file, long long offset, int whence) {
     long long from = 0;
+    int error = whence == MPI_SEEK_END ? jmpi_flatten_view(file->view) : MPI_SUCCESS;
+    if (error)
+        return fail(file, error);
     if (whence == MPI_SEEK_CUR)
         from = (long long)file->position;
     else if (whence == MPI_SEEK_END)
@@ -89,8 +92,9 @@ int jmpi_get_position(open_file *file, long long *offset) {
 }
 
 int jmpi_get_byte_offset(open_file *file, long long offset, long long *bytes) {
-    if (offset < 0)
-        return fail(file, MPI_ERR_ARG);
+    int error = offset < 0 ? MPI_ERR_ARG : jmpi_flatten_view(file->view);
+    if (error)
+        return fail(file, error);
     *bytes = (long long)jmpi_view_offset(file->view, (uint64_t)offset * file->view->etype_bytes);
     return MPI_SUCCESS;
 }

@@ -2,7 +2,7 @@
 #ifndef JUNCTURA_MPI_IO_CONTENTS_H
 #define JUNCTURA_MPI_IO_CONTENTS_H
 
-#include "real.h"
+#include "../library/real.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 #include "settings.h"
-#include "../common/intercept.h"
+#include "../../common/intercept.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #include "pool.h"
-#include "../common/intercept.h"
+#include "../../common/intercept.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define JUNCTURA_MPI_IO_CLAIMS_H
 
 #include "contents.h"
-#include "pool.h"
+#include "../library/pool.h"
 
 #include <stddef.h>
 

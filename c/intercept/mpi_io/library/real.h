@@ -27,7 +27,8 @@
     X(Allgatherv) X(Alltoall) X(Isend) X(Irecv) X(Waitall) X(Type_size_x) X(Type_get_extent_x) X(Type_get_envelope) \
     X(Type_get_contents) X(Type_dup) X(Type_free) X(Status_set_elements_x) X(Status_set_cancelled) X(Grequest_start) \
     X(Grequest_complete) X(Info_create) X(Info_dup) X(Info_free) X(Add_error_code) X(Add_error_string) \
-    X(Add_error_class) X(File_open) X(File_close) X(File_set_view) X(File_write_at) X(File_set_atomicity) X(File_call_errhandler) \
+    X(Add_error_class) X(File_open) X(File_close) X(File_set_view) X(File_write_at) \
+    X(File_set_atomicity) X(File_call_errhandler) \
     X(Finalized)
 
 #define JMPI_MEMBER(name) __typeof__(&PMPI_##name) name;

@@ -1,0 +1,62 @@
+"""Calls that files in the pool do not have, and programs that mean no file in the pool."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from mpi_programs import compile_c, grid, ranks
+
+import junctura
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def test_what_is_not_intercepted_has_an_error_or_a_file(
+    family: str, made: Path, client: junctura.Pool, intercepted: dict[str, str], run: Run, tmp_path: Path
+) -> None:
+    done = run(ranks(family, 2, compile_c(family, "shared", made), "a.bytes"), intercepted)
+    assert sorted(done.stdout.splitlines()) == ["rank 0: 0 failures", "rank 1: 0 failures"]
+    assert "another representation than native" in done.stderr
+    assert "MPI_File_write_shared" in done.stderr
+    assert "use the mode `file`" in done.stderr
+    assert client.list() == []
+    assert (tmp_path / "a.bytes").stat().st_size == 8
+
+
+def test_each_process_reports(family: str, made: Path, intercepted: dict[str, str], run: Run, tmp_path: Path) -> None:
+    reports = tmp_path / "reports"
+    reports.mkdir()
+    words = ranks(family, 3, *grid(family, "c", made), "write", "a.array", "plain.dat")
+    run(words, intercepted, JUNCTURA_INTERCEPT_REPORT=str(reports))
+    said = [json.loads(each.read_text()) for each in reports.glob("*.json")]
+    assert sorted(one["rank"] for one in said) == [0, 1, 2]
+    rows = [row for one in said for row in one["files"]]
+    assert {(row["path"], row["mode"]) for row in rows} == {(str(tmp_path / "a.array"), "array")}
+    assert sum(row["offered_bytes"] for row in rows) == 60 * 48 * 8
+
+
+def test_a_program_without_rules_is_unchanged(
+    family: str, made: Path, environment: dict[str, str], preload: str, run: Run, tmp_path: Path
+) -> None:
+    words = ranks(family, 2, *grid(family, "c", made), "write", "a.array")
+    plain = {**environment, "LD_PRELOAD": preload}
+    assert "junctura" not in run(words, plain).stderr
+    assert (tmp_path / "a.array").stat().st_size == 60 * 48 * 8
+    # Neither does a program without MPI notice the library.
+    assert run(["/bin/echo", "hello"], {**plain, "JUNCTURA_MPI_IO": "*=array"}).stdout == "hello\n"
+
+
+def test_an_array_that_is_written_again_becomes_bytes(
+    family: str, made: Path, client: junctura.Pool, intercepted: dict[str, str], run: Run, tmp_path: Path
+) -> None:
+    done = run(ranks(family, 2, compile_c(family, "again", made), "a.array"), intercepted)
+    assert "was written again after its array was offered" in done.stderr
+    wanted = np.arange(48, dtype="i4")
+    wanted[3] = -1
+    held = client.demand_array(name="a.array", space=str(tmp_path), timeout=10)
+    assert held.tobytes() == wanted.tobytes()
+    assert list(tmp_path.iterdir()) == []
