@@ -22,7 +22,7 @@ export PATH = $(VENV)/bin:$(CARGO_TARGET_DIR)/$(PROFILE):$(PATH_BEFORE)
 # Parts of the house; what is not built yet is left out.
 CLI := $(wildcard crates/junctura-cli/Cargo.toml)
 PYTHON_CRATE := $(wildcard crates/junctura-python/Cargo.toml)
-BENCHES := handover subscriptions pairs list bundles spill stuck hostile hostile_turns network python_speed python_store store store_scale store_packing store_commits store_load arrays products_transforms products_packing products products_wall products_files fields workflow simulations meshes
+BENCHES := handover subscriptions pairs list looking bundles spill stuck hostile hostile_turns network python_speed python_store store store_scale store_packing store_commits store_load arrays products_transforms products_packing products products_wall products_files fields workflow simulations meshes intercept
 SCRIPTS := $(shell find .ci c tools fuzz tests benches examples -type f \( -name '*.sh' -o -path .ci/run \) -not -path '*/target/*' 2>/dev/null)
 # Each folder is type-checked by itself, since scripts of different folders may share names; in tests types are optional.
 TYPED := $(if $(PYTHON_CRATE),$(wildcard python/junctura) $(patsubst %/,%/*.py,$(sort $(dir $(wildcard examples/*/*.py examples/story/*/*.py benches/*.py tools/*.py fortran/*.py crates/junctura-load/src/*/*.py)))))
@@ -40,7 +40,7 @@ setup: ## install what a build uses and is missing: a C compiler, crates, a smal
 	@tools/setup.sh build
 
 .PHONY: setup-dev
-setup-dev: ## install what tests, linters, documentation and benchmarks use: Slurm, Chromium, 1.9 GiB of Python packages
+setup-dev: ## install what tests, linters, documentation and benchmarks use: Slurm, Chromium, 2.5 GiB of Python packages
 	@tools/setup.sh dev
 
 .PHONY: servers
@@ -120,6 +120,7 @@ lint: setup-dev ## formatters, clippy, types, shell scripts, architecture
 build-ci: ## what tests run: all of it in the profile `ci`, and the Python package from it in .venv
 	@mkdir -p $(CARGO_TARGET_DIR)/ci
 	@cargo build --profile ci --workspace --all-targets --message-format=json-render-diagnostics >$(CARGO_TARGET_DIR)/ci/built.json
+	@tools/build_intercept.sh $(CARGO_TARGET_DIR)/ci strict
 	@$(PY) tools/develop.py ci
 
 .PHONY: reference

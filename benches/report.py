@@ -21,6 +21,7 @@ ORDER = (
     "bundles",
     "spill",
     "list",
+    "looking",
     "stuck",
     "hostile",
     "hostile_each",

@@ -121,6 +121,7 @@ module junctura
     procedure :: open => pool_open
     procedure :: close => pool_close
     procedure :: sync => pool_sync
+    procedure :: note => pool_note
     procedure :: counters => pool_counters
     procedure :: url => pool_url
     procedure :: descriptor => pool_descriptor
@@ -639,6 +640,12 @@ module junctura
       type(c_ptr), value :: pool
       real(c_double), value :: timeout
       integer(c_int) :: c_jct_pool_sync
+    end function
+    function c_jct_pool_note(pool, text) bind(C, name='jct_pool_note')
+      import
+      type(c_ptr), value :: pool
+      character(kind=c_char), intent(in) :: text(*)
+      integer(c_int) :: c_jct_pool_note
     end function
     function c_jct_pool_stat(pool, json) bind(C, name='jct_pool_stat')
       import
@@ -1483,6 +1490,16 @@ contains
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
     call conclude(c_jct_pool_sync(self%handle, seconds(timeout)), stat, errmsg)
+  end subroutine
+
+  !> States what this client works on, for people who look at the pool: 'step=36, of=240'. At most 1,024 bytes. The last
+  !! note counts, and at most one is sent in a second; an empty text removes it. Does not block. Errors: JCT_INVALID_ARGUMENT.
+  subroutine pool_note(self, text, stat, errmsg)
+    class(pool_t), intent(in) :: self
+    character(len=*), intent(in) :: text
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    call conclude(c_jct_pool_note(self%handle, c_text(text)), stat, errmsg)
   end subroutine
 
   !> Returns the counters of the server as a JSON text; empty where the call fails. Blocks for one round trip.

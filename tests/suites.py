@@ -114,6 +114,7 @@ SUITES = [
     of_processes("grib", *PYTEST, "tests/grib"),
     of_processes("meshes", *PYTEST, "tests/meshes"),
     of_processes("c", *PYTEST, "tests/c"),
+    of_processes("intercept", *PYTEST, "tests/intercept"),
     of_processes("catalyst", *PYTEST, "tests/catalyst"),
     of_processes("mistakes", *PYTEST, "tests/mistakes"),
     of_processes("fortran", *PYTEST, "tests/fortran"),

@@ -24,6 +24,7 @@ if [ $# -eq 3 ]; then
 else
     ln -sf libjunctura.so.0 "$prefix/lib/libjunctura.so"
 fi
+tools/build_intercept.sh "$prefix/lib"
 install -m 644 c/include/junctura.h c/include/junctura.hpp "$prefix/include"
 install -m 644 fortran/junctura.f90 "$prefix/share/junctura/junctura.f90"
 fill c/install/junctura.pc.in >"$prefix/lib/pkgconfig/junctura.pc"

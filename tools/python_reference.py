@@ -56,10 +56,10 @@ ALIASES = {
 }
 DATA = {"junctura.__version__": "The version of the package."}
 # The public modules.
-PUBLIC = ("", ".aio", ".dask", ".errors", ".products", ".remap")
+PUBLIC = ("", ".aio", ".dask", ".errors", ".mesh", ".products", ".remap")
 # Modules of others in annotations, and names that stubs and sources import from them.
 EXTERNAL = re.compile(
-    r"(asyncio|builtins|collections\.abc|dask|datetime|decimal|distributed|io|numpy|os|pandas|pathlib|pyarrow|xarray|Image)\.\w"
+    r"(asyncio|builtins|collections\.abc|dask|datetime|decimal|distributed|io|numpy|os|pandas|pathlib|pyvista|pyarrow|xarray|Image)\.\w"
 )
 IMPORTED = {"ArrayLike", "Buffer", "DTypeLike", "NDArray", "Path", "TracebackType"}
 NAPOLEON: Any = Config(

@@ -165,6 +165,8 @@ OPTIONAL=(
     "shellcheck shellcheck"
     "slurmctld slurmctld slurmd slurm-client munge"
     "cdo cdo"
+    "ncks nco"
+    "nf-config libnetcdff-dev libnetcdf-dev netcdf-bin libnetcdf-mpi-dev"
     "valgrind valgrind"
     "clang++ clang"
     "gfortran gfortran"
@@ -173,6 +175,7 @@ OPTIONAL=(
     "mpicc.mpich mpich libmpich-dev"
     "abidiff abigail-tools"
     "chromium chromium"
+    "eglinfo mesa-utils libegl1 libegl-mesa0 libgl1-mesa-dri" # pictures of meshes without a display
     "prometheus prometheus"
 )
 

@@ -251,6 +251,11 @@ void jct_pool_close(jct_pool_t *pool);
 // Errors: JCT_TIMEOUT.
 int jct_pool_sync(const jct_pool_t *pool, double timeout);
 
+// States what this client works on, for people who look at the pool: `junctura top` shows it, for example
+// "step=36, of=240". At most 1,024 bytes without control characters. The last note counts, and at most one
+// is sent in a second; an empty text removes it. Does not block. Errors: JCT_INVALID_ARGUMENT.
+int jct_pool_note(const jct_pool_t *pool, const char *text);
+
 // Returns the counters of the server as a JSON text. Free it with jct_free. Blocks for one round trip.
 int jct_pool_stat(const jct_pool_t *pool, char **json);
 

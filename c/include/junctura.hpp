@@ -579,6 +579,8 @@ public:
     void close() noexcept { handle_.reset(); }
     /* Returns when every earlier call is in effect. As jct_pool_sync. */
     void sync(double timeout = forever) const { detail::check(jct_pool_sync(get(), timeout)); }
+    /* States what this client works on, for people who look at the pool: "step=36, of=240". As jct_pool_note. */
+    void note(const std::string &text) const { detail::check(jct_pool_note(get(), text.c_str())); }
     /* Returns the counters of the server as a JSON text. Blocks for one round trip. As jct_pool_stat. */
     std::string stat() const {
         char *json;

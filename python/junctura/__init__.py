@@ -98,7 +98,7 @@ from junctura.errors import (
 )
 
 if TYPE_CHECKING:
-    from junctura import aio, dask, remap
+    from junctura import aio, dask, mesh, remap
     from junctura._array.exchange import Exchange
     from junctura._store.compare import Comparison, compare
     from junctura._store.tables import to_arrow, to_pandas
@@ -177,6 +177,7 @@ __all__ = [
     "aio",
     "compare",
     "dask",
+    "mesh",
     "remap",
     "to_arrow",
     "to_pandas",
@@ -189,6 +190,7 @@ _LATER: dict[str, tuple[str, str | None]] = {
     "aio": ("junctura.aio", None),
     "compare": ("junctura._store.compare", "compare"),
     "dask": ("junctura.dask", None),
+    "mesh": ("junctura.mesh", None),
     "remap": ("junctura.remap", None),
     "to_arrow": ("junctura._store.tables", "to_arrow"),
     "to_pandas": ("junctura._store.tables", "to_pandas"),

@@ -32,6 +32,7 @@ PRINTING = [
     ["wait-for", "name=one", "--json"],
     ["cp", "unix:test", "unix:other", "name=one", "--verbose"],
     ["metrics"],
+    ["top", "--once", "--delay", "100ms"],
     ["pool", "health"],
     ["pool", "wanted", "--schema", "free", "name=kept"],
     ["pool", "bundle", "open", "a"],
@@ -96,7 +97,7 @@ PRINTING = [
 ]
 
 # The board is memory of the server's machine.
-HERE_ONLY = {("metrics",)}
+HERE_ONLY = {("metrics",), ("top",)}
 
 # These work once.
 ONCE_IN = {"pool": ("stop", "group", "retract", "bundle", "withdraw"), "store": ("create",)}
@@ -132,8 +133,8 @@ def name_of(command: list[str]) -> tuple[str, ...]:
 
 def test_a_reader_that_has_gone_is_no_failure_of_any_command(shell: Shell, tmp_path: Path) -> None:
     # `import` prints what others keep, and needs their packages.
-    # `config` prints what a wheel has.
-    silent = {("pool", "serve"), ("store", "import"), ("config",)}
+    # `config` prints what a wheel has. `with` prints nothing on standard output: its program does.
+    silent = {("pool", "serve"), ("store", "import"), ("config",), ("with",)}
     assert set(parts()) - silent == {name_of(line) for line in PRINTING if line[0][0] != "-"} - {("pool", "groups")}
     (tmp_path / "one").write_text("one")
     secrets = tmp_path / "secrets"

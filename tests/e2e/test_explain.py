@@ -157,8 +157,8 @@ def test_an_object_stays_in_memory_while_a_client_holds_it(served: Shell, join: 
         "  retention  until it is withdrawn\n"
         "  owed       for TIME to requirement archive: owed 1 object, 7 B; no client reads it; "
         "1 delivered and not released; no release for TIME\n"
-        "  held       model (pid N), through requirement archive\n"
-        "  held       reader (pid N)\n"
+        "  held       model (pid N), through requirement archive, for TIME\n"
+        "  held       reader (pid N), for TIME\n"
     )
     assert because(served, A) == ("visible", ["retention", "owed", "held"])
     held.release()
@@ -207,7 +207,8 @@ def test_an_object_was_withdrawn(served: Shell, join: Open) -> None:
     model = join("model")
     model.offer(b"payload", name="a")
     model.withdraw(A)
-    assert explain(served, "--key", A) == "{space=default}{}{name=a}   version I.1\n  gone       withdrawn, TIME ago\n"
+    expected = "{space=default}{}{name=a}   version I.1\n  gone       withdrawn by model, TIME ago\n"
+    assert explain(served, "--key", A) == expected
     assert because(served, A) == ("gone", [])
 
 

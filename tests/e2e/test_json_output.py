@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -111,6 +112,19 @@ def test_reasons(shell: Shell, file: Path) -> None:
         assert says(shell, "explain", "explain", "--waiting")[0]["waits"]
     shell.run("pool", "withdraw", key, "--force")
     assert says(shell, "explain", "explain", "--key", key)[0]["objects"][0]["state"] == "gone"
+
+
+@pytest.mark.skipif("JUNCTURA_TEST_DETOUR" in os.environ, reason="a board is memory of the server's machine")
+def test_a_look_at_the_board(shell: Shell) -> None:
+    shell.run("pool", "require", "name=kept", "--name", "keeper")
+    shell.run("put", "-", "--schema", "free", "--set", "name=kept", stdin=b"1")
+    with junctura.Pool(f"unix:{shell.folder}/junctura/test.sock") as pool, pool.begin_demand("name=never"):
+        pool.note("waits")
+        pool.sync()
+        document = says(shell, "top", "top", "--once", "--delay", "0.1")[0]
+        tables = ("components", "requirements", "clients", "datasets", "waits")
+        assert all(document[table] for table in tables)
+        assert "clients" not in says(shell, "top", "top", "--once", "--delay", "0.1", "--screen", "waits")[0]
 
 
 def test_copies(shell: Shell, file: Path) -> None:

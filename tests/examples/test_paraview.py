@@ -14,7 +14,7 @@ from vtkmodules.vtkFiltersGeometry import vtkCompositeDataGeometryFilter
 import junctura
 from junctura.mesh import MeshBlock, MeshField, MeshPoints, MeshStep, PoolMeshWriter
 
-PLUGIN = Path(__file__).parents[2] / "examples/16_paraview/junctura_reader.py"
+PLUGIN = Path(__file__).parents[2] / "examples/17_paraview/junctura_reader.py"
 
 
 def reader_class() -> Any:

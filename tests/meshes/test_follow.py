@@ -16,7 +16,9 @@ from random_meshes import one_block, random_mesh, with_fields
 
 import junctura
 from junctura.mesh import MeshBlock, MeshField, MeshPoints, MeshStep, PoolMeshWriter, follow
-from junctura.mesh._pictures import PictureFiles, PicturePainter, PictureStyle
+from junctura.mesh._pictures import PictureFiles, PicturePainter, PictureStyle, has_egl
+
+draws = pytest.mark.skipif(not has_egl(), reason="libEGL.so.1 is not here")
 
 
 def cube(step: int, values: np.ndarray | None = None) -> MeshStep:
@@ -63,6 +65,21 @@ def test_a_follow_has_one_mesh(pool: junctura.Pool) -> None:
         list(follow(pool, until_live=True))
 
 
+def test_steps_that_were_removed_are_reported(pool: junctura.Pool) -> None:
+    writer = PoolMeshWriter(pool, "a")
+    for step in range(1, 301):
+        writer.write(cube(step))
+    with follow(pool, "case=a") as steps:
+        assert next(steps).step == 1
+        pool.withdraw_all("part=fields, step=20/to/300", force=True)
+        writer.write(cube(301))
+        found = [next(steps).step]
+        while found[-1] != 301:
+            found.append(next(steps).step)
+        assert len(steps.missed) + steps.missed_others + len(found) + 1 == 301
+        assert not steps.missed & set(found)
+
+
 def test_what_steps_share_must_be_there(pool: junctura.Pool) -> None:
     PoolMeshWriter(pool, "a").write(cube(1))
     pool.withdraw_all("part=mesh")
@@ -70,6 +87,7 @@ def test_what_steps_share_must_be_there(pool: junctura.Pool) -> None:
         list(follow(pool, "case=a", until_live=True))
 
 
+@draws
 def test_pictures(tmp_path: Path) -> None:
     files = PictureFiles(tmp_path / "pic-%04d.png")
     with PicturePainter(PictureStyle("heat", size=(320, 240), limits=(0, 4))) as painter:
@@ -97,6 +115,7 @@ def no_such_field() -> MeshStep:
     return replace(mesh, fields=(replace(mesh.fields[0], name="heated"),))
 
 
+@draws
 def test_pictures_of_vectors_and_blocks() -> None:
     mesh = with_fields(1, one_block(4, "tet10"))[0]
     with PicturePainter(PictureStyle("velocity", size=(100, 80), direction="xy", with_edges=True)) as painter:
@@ -112,6 +131,7 @@ def test_patterns(pattern: str) -> None:
         PictureFiles(pattern)
 
 
+@draws
 def test_a_viewer_that_is_killed_resumes_and_the_simulation_does_not_notice(
     served: junctura.Pool, tmp_path: Path
 ) -> None:
@@ -140,6 +160,7 @@ def test_a_viewer_that_is_killed_resumes_and_the_simulation_does_not_notice(
     assert not list(tmp_path.glob(".*partial"))
 
 
+@draws
 def test_a_viewer_ends_with_its_pool(tmp_path: Path) -> None:
     with junctura.Pool(f"unix:{tmp_path}/pool.sock", start=True, schema="mesh") as pool:
         PoolMeshWriter(pool, "a").write(cube(1))
@@ -164,3 +185,10 @@ def test_a_mesh_that_is_offered_again_is_drawn_again(pool: junctura.Pool, tmp_pa
     with follow(pool, "case=a", until_live=True) as steps:
         next(steps)
         assert not files.has(1, steps.version)
+
+
+def test_without_a_library_that_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.setattr("junctura.mesh._pictures.has_egl", lambda: False)
+    with pytest.raises(junctura.Unsupported, match=r"apt-get install libegl1"):
+        PicturePainter(PictureStyle("heat"))

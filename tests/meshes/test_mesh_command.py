@@ -16,6 +16,7 @@ from random_meshes import one_block, random_mesh, with_fields
 
 import junctura
 from junctura.mesh import create, read
+from junctura.mesh._ends import MeshPlace
 
 ROOT = Path(__file__).parents[2]
 
@@ -146,9 +147,28 @@ def test_what_a_file_cannot_have_is_reported(tmp_path: Path) -> None:
 
 def test_a_copy_that_fails_leaves_the_file(tmp_path: Path) -> None:
     (tmp_path / "old.exo").write_bytes(b"old")
-    copy(with_fields(1, random_mesh(1, with_mixed=True)), create(tmp_path / "mixed.cgns"))
-    done = mesh("copy", tmp_path / "mixed.cgns", tmp_path / "old.exo")
+    first, second = with_fields(1, one_block(7, "hex"), 1)[0], with_fields(1, one_block(7, "tet"), 1)[0]
+    junctura.Store.create(tmp_path / "store", schema="mesh")
+    copy([first, replace(second, step=2)], create(f"file://{tmp_path}/store?case=a"))
+    done = mesh("copy", f"file://{tmp_path}/store?case=a", tmp_path / "old.exo")
     assert done.returncode == 1
-    assert "an Exodus block has one shape" in done.stderr
+    assert "the mesh changes at step 2" in done.stderr
     assert (tmp_path / "old.exo").read_bytes() == b"old"
     assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("text", "url", "selector"),
+    [
+        ("a.exo", "a.exo", ""),
+        ("odd?case=1.exo", "odd?case=1.exo", ""),
+        ("unix:model", "unix:model", ""),
+        ("unix:model?case=a", "unix:model", "case=a"),
+        ("unix:/run/p.sock?case=a&channel=b", "unix:/run/p.sock", "case=a, channel=b"),
+        ("tcp://h:1?case=a%2Bb&step=1/to/3", "tcp://h:1", "case=a+b, step=1/to/3"),
+        ("s3://b/p?endpoint=https://h&case=a&region=x", "s3://b/p?endpoint=https://h&region=x", "case=a"),
+    ],
+)
+def test_places(text: str, url: str, selector: str) -> None:
+    place = MeshPlace.parse(text)
+    assert (place.url, place.selector) == (url, selector)

@@ -205,3 +205,41 @@ def test_golden_bytes() -> None:
     head += b'{"type":"i4","count":1,"offset":208}]}'
     start = b"JMESH\0\0\1" + len(head).to_bytes(8, "little") + head
     assert payload == start.ljust(192, b"\0") + np.array([1.0, 2.0]).tobytes() + np.array([7], "<i4").tobytes()
+
+
+def domain(value: float) -> dict[str, Any]:
+    return {
+        "coordsets": {"coords": {"type": "uniform", "dims": {"i": np.array([3])}, "origin": {"x": np.array([value])}}},
+        "topologies": {f"mesh{value:.0f}": {"type": "uniform", "coordset": "coords"}},
+        "fields": {"p": {"association": "vertex", "topology": f"mesh{value:.0f}", "values": np.full(3, value)}},
+        "adjsets": {"adjset": {"association": "vertex"}},
+    }
+
+
+def test_domains_are_one_mesh() -> None:
+    mesh = MeshTrees().mesh({"a": domain(0), "b": domain(1)}, 3, 0.5)
+    # Names that only one domain has stay.
+    assert list(mesh.points) == ["coords@a", "coords@b"]
+    assert [(name, block.points) for name, block in mesh.blocks.items()] == [
+        ("mesh0", "coords@a"),
+        ("mesh1", "coords@b"),
+    ]
+    assert [(one.name, one.on) for one in mesh.fields] == [("p", "coords@a"), ("p", "coords@b")]
+    assert mesh.points["coords@b"].axes[0].tolist() == [1.0, 2.0, 3.0]
+    assert mesh.notes == ("a/adjsets", "b/adjsets")
+    assert MeshTrees().mesh([domain(0), domain(1)], 0, None).points.keys() == {"coords@0", "coords@1"}
+
+
+def test_offsets_and_numbers_of_shapes_of_others() -> None:
+    elements = {
+        "shape": "mixed",
+        "connectivity": np.array([9, 0, 1, 2, 9, 9, 0, 1, 2, 3]),
+        "sizes": np.array([4, 3]),
+        "offsets": np.array([6, 1]),
+        "shapes": np.array([40, 30]),
+        "shape_map": {"tri": np.array([30]), "quad": np.array([40])},
+    }
+    tree = {**MESH, "topologies": {"t": {**MESH["topologies"]["t"], "elements": elements}}}
+    block = MeshTrees().mesh(tree, 0, None).blocks["t"]
+    assert block.connectivity.tolist() == [0, 1, 2, 3, 0, 1, 2]
+    assert block.of_kinds.tolist() == [9, 5]

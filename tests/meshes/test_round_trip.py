@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from mesh_files import copy, differences, real_files
-from random_meshes import random_mesh, with_fields
+from random_meshes import one_block, random_mesh, with_fields
 
 import junctura
 from junctura.mesh import MeshStep, PoolMeshReader, PoolMeshWriter, create, read
@@ -77,6 +79,28 @@ def test_ranks_are_complete_together(pool: junctura.Pool) -> None:
     assert set(mesh.blocks) == names
     assert {one.on for one in mesh.fields if one.name == "velocity"} == {"nodes@0", "nodes@1"}
     mesh.check()
+
+
+def test_only_the_elements_change(pool: junctura.Pool) -> None:
+    """Steps with other elements on the same points, and with other points under the same elements."""
+    first = with_fields(1, one_block(7, "hex"), 1)[0]
+    block = first.blocks["only"]
+    turned = replace(block, connectivity=np.roll(block.connectivity.reshape(-1, 8), 1, axis=0).ravel())
+    axes = first.points["nodes"].axes
+    moved = replace(first.points["nodes"], axes=(axes[0] + 1, *axes[1:]))
+    series = [
+        first,
+        replace(first, step=2, blocks={"only": turned}),
+        replace(first, step=3),
+        replace(first, step=4, points={"nodes": moved}),
+        replace(first, step=5, title="another title"),
+    ]
+    copy(series, PoolMeshWriter(pool, "a"))
+    assert differences(series, PoolMeshReader(pool, "case=a")) == []
+    meshes = list(PoolMeshReader(pool, "case=a"))
+    assert [mesh.title for mesh in meshes] == ["", "", "", "", "another title"]
+    # The third has the elements of the first, whose object is there.
+    assert [entry["step"] for entry in pool.list("part=mesh", order_by="step")] == [1, 2, 4, 5]
 
 
 def test_a_mesh_that_changes(pool: junctura.Pool, tmp_path: Path) -> None:

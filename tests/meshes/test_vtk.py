@@ -110,6 +110,48 @@ def test_exodus_files(tmp_path: Path, seed: int) -> None:
         ) == 1 + len(mesh_axes(series[1]))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_mixed_blocks_are_split_in_exodus_files(tmp_path: Path, seed: int) -> None:
+    series = with_fields(seed, random_mesh(seed, with_mixed=True))
+    whole = series[1]
+    copy(series, create(tmp_path / "a.exo"))
+    theirs, _ = vtk_readers.exodus(tmp_path / "a.exo", 1)
+    name = next(name for name, block in whole.blocks.items() if block.shape == "mixed")
+    parts = [f"{name}_{shape}" for shape in ("tet", "hex20", "wedge15", "hex")]
+    assert set(theirs) == {*whole.blocks, *parts} - {name}
+    mine = MeshViews().blocks(whole)[name]
+    assert sum(vtk_readers.volume(theirs[part]) for part in parts) == pytest.approx(vtk_readers.volume(mine))
+    # Each element has its value, wherever it is now: a value belongs to the places of the corners.
+    expected = by_place(mine, next(one.values[""] for one in whole.fields if (one.name, one.on) == ("p", name)))
+    found = [by_place(theirs[part], vtk_readers.values(theirs[part].GetCellData())["p"]) for part in parts]
+    assert set().union(*found) == expected
+    with read(tmp_path / "a.exo") as copies:
+        again = next(iter(copies))
+    old, new = whole.sets["some sides"], again.sets["some sides"]
+    assert old.sides is not None
+    assert new.sides is not None
+    assert np.array_equal(old.sides, new.sides)
+    assert elements_at(whole, old.indices) == elements_at(again, new.indices)
+
+
+def by_place(grid: Any, data: np.ndarray) -> set[Any]:
+    here = vtk_readers.coordinates(grid)
+    return {
+        (here[list(points)].tobytes(), float(value))
+        for (_, points), value in zip(vtk_readers.cells(grid), data, strict=True)
+    }
+
+
+def elements_at(mesh: MeshStep, indices: np.ndarray) -> list[bytes]:
+    """Returns the points of elements that are counted through all blocks."""
+    rows = [
+        block.connectivity[first:last].astype(np.int64).tobytes()
+        for block in mesh.blocks.values()
+        for first, last in zip(block.offsets[:-1], block.offsets[1:], strict=True)
+    ]
+    return [rows[index] for index in indices]
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_cgns_files(tmp_path: Path, seed: int) -> None:
     # VTK's reader knows no pyramid13, and makes cells of points and lines.

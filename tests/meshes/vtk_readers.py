@@ -32,8 +32,8 @@ def exodus(path: Path, step: int) -> tuple[dict[str, Any], list[float]]:
     reader = vtkExodusIIReader()
     reader.SetFileName(str(path))
     reader.UpdateInformation()
-    reader.SetApplyDisplacements(0)
-    reader.SetSqueezePoints(0)
+    reader.SetApplyDisplacements(False)
+    reader.SetSqueezePoints(False)
     for kind in (vtkExodusIIReader.NODAL, vtkExodusIIReader.ELEM_BLOCK):
         for index in range(reader.GetNumberOfObjectArrays(kind)):
             reader.SetObjectArrayStatus(kind, index, 1)

@@ -150,7 +150,7 @@ def test_a_schema_describes_itself() -> None:
     again = junctura.Schema.from_yaml(schema.to_yaml())
     assert again == schema
     assert hash(again) == hash(schema)
-    assert set(junctura.Schema.BUILTIN_NAMES) == {"mars", "record", "rowcol", "mesh", "free"}
+    assert set(junctura.Schema.BUILTIN_NAMES) == {"mars", "record", "rowcol", "mesh", "netcdf", "free"}
 
 
 def test_a_key_reads_back_typed() -> None:

@@ -6,7 +6,8 @@ a variable or a background server of one is there for the next; what still runs 
 a program of its own, as a reader would paste it. A block of a compiled language is a file, which its first line names
 (``/* hello.c */``, ``! hello.f90``); a block of the shell compiles it, with what ``make install-c`` installs. A block
 behind the comment ``<!-- not run: why -->`` is left out. A page with the comment ``<!-- continues: PAGE -->`` is run
-after that page beside it, in the same folder and session. The first block that fails ends its page and is named with
+after that page beside it, in the same folder and session. A page with ``<!-- needs: PROGRAM -->`` is left out where
+that program is not installed. The first block that fails ends its page and is named with
 its line. ``rust`` blocks of the guide are tested by ``cargo test --doc``; ``text`` is what something prints. A block in
 any other language would be run by nobody, and is an error.
 """
@@ -26,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMPILED = ("c", "cpp", "fortran")
 RUN = ("sh", "python", *COMPILED)
 TESTED_ELSEWHERE = ("rust", "text")
+NEEDED = re.compile(r"^<!-- needs: (\S+) -->$", re.M)
 CONTINUES = re.compile(r"^<!-- continues: (?P<page>\S+) -->$", re.M)
 FILE = re.compile(r"(?:/\* (?P<c>\w+\.(?:c|cpp)) \*/|! (?P<fortran>\w+\.f90))$", re.M)
 # Open MPI refuses root, and more ranks than cores.
@@ -123,9 +125,13 @@ def execute(pages: list[Path]) -> tuple[int, int]:
     found = [block for page in pages for block in blocks(page)]
     if not found:
         return 0, 0
-    if any(block.language == "fortran" for block in found) and shutil.which("gfortran") is None:
-        print(f"left out: {pages[-1].name}: gfortran is not installed: tools/setup.sh dev")
-        return 0, 0
+    needed = {"gfortran"} if any(block.language == "fortran" for block in found) else set()
+    for page in pages:
+        needed |= set(NEEDED.findall(page.read_text()))
+    for program in sorted(needed):
+        if shutil.which(program) is None:
+            print(f"left out: {pages[-1].name}: {program} is not installed: tools/setup.sh dev")
+            return 0, 0
     with tempfile.TemporaryDirectory(prefix="tour-") as folder:
         scratch = Path(folder)
         here = scratch / "here"

@@ -22,6 +22,7 @@ import junctura.aio
 import junctura.dask
 import junctura.errors
 import junctura.products
+import junctura.mesh
 import junctura.remap
 from junctura._progress import status_of_error
 
@@ -107,7 +108,7 @@ def documented(site: Path) -> set[str]:
 def test_every_public_name_is_in_the_python_reference(site: Path) -> None:
     names = documented(site)
     assert {f"junctura.{name}" for name in dir(junctura)} <= names
-    for module in (junctura.aio, junctura.dask, junctura.products, junctura.remap):
+    for module in (junctura.aio, junctura.dask, junctura.mesh, junctura.products, junctura.remap):
         assert {f"{module.__name__}.{name}" for name in module.__all__} <= names
 
 

@@ -9,7 +9,7 @@ pub const VERSION: u64 = 1;
 
 /// Bytes of the whole board, a multiple of a page.
 pub const BOARD_BYTES: u64 = BOARD_WORDS as u64 * 8;
-pub(crate) const BOARD_WORDS: usize = EDGES_AT + COMPONENTS_MAX * COMPONENTS_MAX * EDGE_WORDS;
+pub(crate) const BOARD_WORDS: usize = (NOTES_AT + NOTES_MAX * NOTE_WORDS).next_multiple_of(512);
 
 /// Buckets of a histogram.
 pub const HISTOGRAM_BUCKETS: usize = 256;
@@ -22,18 +22,23 @@ pub const DATASETS_MAX: usize = 256;
 /// Components, the last place for all others.
 pub const COMPONENTS_MAX: usize = 128;
 
+/// Clients whose notes are listed.
+pub const NOTES_MAX: usize = 1024;
+
 /// Bytes of a client's or a component's name; a longer one is cut.
 pub const NAME_BYTES: usize = 64;
 /// Bytes of the name of a client's host, likewise.
 pub const HOST_BYTES: usize = 32;
 /// Bytes of the name of a client's transport, likewise.
 pub const TRANSPORT_BYTES: usize = 16;
-/// Bytes of a requirement's or a dataset's name, likewise.
+/// Bytes of a requirement's or a dataset's name, and of a client's note, likewise.
 pub const LONG_NAME_BYTES: usize = 128;
 
 pub(crate) const COUNTERS_AT: usize = 512;
-pub(crate) const COUNTERS_MAX: usize = 256;
-pub(crate) const HISTOGRAMS_AT: usize = COUNTERS_AT + COUNTERS_MAX;
+pub(crate) const COUNTERS_MAX: usize = 192;
+pub(crate) const ERRORS_AT: usize = COUNTERS_AT + COUNTERS_MAX;
+pub(crate) const ERRORS_MAX: usize = 64;
+pub(crate) const HISTOGRAMS_AT: usize = ERRORS_AT + ERRORS_MAX;
 pub(crate) const HISTOGRAM_WORDS: usize = HISTOGRAM_BUCKETS + 1;
 pub(crate) const HISTOGRAMS_MAX: usize = 12;
 pub(crate) const CLIENTS_AT: usize = 4096;
@@ -46,6 +51,8 @@ pub(crate) const COMPONENTS_AT: usize = DATASETS_AT + DATASETS_MAX * DATASET_WOR
 pub(crate) const COMPONENT_WORDS: usize = 24;
 pub(crate) const EDGES_AT: usize = COMPONENTS_AT + COMPONENTS_MAX * COMPONENT_WORDS;
 pub(crate) const EDGE_WORDS: usize = 2;
+pub(crate) const NOTES_AT: usize = EDGES_AT + COMPONENTS_MAX * COMPONENTS_MAX * EDGE_WORDS;
+pub(crate) const NOTE_WORDS: usize = 17;
 
 const _: () = assert!(HISTOGRAMS_AT + HISTOGRAMS_MAX * HISTOGRAM_WORDS <= CLIENTS_AT);
 const _: () = assert!(BOARD_BYTES.is_multiple_of(4096));
@@ -70,6 +77,7 @@ pub(crate) mod head {
     pub(crate) const COMPONENTS: usize = 14;
     pub(crate) const CLIENTS_UNLISTED: usize = 15;
     pub(crate) const REQUIREMENTS_UNLISTED: usize = 16;
+    pub(crate) const NOTES: usize = 17;
 }
 
 /// The state of a server.
@@ -274,6 +282,12 @@ numbered! {
         ObjectSize = "object_size_bytes",
         /// Nanoseconds of the turns of the deciding thread.
         TurnTime = "turn_ns",
+        /// Nanoseconds from the time that an object is visible to each of its deliveries.
+        DeliveryDelay = "delivery_delay_ns",
+        /// Nanoseconds from a delivery to its release.
+        HoldTime = "hold_ns",
+        /// Nanoseconds that offers and leases waited for memory, of those that got it.
+        MemoryWait = "memory_wait_ns",
     }
 }
 

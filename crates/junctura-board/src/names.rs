@@ -13,6 +13,8 @@ pub struct NameTable<K, C> {
     places: HashMap<K, u16>,
     names: Vec<String>,
     counts: Vec<C>,
+    /// The key that was asked for last, with its place.
+    last: Option<(K, u16)>,
     limit: usize,
 }
 
@@ -24,13 +26,19 @@ impl<K: Eq + Hash, C: Default> NameTable<K, C> {
             places: HashMap::new(),
             names: Vec::new(),
             counts: Vec::new(),
+            last: None,
             limit,
         }
     }
 
     /// Returns the place of a name, which `name` gives where the key is new.
     pub fn place(&mut self, key: K, name: impl FnOnce() -> String) -> u16 {
+        match &self.last {
+            Some((last, place)) if *last == key => return *place,
+            _ => {}
+        }
         if let Some(&place) = self.places.get(&key) {
+            self.last = Some((key, place));
             return place;
         }
         let others = self.limit - 1;

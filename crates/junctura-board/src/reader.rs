@@ -5,9 +5,9 @@ use junctura_model::{Code, Error, Result};
 
 use crate::layout::{
     BOARD_WORDS, BoardCounter, BoardHistogram, BoardState, CLIENT_WORDS, CLIENTS_AT, CLIENTS_MAX, COMPONENT_WORDS,
-    COMPONENTS_AT, COMPONENTS_MAX, DATASET_WORDS, DATASETS_AT, DATASETS_MAX, EDGE_WORDS, EDGES_AT, HISTOGRAM_BUCKETS,
-    HOST_BYTES, LONG_NAME_BYTES, MAGIC, NAME_BYTES, REQUIREMENT_WORDS, REQUIREMENTS_AT, REQUIREMENTS_MAX,
-    TRANSPORT_BYTES, VERSION, head,
+    COMPONENTS_AT, COMPONENTS_MAX, DATASET_WORDS, DATASETS_AT, DATASETS_MAX, EDGE_WORDS, EDGES_AT, ERRORS_AT,
+    ERRORS_MAX, HISTOGRAM_BUCKETS, HOST_BYTES, LONG_NAME_BYTES, MAGIC, NAME_BYTES, NOTE_WORDS, NOTES_AT, NOTES_MAX,
+    REQUIREMENT_WORDS, REQUIREMENTS_AT, REQUIREMENTS_MAX, TRANSPORT_BYTES, VERSION, head,
 };
 use crate::snapshot::{
     BoardClient, BoardComponent, BoardDataset, BoardEdge, BoardHead, BoardHistogramSnapshot, BoardRequirement,
@@ -89,12 +89,24 @@ impl<W: ReadableWords> BoardReader<W> {
         let clients = 0..count(head::CLIENTS, CLIENTS_MAX);
         let mut clients: Vec<_> = clients.map(|place| self.client(place)).collect();
         clients.sort_unstable_by_key(|client| client.client);
+        for place in 0..count(head::NOTES, NOTES_MAX) {
+            let at = NOTES_AT + place * NOTE_WORDS;
+            let number = self.words.load(at) as u32;
+            if let Ok(place) = clients.binary_search_by_key(&number, |client| client.client) {
+                clients[place].note = self.text(at + 1, LONG_NAME_BYTES);
+            }
+        }
         BoardSnapshot {
             head: self.head(),
             is_consistent,
             counters: BoardCounter::ALL
                 .iter()
                 .map(|counter| self.words.load(counter.word()))
+                .collect(),
+            errors: Code::ALL
+                .iter()
+                .filter(|code| usize::from(code.number()) < ERRORS_MAX)
+                .map(|&code| (code, self.words.load(ERRORS_AT + usize::from(code.number()))))
                 .collect(),
             histograms: BoardHistogram::ALL.iter().map(|&one| self.histogram(one)).collect(),
             clients,
@@ -136,6 +148,7 @@ impl<W: ReadableWords> BoardReader<W> {
             transport: self.text(at + 14, TRANSPORT_BYTES),
             name: self.text(at + 16, NAME_BYTES),
             host: self.text(at + 24, HOST_BYTES),
+            note: String::new(),
         }
     }
 

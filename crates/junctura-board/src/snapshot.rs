@@ -1,5 +1,6 @@
 //! A copy of a board: the numbers of one moment.
 
+use junctura_model::Code;
 use serde::{Serialize, Serializer};
 
 use crate::fold::component_group;
@@ -62,6 +63,8 @@ pub struct BoardClient<S = String> {
     pub name: S,
     /// The machine it runs on.
     pub host: S,
+    /// Its note about its work; empty for none.
+    pub note: S,
 }
 
 /// A requirement with a name on a board.
@@ -182,6 +185,9 @@ pub struct BoardSnapshot {
     /// By the places of [`BoardCounter`].
     #[serde(serialize_with = "by_counter")]
     pub(crate) counters: Vec<u64>,
+    /// Failed requests by their code, for each code.
+    #[serde(serialize_with = "by_code")]
+    pub errors: Vec<(Code, u64)>,
     /// By the places of [`BoardHistogram`].
     #[serde(serialize_with = "by_histogram")]
     pub(crate) histograms: Vec<BoardHistogramSnapshot>,
@@ -223,6 +229,10 @@ impl BoardSnapshot {
 
 fn by_counter<S: Serializer>(counters: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(BoardCounter::ALL.iter().map(|one| one.name()).zip(counters))
+}
+
+fn by_code<S: Serializer>(errors: &[(Code, u64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(errors.iter().map(|(code, count)| (code.name(), count)))
 }
 
 fn by_histogram<S: Serializer>(histograms: &[BoardHistogramSnapshot], serializer: S) -> Result<S::Ok, S::Error> {

@@ -3,9 +3,9 @@
 use crate::histogram::HistogramCounts;
 use crate::layout::{
     BOARD_BYTES, BoardCounter, BoardHistogram, BoardState, CLIENT_WORDS, CLIENTS_AT, CLIENTS_MAX, COMPONENT_WORDS,
-    COMPONENTS_AT, COMPONENTS_MAX, DATASET_WORDS, DATASETS_AT, DATASETS_MAX, EDGE_WORDS, EDGES_AT, HISTOGRAM_BUCKETS,
-    HOST_BYTES, LONG_NAME_BYTES, MAGIC, NAME_BYTES, REQUIREMENT_WORDS, REQUIREMENTS_AT, REQUIREMENTS_MAX,
-    TRANSPORT_BYTES, VERSION, head,
+    COMPONENTS_AT, COMPONENTS_MAX, DATASET_WORDS, DATASETS_AT, DATASETS_MAX, EDGE_WORDS, EDGES_AT, ERRORS_AT,
+    ERRORS_MAX, HISTOGRAM_BUCKETS, HOST_BYTES, LONG_NAME_BYTES, MAGIC, NAME_BYTES, NOTE_WORDS, NOTES_AT, NOTES_MAX,
+    REQUIREMENT_WORDS, REQUIREMENTS_AT, REQUIREMENTS_MAX, TRANSPORT_BYTES, VERSION, head,
 };
 use crate::snapshot::{BoardClient, BoardComponent, BoardDataset, BoardRequirement};
 use crate::words::WritableWords;
@@ -63,6 +63,7 @@ impl<W: WritableWords> BoardWriter<W> {
         let mut edit = BoardEdit {
             words: &mut self.words,
             clients: 0,
+            notes: 0,
             requirements: 0,
             unlisted: [0; 2],
         };
@@ -84,6 +85,7 @@ impl<W: WritableWords> BoardWriter<W> {
 pub struct BoardEdit<'a, W> {
     words: &'a mut W,
     clients: usize,
+    notes: usize,
     requirements: usize,
     /// Clients and requirements without a place.
     unlisted: [u64; 2],
@@ -93,6 +95,13 @@ impl<W: WritableWords> BoardEdit<'_, W> {
     /// Writes a counter.
     pub fn counter(&mut self, counter: BoardCounter, value: u64) {
         self.words.store(counter.word(), value);
+    }
+
+    /// Writes how many requests failed with the code of this number.
+    pub fn errors(&mut self, code: u16, count: u64) {
+        if usize::from(code) < ERRORS_MAX {
+            self.words.store(ERRORS_AT + usize::from(code), count);
+        }
     }
 
     /// Writes a histogram.
@@ -128,6 +137,12 @@ impl<W: WritableWords> BoardEdit<'_, W> {
         self.text(at + 14, client.transport, TRANSPORT_BYTES);
         self.text(at + 16, client.name, NAME_BYTES);
         self.text(at + 24, client.host, HOST_BYTES);
+        if !client.note.is_empty() && self.notes < NOTES_MAX {
+            let at = NOTES_AT + self.notes * NOTE_WORDS;
+            self.notes += 1;
+            self.numbers(at, &[u64::from(client.client)]);
+            self.text(at + 1, client.note, LONG_NAME_BYTES);
+        }
     }
 
     /// Writes the next named requirement.
@@ -206,6 +221,7 @@ impl<W: WritableWords> BoardEdit<'_, W> {
 
     fn finish(self) {
         self.words.store(head::CLIENTS, self.clients as u64);
+        self.words.store(head::NOTES, self.notes as u64);
         self.words.store(head::REQUIREMENTS, self.requirements as u64);
         self.words.store(head::CLIENTS_UNLISTED, self.unlisted[0]);
         self.words.store(head::REQUIREMENTS_UNLISTED, self.unlisted[1]);

@@ -38,6 +38,7 @@ fn client() -> BoardClient<&'static str> {
         transport: "memory",
         name: "member-17",
         host: "node7",
+        note: "step=36, of=240",
     }
 }
 
@@ -98,6 +99,7 @@ fn board() -> Vec<u64> {
         for (place, &counter) in BoardCounter::ALL.iter().enumerate() {
             edit.counter(counter, 1000 + place as u64);
         }
+        edit.errors(9, 61);
         edit.histogram(BoardHistogram::ObjectSize, &sizes);
         edit.client(&client());
         edit.requirement(&requirement());

@@ -19,6 +19,7 @@ fn write(board: &mut BoardWriter<WrittenWords>, moment: u64) {
                 client: number as u32,
                 offered: moment,
                 name: name.as_str(),
+                note: name.as_str(),
                 ..BoardClient::default()
             });
         }
@@ -122,7 +123,7 @@ proptest! {
         }
         let client = BoardClient {
             client: 1, offered: numbers[0], delivered: numbers[1], held: numbers[2], backlog_bytes: numbers[3],
-            name: name.as_str(), ..BoardClient::default()
+            name: name.as_str(), note: name.as_str(), ..BoardClient::default()
         };
         board.publish(|edit| {
             edit.client(&client);
@@ -133,6 +134,7 @@ proptest! {
         prop_assert_eq!([read.offered, read.delivered, read.held, read.backlog_bytes], numbers);
         let zero = name.find('\0').unwrap_or(name.len());
         prop_assert!(name[..zero].starts_with(&read.name) && read.name.len() + 4 > name[..zero].len().min(64));
+        prop_assert!(name[..zero].starts_with(&read.note) && read.note.len() + 4 > name[..zero].len().min(128));
         prop_assert_eq!(copy.histogram(BoardHistogram::ObjectSize).count(), values.len() as u64);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use junctura::{Pool, PoolBuilder, PoolDescriptor, Result, Schema};
 
-use crate::call::argument::{c_text, given_text, invalid, place, timeout as read_timeout};
+use crate::call::argument::{c_text, given_text, invalid, place, text as read_text, timeout as read_timeout};
 use crate::call::error::{guarded, guarded_or};
 use crate::call::handle::{self, OpaqueType};
 use crate::call::options::OptionWords;
@@ -211,6 +211,18 @@ pub unsafe extern "C" fn jct_pool_close(pool: *mut PoolHandle) {
 pub unsafe extern "C" fn jct_pool_sync(pool: *const PoolHandle, timeout: f64) -> c_int {
     // SAFETY: the caller guarantees the arguments.
     guarded(|| unsafe { of(pool) }?.sync(read_timeout(timeout)?))
+}
+
+/// States what this client works on, for people who look at the pool: `junctura top` shows it, for example
+/// "step=36, of=240". At most 1,024 bytes without control characters. The last note counts, and at most one
+/// is sent in a second; an empty text removes it. Does not block. Errors: JCT_INVALID_ARGUMENT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jct_pool_note(pool: *const PoolHandle, text: *const c_char) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller guarantees the arguments.
+        let (pool, text) = unsafe { (of(pool)?, read_text("text", text)?) };
+        pool.note(text)
+    })
 }
 
 /// Returns the counters of the server as a JSON text. Free it with jct_free. Blocks for one round trip.

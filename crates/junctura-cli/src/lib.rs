@@ -22,9 +22,11 @@ mod run;
 mod store;
 mod timeline;
 mod today;
+mod top;
 mod url;
 mod usage;
 mod weights;
+mod with;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -53,9 +55,11 @@ enum TopCommand {
     Cp(pool::cp::CpArguments),
     Pool(pool::PoolCommandArguments),
     Store(store::StoreCommandArguments),
+    Top(Box<top::TopArguments>),
     Metrics(metrics::MetricsArguments),
     Explain(pool::explain::ExplainArguments),
     Run(run::RunArguments),
+    With(with::WithArguments),
     Timeline(timeline::TimelineArguments),
     Mesh(mesh::MeshCommandArguments),
     View(mesh::ViewArguments),
@@ -74,8 +78,8 @@ enum TopCommand {
 /// The commands in the order of `junctura --help`, by task.
 const TASKS: [(&str, &[&str]); 6] = [
     ("Objects", &["put", "get", "ls", "watch", "wait-for", "cp"]),
-    ("Pools and stores", &["pool", "store", "explain", "metrics"]),
-    ("Workflows and products", &["run", "timeline"]),
+    ("Pools and stores", &["pool", "store", "top", "explain", "metrics"]),
+    ("Workflows and products", &["run", "with", "timeline"]),
     ("Meshes", &["mesh", "view"]),
     ("Schemas and arrays", &["schema", "layout", "weights"]),
     (
@@ -111,7 +115,12 @@ pub fn run<T: Into<OsString> + Clone>(program: &ProgramWords, arguments: impl In
             return told.exit_code() as u8;
         }
     };
-    exit::status(junctura_terminal::output::quietly(perform(command, program)))
+    let mut status = 0;
+    let outcome = perform(command, program).map(|of_program| status = of_program);
+    match junctura_terminal::output::quietly(outcome) {
+        Ok(()) => status,
+        failed => exit::status(failed),
+    }
 }
 
 /// Returns the whole command line, with the exit statuses in the help of every part.
@@ -166,8 +175,9 @@ fn shown() -> clap::Command {
     without_hidden(&all, bare)
 }
 
-fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<()> {
-    match command {
+/// Performs a command and returns its exit status where it succeeds.
+fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<u8> {
+    let done = match command {
         TopCommand::Put(arguments) => pool::put::run(&arguments),
         TopCommand::Get(arguments) => pool::get::run(&arguments),
         TopCommand::Ls(arguments) => pool::ls::run(&arguments),
@@ -176,9 +186,11 @@ fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<()> 
         TopCommand::Cp(arguments) => pool::cp::run(&arguments),
         TopCommand::Pool(arguments) => pool::run(&arguments),
         TopCommand::Store(arguments) => store::run(&arguments, program),
+        TopCommand::Top(arguments) => top::run(&arguments, program),
         TopCommand::Metrics(arguments) => metrics::run(&arguments),
         TopCommand::Explain(arguments) => pool::explain::run(&arguments),
         TopCommand::Run(arguments) => run::run(&arguments, program),
+        TopCommand::With(arguments) => return with::run(&arguments, program),
         TopCommand::Timeline(arguments) => timeline::run(&arguments, program),
         TopCommand::Mesh(arguments) => mesh::run(&arguments, program),
         TopCommand::View(arguments) => mesh::view(&arguments, program),
@@ -192,7 +204,8 @@ fn perform(command: TopCommand, program: &ProgramWords) -> junctura::Result<()> 
         TopCommand::Load(arguments) => junctura_load::run(&arguments, program),
         TopCommand::Completions(arguments) => admin::completions::run(&arguments),
         TopCommand::Man(arguments) => admin::manual::run(&arguments),
-    }
+    };
+    done.map(|()| 0)
 }
 
 #[cfg(test)]

@@ -445,6 +445,32 @@ pub struct ForgetRequest<'a> {
     pub target: TargetBody<'a>,
 }
 
+/// What a client works on, for people who look at the pool.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct NoteRequest<'a> {
+    /// The text, which replaces the last one; empty: none. At most [`NoteRequest::BYTES_MAX`], without control characters.
+    #[n(0)]
+    pub text: Cow<'a, str>,
+}
+
+impl NoteRequest<'_> {
+    /// The largest length of a note in bytes.
+    pub const BYTES_MAX: usize = 1024;
+
+    /// Returns why a text is no note; `None`: it is one.
+    #[must_use]
+    pub fn refusal(text: &str) -> Option<&'static str> {
+        if text.len() > Self::BYTES_MAX {
+            Some("it has more than 1,024 bytes")
+        } else if text.contains(char::is_control) {
+            Some("it has a control character")
+        } else {
+            None
+        }
+    }
+}
+
 /// Which events a subscription asks for; a bit set.
 pub mod events {
     /// An object became visible.

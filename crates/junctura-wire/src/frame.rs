@@ -197,6 +197,8 @@ kinds! {
     Keepers = 35,
     /// Asks for the page of shared memory on which the server writes its numbers.
     Board = 36,
+    /// States what the client works on.
+    Note = 37,
 
     /// The answer to `Hello`.
     Welcome = 64,

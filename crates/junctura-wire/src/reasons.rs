@@ -304,6 +304,9 @@ pub struct ExplainedObject {
     /// The time since it was removed.
     #[n(20)]
     pub gone_ms: Option<u64>,
+    /// The component of the client that withdrew it: its name, in which each number is `*`.
+    #[n(21)]
+    pub withdrawn_by: Option<String>,
 }
 
 /// What the retention of an object waits for.
@@ -337,6 +340,9 @@ pub struct ObjectHolder {
     /// It has released the object, and still reads the payload.
     #[n(2)]
     pub is_released: bool,
+    /// The time since the delivery; `None`: from a server of an earlier version.
+    #[n(3)]
+    pub held_ms: Option<u64>,
 }
 
 /// A requirement that is owed an object.

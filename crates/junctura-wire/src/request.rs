@@ -7,8 +7,8 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::body::{
     ArchivedBody, BundleRequest, BundlesRequest, ConsumerNames, DemandRequest, DrainRequest, FollowRequest,
-    ForgetRequest, Hello, LeaseRequest, ListRequest, PackBody, RequireRequest, RetractRequest, SubscribeRequest,
-    TargetBody, WantedRequest, WithdrawRequest,
+    ForgetRequest, Hello, LeaseRequest, ListRequest, NoteRequest, PackBody, RequireRequest, RetractRequest,
+    SubscribeRequest, TargetBody, WantedRequest, WithdrawRequest,
 };
 use crate::fixed::{self, OfferHead, ReleasedHolding};
 use crate::frame::{FrameHeader, FrameKind, HEADER_BYTES, WireFrame};
@@ -105,6 +105,8 @@ pub enum Request<'a> {
     Explain(ExplainRequest<'a>),
     /// Asks what keeps memory.
     Keepers(KeepersRequest),
+    /// See [`NoteRequest`].
+    Note(NoteRequest<'a>),
 }
 
 impl<'a> Request<'a> {
@@ -163,6 +165,7 @@ impl<'a> Request<'a> {
             FrameKind::Waits => Self::Waits(cbor(kind, body)?),
             FrameKind::Explain => Self::Explain(cbor(kind, body)?),
             FrameKind::Keepers => Self::Keepers(cbor(kind, body)?),
+            FrameKind::Note => Self::Note(cbor(kind, body)?),
             _ => return Err(broken(kind, "not a request")),
         })
     }
@@ -241,6 +244,7 @@ impl<'a> Request<'a> {
             Self::Waits(_) => FrameKind::Waits,
             Self::Explain(_) => FrameKind::Explain,
             Self::Keepers(_) => FrameKind::Keepers,
+            Self::Note(_) => FrameKind::Note,
         }
     }
 
@@ -294,6 +298,7 @@ impl<'a> Request<'a> {
             Self::Waits(body) => put(body, out),
             Self::Explain(body) => put(body, out),
             Self::Keepers(body) => put(body, out),
+            Self::Note(body) => put(body, out),
         });
     }
 }

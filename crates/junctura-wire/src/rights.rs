@@ -175,6 +175,7 @@ pub fn needed(kind: FrameKind) -> NeededRight {
         | FrameKind::Return
         | FrameKind::Stop
         | FrameKind::Sync
+        | FrameKind::Note
         // The kinds of a server.
         | FrameKind::Welcome
         | FrameKind::Failed

@@ -23,7 +23,7 @@ use crate::connection::address::lacks_feature;
 use crate::connection::address::open_upstream;
 use crate::connection::address::{PoolAddress, RemoteSettings};
 use crate::connection::handshake::ClientIntroduction;
-use crate::pool::Pool;
+use crate::pool::{Pool, open_pool};
 #[cfg(feature = "embedded")]
 use crate::start::start;
 
@@ -633,13 +633,13 @@ impl PoolBuilder {
             {
                 let embedded = Server::start_embedded(self.server.options(&me.schemas))?;
                 let address = embedded.address().clone();
-                return Pool::open(PoolAddress::Here(address), me, store, &Arc::new(Some(embedded)));
+                return open_pool(PoolAddress::Here(address), me, store, &Arc::new(Some(embedded)));
             }
             #[cfg(not(feature = "embedded"))]
             return Err(lacks_feature("pool in this process", "embedded"));
         };
         let place = PoolAddress::read(&url, &self.remote)?;
-        let open = || Pool::open(place.clone(), me.clone(), store, &Arc::new(None));
+        let open = || open_pool(place.clone(), me.clone(), store, &Arc::new(None));
         #[cfg(feature = "embedded")]
         if let (true, PoolAddress::Here(address)) = (self.start, &place) {
             return match open() {

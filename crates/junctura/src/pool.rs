@@ -11,6 +11,7 @@ use crate::connection::PoolConnection;
 use crate::connection::address::PoolAddress;
 use crate::connection::after_fork::ProcessConnection;
 use crate::connection::handshake::{ClientIntroduction, Home, connect};
+use crate::connection::note::state_note;
 use crate::pending::Pending;
 use crate::pool_board::PoolBoard;
 use crate::store_fallback::StoreReader;
@@ -134,30 +135,6 @@ impl Pool {
         PoolBuilder::new()
     }
 
-    pub(crate) fn open(
-        place: PoolAddress,
-        introduction: ClientIntroduction,
-        store: Option<&str>,
-        home: &Arc<Home>,
-    ) -> Result<Pool> {
-        let connection = Arc::new(connect(&place, &introduction, home)?);
-        let open = |url| StoreReader::open(url, &connection.greeting.schemas).map(Arc::new);
-        let depot = store.map(open).transpose()?;
-        connection.put_before(depot.as_ref());
-        let url = place.to_string();
-        Ok(Pool {
-            shared: Arc::new(SharedPool {
-                place,
-                url,
-                introduction,
-                depot,
-                arrays: OpenArrays::default(),
-                plans: PlanCache::default(),
-                connection: ProcessConnection::new(connection),
-            }),
-        })
-    }
-
     /// Opens another connection to the same server over the same route, for a thread that must not share a connection.
     /// The new client has neither the interrupt hook nor the store behind the pool. It keeps an embedded server
     /// running, as this client does.
@@ -170,7 +147,7 @@ impl Pool {
             ..shared.introduction.clone()
         };
         let home = self.connection()?.home();
-        Self::open(shared.place.clone(), introduction, None, &home)
+        open_pool(shared.place.clone(), introduction, None, &home)
     }
 
     /// Returns the URL that other processes, including children, pass to [`Pool::connect`].
@@ -314,6 +291,28 @@ impl Pool {
         PoolBoard::begin(&self.connection()?)
     }
 
+    /// States what this client works on, for people who look at the pool: `junctura top`, `stat` and the board show it. The last note
+    /// counts; at most one is sent in a second, so a program can state each of its steps. An empty text removes the note. Does
+    /// not block, and has no answer.
+    ///
+    /// ```
+    /// # use junctura::Pool;
+    /// # fn main() -> junctura::Result<()> {
+    /// # let pool = Pool::builder().schema("free").open()?;
+    /// pool.note("step=36, of=240")?;
+    /// pool.sync(None)?;
+    /// assert!(pool.stat()?.contains("step=36, of=240"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a text of more than 1,024 bytes or with a control character; `Disconnected` or `Closed` if the
+    /// connection has ended.
+    pub fn note(&self, text: impl AsRef<str>) -> Result<()> {
+        state_note(&self.connection()?, text.as_ref())
+    }
+
     /// Sends buffered releases and pipelined offers now. Blocks while the socket is full, but does not wait for
     /// answers.
     ///
@@ -416,6 +415,31 @@ impl Pool {
             Ok(connection)
         })
     }
+}
+
+/// Connects to the pool at a place.
+pub(crate) fn open_pool(
+    place: PoolAddress,
+    introduction: ClientIntroduction,
+    store: Option<&str>,
+    home: &Arc<Home>,
+) -> Result<Pool> {
+    let connection = Arc::new(connect(&place, &introduction, home)?);
+    let open = |url| StoreReader::open(url, &connection.greeting.schemas).map(Arc::new);
+    let depot = store.map(open).transpose()?;
+    connection.put_before(depot.as_ref());
+    let url = place.to_string();
+    Ok(Pool {
+        shared: Arc::new(SharedPool {
+            place,
+            url,
+            introduction,
+            depot,
+            arrays: OpenArrays::default(),
+            plans: PlanCache::default(),
+            connection: ProcessConnection::new(connection),
+        }),
+    })
 }
 
 /// Clones of one pool are equal. Two pools that were opened separately differ: they are two clients.

@@ -1,12 +1,16 @@
 //! The board of a pool's server, as clients on its machine see it.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::{self, File};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use junctura_board::{BoardHead, BoardReader, BoardSnapshot};
+use junctura_board::{BOARD_BYTES, BoardHead, BoardReader, BoardSnapshot};
 use junctura_memory::SharedWords;
-use junctura_model::Result;
+use junctura_model::{Code, Error, Result};
+use junctura_transport::{Carrier, ServerAddress, UnixCarrier};
 use junctura_wire::Request;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -49,6 +53,38 @@ impl PoolBoard {
         )
     }
 
+    /// Returns the board of the server at a Unix socket without a request, among the descriptors of the server's process: for a
+    /// server that does not answer. A server has a board after the first request for it. Does not block.
+    ///
+    /// ```
+    /// # use junctura::{Code, PoolBoard};
+    /// let error = PoolBoard::of_silent_server("unix:@no-server-listens-here").unwrap_err();
+    /// assert_eq!(error.code(), Code::Unavailable);
+    /// ```
+    ///
+    /// # Errors
+    /// `Unavailable` if no server listens there; `NotFound` if it has no board, if its process serves several pools, or if this
+    /// process may not inspect it;
+    /// `InvalidArgument` if the URL is not that of a Unix socket.
+    pub fn of_silent_server(url: &str) -> Result<Self> {
+        let carrier = UnixCarrier::connect(&url.parse::<ServerAddress>()?)?;
+        let not_found = |cause: &str| Error::new(Code::NotFound, format!("board of {url}"), cause);
+        let hidden = "the process of the server is not visible to this process";
+        let pid = carrier.peer().pid.ok_or_else(|| not_found(hidden))?;
+        let entries = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|_| not_found(hidden))?;
+        let boards = entries.flatten().filter_map(|entry| board_at(&entry.path(), pid));
+        let boards: BTreeMap<u64, BoardReader> = boards.map(|board| (board.head().incarnation, board)).collect();
+        if boards.len() > 1 {
+            return Err(not_found(
+                "its process serves several pools, which only a server that answers distinguishes",
+            ));
+        }
+        let board = boards.into_values().next();
+        board
+            .map(Self::from)
+            .ok_or_else(|| not_found("the server has not made one"))
+    }
+
     /// Copies the board: numbers of one moment, at most 20 ms old while the server is busy.
     #[must_use]
     pub fn snapshot(&self) -> BoardSnapshot {
@@ -81,4 +117,18 @@ impl fmt::Debug for PoolBoard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PoolBoard(of process {})", self.head().pid)
     }
+}
+
+/// Maps the descriptor of another process, if it is the board that this process writes.
+fn board_at(descriptor: &Path, pid: u32) -> Option<BoardReader> {
+    let target = fs::read_link(descriptor).ok()?;
+    if !target.to_str()?.starts_with("/memfd:junctura") {
+        return None;
+    }
+    let file = File::open(descriptor).ok()?;
+    if file.metadata().ok()?.len() != BOARD_BYTES {
+        return None;
+    }
+    let board = BoardReader::of(SharedWords::map(file.into(), BOARD_BYTES).ok()?).ok()?;
+    (board.head().pid == pid).then_some(board)
 }

@@ -144,6 +144,43 @@ fn clients_and_components_come_and_go() {
 }
 
 #[test]
+fn the_last_note_is_on_the_board() {
+    let Some((pool, board)) = with_board() else { return };
+    for step in 0..50 {
+        pool.note(format!("step={step}, of=50")).unwrap();
+    }
+    while board.snapshot().clients[0].note != "step=49, of=50" {
+        std::hint::spin_loop();
+    }
+    let long = "x".repeat(1024);
+    pool.note(&long).unwrap();
+    while board.snapshot().clients[0].note != long[..128] {
+        std::hint::spin_loop();
+    }
+    assert!(pool.stat().unwrap().contains(&long));
+    for wrong in ["x".repeat(1025), "a\nb".to_owned()] {
+        assert_eq!(pool.note(wrong).unwrap_err().code(), Code::InvalidArgument);
+    }
+}
+
+#[test]
+fn delays_holds_and_errors_are_counted() {
+    let Some((pool, _)) = with_board() else { return };
+    offer(&pool, "a", 10);
+    drop(pool.demand("name=a", None).unwrap());
+    pool.sync(None).unwrap();
+    assert!(pool.offer([("name", "a")], b"again").is_err());
+    let board = now(&pool);
+    for histogram in [BoardHistogram::DeliveryDelay, BoardHistogram::HoldTime] {
+        assert_eq!(board.histogram(histogram).count(), 1, "{histogram:?}");
+    }
+    assert_eq!(board.histogram(BoardHistogram::MemoryWait).count(), 0);
+    let failed: Vec<_> = board.errors.iter().filter(|(_, count)| *count > 0).collect();
+    assert_eq!(failed, [&(Code::AlreadyExists, 1)]);
+    assert_eq!(board.counter(BoardCounter::Failed), 1);
+}
+
+#[test]
 fn a_server_that_rests_turns_and_one_that_has_ended_says_so() {
     let Some((pool, board)) = with_board() else { return };
     let turns = board.head().turns;

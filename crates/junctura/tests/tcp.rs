@@ -54,6 +54,9 @@ fn a_board_stays_on_the_servers_machine() {
     assert_eq!(refused.code(), Code::Unsupported, "{refused}");
     assert!(refused.cause().contains("`stat`"), "{refused}");
     assert!(far.stat().unwrap().contains("\"totals\""), "the connection goes on");
+    far.note("step=1").unwrap();
+    far.sync(None).unwrap();
+    assert!(far.stat().unwrap().contains("\"note\":\"step=1\""));
 }
 
 #[test]

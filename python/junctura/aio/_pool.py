@@ -206,6 +206,10 @@ class Pool(ArrayVerbs):
         """Maps the board of the server: its numbers on a page of shared memory. Reading it needs no round trip."""
         return await self._board.answer(self.blocking._begin_board())
 
+    def note(self, text: str = "", /, **values: object) -> None:
+        """States what this client works on, as `junctura.Pool.note`. Does not wait."""
+        self.blocking.note(text, **values)
+
     async def waits(self, *, limit: int = 1000) -> builtins.list[dict[str, Any]]:
         """The requests of all clients that wait, and why, as `junctura.Pool.waits`."""
         return await self._board.answer(self.blocking._begin_waits(limit))

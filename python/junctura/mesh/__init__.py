@@ -10,6 +10,20 @@
 A `MeshStep` has points, blocks of elements, sets, and the fields of one step, as NumPy arrays. Meshes from a pool are
 read-only views of shared memory. Exodus files need netCDF4, CGNS files h5py, and pictures PyVista:
 ``pip install 'junctura[mesh]'``.
+
+Examples
+--------
+>>> points = {"nodes": junctura.mesh.MeshPoints((numpy.arange(3.0), numpy.zeros(3)))}
+>>> blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", numpy.array([0, 1, 1, 2]))}
+>>> heat = junctura.mesh.MeshField("heat", "element", "rod", {"": numpy.array([300.0, 310.0])})
+>>> writer = junctura.mesh.create(folder / "rod.cgns")
+>>> writer.write(junctura.mesh.MeshStep(points, blocks, fields=(heat,), step=1, time=0.5))
+>>> writer.close()
+>>> with junctura.mesh.read(folder / "rod.cgns") as series:
+...     for mesh in series:
+...         print(mesh.time, mesh.fields[0].values[""])
+0.5 [300. 310.]
+
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import signal
 import sys
@@ -207,10 +208,11 @@ def _view(given: argparse.Namespace) -> int:
     files = PictureFiles(given.out)
     screen = Screen(given.quiet)
     drawn = kept = 0
+    url = given.pool or os.environ.get("JUNCTURA_POOL") or "unix:default"
     # A batch system ends a job by this signal: no half picture is left.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with ExitStack() as stack:
-        pool = stack.enter_context(Pool(given.pool or None, name=given.name or "junctura view"))
+        pool = stack.enter_context(Pool(url, name=given.name or os.environ.get("JUNCTURA_NAME") or "junctura view"))
         painter = stack.enter_context(PicturePainter(style))
         steps = stack.enter_context(follow(pool, ", ".join(given.selector), until_live=given.now))
         try:
@@ -234,7 +236,9 @@ def _view(given: argparse.Namespace) -> int:
             return _INTERRUPTED
     screen.draw([])
     present = f"; {kept} were there" if kept else ""
-    screen.say(f"{counted(drawn, 'picture')} of {given.field}{present}")
+    missed = len(steps.missed) + steps.missed_others
+    lost = f"; {counted(missed, 'step')} had left the pool" if missed else ""
+    screen.say(f"{counted(drawn, 'picture')} of {given.field}{present}{lost}")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from junctura._native import Gap, Pool
@@ -19,6 +20,10 @@ class MeshFollow:
     ----------
     version
         Identifies the objects of the step that was received last, among all steps of all incarnations of the pool.
+    missed
+        Numbers of the steps that were removed before they were received.
+    missed_others
+        Number of objects that were removed likewise, and whose step is unknown.
 
     """
 
@@ -31,6 +36,8 @@ class MeshFollow:
         self._series: tuple[Any, Any] | None = None
         self._parts: dict[int, dict[int, Any]] = {}
         self.version = ""
+        self.missed: set[int] = set()
+        self.missed_others = 0
 
     def __iter__(self) -> MeshFollow:
         return self
@@ -77,13 +84,19 @@ class MeshFollow:
             if arrived is None:
                 return None
             if isinstance(arrived, Gap):
-                # Steps that were removed before they were read: parts of these never become complete.
-                self._parts.clear()
+                self._leave_out(arrived)
                 continue
             parts = self._with(arrived)
             if parts is not None:
                 self.version = "+".join(str(part.version) for part in parts)
                 return self._assembly.mesh([(part.attributes, part) for part in parts])
+
+    def _leave_out(self, gap: Gap) -> None:
+        """Forgets steps of which a part was removed before it was read: they never become complete."""
+        for item in gap.items:
+            self.missed.add(int(item["step"]))
+            self._parts.pop(int(item["step"]), None)
+        self.missed_others += gap.unnamed
 
     def _with(self, arrived: Any) -> list[Any] | None:
         """Takes one more object, and returns those of its step if it is the last."""
@@ -109,7 +122,7 @@ def follow(
     Parameters
     ----------
     pool
-        The pool, or its URL; default: ``$JUNCTURA_POOL``.
+        The pool, or its URL; default: ``$JUNCTURA_POOL``, else ``unix:default``.
     selector
         Of one channel of one case: ``case=wing, channel=fluid``.
     only_new
@@ -129,5 +142,5 @@ def follow(
     [0.0, 0.5, 1.0]
 
     """
-    opened = pool if isinstance(pool, Pool) else Pool(pool)
+    opened = pool if isinstance(pool, Pool) else Pool(pool or os.environ.get("JUNCTURA_POOL") or "unix:default")
     return MeshFollow(opened, selector, only_new=only_new, until_live=until_live)

@@ -115,7 +115,7 @@ class PoolMeshWriter:
     case, channel
         Attributes of the objects.
     rank, ranks
-        Of this process. A step is visible when all ranks have offered theirs.
+        This process, and the number of all. A step is visible when all ranks have offered theirs.
     retention
         Of steps; that of ``part=mesh`` is until withdrawn.
 

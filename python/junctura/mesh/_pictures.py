@@ -6,6 +6,7 @@ started again draws what is missing, and what has changed, and leaves the rest.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from junctura import _forks
-from junctura.errors import InvalidArgument
+from junctura.errors import InvalidArgument, Unsupported
 from junctura.mesh._model import Array, MeshField, MeshStep
 from junctura.mesh._vtk import MeshViews, check_field
 
@@ -65,6 +66,15 @@ class PictureStyle:
     with_edges: bool = False
 
 
+def has_egl() -> bool:
+    """Whether pictures can be drawn without a display. VTK would end the process if it found neither."""
+    try:
+        ctypes.CDLL("libEGL.so.1")
+    except OSError:
+        return False
+    return True
+
+
 class PicturePainter:
     """Draws meshes of a series.
 
@@ -72,11 +82,16 @@ class PicturePainter:
     ------
     ImportError
         Without PyVista: ``pip install 'junctura[mesh]'``.
+    Unsupported
+        There is neither a display nor the library EGL, which draws without one.
 
     """
 
     def __init__(self, style: PictureStyle) -> None:
         if not os.environ.get("DISPLAY"):
+            if not has_egl():
+                cause = "libEGL.so.1 is not installed here, and there is no DISPLAY: apt-get install libegl1"
+                raise Unsupported("pictures", cause)
             # VTK would look for a display first, and warn.
             os.environ.setdefault("VTK_DEFAULT_OPENGL_WINDOW", "vtkEGLRenderWindow")
         self._pyvista = _forks.needed("pyvista", "mesh")

@@ -7,7 +7,8 @@ can refer to them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -148,8 +149,9 @@ class MeshTrees:
     """Builds meshes from trees of a series; parts that equal those of the tree before are the same objects."""
 
     def __init__(self) -> None:
-        self._static: Node | None = None
+        self._static: list[Node] | None = None
         self._mesh: MeshStep | None = None
+        self._endings: list[_NameEndings] = []
 
     def mesh(self, tree: Tree, step: int, time: float | None) -> MeshStep:
         """Returns the mesh of a tree.
@@ -164,14 +166,16 @@ class MeshTrees:
         static = [_static_part(domain) for _, domain in domains]
         known = self._mesh
         if known is None or not _same(static, self._static):
-            known = _joined([(name, _static_mesh(domain)) for name, domain in domains])
+            parts = [(name, _static_mesh(domain)) for name, domain in domains]
+            self._endings = _endings(parts)
+            known = _joined(parts, self._endings)
             known.check()
-            self._static, self._mesh = static, known  # type: ignore[assignment]
+            self._static, self._mesh = static, known
         fields: list[MeshField] = []
         notes: list[str] = []
         values: dict[str, Array] = {}
-        for name, domain in domains:
-            found = _TreeFields(domain, f"@{name}" if len(domains) > 1 else "", notes)
+        for (name, domain), endings in zip(domains, self._endings, strict=True):
+            found = _TreeFields(domain, endings, notes)
             fields += found.all()
             values |= found.globals()
             notes += [f"{name}/{part}" if name else part for part in _UNKNOWN if part in domain]
@@ -208,7 +212,7 @@ class RankJoin:
         meshes = [mesh for _, mesh in parts]
         known = self._joined
         if known is None or not all(map(MeshStep.shares, meshes, self._parts)) or len(meshes) != len(self._parts):
-            known = self._joined = _joined(parts)
+            known = self._joined = _joined(parts, [_NameEndings.all(rank) for rank, _ in parts])
             self._parts = meshes
         fields = [
             MeshField(one.name, one.association, f"{one.on}@{rank}", one.values)
@@ -243,7 +247,7 @@ def _domains(tree: Tree) -> list[tuple[str, Node]]:
 def _static_part(domain: Node) -> Node:
     own = _child(domain, "junctura")
     mine = {name: own.get(name) for name in ("title", "coordsets", "topologies", "sets")}
-    return {"coordsets": domain["coordsets"], "topologies": domain.get("topologies"), **mine}
+    return {"coordsets": domain["coordsets"], "topologies": domain.get("topologies"), "own": mine}
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -262,28 +266,43 @@ def _same(first: Any, second: Any) -> bool:
     return type(first) is type(second) and first == second
 
 
-def _joined(parts: Sequence[tuple[str, MeshStep]]) -> MeshStep:
-    """One mesh of all domains, whose names get `@DOMAIN`."""
+class _NameEndings(NamedTuple):
+    """What is appended to the names of a part of a mesh."""
+
+    points: str = ""
+    blocks: str = ""
+    sets: str = ""
+
+    @classmethod
+    def all(cls, name: str) -> _NameEndings:
+        return cls(*[f"@{name}"] * 3)
+
+
+def _endings(parts: Sequence[tuple[str, MeshStep]]) -> list[_NameEndings]:
+    """Returns the endings for domains: `@DOMAIN` where several have the same name."""
+
+    def repeated(kind: str) -> bool:
+        names = [name for _, part in parts for name in getattr(part, kind)]
+        return len(set(names)) < len(names)
+
+    are_needed = {kind: repeated(kind) for kind in _NameEndings._fields}
+    return [_NameEndings(**{kind: f"@{name}" for kind, need in are_needed.items() if need}) for name, _ in parts]
+
+
+def _joined(parts: Sequence[tuple[str, MeshStep]], endings: Sequence[_NameEndings]) -> MeshStep:
+    """Returns one mesh of all parts."""
     if len(parts) == 1:
         return parts[0][1]
     points: dict[str, MeshPoints] = {}
     blocks: dict[str, MeshBlock] = {}
     sets: dict[str, MeshSet] = {}
-    for name, part in parts:
-        points |= {f"{one}@{name}": value for one, value in part.points.items()}
-        blocks |= {
-            f"{one}@{name}": MeshBlock(**{**_fields_of(value), "points": f"{value.points}@{name}"})
-            for one, value in part.blocks.items()
-        }
-        sets |= {
-            f"{one}@{name}": MeshSet(**{**_fields_of(value), "points": f"{value.points}@{name}"})
-            for one, value in part.sets.items()
-        }
+    for (_, part), ending in zip(parts, endings, strict=True):
+        points |= {name + ending.points: one for name, one in part.points.items()}
+        for name, block in part.blocks.items():
+            blocks[name + ending.blocks] = replace(block, points=block.points + ending.points)
+        for name, one_set in part.sets.items():
+            sets[name + ending.sets] = replace(one_set, points=one_set.points + ending.points)
     return MeshStep(points, blocks, sets, title=parts[0][1].title)
-
-
-def _fields_of(value: MeshBlock | MeshSet) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
 def _static_mesh(domain: Node) -> MeshStep:
@@ -420,9 +439,9 @@ def _set_of(name: str, node: Any) -> MeshSet:
 
 
 class _TreeFields:
-    def __init__(self, domain: Node, suffix: str, notes: list[str]) -> None:
+    def __init__(self, domain: Node, endings: _NameEndings, notes: list[str]) -> None:
         self._domain = domain
-        self._suffix = suffix
+        self._endings = endings
         self._notes = notes
 
     def all(self) -> Iterator[MeshField]:
@@ -432,12 +451,12 @@ class _TreeFields:
                 yield found
         for key, node in _child(self._domain, "junctura", "fields").items():
             path = f"junctura/fields/{key}"
-            on = _text(node, "set", path) + self._suffix
+            on = _text(node, "set", path) + self._endings.sets
             yield MeshField(_name(key, node), "set", on, self._values(node, path))
 
     def globals(self) -> dict[str, Array]:
         found = _child(self._domain, "junctura", "globals")
-        return {name + self._suffix: value for name, value in found.items() if isinstance(value, np.ndarray)}
+        return {name + self._endings.blocks: value for name, value in found.items() if isinstance(value, np.ndarray)}
 
     def _field(self, key: str, node: Any) -> MeshField | None:
         path = f"fields/{key}"
@@ -449,8 +468,11 @@ class _TreeFields:
         there = _child(self._domain, "topologies").get(topology)
         if there is None:
             raise InvalidArgument(f"{path}/topology", f"there is no topology {topology}")
-        on = topology if association == "element" else _text(there, "coordset", f"topologies/{topology}")
-        return MeshField(_name(key, node), association, on + self._suffix, self._values(node, path))
+        if association == "element":
+            on = topology + self._endings.blocks
+        else:
+            on = _text(there, "coordset", f"topologies/{topology}") + self._endings.points
+        return MeshField(_name(key, node), association, on, self._values(node, path))
 
     def _values(self, node: Node, path: str) -> dict[str, Array]:
         values = node.get("values")

@@ -448,9 +448,14 @@ static void close_pool(jct_pool_t *pool) {
     jct_object_t *object, *none;
     char *json;
     int kind;
+    OK(jct_pool_note(pool, "step=36, of=240"));
+    OK(jct_pool_sync(pool, 60));
     OK(jct_pool_stat(pool, &json));
     EXPECT(json[0] == '{');
+    EXPECT(strstr(json, "step=36, of=240"));
     jct_free(json);
+    RETURNS(JCT_INVALID_ARGUMENT, jct_pool_note(pool, "two\nlines"));
+    RETURNS(JCT_INVALID_ARGUMENT, jct_pool_note(pool, NULL));
     EXPECT(strchr(jct_pool_url(pool), ':'));
     offer(pool, "held", "held");
     OK(jct_demand(pool, "name=held", NULL, 60, &object));

@@ -88,6 +88,9 @@ static void offers(const Pool &pool) {
     pool.sync(60);
     EXPECT(pool.withdraw(key, "force", 60) == 1 && pool.withdraw_all("name=offers") == 0);
     EXPECT(code_of([&] { pool.demand_key(key, 0); }) == JCT_GONE);
+    pool.note("step=36, of=240");
+    pool.sync(60);
+    EXPECT(pool.stat().find("step=36, of=240") != std::string::npos);
     EXPECT(pool.stat()[0] == '{' && pool.descriptor() > 0 && pool.url().find(':') != std::string::npos);
 
     auto memory = pool.allocate<float>(2000);

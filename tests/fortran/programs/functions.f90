@@ -124,8 +124,11 @@ contains
     call expect(stat == JCT_GONE .and. index(error_cause(), 'withdrawn') > 0 .and. len(error_subject()) > 0, 'gone')
     call pool%withdraw_all('name=offers', count=number)
     call expect(number == 0, 'withdraw_all')
+    call pool%note('step=36, of=240')
+    call pool%sync(60.0_real64)
     call pool%counters(json)
     call expect(json(1:1) == '{', 'counters')
+    call expect(index(json, 'step=36, of=240') > 0, 'note')
     call pool%descriptor(stat)
     call expect(stat > 0, 'descriptor')
   end subroutine

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
+use junctura::board::layout::{DATASETS_MAX, REQUIREMENTS_MAX};
 use junctura::board::{BoardClient, BoardHistogram, BoardHistogramSnapshot, BoardRequirement, BoardSnapshot};
 use junctura::{BoardCounter as Counter, BoardState, PoolBoard};
 
+use crate::metrics::process::ProcessNumbers;
 use crate::metrics::table as family;
 use crate::metrics::text::{MetricFamily, MetricText};
 
-/// Values of the labels `component` and `dataset`.
-const NAMES_MAX: usize = 32;
-/// Values of the label `requirement`.
-const REQUIREMENTS_MAX: usize = 64;
+/// Edges in the detailed text, those with most deliveries.
+const EDGES_MAX: usize = 1000;
 /// The value for all others.
 const OTHERS: &str = "others";
 /// Bounds of histograms are powers of four: so many.
@@ -24,8 +24,22 @@ const TIME_POWER: u32 = 5;
 pub(crate) enum ShownNames {
     /// All, up to the limits of the labels.
     All,
+    /// All of the board, with the edges between components: thousands of series.
+    Detailed,
     /// None of components, datasets and requirements: everybody on the machine may read the text.
     None,
+}
+
+impl ShownNames {
+    /// Returns the greatest number of values of the labels `component` and `dataset`.
+    fn names_max(self) -> usize {
+        if self == Self::Detailed { DATASETS_MAX } else { 32 }
+    }
+
+    /// Returns the greatest number of values of the label `requirement`.
+    fn requirements_max(self) -> usize {
+        if self == Self::Detailed { REQUIREMENTS_MAX } else { 64 }
+    }
 }
 
 /// Returns the metrics of a board as text.
@@ -46,6 +60,10 @@ fn text_of(board: &BoardSnapshot, turn_age: Duration, names: ShownNames) -> Stri
     writer.interests();
     writer.clients();
     writer.traffic();
+    writer.process();
+    if names == ShownNames::Detailed {
+        writer.edges();
+    }
     writer.folded();
     writer.text.finish()
 }
@@ -114,6 +132,14 @@ impl FamilyWriter<'_> {
         );
         self.counter(&family::DECLINED, Counter::Declined);
         self.counter(&family::GAPPED, Counter::Gaps);
+        let delays = board.histogram(BoardHistogram::DeliveryDelay);
+        self.histogram(&family::DELAY, delays, TIME_POWER, 1e9);
+        self.histogram(
+            &family::HOLD,
+            board.histogram(BoardHistogram::HoldTime),
+            TIME_POWER,
+            1e9,
+        );
         self.by_component(&family::HELD, |client| client.held);
         let sizes = board.histogram(BoardHistogram::ObjectSize);
         self.histogram(&family::OBJECT_SIZE, sizes, 0, 1.0);
@@ -134,6 +160,8 @@ impl FamilyWriter<'_> {
         self.counter(&family::RECORD_BUDGET, Counter::RecordBudgetBytes);
         let waits = [("offer", Counter::OffersWaited), ("lease", Counter::LeasesWaited)];
         self.labelled(&family::MEMORY_WAITS, &waits);
+        let waited = self.board.histogram(BoardHistogram::MemoryWait);
+        self.histogram(&family::MEMORY_WAIT, waited, TIME_POWER, 1e9);
         let waiting = [
             ("offer", Counter::OffersWaiting),
             ("lease", Counter::LeasesWaiting),
@@ -180,7 +208,10 @@ impl FamilyWriter<'_> {
         self.counter(&family::JOINED, Counter::ClientsJoined);
         self.counter(&family::LEFT, Counter::ClientsLeft);
         self.by_component(&family::BACKLOG, |client| client.backlog_bytes);
-        self.counter(&family::ERRORS, Counter::Failed);
+        self.text.family(&family::ERRORS);
+        for (code, count) in &self.board.errors {
+            self.text.sample(&family::ERRORS, &[code.name()], count);
+        }
     }
 
     fn traffic(&mut self) {
@@ -195,15 +226,45 @@ impl FamilyWriter<'_> {
         self.counter(&family::UNARCHIVED, Counter::Unarchived);
     }
 
+    /// The server's process, as far as it can be inspected.
+    fn process(&mut self) {
+        let process = ProcessNumbers::of(self.board.head.pid);
+        self.maybe(&family::PROCESS_CPU, process.cpu_seconds);
+        self.maybe(&family::PROCESS_RESIDENT, process.resident_bytes);
+        self.maybe(&family::PROCESS_FDS, process.open_fds);
+        self.maybe(&family::PROCESS_FDS_MAX, process.max_fds);
+    }
+
+    fn edges(&mut self) {
+        let board = self.board;
+        let mut edges = board.edges.clone();
+        edges.sort_by_key(|edge| std::cmp::Reverse(edge.objects));
+        edges.truncate(EDGES_MAX);
+        let name = |place: u16| board.components.get(usize::from(place)).map_or("", |one| &one.name);
+        self.text.family(&family::EDGE_OBJECTS);
+        for edge in &edges {
+            self.text
+                .sample(&family::EDGE_OBJECTS, &[name(edge.from), name(edge.to)], edge.objects);
+        }
+        self.text.family(&family::EDGE_BYTES);
+        for edge in &edges {
+            self.text
+                .sample(&family::EDGE_BYTES, &[name(edge.from), name(edge.to)], edge.bytes);
+        }
+    }
+
     fn folded(&mut self) {
         let board = self.board;
         let beyond = |count: usize, limit: usize| if count > limit { count + 1 - limit } else { 0 };
         let requirements = board.requirements.len() + board.requirements_unlisted as usize;
         self.text.family(&family::FOLDED);
         for (label, folded) in [
-            ("component", beyond(board.components.len(), NAMES_MAX)),
-            ("dataset", beyond(board.datasets.len(), NAMES_MAX)),
-            ("requirement", requirements.saturating_sub(REQUIREMENTS_MAX)),
+            ("component", beyond(board.components.len(), self.names.names_max())),
+            ("dataset", beyond(board.datasets.len(), self.names.names_max())),
+            (
+                "requirement",
+                requirements.saturating_sub(self.names.requirements_max()),
+            ),
         ] {
             self.text.sample(&family::FOLDED, &[label], folded);
         }
@@ -212,6 +273,13 @@ impl FamilyWriter<'_> {
     fn one(&mut self, family: &MetricFamily, value: impl std::fmt::Display) {
         self.text.family(family);
         self.text.sample(family, &[], value);
+    }
+
+    fn maybe(&mut self, family: &MetricFamily, value: Option<impl std::fmt::Display>) {
+        self.text.family(family);
+        if let Some(value) = value {
+            self.text.sample(family, &[], value);
+        }
     }
 
     fn counter(&mut self, family: &MetricFamily, counter: Counter) {
@@ -233,11 +301,8 @@ impl FamilyWriter<'_> {
             let sum: u64 = values.iter().map(|(_, value)| value).sum();
             return self.text.sample(family, &[], sum);
         }
-        let shown = if values.len() > NAMES_MAX {
-            NAMES_MAX - 1
-        } else {
-            values.len()
-        };
+        let limit = self.names.names_max();
+        let shown = if values.len() > limit { limit - 1 } else { values.len() };
         let (first, rest) = values.split_at(shown);
         let mut others: u64 = rest.iter().map(|(_, value)| value).sum();
         for &(name, value) in first {
@@ -269,7 +334,7 @@ impl FamilyWriter<'_> {
         if self.names == ShownNames::None {
             return;
         }
-        for requirement in self.board.requirements.iter().take(REQUIREMENTS_MAX) {
+        for requirement in self.board.requirements.iter().take(self.names.requirements_max()) {
             if let Some(value) = value(requirement) {
                 self.text.sample(family, &[&requirement.name], value);
             }
@@ -296,7 +361,7 @@ mod tests {
     use std::path::PathBuf;
 
     use junctura_board::reader::board_words;
-    use junctura_board::{BoardComponent, BoardIdentity, BoardReader, BoardWriter};
+    use junctura_board::{BoardComponent, BoardDataset, BoardIdentity, BoardReader, BoardWriter};
 
     use super::*;
 
@@ -335,7 +400,7 @@ mod tests {
         for components in [3, 32, 33, 128] {
             let text = text_of(&board(components), Duration::ZERO, ShownNames::All);
             let offered = samples(&text, "junctura_objects_offered_total{");
-            assert_eq!(offered.len(), components.min(NAMES_MAX));
+            assert_eq!(offered.len(), components.min(32));
             assert_eq!(offered.iter().map(|(_, value)| value).sum::<usize>(), components);
         }
         let text = text_of(&board(128), Duration::ZERO, ShownNames::All);
@@ -343,7 +408,53 @@ mod tests {
             text.contains("junctura_labels_folded{label=\"component\"} 97"),
             "{text}"
         );
-        assert!(text.lines().count() < 1600);
+        let text = text_of(&board(128), Duration::ZERO, ShownNames::Detailed);
+        assert_eq!(samples(&text, "junctura_objects_offered_total{").len(), 128);
+    }
+
+    #[test]
+    fn a_full_board_has_a_bounded_number_of_series() {
+        let mut writer = BoardWriter::new(board_words(), &BoardIdentity::default());
+        let names: Vec<String> = (0..4096)
+            .map(|number| format!("name of some length {number}"))
+            .collect();
+        writer.publish(|edit| {
+            for (place, name) in names.iter().enumerate() {
+                let name = name.as_str();
+                edit.client(&BoardClient {
+                    client: place as u32,
+                    name,
+                    ..BoardClient::default()
+                });
+                edit.requirement(&BoardRequirement {
+                    name,
+                    oldest_owed_age_ns: Some(1),
+                    ..BoardRequirement::default()
+                });
+                edit.component(
+                    place,
+                    &BoardComponent {
+                        name,
+                        offered: 1,
+                        ..BoardComponent::default()
+                    },
+                );
+                edit.dataset(
+                    place,
+                    &BoardDataset {
+                        name,
+                        visible: 1,
+                        ..BoardDataset::default()
+                    },
+                );
+            }
+            edit.tables(names.len(), names.len());
+        });
+        let full = BoardReader::of(writer.words().clone()).unwrap().snapshot();
+        let text = text_of(&full, Duration::ZERO, ShownNames::All);
+        let series = text.lines().filter(|line| !line.starts_with('#')).count();
+        assert!((900..1600).contains(&series), "{series}");
+        assert!(text.len() < 1 << 20, "{}", text.len());
     }
 
     #[test]
@@ -355,7 +466,7 @@ mod tests {
 
     #[test]
     fn the_text_and_the_guide_have_every_family() {
-        let text = text_of(&board(1), Duration::ZERO, ShownNames::All);
+        let text = text_of(&board(1), Duration::ZERO, ShownNames::Detailed);
         let written: BTreeSet<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         let coded = family::ALL
             .iter()
@@ -366,7 +477,10 @@ mod tests {
         );
         let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/monitoring.md");
         let page = std::fs::read_to_string(page).unwrap();
-        let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| `junctura_")).collect();
+        let rows: Vec<_> = page
+            .lines()
+            .filter(|line| line.starts_with("| `junctura_") || line.starts_with("| `process_"))
+            .collect();
         let coded = family::ALL.iter().map(|one| {
             let labels: Vec<_> = one.labels.iter().map(|label| format!("`{label}`")).collect();
             format!(

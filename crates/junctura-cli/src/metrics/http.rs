@@ -1,4 +1,4 @@
-//! One request of HTTP: `GET /metrics`, and nothing else.
+//! One request of HTTP: `GET /metrics` or `GET /metrics/detailed`, and nothing else.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -52,14 +52,18 @@ fn response(head: &str, source: &MetricsSource) -> (&'static str, &'static str, 
     if method != "GET" {
         return plain("405 Method Not Allowed", "the method is GET\n");
     }
-    if target.split('?').next() != Some("/metrics") {
-        return plain("404 Not Found", "the path is /metrics\n");
-    }
+    let names = match target.split('?').next() {
+        Some("/metrics") => ShownNames::All,
+        Some("/metrics/detailed") => ShownNames::Detailed,
+        _ => return plain("404 Not Found", "the path is /metrics or /metrics/detailed\n"),
+    };
+    let text = |names| ("200 OK", CONTENT_TYPE, metrics_text(&source.board, names));
     match &source.token {
-        None => ("200 OK", CONTENT_TYPE, metrics_text(&source.board, ShownNames::None)),
-        Some(token) if is_allowed(head, token) => {
-            ("200 OK", CONTENT_TYPE, metrics_text(&source.board, ShownNames::All))
+        None if names == ShownNames::Detailed => {
+            plain("403 Forbidden", "details have names: serve with --metrics-token-file\n")
         }
+        None => text(ShownNames::None),
+        Some(token) if is_allowed(head, token) => text(names),
         Some(_) => plain("401 Unauthorized", "the token is missing or wrong\n"),
     }
 }
@@ -110,6 +114,7 @@ mod tests {
             ("GET /metrics HTTP/1.1\r\n\r\n", "200"),
             ("GET /metrics?x=1 HTTP/1.0\r\n\r\n", "200"),
             ("GET / HTTP/1.1\r\n\r\n", "404"),
+            ("GET /metrics/detailed HTTP/1.1\r\n\r\n", "403"),
             ("GET /metrics/../etc/passwd HTTP/1.1\r\n\r\n", "404"),
             ("POST /metrics HTTP/1.1\r\n\r\n", "405"),
             ("hello\r\n\r\n", "400"),
@@ -138,5 +143,7 @@ mod tests {
             assert!(told.starts_with(status), "{header:?}");
             assert_eq!(body.contains("component=\"judge\""), status == "200");
         }
+        let detailed = "GET /metrics/detailed HTTP/1.1\r\nAuthorization: Bearer secret-of-sixteen\r\n\r\n";
+        assert!(response(detailed, &source).2.contains("junctura_edge_objects"));
     }
 }

@@ -8,6 +8,7 @@
 
 pub(crate) mod families;
 mod http;
+mod process;
 pub(crate) mod serving;
 mod table;
 mod text;
@@ -23,6 +24,7 @@ use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
   junctura metrics
+  junctura metrics --detailed | grep junctura_edge_objects
   junctura metrics --pool unix:model > /var/lib/node_exporter/junctura.prom";
 
 /// Print the numbers of a pool as metrics for Prometheus
@@ -34,6 +36,9 @@ const EXAMPLES: &str = "Examples:
 pub(crate) struct MetricsArguments {
     #[command(flatten)]
     pool: PoolArguments,
+    /// Print all names of the board, and the deliveries between components: thousands of series
+    #[arg(long)]
+    detailed: bool,
 }
 
 /// Runs the command.
@@ -42,6 +47,11 @@ pub(crate) fn run(arguments: &MetricsArguments) -> Result<()> {
     let pool = open_served(&arguments.pool.pool, || InterruptFlag::install()?.watch(builder).open())?;
     let board = pool.board()?;
     let mut out = StandardOutput::new();
-    write!(out, "{}", families::metrics_text(&board, families::ShownNames::All))?;
+    let names = if arguments.detailed {
+        families::ShownNames::Detailed
+    } else {
+        families::ShownNames::All
+    };
+    write!(out, "{}", families::metrics_text(&board, names))?;
     out.flush()
 }

@@ -40,6 +40,8 @@ families! {
     GONE = "junctura_objects_gone", Counter, ["reason"], "Objects that are no longer visible";
     DECLINED = "junctura_objects_declined", Counter, [], "Objects that were not offered, since nothing wanted them";
     GAPPED = "junctura_objects_gapped", Counter, [], "Objects named in gaps";
+    DELAY = "junctura_delivery_delay_seconds", Histogram, [], "Time from an object's visibility to each of its deliveries; a late reader counts, too";
+    HOLD = "junctura_delivery_hold_seconds", Histogram, [], "Time from a delivery to its release";
     HELD = "junctura_deliveries_held", Gauge, ["component"], "Deliveries that are not released";
     OBJECT_SIZE = "junctura_object_size_bytes", Histogram, [], "Bytes of the payload of an object";
     BUDGET = "junctura_memory_budget_bytes", Gauge, [], "Memory that the pool may use for payloads";
@@ -50,6 +52,7 @@ families! {
     RECORD = "junctura_record_bytes", Gauge, [], "Bytes of attributes, keys and index entries";
     RECORD_BUDGET = "junctura_record_budget_bytes", Gauge, [], "Bytes that attributes, keys and index entries may take";
     MEMORY_WAITS = "junctura_memory_waits", Counter, ["what"], "Offers and leases that waited for memory";
+    MEMORY_WAIT = "junctura_memory_wait_seconds", Histogram, [], "Time that offers and leases waited for memory, of those that got it";
     WAITING = "junctura_waiting", Gauge, ["kind"], "Requests that wait now: offers and leases for memory, withdraws for holders";
     SPILL_LIMIT = "junctura_spill_limit_bytes", Gauge, [], "Bytes that the file tier may take; 0: there is none";
     SPILL_USED = "junctura_spill_used_bytes", Gauge, [], "Bytes of the file tier in use";
@@ -77,7 +80,7 @@ families! {
     JOINED = "junctura_clients_joined", Counter, [], "Clients that connected";
     LEFT = "junctura_clients_left", Counter, [], "Clients that left";
     BACKLOG = "junctura_backlog_bytes", Gauge, ["component"], "Bytes of messages that clients have not read";
-    ERRORS = "junctura_errors", Counter, [], "Requests that failed";
+    ERRORS = "junctura_errors", Counter, ["code"], "Requests that failed, by the code of their error";
     FRAMES = "junctura_frames", Counter, ["direction"], "Messages from and to clients";
     WIRE_BYTES = "junctura_wire_bytes", Counter, ["direction"], "Bytes of these messages";
     READS = "junctura_reads", Counter, [], "Times that the server took what had arrived from a client";
@@ -85,5 +88,11 @@ families! {
     EVENTS = "junctura_events", Counter, [], "Events sent to subscribers";
     ARCHIVED = "junctura_archived", Counter, [], "Objects reported to be in a store";
     UNARCHIVED = "junctura_unarchived", Counter, [], "Objects that could not be put into a store";
+    EDGE_OBJECTS = "junctura_edge_objects", Counter, ["from", "to"], "Deliveries from one component to another; only in the detailed text";
+    EDGE_BYTES = "junctura_edge_bytes", Counter, ["from", "to"], "Bytes of their payloads";
+    PROCESS_CPU = "process_cpu_seconds", Counter, [], "Processor time of the server's process, all threads";
+    PROCESS_RESIDENT = "process_resident_memory_bytes", Gauge, [], "Resident memory of the server's process, with the payloads that it has mapped";
+    PROCESS_FDS = "process_open_fds", Gauge, [], "Descriptors that the server's process has open";
+    PROCESS_FDS_MAX = "process_max_fds", Gauge, [], "Descriptors that it may open";
     FOLDED = "junctura_labels_folded", Gauge, ["label"], "Names that are part of others, beyond the limit of a label";
 }

@@ -1,6 +1,6 @@
 //! The commands about a pool: offers and reads of objects, requirements, groups, its server.
 
-mod beside;
+pub(crate) mod beside;
 pub(crate) mod bundle;
 pub(crate) mod cp;
 pub(crate) mod explain;

@@ -272,21 +272,21 @@ pub(crate) fn printable(text: &Value) -> String {
 fn write_clients(stat: &Value, out: &mut StandardOutput) -> Result<()> {
     writeln!(out)?;
     out.heading(&format!(
-        "{:>7}  {:<24} {:>8} {:>10} {:>10} {:>6} {:>11}",
+        "{:>7}  {:<24} {:>8} {:>10} {:>10} {:>6} {:>11}  note",
         "client", "name", "pid", "offered", "delivered", "held", "leased"
     ))?;
     for client in array(&stat["clients"]) {
-        let name = printable(&client["name"]);
-        writeln!(
-            out,
-            "{:>7}  {name:<24} {:>8} {:>10} {:>10} {:>6} {:>11}",
+        let (name, note) = (printable(&client["name"]), printable(&client["note"]));
+        let line = format!(
+            "{:>7}  {name:<24} {:>8} {:>10} {:>10} {:>6} {:>11}  {note}",
             number(&client["client"]),
             number(&client["pid"]),
             number(&client["offered"]),
             number(&client["delivered"]),
             number(&client["held"]),
             bytes(&client["leased_bytes"])
-        )?;
+        );
+        writeln!(out, "{}", line.trim_end())?;
     }
     let (shown, all) = (array(&stat["clients"]).len() as u64, number(&stat["clients_connected"]));
     if all > shown {

@@ -31,6 +31,7 @@ enum ReadOutcomes {
 impl Server {
     /// Reads the data of a client, for one turn: others get theirs before it is read again.
     pub(super) fn read(&mut self, client: u32, turn: ClientTurn) {
+        let now = self.now();
         let Some(connection) = self.world.connections.get_mut(&client) else {
             return;
         };
@@ -45,20 +46,19 @@ impl Server {
             return;
         }
         let mut inbox = std::mem::take(&mut connection.inbox);
-        let began = self.began.elapsed();
         let received = connection.receive(&mut inbox);
         if let Ok(ReceiveResult::Bytes(bytes)) = received {
             self.world.traffic.read(bytes);
         }
         let quick_at_once = connection.turn.quick_at_once;
-        let now = self.now();
         if turn != ClientTurn::Visitor {
             self.crowd.note();
         }
         let limit = self.time_of(turn);
         let mut clock = TurnClock::start(now, limit, quick_at_once);
         let done = self.answer_all(now, client, &mut inbox, turn, &mut clock);
-        let spent = self.unfinished.spent(self.began.elapsed().saturating_sub(began), limit);
+        let took = Duration::from_nanos(self.now().saturating_sub(now));
+        let spent = self.unfinished.spent(took, limit);
         let has_come = matches!(received, Ok(ReceiveResult::Bytes(_) | ReceiveResult::Full));
         if has_come {
             self.heard_at = now;

@@ -205,6 +205,7 @@ impl Effects for ServerEffects {
     fn figures(&self) -> Option<serde_json::Value> {
         let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         Some(serde_json::json!({
+            "version": env!("CARGO_PKG_VERSION"),
             "pid": std::process::id(),
             "cpu_ns": cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,
             "rss_bytes": resident_bytes(),

@@ -1,7 +1,8 @@
-//! The board of a pool's server.
+//! The board of a pool's server, and notes of clients on it.
 
 use junctura::PoolBoard;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::pool::PyPool;
 use crate::runtime::error::OrRaise;
@@ -54,5 +55,37 @@ impl PyPool {
     ///     The pool is on another machine.
     fn board(&self, py: Python<'_>) -> PyResult<PyBoard> {
         py.detach(|| self.inner.board()).or_raise(py).map(PyBoard)
+    }
+
+    /// States what this client works on, for people who look at the pool: `junctura top`, `stat` and the board show it. The last
+    /// note counts; at most one is sent in a second, so a program can state each of its steps. Does not block.
+    ///
+    /// Parameters
+    /// ----------
+    /// text : str, optional
+    ///     Without a text and without values, the note is removed.
+    /// **values
+    ///     Are added to the text as `name=value`. The whole has at most 1,024 bytes, and no control character.
+    ///
+    /// Raises
+    /// ------
+    /// InvalidArgument
+    ///     The note is too long, or has a control character.
+    ///
+    /// Examples
+    /// --------
+    /// >>> with junctura.Pool(schema="free") as pool:
+    /// ...     pool.note(step=36, of=240)
+    /// ...     pool.sync()
+    /// ...     print(pool.stat()["clients"][0]["note"])
+    /// step=36, of=240
+    #[pyo3(signature = (text="", /, **values))]
+    fn note(&self, py: Python<'_>, text: &str, values: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let mut parts: Vec<String> = Vec::new();
+        parts.extend((!text.is_empty()).then(|| text.to_owned()));
+        for (name, value) in values.into_iter().flatten() {
+            parts.push(format!("{name}={}", value.str()?));
+        }
+        self.inner.note(parts.join(", ")).or_raise(py)
     }
 }

@@ -10,8 +10,8 @@
 
 use std::sync::Arc;
 
-use junctura_model::Schema;
 use junctura_model::selector::SelectorSet;
+use junctura_model::{Code, Schema};
 use junctura_wire::body::{BundleRequest, ForgetRequest, Hello, RetractRequest, TargetBody, WithdrawRequest};
 use junctura_wire::fixed::{INLINE, OfferHead};
 use junctura_wire::reasons::{
@@ -297,11 +297,15 @@ impl Unblocking {
         let own = wait.client.client;
         // Offers that wait take what becomes free, until none is left.
         for _ in 0..PASSES_MAX {
-            self.ask(Request::WithdrawAll(WithdrawRequest {
+            let answer = self.ask(Request::WithdrawAll(WithdrawRequest {
                 target: TargetBody::selector(""),
                 timeout_ms: None,
                 force: true,
             }));
+            if matches!(answer, Some(Said::Failed(Some(Code::LimitExceeded)))) {
+                // Its bundles and offers that wait are as many requests as a client may have: a new helper has none.
+                self.leave(self.helper);
+            }
             self.settle()?;
             let is_kept = self.keepers().iter().any(|part| !part.sums.is_empty());
             if !is_kept || self.find(wait).is_none() {

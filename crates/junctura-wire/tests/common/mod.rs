@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use junctura_wire::body::{
     ArchivedBody, ArchivedObject, BundleAttributes, BundlePeer, BundleRequest, BundleStatus, BundlesPage,
     BundlesRequest, ConsumerNames, DemandRequest, DrainRequest, EventBody, FollowRequest, ForgetRequest, GapBody,
-    GroupTerms, Hello, LeaseRequest, ListOrder, ListRequest, ObjectName, PackBody, PeerBody, PieceName, RequireRequest,
-    RequirementName, RetractRequest, SubscribeRequest, TargetBody, WantedRequest, Welcome, WireFailure,
+    GroupTerms, Hello, LeaseRequest, ListOrder, ListRequest, NoteRequest, ObjectName, PackBody, PeerBody, PieceName,
+    RequireRequest, RequirementName, RetractRequest, SubscribeRequest, TargetBody, WantedRequest, Welcome, WireFailure,
     WithdrawRequest,
 };
 use junctura_wire::fixed::{
@@ -539,6 +539,7 @@ pub(crate) fn requests(words: &Words) -> Vec<(&'static str, Request<'_>)> {
             }),
         ),
         ("board", Request::Board),
+        ("note", Request::Note(NoteRequest { text: words.text(3) })),
     ]
 }
 

@@ -96,6 +96,7 @@ impl Words {
                 client: self.client_reference(),
                 requirement: Some(self.ints[2]),
                 is_released: self.flags[0],
+                held_ms: self.maybe,
             }],
             holder_count: self.longs[2],
             owed: vec![OwedReason {
@@ -110,6 +111,7 @@ impl Words {
             kept_versions: self.longs[0],
             reason: Some(self.texts[3].clone()),
             gone_ms: self.maybe,
+            withdrawn_by: Some(self.texts[0].clone()),
         }
     }
 

@@ -15,6 +15,7 @@ mod conversation;
 mod dispatch;
 pub(crate) mod handshake;
 pub(crate) mod in_flight;
+pub(crate) mod note;
 pub(crate) mod offer_acks;
 pub(crate) mod segments;
 pub(crate) mod state;

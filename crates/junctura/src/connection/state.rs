@@ -11,6 +11,7 @@ use junctura_wire::Request;
 use junctura_wire::fixed::{self, ReleasedHolding};
 
 use crate::connection::in_flight::{RequestTable, ServerMessage, SlotId};
+use crate::connection::note::NoteState;
 use crate::connection::segments::SegmentMaps;
 use crate::connection::{ThreadWait, WaitingTasks};
 use crate::object::ArrivedObject;
@@ -93,6 +94,8 @@ pub(crate) struct ConnectionState {
     /// Offers that were appended since the last send.
     pub(crate) gathered: u32,
     surplus_at: Instant,
+    /// The note of this client.
+    pub(crate) note: NoteState,
 }
 
 impl ConnectionState {
@@ -123,6 +126,7 @@ impl ConnectionState {
             sent_at: now,
             gathered: 0,
             surplus_at: now,
+            note: NoteState::default(),
         }
     }
 

@@ -1,7 +1,8 @@
 """Writes Exodus II files.
 
 The file appears complete: it is written beside its place, and renamed by `close`. All names are defined by the first
-step, as libraries of Exodus expect. Several sets of points become one; structured blocks get connectivity.
+step, as libraries of Exodus expect. Several sets of points become one; structured blocks
+get connectivity, and mixed blocks are split by shapes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import numpy as np
 
 from junctura import _forks
 from junctura.errors import InvalidArgument, Unsupported
+from junctura.mesh._compare import same_static
+from junctura.mesh._files.shape_split import ShapeSplit
 from junctura.mesh._model import Array, CellFaces, MeshBlock, MeshField, MeshSet, MeshStep
 from junctura.mesh._shapes import SHAPES, to_file
 
@@ -50,6 +53,7 @@ class ExodusWriter:
         self._partial = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
         self._file: Any = None
         self._first: MeshStep | None = None
+        self._split: ShapeSplit | None = None
         self._variables: dict[tuple[str, str, str], str] = {}
         self._globals: list[str] = []
         self._steps = 0
@@ -60,15 +64,20 @@ class ExodusWriter:
         Raises
         ------
         Unsupported
-            The mesh has what Exodus cannot express: elements of a mixed block, another mesh than in the first step.
+            The mesh has what Exodus cannot express: several values of a global, another mesh than in the first step.
         InvalidArgument
             A field was not in the first step.
 
         """
         if self._first is None:
-            self._begin(mesh)
-        elif not self._is_first(mesh):
+            mesh.check()
+            self._first = mesh
+            self._split = ShapeSplit(mesh) if ShapeSplit.is_needed(mesh) else None
+            self._begin(mesh if self._split is None else self._split.mesh(mesh))
+        elif not mesh.shares(self._first) and not same_static(mesh, self._first):
             raise Unsupported(str(self._path), f"the mesh changes at step {mesh.step}; an Exodus file has one mesh")
+        if self._split is not None:
+            mesh = self._split.mesh(mesh)
         if mesh.time is None and not mesh.fields and not mesh.globals:
             return
         self._file.variables["time_whole"][self._steps] = mesh.step if mesh.time is None else mesh.time
@@ -117,26 +126,16 @@ class ExodusWriter:
             self._file = None
             self._partial.unlink(missing_ok=True)
 
-    def _is_first(self, mesh: MeshStep) -> bool:
-        from junctura.mesh._compare import same_static
-
-        return mesh.shares(self._first) or same_static(mesh, self._first)
-
     def _begin(self, mesh: MeshStep) -> None:
-        mesh.check()
         # The number of the first point of each set of points.
         counts = [points.count for points in mesh.points.values()]
         self._starts = dict(zip(mesh.points, accumulate(counts, initial=0), strict=False))
         self._blocks = {name: block.unstructured() for name, block in mesh.blocks.items()}
-        for name, block in self._blocks.items():
-            if block.shape == "mixed" and block.count:
-                raise Unsupported(f"block {name}", "an Exodus block has one shape; split the block by shapes")
         self._wide = sum(counts) > _INT32_MAX
         self._file = self._netcdf.Dataset(
             self._partial, "w", format="NETCDF4" if self._wide else "NETCDF3_64BIT_OFFSET"
         )
         self._file.set_fill_off()
-        self._first = mesh
         self._word = "f4" if _is_single(mesh) else "f8"
         self._define_all(mesh)
 

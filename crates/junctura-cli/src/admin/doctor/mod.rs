@@ -9,6 +9,7 @@ mod kernel;
 mod limits;
 mod memory;
 mod secrets;
+mod served;
 mod sockets;
 
 use std::path::PathBuf;
@@ -22,26 +23,26 @@ use serde_json::json;
 
 const EXAMPLES: &str = "Examples:
   junctura doctor
+  junctura doctor --pool unix:model              also the server of this pool
   junctura doctor --security ~/pool-security     also the secrets of a server
   junctura doctor --json | jq 'select(.level != \"ok\")'
   srun junctura doctor                         what a job finds is not what a login node has
 The exit status is 0 if nothing has failed, and 1 otherwise; a warning is no failure.";
 
-/// Look for problems of this machine
+/// Look for problems of this machine, and of a pool
 ///
-/// Memory and limits, kernel, sockets and remains of servers, as this user and this process find them. Each finding has
-/// its consequence and its remedy.
+/// Memory and limits, kernel, sockets and remains of servers, as this user and this process find them. With --pool also the server
+/// of a pool: whether it answers, its version and clock, limits that are near, its spill disk, and clients that are stuck. Each finding
+/// has its consequence and its remedy.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArguments {
     #[arg(
-        help = "The pool that is meant: unix:NAME, unix:/path.sock or unix:@abstract",
+        help = "Check the server of this pool, too: unix:NAME, unix:/path.sock, unix:@abstract or tcp://HOST:PORT",
         long,
-        env = "JUNCTURA_POOL",
-        default_value = "unix:default",
         value_name = "URL"
     )]
-    pool: String,
+    pool: Option<String>,
     /// The directory with the secrets of a server (`junctura pool serve --security`): check its files, too
     #[arg(long, value_name = "FOLDER")]
     security: Option<PathBuf>,
@@ -172,12 +173,15 @@ const CHECKS: [Check; 19] = [
 /// Looks.
 pub(crate) fn run(arguments: &DoctorArguments) -> Result<()> {
     survive_file_limit()?;
+    let meant = std::env::var("JUNCTURA_POOL").ok().filter(|url| !url.is_empty());
+    let meant = arguments.pool.clone().or(meant);
     let machine = MachineView {
         security: arguments.security.clone(),
-        ..MachineView::this(&arguments.pool)
+        ..MachineView::this(meant.as_deref().unwrap_or("unix:default"))
     };
     let mut findings: Vec<DoctorFinding> = CHECKS.iter().flat_map(|check| check(&machine)).collect();
     findings.push(sockets::hand_over());
+    findings.extend(arguments.pool.iter().flat_map(|url| served::findings(url)));
     let mut out = StandardOutput::new();
     for finding in &findings {
         if arguments.json {

@@ -10,13 +10,13 @@ pub(super) const DEPTH_MAX: usize = 8;
 const CYCLES_MAX: usize = 20;
 
 /// The requests that wait, and their clients.
-pub(super) struct WaitGraph {
+pub(crate) struct WaitGraph {
     pub(super) requests: Vec<WaitingRequest>,
     of_client: BTreeMap<u32, Vec<usize>>,
 }
 
 impl WaitGraph {
-    pub(super) fn new(requests: Vec<WaitingRequest>) -> Self {
+    pub(crate) fn new(requests: Vec<WaitingRequest>) -> Self {
         let mut of_client: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (at, request) in requests.iter().enumerate() {
             of_client.entry(request.client.client).or_default().push(at);
@@ -24,9 +24,9 @@ impl WaitGraph {
         Self { requests, of_client }
     }
 
-    /// Returns the requests of clients with this name, or all: the longest wait first.
+    /// Returns the requests of clients with this name, in which `*` is any text, or all: the longest wait first.
     pub(super) fn of_client(&self, name: Option<&str>) -> Vec<&WaitingRequest> {
-        let is_its = |request: &&WaitingRequest| name.is_none_or(|name| request.client.name == name);
+        let is_its = |request: &&WaitingRequest| name.is_none_or(|name| is_named(&request.client.name, name));
         let mut shown: Vec<&WaitingRequest> = self.requests.iter().filter(is_its).collect();
         shown.sort_by_key(|request| std::cmp::Reverse(request.waits_ms.unwrap_or_default()));
         shown
@@ -39,7 +39,7 @@ impl WaitGraph {
     }
 
     /// Returns clients that wait for each other: each for the next, the last for the first.
-    pub(super) fn cycles(&self) -> Vec<Vec<ClientReference>> {
+    pub(crate) fn cycles(&self) -> Vec<Vec<ClientReference>> {
         let mut found = BTreeSet::new();
         for &client in self.of_client.keys() {
             self.look_for_cycles(&mut vec![client], &mut found);
@@ -88,6 +88,23 @@ impl WaitGraph {
     }
 }
 
+/// Whether a name is one of a pattern, in which `*` is any text.
+fn is_named(name: &str, pattern: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return name == pattern;
+    };
+    let Some(mut name) = name.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = name.find(part) else { return false };
+        name = &name[at + part.len()..];
+    }
+    name.ends_with(last)
+}
+
 /// Returns the clients behind one thing that a request waits for.
 pub(super) fn clients_of(reference: &ReasonReference) -> Vec<&ClientReference> {
     let readers = reference.requirement.iter().flat_map(|one| &one.readers);
@@ -129,6 +146,28 @@ mod tests {
         assert_eq!(cycles(&[(1, 2), (2, 1)]), [[1, 2]]);
         assert_eq!(cycles(&[(5, 5)]), [[5]]);
         assert_eq!(cycles(&[(3, 1), (1, 2), (2, 3), (2, 1)]), [vec![1, 2], vec![1, 2, 3]]);
+    }
+
+    #[test]
+    fn a_pattern_names_clients() {
+        for (name, pattern) in [
+            ("a", "a"),
+            ("member-17", "member-*"),
+            ("a1b22", "a*b*"),
+            ("x", "*"),
+            ("aba", "a*a"),
+        ] {
+            assert!(is_named(name, pattern), "{name} {pattern}");
+        }
+        for (name, pattern) in [
+            ("a", "b"),
+            ("member", "member-*"),
+            ("ab", "a*c"),
+            ("a", "a*a"),
+            ("abc", "a*b*b"),
+        ] {
+            assert!(!is_named(name, pattern), "{name} {pattern}");
+        }
     }
 
     #[test]

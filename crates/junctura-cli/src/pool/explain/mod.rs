@@ -6,7 +6,7 @@
 //!  --memory --keepers--> memory
 //! ```
 
-mod chains;
+pub(crate) mod chains;
 mod conditions;
 mod graph;
 mod memory;
@@ -60,7 +60,7 @@ pub(crate) struct ExplainArguments {
     /// Show all requests that wait (the default without a selector)
     #[arg(long, conflicts_with_all = ["selectors", "memory"])]
     waiting: bool,
-    /// Only requests of clients with this name
+    /// Only requests of clients with this name; `*` matches anything
     #[arg(long, value_name = "NAME", conflicts_with_all = ["selectors", "memory"])]
     client: Option<String>,
     /// Show what keeps memory

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use junctura::{Code, Error, ListOptions, Pool, Result};
+use junctura::{Pool, Result, TallyOptions};
 use junctura_model::nearest;
 use junctura_terminal::output::StandardOutput;
 use serde_json::{Value, json};
@@ -10,8 +10,6 @@ use serde_json::{Value, json};
 use super::conditions::{conditions, parts};
 use super::words;
 
-/// Objects that are counted; of more, the text reports it.
-const COUNTED_MAX: u64 = 10_000;
 /// Values that are shown.
 const VALUES_SHOWN: usize = 12;
 
@@ -19,8 +17,8 @@ const VALUES_SHOWN: usize = 12;
 #[derive(Default)]
 struct MatchCount {
     objects: u64,
-    /// There are more than were counted.
-    is_cut: bool,
+    /// They have more values than are collected.
+    has_more_values: bool,
     /// Values of one attribute.
     values: BTreeSet<String>,
 }
@@ -33,26 +31,25 @@ struct NearMiss<'a> {
     nearest: Option<String>,
 }
 
-/// Counts what a selector matches, and collects the values of an attribute.
+/// Counts what a selector matches, by the values of an attribute: from the server's index, without a list.
 fn count(pool: &Pool, selector: &str, attribute: Option<&str>) -> Result<MatchCount> {
-    let mut count = MatchCount::default();
-    for page in pool.list_with(selector, ListOptions::default())? {
-        for entry in page? {
-            if count.objects >= COUNTED_MAX {
-                count.is_cut = true;
-                return Ok(count);
-            }
-            count.objects += 1;
-            let value = attribute.and_then(|name| entry.get(name));
-            count.values.extend(value.map(str::to_owned));
-        }
-    }
-    Ok(count)
+    let by: Vec<&str> = attribute.into_iter().collect();
+    let options = TallyOptions {
+        by: &by,
+        ..TallyOptions::default()
+    };
+    let tally = pool.tally(selector, options)?;
+    let values = tally.groups.iter().flat_map(|group| group.values.iter().flatten());
+    Ok(MatchCount {
+        objects: tally.objects(),
+        has_more_values: tally.others > 0,
+        values: values.cloned().collect(),
+    })
 }
 
 /// Explains why nothing matches.
 pub(super) fn explain(pool: &Pool, selector: &str, json: bool, out: &mut StandardOutput) -> Result<()> {
-    let visible = visible_objects(pool)?;
+    let visible = count(pool, "", None)?.objects;
     let misses = if visible == 0 {
         Vec::new()
     } else {
@@ -73,13 +70,6 @@ pub(super) fn explain(pool: &Pool, selector: &str, json: bool, out: &mut Standar
         writeln!(out, "  nothing matches without any single condition either")?;
     }
     Ok(())
-}
-
-/// The number of visible objects.
-fn visible_objects(pool: &Pool) -> Result<u64> {
-    let stat: Value =
-        serde_json::from_str(&pool.stat()?).map_err(|error| Error::new(Code::Protocol, "stat", error.to_string()))?;
-    Ok(stat["objects"]["visible"].as_u64().unwrap_or_default())
 }
 
 fn near_misses<'a>(pool: &Pool, selector: &'a str) -> Result<Vec<NearMiss<'a>>> {
@@ -119,7 +109,7 @@ fn document(miss: &NearMiss<'_>) -> Value {
     json!({
         "condition": miss.condition,
         "matches": miss.count.objects,
-        "more": miss.count.is_cut,
+        "more": miss.count.has_more_values,
         "attribute": miss.attribute,
         "values": values.iter().take(VALUES_SHOWN).collect::<Vec<_>>(),
         "more_values": values.len().saturating_sub(VALUES_SHOWN),
@@ -128,15 +118,15 @@ fn document(miss: &NearMiss<'_>) -> Value {
 }
 
 fn write(miss: &NearMiss<'_>, out: &mut StandardOutput) -> Result<()> {
-    let least = if miss.count.is_cut { "more than " } else { "" };
     let matches = words::count(miss.count.objects, "object");
-    writeln!(out, "  without {}: {least}{matches}", miss.condition)?;
+    writeln!(out, "  without {}: {matches}", miss.condition)?;
     let values = sorted(&miss.count.values);
     let (Some(attribute), false) = (miss.attribute, values.is_empty()) else {
         return Ok(());
     };
     let shown: Vec<&str> = values.iter().take(VALUES_SHOWN).copied().collect();
     let more = match values.len().saturating_sub(VALUES_SHOWN) {
+        _ if miss.count.has_more_values => " and more".to_owned(),
         0 => String::new(),
         more => format!(" and {more} more"),
     };

@@ -143,14 +143,18 @@ fn held(object: &ExplainedObject, holder: &ObjectHolder) -> String {
     } else {
         ""
     };
-    format!("{client}{}{released}", through.unwrap_or_default())
+    let since = holder.held_ms.map(|held| format!(", for {}", words::time(held)));
+    let (through, since) = (through.unwrap_or_default(), since.unwrap_or_default());
+    format!("{client}{through}{since}{released}")
 }
 
 fn write_gone(object: &ExplainedObject, out: &mut StandardOutput) -> Result<()> {
     let ago = object.gone_ms.map(words::time).unwrap_or_default();
+    let by = object.withdrawn_by.as_ref().map(|name| format!(" by {name}"));
+    let withdrawn = format!("withdrawn{}", by.unwrap_or_default());
     let why = match (object.state.as_str(), object.reason.as_deref()) {
         ("declined", _) => "not offered, since nothing wanted it",
-        (_, Some("withdrawn")) => "withdrawn",
+        (_, Some("withdrawn")) => withdrawn.as_str(),
         (_, Some("expired")) => "its retention ended",
         (_, Some("archived")) => "it left, since a store has it and memory was short",
         _ => "not known",

@@ -48,6 +48,8 @@ pub(in crate::core) struct HeldDelivery {
     pub(in crate::core) sequence: u64,
     /// The follow or requirement that delivered it.
     pub(in crate::core) via: Option<DeliveredVia>,
+    /// When it was delivered.
+    pub(in crate::core) since: Nanoseconds,
     /// The client has released the object, and still reads its payload.
     pub(in crate::core) is_released: bool,
 }
@@ -119,6 +121,8 @@ pub(in crate::core) struct ClientRow {
     /// Bytes of its waiting offers, besides payloads in shared memory.
     pub(in crate::core) waiting_offer_bytes: usize,
     pub(in crate::core) errors: u32,
+    /// What it works on, as it has stated.
+    pub(in crate::core) note: Box<str>,
     /// Accepted offers, including those into incomplete bundles.
     pub(in crate::core) accepted: u64,
     pub(in crate::core) offered: u64,

@@ -6,6 +6,8 @@
 use junctura_board::layout::{COMPONENTS_MAX, DATASETS_MAX};
 use junctura_board::{HistogramCounts, NameTable, folded_name};
 
+use crate::core::engine::timers::Nanoseconds;
+
 /// Sums of a component.
 #[derive(Debug, Default)]
 pub(in crate::core) struct ComponentSums {
@@ -36,6 +38,12 @@ pub(in crate::core) struct FlowSums {
     /// Objects and bytes from each component to each.
     edges: Vec<[u64; 2]>,
     pub(in crate::core) sizes: HistogramCounts,
+    /// Nanoseconds from the time that an object is visible to its deliveries.
+    pub(in crate::core) delays: HistogramCounts,
+    /// Nanoseconds from deliveries to their releases.
+    pub(in crate::core) holds: HistogramCounts,
+    /// Nanoseconds that offers and leases waited for memory, of those that got it.
+    pub(in crate::core) memory_waits: HistogramCounts,
 }
 
 impl Default for FlowSums {
@@ -45,6 +53,9 @@ impl Default for FlowSums {
             datasets: NameTable::new(DATASETS_MAX),
             edges: vec![[0; 2]; COMPONENTS_MAX * COMPONENTS_MAX],
             sizes: HistogramCounts::default(),
+            delays: HistogramCounts::default(),
+            holds: HistogramCounts::default(),
+            memory_waits: HistogramCounts::default(),
         }
     }
 }
@@ -89,8 +100,11 @@ impl FlowSums {
         sums.visible_bytes -= bytes;
     }
 
-    /// An object of one component was delivered to another.
-    pub(in crate::core) fn deliver(&mut self, from: u8, to: u8, bytes: u64) {
+    /// An object of one component was delivered to another, so long after it became visible; `None`: it is not visible.
+    pub(in crate::core) fn deliver(&mut self, from: u8, to: u8, bytes: u64, delay: Option<Nanoseconds>) {
+        if let Some(delay) = delay {
+            self.delays.add(delay);
+        }
         let sums = self.components.count(to.into());
         sums.delivered += 1;
         sums.delivered_bytes += bytes;
@@ -99,8 +113,9 @@ impl FlowSums {
         edge[1] += bytes;
     }
 
-    /// A client of a component released an object.
-    pub(in crate::core) fn release(&mut self, component: u8) {
+    /// A client of a component released an object, so long after its delivery.
+    pub(in crate::core) fn release(&mut self, component: u8, hold: Nanoseconds) {
+        self.holds.add(hold);
         self.components.count(component.into()).released += 1;
     }
 

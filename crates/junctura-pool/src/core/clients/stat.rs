@@ -1,5 +1,7 @@
 //! The counters and the contents of a pool, in numbers.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::config::PoolLimits;
@@ -8,6 +10,8 @@ use crate::core::objects::retention_by_name::AwaitedStat;
 
 /// A stat must fit into a message: of more clients than this, the first are shown.
 pub(in crate::core) const CLIENTS_SHOWN: usize = 1000;
+/// Bytes of the notes of clients in a stat.
+pub(in crate::core) const NOTES_SHOWN: usize = 128 << 10;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub(in crate::core) struct PoolCounters {
@@ -27,6 +31,8 @@ pub(in crate::core) struct PoolCounters {
     pub(in crate::core) archived: u64,
     pub(in crate::core) unarchived: u64,
     pub(in crate::core) failed: u64,
+    /// The failed requests by the number of their code.
+    pub(in crate::core) errors: BTreeMap<u16, u64>,
     pub(in crate::core) offers_waiting: u64,
     pub(in crate::core) leases_waited: u64,
     pub(in crate::core) segments_made: u64,
@@ -354,6 +360,8 @@ pub struct ClientStat {
     pub leased_bytes: u64,
     /// How its payloads travel.
     pub transport: String,
+    /// What it works on, as it has stated; left out where a message has no room for all notes.
+    pub note: String,
 }
 
 /// See [`PoolStat::schemas`].

@@ -9,13 +9,13 @@ use hashbrown::HashMap;
 use junctura_memory::ledger::MemoryLedger;
 use junctura_model::limits::SCHEMA_BYTES_MAX;
 use junctura_model::{Code, Error, Result, Schema};
-use junctura_wire::body;
+use junctura_wire::body::{self, NoteRequest};
 use junctura_wire::fixed::ReleasedHolding;
 
 use crate::PoolConfig;
 use crate::core::clients::client::{ClientRow, HeldDelivery, PendingAnswer};
 use crate::core::clients::listing::OpenListing;
-use crate::core::clients::stat::{CLIENTS_SHOWN, ClientStat, PoolCounters, ReaderStat};
+use crate::core::clients::stat::{CLIENTS_SHOWN, ClientStat, NOTES_SHOWN, PoolCounters, ReaderStat};
 use crate::core::engine::timers::{NOBODY, TimerEvent, TimerQueue};
 use crate::core::memory::weight::{FAIR_BYTES, FAIR_OFFER_BYTES};
 use crate::core::objects::offer::{OfferContent, WaitingOffer, waiting_bytes};
@@ -318,12 +318,35 @@ impl ClientTable {
                     offers_waiting: state.waiting_offers.len() as u64,
                     leased_bytes: leased.get(&Some(client)).copied().unwrap_or(0),
                     transport: peer.route,
+                    note: String::new(),
                 })
             })
             .collect();
         clients.sort_by_key(|client| client.client);
         clients.truncate(CLIENTS_SHOWN);
+        let mut room = NOTES_SHOWN;
+        for client in &mut clients {
+            let note = self.table.get(&client.client).map_or("", |state| &state.note);
+            if let Some(left) = room.checked_sub(note.len()) {
+                room = left;
+                note.clone_into(&mut client.note);
+            }
+        }
         clients
+    }
+
+    /// Replaces the note of a client.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a text that is no note.
+    pub(in crate::core) fn note(&mut self, client: u32, text: &str) -> Result<()> {
+        if let Some(cause) = NoteRequest::refusal(text) {
+            return Err(Error::new(Code::InvalidArgument, "note", cause));
+        }
+        if let Some(state) = self.table.get_mut(&client) {
+            state.note = text.into();
+        }
+        Ok(())
     }
 
     pub(in crate::core) fn wait_for_memory(

@@ -94,6 +94,7 @@ impl Core {
             }
             (Request::Wanted(wanted), _) => self.wanted(client, number, &wanted, fx),
             (Request::Drain(drain), _) => self.drain_for(client, number, &drain, fx),
+            (Request::Note(note), _) => self.exchange.asked.clients.note(client, &note.text),
             (Request::Retract(retract), _) => self.retract_named(client, number, &retract.name, fx),
             (Request::Stop(which), _) => self.stop(client, number, which, fx),
             (
@@ -175,7 +176,11 @@ impl Core {
 
     pub(in crate::core) fn fail(&mut self, client: u32, number: u64, error: &Error, fx: &mut impl Effects) {
         fx.reply(client, number, &Reply::Failed(WireFailure::from(error)));
-        self.exchange.asked.count.failed += u64::from(error.code() != Code::NotWanted);
+        if error.code() != Code::NotWanted {
+            let count = &mut self.exchange.asked.count;
+            count.failed += 1;
+            *count.errors.entry(error.code().number()).or_default() += 1;
+        }
         let limit = self.config.limits.errors_per_client;
         let Some(state) = self.exchange.asked.clients.get_mut(client) else {
             return;

@@ -112,6 +112,8 @@ pub(in crate::core) struct ObjectRow {
     pub(in crate::core) dataset: u64,
     /// 0 until it is visible.
     pub(in crate::core) sequence: u64,
+    /// When it became visible.
+    pub(in crate::core) visible_at: Nanoseconds,
     pub(in crate::core) length: u64,
     /// The number of its bundle, or 0.
     pub(in crate::core) bundle: u64,
@@ -132,6 +134,8 @@ pub(in crate::core) struct ObjectRow {
     pub(in crate::core) archived: Option<ArchivedCopy>,
     /// It is hidden, and is removed for this reason in its turn ([`crate::core::deferred`]).
     pub(in crate::core) departs: Option<RemovalReason>,
+    /// The place of the component that has withdrawn it.
+    pub(in crate::core) withdrawn_by: Option<u8>,
     /// The clients that have released it, where more than one must.
     pub(in crate::core) released_by: Vec<u32>,
     /// The number of unreleased deliveries.

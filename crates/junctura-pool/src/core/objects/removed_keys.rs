@@ -6,6 +6,7 @@ use junctura_model::selector::SelectorSet;
 
 use crate::Effects;
 use crate::core::clients::stat::PoolCounters;
+use crate::core::containers::byte_arena::ArenaString;
 use crate::core::containers::linked_queue::QueueLinks;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::flow::demand_probe::DeclinedOffer;
@@ -62,21 +63,22 @@ impl ObjectTable {
             return;
         }
         let object = &self.table[id as usize];
-        let place = object.archived.as_ref().and_then(|archived| archived.place.clone());
-        let record = self.tombstones.records.write(&object.record);
-        let record_bytes = object.record.len();
         let tombstone = self.tombstones.add(KeyTombstone {
             key,
             sequence: object.sequence,
-            record,
+            record: ArenaString::default(),
             schema: object.schema,
             why: Some(why),
-            place,
+            by: object.withdrawn_by.filter(|_| why == RemovalReason::Withdrawn),
+            place: object.archived.as_ref().and_then(|archived| archived.place.clone()),
             dataset,
             buried: now,
             by_age: QueueLinks::default(),
             in_dataset: QueueLinks::default(),
         });
+        // Only now, as in `insert_object`.
+        let record_bytes = object.record.len();
+        self.tombstones.table[tombstone as usize].record = self.tombstones.records.write(&object.record);
         self.keys
             .replace(key, KeyEntry::Object(id), KeyEntry::Tombstone(tombstone));
         self.weigh_tombstone(record_bytes);
@@ -94,6 +96,7 @@ impl ObjectTable {
             record,
             schema: declined.schema,
             why: None,
+            by: None,
             place: None,
             dataset,
             buried: now,

@@ -252,10 +252,10 @@ impl ObjectTable {
         // A hidden object has a payload, which is freed in its turn.
         let needed = stays || is_used || object.departs.is_some();
         if !needed {
-            let object = self.table.remove(id as usize);
             if object.state == ObjectState::Superseded {
                 self.superseded.remove(&(object.key, id));
             }
+            let object = self.table.remove(id as usize);
             self.weigh_object_no_more(&object.record);
             self.forget_place(object.archived.and_then(|archived| archived.place));
             self.spare.keep(object.record);

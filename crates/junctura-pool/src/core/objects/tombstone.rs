@@ -25,6 +25,8 @@ pub(in crate::core) struct KeyTombstone {
     pub(in crate::core) schema: u16,
     /// `None`: the object was never offered, since no interest wanted it.
     pub(in crate::core) why: Option<RemovalReason>,
+    /// The place of the component that has withdrawn it.
+    pub(in crate::core) by: Option<u8>,
     /// The place in a store, if it is archived.
     pub(in crate::core) place: Option<Arc<str>>,
     pub(in crate::core) dataset: u64,

@@ -41,6 +41,7 @@ impl PoolReasons<'_> {
                     archived: tombstone.place.as_deref().map(str::to_owned),
                     reason: tombstone.why.map(|why| why.name().to_owned()),
                     gone_ms: Some(to_milliseconds(gone_for)),
+                    withdrawn_by: tombstone.by.and_then(|place| self.component_name(place)),
                     ..ExplainedObject::default()
                 })
             }
@@ -110,6 +111,7 @@ impl PoolReasons<'_> {
             kept_versions: versions.filter(|&&(_, other)| other != id).count() as u64,
             reason: None,
             gone_ms: None,
+            withdrawn_by: None,
         }
     }
 
@@ -172,6 +174,7 @@ impl PoolReasons<'_> {
                         client: asked.clients.client_reference(client),
                         requirement: asked.interests.still(delivery.via.and_then(|via| via.requirement)),
                         is_released: delivery.is_released,
+                        held_ms: Some(to_milliseconds(asked.timers.now.saturating_sub(delivery.since))),
                     });
                 }
             }
@@ -194,6 +197,11 @@ impl PoolReasons<'_> {
         };
         let owing = self.owing(id, NAMED_MAX, &mut budget);
         owing.into_iter().filter_map(reason).collect()
+    }
+
+    fn component_name(&self, place: u8) -> Option<String> {
+        let mut components = self.exchange.asked.flows.components.iter();
+        components.nth(place.into()).map(|(name, _)| name.to_owned())
     }
 
     fn schema_name(&self, schema: u16) -> String {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use junctura_model::{Code, Error};
 use junctura_wire::Request;
-use junctura_wire::body::{DrainRequest, TargetBody};
+use junctura_wire::body::{DrainRequest, NoteRequest, TargetBody};
 use junctura_wire::fixed;
 use junctura_wire::reasons::{
     ExplainRequest, ExplainedObject, KEPT_CAUSES, KeepersRequest, KeptSum, MemoryKeepers, OBJECT_STATES,
@@ -362,6 +362,23 @@ fn keepers_are_the_sums_of_what_is_kept() {
         .map(|one| (one.client.name.as_str(), one.held, one.held_bytes))
         .collect();
     assert_eq!(holding, [("d", 1, 2)]);
+}
+
+#[test]
+fn the_last_note_of_a_client_counts() {
+    let mut world = World::new();
+    let client = world.join_with_token("p", "offer".parse().unwrap(), 7);
+    for text in ["first", "second"] {
+        world.ask(client, 1, Request::Note(NoteRequest { text: text.into() }));
+    }
+    assert!(world.heard(client).is_empty());
+    assert_eq!(world.core.stat().clients[0].note, "second");
+    for text in ["x".repeat(NoteRequest::BYTES_MAX + 1), "a\u{7}".to_owned()] {
+        world.ask(client, 2, Request::Note(NoteRequest { text: text.into() }));
+        let heard = world.heard(client);
+        assert!(heard[0].contains("InvalidArgument"), "{heard:?}");
+    }
+    assert_eq!(world.core.stat().clients[0].note, "second");
 }
 
 #[test]

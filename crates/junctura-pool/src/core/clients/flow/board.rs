@@ -54,6 +54,9 @@ fn write_totals<W: WritableWords>(core: &Core, board: &mut BoardEdit<'_, W>) {
     for (counter, value) in totals {
         board.counter(counter, value);
     }
+    for (&code, &errors) in &count.errors {
+        board.errors(code, errors);
+    }
 }
 
 fn write_gauges<W: WritableWords>(core: &Core, board: &mut BoardEdit<'_, W>) {
@@ -137,6 +140,7 @@ fn write_clients<W: WritableWords>(core: &Core, board: &mut BoardEdit<'_, W>, ba
             transport: &peer.route,
             name: &peer.name,
             host: &peer.host,
+            note: &state.note,
         });
     }
     board.counter(BoardCounter::Held, held);
@@ -204,4 +208,7 @@ fn write_flows<W: WritableWords>(core: &Core, board: &mut BoardEdit<'_, W>) {
     board.counter(BoardCounter::ClientsJoined, joined);
     board.counter(BoardCounter::ClientsLeft, left);
     board.histogram(BoardHistogram::ObjectSize, &flows.sizes);
+    board.histogram(BoardHistogram::DeliveryDelay, &flows.delays);
+    board.histogram(BoardHistogram::HoldTime, &flows.holds);
+    board.histogram(BoardHistogram::MemoryWait, &flows.memory_waits);
 }

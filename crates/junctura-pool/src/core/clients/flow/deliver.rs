@@ -29,7 +29,8 @@ impl ObjectExchange {
     pub(in crate::core) fn take_back(&mut self, client: u32, held: &HeldDelivery, fx: &mut impl Effects) {
         self.asked.count.released += 1;
         if let Some(state) = self.asked.clients.get(client) {
-            self.asked.flows.release(state.flow);
+            let time = self.asked.timers.now.saturating_sub(held.since);
+            self.asked.flows.release(state.flow, time);
         }
         let object = &mut self.objects[held.object];
         object.holders -= 1;
@@ -147,13 +148,16 @@ impl ClientRequests {
             object: id,
             sequence: object.sequence,
             via,
+            since: self.timers.now,
             is_released: false,
         }) as u32;
         state.delivered += 1;
         object.holders += 1;
         self.count.delivered += 1;
         self.count.delivered_bytes += object.length;
-        self.flows.deliver(object.component, state.flow, object.length);
+        let delay = self.timers.now.saturating_sub(object.visible_at);
+        let delay = (object.sequence > 0).then_some(delay);
+        self.flows.deliver(object.component, state.flow, object.length, delay);
         let (segment, slot, place_flag) = match object.place {
             PayloadLocation::Slot { segment, slot } => {
                 if state.segments.insert(segment)

@@ -169,8 +169,13 @@ impl ObjectExchange {
     pub(in crate::core) fn serve_lease(&mut self, turn: u64, fx: &mut impl Effects) -> Option<u64> {
         let lease = self.memory.waiting_leases.get(turn)?;
         let (client, request, payload_bytes) = (lease.client, lease.request, lease.payload_bytes);
+        let waited = self.asked.timers.now.saturating_sub(lease.since);
         let bytes = match self.grant(client, request, payload_bytes, fx) {
-            Ok(bytes) => bytes?,
+            Ok(bytes) => {
+                let bytes = bytes?;
+                self.asked.flows.memory_waits.add(waited);
+                bytes
+            }
             Err(error) => {
                 fx.reply(client, request, &Reply::Failed(WireFailure::from(&error)));
                 0

@@ -114,6 +114,8 @@ impl Core {
             self.exchange.asked.clients.weigh_offer_no_more(client, &offer);
             match outcome {
                 Ok(taken) => {
+                    let waited = self.exchange.asked.timers.now.saturating_sub(offer.since);
+                    self.exchange.asked.flows.memory_waits.add(waited);
                     self.exchange.durability.acknowledge(
                         &mut self.exchange.asked,
                         &self.exchange.objects,
@@ -213,7 +215,8 @@ impl ObjectExchange {
 
     /// Makes an object that has its number visible: it is indexed, counted, and delivered to matching interests.
     pub(in crate::core) fn appear(&mut self, id: u32, keep: ObjectRetention, fx: &mut impl Effects) {
-        let object = &self.objects[id];
+        let object = &mut self.objects[id];
+        object.visible_at = self.asked.timers.now;
         let (key, sequence, length, client) = (object.key, object.sequence, object.length, object.producer);
         self.objects.file_key(key, id);
         match keep {
@@ -404,6 +407,7 @@ impl ObjectTable {
             key: examined.identity.key,
             dataset: examined.identity.dataset,
             sequence: 0,
+            visible_at: 0,
             length: head.length.get(),
             bundle: 0,
             record: Vec::new(),
@@ -419,6 +423,7 @@ impl ObjectTable {
             until: RetainedUntil::from(examined.keep),
             archived: None,
             departs: None,
+            withdrawn_by: None,
             released_by: Vec::new(),
             holders: 0,
             owed: 0,

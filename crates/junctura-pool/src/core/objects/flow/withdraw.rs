@@ -135,6 +135,7 @@ impl Core {
             }
         }
         if is_free {
+            self.exchange.record_withdrawer(object, of.0);
             self.exchange.take_one_out(object, fx);
         } else {
             self.exchange.objects[object].watchers += 1;
@@ -224,6 +225,7 @@ impl ObjectExchange {
             self.asked.clients.may_ask(client, request)?;
         }
         for object in free {
+            self.record_withdrawer(object, client);
             self.take_out_in_turn(object, fx);
             withdrawal.done += 1;
         }
@@ -252,6 +254,11 @@ impl ObjectExchange {
             );
         }
         Ok(())
+    }
+
+    /// Records the component of the client that withdraws an object, for explanations.
+    fn record_withdrawer(&mut self, object: u32, client: u32) {
+        self.objects[object].withdrawn_by = self.asked.clients.get(client).map(|state| state.flow);
     }
 
     pub(in crate::core) fn take_one_out(&mut self, object: u32, fx: &mut impl Effects) {
@@ -298,6 +305,9 @@ impl ObjectExchange {
                 *waits = blockers;
             }
             return;
+        }
+        if let Some(withdrawal) = self.withdrawals.table.get(id) {
+            self.record_withdrawer(object, withdrawal.client);
         }
         self.take_out_in_turn(object, fx);
         forget_wait(&mut self.withdrawals.by_object, object, id as u32);

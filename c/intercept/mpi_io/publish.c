@@ -1,0 +1,429 @@
+#include "publish.h"
+#include "../common/intercept.h"
+#include "route.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Extents of all ranks, up to which each is a box of the layout; else ranks exchange what they wrote. */
+#define BOXES_MAX 65536
+/* A rank owns no less of a file. */
+#define BLOCK_BYTES_MIN ((uint64_t)1 << 16)
+
+/* The number of an error that all ranks have in common, with the text of this rank's, if it has one. */
+static int agree_on_code(open_file *file, int code, uint64_t *greatest) {
+    *greatest = (uint64_t)code;
+    return jmpi_greatest(file, greatest, 1);
+}
+
+/* Removes an earlier file of this name. Its readers keep what they hold; requirements are awaited. */
+static int remove_earlier(open_file *file) {
+    uint64_t code = JCT_OK;
+    if (file->rank == 0) {
+        jct_attributes_t *key = jmpi_key_of(file->folder, file->name);
+        code = key ? (uint64_t)jmpi_jct.jct_withdraw(jmpi_pool(), key, "schema=free,forget", jmpi_timeout(), NULL)
+                   : JCT_LIMIT_EXCEEDED;
+        jmpi_jct.jct_attributes_free(key);
+        if (code == JCT_NOT_FOUND || code == JCT_GONE)
+            code = JCT_OK;
+    }
+    int error = jmpi_real.Bcast(&code, 1, MPI_UINT64_T, 0, file->comm);
+    return error ? JCT_IO : (int)code;
+}
+
+/* Offers this rank's piece. All ranks get the same answer. */
+static int offer_piece(open_file *file, const jct_layout_t *layout, const char *type, const void *data, uint64_t bytes,
+                       uint64_t *code) {
+    int mine = remove_earlier(file);
+    uint64_t elements = 0;
+    if (!mine) {
+        jct_attributes_t *attributes = jmpi_key_of(file->folder, file->name);
+        mine = attributes ? jmpi_jct.jct_attributes_set_text(attributes, "interface", "mpi-io") : JCT_LIMIT_EXCEEDED;
+        /* Ranks behind those of the layout, and ranks without elements, have no piece. */
+        bool is_owner = !mine && !jmpi_jct.jct_layout_elements(layout, (uint64_t)file->rank, &elements) &&
+                        (elements || file->rank == 0);
+        if (is_owner)
+            mine = jmpi_jct.jct_offer_piece(jmpi_pool(), layout, (uint64_t)file->rank, type, attributes, data, bytes,
+                                            jmpi_offer_options());
+        jmpi_jct.jct_attributes_free(attributes);
+        if (mine)
+            intercept_say("%s: %s", file->path, jmpi_jct.jct_error_text());
+    }
+    return agree_on_code(file, mine, code);
+}
+
+static void report(const open_file *file, uint64_t bytes) {
+    intercept_offered(intercept_file(file->path, jmpi_mode_name(file->mode)), bytes);
+}
+
+/* Arrays */
+
+/* The layout of the ranks' claims; NULL on all ranks where they are no array of at least `size` bytes. */
+static int layout_of_all(open_file *file, const array_claim *claim, uint64_t size, jct_layout_t **out) {
+    array_claim *claims = calloc((size_t)file->ranks, sizeof *claims);
+    uint64_t agreed[2] = {!claims, size}, whole = 0;
+    *out = NULL;
+    int error = jmpi_greatest(file, agreed, 2);
+    if (!error && agreed[0])
+        error = MPI_ERR_NO_MEM;
+    if (!error)
+        error = jmpi_real.Allgather(claim, sizeof *claim, MPI_BYTE, claims, sizeof *claims, MPI_BYTE, file->comm);
+    if (!error)
+        *out = jmpi_layout_of(claims, file->ranks, &whole);
+    if (*out && whole < agreed[1]) {
+        jmpi_jct.jct_layout_free(*out);
+        *out = NULL;
+    }
+    for (int rank = 0; *out && rank < file->ranks; rank++)
+        if (claims[rank].kind == CLAIM_PART)
+            memcpy(file->type, claims[rank].type, sizeof file->type);
+    file->offered_bytes = whole;
+    free(claims);
+    return error;
+}
+
+/* The size that the array must have at least. */
+static uint64_t size_besides(const open_file *file) {
+    return file->size_at_least > file->base_bytes ? file->size_at_least : file->base_bytes;
+}
+
+int jmpi_publish_at_once(open_file *file, const array_claim *claim, const void *data, uint64_t bytes) {
+    uint64_t code = JCT_OK;
+    jct_layout_t *layout;
+    int error = layout_of_all(file, claim, size_besides(file), &layout);
+    if (error || !layout)
+        return error;
+    error = offer_piece(file, layout, file->type, data, bytes, &code);
+    if (!error && code == JCT_OK) {
+        file->is_offered = true;
+        file->layout = layout;
+        file->offered_until = UINT64_MAX;
+        file->periods_ended++;
+        report(file, bytes);
+    } else {
+        jmpi_jct.jct_layout_free(layout);
+    }
+    return error;
+}
+
+/* The claim of all writes until the file is closed. */
+static array_claim claim_of_writes(const open_file *file) {
+    array_claim none = {.kind = file->writes ? CLAIM_OTHER : CLAIM_NOTHING};
+    bool is_one = file->first && file->first == file->last && file->writes == 1;
+    return is_one ? file->first->claim : none;
+}
+
+static int publish_array(open_file *file) {
+    array_claim claim = claim_of_writes(file);
+    const written_record *one = file->first;
+    uint64_t code = JCT_OK;
+    jct_layout_t *layout;
+    int error = layout_of_all(file, &claim, size_besides(file), &layout);
+    if (error || !layout)
+        return error;
+    error = offer_piece(file, layout, file->type, one ? one->data : NULL, one ? one->bytes : 0, &code);
+    jmpi_jct.jct_layout_free(layout);
+    if (!error && code == JCT_OK) {
+        file->is_offered = true;
+        report(file, one ? one->bytes : 0);
+    }
+    return error;
+}
+
+/* Bytes */
+
+typedef struct owned_extent {
+    uint64_t offset, bytes, rank;
+} owned_extent;
+
+static int by_offset(const void *left, const void *right) {
+    const owned_extent *one = left, *other = right;
+    return one->offset < other->offset ? -1 : one->offset > other->offset;
+}
+
+/* All that this rank wrote, where it does not matter when. */
+static bool merge_periods(const open_file *file, extent_list *out) {
+    *out = (extent_list){0};
+    for (const file_period *each = file->period; each; each = each->next) {
+        extent_list older = {0};
+        for (size_t i = 0; i < each->extents.count; i++) {
+            const byte_extent *one = &each->extents.items[i];
+            if (!jmpi_append(&older, one->offset, one->bytes, one->data)) {
+                jmpi_extents_free(&older);
+                return false;
+            }
+        }
+        if (!jmpi_overlay(&older, out, out))
+            return false;
+    }
+    return true;
+}
+
+/* Extents of all ranks, sorted; what no rank wrote is of rank 0. NULL where extents overlap. */
+static owned_extent *own_all(owned_extent *extents, size_t count, uint64_t size, size_t *boxes) {
+    qsort(extents, count, sizeof *extents, by_offset);
+    owned_extent *all = calloc(2 * count + 1, sizeof *all);
+    uint64_t end = 0;
+    *boxes = 0;
+    for (size_t i = 0; all && i <= count; i++) {
+        uint64_t start = i < count ? extents[i].offset : size;
+        if (i < count && start < end) {
+            free(all);
+            return NULL;
+        }
+        if (start > end)
+            all[(*boxes)++] = (owned_extent){end, start - end, 0};
+        if (i < count)
+            all[(*boxes)++] = extents[i];
+        end = i < count ? start + extents[i].bytes : end;
+    }
+    return all;
+}
+
+static jct_layout_t *layout_of_boxes(const owned_extent *all, size_t boxes, uint64_t size) {
+    uint64_t *numbers = calloc(boxes + 1, 3 * sizeof *numbers);
+    jct_layout_t *layout = NULL;
+    if (!numbers)
+        return NULL;
+    for (size_t i = 0; i < boxes; i++) {
+        numbers[i] = all[i].rank;
+        numbers[boxes + i] = all[i].offset;
+        numbers[2 * boxes + i] = all[i].bytes;
+    }
+    if (jmpi_jct.jct_layout_blocks(1, &size, boxes, numbers, numbers + boxes, numbers + 2 * boxes, JCT_ORDER_C, &layout))
+        layout = NULL;
+    free(numbers);
+    return layout;
+}
+
+/* The data of this rank's boxes, one behind the other: where they are one extent, without a copy. */
+static const unsigned char *data_of_boxes(const owned_extent *all, size_t boxes, int rank, const extent_list *mine,
+                                          uint64_t *bytes, unsigned char **made) {
+    size_t own = 0;
+    *bytes = 0;
+    *made = NULL;
+    for (size_t i = 0; i < boxes; i++)
+        if (all[i].rank == (uint64_t)rank)
+            own++, *bytes += all[i].bytes;
+    if (own == 1 && mine->count == 1 && mine->items[0].bytes == *bytes && mine->items[0].data)
+        return mine->items[0].data;
+    unsigned char *to = *made = calloc((size_t)*bytes + 1, 1);
+    size_t next = 0;
+    for (size_t i = 0; to && i < boxes; i++) {
+        if (all[i].rank != (uint64_t)rank)
+            continue;
+        if (next < mine->count && mine->items[next].offset == all[i].offset) {
+            if (mine->items[next].data)
+                memcpy(to, mine->items[next].data, (size_t)all[i].bytes);
+            next++;
+        }
+        to += all[i].bytes;
+    }
+    return *made;
+}
+
+/* Each extent is a box. `is_offered` stays false where extents overlap, or are too many. */
+static int publish_boxes(open_file *file, uint64_t size) {
+    extent_list mine = {0};
+    bool is_good = merge_periods(file, &mine);
+    jmpi_cut(&mine, size);
+    uint64_t agreed[3] = {!is_good, mine.count, file->base_bytes > 0};
+    int error = jmpi_greatest(file, agreed, 3);
+    if (error || agreed[0] || agreed[2] || agreed[1] > BOXES_MAX / (uint64_t)file->ranks) {
+        jmpi_extents_free(&mine);
+        return error ? error : agreed[0] ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+    }
+    /* Every rank sends as many extents as the one that has most; empty ones are left out behind. */
+    size_t most = (size_t)agreed[1], count = 0, boxes = 0;
+    owned_extent *own = calloc(most + 1, sizeof *own), *all = calloc(most * (size_t)file->ranks + 1, sizeof *all);
+    for (size_t i = 0; own && i < mine.count; i++)
+        own[i] = (owned_extent){mine.items[i].offset, mine.items[i].bytes, (uint64_t)file->rank};
+    agreed[0] = !own || !all;
+    error = jmpi_greatest(file, agreed, 1);
+    if (!error && agreed[0])
+        error = MPI_ERR_NO_MEM;
+    if (!error)
+        error = jmpi_real.Allgather(own, (int)(most * sizeof *own), MPI_BYTE, all, (int)(most * sizeof *all), MPI_BYTE,
+                                    file->comm);
+    if (!error) {
+        for (size_t i = 0; i < most * (size_t)file->ranks; i++)
+            if (all[i].bytes)
+                all[count++] = all[i];
+        owned_extent *sorted = own_all(all, count, size, &boxes);
+        jct_layout_t *layout = sorted ? layout_of_boxes(sorted, boxes, size) : NULL;
+        uint64_t bytes = 0, code = JCT_OK;
+        unsigned char *made = NULL;
+        const unsigned char *data = layout ? data_of_boxes(sorted, boxes, file->rank, &mine, &bytes, &made) : NULL;
+        agreed[0] = !layout || (bytes && !data);
+        error = jmpi_greatest(file, agreed, 1);
+        if (!error && !agreed[0])
+            error = offer_piece(file, layout, "u1", data, bytes, &code);
+        if (!error && !agreed[0] && code == JCT_OK) {
+            file->is_offered = true;
+            report(file, bytes);
+        }
+        free(made);
+        free(sorted);
+        if (layout)
+            jmpi_jct.jct_layout_free(layout);
+    }
+    free(own);
+    free(all);
+    jmpi_extents_free(&mine);
+    return error;
+}
+
+/* Each rank offers the same number of bytes, and gets from the others what they wrote there. */
+static int publish_blocks(open_file *file, uint64_t size) {
+    uint64_t block = (size + (uint64_t)file->ranks - 1) / (uint64_t)file->ranks;
+    block = block > BLOCK_BYTES_MIN ? block : BLOCK_BYTES_MIN;
+    uint64_t first = (uint64_t)file->rank * block, bytes = first >= size ? 0 : size - first < block ? size - first : block;
+    unsigned char *mine = calloc((size_t)bytes + 1, 1);
+    uint64_t code = JCT_OK, of_base = file->base_bytes > first ? file->base_bytes - first : 0;
+    of_base = of_base < bytes ? of_base : bytes;
+    int mine_failed = mine ? JCT_OK : JCT_LIMIT_EXCEEDED;
+    if (!mine_failed && of_base)
+        mine_failed = jmpi_source_read(file->base, first, of_base, mine);
+    int error = agree_on_code(file, mine_failed, &code);
+    if (!error && code)
+        error = MPI_ERR_NO_MEM;
+    if (!error)
+        error = jmpi_route(file, size, block, mine);
+    char text[128];
+    jct_layout_t *layout = NULL;
+    snprintf(text, sizeof text, "shape=%llu grid=%d block=%llu", (unsigned long long)size, file->ranks,
+             (unsigned long long)block);
+    if (!error && !jmpi_jct.jct_layout_parse(text, &layout))
+        error = offer_piece(file, layout, "u1", mine, bytes, &code);
+    if (!error && layout && code == JCT_OK) {
+        file->is_offered = true;
+        report(file, bytes);
+    }
+    if (layout)
+        jmpi_jct.jct_layout_free(layout);
+    free(mine);
+    return error;
+}
+
+/* Closing */
+
+/* An array that was written again after it was offered becomes bytes: each rank takes its piece back. */
+static int take_back(open_file *file) {
+    uint64_t elements, code, bytes = 0;
+    int mine = JCT_OK;
+    unsigned char *data = NULL;
+    file_period *oldest = calloc(1, sizeof *oldest), **at = &file->period;
+    intercept_say_once("%s was written again after its array was offered: write JUNCTURA_MPI_IO=...=bytes for it",
+                       file->path);
+    if (!oldest)
+        mine = JCT_LIMIT_EXCEEDED;
+    else if (!jmpi_jct.jct_layout_elements(file->layout, (uint64_t)file->rank, &elements) && elements) {
+        written_record piece = {.view = file->offered_view, .from = file->offered_from};
+        jct_attributes_t *key = jmpi_key_of(file->folder, file->name);
+        bytes = piece.bytes = file->offered_mine;
+        data = piece.data = malloc((size_t)bytes);
+        mine = data && key ? jmpi_jct.jct_demand_array(jmpi_pool(), key, file->layout, (uint64_t)file->rank, file->type,
+                                                       data, (size_t)bytes, "schema=free", 0)
+                           : JCT_LIMIT_EXCEEDED;
+        jmpi_jct.jct_attributes_free(key);
+        if (mine)
+            intercept_say("%s: %s", file->path, jmpi_jct.jct_error_text());
+        else if (!jmpi_append_record(&oldest->extents, &piece))
+            mine = JCT_LIMIT_EXCEEDED;
+        jmpi_cut(&oldest->extents, file->offered_until);
+    }
+    if (oldest) {
+        while (*at)
+            at = &(*at)->next;
+        *at = oldest;
+    }
+    if (data && !jmpi_keep(file, data))
+        mine = JCT_LIMIT_EXCEEDED;
+    file->is_offered = false;
+    int error = agree_on_code(file, mine, &code);
+    return error ? error : code ? MPI_ERR_IO : MPI_SUCCESS;
+}
+
+int jmpi_publish(open_file *file) {
+    int error = MPI_SUCCESS;
+    if (file->is_offered) {
+        uint64_t late = file->is_late;
+        error = jmpi_greatest(file, &late, 1);
+        if (error || !late)
+            return error;
+    } else if (file->mode == MODE_ARRAY) {
+        error = publish_array(file);
+        if (error || file->is_offered)
+            return error;
+    }
+    int settled = jmpi_settle_writes(file);
+    uint64_t agreed[2] = {(uint64_t)settled, 0};
+    if (file->is_offered)
+        error = take_back(file);
+    agreed[1] = jmpi_size_of(file);
+    error = error ? error : jmpi_greatest(file, agreed, 2);
+    if (error || agreed[0])
+        return error ? error : MPI_ERR_NO_MEM;
+    file->size_at_least = agreed[1];
+    error = publish_boxes(file, agreed[1]);
+    if (!error && !file->is_offered)
+        error = publish_blocks(file, agreed[1]);
+    if (file->is_offered)
+        return error;
+    intercept_say_once("%s is written as a file, since the pool could not have it", file->path);
+    error = jmpi_move_to_real(file, MPI_MODE_CREATE | MPI_MODE_WRONLY);
+    if (!error)
+        error = jmpi_real.File_close(&file->real);
+    return error;
+}
+
+/* The real file */
+
+static int write_real(MPI_File real, uint64_t offset, const unsigned char *data, uint64_t bytes) {
+    int error = MPI_SUCCESS;
+    const uint64_t most = (uint64_t)1 << 30;
+    MPI_Status status;
+    for (uint64_t at = 0; at < bytes && !error; at += most)
+        error = jmpi_real.File_write_at(real, (MPI_Offset)(offset + at), data + at,
+                                        (int)(bytes - at < most ? bytes - at : most), MPI_BYTE, &status);
+    return error;
+}
+
+/* What the file had when it was opened. */
+static int write_base(open_file *file, MPI_File real) {
+    const uint64_t most = (uint64_t)4 << 20;
+    unsigned char *part = malloc((size_t)most);
+    int error = part ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    for (uint64_t at = 0; at < file->base_bytes && !error; at += most) {
+        uint64_t bytes = file->base_bytes - at < most ? file->base_bytes - at : most;
+        error = jmpi_source_read(file->base, at, bytes, part) ? MPI_ERR_IO : write_real(real, at, part, bytes);
+    }
+    free(part);
+    return error;
+}
+
+int jmpi_move_to_real(open_file *file, int amode) {
+    MPI_File real;
+    int error = jmpi_settle_writes(file);
+    uint64_t failed = (uint64_t)error;
+    error = jmpi_greatest(file, &failed, 1);
+    error = error ? error : failed ? MPI_ERR_NO_MEM : jmpi_real.File_open(file->comm, file->path, amode, MPI_INFO_NULL, &real);
+    if (error)
+        return error;
+    int mine = file->rank == 0 && file->base_bytes ? write_base(file, real) : MPI_SUCCESS;
+    for (uint64_t number = 0; number <= file->periods_ended && !error; number++) {
+        error = jmpi_real.Barrier(file->comm);
+        const file_period *period = file->period;
+        while (period && period->number != number)
+            period = period->next;
+        for (size_t i = 0; period && i < period->extents.count && !mine; i++)
+            if (period->extents.items[i].data)
+                mine = write_real(real, period->extents.items[i].offset, period->extents.items[i].data,
+                                  period->extents.items[i].bytes);
+    }
+    failed = (uint64_t)mine;
+    error = error ? error : jmpi_greatest(file, &failed, 1);
+    file->real = real;
+    return error ? error : failed ? MPI_ERR_IO : MPI_SUCCESS;
+}

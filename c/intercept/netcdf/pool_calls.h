@@ -1,0 +1,49 @@
+/* The functions of the C library of Junctura, loaded when the first file needs them, and the pool of this process. */
+#ifndef JUNCTURA_NETCDF_POOL_CALLS_H
+#define JUNCTURA_NETCDF_POOL_CALLS_H
+
+#include <stdbool.h>
+
+#include "junctura.h"
+
+#define POOL_CALLS(X)                                                                                                   \
+    X(jct_pool_open) X(jct_pool_stat) X(jct_pool_descriptor) X(jct_free) X(jct_error_code) X(jct_error_text)            \
+    X(jct_attributes_new) X(jct_attributes_free) X(jct_attributes_set_text) X(jct_attributes_set_int)                   \
+    X(jct_attributes_set_real) X(jct_attributes_set_list) X(jct_allocate) X(jct_allocation_offer)                       \
+    X(jct_allocation_stage) X(jct_allocation_free) X(jct_offer) X(jct_withdraw_all) X(jct_demand_key) X(jct_object_data) \
+    X(jct_object_get) X(jct_object_version) X(jct_object_release) X(jct_follow) X(jct_follow_next) X(jct_follow_close)  \
+    X(jct_subscribe) X(jct_subscription_next) X(jct_event_text) X(jct_subscription_close) X(jct_bundle_open)            \
+    X(jct_bundle_offer) X(jct_bundle_seal) X(jct_bundle_close) X(jct_layout_blocks) X(jct_layout_free)                  \
+    X(jct_layout_elements) X(jct_offer_piece) X(jct_demand_array)
+
+#define POOL_CALL(name) __typeof__(&name) name;
+typedef struct {
+    POOL_CALLS(POOL_CALL)
+} PoolCalls;
+#undef POOL_CALL
+
+extern PoolCalls pool_calls;
+#define JCT(name) (pool_calls.name)
+
+/* Opens the pool that JUNCTURA_POOL names, once. Returns NULL where that fails, after a message. */
+jct_pool_t *pool_of_process(void);
+
+/* The name of this process as a client of the pool; no other process has it at the same time. */
+const char *pool_client_name(void);
+
+/* Whether an offer is to be repeated, since the pool was full for some seconds; says once that the program waits. */
+bool pool_is_full(int code);
+
+/* The status of netCDF for an error of Junctura; 0 for JCT_OK. nc_strerror has a text for it. */
+int pool_status(int code);
+
+/* The status for a writer that ended before it closed its file. */
+int pool_status_gone(void);
+
+/* The status for what a pool cannot have. */
+int pool_status_unsupported(void);
+
+/* The text of such a status; NULL where it is one of the real library. */
+const char *pool_status_text(int status);
+
+#endif
