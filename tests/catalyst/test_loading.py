@@ -10,7 +10,7 @@ from pathlib import Path
 
 import catalyst_programs
 import pytest
-from c_programs import has
+from c_programs import ROOT, has
 from catalyst_programs import DOUBLE, HERE, CatalystBuild, compile_c
 from catalyst_ranks import CatalystRanks
 from mesh_payload import parse
@@ -137,3 +137,10 @@ def test_ranks_of_mpi(
         with pool.demand(f"case=solver,part=fields,rank={rank}", timeout=0) as found_object:
             tree = parse(bytes(memoryview(found_object)))
         assert tree["fields"]["rank"]["values"] == [2 - rank if split else rank]
+
+
+def test_the_hash_of_a_mesh(tmp_path: Path) -> None:
+    own = ROOT / "c/catalyst"
+    program = compile_c(tmp_path / "hashes", "-I", own, HERE / "programs/hashes.c", own / "mesh_hash.c")
+    done = subprocess.run([program], capture_output=True, text=True, check=True)
+    assert done.stdout == "1441\n"

@@ -149,3 +149,27 @@ def test_three_ways_draw_the_same_pictures(
         pictures = [(tmp_path / way / name).read_bytes() for way in ("files", "in_situ", "pool")]
         assert pictures[0] == pictures[1] == pictures[2]
     assert pool.list("part=fields") != []
+
+
+def test_a_killed_viewer_of_several_ranks_goes_on(
+    pool: junctura.Pool, built: Path, variables: dict[str, str], tmp_path: Path
+) -> None:
+    needs_pyvista()
+    if not has("mpicc.mpich"):
+        pytest.skip("mpicc.mpich is not installed: tools/setup.sh dev")
+    words = [sys.executable, str(EXAMPLE / "from_pool.py"), "--pool", "unix:test", "--out", str(tmp_path)]
+    with subprocess.Popen(words, env=variables, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "ready\n"
+        options = {"CATALYST_IMPLEMENTATION_NAME": "junctura", "JUNCTURA_CATALYST": "case=wave"}
+        wave(built, 4, variables, 12, 1, 4, **options)
+        assert first.stdout.readline() == "step 0\n"
+        first.kill()
+    # The simulation, too, is started again: the step that was offered stays, and the others follow.
+    wave(built, 4, variables, 12, 4, 4, **options)
+    second = subprocess.run(
+        [*words, "--last", "3"], env=variables, capture_output=True, text=True, timeout=300, check=True
+    )
+    assert second.stdout == "ready\nstep 1\nstep 2\nstep 3\n"
+    assert sorted(picture.name for picture in tmp_path.glob("*.png")) == [f"wave-{step:04}.png" for step in range(4)]
+    assert len(pool.list("case=wave,part=fields")) == 16
