@@ -295,7 +295,29 @@ impl Unblocking {
     /// No requirement keeps memory: objects, what clients hold and lease, and bundles do.
     fn free_everything(&mut self, wait: &WaitingRequest) -> Result<Change, String> {
         let own = wait.client.client;
-        // Offers that wait take what becomes free, until none is left.
+        let mut is_staged = false;
+        // Another offer that waits may take what becomes free, and its object be held by a client that held nothing before.
+        for _ in 0..PASSES_MAX {
+            self.withdraw_everything(wait)?;
+            let others = self.dismiss_keepers(own, &mut is_staged);
+            self.settle()?;
+            if others == 0 || self.find(wait).is_none() {
+                break;
+            }
+        }
+        let is_over = self.find(wait).is_none();
+        let keepers = self.keepers();
+        let clients = keepers.iter().flat_map(|part| &part.clients);
+        let is_own = clients.into_iter().any(|one| one.client.client == own);
+        Ok(if !is_over && (is_own || is_staged) {
+            Change::Impossible
+        } else {
+            Change::Made
+        })
+    }
+
+    /// Withdraws all objects, and frees their keys. Offers that wait take what becomes free, until none is left.
+    fn withdraw_everything(&mut self, wait: &WaitingRequest) -> Result<(), String> {
         for _ in 0..PASSES_MAX {
             let answer = self.ask(Request::WithdrawAll(WithdrawRequest {
                 target: TargetBody::selector(""),
@@ -315,29 +337,26 @@ impl Unblocking {
         self.ask(Request::Forget(ForgetRequest {
             target: TargetBody::selector(""),
         }));
+        Ok(())
+    }
+
+    /// Ends the other clients that hold memory, or have a bundle open. Returns how many.
+    fn dismiss_keepers(&mut self, own: u32, is_staged: &mut bool) -> usize {
         let keepers = self.keepers();
-        let mut is_staged = false;
-        for part in &keepers {
-            for one in part.clients.iter().filter(|one| one.client.client != own) {
-                self.leave(one.client.client);
-            }
-            for bundle in &part.bundles {
-                is_staged = true;
-                for opener in bundle.openers.iter().filter(|opener| opener.client != own) {
-                    self.leave(opener.client);
-                }
-            }
+        *is_staged |= keepers.iter().any(|part| !part.bundles.is_empty());
+        let holders = keepers
+            .iter()
+            .flat_map(|part| &part.clients)
+            .map(|one| one.client.client);
+        let bundles = keepers.iter().flat_map(|part| &part.bundles);
+        let openers = bundles.flat_map(|bundle| &bundle.openers).map(|opener| opener.client);
+        let mut others: Vec<u32> = holders.chain(openers).filter(|&client| client != own).collect();
+        others.sort_unstable();
+        others.dedup();
+        for &client in &others {
+            self.leave(client);
         }
-        self.settle()?;
-        let is_over = self.find(wait).is_none();
-        let keepers = self.keepers();
-        let clients = keepers.iter().flat_map(|part| &part.clients);
-        let is_own = clients.into_iter().any(|one| one.client.client == own);
-        Ok(if !is_over && (is_own || is_staged) {
-            Change::Impossible
-        } else {
-            Change::Made
-        })
+        others.len()
     }
 
     fn keepers(&self) -> Vec<MemoryKeepers> {
