@@ -18,6 +18,8 @@ use zeroize::Zeroizing;
 
 /// The prefix of a token.
 const PREFIX: &str = "junctura-token-2.";
+/// The beginning of tokens of any version.
+const TOKEN_BEGINNING: &str = "junctura-token-";
 /// The prefix of tokens that earlier versions made. They state no rights.
 const OLD_PREFIX: &str = "junctura-token-1.";
 /// The maximum length of a token's text, in bytes.
@@ -223,6 +225,11 @@ pub(crate) fn read_secret(path: &Path) -> Result<Zeroizing<String>> {
 /// Reads a file that only its owner may read, of at most so many bytes.
 pub(crate) fn read_private(path: &Path, bytes_max: u64) -> Result<Zeroizing<String>> {
     let named = |code, cause: String| Error::new(code, path.display().to_string(), cause);
+    if path.as_os_str().as_encoded_bytes().starts_with(TOKEN_BEGINNING.as_bytes()) {
+        // The path is a secret itself.
+        let cause = "this is a token; give the name of the file that has it, which only you can read";
+        return Err(Error::new(Code::InvalidArgument, "token file", cause));
+    }
     let io = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => named(Code::NotFound, "there is no such file".to_owned()),
         _ => named(Code::Io, error.to_string()),

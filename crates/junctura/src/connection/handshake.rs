@@ -1,6 +1,7 @@
 //! The handshake of a connection: identifies the client, and returns the properties of the pool.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use junctura_memory::SlotReuse;
 use junctura_model::{Code, Error, Result, Schema};
@@ -8,7 +9,7 @@ use junctura_model::{Code, Error, Result, Schema};
 use junctura_pool::server::EmbeddedServer;
 use junctura_transport::{
     Carrier, ConnectionRings, Inbox, LocalCarrier, Outbox, PollInterest, RING_BYTES, ReceiveResult, ReceivedRings,
-    SendResult, UnixCarrier, wait,
+    SendResult, UnixCarrier, WakeTimer,
 };
 use junctura_wire::body::{Hello, Welcome};
 use junctura_wire::{Reply, Request};
@@ -16,6 +17,9 @@ use junctura_wire::{Reply, Request};
 use crate::connection::address::{PoolAddress, ReachedPool};
 use crate::connection::segments::SegmentMaps;
 use crate::connection::{Hook, PoolConnection};
+
+/// A server that takes longer to answer a client that introduces itself hangs.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// The server that this process embeds, if any; shared by everything that must not outlive it. A forked child's copy
 /// has no effect.
@@ -98,7 +102,7 @@ pub(crate) struct ClientIntroduction {
 ///
 /// # Errors
 /// `Unavailable` if no server is running there or it drains; `SchemaMismatch` if it has different schemas under the
-/// same names; `Denied` if it belongs to another user, or requires a token.
+/// same names; `Denied` if it belongs to another user, or requires a token; `Timeout` if it does not answer for half a minute.
 pub(crate) fn connect(place: &PoolAddress, me: &ClientIntroduction, home: &Arc<Home>) -> Result<PoolConnection> {
     let server = place.to_string();
     place.reach(me.hook.as_ref(), |reached| {
@@ -112,7 +116,7 @@ fn greet(reached: ReachedPool, server: &str, me: &ClientIntroduction, home: Arc<
         beside,
         expected,
     } = reached;
-    let hook = me.hook.as_ref();
+    let mut patience = HandshakeWait::begin(server, me.hook.as_ref())?;
     let mut outbox = Outbox::new();
     let hello = Request::Hello(Hello {
         version: junctura_wire::VERSION,
@@ -130,13 +134,13 @@ fn greet(reached: ReachedPool, server: &str, me: &ClientIntroduction, home: Arc<
     let mut inbox = Inbox::new();
     loop {
         match carrier.send(&mut outbox) {
-            Ok(SendResult::Blocked) => patiently(&carrier, PollInterest::WRITE, hook)?,
+            Ok(SendResult::Blocked) => patience.wait(&carrier, PollInterest::WRITE)?,
             // A server that rejects a client at once has sent the reason before it closed the connection.
             Err(error) if error.code() == Code::Disconnected => break,
             sent => break sent.map(drop)?,
         }
     }
-    let greeting = listen(&mut carrier, &mut inbox, server, hook, |inbox| {
+    let greeting = listen(&mut carrier, &mut inbox, &mut patience, |inbox| {
         greeting(inbox, server, &me.schemas)
     })?;
     if expected.is_some_and(|server| server != (greeting.pid, greeting.incarnation)) {
@@ -146,7 +150,7 @@ fn greet(reached: ReachedPool, server: &str, me: &ClientIntroduction, home: Arc<
             "another server has its address here",
         ));
     }
-    let rings = wants_rings().then(|| rings(&mut carrier, &mut inbox, server, hook));
+    let rings = wants_rings().then(|| rings(&mut carrier, &mut inbox, &mut patience));
     let mut carrier = LocalCarrier::new(carrier);
     if let Some(rings) = rings {
         carrier.switch(rings?, 0);
@@ -167,8 +171,7 @@ fn greet(reached: ReachedPool, server: &str, me: &ClientIntroduction, home: Arc<
 fn listen<T>(
     carrier: &mut UnixCarrier,
     inbox: &mut Inbox,
-    server: &str,
-    hook: Option<&Hook>,
+    patience: &mut HandshakeWait<'_>,
     mut hear: impl FnMut(&mut Inbox) -> Result<Option<T>>,
 ) -> Result<T> {
     loop {
@@ -176,10 +179,10 @@ fn listen<T>(
             return Ok(heard);
         }
         match carrier.receive(inbox)? {
-            ReceiveResult::Nothing => patiently(carrier, PollInterest::READ, hook)?,
+            ReceiveResult::Nothing => patience.wait(carrier, PollInterest::READ)?,
             ReceiveResult::End => {
                 let cause = "the server closed the connection before the handshake was over";
-                return Err(Error::new(Code::Unavailable, server, cause));
+                return Err(Error::new(Code::Unavailable, patience.server, cause));
             }
             ReceiveResult::Bytes(_) | ReceiveResult::Full => {}
         }
@@ -192,10 +195,15 @@ fn wants_rings() -> bool {
 }
 
 /// Receives the parts of the rings, which follow the greeting.
-fn rings(carrier: &mut UnixCarrier, inbox: &mut Inbox, server: &str, hook: Option<&Hook>) -> Result<ConnectionRings> {
+fn rings(
+    carrier: &mut UnixCarrier,
+    inbox: &mut Inbox,
+    patience: &mut HandshakeWait<'_>,
+) -> Result<ConnectionRings> {
+    let server = patience.server;
     let mut gathered = ReceivedRings::default();
     loop {
-        let (head, descriptor) = listen(carrier, inbox, server, hook, |inbox| match inbox.next_frame()? {
+        let (head, descriptor) = listen(carrier, inbox, patience, |inbox| match inbox.next_frame()? {
             None => Ok(None),
             Some((frame, descriptor)) => match (Reply::decode(&frame)?, descriptor) {
                 (Reply::Rings(head), Some(descriptor)) => Ok(Some((head, descriptor))),
@@ -225,11 +233,35 @@ fn greeting(inbox: &mut Inbox, server: &str, own: &[Arc<Schema>]) -> Result<Opti
     }
 }
 
-/// Waits, and calls the hook when a signal arrives.
-fn patiently(carrier: &UnixCarrier, interest: PollInterest, hook: Option<&Hook>) -> Result<()> {
-    match wait(carrier.as_fd(), interest) {
-        Err(error) if error.code() == Code::Interrupted => hook.map_or(Ok(()), |hook| hook()),
-        other => other.map(|_| ()),
+/// Waits for a server that a client introduces itself to. A signal is answered by the hook, as in every wait.
+struct HandshakeWait<'a> {
+    server: &'a str,
+    hook: Option<&'a Hook>,
+    alarm: WakeTimer,
+    deadline: Instant,
+}
+
+impl<'a> HandshakeWait<'a> {
+    fn begin(server: &'a str, hook: Option<&'a Hook>) -> Result<Self> {
+        Ok(Self {
+            server,
+            hook,
+            alarm: WakeTimer::new()?,
+            deadline: Instant::now() + ANSWER_MAX,
+        })
+    }
+
+    fn wait(&mut self, carrier: &UnixCarrier, interest: PollInterest) -> Result<()> {
+        if Instant::now() >= self.deadline {
+            let cause = format!(
+                "the server does not answer within {ANSWER_MAX:?}: it hangs or is stopped; `junctura doctor --pool` examines it"
+            );
+            return Err(Error::new(Code::Timeout, self.server, cause));
+        }
+        match self.alarm.wait(carrier.as_fd(), interest, Some(self.deadline)) {
+            Err(error) if error.code() == Code::Interrupted => self.hook.map_or(Ok(()), |hook| hook()),
+            other => other.map(|_| ()),
+        }
     }
 }
 

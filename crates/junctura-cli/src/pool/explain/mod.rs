@@ -22,7 +22,7 @@ use junctura_terminal::output::StandardOutput;
 use serde_json::json;
 
 use crate::absent::open_served;
-use crate::attributes::{about_selector, selector_for};
+use crate::attributes::{about_selector, note_unknown_in, selector};
 use crate::url::PoolArguments;
 
 const EXAMPLES: &str = "Examples:
@@ -127,7 +127,7 @@ impl ExplainArguments {
     }
 
     fn explain_objects(&self, pool: &Pool, out: &mut StandardOutput) -> Result<()> {
-        let selector = selector_for(&self.selectors, || pool.schemas())?;
+        let selector = selector(&self.selectors, pool)?;
         let (mut first, mut more) = (Vec::new(), 0);
         for page in about_selector(pool.list_with(&selector, ListOptions::default()), &selector)? {
             for entry in about_selector(page, &selector)? {
@@ -139,6 +139,7 @@ impl ExplainArguments {
             }
         }
         if first.is_empty() {
+            note_unknown_in(pool, &selector)?;
             return nearest_miss::explain(pool, &selector, self.json, out);
         }
         let mut objects = Vec::new();

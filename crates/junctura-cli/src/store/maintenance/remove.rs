@@ -133,7 +133,7 @@ fn amount(listing: &Listing) -> String {
 fn ask(listing: &Listing, url: &str) -> Result<()> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         let cause = format!(
-            "it would remove {}: confirm with --yes, or list them with --dry-run",
+            "it would remove {}: confirm with --yes; `junctura ls --store` lists them",
             amount(listing)
         );
         return Err(Error::new(Code::InvalidArgument, "wipe", cause));
