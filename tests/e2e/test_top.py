@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -118,15 +119,32 @@ class Screen:
         command = [str(JUNCTURA), "top", "--delay", "0.1", *arguments]
         environment = {**shell.environment, "TERM": "xterm-256color"}
         self.process = subprocess.Popen(command, env=environment, stdin=far, stdout=far, stderr=subprocess.PIPE)
-        self.shown = b""
+        self.lines = [[" "] * 80 for _ in range(24)]
+        self.row = self.column = 0
+        self.rest = ""
 
     def wait_for(self, text: str) -> None:
-        """Reads until the terminal was sent this word; unchanged spaces are not sent."""
-        while text.encode() not in self.shown:
-            self.shown += os.read(self.near, 4096)
+        """Reads until the terminal shows this text."""
+        while not any(text in "".join(line) for line in self.lines):
+            self.take(os.read(self.near, 4096).decode("latin-1"))
+
+    def take(self, sent: str) -> None:
+        """Moves of the cursor, and characters; other sequences change no character."""
+        sent = self.rest + sent
+        done = 0
+        for found in re.finditer(r"\x1b\[([?\d;]*)([A-Za-z])|([^\x1b])", sent):
+            done = found.end()
+            numbers, kind, letter = found.groups()
+            if kind == "H":
+                self.row, self.column = (int(number) - 1 for number in numbers.split(";"))
+            elif kind == "J":
+                self.lines = [[" "] * 80 for _ in range(24)]
+            elif letter and self.column < 80:
+                self.lines[self.row][self.column] = letter
+                self.column += 1
+        self.rest = sent[done:]
 
     def press(self, keys: str) -> None:
-        self.shown = b""
         os.write(self.near, keys.encode())
 
     def end(self) -> int:
@@ -150,7 +168,7 @@ def test_keys_on_a_terminal(shell: Shell) -> None:
         screen.press("e")
         screen.wait_for("name=never")
         screen.press("q")
-        screen.wait_for("PID")
+        screen.wait_for("PID  OFF/S")
         screen.press("q")
         assert screen.end() == 0
 
