@@ -252,7 +252,8 @@ impl PyReceived {
     /// Raises
     /// ------
     /// InvalidArgument
-    ///     The payload does not fit; or its type is unknown: the schema has no attribute `dtype`, and none was given.
+    ///     The payload does not fit; its type is unknown: the schema has no attribute `dtype`, and none was given; or
+    ///     the object is an array in pieces, which `Pool.demand_array` returns.
     ///
     /// Examples
     /// --------
@@ -271,6 +272,11 @@ impl PyReceived {
             return arrays(slf.py())?.call_method1("seen", (slf, dtype, shape));
         }
         let form = slf.get().look(slf.py(), |object| {
+            if object.is_in_pieces() {
+                let cause = "it is an array in pieces: `pool.demand_array` returns its values";
+                let error = junctura::Error::new(junctura::Code::InvalidArgument, "array", cause);
+                return Err(raise(slf.py(), &error));
+            }
             Ok(PayloadForm::of(object.schema(), object.payload(), |name| {
                 object.get(name).map(str::to_owned)
             }))
