@@ -1,5 +1,5 @@
 /* Random types, views and calls of MPI-IO, each file by a number: what is read and the files are the same with the real
- * library and in the pool. Prints what each rank sees.
+ * library and in the pool. Each rank writes what it sees into PREFIXrank-RANK.log.
  * patterns PREFIX FIRST LAST SUFFIX */
 #include <mpi.h>
 #include <stdint.h>
@@ -320,6 +320,11 @@ int main(int count, char **words) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (count != 5)
         MPI_Abort(MPI_COMM_WORLD, 2);
+    /* Launchers mix lines of ranks. */
+    char log[512];
+    snprintf(log, sizeof log, "%srank-%d.log", words[1], rank);
+    if (!freopen(log, "w", stdout))
+        MPI_Abort(MPI_COMM_WORLD, 4);
     for (int number = atoi(words[2]); number < atoi(words[3]); number++) {
         char name[512];
         snprintf(name, sizeof name, "%s%d%s", words[1], number, words[4]);
