@@ -54,7 +54,7 @@ pub(crate) struct MeshCommandArguments {
 enum MeshCommand {
     /// Copy all steps of a mesh
     ///
-    /// A file appears complete, or not at all, and is replaced if it exists. What the target cannot express is reported.
+    /// A file appears complete, or not at all, and is replaced if it exists. Parts that the target cannot express are reported.
     #[command(after_help = COPY)]
     Copy {
         /// The mesh
@@ -69,7 +69,7 @@ enum MeshCommand {
     },
     /// Compare two meshes, step by step
     ///
-    /// Prints changed values, missing blocks, sets and fields, and points or elements that are in another order. Types of elements in memory, and what only one
+    /// Prints changed values, missing blocks, sets and fields, and points or elements that are in another order. Types of elements in memory, and content that only one
     /// of two formats can express, are not compared.
     #[command(after_help = COMPARE)]
     Compare {
@@ -85,7 +85,7 @@ enum MeshCommand {
         /// Accept differences of at most this much, relative to the greater value
         #[arg(long = "rel", value_name = "X")]
         relative: Option<OsString>,
-        /// Accept what 4-byte floats cannot distinguish
+        /// Accept differences that 4-byte floats cannot represent
         #[arg(long)]
         float_eps: bool,
         /// Print at most this many differences (default: 20)
@@ -126,7 +126,7 @@ enum MeshCommand {
 /// Draw the steps of a simulation as pictures, while it runs
 ///
 /// Draws a PNG file for each step as soon as all ranks have offered it, without a display, and prints its path. Ends when the pool does. A viewer that is started again
-/// draws only what is missing or has changed; the simulation does not notice.
+/// draws only pictures that are missing or have changed; the simulation is not affected.
 #[expect(clippy::struct_excessive_bools, reason = "one for each option")]
 #[derive(Args, Debug)]
 #[command(after_help = VIEW)]
@@ -178,7 +178,7 @@ pub(crate) struct ViewArguments {
     /// Draw the steps that are present, and end
     #[arg(long)]
     now: bool,
-    /// Draw again what is there
+    /// Draw existing pictures again
     #[arg(long)]
     redraw: bool,
     /// Print no progress and no summary

@@ -38,9 +38,9 @@ const ANSWER: Duration = Duration::from_secs(2);
 /// The shortest time between two looks.
 const DELAY_MIN: Duration = Duration::from_millis(100);
 
-/// Show what a pool does, once a second
+/// Show the activity of a pool once a second
 ///
-/// Shows rates, memory, and what needs attention; and tables of components (clients whose names differ in numbers only), named
+/// Shows rates, memory, and warnings; and tables of components (clients whose names differ in numbers only), named
 /// requirements, clients, datasets, and clients that wait. The numbers are those of the board: the server does nothing for them, and
 /// they are shown when it hangs. The pool is on this machine. Press ? for the keys.
 #[derive(Args, Debug)]

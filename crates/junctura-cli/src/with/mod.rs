@@ -53,7 +53,7 @@ pub(crate) struct WithArguments {
     /// The MPI of the program (default: that of its libraries, or of its launcher)
     #[arg(long, value_name = "FAMILY", requires = "mpi_io")]
     mpi: Option<MpiFamily>,
-    /// Do not report at the end what was intercepted
+    /// Print no report of the intercepted files
     #[arg(long, short)]
     quiet: bool,
     /// The program and its arguments
