@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
-/// What the shell adds to the number of a signal that ended a program.
+/// The shell adds this to the number of a signal that ended a program.
 const SIGNAL_STATUS: i32 = 128;
 
 /// Runs a command to its end and returns its exit status.

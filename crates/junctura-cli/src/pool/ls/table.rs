@@ -21,7 +21,7 @@ const WIDTH_MAX: usize = 40;
 /// Columns of attributes that the schema does not declare: as many as one object may have.
 const UNDECLARED_MAX: usize = 64;
 
-/// What one object shows: names of columns and texts.
+/// One object as names of columns and texts.
 type Row<'a> = Vec<(&'a str, String)>;
 
 /// A table that is being written.

@@ -53,7 +53,7 @@ struct CollocationNode {
     elements: Vec<(String, u64)>,
 }
 
-/// What an attribute ranges over.
+/// The values of an attribute.
 struct AxisValues {
     name: String,
     /// By their order, where they have one.
