@@ -101,7 +101,7 @@ def test_stat_counts_everything(full: Shell, fields: dict[Field, bytes]) -> None
     assert stat["clients"][0]["name"] == "junctura pool stat"
     text = full.text("pool", "stat")
     assert f"{len(fields)} visible" in text
-    assert "mars, record, rowcol, mesh, netcdf, free" in text
+    assert "mars, record, rowcol, mesh, free, netcdf" in text
 
 
 def test_withdraw_and_retire(full: Shell, fields: dict[Field, bytes]) -> None:
@@ -126,8 +126,8 @@ def test_schemas_are_shown_checked_and_listed(bare: Shell, tmp_path: Path) -> No
         "record",
         "rowcol",
         "mesh",
-        "netcdf",
         "free",
+        "netcdf",
     ]
     mine = tmp_path / "mine.yaml"
     mine.write_text(bare.text("schema", "show", "mars"))

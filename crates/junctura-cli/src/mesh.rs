@@ -9,6 +9,11 @@ use junctura_terminal::program::ProgramWords;
 
 const MODULE: &str = "junctura.mesh";
 
+const MESH: &str = "Examples:
+  junctura mesh info wing.exo
+  junctura mesh copy wing.exo wing.cgns
+  junctura mesh compare wing.exo wing.cgns";
+
 const COPY: &str = "Examples:
   junctura mesh copy wing.exo 'unix:model?case=wing'           every step of a file, into a pool
   junctura mesh copy 'unix:model?case=wing' wing.cgns          what the pool has now, into a file
@@ -42,6 +47,7 @@ Needs Python with the package: pip install 'junctura[mesh]'.";
 /// A mesh is an Exodus file (.exo, .e, .g), a CGNS file (.cgns), or a URL that ends with ?case=CASE: of a pool (unix:NAME, tcp:) or a store (file:, s3:).
 /// `&channel=NAME` selects one of several meshes of a case.
 #[derive(Args, Debug)]
+#[command(after_help = MESH)]
 pub(crate) struct MeshCommandArguments {
     #[command(subcommand)]
     command: MeshCommand,

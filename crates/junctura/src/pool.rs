@@ -82,7 +82,7 @@ impl Pool {
     /// # use junctura::Pool;
     /// # fn main() -> junctura::Result<()> {
     /// let pool = Pool::embedded()?;
-    /// assert_eq!(pool.schemas()?.len(), 4); // all that are built in
+    /// assert_eq!(pool.schemas()?.len(), junctura::Schema::BUILTIN_NAMES.len()); // all that are built in
     /// # Ok(())
     /// # }
     /// ```

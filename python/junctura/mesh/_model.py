@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from junctura._forks import lazy_property
 from junctura.errors import InvalidArgument
 from junctura.mesh._shapes import BY_VTK, RAGGED, SHAPES, VTK_POLYGON, VTK_POLYHEDRON
 
@@ -139,7 +139,7 @@ class MeshBlock:
         name = names[len(self.dims)] if self.shape == "structured" else self.shape
         return np.full(self.count, many.get(name) or SHAPES[name].vtk, np.uint8)
 
-    @cached_property
+    @lazy_property
     def offsets(self) -> Array:
         """The first entry in `connectivity` of each element, and the end."""
         if self.sizes is not None:

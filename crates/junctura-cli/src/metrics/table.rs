@@ -52,7 +52,7 @@ families! {
     RECORD = "junctura_record_bytes", Gauge, [], "Bytes of attributes, keys and index entries";
     RECORD_BUDGET = "junctura_record_budget_bytes", Gauge, [], "Bytes that attributes, keys and index entries may take";
     MEMORY_WAITS = "junctura_memory_waits", Counter, ["what"], "Offers and leases that waited for memory";
-    MEMORY_WAIT = "junctura_memory_wait_seconds", Histogram, [], "Time that offers and leases waited for memory, of those that got it";
+    MEMORY_WAIT = "junctura_memory_wait_seconds", Histogram, [], "Time that offers and leases waited until they had memory";
     WAITING = "junctura_waiting", Gauge, ["kind"], "Requests that wait now: offers and leases for memory, withdraws for holders";
     SPILL_LIMIT = "junctura_spill_limit_bytes", Gauge, [], "Bytes that the file tier may take; 0: there is none";
     SPILL_USED = "junctura_spill_used_bytes", Gauge, [], "Bytes of the file tier in use";

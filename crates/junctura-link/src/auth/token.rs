@@ -225,7 +225,11 @@ pub(crate) fn read_secret(path: &Path) -> Result<Zeroizing<String>> {
 /// Reads a file that only its owner may read, of at most so many bytes.
 pub(crate) fn read_private(path: &Path, bytes_max: u64) -> Result<Zeroizing<String>> {
     let named = |code, cause: String| Error::new(code, path.display().to_string(), cause);
-    if path.as_os_str().as_encoded_bytes().starts_with(TOKEN_BEGINNING.as_bytes()) {
+    if path
+        .as_os_str()
+        .as_encoded_bytes()
+        .starts_with(TOKEN_BEGINNING.as_bytes())
+    {
         // The path is a secret itself.
         let cause = "this is a token; give the name of the file that has it, which only you can read";
         return Err(Error::new(Code::InvalidArgument, "token file", cause));

@@ -11,18 +11,17 @@ const FILES: [(&str, &str); 6] = [
     ("record", include_str!("../../schemas/record.yaml")),
     ("rowcol", include_str!("../../schemas/rowcol.yaml")),
     ("mesh", include_str!("../../schemas/mesh.yaml")),
-    ("netcdf", include_str!("../../schemas/netcdf.yaml")),
     ("free", include_str!("../../schemas/free.yaml")),
+    ("netcdf", include_str!("../../schemas/netcdf.yaml")),
 ];
 
 static PARSED: [OnceLock<Option<Arc<Schema>>>; 6] = [const { OnceLock::new() }; 6];
 
 impl Schema {
     /// The names of the built-in schemas: meteorological fields, records of many producers, cells of a table, meshes of
-    /// simulations, variables of netCDF files, and objects with a name and any attributes.
-    pub const BUILTIN_NAMES: [&'static str; 6] = [
-        FILES[0].0, FILES[1].0, FILES[2].0, FILES[3].0, FILES[4].0, FILES[5].0,
-    ];
+    /// simulations, objects with a name and any attributes, and variables of netCDF files.
+    pub const BUILTIN_NAMES: [&'static str; 6] =
+        [FILES[0].0, FILES[1].0, FILES[2].0, FILES[3].0, FILES[4].0, FILES[5].0];
 
     /// Returns a built-in schema by name.
     #[must_use]

@@ -195,11 +195,7 @@ fn wants_rings() -> bool {
 }
 
 /// Receives the parts of the rings, which follow the greeting.
-fn rings(
-    carrier: &mut UnixCarrier,
-    inbox: &mut Inbox,
-    patience: &mut HandshakeWait<'_>,
-) -> Result<ConnectionRings> {
+fn rings(carrier: &mut UnixCarrier, inbox: &mut Inbox, patience: &mut HandshakeWait<'_>) -> Result<ConnectionRings> {
     let server = patience.server;
     let mut gathered = ReceivedRings::default();
     loop {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from junctura._forks import lazy_property
 from junctura.errors import Corrupt, Unsupported
 from junctura.mesh._files.cgns_nodes import MIXED, NFACE, NGON, children, data, faces_of
 from junctura.mesh._model import Array, CellFaces, MeshBlock
@@ -30,13 +30,13 @@ class _ElementSection:
         if self.first < 1 or not 0 <= self.count <= (entries[" data"].size if " data" in entries else 0):
             raise Corrupt(path, f"section {name} has the elements {first} to {last}")
 
-    @cached_property
+    @lazy_property
     def connectivity(self) -> Array:
         if "ElementConnectivity" not in self.node:
             raise Corrupt(self._path, f"section {self.name} has no ElementConnectivity")
         return data(self.node["ElementConnectivity"], self._path).ravel()
 
-    @cached_property
+    @lazy_property
     def offsets(self) -> Array:
         """The first entry of each element, and the end. Before CGNS 4 each element begins with its size or type."""
         if "ElementStartOffset" in self.node:
