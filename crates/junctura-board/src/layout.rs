@@ -286,7 +286,7 @@ numbered! {
         DeliveryDelay = "delivery_delay_ns",
         /// Nanoseconds from a delivery to its release.
         HoldTime = "hold_ns",
-        /// Nanoseconds that offers and leases waited for memory, of those that got it.
+        /// Nanoseconds that offers and leases waited until they had memory.
         MemoryWait = "memory_wait_ns",
     }
 }

@@ -42,7 +42,7 @@ pub(in crate::core) struct FlowSums {
     pub(in crate::core) delays: HistogramCounts,
     /// Nanoseconds from deliveries to their releases.
     pub(in crate::core) holds: HistogramCounts,
-    /// Nanoseconds that offers and leases waited for memory, of those that got it.
+    /// Nanoseconds that offers and leases waited until they had memory.
     pub(in crate::core) memory_waits: HistogramCounts,
 }
 
