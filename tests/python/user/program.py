@@ -196,6 +196,18 @@ def lazily(pool: junctura.Pool) -> int:
     return len(junctura.dask.from_selector("name=filled", pool=pool, as_="delayed"))
 
 
+def meshes(folder: str) -> float:
+    """A rod with the heat of its elements, in a file."""
+    points = {"nodes": junctura.mesh.MeshPoints((np.arange(3.0), np.zeros(3)))}
+    blocks = {"rod": junctura.mesh.MeshBlock("nodes", "line", np.array([0, 1, 1, 2]))}
+    heat = junctura.mesh.MeshField("heat", "element", "rod", {"": np.array([300.0, 310.0])})
+    writer = junctura.mesh.create(f"{folder}/rod.exo")
+    writer.write(junctura.mesh.MeshStep(points, blocks, fields=(heat,), step=1, time=0.5))
+    writer.close()
+    with junctura.mesh.read(f"{folder}/rod.exo") as series:
+        return sum(float(mesh.fields[0].values[""].sum()) for mesh in series)
+
+
 async def in_a_loop(pool: junctura.Pool) -> float:
     """The same in a loop."""
     ours: junctura.aio.Pool
@@ -249,7 +261,7 @@ def main() -> int:
             asyncio.run(in_a_loop(pool)),
         )
         with tempfile.TemporaryDirectory() as folder:
-            print(keep(pool, folder))
+            print(keep(pool, folder), meshes(folder))
         print(lazily(pool))
         entries = pool.list()
         print(sorted(names(entries)), junctura.to_pandas(entries).shape, junctura.to_arrow(entries).num_rows)
