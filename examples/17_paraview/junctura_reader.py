@@ -30,7 +30,8 @@ class JuncturaReader(VTKPythonAlgorithmBase):
     """The blocks of a mesh, at the times of its steps."""
 
     def __init__(self) -> None:
-        super().__init__(nInputPorts=0, nOutputPorts=1, outputType="vtkMultiBlockDataSet")
+        ports = {"nInputPorts": 0, "nOutputPorts": 1}
+        super().__init__(**ports, outputType="vtkMultiBlockDataSet")  # type: ignore[no-untyped-call]
         self._file = ""
         self._steps: dict[float, int] = {}
         self._pool: junctura.Pool | None = None
