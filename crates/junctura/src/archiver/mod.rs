@@ -589,8 +589,9 @@ impl Archiver {
         }
         let why = format!("it is left out, since the archiver keeps one of {}", self.options.every);
         let sequences: Vec<u64> = self.left_out.iter().map(sequence).collect();
-        self.requirement.not_archived(&sequences, &why)?;
+        // Before the report: a producer that has received it finds them counted.
         self.progress.count(|counts| counts.left_out += sequences.len() as u64);
+        self.requirement.not_archived(&sequences, &why)?;
         self.left_out.clear();
         Ok(())
     }
