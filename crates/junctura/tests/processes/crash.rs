@@ -191,6 +191,8 @@ fn offer_half(url: &str, whole: bool) -> ! {
     };
     out.push(|bytes| Request::Hello(hello).encode(1, bytes)).unwrap();
     let schema = junctura::Schema::builtin("free").unwrap();
+    let mut names = junctura::Schema::BUILTIN_NAMES.iter();
+    let number = names.position(|&name| name == "free").unwrap();
     let mut record = Vec::new();
     let given = [
         ("space", junctura::Given::Text("crash")),
@@ -199,7 +201,7 @@ fn offer_half(url: &str, whole: bool) -> ! {
     schema.record(given, &mut record).unwrap();
     let inline = payload(99, 1000);
     let head = junctura_wire::fixed::OfferHead {
-        schema: 3.into(),
+        schema: (number as u16).into(),
         flags: junctura_wire::fixed::INLINE.into(),
         record_length: (record.len() as u32).into(),
         length: (inline.len() as u64).into(),
