@@ -130,7 +130,7 @@ def served(url: str) -> list[str]:
 
 
 def handed_over(folder: Path, size: tuple[int, int], options: str) -> Figures:
-    """Into a pool, which nobody reads."""
+    """Into a pool without readers."""
     url = f"unix:{folder}/pool"
     with subprocess.Popen(served(url), stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

@@ -1,4 +1,4 @@
-// What a step of an ADIOS2 stream contains, as the text of an object: docs/formats/adios2.md specifies it.
+// The contents of a step of an ADIOS2 stream, as the text of an object: docs/formats/adios2.md specifies it.
 #ifndef JUNCTURA_ADIOS2_STEP_CONTENTS_HPP
 #define JUNCTURA_ADIOS2_STEP_CONTENTS_HPP
 

@@ -3,7 +3,7 @@
  * libcatalyst loads this library by its name, and takes one symbol from it, `catalyst_api_impl`: a number and functions.
  * Version 1 of the structure has five functions; releases before `catalyst_results` read the first four.
  *
- * No call returns an error: a simulation must not end since nobody can look at it.
+ * No call returns an error: a simulation must not end since its viewers receive nothing.
  */
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -43,7 +43,7 @@ def test_a_killed_simulation_leaves_whole_steps(pool: junctura.Pool, ranks: Rank
 def test_a_case_is_run_again(pool: junctura.Pool, ranks: Ranks, run: Callable[..., str]) -> None:
     assert ranks(1, 3).end() == [""]
     (error,) = ranks(1, 3).end()
-    # What the message advises is done.
+    # Follow the advice of the message.
     advice = error.split("remove them (")[1].split(")")[0]
     run(*advice.split(), "--pool", "unix:test")
     assert ranks(1, 3).end() == [""]

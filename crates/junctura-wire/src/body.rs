@@ -445,7 +445,7 @@ pub struct ForgetRequest<'a> {
     pub target: TargetBody<'a>,
 }
 
-/// What a client works on, for people who look at the pool.
+/// The work of a client, in its own words, for the commands that show the pool.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct NoteRequest<'a> {

@@ -1,4 +1,4 @@
-"""A mesh in memory, whatever file or pool it is from.
+"""A mesh in memory, independent of files and pools.
 
 A `MeshStep` has sets of points, blocks of elements on them, sets of points, sides and elements, and fields of one step.
 Steps of a series share the objects that do not change: a writer compares identities first. Arrays have one dimension,

@@ -14,7 +14,7 @@ file_mode jmpi_mode_of(const char *path);
 const char *jmpi_mode_name(file_mode mode);
 
 /* Seconds that a reader waits for a file, and a writer until its readers have an earlier file of the same name:
- * JUNCTURA_MPI_IO_TIMEOUT. Negative: for ever. */
+ * JUNCTURA_MPI_IO_TIMEOUT. Negative: without limit. */
 double jmpi_timeout(void);
 
 /* Options of offers, such as "retention=released:2": JUNCTURA_MPI_IO_RETENTION. */

@@ -15,7 +15,7 @@ _SMALL = 16 << 20
 
 @contextlib.contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Reports whatever a file does not have, or has in another form, as damage of the file."""
+    """Reports parts that are missing, or have another form, as damage of the file."""
     try:
         yield
     except Error:

@@ -1,7 +1,7 @@
 //! The choices of a user: the table, its order, the selected row.
 //!
 //! While a row is selected, rows keep their places: new rows follow the last one, and rows that are gone stay until the selection ends. So
-//! the row under the cursor is always the one that the user has chosen. Without a selection, each frame is sorted anew.
+//! the row under the cursor is always the one that the user has chosen. Without a selection, each frame is sorted.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub(super) struct ShownRow {
 pub(super) enum ViewAction {
     Nothing,
     Quit,
-    /// The table is to be made anew.
+    /// The table is to be arranged again.
     Arrange,
     Explain(Box<TableRow>),
 }

@@ -121,7 +121,7 @@ pub(in crate::core) struct ClientRow {
     /// Bytes of its waiting offers, besides payloads in shared memory.
     pub(in crate::core) waiting_offer_bytes: usize,
     pub(in crate::core) errors: u32,
-    /// What it works on, as it has stated.
+    /// The work that it has stated.
     pub(in crate::core) note: Box<str>,
     /// Accepted offers, including those into incomplete bundles.
     pub(in crate::core) accepted: u64,

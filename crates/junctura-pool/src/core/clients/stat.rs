@@ -360,7 +360,7 @@ pub struct ClientStat {
     pub leased_bytes: u64,
     /// How its payloads travel.
     pub transport: String,
-    /// What it works on, as it has stated; left out where a message has no room for all notes.
+    /// The work that it has stated; left out where a message has no room for all notes.
     pub note: String,
 }
 
