@@ -15,7 +15,7 @@ from junctura.errors import InvalidArgument, Io, LimitExceeded, Unsupported
 
 # Pillow has all pictures in memory: 1.5 MB each at 800 x 600.
 _IMAGES_MAX = 1000
-_IMAGES = {".webp": {"format": "WEBP", "quality": 90}, ".gif": {"format": "GIF"}}
+_IMAGES: dict[str, dict[str, Any]] = {".webp": {"format": "WEBP", "quality": 90}, ".gif": {"format": "GIF"}}
 # Endings, and ffmpeg's names of their formats.
 _VIDEOS = {".mp4": "mp4", ".mkv": "matroska", ".webm": "webm"}
 
@@ -78,8 +78,8 @@ class MovieFile:
             cause = f"{len(pictures)} pictures, and the format takes at most {_IMAGES_MAX}: write .mp4, or use --every"
             raise LimitExceeded(str(self.path), cause)
         first, *rest = self._images(pictures)
-        options: dict[str, Any] = dict(_IMAGES[self._ending])
-        first.save(partial, save_all=True, append_images=rest, duration=1000 / self._rate, loop=0, **options)
+        options = {**_IMAGES[self._ending], "append_images": rest, "duration": 1000 / self._rate, "loop": 0}
+        first.save(partial, save_all=True, **options)
 
     def _encode(self, pictures: Sequence[Path], partial: Path) -> None:
         images = self._images(pictures)
@@ -108,12 +108,13 @@ class MovieFile:
 
     def _images(self, pictures: Sequence[Path]) -> Iterator[Any]:
         images = _forks.needed("PIL.Image", "mesh")
-        size = None
+        size: tuple[int, int] | None = None
         for picture in pictures:
             with images.open(picture) as opened:
                 image = opened.convert("RGB")
-            if image.size != (size or image.size):
-                cause = f"{image.width} x {image.height} pixels, and {pictures[0]} has {size[0]} x {size[1]}"
+            size = size or image.size
+            if image.size != size:
+                there = f"{size[0]} x {size[1]}"
+                cause = f"{image.width} x {image.height} pixels, and {pictures[0]} has {there}"
                 raise InvalidArgument(str(picture), f"{cause}: draw all in one size (--redraw)")
-            size = image.size
             yield image

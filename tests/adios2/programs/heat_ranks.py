@@ -1,7 +1,7 @@
 """A rank of a program that writes steps with ADIOS2: each rank has some rows of an array.
 
-``heat_ranks.py CONFIG STEPS [killed=STEP] [wrong=shape|overlap|local]``: its launcher states rank and ranks. The last rank
-is killed in step STEP; ranks disagree.
+``heat_ranks.py CONFIG STEPS [killed=STEP] [wrong=shape|overlap|local]``: its launcher states rank and ranks. The last
+rank is killed in step STEP; ranks disagree.
 """
 
 import os
