@@ -95,13 +95,14 @@ class CutBlock:
 
 
 class WavePicture:
-    """Draws steps into files; the window is made once."""
+    """Draws steps into files; the window and what is in it are made once."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._plotter = pyvista.Plotter(off_screen=True, window_size=[800, 600])
         self._known: dict[Hashable, CutBlock] = {}
+        self._mappers: list[Any] = []
 
     def draw(self, step: int, parts: Iterable[tuple[Hashable, Tree]]) -> Path:
         """Draws a step: the tree of each rank, with an identifier of its mesh."""
@@ -116,14 +117,21 @@ class WavePicture:
     def draw_blocks(self, step: int, blocks: list[tuple[CutBlock, np.ndarray[Any, Any]]]) -> Path:
         """Draws the pressure on the middle plane, and the outlines of the blocks."""
         plotter = self._plotter
-        plotter.clear_actors()
-        for block, pressure in blocks:
-            plotter.add_mesh(block.outline, color="gray")
-            cut = block.at(pressure)
-            if cut.n_cells:
-                plotter.add_mesh(cut, scalars="pressure", clim=(-0.3, 0.3), cmap="RdBu_r", show_scalar_bar=False)
+        cuts = [block.at(pressure) for block, pressure in blocks]
+        # PyVista would draw after each call.
+        plotter.suppress_rendering = True
+        if len(cuts) != len(self._mappers):
+            plotter.clear_actors()
+            for block, _ in blocks:
+                plotter.add_mesh(block.outline, color="gray")
+            colors: dict[str, Any] = {"clim": (-0.3, 0.3), "cmap": "RdBu_r", "show_scalar_bar": False}
+            self._mappers = [plotter.add_mesh(cut, scalars="pressure", **colors).mapper for cut in cuts]
+            plotter.camera_position = "yz"
+        for mapper, cut in zip(self._mappers, cuts, strict=True):
+            mapper.dataset = cut
         plotter.add_text(f"step {step}", name="step", font_size=10)
-        plotter.camera_position = "yz"
+        plotter.suppress_rendering = False
+        plotter.render()
         place = self._folder / f"wave-{step:04}.png"
         plotter.screenshot(place)
         return place

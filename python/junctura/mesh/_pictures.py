@@ -127,6 +127,8 @@ class PicturePainter:
         check_field(mesh, self._style.field)
         if self._plotter is None:
             self._plotter = self._pyvista.Plotter(off_screen=True, window_size=list(self._style.size))
+        # PyVista would draw after each call.
+        self._plotter.suppress_rendering = True
         blocks = dict(self._colored(mesh))
         limits = self._style.limits or _limits(mesh, self._style.field)
         if list(blocks) == list(self._mappers):
@@ -138,6 +140,8 @@ class PicturePainter:
             self._begin(blocks, limits)
         time = f"step {mesh.step}" + ("" if mesh.time is None else f", time {mesh.time:.6g}")
         self._plotter.add_text(time, font_size=10, name="time")
+        self._plotter.suppress_rendering = False
+        self._plotter.render()
         return self._plotter.screenshot(None, return_img=True)
 
     def _begin(self, blocks: dict[str, Any], limits: tuple[float, float]) -> None:
