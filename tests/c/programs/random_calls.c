@@ -69,7 +69,7 @@ static int offers_call(size_t at) {
     case 2:
         jct_allocation_free(allocations[at]);
         count = number(4) ? number(200000) : 0;
-        bool is_filled = number(2);
+        int is_filled = number(2) > 0;
         int code = jct_allocate(pool, count, &allocations[at], is_filled ? &data : NULL);
         if (code == JCT_OK && is_filled)
             memset(data, 1, count);
