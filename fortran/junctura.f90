@@ -724,6 +724,20 @@ module junctura
       type(c_ptr), intent(out) :: data
       integer(c_int) :: c_jct_allocate
     end function
+    function c_jct_allocation_write(allocation, at, data, bytes) bind(C, name='jct_allocation_write')
+      import
+      type(c_ptr), value :: allocation
+      integer(c_size_t), value :: at
+      type(c_ptr), value :: data
+      integer(c_size_t), value :: bytes
+      integer(c_int) :: c_jct_allocation_write
+    end function
+    function c_jct_allocation_data(allocation, bytes) bind(C, name='jct_allocation_data')
+      import
+      type(c_ptr), value :: allocation
+      integer(c_size_t), intent(out) :: bytes
+      type(c_ptr) :: c_jct_allocation_data
+    end function
     function c_jct_allocation_offer(allocation, attributes, options) bind(C, name='jct_allocation_offer')
       import
       type(c_ptr), value :: allocation
@@ -1043,6 +1057,13 @@ module junctura
       type(c_ptr), intent(out) :: out
       type(c_ptr), intent(out) :: data
       integer(c_int) :: c_jct_bundle_allocate
+    end function
+    function c_jct_bundle_pipeline(bundle, options, out) bind(C, name='jct_bundle_pipeline')
+      import
+      type(c_ptr), value :: bundle
+      character(kind=c_char), intent(in) :: options(*)
+      type(c_ptr), intent(out) :: out
+      integer(c_int) :: c_jct_bundle_pipeline
     end function
     function c_jct_bundle_seal(bundle, objects) bind(C, name='jct_bundle_seal')
       import

@@ -13,6 +13,7 @@ mod connection;
 mod embedded;
 mod incarnation;
 mod newcomers;
+mod pages;
 mod poller;
 mod reading;
 mod spiller;

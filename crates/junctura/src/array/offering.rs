@@ -394,7 +394,7 @@ impl PieceOffer<'_> {
             return self.stage(bundle, OfferedPayload::Inline(mine));
         }
         let mut allocation = bundle.allocate(mine.len())?;
-        allocation.copy_from_slice(mine);
+        allocation.write(0, mine)?;
         self.stage(bundle, allocation.into_ready().content())
     }
 
@@ -428,7 +428,7 @@ impl PieceOffer<'_> {
             bundle.stage(terms, record, OfferedPayload::Inline(text.as_bytes()))
         } else {
             let mut allocation = bundle.allocate(text.len())?;
-            allocation.copy_from_slice(text.as_bytes());
+            allocation.write(0, text.as_bytes())?;
             bundle.stage(terms, record, allocation.into_ready().content())
         };
         unless_complete(staged.map(drop))
