@@ -7,7 +7,6 @@ use junctura_model::selector::SelectorSet;
 use crate::Effects;
 use crate::core::clients::stat::PoolCounters;
 use crate::core::containers::byte_arena::ArenaString;
-use crate::core::containers::linked_queue::QueueLinks;
 use crate::core::engine::timers::Nanoseconds;
 use crate::core::interests::flow::demand_probe::DeclinedOffer;
 use crate::core::interests::flow::follow::send_gap;
@@ -73,8 +72,6 @@ impl ObjectTable {
             place: object.archived.as_ref().and_then(|archived| archived.place.clone()),
             dataset,
             buried: now,
-            by_age: QueueLinks::default(),
-            in_dataset: QueueLinks::default(),
         });
         // Only now, as in `insert_object`.
         let record_bytes = object.record.len();
@@ -100,8 +97,6 @@ impl ObjectTable {
             place: None,
             dataset,
             buried: now,
-            by_age: QueueLinks::default(),
-            in_dataset: QueueLinks::default(),
         });
         self.file(key, KeyEntry::Tombstone(marker));
         self.weigh_tombstone(declined.record.len());
