@@ -22,6 +22,11 @@ impl ObjectTable {
         matches!(filed, KeyEntry::Tombstone(id) if self.tombstones.get(id).why.is_none())
     }
 
+    /// Whether no object has or had this key, as far as is remembered.
+    pub(in crate::core) fn is_free(&self, key: u128) -> bool {
+        self.find_key(key).is_none_or(|filed| self.is_marker(filed))
+    }
+
     /// Returns why a key is taken under a schema that rejects a second object, and what frees it.
     pub(in crate::core) fn why_taken(&self, filed: KeyEntry, now: Nanoseconds) -> String {
         const SUPERSEDE: &str = "under a schema with `same_key: supersede` a second one replaces it";
