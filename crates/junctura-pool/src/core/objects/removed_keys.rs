@@ -43,7 +43,7 @@ impl ObjectTable {
                 let tombstone = self.tombstones.get(id);
                 let gone = Duration::from_nanos(now.saturating_sub(tombstone.buried));
                 format!(
-                    "an object with this key was in the pool and is {} since {}; its key is free in {} (`junctura pool serve --tombstone-age`), \
+                    "an object with this key was in the pool, and was {} {} ago; its key is free in {} (`junctura pool serve --tombstone-age`), \
                      {FORGET}; {SUPERSEDE}",
                     tombstone.why.map_or("gone", RemovalReason::name),
                     seconds(gone),
