@@ -33,7 +33,7 @@ pub(super) struct OpenLink {
     socket: Arc<TcpStream>,
     /// `None`: it has shown none yet, or needs none.
     token: Option<TokenClaims>,
-    /// Why it is to end, for its relay, if it has one: the relay tells the client, and ends.
+    /// The reason to end, for its relay, if it has one: the relay sends it to the client, and ends.
     reason: Option<EndReason>,
 }
 
@@ -143,7 +143,7 @@ impl GateShared {
             };
             let (id, name) = (format!("{:08x}", token.id), token.name.as_str());
             tracing::warn!(id, name, reason = error.cause(), "a link ends with its token");
-            // A relay tells its client why. One that has not ended at the next look is cut.
+            // A relay sends its client the reason. A link that has not ended at the next look is cut.
             match &link.reason {
                 Some(reason) if reason.set(error).is_ok() => link.end_reading(),
                 _ => ending.push(link),

@@ -177,7 +177,7 @@ impl StreamRelay {
         self
     }
 
-    /// Ends the link when another thread sets a reason, and tells the clients at the other end.
+    /// Ends the link when another thread sets a reason, which clients at the other end receive.
     pub(crate) fn with_end_reason(mut self, reason: EndReason) -> Self {
         self.reason = reason;
         self

@@ -36,6 +36,17 @@ pub struct ExplainedSelector {
 }
 
 /// A condition without which a selector matches objects.
+///
+/// ```
+/// # use junctura::{Pool, reasons::NearMiss};
+/// # fn main() -> junctura::Result<()> {
+/// let pool = Pool::builder().schema("free").open()?;
+/// pool.offer([("name", "a"), ("level", "850")], b"")?;
+/// let miss: &NearMiss = &pool.reasons().explain_selector("level=85")?.without[0];
+/// assert_eq!((miss.nearest.as_deref(), miss.values_text().as_deref()), (Some("850"), Some("level is 850")));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NearMiss {
     /// The condition.

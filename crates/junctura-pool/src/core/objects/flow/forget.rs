@@ -42,35 +42,12 @@ impl Core {
             }
             _ => ArrayDatasets::of_all(&exchange.objects),
         };
-        exchange.forget_pieces(arrays, fx);
+        if let Some(arrays) = arrays {
+            arrays.forget(exchange, fx);
+        }
         exchange.bundles.forget_free_paths(&exchange.objects);
         exchange.deferred.answer_in_turn(client, request, gone.len() as u64, fx);
         Ok(())
-    }
-}
-
-impl ObjectExchange {
-    /// Forgets the pieces of arrays whose key is free. Pieces that have yet to be removed are removed first.
-    fn forget_pieces(&mut self, arrays: Option<ArrayDatasets>, fx: &mut impl Effects) {
-        let Some(mut arrays) = arrays else { return };
-        let mut hidden = Vec::new();
-        for left in &self.deferred.queue {
-            if let DeferredItem::Object { id, sequence } = *left
-                && let Some(object) = self.objects.get(id)
-                && object.sequence == sequence
-                && object.schema == arrays.pieces
-                && arrays.include(&self.objects, object.dataset, object.record())
-            {
-                hidden.push(id);
-            }
-        }
-        for id in hidden {
-            self.see_off(id, fx);
-        }
-        for dataset in arrays.of_tombstones(&self.objects) {
-            let pieces = self.objects.tombstones.oldest_of(dataset, usize::MAX);
-            self.objects.dig_up_all(&pieces);
-        }
     }
 }
 
@@ -109,6 +86,28 @@ impl ArrayDatasets {
             is_one: true,
             ..all
         })
+    }
+
+    /// Forgets their pieces. Pieces that have yet to be removed are removed first.
+    fn forget(mut self, exchange: &mut ObjectExchange, fx: &mut impl Effects) {
+        let mut hidden = Vec::new();
+        for left in &exchange.deferred.queue {
+            if let DeferredItem::Object { id, sequence } = *left
+                && let Some(object) = exchange.objects.get(id)
+                && object.sequence == sequence
+                && object.schema == self.pieces
+                && self.include(&exchange.objects, object.dataset, object.record())
+            {
+                hidden.push(id);
+            }
+        }
+        for id in hidden {
+            exchange.see_off(id, fx);
+        }
+        for dataset in self.of_tombstones(&exchange.objects) {
+            let pieces = exchange.objects.tombstones.oldest_of(dataset, usize::MAX);
+            exchange.objects.dig_up_all(&pieces);
+        }
     }
 
     /// Whether a piece belongs to them.
