@@ -18,8 +18,10 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -316,6 +318,53 @@ def program(name: str) -> Path:
     if not path.exists():
         raise LeftOutError(f"{name} is not built (JUNCTURA_PROFILE=release make build)")
     return path
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server of a sample's own: the process, and the addresses that it announced."""
+
+    process: subprocess.Popen[str]
+    addresses: list[str]
+
+    @property
+    def url(self) -> str:
+        return self.addresses[0]
+
+
+@contextmanager
+def served(
+    *options: str,
+    cores: Iterable[int] = (),
+    environment: dict[str, str] | None = None,
+) -> Iterator[Served]:
+    """Serves a pool in a folder of its own, on ``cores`` or on all.
+
+    ``LeftOutError`` with what the server said, if it ends before it serves.
+    """
+    with tempfile.TemporaryDirectory(prefix="b-") as folder:
+        words = ["pool", "serve", "--pool", f"unix:{folder}/pool", "--announce", *options]
+        pinned = ["taskset", "-c", ",".join(map(str, sorted(cores)))] if cores else []
+        with (
+            Path(folder, "said").open("w+", encoding="utf-8") as said,
+            subprocess.Popen(
+                [*pinned, str(program("junctura")), *words],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+            ) as process,
+        ):
+            try:
+                assert process.stdout is not None
+                # One address for the pool, and one for each way in.
+                addresses = [process.stdout.readline().strip() for _ in range(1 + options.count("--listen"))]
+                if not all(addresses):
+                    raise LeftOutError(f"junctura pool serve: {Path(said.name).read_text(encoding='utf-8').strip()}")
+                yield Served(process, addresses)
+            finally:
+                process.kill()
 
 
 def call(command: list[str], limit_s: float) -> str:

@@ -10,7 +10,6 @@ its cores.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -21,7 +20,21 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests/link"))
 
-from harness import BANDWIDTH, RATE, Bench, Case, Check, Contender, Figures, LeftOutError, Measure, begin, call, program
+from harness import (
+    BANDWIDTH,
+    RATE,
+    Bench,
+    Case,
+    Check,
+    Contender,
+    Figures,
+    LeftOutError,
+    Measure,
+    begin,
+    call,
+    program,
+    served,
+)
 from link_weather import Weather, free_port
 
 MEMORY_BYTES = 256 << 20
@@ -41,51 +54,21 @@ OURS, PLAIN = "pool over a link", "plain stream"
 
 
 @contextmanager
-def served(how: str) -> Iterator[tuple[str, str, dict[str, str]]]:
+def with_gate(how: str) -> Iterator[tuple[str, str, dict[str, str]]]:
     """A server with a gate: its address, the gate's, and what a client needs in its environment."""
+    environment = {"JUNCTURA_TRANSPORTS": "tcp"}
+    options = ["--listen", "tcp://127.0.0.1:0", "--schema", "mars", "--budget", str(MEMORY_BYTES)]
     with tempfile.TemporaryDirectory(prefix="junctura-network-") as folder:
-        environment = {"JUNCTURA_TRANSPORTS": "tcp"}
-        options = []
         if how == "tls":
             secrets, token = f"{folder}/secrets", f"{folder}/token"
-            call([str(program("junctura")), "cert", secrets, "--host", "127.0.0.1"], 60)
-            call(
-                [
-                    str(program("junctura")),
-                    "token",
-                    "make",
-                    secrets,
-                    "--for",
-                    "bench",
-                    "--rights",
-                    "admin",
-                    "--out",
-                    token,
-                ],
-                60,
-            )
-            options = ["--security", secrets]
+            command = str(program("junctura"))
+            call([command, "cert", secrets, "--host", "127.0.0.1"], 60)
+            call([command, "token", "make", secrets, "--for", "bench", "--rights", "admin", "--out", token], 60)
+            options += ["--security", secrets]
             environment |= {"JUNCTURA_TOKEN_FILE": token, "JUNCTURA_CA_FILE": f"{secrets}/ca.pem"}
-        command = [
-            str(program("junctura")),
-            "pool",
-            "serve",
-            "--pool",
-            f"unix:{folder}/pool.sock",
-            "--listen",
-            "tcp://127.0.0.1:0",
-        ]
-        command += ["--announce", "--schema", "mars", "--budget", str(MEMORY_BYTES), *options]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        try:
-            assert server.stdout is not None
-            near, far = server.stdout.readline().strip(), server.stdout.readline().strip()
-            if not far:
-                raise LeftOutError("the server did not start")
+        with served(*options) as server:
+            near, far = server.addresses
             yield near, far, environment
-        finally:
-            server.terminate()
-            server.wait()
 
 
 @contextmanager
@@ -107,7 +90,7 @@ def weather(kind: str | None, gate: str) -> Iterator[str]:
 
 
 def run_load(how: str, *options: str, kind: str | None = None, streams: int = 1) -> dict[str, Any]:
-    with served(how) as (near, gate, environment), weather(kind, gate) as far:
+    with with_gate(how) as (near, gate, environment), weather(kind, gate) as far:
         environment["JUNCTURA_STREAMS"] = str(streams)
         words = [f"{name}={value}" for name, value in environment.items()]
         load = ["load", "pool", "--pool", near, "--consume-from", far, "--warmup", "3s", "--json", *options]

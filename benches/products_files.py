@@ -46,9 +46,9 @@ from pathlib import Path
 
 import netCDF4
 import numpy as np
-from harness import TARGET, Case, Check, Contender, Figures, LeftOutError, Measure, begin
+from harness import TARGET, Case, Check, Contender, Figures, LeftOutError, Measure, begin, served
 from products_files_ways import PIPE
-from products_wall import HOURS_APART, MODEL, RECIPES, THREADS, served
+from products_wall import HOURS_APART, MODEL, POOL, RECIPES, THREADS
 from store import FDB, MEMORY, versions
 
 HERE = Path(__file__).resolve().parent
@@ -148,9 +148,9 @@ WHOLE = (*QUICK, Size(12, 8), Size(2, 24), Size(4, 24), Size(8, 24), Size(12, 24
 
 
 def junctura(run: Run) -> Figures:
-    with served(run.folder, os.sched_getaffinity(0)) as url:
-        maker = [sys.executable, "-m", "junctura.products", "--pool", url, "--out", str(run.out), *workers()]
-        said = run.take([*maker, "--quiet", "--json"], [sys.executable, str(MODEL), "--pool", url])
+    with served(*POOL) as server:
+        maker = [sys.executable, "-m", "junctura.products", "--pool", server.url, "--out", str(run.out), *workers()]
+        said = run.take([*maker, "--quiet", "--json"], [sys.executable, str(MODEL), "--pool", server.url])
     return {**said, "bytes_read": said["input_bytes"]}
 
 

@@ -15,11 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from harness import ROOT, TARGET, Bench, Case, Check, Contender, Figures, LeftOutError, Measure, begin, program
+from harness import ROOT, TARGET, Bench, Case, Check, Contender, Figures, LeftOutError, Measure, begin, served
 
 MEMBERS, HOURS_APART = 6, 3
 SUM = Measure("to_sum", "of T1 + T2", more_is_better=False)
@@ -30,6 +28,8 @@ MODEL = ROOT / "examples/11_swell/swell.py"
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 # Which cores.
 Cores = set[int]
+# Options of the server.
+POOL = ("--schema", "mars", "--budget", "2GiB")
 
 
 def start(command: list[str], cores: Cores, folder: Path) -> subprocess.Popen[bytes]:
@@ -43,32 +43,6 @@ def start(command: list[str], cores: Cores, folder: Path) -> subprocess.Popen[by
 def finish(process: subprocess.Popen[bytes], folder: Path) -> None:
     if process.wait() != 0:
         raise LeftOutError((folder / "told").read_text().strip().rpartition("\n")[2])
-
-
-@contextmanager
-def served(folder: Path, cores: Cores) -> Iterator[str]:
-    """A pool of this run's own that keeps what is offered."""
-    url = f"unix:{folder}/pool.sock"
-    command = [
-        "taskset",
-        "-c",
-        ",".join(map(str, sorted(cores))),
-        str(program("junctura")),
-        "pool",
-        "serve",
-        "--pool",
-        url,
-    ]
-    options = ["--pool", url, "--schema", "mars", "--budget", "2GiB", "--announce"]
-    server = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        assert server.stdout is not None
-        if not server.stdout.readline().strip():
-            raise LeftOutError("the server did not start")
-        yield url
-    finally:
-        server.terminate()
-        server.wait()
 
 
 def ensemble(url: str, folder: Path, days: int, cores: Cores) -> list[subprocess.Popen[bytes]]:
@@ -95,17 +69,17 @@ def three_runs(days: int, model: Cores, making: Cores) -> Figures:
     took: dict[str, float] = {}
     with tempfile.TemporaryDirectory(dir=TARGET) as name:
         folder = Path(name)
-        with served(folder, model) as url:
+        with served(*POOL, cores=model) as server:
             begun = time.monotonic()
-            for member in ensemble(url, folder, days, model):
+            for member in ensemble(server.url, folder, days, model):
                 finish(member, folder)
             took["ensemble_s"] = time.monotonic() - begun
             begun = time.monotonic()
-            finish(products(url, folder, days, making), folder)
+            finish(products(server.url, folder, days, making), folder)
             took["products_s"] = time.monotonic() - begun
-        with served(folder, model) as url:
+        with served(*POOL, cores=model) as server:
             begun = time.monotonic()
-            for process in [products(url, folder, days, making), *ensemble(url, folder, days, model)]:
+            for process in [products(server.url, folder, days, making), *ensemble(server.url, folder, days, model)]:
                 finish(process, folder)
             took["together_s"] = time.monotonic() - begun
     alone = took["ensemble_s"], took["products_s"]

@@ -6,36 +6,16 @@ an array where it lies, and releases it. Counted from the first offer until the 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
-from contenders import checked, meeting, said, tell
-from harness import RATE, ROOT, Bench, Case, Check, Contender, Figures, LeftOutError, begin, program
+from contenders import checked, said, tell
+from harness import RATE, ROOT, Bench, Case, Check, Contender, Figures, LeftOutError, begin, served
 
 LIMIT_S = 120
 LOAD = str(ROOT / "benches/python_load.py")
-
-
-@contextlib.contextmanager
-def server(place: Path) -> Iterator[str]:
-    """A pool of this run's own."""
-    url = f"unix:{place / 'pool.sock'}"
-    command = [str(program("junctura")), "pool", "serve", "--pool", url, "--schema", "mars", "--budget", "4GiB"]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        if "serving" not in line:
-            raise LeftOutError(f"junctura pool serve: {line.strip()}")
-        yield url
-    finally:
-        process.terminate()
-        process.communicate()
 
 
 def hand_over(way: str, payload_bytes: int, objects: int) -> Figures:
@@ -48,9 +28,9 @@ def hand_over(way: str, payload_bytes: int, objects: int) -> Figures:
     guard = threading.Timer(LIMIT_S, stop)
     guard.start()
     try:
-        with meeting() as place, server(place) as url:
+        with served("--schema", "mars", "--budget", "4GiB") as server:
             for role in ("consumer", "producer"):
-                words = [sys.executable, LOAD, role, url, way, str(payload_bytes), str(objects)]
+                words = [sys.executable, LOAD, role, server.url, way, str(payload_bytes), str(objects)]
                 started.append(
                     subprocess.Popen(
                         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

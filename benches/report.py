@@ -1,12 +1,14 @@
 """Renders the figures of the benchmarks as Markdown, from what they left in a folder.
 
 ``report.py`` prints tables; ``report.py --write docs/benchmarks.md`` puts them between the marks in that page.
+Cases that were measured replace those of the same name there; all others stay.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,11 @@ ORDER = (
     "store_load",
     "python_store",
     "arrays",
+    "simulations",
+    "meshes",
+    "intercept",
     "products_transforms",
+    "products_packing",
     "products",
     "products_wall",
     "products_files",
@@ -48,21 +54,34 @@ def load(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
 
 
-def render(documents: list[dict[str, Any]]) -> str:
-    """All tables."""
-    parts = [part for document in documents for part in render_document(document)]
-    return "\n\n".join([promises(documents), *parts])
+def render(documents: list[dict[str, Any]], present: str = "") -> str:
+    """All tables: those of ``present``, which is such a text, with the measured cases in place of theirs."""
+    measured = {(document["bench"], case["name"]) for document in documents for case in document["cases"]}
+    names = {case for _, case in measured}
+    table, *sections = re.split(r"(?m)^(?=### )", present.strip())
+    kept = [row for row in table.splitlines() if row.startswith("|") and row.split(" | ")[0].strip("| ") not in names]
+    parts: list[tuple[str, str]] = []
+    for section in sections:
+        bench = section.partition("\n")[0].removeprefix("### ").strip()
+        head, *cases = re.split(r"(?m)^(?=\*\*[^*\n]+\*\*: )", section)
+        if left := [case for case in cases if (bench, case[2:].partition("**")[0]) not in measured]:
+            parts.append((bench, "\n\n".join(part.strip() for part in (head, *left))))
+    parts += [(document["bench"], "\n\n".join(render_document(document))) for document in documents]
+    parts.sort(key=lambda part: ORDER.index(part[0]))
+    heads = ["| case | promise | measured | |", "|---|---|--:|---|"]
+    rows = [row for row in kept if row not in heads] + promises(documents)
+    return "\n\n".join(["\n".join(heads + rows), *(text for _, text in parts)])
 
 
-def promises(documents: list[dict[str, Any]]) -> str:
-    """What has to come out, and whether it does."""
-    rows = ["| case | promise | measured | |", "|---|---|--:|---|"]
+def promises(documents: list[dict[str, Any]]) -> list[str]:
+    """Rows of what has to come out, and whether it does."""
+    rows = []
     for document in documents:
         for case in document["cases"]:
             for check in case["checks"]:
                 verdict = "met" if check["met"] else "**not met**"
                 rows.append(f"| {case['name']} | {escape(check['promise'])} | {check['value_text']} | {verdict} |")
-    return "\n".join(rows)
+    return rows
 
 
 def render_document(document: dict[str, Any]) -> list[str]:
@@ -114,16 +133,16 @@ def main() -> int:
     if not documents:
         print(f"report: there are no figures in {arguments.out} (make bench)", file=sys.stderr)
         return 1
-    tables = render(documents)
     if not arguments.write:
-        print(tables)
+        print(render(documents))
         return 0
     page = Path(arguments.write)
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, mark, after = rest.partition(END)
+    present, mark, after = rest.partition(END)
     if not mark:
         print(f"report: {page} has not both marks", file=sys.stderr)
         return 1
+    tables = render(documents, present)
     page.write_text(f"{before}{BEGIN}\n\n{tables}\n\n{END}{after}", encoding="utf-8")
     return 0
 

@@ -19,7 +19,20 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from harness import ROOT, TARGET, Bench, Case, Check, Contender, Figures, LeftOutError, Measure, begin, call, program
+from harness import (
+    ROOT,
+    TARGET,
+    Bench,
+    Case,
+    Check,
+    Contender,
+    Figures,
+    LeftOutError,
+    Measure,
+    begin,
+    call,
+    served,
+)
 
 HERE = Path(__file__).resolve().parent / "simulations"
 OUT = TARGET / "benches"
@@ -98,34 +111,18 @@ def weights(folder: Path, shape: tuple[int, int], form: Literal["binary", "scrip
 def ours(shape: tuple[int, int], ranks: int, steps: int) -> Figures:
     """A served pool, and each rank of both models in a process of its own."""
     made = compiled("coupled")
-    with tempfile.TemporaryDirectory(prefix="b-") as folder:
-        url = f"unix:{folder}/pool"
-        served = [
-            str(program("junctura")),
-            "pool",
-            "serve",
-            "--pool",
-            url,
-            "--schema",
-            "free",
-            "--budget",
-            "1GiB",
-            "--announce",
-        ]
+    with (
+        tempfile.TemporaryDirectory(prefix="b-") as folder,
+        served("--schema", "free", "--budget", "1GiB") as server,
+    ):
         files = weights(Path(folder), shape, "binary")
-        with subprocess.Popen(served, stdout=subprocess.PIPE, text=True) as server:
-            assert server.stdout is not None
-            server.stdout.readline()
-            try:
-                started = []
-                for grid in ("fine", "coarse"):
-                    for rank in range(ranks):
-                        numbers = map(str, (rank, ranks, *shape, steps))
-                        words = [made, url, grid, *numbers, *map(str, files)]
-                        started.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
-                said = [process.communicate(timeout=600)[0] for process in started]
-            finally:
-                server.terminate()
+        started = []
+        for grid in ("fine", "coarse"):
+            for rank in range(ranks):
+                numbers = map(str, (rank, ranks, *shape, steps))
+                words = [made, server.url, grid, *numbers, *map(str, files)]
+                started.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
+        said = [process.communicate(timeout=600)[0] for process in started]
         if any(process.returncode for process in started):
             raise RuntimeError(f"coupled: {[process.returncode for process in started]}")
     return dict(json.loads(said[0]))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from harness import ROOT, Bench, Case, Check, Contender, Figures, LeftOutError, Measure, begin, call, program
+from harness import ROOT, Bench, Case, Check, Contender, Figures, Measure, begin, call, program, served
 
 import junctura
 
@@ -63,32 +62,15 @@ def read_all(url: str, count: int) -> None:
 
 def through_pool(count: int, budget: int, folder: Path) -> Figures:
     """In by one process and out by another, through a pool with a file tier."""
-    url = f"unix:{folder}/pool.sock"
-    command = [
-        str(program("junctura")),
-        "pool",
-        "serve",
-        "--pool",
-        url,
-        "--budget",
-        str(budget),
-        "--spill",
-        str(folder / "spill"),
-    ]
-    server = subprocess.Popen([*command, "--announce"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        assert server.stdout is not None
-        if not server.stdout.readline():
-            raise LeftOutError("the server did not start")
-        written = json.loads(call([sys.executable, __file__, "--worker", "offer", url, str(count)], 600))["seconds"]
-        with junctura.Pool(url) as pool:
+    with served("--budget", str(budget), "--spill", str(folder / "spill")) as server:
+        written = json.loads(call([sys.executable, __file__, "--worker", "offer", server.url, str(count)], 600))[
+            "seconds"
+        ]
+        with junctura.Pool(server.url) as pool:
             spill = pool.stat()["spill"]
-        read = json.loads(call([sys.executable, __file__, "--worker", "read", url, str(count)], 600))["seconds"]
-        status = Path(f"/proc/{server.pid}/status").read_text(encoding="ascii")
+        read = json.loads(call([sys.executable, __file__, "--worker", "read", server.url, str(count)], 600))["seconds"]
+        status = Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii")
         memory = {line.split(":")[0]: int(line.split()[1]) / 1024 for line in status.splitlines() if " kB" in line}
-    finally:
-        server.terminate()
-        server.wait()
     return {
         **rates(count, written, read),
         "spilled_gib": spill["written_bytes"] / 2**30,

@@ -11,17 +11,15 @@ A reader that is merely slow, four times slower than the producer, is waited for
 
 from __future__ import annotations
 
-import contextlib
 import json
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from contenders import TOUCHED, Load, load_command, run_load
-from harness import RATE, ROOT, Bench, Case, Check, Contender, Figures, LeftOutError, begin, program
+from harness import RATE, ROOT, Bench, Case, Check, Contender, Figures, LeftOutError, begin, served
 
 import junctura
 
@@ -46,23 +44,6 @@ class Reader:
         if process.stdout.readline() != "ready\n":
             raise LeftOutError(f"{self.name} did not begin")
         return process
-
-
-@contextlib.contextmanager
-def served(budget: str) -> Iterator[str]:
-    """A server of its own for a sample; its address."""
-    with tempfile.TemporaryDirectory() as folder:
-        url = f"unix:{folder}/stuck.sock"
-        command = [str(program("junctura")), "pool", "serve", "--pool", url, "--schema", "mars", "--budget", budget]
-        server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        try:
-            assert server.stderr is not None
-            if "serving" not in server.stderr.readline():
-                raise LeftOutError("junctura pool serve did not begin")
-            yield url
-        finally:
-            server.kill()
-            server.communicate()
 
 
 def end(process: subprocess.Popen[str]) -> Figures:
@@ -104,14 +85,14 @@ def beside(name: str, load: Load, budget: str, readers: Sequence[Reader], *extra
     command = load_command(load, *extra)
 
     def run() -> Figures:
-        with served(budget) as url:
-            started = [reader.start(url) for reader in readers]
+        with served("--schema", "mars", "--budget", budget) as server:
+            started = [reader.start(server.url) for reader in readers]
             try:
-                figures = run_load([*command, "--pool", url], load.limit_s)
+                figures = run_load([*command, "--pool", server.url], load.limit_s)
                 if readers and readers[0].way == "stuck":
-                    stuck_ones_were_told(url, readers, started)
+                    stuck_ones_were_told(server.url, readers, started)
                 else:
-                    slow_ones_lost_nothing(url, readers, started, figures["objects"])
+                    slow_ones_lost_nothing(server.url, readers, started, figures["objects"])
             finally:
                 for process in started:
                     process.kill()

@@ -291,7 +291,7 @@ impl Server {
         self.look_ahead(client, request, clock)
     }
 
-    /// Prepares a request until its client's turn is over; whether it is ready.
+    /// Prepares a request until its client's turn is over; whether it is ready, and there is time for the answer.
     fn look_ahead(&mut self, client: u32, request: &Request<'_>, clock: &TurnClock) -> bool {
         let prepared = self.turn_of(client).and_then(ReadTurn::take_prepared);
         let before = self.core.prepare(prepared);
@@ -300,8 +300,12 @@ impl Server {
         if !is_ready && let Some(turn) = self.turn_of(client) {
             turn.note_request(Nanoseconds::MAX);
         }
-        while !is_ready && !clock.is_over(self.now()) {
-            is_ready = self.core.look_ahead(client, request);
+        if !is_ready {
+            // An answer that becomes ready at the end of a turn is given in the next one.
+            while !clock.is_over(self.now()) && !is_ready {
+                is_ready = self.core.look_ahead(client, request);
+            }
+            is_ready = is_ready && !clock.is_over(self.now());
         }
         if let Some(prepared) = self.core.prepare(None)
             && let Some(turn) = self.turn_of(client)

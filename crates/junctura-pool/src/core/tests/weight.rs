@@ -271,7 +271,9 @@ fn lists_weigh_until_they_are_over_and_follows_until_they_are_live() {
     world.heard(c);
     world.follow(c, 3, |follow| follow.window = 1);
     assert!(world.heard(c)[0].starts_with("3: LimitExceeded standing selectors and lists"));
-    world.ask(c, 4, Request::More(1));
+    for page in 4..8 {
+        world.ask(c, page, Request::More(1));
+    }
     world.ask(c, 5, Request::Stop(2));
     assert_eq!(weight(&world), 0);
     world.follow(c, 6, |follow| follow.window = 2000);

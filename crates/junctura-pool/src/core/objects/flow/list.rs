@@ -15,7 +15,7 @@ use crate::core::engine::Core;
 use crate::core::objects::object::PayloadLocation;
 use crate::core::objects::table::ObjectTable;
 
-const OBJECTS_PER_PAGE: usize = 1000;
+const OBJECTS_PER_PAGE: usize = 256;
 
 impl Core {
     pub(in crate::core) fn list(
