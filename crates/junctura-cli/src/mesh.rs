@@ -20,29 +20,29 @@ const COPY: &str = "Examples:
   junctura mesh copy wing.exo 'unix:model?case=wing'           every step of a file, into a pool
   junctura mesh copy 'unix:model?case=wing' wing.cgns          what the pool has now, into a file
   junctura mesh copy wing.exo 'file:///data/store?case=wing'   into a store
-Needs Python with the package: pip install 'junctura[mesh]'.";
+Needs Python with the package and its extra `mesh`: pip install 'PATH[mesh]', PATH being a wheel or a clone of Junctura.";
 
 const COMPARE: &str = "Examples:
   junctura mesh compare wing.exo wing.cgns                       exactly
   junctura mesh compare wing.exo 'unix:model?case=wing' --rel 1e-9
   junctura mesh compare single.exo double.exo --float-eps        as 4-byte floats
 Exit status: 0 equal; 1 they differ.
-Needs Python with the package: pip install 'junctura[mesh]'.";
+Needs Python with the package and its extra `mesh`: pip install 'PATH[mesh]', PATH being a wheel or a clone of Junctura.";
 
 const REPLAY: &str = "Examples:
   junctura mesh replay wing.exo 'unix:model?case=wing' --interval 500ms
-Needs Python with the package: pip install 'junctura[mesh]'.";
+Needs Python with the package and its extra `mesh`: pip install 'PATH[mesh]', PATH being a wheel or a clone of Junctura.";
 
 const INFO: &str = "Examples:
   junctura mesh info wing.exo
   junctura mesh info 'unix:model?case=wing' --json
-Needs Python with the package: pip install 'junctura[mesh]'.";
+Needs Python with the package and its extra `mesh`: pip install 'PATH[mesh]', PATH being a wheel or a clone of Junctura.";
 
 const VIEW: &str = "Examples:
   junctura view case=wing --field pressure --out 'pic-%04d.png'            while the simulation runs
   junctura view case=wing --field pressure --out 'pic-%04d.png' --now      of the steps that are there
   junctura view case=wing --field speed --out 'v-%04d.png' --range 0,2.5 --from xy --movie speed.mp4
-Needs Python with the package: pip install 'junctura[mesh]'.";
+Needs Python with the package and its extra `mesh`: pip install 'PATH[mesh]', PATH being a wheel or a clone of Junctura.";
 
 /// Copy, compare, replay and describe meshes of simulations
 ///

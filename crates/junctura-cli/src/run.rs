@@ -24,7 +24,7 @@ const EXAMPLES: &str = "Examples:
   junctura run recipes/*.yaml --keep-going                       leave out invalid recipes
   junctura run --schema recipe > recipe.schema.json              the JSON Schema of recipes, for an editor
 Exit status of a workflow: 0 done; 1 a task failed; 2 the file or the command line is invalid; 130 interrupted.
-Needs Python with the package: pip install 'junctura[products]'.";
+Needs Python with the package and its extra `products`: pip install 'PATH[products]', PATH being a wheel or a clone of Junctura.";
 
 /// Run a workflow, or make products of fields as they arrive
 ///

@@ -11,7 +11,7 @@ use crate::python_program::PythonLine;
 const EXAMPLES: &str = "Examples:
   junctura weights convert rmp_t42_to_r1.nc t42_r1.weights      for C, C++ and Fortran: jct_weights_open
   junctura weights convert yac.nc yac.weights --source-shape 180x360 --target-shape 90x180
-Needs Python with the package and netCDF4: pip install 'junctura[remap]'.";
+Needs Python with the package and its extra `remap`: pip install 'PATH[remap]', PATH being a wheel or a clone of Junctura.";
 
 /// Convert files of regridding weights
 #[derive(Args, Debug)]

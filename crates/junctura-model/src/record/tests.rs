@@ -102,6 +102,13 @@ fn what_the_schema_does_not_allow_names_the_attribute() {
     assert!(make(&schema, &[one, ("at", T("12-24"))]).is_ok());
     let error = make(&schema, &[one, ("tag", T("p"))]).unwrap_err();
     assert!(error.cause().contains("did you mean tags?"), "{error}");
+    let colors = "name: c\nkey: {dataset: [a]}\nattributes: {a: {type: string, values: [red, green]}}";
+    let error = make(&Schema::parse_yaml(colors).unwrap(), &[("a", T("gren"))]).unwrap_err();
+    assert!(error.cause().contains("did you mean green?"), "{error}");
+    let error = make(&free(), &[("nme", T("p"))]).unwrap_err();
+    assert!(error.cause().contains("nme is given: did you mean name?"), "{error}");
+    let error = free().parse_key("{space=default}{}{nme=p}").unwrap_err();
+    assert!(error.cause().contains("did you mean name?"), "{error}");
     let error = make(&schema, &[("c", T("abc"))]).unwrap_err();
     assert!(
         error.to_string().contains("TypeMismatch: c: \"abc\" is no integer"),

@@ -21,6 +21,11 @@ impl ObjectTable {
         matches!(filed, KeyEntry::Tombstone(id) if self.tombstones.get(id).why.is_none())
     }
 
+    /// Whether no object has or had this key, as far as is remembered.
+    pub(in crate::core) fn is_free(&self, key: u128) -> bool {
+        self.find_key(key).is_none_or(|filed| self.is_marker(filed))
+    }
+
     /// Returns why a key is taken under a schema that rejects a second object, and what frees it.
     pub(in crate::core) fn why_taken(&self, filed: KeyEntry, now: Nanoseconds) -> String {
         const SUPERSEDE: &str = "under a schema with `same_key: supersede` a second one replaces it";
@@ -37,7 +42,7 @@ impl ObjectTable {
                 let tombstone = self.tombstones.get(id);
                 let gone = Duration::from_nanos(now.saturating_sub(tombstone.buried));
                 format!(
-                    "an object with this key was in the pool and is {} since {}; its key is free in {} (`junctura pool serve --tombstone-age`), \
+                    "an object with this key was in the pool, and was {} {} ago; its key is free in {} (`junctura pool serve --tombstone-age`), \
                      {FORGET}; {SUPERSEDE}",
                     tombstone.why.map_or("gone", RemovalReason::name),
                     seconds(gone),
