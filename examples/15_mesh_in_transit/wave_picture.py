@@ -108,7 +108,7 @@ class WavePicture:
         """Draws a step: the tree of each rank, with an identifier of its mesh."""
         blocks = []
         for identifier, tree in parts:
-            for name, mesh in tree.items():
+            for name, mesh in (tree or {}).items():
                 if (identifier, name) not in self._known:
                     self._known[identifier, name] = CutBlock(block_of(mesh))
                 blocks.append((self._known[identifier, name], mesh["fields"]["pressure"]["values"]))

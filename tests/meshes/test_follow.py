@@ -59,6 +59,23 @@ def test_steps_come_when_all_ranks_have_offered_them(pool: junctura.Pool) -> Non
             assert {name.rpartition("@")[2] for name in mesh.blocks} == {"0", "1"}
 
 
+@pytest.mark.parametrize("empty", ["null", "{}", "[]"])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_ranks_without_blocks(empty: str, rank: int, pool: junctura.Pool) -> None:
+    head = f'{{"tree":{empty},"arrays":[]}}'.encode()
+    payload = (b"JMESH\0\0\1" + len(head).to_bytes(8, "little") + head).ljust(64, b"\0")
+    other = PoolMeshWriter(pool, "a", rank=1 - rank, ranks=2)
+    for step in (1, 2):
+        other.write(cube(step))
+        with pool.bundle(f"a/mesh/{step}", schema="mesh", members=2) as bundle:
+            bundle.offer(payload, case="a", channel="mesh", step=step, rank=rank, part="fields", ranks=2)
+    with follow(pool, "case=a", until_live=True) as steps:
+        for mesh in steps:
+            assert list(mesh.blocks) == [f"cube@{1 - rank}"]
+            assert [one.on for one in mesh.fields] == [f"cube@{1 - rank}"]
+            assert mesh.time == mesh.step / 10
+
+
 def test_a_follow_has_one_mesh(pool: junctura.Pool) -> None:
     for case in ("a", "b"):
         PoolMeshWriter(pool, case).write(cube(1))
