@@ -123,6 +123,7 @@ module junctura
     procedure :: sync => pool_sync
     procedure :: note => pool_note
     procedure :: counters => pool_counters
+    procedure :: explain => pool_explain
     procedure :: url => pool_url
     procedure :: descriptor => pool_descriptor
     procedure :: wanted => pool_wanted
@@ -652,6 +653,13 @@ module junctura
       type(c_ptr), value :: pool
       type(c_ptr), intent(out) :: json
       integer(c_int) :: c_jct_pool_stat
+    end function
+    function c_jct_pool_explain(pool, selector, json) bind(C, name='jct_pool_explain')
+      import
+      type(c_ptr), value :: pool
+      character(kind=c_char), intent(in) :: selector(*)
+      type(c_ptr), intent(out) :: json
+      integer(c_int) :: c_jct_pool_explain
     end function
     function c_jct_pool_url(pool) bind(C, name='jct_pool_url')
       import
@@ -1532,6 +1540,22 @@ contains
     type(c_ptr) :: text
     integer(c_int) :: code
     code = c_jct_pool_stat(self%handle, text)
+    json = text_at(text)
+    call c_jct_free(text)
+    call conclude(code, stat, errmsg)
+  end subroutine
+
+  !> Explains a selector, or the text of a key, as a JSON text; empty where the call fails. Blocks for some round trips.
+  !! As jct_pool_explain.
+  subroutine pool_explain(self, selector, json, stat, errmsg)
+    class(pool_t), intent(in) :: self
+    character(len=*), intent(in) :: selector
+    character(len=:), allocatable, intent(out) :: json
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_ptr) :: text
+    integer(c_int) :: code
+    code = c_jct_pool_explain(self%handle, c_text(selector), text)
     json = text_at(text)
     call c_jct_free(text)
     call conclude(code, stat, errmsg)

@@ -259,6 +259,13 @@ int jct_pool_note(const jct_pool_t *pool, const char *text);
 // Returns the counters of the server as a JSON text. Free it with jct_free. Blocks for one round trip.
 int jct_pool_stat(const jct_pool_t *pool, char **json);
 
+// Explains a selector as a JSON text: why the objects that match are in memory; if none matches, the conditions
+// without which objects match, the values that exist, and probable mistakes; and arrays that lack pieces, with
+// the ranks that are missing. For the text of a key, which begins with {, explains its object. The fields are
+// those of `junctura explain --json`. Free the text with jct_free. Blocks for one round trip for each condition
+// or object. Errors: JCT_INVALID_SELECTOR; JCT_NOT_FOUND where nothing is known of a key.
+int jct_pool_explain(const jct_pool_t *pool, const char *selector, char **json);
+
 // Returns the URL of the pool, also of a private one. The text is valid until the pool is closed. NULL for
 // an invalid handle.
 const char *jct_pool_url(const jct_pool_t *pool);

@@ -465,6 +465,15 @@ static void arrays(jct_pool_t *pool) {
         EXPECT(part[i] == 6 * (i % 4) + 2 + i / 4);
     OK(jct_demand_array(pool, key, blocks, 0, "f8", piece, sizeof piece, "schema=free", 60));
     EXPECT(piece[0] == 12 && piece[11] == 23);
+    /* The key is freed with the pieces, whose bytes are others now. */
+    memset(piece, 0, sizeof piece);
+    RETURNS(JCT_ALREADY_EXISTS, jct_offer_piece(pool, rows, 0, "f8", key, piece, sizeof piece, NULL));
+    RETURNS(JCT_CONFLICT, jct_offer_piece(pool, rows, 0, "i8", key, piece, sizeof piece, NULL));
+    uint64_t freed;
+    OK(jct_withdraw(pool, key, "forget", 60, &freed));
+    EXPECT(freed == 1);
+    for (uint64_t rank = 0; rank < 2; rank++)
+        OK(jct_offer_piece(pool, rows, rank, "f8", key, piece, sizeof piece, "retention=withdrawn"));
     RETURNS(JCT_INVALID_ARGUMENT, jct_demand_array(pool, key, columns, 1, "f8", part, 8, NULL, 60));
     RETURNS(JCT_INVALID_ARGUMENT, jct_demand_array(pool, key, columns, 1, "no type", part, 8, NULL, 60));
     jct_attributes_free(key);
@@ -507,6 +516,12 @@ static void close_pool(jct_pool_t *pool) {
     EXPECT(json[0] == '{');
     EXPECT(strstr(json, "step=36, of=240"));
     jct_free(json);
+    OK(jct_pool_explain(pool, "name=none", &json));
+    EXPECT(strstr(json, "\"matches\":0") && strstr(json, "\"without\":["));
+    jct_free(json);
+    RETURNS(JCT_INVALID_SELECTOR, jct_pool_explain(pool, "name=", &json));
+    EXPECT(!json);
+    RETURNS(JCT_NOT_FOUND, jct_pool_explain(pool, "{space=default}{}{name=none}", &json));
     RETURNS(JCT_INVALID_ARGUMENT, jct_pool_note(pool, "two\nlines"));
     RETURNS(JCT_INVALID_ARGUMENT, jct_pool_note(pool, NULL));
     EXPECT(strchr(jct_pool_url(pool), ':'));
