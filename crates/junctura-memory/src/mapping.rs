@@ -45,7 +45,7 @@ impl SegmentMapping {
     /// `Corrupt` when `fd` is no sealed segment of exactly that size; `Denied` when it may not be read; `Io` when the
     /// system has no room for the map.
     pub fn readonly(fd: OwnedFd, bytes: u64) -> Result<Self> {
-        MappedRegion::map(&fd, bytes, ProtFlags::READ).map(Self)
+        MappedRegion::map(fd, bytes, ProtFlags::READ).map(Self)
     }
 
     /// Maps the segment of `bytes` behind `fd` for a producer that leases it.
@@ -142,7 +142,8 @@ impl WritableMapping {
             .and_then(|slots| u32::try_from(slots).ok())
             .filter(|&slots| slots > 0);
         let slots = slots.ok_or_else(|| corrupt(format!("slots of {slot_bytes} bytes in {bytes} bytes")))?;
-        let region = MappedRegion::map(&fd, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
+        check(&fd, bytes)?;
+        let region = MappedRegion::of(&fd, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
         let taken = (0..slots.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let file = (slot_bytes >= WRITE_BYTES_MIN as u64).then(|| Arc::new(fd));
         let unused = if file.is_some() { 0 } else { slots };
@@ -413,8 +414,8 @@ unsafe impl Send for MappedRegion {}
 unsafe impl Sync for MappedRegion {}
 
 impl MappedRegion {
-    pub(crate) fn map(fd: &OwnedFd, bytes: u64, rights: ProtFlags) -> Result<Self> {
-        check(fd, bytes)?;
+    pub(crate) fn map(fd: OwnedFd, bytes: u64, rights: ProtFlags) -> Result<Self> {
+        check(&fd, bytes)?;
         Self::of(fd, bytes, rights)
     }
 
