@@ -351,6 +351,17 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_that_was_looked_at_is_skipped() {
+        let mut inbox = Inbox::new();
+        fill(&mut inbox, &[stats(1, 10), stats(2, 0)].concat());
+        let peeked = inbox.peek().unwrap().unwrap();
+        let frame_bytes = HEADER_BYTES + peeked.body.len();
+        inbox.skip(frame_bytes);
+        assert_eq!(inbox.next_frame().unwrap().unwrap().0.request, 2);
+        assert!(inbox.is_empty());
+    }
+
+    #[test]
     fn an_end_within_a_frame_is_told() {
         let mut inbox = Inbox::new();
         assert_eq!(inbox.finish(), Ok(()));
