@@ -264,7 +264,9 @@ int jct_pool_stat(const jct_pool_t *pool, char **json);
 // the ranks that are missing. For the text of a key, which begins with {, explains its object. The fields are
 // those of `junctura explain --json`. Free the text with jct_free. Blocks for one round trip for each condition
 // or object. Errors: JCT_INVALID_SELECTOR; JCT_NOT_FOUND where nothing is known of a key.
-int jct_pool_explain(const jct_pool_t *pool, const char *selector, char **json);
+int jct_pool_explain(const jct_pool_t *pool,
+                     const char *selector,
+                     char **json);
 
 // Returns the URL of the pool, also of a private one. The text is valid until the pool is closed. NULL for
 // an invalid handle.

@@ -10,8 +10,8 @@ use junctura_terminal::progress::SlowWork;
 use crate::absent::{open_served, open_when_served};
 use crate::pool::beside::within;
 
-/// How long the connection may take with a timeout of 0, which is one for objects.
-const AT_ONCE: Duration = Duration::from_secs(1);
+/// How long the connection may take with a shorter timeout, which is one for objects.
+const CONNECT_MIN: Duration = Duration::from_secs(1);
 
 /// Options of every command that connects to a pool.
 #[derive(Args, Clone, Debug)]
@@ -150,7 +150,7 @@ impl PoolArguments {
         self.open_by(interrupt.watch(behind.put_behind(self.reader(name))), deadline)
     }
 
-    /// Opens the pool; the connection has to be made by the deadline.
+    /// Opens the pool; the connection has to be made by the deadline, or within a second.
     ///
     /// # Errors
     /// `Timeout` where the server has not answered then.
@@ -158,10 +158,7 @@ impl PoolArguments {
         let Some(deadline) = deadline else {
             return builder.open();
         };
-        let left = match deadline.saturating_duration_since(Instant::now()) {
-            Duration::ZERO => AT_ONCE,
-            left => left,
-        };
+        let left = deadline.saturating_duration_since(Instant::now()).max(CONNECT_MIN);
         let opened = within(left, move || builder.open())?;
         opened.ok_or_else(|| {
             let cause = "the server did not answer in time; `junctura doctor --pool` examines it";
