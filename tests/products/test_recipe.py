@@ -437,6 +437,27 @@ def test_files_of_two_products_have_two_names(tmp_path: Path) -> None:
         load_all([tmp_path / "a.yaml"])
 
 
+@pytest.mark.parametrize("format_", ["csv", "zarr"])
+def test_a_file_of_one_product_is_no_folder_of_another(tmp_path: Path, format_: str) -> None:
+    text = "product: {}\nfrom: {{param: t, step: 0/6}}\nto: {{format: {}, name: '{}'}}\n"
+    one, other = text.format("one", format_, "a/{step}"), text.format("other", format_, "a/6/{step}")
+    (tmp_path / "a.yaml").write_text(f"{one}---\n{other}")
+    with pytest.raises(junctura.AlreadyExists, match=r'yaml:5: to.name: a/6 is no folder, but a file of "one"'):
+        load_all([tmp_path / "a.yaml"])
+    (tmp_path / "a.yaml").write_text(f"{other}---\n{one}")
+    with pytest.raises(junctura.AlreadyExists, match=r'yaml:5: to.name: a/6 is a folder, of the files of "other"'):
+        load_all([tmp_path / "a.yaml"])
+
+
+def test_an_area_across_the_date_line_is_told(tmp_path: Path) -> None:
+    text = "product: a\nfrom: {param: t, step: 0}\ndo: [crop: 10/175/-10/-170]\nto: {format: csv, name: a}\n"
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(junctura.InvalidArgument, match=r"west \+ 360: across the date line east is 190$"):
+        load_all([tmp_path / "a.yaml"])
+    (tmp_path / "a.yaml").write_text(text.replace("-170", "190"))
+    load_all([tmp_path / "a.yaml"])
+
+
 def test_an_empty_file_has_no_recipe(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("# nothing\n")
     with pytest.raises(junctura.InvalidArgument, match="there is no recipe in it"):
@@ -563,6 +584,7 @@ MISTAKES = [
     ("{step:03}", "{step:9999999}", 14, "behind the colon stands a width"),
     ("{step:03}", "{step", 14, "to.name"),
     ("{step:03}", "{product:03}{step}", 14, '"{product:03}" is for whole numbers, and product is t850-europe'),
+    ('"t850_{step:03}.grib2"', '"{step}.provenance.json"', 14, "would be the provenance of another file"),
     ('"t850_{step:03}.grib2"', '"../{step}"', 14, 'to.name: "../0-24" is no name below a folder'),
     ('"t850_{step:03}.grib2"', '"/tmp/{step}"', 14, "is no name below a folder"),
     ('"t850_{step:03}.grib2"', '"a/./{step}"', 14, "is no name below a folder"),
