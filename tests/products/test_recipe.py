@@ -437,27 +437,6 @@ def test_files_of_two_products_have_two_names(tmp_path: Path) -> None:
         load_all([tmp_path / "a.yaml"])
 
 
-@pytest.mark.parametrize("format_", ["csv", "zarr"])
-def test_a_file_of_one_product_is_no_folder_of_another(tmp_path: Path, format_: str) -> None:
-    text = "product: {}\nfrom: {{param: t, step: 0/6}}\nto: {{format: {}, name: '{}'}}\n"
-    one, other = text.format("one", format_, "a/{step}"), text.format("other", format_, "a/6/{step}")
-    (tmp_path / "a.yaml").write_text(f"{one}---\n{other}")
-    with pytest.raises(junctura.AlreadyExists, match=r'yaml:5: to.name: a/6 is no folder, but a file of "one"'):
-        load_all([tmp_path / "a.yaml"])
-    (tmp_path / "a.yaml").write_text(f"{other}---\n{one}")
-    with pytest.raises(junctura.AlreadyExists, match=r'yaml:5: to.name: a/6 is a folder, of the files of "other"'):
-        load_all([tmp_path / "a.yaml"])
-
-
-def test_an_area_across_the_date_line_is_told(tmp_path: Path) -> None:
-    text = "product: a\nfrom: {param: t, step: 0}\ndo: [crop: 10/175/-10/-170]\nto: {format: csv, name: a}\n"
-    (tmp_path / "a.yaml").write_text(text)
-    with pytest.raises(junctura.InvalidArgument, match=r"west \+ 360: across the date line east is 190$"):
-        load_all([tmp_path / "a.yaml"])
-    (tmp_path / "a.yaml").write_text(text.replace("-170", "190"))
-    load_all([tmp_path / "a.yaml"])
-
-
 def test_an_empty_file_has_no_recipe(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("# nothing\n")
     with pytest.raises(junctura.InvalidArgument, match="there is no recipe in it"):
