@@ -123,6 +123,7 @@ module junctura
     procedure :: sync => pool_sync
     procedure :: note => pool_note
     procedure :: counters => pool_counters
+    procedure :: explain => pool_explain
     procedure :: url => pool_url
     procedure :: descriptor => pool_descriptor
     procedure :: wanted => pool_wanted
@@ -653,6 +654,13 @@ module junctura
       type(c_ptr), intent(out) :: json
       integer(c_int) :: c_jct_pool_stat
     end function
+    function c_jct_pool_explain(pool, selector, json) bind(C, name='jct_pool_explain')
+      import
+      type(c_ptr), value :: pool
+      character(kind=c_char), intent(in) :: selector(*)
+      type(c_ptr), intent(out) :: json
+      integer(c_int) :: c_jct_pool_explain
+    end function
     function c_jct_pool_url(pool) bind(C, name='jct_pool_url')
       import
       type(c_ptr), value :: pool
@@ -723,6 +731,20 @@ module junctura
       type(c_ptr), intent(out) :: out
       type(c_ptr), intent(out) :: data
       integer(c_int) :: c_jct_allocate
+    end function
+    function c_jct_allocation_write(allocation, at, data, bytes) bind(C, name='jct_allocation_write')
+      import
+      type(c_ptr), value :: allocation
+      integer(c_size_t), value :: at
+      type(c_ptr), value :: data
+      integer(c_size_t), value :: bytes
+      integer(c_int) :: c_jct_allocation_write
+    end function
+    function c_jct_allocation_data(allocation, bytes) bind(C, name='jct_allocation_data')
+      import
+      type(c_ptr), value :: allocation
+      integer(c_size_t), intent(out) :: bytes
+      type(c_ptr) :: c_jct_allocation_data
     end function
     function c_jct_allocation_offer(allocation, attributes, options) bind(C, name='jct_allocation_offer')
       import
@@ -1043,6 +1065,13 @@ module junctura
       type(c_ptr), intent(out) :: out
       type(c_ptr), intent(out) :: data
       integer(c_int) :: c_jct_bundle_allocate
+    end function
+    function c_jct_bundle_pipeline(bundle, options, out) bind(C, name='jct_bundle_pipeline')
+      import
+      type(c_ptr), value :: bundle
+      character(kind=c_char), intent(in) :: options(*)
+      type(c_ptr), intent(out) :: out
+      integer(c_int) :: c_jct_bundle_pipeline
     end function
     function c_jct_bundle_seal(bundle, objects) bind(C, name='jct_bundle_seal')
       import
@@ -1511,6 +1540,22 @@ contains
     type(c_ptr) :: text
     integer(c_int) :: code
     code = c_jct_pool_stat(self%handle, text)
+    json = text_at(text)
+    call c_jct_free(text)
+    call conclude(code, stat, errmsg)
+  end subroutine
+
+  !> Explains a selector, or the text of a key, as a JSON text; empty where the call fails. Blocks for some round trips.
+  !! As jct_pool_explain.
+  subroutine pool_explain(self, selector, json, stat, errmsg)
+    class(pool_t), intent(in) :: self
+    character(len=*), intent(in) :: selector
+    character(len=:), allocatable, intent(out) :: json
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    type(c_ptr) :: text
+    integer(c_int) :: code
+    code = c_jct_pool_explain(self%handle, c_text(selector), text)
     json = text_at(text)
     call c_jct_free(text)
     call conclude(code, stat, errmsg)

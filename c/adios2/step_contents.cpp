@@ -9,6 +9,7 @@ namespace junctura_adios2 {
 namespace {
 
 const std::string HEADER = "junctura-adios2 1\n";
+const std::string BLOCK = "block";
 const std::vector<std::string> KINDS = {"array", "local", "value", "attribute", "attributes"};
 // A contents text has at most this many dimensions and entries.
 constexpr std::size_t DIMENSIONS_MOST = 32;
@@ -66,11 +67,32 @@ std::vector<std::size_t> shape_of(const std::string &text) {
     return shape;
 }
 
-ContentsEntry entry_of(const std::string &line) {
-    const std::vector<std::string> words = split(line, '\t');
+std::string joined(const std::vector<std::size_t> &numbers) {
+    std::string text;
+    for (std::size_t i = 0; i < numbers.size(); i++)
+        text += (i ? "x" : "") + std::to_string(numbers[i]);
+    return text;
+}
+
+// A line that follows that of an array.
+void add_block(const std::vector<std::string> &words, std::vector<ContentsEntry> &entries) {
+    if (words.size() == 4 && !entries.empty() && entries.back().kind == EntryKind::Array) {
+        RankBlock block;
+        block.rank = shape_of(words[1])[0];
+        block.start = shape_of(words[2]);
+        block.count = shape_of(words[3]);
+        if (block.start.size() == entries.back().shape.size() && block.count.size() == block.start.size()) {
+            entries.back().blocks.push_back(block);
+            return;
+        }
+    }
+    throw std::runtime_error("the contents of a step have a block of no array");
+}
+
+ContentsEntry entry_of(const std::vector<std::string> &words) {
     const auto kind = std::find(KINDS.begin(), KINDS.end(), words[0]);
     if (kind == KINDS.end() || words.size() < 4)
-        throw std::runtime_error("the contents of a step have the line \"" + line + "\"");
+        throw std::runtime_error("the contents of a step have the entry \"" + words[0] + "\"");
     ContentsEntry entry;
     entry.kind = static_cast<EntryKind>(kind - KINDS.begin());
     entry.type = words[1];
@@ -89,11 +111,13 @@ std::string write_contents(const std::vector<ContentsEntry> &entries) {
     std::string text = HEADER;
     for (const ContentsEntry &entry : entries) {
         text += KINDS[static_cast<std::size_t>(entry.kind)] + '\t' + entry.type + '\t' + escaped(entry.name);
-        for (std::size_t i = 0; i < entry.shape.size(); i++)
-            text += (i ? 'x' : '\t') + std::to_string(entry.shape[i]);
+        if (!entry.shape.empty())
+            text += '\t' + joined(entry.shape);
         for (const std::string &value : entry.values)
             text += '\t' + escaped(value);
         text += '\n';
+        for (const RankBlock &block : entry.blocks)
+            text += BLOCK + '\t' + std::to_string(block.rank) + '\t' + joined(block.start) + '\t' + joined(block.count) + '\n';
     }
     return text;
 }
@@ -107,10 +131,32 @@ std::vector<ContentsEntry> read_contents(const std::string &text) {
         const std::size_t end = text.find('\n', begin);
         if (entries.size() == ENTRIES_MOST)
             throw std::runtime_error("the contents of a step have too many entries");
-        entries.push_back(entry_of(text.substr(begin, end - begin)));
+        const std::vector<std::string> words = split(text.substr(begin, end - begin), '\t');
+        if (words[0] == BLOCK)
+            add_block(words, entries);
+        else
+            entries.push_back(entry_of(words));
         begin = end + 1;
     }
     return entries;
+}
+
+std::vector<ContentsEntry> joined_contents(const std::vector<std::vector<ContentsEntry>> &ranks) {
+    std::vector<ContentsEntry> all;
+    for (std::size_t rank = 0; rank < ranks.size(); rank++)
+        for (const ContentsEntry &entry : ranks[rank]) {
+            const auto known = std::find_if(all.begin(), all.end(),
+                                            [&](const ContentsEntry &other) { return other.name == entry.name; });
+            if (known == all.end()) {
+                all.push_back(entry);
+                continue;
+            }
+            if (known->kind != entry.kind || known->type != entry.type || known->shape != entry.shape)
+                throw std::runtime_error("variable " + entry.name + ": rank " + std::to_string(rank) +
+                                         " has another kind, type or shape than an earlier rank");
+            known->blocks.insert(known->blocks.end(), entry.blocks.begin(), entry.blocks.end());
+        }
+    return all;
 }
 
 } // namespace junctura_adios2

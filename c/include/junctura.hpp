@@ -589,6 +589,14 @@ public:
         jct_free(json);
         return copy;
     }
+    /* Explains a selector, or the text of a key, as a JSON text. Blocks for some round trips. As jct_pool_explain. */
+    std::string explain(const std::string &selector) const {
+        char *json;
+        detail::check(jct_pool_explain(get(), selector.c_str(), &json));
+        std::string copy(json);
+        jct_free(json);
+        return copy;
+    }
     /* Returns the URL, also of a private pool. */
     std::string url() const { return detail::text_or_empty(jct_pool_url(get())); }
     /* Returns a file descriptor for poll. As jct_pool_descriptor. */

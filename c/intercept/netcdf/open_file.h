@@ -49,7 +49,7 @@ typedef struct {
 /* A record, or a variable without records, that is being written. */
 typedef struct OpenRecord {
     size_t record;
-    /* Of an allocation in the pool, or of this process. */
+    /* Of this process, or of an allocation in the pool: see steps_data. */
     void *data;
     jct_allocation_t *allocation;
     size_t elements;
@@ -58,6 +58,8 @@ typedef struct OpenRecord {
     /* One bit for each element, where it was written in parts. */
     unsigned char *bits;
     size_t written;
+    /* Elements that were not written have no value yet. */
+    bool has_gaps;
     /* An earlier version is in the pool. */
     bool is_again;
     struct OpenRecord *next;

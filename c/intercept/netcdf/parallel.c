@@ -104,7 +104,7 @@ static int keep_piece(FileVariable *variable, size_t record, int64_t turn, const
     size_t dims = part->dims, elements = slab_elements(dims, part->count);
     RankPiece *piece = calloc(1, sizeof *piece);
     size_t *numbers = malloc((3 * dims + 1) * sizeof *numbers);
-    void *data = malloc(elements ? elements * convert_size(variable->type) : 1);
+    void *data = intercept_memory(elements * convert_size(variable->type));
     if (!piece || !numbers || !data) {
         free(piece);
         free(numbers);
@@ -348,6 +348,22 @@ const char *parallel_type(const FileVariable *variable) {
     return variable->type == NC_CHAR ? "u1" : convert_name(variable->type);
 }
 
+/* The piece that is all that this rank has of an array, in the same order; NULL where there is none. */
+static const RankPiece *whole_piece(const OpenFile *file, const StepRange *range, const BoxList *list, size_t own) {
+    const IndexBox *first = NULL;
+    for (size_t at = 0; at < list->count && !first; at++)
+        if (list->boxes[at].rank == (uint64_t)file->parallel->rank) first = &list->boxes[at];
+    if (!first || first->piece == NO_PIECE) return NULL;
+    const RankPiece *piece = find_piece(file, range, first->piece);
+    bool is_whole = piece != NULL;
+    size_t elements = 1;
+    for (size_t dim = 0; is_whole && dim < list->dims; dim++) {
+        is_whole = first->start[dim] == piece->start[dim] && first->count[dim] == piece->count[dim];
+        elements *= piece->count[dim];
+    }
+    return is_whole && elements == own ? piece : NULL;
+}
+
 static int offer_boxes(OpenFile *file, FileVariable *variable, size_t record, const BoxList *list, const StepRange *range) {
     const ParallelFile *parallel = file->parallel;
     size_t dims = variable->record_dims, own = 0, size = convert_size(variable->type);
@@ -362,9 +378,11 @@ static int offer_boxes(OpenFile *file, FileVariable *variable, size_t record, co
         is_one &= list->boxes[at].rank == list->boxes[0].rank;
     }
     is_one &= list->count == 1;
-    char *data = malloc(own * size + 1), *to = data;
+    const RankPiece *only = whole_piece(file, range, list, own);
+    char *made = only ? NULL : intercept_memory(own * size), *to = made;
+    const void *data = only ? only->data : made;
     if (!data) return NC_ENOMEM;
-    for (size_t at = 0; at < list->count; at++) {
+    for (size_t at = 0; made && at < list->count; at++) {
         const IndexBox *box = &list->boxes[at];
         if (box->rank != (uint64_t)parallel->rank) continue;
         size_t elements = 1;
@@ -401,7 +419,7 @@ static int offer_boxes(OpenFile *file, FileVariable *variable, size_t record, co
         JCT(jct_layout_free)(layout);
         free(numbers);
     }
-    free(data);
+    free(made);
     return status;
 }
 

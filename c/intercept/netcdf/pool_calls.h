@@ -10,10 +10,11 @@
     X(jct_pool_open) X(jct_pool_stat) X(jct_pool_descriptor) X(jct_free) X(jct_error_code) X(jct_error_text)            \
     X(jct_attributes_new) X(jct_attributes_free) X(jct_attributes_set_text) X(jct_attributes_set_int)                   \
     X(jct_attributes_set_real) X(jct_attributes_set_list) X(jct_allocate) X(jct_allocation_offer)                       \
-    X(jct_allocation_stage) X(jct_allocation_free) X(jct_offer) X(jct_withdraw_all) X(jct_demand_key) X(jct_object_data) \
+    X(jct_allocation_write) X(jct_allocation_data) X(jct_allocation_free) X(jct_offer) X(jct_withdraw_all) X(jct_demand_key) X(jct_object_data) \
     X(jct_object_get) X(jct_object_version) X(jct_object_release) X(jct_follow) X(jct_follow_next) X(jct_follow_close)  \
     X(jct_subscribe) X(jct_subscription_next) X(jct_event_text) X(jct_subscription_close) X(jct_bundle_open)            \
-    X(jct_bundle_offer) X(jct_bundle_seal) X(jct_bundle_close) X(jct_layout_blocks) X(jct_layout_free)                  \
+    X(jct_bundle_offer) X(jct_bundle_pipeline) X(jct_pipeline_offer) X(jct_pipeline_offer_allocation)                     \
+    X(jct_pipeline_flush) X(jct_pipeline_close) X(jct_bundle_seal) X(jct_bundle_close) X(jct_layout_blocks) X(jct_layout_free)                  \
     X(jct_layout_elements) X(jct_offer_piece) X(jct_demand_array)
 
 #define POOL_CALL(name) __typeof__(&name) name;

@@ -272,8 +272,8 @@ static int take_pieces(const DataCall *call, size_t record, size_t skipped, char
 
 static int get_record(const DataCall *call, size_t record, size_t skipped, char *memory) {
     FileVariable *variable = call->variable;
-    const OpenRecord *open = steps_find(variable, record);
-    if (open) return take_part(call, skipped, open->shape, open->data, memory);
+    OpenRecord *open = steps_find(variable, record);
+    if (open) return take_part(call, skipped, open->shape, steps_data(variable, open), memory);
     int status = hold_record(call->file, variable, record, call->file->is_read && !call->file->is_written);
     if (status != NC_NOERR) return status;
     if (variable->is_held_missing) return take_part(call, skipped, variable->shape, NULL, memory);

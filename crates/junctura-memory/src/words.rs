@@ -21,7 +21,7 @@ impl SharedWords {
     /// # Errors
     /// Those of [`crate::SegmentMapping::readonly`].
     pub fn map(fd: OwnedFd, bytes: u64) -> Result<Self> {
-        MappedRegion::map(fd, bytes, ProtFlags::READ).map(Self)
+        MappedRegion::map(&fd, bytes, ProtFlags::READ).map(Self)
     }
 
     /// Returns the number of words.
@@ -48,7 +48,7 @@ impl WrittenWords {
     /// # Errors
     /// Those of [`crate::WritableMapping::new`], apart from its slots.
     pub fn map(fd: OwnedFd, bytes: u64) -> Result<Self> {
-        MappedRegion::map(fd, bytes, ProtFlags::READ | ProtFlags::WRITE).map(Self)
+        MappedRegion::map(&fd, bytes, ProtFlags::READ | ProtFlags::WRITE).map(Self)
     }
 
     /// Returns the number of words.

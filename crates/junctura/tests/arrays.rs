@@ -308,6 +308,109 @@ fn an_array_leaves_as_it_came() {
     assert!(pool.list("exists(piece_of)").unwrap().is_empty());
 }
 
+/// The key of the array, and options that free it.
+fn forgetting() -> junctura::WithdrawOptions {
+    junctura::WithdrawOptions {
+        forget: true,
+        ..junctura::WithdrawOptions::default()
+    }
+}
+
+#[test]
+fn an_array_whose_key_is_freed_is_offered_again() {
+    let pool = pool();
+    let whole = |from: &Arc<Layout>| {
+        let array = pool.demand_array("name=t", None).unwrap();
+        for rank in 0..from.ranks() {
+            assert_eq!(array.take(&ArrayPart::of(from, rank)).unwrap(), numbers(from, rank));
+        }
+    };
+    // More pieces than one event removes; then another decomposition, since nothing is left of the one before.
+    for (from, by_key) in [
+        (layout("shape=30x41 grid=2x3"), false),
+        (layout("shape=30x41 grid=30x41 block=1"), false),
+        (layout("shape=30x41 grid=30x41 block=1"), true),
+        (layout("shape=41x30 grid=3x2"), true),
+    ] {
+        for rank in 0..from.ranks() {
+            offer(&pool, &from, rank).unwrap();
+        }
+        whole(&from);
+        let freed = if by_key {
+            pool.withdraw(junctura::Target::key([("name", "t")]), forgetting())
+        } else {
+            pool.withdraw_all("", forgetting())
+        };
+        assert_eq!(freed.unwrap(), 1, "pieces are not counted");
+    }
+    // A key alone frees its own array, and no other.
+    let from = layout("shape=30x41 grid=1x2");
+    for name in ["t", "u"] {
+        for rank in 0..2 {
+            let piece = ArrayPiece::new(&from, element("u4"), rank);
+            pool.offer_piece(&piece, [("name", name)], &numbers(&from, rank))
+                .unwrap();
+        }
+    }
+    pool.withdraw_all("", junctura::WithdrawOptions::default()).unwrap();
+    pool.withdraw(junctura::Target::key([("name", "u")]), forgetting())
+        .unwrap();
+    assert_eq!(offer(&pool, &from, 0).unwrap_err().code(), Code::AlreadyExists);
+    for rank in 0..2 {
+        let piece = ArrayPiece::new(&from, element("u4"), rank);
+        pool.offer_piece(&piece, [("name", "u")], &numbers(&from, rank))
+            .unwrap();
+    }
+    assert_eq!(pool.list("").unwrap().len(), 1);
+}
+
+#[test]
+fn every_epoch_is_offered_again_when_the_key_is_freed() {
+    let pool = pool();
+    let from = layout("shape=30x41 grid=2x1");
+    let offer_all = || {
+        for (epoch, rank) in [(1, 0), (1, 1), (2, 0), (2, 1)] {
+            let mut piece = ArrayPiece::new(&from, element("u4"), rank);
+            piece.epoch = Some(epoch);
+            let options = OfferOptions {
+                schema: Some("fields"),
+                ..OfferOptions::default()
+            };
+            pool.offer_piece_with(&piece, [("run", "1"), ("param", "t")], &numbers(&from, rank), options)
+                .unwrap();
+        }
+        pool.withdraw_all("run=1", forgetting()).unwrap()
+    };
+    assert_eq!([offer_all(), offer_all()], [1, 1]);
+}
+
+#[test]
+fn a_whole_array_takes_no_other_piece() {
+    let pool = pool();
+    let from = layout("shape=4 grid=3");
+    for rank in 0..2 {
+        offer(&pool, &from, rank).unwrap();
+    }
+    // The last rank has no elements.
+    offer(&pool, &from, 2).unwrap();
+    let zeros = [0; 8];
+    for (layout, kind, rank) in [
+        ("shape=4 grid=3", "f4", 0),
+        ("shape=4 grid=1x2", "u4", 0),
+        ("shape=4 grid=4", "u4", 3),
+        ("shape=2 grid=3", "u4", 2),
+        ("shape=4 grid=3", "i4", 2),
+    ] {
+        let Ok(layout) = layout.parse::<Layout>().map(Arc::new) else {
+            continue;
+        };
+        let piece = ArrayPiece::new(&layout, element(kind), rank);
+        let mine = &zeros[..piece.bytes().min(8)];
+        let error = pool.offer_piece(&piece, [("name", "t")], mine).unwrap_err();
+        assert_eq!(error.code(), Code::Conflict, "{layout} {kind} {rank}: {error}");
+    }
+}
+
 #[test]
 fn epochs_tell_versions_apart_where_they_supersede_each_other() {
     let pool = pool();

@@ -223,6 +223,18 @@ class Pipeline:
 
     `offer` returns at once while fewer than `window` offers are unacknowledged. The end of its ``async with`` block
     waits for all offers, and raises the first failure.
+
+    Examples
+    --------
+    >>> async def main() -> None:
+    ...     async with junctura.aio.Pool(schema="free") as pool:
+    ...         async with pool.pipeline(window=8) as pipeline:
+    ...             for number in range(100):
+    ...                 await pipeline.offer(b"payload", name=f"object-{number}")
+    ...         print(len(await pool.list()))
+    >>> asyncio.run(main())
+    100
+
     """
 
     def __init__(self, pool: Pool, window: int) -> None:

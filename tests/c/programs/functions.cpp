@@ -91,6 +91,7 @@ static void offers(const Pool &pool) {
     pool.note("step=36, of=240");
     pool.sync(60);
     EXPECT(pool.stat().find("step=36, of=240") != std::string::npos);
+    EXPECT(pool.explain("name=none").find("\"matches\":0") != std::string::npos);
     EXPECT(pool.stat()[0] == '{' && pool.descriptor() > 0 && pool.url().find(':') != std::string::npos);
 
     auto memory = pool.allocate<float>(2000);

@@ -128,6 +128,8 @@ contains
     call pool%sync(60.0_real64)
     call pool%counters(json)
     call expect(json(1:1) == '{', 'counters')
+    call pool%explain('name=none', json)
+    call expect(index(json, '"matches":0') > 0, 'explain')
     call expect(index(json, 'step=36, of=240') > 0, 'note')
     call pool%descriptor(stat)
     call expect(stat > 0, 'descriptor')

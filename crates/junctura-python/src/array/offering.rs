@@ -50,9 +50,9 @@ impl PyPool {
     /// Raises
     /// ------
     /// Conflict
-    ///     Other ranks have offered their parts with another layout or type.
+    ///     The array has another layout or type, complete or not.
     /// AlreadyExists
-    ///     The rank has offered another piece of this array, or the key exists.
+    ///     The rank has offered other bytes of this array, or the array was removed: `withdraw` with `forget` frees its key.
     /// InvalidArgument
     ///     The data do not fit the layout, or an epoch is given although not allowed, or missing although required.
     /// PoolFull

@@ -88,6 +88,15 @@ impl Inbox {
         Ok(self.whole_frame()?.map(|(frame, _)| frame))
     }
 
+    /// Takes out the frame that [`Inbox::peek`] has returned, and that has no descriptor: so many bytes, its header included.
+    pub fn skip(&mut self, frame_bytes: usize) {
+        debug_assert!(
+            matches!(self.whole_frame(), Ok(Some((frame, length))) if frame.descriptors == 0 && length == frame_bytes),
+            "it is the next frame"
+        );
+        self.start = (self.start + frame_bytes).min(self.end);
+    }
+
     /// The frame at the start, where it and its descriptor are here, and its length in bytes.
     fn whole_frame(&self) -> Result<Option<(WireFrame<'_>, usize)>> {
         let Some((frame, length)) = WireFrame::split(&self.bytes[self.start..self.end])? else {

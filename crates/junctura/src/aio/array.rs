@@ -105,6 +105,6 @@ async fn stage(bundle: &Bundle, terms: OfferTerms, record: &[u8], bytes: &[u8]) 
         Pending::work(connection, look, drop).await?;
     }
     let mut memory = bundle.begin_allocate(bytes.len())?.await?;
-    memory.copy_from_slice(bytes);
+    memory.write(0, bytes)?;
     bundle.begin_stage(terms, memory, record)?.await.map(drop)
 }

@@ -28,6 +28,7 @@ mod whole;
 pub(crate) use demanded::is_in_pieces;
 pub use demanded::{ArrayPart, DemandedArray};
 pub use exchange::Exchange;
+pub(crate) use missing::{ARRAYS, LackingArray};
 pub use offering::ArrayPiece;
 pub(crate) use offering::OpenArrays;
 #[cfg(feature = "async")]

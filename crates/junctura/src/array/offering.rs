@@ -152,8 +152,9 @@ impl Pool {
     /// # Errors
     /// - `InvalidArgument` for a rank or a length that does not match the layout, for an epoch if the schema rejects
     ///   duplicates, and for a missing epoch if it does not
-    /// - `Conflict` if other ranks have offered pieces in another layout or element type
-    /// - `AlreadyExists` for a different piece of this rank, or if the array was already complete
+    /// - `Conflict` if the array has another layout or element type, complete or not
+    /// - `AlreadyExists` if this rank has offered other bytes, or if the array was removed: `forget` of
+    ///   [`Pool::withdraw`](crate::Pool::withdraw) frees its key
     /// - those of [`Pool::offer`]
     pub fn offer_piece<'a, V: IntoGiven<'a>>(
         &self,
@@ -394,7 +395,7 @@ impl PieceOffer<'_> {
             return self.stage(bundle, OfferedPayload::Inline(mine));
         }
         let mut allocation = bundle.allocate(mine.len())?;
-        allocation.copy_from_slice(mine);
+        allocation.write(0, mine)?;
         self.stage(bundle, allocation.into_ready().content())
     }
 
@@ -428,7 +429,7 @@ impl PieceOffer<'_> {
             bundle.stage(terms, record, OfferedPayload::Inline(text.as_bytes()))
         } else {
             let mut allocation = bundle.allocate(text.len())?;
-            allocation.copy_from_slice(text.as_bytes());
+            allocation.write(0, text.as_bytes())?;
             bundle.stage(terms, record, allocation.into_ready().content())
         };
         unless_complete(staged.map(drop))
@@ -449,15 +450,17 @@ impl PieceOffer<'_> {
     /// # Errors
     /// `AlreadyExists` if the first piece of this rank is different.
     pub(crate) fn is_the_same(&self, mine: &[u8], first: Result<Object>) -> Result<()> {
-        let is_same = |first: &[u8]| first == mine;
-        if first.is_ok_and(|first| first.get("layout") == Some(&*self.head.layout_value()) && is_same(first.payload()))
-        {
-            return Ok(());
-        }
-        let cause = format!(
-            "rank {} has offered its piece of this array before, with other bytes, or the array was removed",
-            self.piece.rank
-        );
+        let rank = self.piece.rank;
+        let cause = match first {
+            Ok(first) if first.get("layout") == Some(&*self.head.layout_value()) && first.payload() == mine => {
+                return Ok(());
+            }
+            Ok(_) => format!("rank {rank} has offered its piece of this array before, with other bytes"),
+            Err(_) => format!(
+                "rank {rank} has offered its piece of this array before, and the array was removed; the keys of an array are free \
+                 some minutes after its removal, at once with `junctura pool withdraw --forget`"
+            ),
+        };
         Err(Error::new(Code::AlreadyExists, &*self.key, cause))
     }
 }

@@ -360,7 +360,7 @@ impl Bundle {
             return self.stage(terms, &record, OfferedPayload::Inline(payload));
         }
         let mut allocation = self.allocate(payload.len())?;
-        allocation.copy_from_slice(payload);
+        allocation.write(0, payload)?;
         self.stage(terms, &record, allocation.into_ready().content())
     }
 
