@@ -24,7 +24,7 @@ from junctura.products import Broker, Failed, Made, Plan, Ran, Recipe, Report, l
 from junctura.products._broker.task_graph import ProductGraph
 from junctura.products._input.field_source import is_served
 from junctura.products._input.patience import END_S
-from junctura.products._map.styling.ranges import doubts, has_range, range_of
+from junctura.products._map.styling.ranges import doubts, has_range, range_of, unfit_units
 from junctura.products._outputs._parameters import is_known
 from junctura.products._plan import plan_of
 from junctura.products._recipe.definitions import UNKNOWN
@@ -162,6 +162,7 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> None:
     unknown = {recipe.product: _unknown(recipe) for recipe in recipes}
     without_range = {recipe.product for recipe in recipes if not has_range(recipe)}
     doubtful = {recipe.product: doubts(recipe) for recipe in recipes}
+    misfits = {recipe.product: unfit_units(recipe) for recipe in recipes}
     for one in listed:
         files, of = counted(len(one["files"]), "file"), counted(one["inputs"], "field")
         print(f"{one['product']}: {files} of {of}, {one['files'][0]} the first")
@@ -169,7 +170,7 @@ def _check(recipes: Sequence[Recipe], given: argparse.Namespace) -> None:
             print(f"  from {source}")
         for param in unknown.get(one["product"], ()):
             print(f"  ecCodes knows no parameter {param}{_meant(param)}")
-        for doubt in doubtful.get(one["product"], ()):
+        for doubt in (*doubtful.get(one["product"], ()), *misfits.get(one["product"], ())):
             print(f"  {doubt}")
         if one["product"] in without_range:
             print("  each map has a range of colors of its own: write range or levels for one range of all")
