@@ -345,6 +345,21 @@ class Bundle:
         retention: str | datetime.timedelta | Released | None = None,
         durability: Literal["memory", "durable"] | None = None,
     ) -> list[Staged]: ...
+    def offer_piece(
+        self,
+        data: _Data | Sequence[npt.NDArray[Any]],
+        layout: Layout | str,
+        rank: int | None = None,
+        attributes: _Attributes | None = None,
+        /,
+        *,
+        comm: _Communicator | None = None,
+        epoch: int | None = None,
+        dtype: npt.DTypeLike | None = None,
+        schema: str | None = None,
+        retention: str | datetime.timedelta | Released | None = None,
+        **keywords: _Given,
+    ) -> None: ...
     def seal(self) -> Completed: ...
     def _take_completed(self) -> Completed | None: ...
     def _begin_seal(self) -> _Answer[Completed]: ...
