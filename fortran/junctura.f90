@@ -474,6 +474,42 @@ module junctura
         bundle_offer_r8_4, bundle_offer_r8_5, bundle_offer_r8_6, bundle_offer_r8_7
     generic :: offer => bundle_offer_r8_0, bundle_offer_r8_1, bundle_offer_r8_2, bundle_offer_r8_3, &
         bundle_offer_r8_4, bundle_offer_r8_5, bundle_offer_r8_6, bundle_offer_r8_7
+    procedure, private :: bundle_offer_piece_i1_0, bundle_offer_piece_i1_1, bundle_offer_piece_i1_2, &
+        bundle_offer_piece_i1_3, bundle_offer_piece_i1_4, bundle_offer_piece_i1_5, bundle_offer_piece_i1_6, &
+        bundle_offer_piece_i1_7
+    generic :: offer_piece => bundle_offer_piece_i1_0, bundle_offer_piece_i1_1, bundle_offer_piece_i1_2, &
+        bundle_offer_piece_i1_3, bundle_offer_piece_i1_4, bundle_offer_piece_i1_5, bundle_offer_piece_i1_6, &
+        bundle_offer_piece_i1_7
+    procedure, private :: bundle_offer_piece_i2_0, bundle_offer_piece_i2_1, bundle_offer_piece_i2_2, &
+        bundle_offer_piece_i2_3, bundle_offer_piece_i2_4, bundle_offer_piece_i2_5, bundle_offer_piece_i2_6, &
+        bundle_offer_piece_i2_7
+    generic :: offer_piece => bundle_offer_piece_i2_0, bundle_offer_piece_i2_1, bundle_offer_piece_i2_2, &
+        bundle_offer_piece_i2_3, bundle_offer_piece_i2_4, bundle_offer_piece_i2_5, bundle_offer_piece_i2_6, &
+        bundle_offer_piece_i2_7
+    procedure, private :: bundle_offer_piece_i4_0, bundle_offer_piece_i4_1, bundle_offer_piece_i4_2, &
+        bundle_offer_piece_i4_3, bundle_offer_piece_i4_4, bundle_offer_piece_i4_5, bundle_offer_piece_i4_6, &
+        bundle_offer_piece_i4_7
+    generic :: offer_piece => bundle_offer_piece_i4_0, bundle_offer_piece_i4_1, bundle_offer_piece_i4_2, &
+        bundle_offer_piece_i4_3, bundle_offer_piece_i4_4, bundle_offer_piece_i4_5, bundle_offer_piece_i4_6, &
+        bundle_offer_piece_i4_7
+    procedure, private :: bundle_offer_piece_i8_0, bundle_offer_piece_i8_1, bundle_offer_piece_i8_2, &
+        bundle_offer_piece_i8_3, bundle_offer_piece_i8_4, bundle_offer_piece_i8_5, bundle_offer_piece_i8_6, &
+        bundle_offer_piece_i8_7
+    generic :: offer_piece => bundle_offer_piece_i8_0, bundle_offer_piece_i8_1, bundle_offer_piece_i8_2, &
+        bundle_offer_piece_i8_3, bundle_offer_piece_i8_4, bundle_offer_piece_i8_5, bundle_offer_piece_i8_6, &
+        bundle_offer_piece_i8_7
+    procedure, private :: bundle_offer_piece_r4_0, bundle_offer_piece_r4_1, bundle_offer_piece_r4_2, &
+        bundle_offer_piece_r4_3, bundle_offer_piece_r4_4, bundle_offer_piece_r4_5, bundle_offer_piece_r4_6, &
+        bundle_offer_piece_r4_7
+    generic :: offer_piece => bundle_offer_piece_r4_0, bundle_offer_piece_r4_1, bundle_offer_piece_r4_2, &
+        bundle_offer_piece_r4_3, bundle_offer_piece_r4_4, bundle_offer_piece_r4_5, bundle_offer_piece_r4_6, &
+        bundle_offer_piece_r4_7
+    procedure, private :: bundle_offer_piece_r8_0, bundle_offer_piece_r8_1, bundle_offer_piece_r8_2, &
+        bundle_offer_piece_r8_3, bundle_offer_piece_r8_4, bundle_offer_piece_r8_5, bundle_offer_piece_r8_6, &
+        bundle_offer_piece_r8_7
+    generic :: offer_piece => bundle_offer_piece_r8_0, bundle_offer_piece_r8_1, bundle_offer_piece_r8_2, &
+        bundle_offer_piece_r8_3, bundle_offer_piece_r8_4, bundle_offer_piece_r8_5, bundle_offer_piece_r8_6, &
+        bundle_offer_piece_r8_7
     procedure :: seal => bundle_seal
     procedure :: wait => bundle_wait
     procedure :: abort => bundle_abort
@@ -1130,6 +1166,19 @@ module junctura
       integer(c_size_t), value :: bytes
       character(kind=c_char), intent(in) :: options(*)
       integer(c_int) :: c_jct_offer_piece
+    end function
+    function c_jct_bundle_offer_piece(bundle, layout, rank, type, attributes, data, bytes, options) bind(C, &
+        name='jct_bundle_offer_piece')
+      import
+      type(c_ptr), value :: bundle
+      type(c_ptr), value :: layout
+      integer(c_int64_t), value :: rank
+      character(kind=c_char), intent(in) :: type(*)
+      type(c_ptr), value :: attributes
+      type(c_ptr), value :: data
+      integer(c_size_t), value :: bytes
+      character(kind=c_char), intent(in) :: options(*)
+      integer(c_int) :: c_jct_bundle_offer_piece
     end function
     function c_jct_demand_array(pool, attributes, layout, rank, type, data, bytes, options, timeout) bind(C, &
         name='jct_demand_array')
@@ -5123,6 +5172,25 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  !> Offers the piece of an array that `rank` has in `layout` into a bundle with a path, which every rank opens; the
+  !! elements are copied. The array is one member, and becomes visible with the others. Blocks until the piece is staged.
+  !! Options and errors: jct_bundle_offer_piece.
+  subroutine bundle_offer_piece_i1_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t, &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i1_1(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5136,6 +5204,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i1_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5153,6 +5238,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i1_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i1_3(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5166,6 +5268,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i1_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5183,6 +5302,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i1_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i1_5(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5196,6 +5332,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i1_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5213,6 +5366,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i1_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i1_7(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5228,6 +5398,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i1_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int8), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i1'), &
+                                           attributes%handle, location, 1_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i2_0(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5240,6 +5427,22 @@ contains
     location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 2_c_size_t, &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i2_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t, &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5257,6 +5460,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i2_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i2_2(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5270,6 +5490,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i2_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5287,6 +5524,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i2_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i2_4(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5300,6 +5554,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i2_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5317,6 +5588,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i2_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i2_6(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5330,6 +5618,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i2_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5347,6 +5652,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i2_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int16), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i2'), &
+                                           attributes%handle, location, 2_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i4_0(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5359,6 +5681,22 @@ contains
     location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t, &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i4_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t, &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5376,6 +5714,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i4_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i4_2(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5389,6 +5744,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i4_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5406,6 +5778,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i4_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i4_4(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5419,6 +5808,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i4_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5436,6 +5842,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i4_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i4_6(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5449,6 +5872,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i4_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5466,6 +5906,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i4_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int32), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i8_0(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5478,6 +5935,22 @@ contains
     location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t, &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i8_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t, &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5495,6 +5968,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i8_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i8_2(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5508,6 +5998,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i8_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5525,6 +6032,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i8_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i8_4(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5538,6 +6062,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i8_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5555,6 +6096,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i8_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_i8_6(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5568,6 +6126,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_i8_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5585,6 +6160,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_i8_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    integer(int64), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('i8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r4_0(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5597,6 +6189,22 @@ contains
     location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t, &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r4_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t, &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5614,6 +6222,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r4_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r4_2(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5627,6 +6252,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r4_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5644,6 +6286,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r4_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r4_4(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5657,6 +6316,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r4_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5674,6 +6350,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r4_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r4_6(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5687,6 +6380,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r4_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5704,6 +6414,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r4_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real32), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f4'), &
+                                           attributes%handle, location, 4_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r8_0(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5716,6 +6443,22 @@ contains
     location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t, &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r8_0(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), target :: values
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t, &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5733,6 +6476,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r8_1(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r8_2(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5746,6 +6506,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r8_2(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5763,6 +6540,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r8_3(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r8_4(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5776,6 +6570,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r8_4(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
 
@@ -5793,6 +6604,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r8_5(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r8_6(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5808,6 +6636,23 @@ contains
       c_text(options)), stat, errmsg)
   end subroutine
 
+  subroutine bundle_offer_piece_r8_6(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
+  end subroutine
+
 
   subroutine bundle_offer_r8_7(self, attributes, values, options, stat, errmsg)
     class(bundle_t), intent(in) :: self
@@ -5821,6 +6666,23 @@ contains
     if (size(values) > 0) location = c_loc(values)
     call conclude(c_jct_bundle_offer(self%handle, attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
       c_text(options)), stat, errmsg)
+  end subroutine
+
+  subroutine bundle_offer_piece_r8_7(self, layout, rank, attributes, values, options, stat, errmsg)
+    class(bundle_t), intent(in) :: self
+    type(layout_t), intent(in) :: layout
+    integer, intent(in) :: rank
+    type(attributes_t), intent(in) :: attributes
+    real(real64), intent(in), contiguous, target :: values(:,:,:,:,:,:,:)
+    type(c_ptr) :: location
+    character(len=*), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    character(len=*), intent(inout), optional :: errmsg
+    location = c_null_ptr
+    if (size(values) > 0) location = c_loc(values)
+    call conclude(c_jct_bundle_offer_piece(self%handle, layout%handle, int(rank, c_int64_t), c_text('f8'), &
+                                           attributes%handle, location, 8_c_size_t * size(values, kind=c_size_t), &
+                                           c_text(options)), stat, errmsg)
   end subroutine
 
   !> Makes all members of a bundle visible at one moment; `objects` is their number. Blocks for one round trip. Errors:
