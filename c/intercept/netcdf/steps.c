@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "definitions.h"
+#include "map/mapped.h"
 
 OpenRecord *steps_find(const FileVariable *variable, size_t record) {
     OpenRecord *open = variable->open;
@@ -46,7 +47,7 @@ static void populate(void *data, size_t bytes) {
 /* Memory of the pool, unless the elements are texts or may become more. Waits while the pool is full. */
 static int allocate(FileVariable *variable, OpenRecord *record) {
     size_t bytes = record->elements * convert_size(variable->type);
-    if (variable->type == NC_STRING || variable->has_growing || bytes == 0) {
+    if (variable->type == NC_STRING || variable->has_growing || variable->schema || bytes == 0) {
         record->data = calloc(bytes ? bytes : 1, 1);
         return record->data ? NC_NOERR : NC_ENOMEM;
     }
@@ -98,7 +99,7 @@ static OpenRecord *add_record(OpenFile *file, FileVariable *variable, size_t num
     variable->open = record;
     if (!is_whole) {
         slab_fill(variable->type, record->data, record->elements, variable->fill);
-        if (number < variable->offered) *status = take_earlier(file, variable, record);
+        if (number < variable->offered) *status = variable->schema ? mapped_refuse(file, variable) : take_earlier(file, variable, record);
     }
     return record;
 }
@@ -245,6 +246,13 @@ static char *joined_texts(const OpenRecord *record, size_t *bytes) {
 
 /* Offers a record, or stages it in a bundle, and forgets it. */
 static int offer_record(OpenFile *file, FileVariable *variable, OpenRecord *record, jct_bundle_t *bundle) {
+    int status = mapped_note(file, variable, record->data, record->elements);
+    if (status != NC_NOERR) return status;
+    if (variable->schema) {
+        status = mapped_offer(file, variable, record, bundle);
+        if (status == NC_NOERR && record->record >= variable->offered) variable->offered = record->record + 1;
+        return status;
+    }
     jct_attributes_t *attributes = steps_describe(file, variable, record->record, record->shape);
     const char *options = file->map->options;
     if (!attributes) return NC_ENOMEM;
@@ -264,7 +272,7 @@ static int offer_record(OpenFile *file, FileVariable *variable, OpenRecord *reco
         while (pool_is_full(code));
         free(texts);
     }
-    int status = pool_status(code);
+    status = pool_status(code);
     if (status == NC_NOERR) {
         intercept_offered(file->report, bytes);
         if (record->record >= variable->offered) variable->offered = record->record + 1;
@@ -284,6 +292,8 @@ int steps_offer_state(OpenFile *file, jct_bundle_t *bundle, bool is_closed) {
     }
     for (size_t at = 0; at < file->dims; at++)
         fprintf(out, "%zu %s\n", file->unlimited[at].published, file->unlimited[at].name);
+    for (size_t at = 0; at < file->variable_count; at++)
+        if (file->variables[at].schema) fprintf(out, "=%s %s\n", file->variables[at].schema, file->variables[at].name);
     fclose(out);
     file_key(file, attributes, STATE_NAME);
     JCT(jct_attributes_set_text)(attributes, "status", is_closed ? "closed" : "open");
@@ -296,7 +306,7 @@ int steps_offer_state(OpenFile *file, jct_bundle_t *bundle, bool is_closed) {
 }
 
 int steps_announce(OpenFile *file) {
-    int status = NC_NOERR;
+    int status = mapped_check_all(file);
     /* A reader that finds the definitions looks for the state, which names the writer. */
     if (!file->is_announced) status = steps_offer_state(file, NULL, false);
     if (status == NC_NOERR) file->is_announced = true;
@@ -462,7 +472,7 @@ int steps_rename(OpenFile *file) {
     if (status == NC_NOERR) status = file_load(file);
     for (size_t at = 0; status == NC_NOERR && at < known; at++) {
         FileVariable *variable = &file->variables[at];
-        if (variable->offered > 0 && !variable->has_growing && names[at] && strcmp(names[at], variable->name) != 0)
+        if (variable->offered > 0 && !variable->has_growing && !variable->schema && names[at] && strcmp(names[at], variable->name) != 0)
             status = rename_objects(file, variable, names[at]);
     }
     for (size_t at = 0; names && at < known; at++) free(names[at]);
