@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from mpi_programs import compile_c, grid, ranks
+import pytest
+from mpi_programs import BUILT, compile_c, compile_static, grid, ranks
 
 import junctura
 
@@ -35,7 +36,7 @@ def test_each_process_reports(family: str, made: Path, intercepted: dict[str, st
     said = [json.loads(each.read_text()) for each in reports.glob("*.json")]
     assert sorted(one["rank"] for one in said) == [0, 1, 2]
     rows = [row for one in said for row in one["files"]]
-    assert {(row["path"], row["mode"]) for row in rows} == {(str(tmp_path / "a.array"), "array")}
+    assert {(row["path"], row["mode"]) for row in rows} == {(str(tmp_path / "a.array"), "array"), ("plain.dat", "file")}
     assert sum(row["offered_bytes"] for row in rows) == 60 * 48 * 8
 
 
@@ -60,3 +61,13 @@ def test_an_array_that_is_written_again_becomes_bytes(
     held = client.demand_array(name="a.array", space=str(tmp_path), timeout=10)
     assert held.tobytes() == wanted.tobytes()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/usr/lib/x86_64-linux-gnu/libmpich.a").exists(), reason="there is no static MPI here")
+def test_a_program_with_a_static_mpi_is_refused(environment: dict[str, str], run: Run, tmp_path: Path) -> None:
+    program = compile_static("grid", tmp_path)
+    assert run([str(program), "write", "plain.dat"], environment).returncode == 0
+    subprocess.run(["strip", str(program)], check=True)
+    words = [str(BUILT / "junctura"), "with", "--mpi-io", "*.array=array", "--", *ranks("mpich", 2, program)]
+    done = run([*words, "write", "a.array"], environment, code=1)
+    assert f"Unsupported: {program}: MPI is statically linked into it" in done.stderr
