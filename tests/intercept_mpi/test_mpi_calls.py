@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mpi_programs import BUILT, compile_c, compile_static, grid, ranks
+from mpi_programs import BUILT, compile_c, compile_static, grid, of_python, ranks
 
 import junctura
 
@@ -49,6 +49,27 @@ def test_a_program_without_rules_is_unchanged(
     assert (tmp_path / "a.array").stat().st_size == 60 * 48 * 8
     # Neither does a program without MPI notice the library.
     assert run(["/bin/echo", "hello"], {**plain, "JUNCTURA_MPI_IO": "*=array"}).stdout == "hello\n"
+
+
+@pytest.mark.parametrize("name", ["plain.dat", "a.array"])
+def test_python_finds_the_forms_of_large_counts_that_its_mpi_lacks(
+    name: str,
+    family: str,
+    made: Path,
+    intercepted: dict[str, str],
+    preload: str,
+    client: junctura.Pool,
+    run: Run,
+    tmp_path: Path,
+) -> None:
+    """mpi4py calls MPI_File_write_all_c where a library has it, and one that is preloaded has it."""
+    alone = next(one for one in preload.split() if family in Path(one).name)
+    words = ranks(family, 2, *grid(family, "mpi4py", made))
+    more = {**of_python(family, made), "LD_PRELOAD": alone}
+    run([*words, "write", name], intercepted, **more)
+    assert run([*words, "read", name], intercepted, **more).stdout == f"{name}: 0 wrong\n"
+    assert (tmp_path / name).exists() == (name == "plain.dat")
+    assert len(client.list()) == (name == "a.array")
 
 
 def test_an_array_that_is_written_again_becomes_bytes(
